@@ -20,9 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
-from citerec.bibliography.doi import doi_of, paper_doi
-from citerec.bibliography.keys import id_key, title_key
-from citerec.bibliography.names import name_key
+from citerec.bibliography.keys import doi_of, id_key, name_key, paper_doi, title_key
 from citerec.bibliography.paper_list import PaperList
 from citerec.corpus.lookup import (
     AUTHORS,

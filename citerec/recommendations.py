@@ -109,7 +109,6 @@ class Recommendations(Sequence[Recommendation]):
         path: str | PathLike[str],
         *,
         pick: Iterable[int] | None = None,
-        key_pattern: str | None = None,
     ) -> "Appended":
         """Add the papers to a BibTeX, RIS or CSL-JSON file, except those that it has; no former byte of it changes.
 
@@ -118,24 +117,21 @@ class Recommendations(Sequence[Recommendation]):
         Args:
             path: The file.
             pick: The ranks of the papers, from 1; all by default.
-            key_pattern: How citation keys are made, such as `{Lastname}:{yy}`; by default `{lastname}{year}{word}`.
 
         Returns:
             The keys of the new entries, and the papers that were skipped.
 
         Raises:
-            ConfigError: If there is no such rank, or the pattern is invalid.
+            ConfigError: If there is no such rank.
             BadInputError: If the file is of another format, or has a broken entry.
             OutputError: If it cannot be written, or was changed meanwhile.
         """
-        from citerec.export.keys import KeyPattern
         from citerec.references.append import append_papers
 
         ranks = range(1, len(self.items) + 1) if pick is None else sorted({*pick})
         if wrong := [rank for rank in ranks if not 1 <= rank <= len(self.items)]:
             raise ConfigError(f"no rank {wrong[0]}; there are {len(self.items)} recommendations")
-        pattern = None if key_pattern is None else KeyPattern(key_pattern)
-        return append_papers(Path(path), [self.papers[rank - 1] for rank in ranks], pattern)
+        return append_papers(Path(path), [self.papers[rank - 1] for rank in ranks])
 
     def __str__(self) -> str:
         lines = self.export(Format.TABLE).rstrip("\n")
@@ -145,8 +141,8 @@ class Recommendations(Sequence[Recommendation]):
 
     def _repr_html_(self) -> str:
         """Return a table for notebooks."""
-        from citerec.export.clean import visible
         from citerec.export.table import figures, source
+        from citerec.text import visible
 
         if not self.items:
             return f"<p>{escape(visible(str(self)))}</p>"
@@ -168,7 +164,7 @@ class Recommendations(Sequence[Recommendation]):
 
     def _notes(self) -> list[str]:
         """Return the notices, and a line about what of `cited` and `excluded` is not in the corpus."""
-        from citerec.export.clean import visible
+        from citerec.text import visible
 
         notes = [*map(visible, self.notices)]
         if not self.not_found:

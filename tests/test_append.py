@@ -17,7 +17,6 @@ from citerec import Recommendations
 from citerec.bibliography import bibtex, ris
 from citerec.cli import run
 from citerec.errors import BadInputError, CiterecError, ConfigError, OutputError
-from citerec.export.keys import KeyPattern, unique_keys
 from citerec.folder import IndexFolder
 from citerec.references import file as reference_file
 from citerec.references.append import append_papers
@@ -142,33 +141,6 @@ def test_keys_are_unique_against_all_keys_of_the_file_in_any_case(
     )
 
     assert append_papers(path, [ROOTS]).keys == ("root2021rootse",)
-
-
-@pytest.mark.parametrize(
-    ("pattern", "key"),
-    [
-        ("{lastname}{year}{word}", "angstromsmith2020maps"),
-        ("{Lastname}:{year}", "Angstromsmith:2020"),
-        ("{lastname}{yy}{Word}", "angstromsmith20Maps"),
-        ("vis/{LASTNAME}-{yy}", "vis/ANGSTROMSMITH-20"),
-    ],
-)
-def test_keys_follow_the_pattern(pattern: str, key: str) -> None:
-    assert KeyPattern(pattern).key(TREES) == key
-    assert list(unique_keys([TREES, TREES], KeyPattern(pattern))) == [key, f"{key}a"]
-
-
-def test_missing_parts_of_a_key_leave_no_separator() -> None:
-    assert KeyPattern("{Lastname}:{year}").key(Paper(id="x", title="")) == "Anon"
-    assert KeyPattern("{word}_{yy}").key(Paper(id="x", title="The")) == "anon"
-
-
-@pytest.mark.parametrize(
-    "pattern", ["key", "{name}", "{year} x", "{year}{", "{year},", "é{year}", ""]
-)
-def test_a_wrong_pattern_is_refused(pattern: str) -> None:
-    with pytest.raises(ConfigError, match="key pattern"):
-        KeyPattern(pattern)
 
 
 @pytest.mark.parametrize(
@@ -581,9 +553,9 @@ def test_recommendations_are_appended_from_python(tmp_path: Path) -> None:
     )
     found = Recommendations(Query(id="q", title="Trees"), items)
 
-    done = found.append(tmp_path / "refs.bib", pick=[1, 3], key_pattern="{Lastname}{yy}")
+    done = found.append(tmp_path / "refs.bib", pick=[1, 3])
 
-    assert done.keys == ("Angstromsmith20", "Leaf22")
+    assert done.keys == ("angstromsmith2020maps", "leaf2022leaves")
     assert found.append(tmp_path / "refs.bib").keys == ("root2021roots",)
     with pytest.raises(ConfigError, match="no rank 4; there are 3 recommendations"):
         found.append(tmp_path / "refs.bib", pick=[4])

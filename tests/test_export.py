@@ -19,10 +19,10 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from pybtex.database import parse_string as parse_with_pybtex
 
+from citerec.bibliography.keys import Name, split_name
 from citerec.drafts import parse_queries
 from citerec.errors import OutputError
 from citerec.export import Format, Result, dump, pieces
-from citerec.export.names import Name, split_name
 from citerec.export.publication import Kind, kind_of
 from citerec.types import Paper, Query, Recommendation, StageHit
 

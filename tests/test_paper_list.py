@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from citerec.bibliography.keys import id_key, title_key
-from citerec.bibliography.latex import to_text
+from citerec.bibliography.keys import id_key, title_key, to_text
 from citerec.bibliography.paper_list import Entry, PaperList, read_paper_list
 from citerec.errors import BadInputError
 from citerec.matching import is_draft_of, rows_of_entry, same_title, similar_titles

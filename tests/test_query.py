@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from citerec.bibliography.latex import to_text
+from citerec.bibliography.keys import to_text
 from citerec.drafts import QueryFile, parse_queries, read_queries
 from citerec.errors import BadInputError
 from citerec.types import Query

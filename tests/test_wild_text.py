@@ -9,8 +9,7 @@ import rispy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.bibliography.keys import title_key
-from citerec.bibliography.latex import to_text
+from citerec.bibliography.keys import title_key, to_text
 from citerec.bibliography.paper_list import read_paper_list
 from citerec.bibliography.ris import read_records
 from citerec.drafts import parse_queries

@@ -6,7 +6,7 @@ from os import PathLike, fspath
 from pathlib import PurePath
 from typing import Any
 
-from citerec.bibliography.doi import doi_of
+from citerec.bibliography.keys import doi_of
 from citerec.bibliography.paper_list import PaperList, paper_list_of, read_paper_list
 from citerec.corpus.papers import Papers
 from citerec.errors import ConfigError, shown

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from citerec.bibliography.doi import doi_of
-from citerec.bibliography.latex import to_text
+from citerec.bibliography.keys import doi_of, to_text
 from citerec.bibliography.preprint import is_preprint
 from citerec.bibliography.record import Draft, Record, first_year
 

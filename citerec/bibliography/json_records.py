@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import orjson
 
-from citerec.bibliography.doi import doi_of
 from citerec.bibliography.inverted_index import restored
+from citerec.bibliography.keys import doi_of
 from citerec.bibliography.record import Draft, Record, first_year
 from citerec.errors import BadInputError, shown
 

@@ -1,15 +1,112 @@
-"""The forms in which ids, DOIs and titles are compared."""
+r"""The plain text of LaTeX, and the forms in which ids, DOIs, titles and names are compared.
+
+`to_text` is made for titles, names and abstracts: it knows accents, letters, Greek, quotes, dashes and common symbols.
+Of any other command the argument stays and the name is dropped. It accepts any input, in linear time: pylatexenc needs
+17 s per megabyte, loses `\mbox{…}` and everything after a bare `%`, and latexcodec leaves commands and braces in place.
+"""
 
 import re
 import unicodedata
+from dataclasses import dataclass
 
-from citerec.bibliography.doi import doi_of
-from citerec.bibliography.latex import to_text
-from citerec.text import normalized
+from citerec.text import normalized, one_line
+from citerec.types import Paper
 
+_ACCENTS = {
+    "`": "\u0300", "'": "\u0301", "^": "\u0302", "~": "\u0303", "=": "\u0304", "u": "\u0306",
+    ".": "\u0307", '"': "\u0308", "r": "\u030a", "H": "\u030b", "v": "\u030c", "d": "\u0323",
+    "c": "\u0327", "k": "\u0328", "b": "\u0331", "t": "\u0361",
+}  # fmt: skip
+_LETTERS = {
+    "ss": "ß", "o": "ø", "O": "Ø", "l": "ł", "L": "Ł", "ae": "æ", "AE": "Æ", "oe": "œ", "OE": "Œ",
+    "aa": "å", "AA": "Å", "i": "ı", "j": "ȷ", "dh": "ð", "DH": "Ð", "th": "þ", "TH": "Þ",
+    "dj": "đ", "DJ": "Đ", "ng": "ŋ", "NG": "Ŋ",
+}  # fmt: skip
+_GREEK = {
+    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "zeta": "ζ", "eta": "η",
+    "theta": "θ", "iota": "ι", "kappa": "κ", "lambda": "λ", "mu": "μ", "nu": "ν", "xi": "ξ",
+    "pi": "π", "rho": "ρ", "sigma": "σ", "tau": "τ", "upsilon": "υ", "phi": "φ", "chi": "χ",
+    "psi": "ψ", "omega": "ω",
+}  # fmt: skip
+_SYMBOLS = {
+    "textbackslash": "\\", "textasciitilde": "~", "textasciicircum": "^", "textbraceleft": "{",
+    "textbraceright": "}", "textquoteleft": "‘", "textquoteright": "’", "textquotedblleft": "“",
+    "textquotedblright": "”", "textquotesingle": "'", "textendash": "–", "textemdash": "—",
+    "textregistered": "®", "texttrademark": "™", "textcopyright": "©", "copyright": "©",
+    "textdegree": "°", "degree": "°", "textmu": "µ", "texteuro": "€", "euro": "€", "pounds": "£",
+    "ldots": "…", "dots": "…", "textellipsis": "…", "times": "×", "pm": "±", "cdot": "·",
+    "sim": "∼", "approx": "≈", "leq": "≤", "le": "≤", "geq": "≥", "ge": "≥", "neq": "≠",
+    "infty": "∞", "rightarrow": "→", "to": "→", "leftarrow": "←", "leftrightarrow": "↔",
+    "in": "∈", "partial": "∂", "nabla": "∇", "sum": "∑", "sqrt": "√", "ell": "ℓ",
+    "LaTeX": "LaTeX", "TeX": "TeX", "BibTeX": "BibTeX", "log": "log", "ln": "ln", "exp": "exp",
+    "max": "max", "min": "min", "sin": "sin", "cos": "cos",
+    **_GREEK,
+    **{name.capitalize(): letter.upper() for name, letter in _GREEK.items()},
+    **{f"var{name}": letter for name, letter in _GREEK.items()},
+}  # fmt: skip
+_LIGATURES = {"~": " ", "---": "—", "--": "–", "``": "“", "''": "”"}
+_SPACES = frozenset(" ,;:\\\t\n")  # as in `\,`: these stand for a space
+
+_NEEDS_WORK = re.compile(r"[\\{}$~]|--|``|''")
+_TOKEN = re.compile(
+    r"""
+      \\(?P<accent>["'`^~=.]|[uvHtcdbkr](?![A-Za-z]))\s?\{?\s?
+      (?:\\(?P<dotless>[ij])(?![A-Za-z])\s?|(?P<base>[^\W\d_]))
+    | \\(?:cite[a-z]*|ref|label|href|begin|end)\s?\{[^{}]*\}
+    | \\(?P<command>[A-Za-z]+)\*?(?P<space>\s*)
+    | \\(?P<escaped>.)
+    | (?P<script>(?<!\\\$)(?<=\$)[_^]|[_^](?=\{))
+    | (?P<ligature>~|---?|``|'')
+    | (?P<dollar>\$)
+    | [{}\\]
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def to_text(latex: str) -> str:
+    """Return `latex` as plain Unicode (NFC) on one line, without commands and braces."""
+    if not _NEEDS_WORK.search(latex):
+        return " ".join(latex.split())
+    # An odd number of dollars means money, not a formula: "a $5 bill".
+    dollar = "" if latex.count("$") % 2 == 0 else "$"
+    text = _TOKEN.sub(lambda token: dollar if token["dollar"] else _plain(token), latex)
+    return " ".join(normalized("NFC", text).split())
+
+
+def _plain(token: re.Match[str]) -> str:
+    """Return the text of one piece of LaTeX; empty for a brace or a formatting command."""
+    if accent := token["accent"]:
+        # LaTeX writes an i under an accent without its dot; Unicode composes the accent with the dotted one.
+        return (token["dotless"] or token["base"]) + _ACCENTS[accent]
+    if command := token["command"]:
+        if command in _SYMBOLS:
+            return _SYMBOLS[command] + token["space"]
+        return _LETTERS.get(command, "")
+    if escaped := token["escaped"]:
+        return " " if escaped in _SPACES else escaped if escaped in "&%$#_{}" else ""
+    return _LIGATURES.get(token["ligature"] or "", "")
+
+
+# --- Ids and titles
+
+_DOI = re.compile(
+    r"(?:https?://(?:dx\.|www\.)?doi\.org/|doi:\s*)?(10\.[0-9]{4,9}/\S+)", re.IGNORECASE
+)
 _SEPARATORS = re.compile(r"[\W_]+")
 _LATEX = re.compile(r"[\\${}]")
 _ASCII = "".join(chr(c).lower() if chr(c).isalnum() else " " for c in range(128))
+
+
+def doi_of(text: str) -> str:
+    """Return `text` as a bare DOI, without resolver or `doi:`; empty if it is not a DOI."""
+    match = _DOI.fullmatch(text.strip())
+    return match[1] if match else ""
+
+
+def paper_doi(paper: Paper) -> str:
+    """Return the DOI of a paper: the one that its corpus states, else its id or URL if that is a DOI; else empty."""
+    return doi_of(paper.doi) or doi_of(paper.id) or doi_of(paper.url)
 
 
 def id_key(paper_id: str) -> str:
@@ -30,3 +127,83 @@ def title_key(title: str) -> str:
     folded = normalized("NFKD", normalized("NFKD", title).casefold())
     without_accents = "".join(c for c in folded if not unicodedata.combining(c))
     return " ".join(_SEPARATORS.sub(" ", without_accents).split())
+
+
+# --- Names of authors
+
+# DBLP numbers people of the same name
+_ENDING = re.compile(r",?\s(?:jr\.?|sr\.?|ii|iii|iv|[0-9]{4})$", re.IGNORECASE)
+_PUBMED = re.compile(r"(.*[a-z].*)\s([A-Z]{1,3})")  # as in PubMed
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+def name_key(name: str) -> str:
+    """Return an author's first initial and family name, such as `r ribler`; empty for a name without letters."""
+    if not name.isascii():
+        folded = normalized("NFKD", name).replace("’", "")
+        name = "".join(c for c in folded if not unicodedata.combining(c))
+    name = _ENDING.sub("", name.replace("'", "").strip())
+    family, comma, given = name.partition(",")
+    if comma:
+        name = f"{given} {family}"
+    elif last := _PUBMED.fullmatch(name):
+        name = f"{last[2]} {last[1]}"
+    words = _WORD.findall(name.lower())
+    return f"{words[0][0]} {words[-1]}" if len(words) > 1 else "".join(words)
+
+
+_PARTICLES = frozenset(
+    {"al", "bin", "da", "dal", "de", "del", "della", "den", "der", "di", "do", "dos", "du", "el"}
+    | {"ibn", "la", "le", "ten", "ter", "van", "von", "zu", "zum", "zur"}
+)
+_SUFFIX = re.compile(r"(?:jr|sr)\.?|i{2,3}|iv", re.IGNORECASE)
+_INITIALS = re.compile(r"[A-Z]{1,3}")  # after the family name, as in PubMed: Ribler RL
+_GROUP = re.compile(
+    r"\b(?:consortium|collaboration|group|team|committee|network|project|initiative|society"
+    r"|association|foundation|institute|university|organi[sz]ation|inc|llc|and)\b|&",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r" [0-9]{4}$")  # DBLP numbers people of the same name
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """The parts of a personal name; `given` and `suffix` may be empty."""
+
+    family: str
+    given: str = ""
+    suffix: str = ""
+    group: bool = False  # an organisation, whose full name is in `family`
+
+
+def split_name(name: str) -> Name:
+    """Split `R. L. Ribler`, `Ribler, R. L.`, `Ribler RL` or `Ribler` into its parts.
+
+    A name of one word is a family name; particles (`van der`) belong to the family.
+    """
+    name = _NUMBER.sub("", one_line(name))
+    if _GROUP.search(name) and len(name.split()) > 1:
+        return Name(name, group=True)
+    if "," in name:
+        return _from_commas([part.strip() for part in name.split(",")])
+    words = name.split()
+    suffix = words.pop() if len(words) > 2 and _SUFFIX.fullmatch(words[-1]) else ""
+    if len(words) > 1 and _INITIALS.fullmatch(words[-1]) and not _abbreviated(words[:-1]):
+        return Name(" ".join(words[:-1]), words[-1], suffix)
+    start = max(len(words) - 1, 0)
+    while start > 0 and words[start - 1] in _PARTICLES:
+        start -= 1
+    return Name(" ".join(words[start:]), " ".join(words[:start]), suffix)
+
+
+def _from_commas(parts: list[str]) -> Name:
+    """Split `Last, First`, `Last, First, Jr.` or `Last, Jr., First`, given as the parts between commas."""
+    family, *rest = [part for part in parts if part] or [""]
+    suffixes = [part for part in rest if _SUFFIX.fullmatch(part)]
+    given = [part for part in rest if part not in suffixes]
+    return Name(family, " ".join(given), " ".join(suffixes))
+
+
+def _abbreviated(words: list[str]) -> bool:
+    """Whether one of `words` is an initial; then the last word is a family name, not initials."""
+    return any(word.endswith(".") or len(word) == 1 or word.isupper() for word in words)

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any, cast
 
 from citerec.bibliography import bibtex, ris
-from citerec.bibliography.doi import doi_of
 from citerec.bibliography.json_records import IDS, Item, read_items, stated_year_and_authors
-from citerec.bibliography.keys import id_key, title_key
-from citerec.bibliography.latex import to_text
+from citerec.bibliography.keys import doi_of, id_key, title_key, to_text
 from citerec.bibliography.preprint import is_preprint
-from citerec.bibliography.record import Record, one_line
+from citerec.bibliography.record import Record
 from citerec.bibliography.source import Kind, decode, kind_of, read_bytes, refuse_long
 from citerec.errors import BadInputError
+from citerec.text import one_line
 
 _READS = "citerec reads ids, one a line, or a bibliography as BibTeX, RIS, CSL-JSON or JSONL"
 _EXPORT = "export the references from your reference manager"

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from citerec.errors import BadInputError, InvalidValueError
+from citerec.text import one_line
 from citerec.types import Query, QueryKind
 from citerec.valid import MAX_ABSTRACT, MAX_TITLE
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _FOUR_DIGITS = re.compile(r"(?<![0-9])[1-9][0-9]{3}(?![0-9])")
 
 
@@ -44,11 +44,6 @@ class Draft:
     venue: str
     doi: str = ""  # bare
     context: str = ""  # the sentence that needs references
-
-
-def one_line(text: str) -> str:
-    """Return `text` with every run of white space and control characters as one space."""
-    return " ".join(_CONTROL.sub(" ", text).split())
 
 
 def first_year(text: str) -> int | None:

@@ -7,7 +7,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from citerec.bibliography.doi import doi_of
+from citerec.bibliography.keys import doi_of
 from citerec.bibliography.preprint import is_preprint
 from citerec.bibliography.record import Draft, Record, first_year
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from citerec.errors import OutputError
-from citerec.export.clean import visible, visible_line
+from citerec.text import visible, visible_line
 from citerec.types import Log, Progress
 
 if TYPE_CHECKING:

@@ -151,7 +151,7 @@ class Results:
     has_doi: dict[str, bool] = field(default_factory=dict[str, bool])  # by id of the paper
 
     def __iter__(self) -> "Iterator[Result]":
-        from citerec.bibliography.doi import paper_doi
+        from citerec.bibliography.keys import paper_doi
         from citerec.export import Result
 
         self.progress("queries", 0, len(self.queries))

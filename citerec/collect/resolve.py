@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from rapidfuzz import fuzz
 
-from citerec.bibliography.doi import doi_of
-from citerec.bibliography.keys import title_key
+from citerec.bibliography.keys import doi_of, title_key
 from citerec.bibliography.paper_list import Entry
 from citerec.collect.openalex import work_id
 from citerec.collect.semanticscholar import is_paper_id

@@ -24,7 +24,7 @@ from citerec.collect.service import SourceName
 from citerec.corpus.readers import read_papers
 from citerec.corpus.readers.source import Source
 from citerec.errors import BadInputError, OutputError, writing
-from citerec.export.clean import csv_cell
+from citerec.text import csv_cell
 from citerec.toml import MAX_BYTES
 from citerec.types import Paper
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
-from citerec.bibliography.record import one_line
 from citerec.errors import CiterecError, InvalidValueError
+from citerec.text import one_line
 from citerec.types import Paper
 from citerec.valid import MAX_ABSTRACT, MAX_TITLE, YEARS, id_fault
 

@@ -16,8 +16,7 @@ from typing import Any
 import orjson
 
 from citerec.atomic import destination
-from citerec.bibliography.doi import doi_of, paper_doi
-from citerec.bibliography.keys import title_key
+from citerec.bibliography.keys import doi_of, paper_doi, title_key
 from citerec.corpus.collector import Collector
 from citerec.corpus.readers.exports import author_key
 from citerec.corpus.tools import Corpus, canonical_line, write_lines

@@ -14,8 +14,7 @@ import numpy as np
 import orjson
 
 from citerec.atomic import destination, replacing
-from citerec.bibliography.doi import paper_doi
-from citerec.bibliography.keys import title_key
+from citerec.bibliography.keys import paper_doi, title_key
 from citerec.corpus.collector import Collector, bytes_read
 from citerec.corpus.readers import detect_format, read_papers
 from citerec.corpus.readers.source import Source, find_source

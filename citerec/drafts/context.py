@@ -8,7 +8,7 @@ becomes `Smith`. Other parentheses stay.
 import re
 from dataclasses import replace
 
-from citerec.bibliography.latex import to_text
+from citerec.bibliography.keys import to_text
 from citerec.errors import ConfigError
 from citerec.types import Query, QueryKind
 from citerec.valid import MAX_TITLE

@@ -6,7 +6,8 @@ from enum import StrEnum
 from pathlib import Path, PurePath
 
 from citerec.bibliography.paper_list import PaperList
-from citerec.bibliography.record import Draft, Record, first_year, one_line
+from citerec.bibliography.record import Draft, Record, first_year
+from citerec.text import one_line
 
 MAX_FIRST_PARAGRAPHS = 2_000  # characters that stand for a missing abstract
 MAX_ABSTRACT = 6_000  # characters; what is longer is not an abstract

@@ -5,9 +5,7 @@ from collections.abc import Collection, Mapping
 from itertools import zip_longest
 from pathlib import Path
 
-from citerec.bibliography.doi import doi_of
-from citerec.bibliography.keys import title_key
-from citerec.bibliography.latex import to_text
+from citerec.bibliography.keys import doi_of, title_key, to_text
 from citerec.bibliography.paper_list import Entry
 from citerec.drafts.document import document_year
 from citerec.drafts.references import EVERY_KEY, inside

@@ -13,14 +13,13 @@ from typing import Any, cast
 
 import orjson
 
-from citerec.bibliography.doi import doi_of
-from citerec.bibliography.latex import to_text
+from citerec.bibliography.keys import doi_of, to_text
 from citerec.bibliography.paper_list import entries_by_key
-from citerec.bibliography.record import one_line
 from citerec.drafts.document import LEAST_ABSTRACT, Document, DocumentFormat, document_year
 from citerec.drafts.latex import decode_latex, flatten, formatted_references
 from citerec.drafts.references import Bibliography
 from citerec.errors import BadInputError, MissingExtraError, extra
+from citerec.text import one_line
 
 MAX_SECONDS = 30  # a thesis of 300 pages takes 2
 MAX_INPUT = 16 * 2**20  # bytes

@@ -16,7 +16,7 @@ import numpy as np
 from citerec.config import RANKING_DEPTH
 from citerec.evaluate.significance import Floats
 from citerec.evaluate.tables import Table, decimal
-from citerec.export.clean import visible, visible_lines
+from citerec.text import visible, visible_lines
 
 DEPTHS = (1, 5, 10, 20, 50, 100, 200, 500, 1000)  # of the table of recall
 LONGEST_LABEL = 40  # characters of a name in the legend

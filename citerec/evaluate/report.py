@@ -32,8 +32,8 @@ from citerec.evaluate.metrics import (
 from citerec.evaluate.page import page
 from citerec.evaluate.significance import ALPHA, RESAMPLES
 from citerec.evaluate.tables import NONE, Cell, Table, decimal, heading, latex, p_value, signed
-from citerec.export.clean import csv_cell
 from citerec.run import Qrels, Run, write_qrels, write_run
+from citerec.text import csv_cell
 
 JSON, HTML, LATEX = "report.json", "report.html", "report.tex"
 PER_QUERY_CSV, QRELS = "per_query.csv", "qrels.txt"

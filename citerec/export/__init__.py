@@ -5,14 +5,11 @@ Other packages add formats by entry points of the group `citerec.exporters`.
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from citerec import plugins
 from citerec.errors import ConfigError
 from citerec.export.result import Result
-
-if TYPE_CHECKING:
-    from citerec.export.keys import KeyPattern
 
 __all__ = ["Exporter", "Format", "Result", "dump", "formats", "pieces"]
 
@@ -56,7 +53,6 @@ def dump(
     width: int | None = None,
     color: bool = False,
     fields: Sequence[str] = (),
-    key_pattern: "KeyPattern | None" = None,
 ) -> str:
     """Write `results` as one text: all of `pieces` joined.
 
@@ -72,7 +68,6 @@ def dump(
         width=width,
         color=color,
         fields=fields,
-        key_pattern=key_pattern,
     )
     return "".join(parts)
 
@@ -85,7 +80,6 @@ def pieces(
     width: int | None = None,
     color: bool = False,
     fields: Sequence[str] = (),
-    key_pattern: "KeyPattern | None" = None,
 ) -> Iterator[str]:
     """Write `results` as `format`, one piece per result as it arrives.
 
@@ -99,7 +93,6 @@ def pieces(
         width: Columns of a table; those of the terminal if not given.
         color: Whether a table may hold escape codes of a terminal.
         fields: Additional fields of each paper in JSON, from `jsonl.FIELDS`.
-        key_pattern: How citation keys of BibTeX are made; None for the default pattern.
 
     Yields:
         Text that ends with a line feed; nothing where a format has no text for the results.
@@ -129,7 +122,7 @@ def pieces(
 
             yield from trec.blocks(results)
         case Format.BIBTEX | Format.RIS | Format.CSL | Format.DOI:
-            yield _bibliography(results, format, key_pattern)
+            yield _bibliography(results, format)
         case _:
             yield from _exporter(format)(results)
 
@@ -140,13 +133,13 @@ def _exporter(name: str) -> Exporter:
     return plugins.load(plugins.EXPORTERS, name)
 
 
-def _bibliography(results: Iterable[Result], format: str, key_pattern: "KeyPattern | None") -> str:
+def _bibliography(results: Iterable[Result], format: str) -> str:
     """Write the recommended papers in a format of reference managers."""
     match format:
         case Format.BIBTEX:
             from citerec.export import bibtex
 
-            return bibtex.dump(results, key_pattern)
+            return bibtex.dump(results)
         case Format.RIS:
             from citerec.export import ris
 

@@ -7,12 +7,11 @@ entry.
 import re
 from collections.abc import Iterable
 
-from citerec.bibliography.doi import doi_of, paper_doi
-from citerec.export.clean import one_line, web_address
-from citerec.export.keys import KeyPattern, unique_keys
-from citerec.export.names import split_name
+from citerec.bibliography.keys import doi_of, paper_doi, split_name
+from citerec.export.keys import unique_keys
 from citerec.export.publication import Kind, kind_of
 from citerec.export.result import Result, papers
+from citerec.text import one_line, web_address
 from citerec.types import Paper
 
 _ESCAPES = str.maketrans(
@@ -43,10 +42,10 @@ INDENT = "  "
 LONG = 3  # words of a title; a shorter one in capitals only may be an acronym
 
 
-def dump(results: Iterable[Result], pattern: KeyPattern | None = None) -> str:
+def dump(results: Iterable[Result]) -> str:
     """Write each recommended paper once, without abstracts because of their licences."""
     cited_papers = papers(results)
-    keys = unique_keys(cited_papers, pattern)
+    keys = unique_keys(cited_papers)
     return "\n".join(map(entry, keys, cited_papers))
 
 

@@ -5,11 +5,10 @@ from typing import Any
 
 import orjson
 
-from citerec.bibliography.doi import paper_doi
-from citerec.export.clean import one_line, web_address
-from citerec.export.names import split_name
+from citerec.bibliography.keys import paper_doi, split_name
 from citerec.export.publication import Kind, kind_of, published
 from citerec.export.result import Result, papers
+from citerec.text import one_line, web_address
 from citerec.types import Paper
 
 _TYPES = {

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from citerec.bibliography.doi import paper_doi
-from citerec.export.clean import one_line
+from citerec.bibliography.keys import paper_doi
 from citerec.export.result import Result, papers
+from citerec.text import one_line
 
 
 def dump(results: Iterable[Result]) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from citerec.bibliography.doi import paper_doi
+from citerec.bibliography.keys import paper_doi
 from citerec.export.result import Result
 from citerec.types import BIBLIOGRAPHIC, Paper, Recommendation
 

@@ -21,7 +21,7 @@ import re
 from enum import Enum, auto
 
 from citerec.bibliography.preprint import SERVER
-from citerec.export.clean import one_line
+from citerec.text import one_line
 from citerec.types import Paper
 
 

@@ -4,11 +4,10 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
 
-from citerec.bibliography.doi import paper_doi
-from citerec.export.clean import one_line, web_address
-from citerec.export.names import split_name
+from citerec.bibliography.keys import paper_doi, split_name
 from citerec.export.publication import Kind, kind_of, published
 from citerec.export.result import Result, papers
+from citerec.text import one_line, web_address
 from citerec.types import Paper
 
 _TYPES = {

@@ -8,11 +8,10 @@ from math import floor, log10
 from rich.table import Table
 from rich.text import Text
 
-from citerec.export.clean import visible
-from citerec.export.names import split_name
+from citerec.bibliography.keys import split_name
 from citerec.export.result import Result
 from citerec.export.terminal import PlainConsole
-from citerec.text import percentage
+from citerec.text import percentage, visible
 from citerec.types import Paper, Query, Recommendation
 
 _NARROWEST = 40  # columns; a narrower table has no room for titles

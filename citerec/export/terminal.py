@@ -7,7 +7,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from citerec.export.clean import visible_lines
+from citerec.text import visible_lines
 
 
 class PlainConsole(Console):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from citerec.bibliography.names import name_key
+from citerec.bibliography.keys import name_key
 from citerec.config import RRF_K0
 from citerec.corpus.papers import NO_YEAR, Papers, codes
 from citerec.folder import IndexFolder

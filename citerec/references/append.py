@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from citerec.bibliography.doi import paper_doi
+from citerec.bibliography.keys import paper_doi
 from citerec.bibliography.paper_list import Entry, PaperList, parse_paper_list
-from citerec.export.keys import KeyPattern, unique_keys
+from citerec.export.keys import unique_keys
 from citerec.matching import listed_papers
 from citerec.references.compose import extended, keys_in_use
 from citerec.references.file import ReferenceFile, read_reference_file
@@ -25,9 +25,7 @@ class Appended:
     )
 
 
-def append_papers(
-    path: str | Path, papers: Sequence[Paper], pattern: KeyPattern | None = None
-) -> Appended:
+def append_papers(path: str | Path, papers: Sequence[Paper]) -> Appended:
     """Add papers to a BibTeX, RIS or CSL-JSON file; none of its former bytes changes.
 
     The former content is kept in `<file>.bak`. A file that does not exist is made, in the format of its suffix.
@@ -35,7 +33,6 @@ def append_papers(
     Args:
         path: The file.
         papers: The papers. Those that the file has already are skipped, by id, DOI or title.
-        pattern: How citation keys are made.
 
     Raises:
         BadInputError: If the file is of another format, or has a broken entry.
@@ -47,7 +44,7 @@ def append_papers(
     skipped = tuple(paper for place, paper in enumerate(papers) if place in known)
     if not new:
         return Appended(file.name, skipped=skipped)
-    keys = tuple(unique_keys(new, pattern, keys_in_use(file)))
+    keys = tuple(unique_keys(new, keys_in_use(file)))
     file.replace(extended(file, keys, new))
     return Appended(file.name, keys, skipped, file.backup if file.exists else None)
 

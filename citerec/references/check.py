@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from citerec.bibliography.doi import paper_doi
-from citerec.bibliography.keys import title_key
+from citerec.bibliography.keys import paper_doi, title_key
 from citerec.bibliography.paper_list import Entry, PaperList, read_paper_list
 from citerec.bibliography.preprint import is_preprint_doi
 from citerec.corpus.papers import Papers

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from citerec.api.corpus import LinkedPapers, SearchFilter
-from citerec.bibliography.doi import paper_doi
+from citerec.bibliography.keys import paper_doi
 from citerec.errors import CiterecError
 from citerec.export import Format, Result, dump
 from citerec.serve.answers import (

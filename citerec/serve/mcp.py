@@ -19,16 +19,16 @@ from pydantic import Field, ValidationError
 
 from citerec import Paper, Recommendations, Recommender
 from citerec.api.corpus import SearchFilter
-from citerec.bibliography.doi import paper_doi
+from citerec.bibliography.keys import paper_doi
 from citerec.bibliography.paper_list import parse_paper_list
 from citerec.errors import CiterecError, ConfigError, shown
 from citerec.export.bibtex import entry
-from citerec.export.clean import one_line
 from citerec.export.keys import unique_keys
 from citerec.serve.answers import ProblemError
 from citerec.serve.guard import Guard
 from citerec.serve.requests import Abstract, Papers, Title, Year
 from citerec.serve.service import OpenIndex, Service
+from citerec.text import one_line
 
 T = TypeVar("T")
 Output = dict[str, Any]
@@ -172,7 +172,7 @@ class Tools:
             found = recommender.corpus.paper(id)
             paper = found.paper
             names = ("type", "url", "volume", "issue", "pages", "publisher")
-            [line], [key] = _lines(recommender, [paper]), unique_keys([paper], None)
+            [line], [key] = _lines(recommender, [paper]), unique_keys([paper])
             return {
                 **line,
                 **{name: _short(getattr(paper, name), LINE) for name in names},

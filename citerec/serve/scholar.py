@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from citerec import Paper, Recommendations
-from citerec.bibliography.doi import paper_doi
+from citerec.bibliography.keys import paper_doi
 from citerec.serve.answers import ProblemError, described, finished, json
 from citerec.serve.requests import Papers, RecommendRequest, recommended
 from citerec.serve.service import OpenIndex, Service

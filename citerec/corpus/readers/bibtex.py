@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from citerec.bibliography import bibtex
-from citerec.bibliography.latex import to_text
+from citerec.bibliography.keys import to_text
 from citerec.corpus.readers.fields import (
     NO_CITATIONS,
     Fields,

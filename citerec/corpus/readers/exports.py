@@ -17,7 +17,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from citerec.bibliography.doi import doi_of
+from citerec.bibliography.keys import doi_of
 from citerec.corpus.readers.fields import Fields, library_paper, page_range
 from citerec.corpus.readers.files import (
     Broken,

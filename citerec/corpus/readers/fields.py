@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
-from citerec.bibliography.record import Record, one_line
+from citerec.bibliography.record import Record
 from citerec.errors import BadRecordError, shown
+from citerec.text import one_line
 from citerec.types import BIBLIOGRAPHIC, Paper
 from citerec.valid import MAX_ABSTRACT, MAX_TITLE, id_fault, whole, year_fault
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 
-from citerec.bibliography.latex import to_text
+from citerec.bibliography.keys import to_text
 from citerec.corpus.readers.fields import NO_CITATIONS, Fields, library_paper
 from citerec.corpus.readers.files import Rows
 from citerec.corpus.readers.json_stream import json_records

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
-from citerec.bibliography.doi import doi_of
-from citerec.bibliography.record import first_year, one_line
+from citerec.bibliography.keys import doi_of
+from citerec.bibliography.record import first_year
 from citerec.corpus.readers.fields import Fields, page_range
 from citerec.corpus.readers.files import (
     Broken,
@@ -24,6 +24,7 @@ from citerec.corpus.readers.files import (
     located,
     read_file,
 )
+from citerec.text import one_line
 from citerec.types import Log, Paper
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import orjson
 
-from citerec.bibliography.doi import doi_of
+from citerec.bibliography.keys import doi_of
 from citerec.corpus.readers.fields import Fields, number_text
 from citerec.corpus.readers.files import Located, Rows, head_of, located, read_file
 from citerec.corpus.readers.json_stream import first_keys, json_records

@@ -13,7 +13,6 @@ import orjson
 
 from citerec.errors import BadInputError
 from citerec.evaluate.tables import NONE, Cell, Table, latex
-from citerec.export.clean import visible
 from citerec.inputs import read_whole
 from citerec.lab.experiment.row import (
     MEASURES,
@@ -23,6 +22,7 @@ from citerec.lab.experiment.row import (
     read_experiment,
 )
 from citerec.lab.experiment.run import Verdict, judge
+from citerec.text import visible
 from citerec.toml import read_toml
 
 SHOWN = ("f1@20", "f1@20 (of means)", "mrr", "recall@100", "recall@1000", "ndcg@20", "map")

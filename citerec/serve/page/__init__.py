@@ -29,14 +29,13 @@ from citerec.bibliography.paper_list import PaperList, read_paper_list
 from citerec.drafts import parse_queries
 from citerec.drafts.document import DocumentFormat, document_format
 from citerec.errors import BadInputError, CiterecError
-from citerec.export.clean import visible
 from citerec.matching import listed_rows
 from citerec.serve.answers import ProblemError, finished, json, problem_of
 from citerec.serve.guard import LOG
 from citerec.serve.page.view import FIELDS, CorpusView
 from citerec.serve.requests import Answered, RecommendRequest, recommended
 from citerec.serve.service import OpenIndex, Service
-from citerec.text import plural
+from citerec.text import plural, visible
 
 HERE = Path(__file__).parent
 STATIC = HERE / "static"

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from citerec.export.clean import visible, web_address
 from citerec.folder import IndexFolder
-from citerec.text import WORD
+from citerec.text import WORD, visible, web_address
 
 Parts = list[str]  # text, marked text, text, ...: the odd ones are marked
 
