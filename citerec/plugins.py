@@ -6,7 +6,7 @@
 | `citerec.exporters` | a value of `citerec recommend --format` | `citerec.export.Exporter` |
 | `citerec.retrievers` | a value of `citerec recommend --retriever` | `(IndexFolder) -> citerec.Retriever` |
 | `citerec.readers` | a value of `citerec index --format` | a module as `citerec.corpus.readers` describes it |
-| `citerec.systems` | the name of a system of `citerec evaluate` | `citerec.evaluate.catalogue.System` |
+| `citerec.systems` | the name of a system of `citerec evaluate` | `citerec.evaluate.systems.System` |
 
 A name that citerec itself uses in a group keeps its meaning. `docs/guides/extend.md` has examples of readers, an
 exporter and a retriever.

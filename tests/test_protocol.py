@@ -10,7 +10,6 @@ import pytest
 from citerec.build import BuildConfig, build_index
 from citerec.config import Bm25Config
 from citerec.errors import ConfigError
-from citerec.evaluate.catalogue import CEILINGS, RERANKED, SYSTEMS, bm25_of
 from citerec.evaluate.metrics import evaluate_run
 from citerec.evaluate.protocol import (
     NO_GOLD,
@@ -21,7 +20,7 @@ from citerec.evaluate.protocol import (
     Rules,
     load_task,
 )
-from citerec.evaluate.systems import Systems
+from citerec.evaluate.systems import CEILINGS, RERANKED, SYSTEMS, Systems, bm25_of
 from citerec.folder import IndexFolder, open_index
 from citerec.rules.known import TemporalGraph
 from citerec.text import QueryForm

@@ -1,4 +1,4 @@
-"""Systems that rerank: whose candidates they read, that no pair is scored twice, what they cost."""
+"""The systems of an evaluation: their names, baselines, rerankers and rankers, and what they share."""
 
 import shutil
 from pathlib import Path
@@ -7,17 +7,23 @@ import numpy as np
 import pytest
 from support.tiny_ranker import tiny_ranker
 
-from citerec.config import FuseConfig, RecommendConfig, RerankConfig
+from citerec.config import FuseConfig, FuseMethod, RerankConfig
 from citerec.errors import ConfigError
-from citerec.evaluate.cached import CachedScorer
-from citerec.evaluate.catalogue import (
-    RERANKED,
-)
+from citerec.evaluate.metrics import mean_metrics, per_query
 from citerec.evaluate.protocol import EvalConfig, load_task
-from citerec.evaluate.systems import Systems
+from citerec.evaluate.systems import (
+    RERANKED,
+    SYSTEMS,
+    CachedScorer,
+    Systems,
+    candidates,
+    default_systems,
+    fuse_of,
+    oracle_run,
+    read_by,
+)
 from citerec.folder import IndexFolder, open_index
 from citerec.rerank.choose import open_reranker
-from citerec.retrieve.hybrid import open_hybrid
 from citerec.tuned import RerankWeight, write_tuned
 from citerec.types import Query
 
@@ -27,23 +33,6 @@ def rerank(tiny_reranker_model: str) -> RerankConfig:
     return RerankConfig(
         model=tiny_reranker_model, depth=5, precision="float32", backend="torch", threads=1
     )
-
-
-def test_the_best_of_the_candidates_are_reordered_and_none_is_lost(
-    dense_sample: IndexFolder, rerank: RerankConfig
-) -> None:
-    task = load_task(dense_sample, "dev")
-    systems = Systems(dense_sample, task, EvalConfig(rerank=rerank))
-
-    fused, reranked = systems.hits("rrf"), systems.hits("rerank")
-    run, seconds = systems.run("rerank")
-
-    for before, after in zip(fused, reranked, strict=True):
-        assert set(before.rows[:5].tolist()) == set(after.rows[:5].tolist())
-        assert before.rows[5:].tolist() == after.rows[5:].tolist()
-    assert any(b.rows.tolist() != a.rows.tolist() for b, a in zip(fused, reranked, strict=True))
-    assert run.name == "rerank"
-    assert seconds and seconds > systems.run("rrf")[1]  # type: ignore[operator]
 
 
 def test_a_weight_of_0_leaves_the_order_of_the_first_stages(
@@ -180,19 +169,6 @@ def test_a_ranker_reads_what_the_reranker_thinks(
     assert any(a.rows[:5].tolist() != b.rows[:5].tolist() for a, b in lists)
 
 
-def test_an_evaluation_compares_sentences_as_recommend_does(dense_sample: IndexFolder) -> None:
-    task = load_task(dense_sample, "test")
-    systems = Systems(dense_sample, task, EvalConfig())
-    plain = open_hybrid(dense_sample, RecommendConfig(), print)
-
-    evaluated = systems.candidates()[0].sentences
-    [found] = plain.candidates(task.queries[:1], task.eligible[:1], 1000)
-
-    assert evaluated.bm25 and evaluated.vectors and found.sentences.bm25 and found.sentences.vectors
-    assert evaluated.bm25(found.rows).tolist() == found.sentences.bm25(found.rows).tolist()
-    assert evaluated.vectors().tolist() == found.sentences.vectors().tolist()
-
-
 def test_without_a_ranker_it_is_said_how_to_get_one(sample_index: IndexFolder) -> None:
     systems = Systems(sample_index, load_task(sample_index, "dev"), EvalConfig(ranker="none"))
 
@@ -200,3 +176,77 @@ def test_without_a_ranker_it_is_said_how_to_get_one(sample_index: IndexFolder) -
         ConfigError, match=r"ranker needs a ranker; train one: citerec train-ranker"
     ):
         systems.run("ranker")
+
+
+# --- names, baselines and the ceiling
+
+
+def test_the_systems_that_are_compared_by_default(
+    sample_index: IndexFolder, dense_sample: IndexFolder
+) -> None:
+    last = ["most-cited", "random", "oracle"]
+
+    assert default_systems(sample_index) == ["bm25", "expanded", "ranker", *last]
+    assert default_systems(sample_index, ranker="none") == ["bm25", "expanded", *last]
+    first = ["bm25", "dense", "rrf", "bm25+rerank", "rerank", "rerank-alone"]
+    assert default_systems(dense_sample, rerank=True) == [*first, "expanded", "ranker", *last]
+
+
+def test_the_candidates_are_those_of_recommend_unless_the_settings_name_others(
+    sample_index: IndexFolder, dense_sample: IndexFolder
+) -> None:
+    dense = EvalConfig(candidates="dense")
+
+    assert (candidates(sample_index), candidates(dense_sample)) == ("bm25", "rrf")
+    assert read_by("rerank", dense_sample, EvalConfig()) == "rrf"
+    assert [read_by(n, dense_sample, dense) for n in ("rerank", "bm25+rerank", "weighted")] == [
+        "dense",
+        "bm25",
+        "weighted",
+    ]
+    weighted = EvalConfig(fuse=FuseConfig(method=FuseMethod.WEIGHTED))
+    assert [name for name in SYSTEMS if fuse_of(name, weighted)] == ["rrf", "weighted"]
+
+
+def test_random_depends_on_the_seed_and_the_query_alone(sample_index: IndexFolder) -> None:
+    task = load_task(sample_index, "test")
+
+    def drawn(seed: int) -> list[list[int]]:
+        systems = Systems(sample_index, task, EvalConfig(seed=seed, depth=5))
+        return [hits.rows.tolist() for hits in systems.hits("random")]
+
+    assert drawn(1) == drawn(1) != drawn(2)
+    assert len({tuple(rows) for rows in drawn(1)}) == len(task.queries)
+
+
+def test_most_cited_counts_what_is_known_and_puts_equal_counts_by_id(
+    sample_index: IndexFolder,
+) -> None:
+    task = load_task(sample_index, "test")
+    years, graph = sample_index.papers.years, sample_index.graph
+    train = {*(sample_index.splits / "train.ids").read_text().split()}
+
+    [query, hits] = task.queries[0], Systems(sample_index, task, EvalConfig()).hits("most-cited")[0]
+
+    counts = dict.fromkeys(range(len(years)), 0)
+    for citing, cited in zip(graph.citing.tolist(), graph.indices.tolist(), strict=True):
+        known = sample_index.papers.ids_at([citing])[0] in train and years[citing] < query.year
+        counts[cited] += known and years[cited] <= query.year
+    ids = sample_index.papers.ids_at(range(len(years)))
+    order = sorted((row for row in counts if counts[row]), key=lambda r: (-counts[r], ids[r]))
+    assert hits.rows.tolist() == order[:1000]
+    assert hits.scores.tolist() == [counts[row] for row in order[:1000]]
+
+
+def test_the_oracle_is_perfect_but_for_the_cut_at_20() -> None:
+    qrels = {
+        "five": frozenset(f"p{n}" for n in range(5)),
+        "twenty": frozenset(f"p{n}" for n in range(20)),
+    }
+
+    scores = per_query(oracle_run(qrels), qrels)
+
+    # Five of five in 20 places: P = 1/4, R = 1, F1 = 2/5.
+    assert scores["f1@20"].tolist() == pytest.approx([0.4, 1.0])
+    metrics = mean_metrics(scores)
+    assert [metrics[m] for m in ("mrr", "recall@100", "ndcg@20", "map")] == pytest.approx([1] * 4)

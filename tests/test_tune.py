@@ -1,105 +1,90 @@
-"""Tuning: each way to fuse is tried once, the best of them on dev is kept."""
+"""Tuning: each setting is tried; the best is used only if it is better on queries that did not select it."""
 
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from citerec.config import FuseConfig, FuseMethod, RerankConfig
 from citerec.evaluate.metrics import mean_metrics, per_query
 from citerec.evaluate.protocol import EvalConfig, load_task
 from citerec.evaluate.systems import Systems
-from citerec.evaluate.tune import Trial, tune
+from citerec.evaluate.tune import Choice, Trial, best_of, cross_validate, tune
 from citerec.folder import IndexFolder
 from citerec.manifest import seal_model
 from citerec.rerank.spec import read_reranker_spec, write_reranker_spec
 
 SETTING = EvalConfig()
+WEIGHTS = [step / 20 for step in range(21)]  # 0, 0.05, ... 1
 
 
-def test_a_weight_of_one_gives_what_its_stage_gives_alone(dense_sample: IndexFolder) -> None:
+def test_each_fusion_is_tried_and_plain_rrf_is_the_default(dense_sample: IndexFolder) -> None:
     task = load_task(dense_sample, "dev")
 
-    tuning = tune(dense_sample, task, SETTING, "f1@20")
+    fusion = tune(dense_sample, task, SETTING, "mrr").fusion
 
-    weighted = {
-        trial.fuse.dense_weight: trial.metrics
-        for trial in tuning.trials
-        if trial.fuse.method is FuseMethod.WEIGHTED
+    assert fusion
+    first, best = fusion.trials[0], fusion.best
+    systems = Systems(dense_sample, task, SETTING)
+    assert first.setting == FuseConfig()
+    assert first.metrics == mean_metrics(per_query(systems.run("rrf")[0], task.qrels))
+    assert best.metrics["mrr"] == max(trial.metrics["mrr"] for trial in fusion.trials)
+    assert fusion.check.queries == len(task.queries)
+    by_weight = {
+        trial.setting.dense_weight: trial.metrics
+        for trial in fusion.trials
+        if trial.setting.method is FuseMethod.WEIGHTED
     }
-    assert len(weighted) == 21  # 0, 0.05, ... 1
-    alone, _ = Systems(dense_sample, task, SETTING).run("dense")
-    measured = mean_metrics(per_query(alone, task.qrels))
-    assert weighted[1.0]["f1@20"] == pytest.approx(measured["f1@20"])
+    assert [*by_weight] == WEIGHTS
+    alone = mean_metrics(per_query(systems.run("dense")[0], task.qrels))
+    assert by_weight[1.0]["f1@20"] == pytest.approx(alone["f1@20"])
 
 
-def test_plain_rrf_is_tried_first_and_the_best_is_the_highest(dense_sample: IndexFolder) -> None:
-    task = load_task(dense_sample, "dev")
+def test_a_setting_is_used_only_if_it_is_significantly_better() -> None:
+    default = np.linspace(0.1, 0.5, 20)
+    better = Trial(0.7, {}, default + 0.1)
+    trials = [Trial(0.3, {}, default), better]
 
-    tuning = tune(dense_sample, task, SETTING, "mrr")
-
-    assert tuning.trials[0].fuse == FuseConfig()
-    run, _ = Systems(dense_sample, task, SETTING).run("rrf")
-    assert tuning.trials[0].metrics == mean_metrics(per_query(run, task.qrels))
-    assert tuning.best.metrics["mrr"] == max(trial.metrics["mrr"] for trial in tuning.trials)
-
-
-def test_the_best_way_is_kept_only_if_that_is_proved(dense_sample: IndexFolder) -> None:
-    tuning = tune(dense_sample, load_task(dense_sample, "dev"), SETTING, "f1@20")
-
-    assert tuning.fusion is not None
-    assert tuning.fusion.queries == len(tuning.trials[0].scores)
-    assert tuning.fusion.default == pytest.approx(tuning.trials[0].metrics["f1@20"])
-    better = replace(tuning.fusion, tuned=tuning.fusion.default + 0.01, p=0.04)
-    best = replace(tuning, trials=tuning.trials[:1] + _raised(tuning.trials[1:]), fusion=better)
-    assert best.fuse == best.best.fuse != FuseConfig(depth=1000)
-    assert replace(best, fusion=replace(better, p=0.06)).fuse is None
-    assert replace(best, fusion=replace(better, tuned=0.0)).fuse is None
+    assert Choice.of(trials, 0.3).used == 0.7
+    assert Choice.of(trials, 0.7).used is None  # the default is the best
+    by_chance = [trials[0], replace(better, scores=default + np.eye(20)[0])]
+    assert Choice.of(by_chance, 0.3).best.setting == 0.7
+    assert Choice.of(by_chance, 0.3).used is None
 
 
-def _raised(trials: tuple[Trial, ...]) -> tuple[Trial, ...]:
-    return tuple(replace(trial, scores=trial.scores + 1) for trial in trials)
-
-
-def test_a_metric_that_is_none_is_refused(dense_sample: IndexFolder) -> None:
-    with pytest.raises(ValueError, match="no metric 'bleu'"):
+def test_an_unknown_metric_is_refused(dense_sample: IndexFolder) -> None:
+    with pytest.raises(ValueError, match="bleu"):
         tune(dense_sample, load_task(dense_sample, "dev"), SETTING, "bleu")
-
-
-# --- the reranker's weight
 
 
 @pytest.fixture
 def with_reranker(tiny_reranker_model: str) -> EvalConfig:
-    config = RerankConfig(
-        model=tiny_reranker_model, depth=10, precision="float32", backend="torch", threads=1
-    )
-    return EvalConfig(rerank=config)
+    model = RerankConfig(model=tiny_reranker_model, depth=10, precision="float32", threads=1)
+    return EvalConfig(rerank=model)
 
 
-def test_each_weight_is_tried_over_the_best_fusion(
+def test_each_weight_is_tried_over_the_chosen_fusion(
     dense_sample: IndexFolder, with_reranker: EvalConfig
 ) -> None:
     task = load_task(dense_sample, "dev")
 
     tuning = tune(dense_sample, task, with_reranker, "mrr")
 
-    by_weight = {trial.weight: trial.metrics["mrr"] for trial in tuning.weights}
-    assert len(by_weight) == 21  # 0, 0.05, ... 1
-    kept = tuning.trials[0] if tuning.fuse is None else tuning.best
-    assert by_weight[0] == pytest.approx(kept.metrics["mrr"])
-    assert tuning.best_weight is not None
-    assert tuning.best_weight.metrics["mrr"] == max(by_weight.values())
-    assert tuning.weighting is not None
-    assert tuning.weighting.default == pytest.approx(by_weight[1])
-    proved = replace(tuning, weighting=replace(tuning.weighting, tuned=1.0, p=0.001))
-    assert proved.rerank is not None
-    assert proved.rerank.weight == tuning.best_weight.weight < 1
-    assert len(proved.rerank.reranker) == 64  # a sha256
-    assert proved.rerank.settings == (10, 32, 32)  # depth, tokens of query and candidate
-    assert replace(tuning, weighting=replace(tuning.weighting, p=0.2)).rerank is None
-    assert tuning.reranking.startswith("reranking the best 10 by ")
+    assert tuning.weight and tuning.fusion
+    by_weight = {trial.setting: trial.metrics["mrr"] for trial in tuning.weight.trials}
+    assert [*by_weight] == WEIGHTS
+    fused = tuning.fusion.best if tuning.fusion.used else tuning.fusion.trials[0]
+    assert by_weight[0] == pytest.approx(fused.metrics["mrr"])
+    assert tuning.weight.best.metrics["mrr"] == max(by_weight.values())
+    assert tuning.weight.check.default == pytest.approx(by_weight[1])
+    check = replace(tuning.weight.check, tuned=1.0, p=0.001)
+    proved = replace(tuning, weight=replace(tuning.weight, check=check)).rerank
+    assert proved is not None
+    assert proved.weight == tuning.weight.best.setting < 1
+    assert len(proved.reranker) == 64  # a sha256
+    assert proved.settings == (10, 32, 32)  # depth, tokens of query and candidate
 
 
 def test_without_vectors_the_reranker_is_weighed_against_bm25(
@@ -109,40 +94,70 @@ def test_without_vectors_the_reranker_is_weighed_against_bm25(
 
     tuning = tune(sample_index, task, with_reranker, "f1@20")
 
-    assert tuning.trials == ()
-    assert tuning.fuse is None
+    assert tuning.fusion is None
+    assert tuning.weight and with_reranker.rerank
     alone = replace(with_reranker, rerank=with_reranker.rerank.replace(weight=1))
     run, _ = Systems(sample_index, task, alone).run("rerank")
-    assert tuning.weights[-1].weight == 1
-    assert tuning.weights[-1].metrics == mean_metrics(per_query(run, task.qrels))
+    last = tuning.weight.trials[-1]
+    assert (last.setting, last.metrics) == (1, mean_metrics(per_query(run, task.qrels)))
 
 
-def test_the_weight_that_a_model_states_is_its_default(
-    dense_sample: IndexFolder, tiny_reranker_model: str, tmp_path: Path
+def test_the_weight_in_the_models_record_is_the_default(
+    sample_index: IndexFolder, tiny_reranker_model: str, tmp_path: Path
 ) -> None:
-    model = tmp_path / "stating"
+    model = tmp_path / "weighted"
     shutil.copytree(tiny_reranker_model, model)
     write_reranker_spec(model, replace(read_reranker_spec(model), weight=0.42))
     seal_model(model)
     config = EvalConfig(rerank=RerankConfig(model=str(model), depth=10, precision="float32"))
-    task = load_task(dense_sample, "dev")
 
-    tuning = tune(dense_sample, task, config, "mrr")
+    tuning = tune(sample_index, load_task(sample_index, "dev"), config, "mrr")
 
-    by_weight = {trial.weight: trial for trial in tuning.weights}
-    assert [*by_weight] == sorted({*(step / 20 for step in range(21)), 0.42})
-    assert tuning.weighting is not None
-    assert tuning.weighting.default == pytest.approx(by_weight[0.42].metrics["mrr"])
-    proved = replace(tuning, weighting=replace(tuning.weighting, tuned=1.0, p=0.001))
-    raised = {w: replace(by_weight[w], scores=by_weight[w].scores + 1) for w in (0.42, 1.0)}
-    best_is_default = replace(proved, weights=(by_weight[0.0], raised[0.42], by_weight[1.0]))
-    assert best_is_default.rerank is None
-    better = replace(proved, weights=(by_weight[0.0], by_weight[0.42], raised[1.0]))
-    assert better.rerank is not None
-    assert better.rerank.weight == 1  # a weight as any other, where the model states another
+    assert tuning.weight
+    assert [trial.setting for trial in tuning.weight.trials] == sorted({*WEIGHTS, 0.42})
+    assert tuning.weight.trials[tuning.weight.default].setting == 0.42
 
 
-def test_without_a_reranker_no_weight_is_found(dense_sample: IndexFolder) -> None:
-    tuning = tune(dense_sample, load_task(dense_sample, "dev"), SETTING, "mrr")
+# --- cross-validation
 
-    assert (tuning.weights, tuning.rerank) == ((), None)
+
+def test_of_equal_settings_the_default_is_best_then_the_first() -> None:
+    table = np.array([[0.2, 0.4], [0.4, 0.4], [0.4, 0.4], [0.6, 0.2]])
+
+    assert best_of(table, 0) == 1  # .3, .4, .4, .4
+    assert best_of(table, 2) == 2
+    assert best_of(table[:, :0], 3) == 3  # no query
+
+
+def test_the_best_of_many_by_chance_is_not_better() -> None:
+    rng = np.random.default_rng(1)
+    table = rng.random((25, 29))  # 25 settings that differ by chance alone, 29 queries
+
+    checked = cross_validate(table, 0)
+
+    assert table.mean(1).max() > checked.default + 0.05  # it looks better
+    assert not checked.is_better
+    assert (checked.queries, checked.folds) == (29, 10)
+
+
+def test_a_query_is_measured_with_the_setting_that_the_others_select() -> None:
+    # Each setting is best on one query alone: 1 there and 0 elsewhere, against .1 everywhere.
+    table = np.concatenate([np.full((1, 5), 0.1), np.eye(5)])
+
+    assert cross_validate(table, 0).tuned == 0.0  # what four queries select is 0 on the fifth
+
+
+def test_significantly_worse_is_not_better() -> None:
+    table = np.concatenate([np.full((1, 20), 0.04), np.eye(20)])  # each selected one is worth .05
+
+    checked = cross_validate(table, 0)
+
+    assert checked.p < 0.05
+    assert checked.tuned < checked.default
+    assert not checked.is_better
+
+
+def test_one_query_proves_nothing() -> None:
+    checked = cross_validate(np.array([[0.1], [0.9]]), 0)
+
+    assert (checked.p, checked.tuned, checked.is_better) == (1.0, 0.1, False)

@@ -247,10 +247,16 @@ def _own_systems(
     audited: bool,
 ) -> tuple["Evaluation", Path]:
     """Run citerec's own systems; return the evaluation and the report folder."""
-    from citerec.evaluate.catalogue import CEILINGS, RANKED, RERANKED, default_systems, weights
     from citerec.evaluate.protocol import load_task
     from citerec.evaluate.report import Evaluation
-    from citerec.evaluate.systems import Systems
+    from citerec.evaluate.systems import (
+        CEILINGS,
+        RANKED,
+        RERANKED,
+        Systems,
+        default_systems,
+        weights,
+    )
     from citerec.folder import find_index, open_index
     from citerec.java import start_jvm
 
@@ -292,7 +298,7 @@ def _own_systems(
 
 
 def _system_names(systems: str) -> list[str]:
-    from citerec.evaluate.catalogue import systems as all_systems
+    from citerec.evaluate.systems import systems as all_systems
 
     known = all_systems()
     if systems == "all":
@@ -318,7 +324,7 @@ def _audit(
 
 def _reranking(names: list[str], systems: "Systems", console: ConsoleOutput) -> dict[str, Any]:
     """Open the reranker if a system needs it, and log it; return its facts for the report."""
-    from citerec.evaluate.catalogue import RANKED, RERANKED
+    from citerec.evaluate.systems import RANKED, RERANKED
 
     reranked = [name for name in names if name in RERANKED or (systems.reranks and name in RANKED)]
     if not reranked:

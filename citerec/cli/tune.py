@@ -1,6 +1,6 @@
 """`citerec tune`."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,9 +27,8 @@ from citerec.errors import ConfigError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from citerec.evaluate.crossval import CrossValidation
     from citerec.evaluate.protocol import EvalConfig, EvalSet
-    from citerec.evaluate.tune import Tuning
+    from citerec.evaluate.tune import Choice, Tuning
     from citerec.folder import IndexFolder
     from citerec.tuned import RerankWeight
 
@@ -109,7 +108,7 @@ def tune(
         console.log(line)
     if dry_run:
         return
-    fuse = tuning.fuse if tuning.trials else read_tuned(folder)
+    fuse = tuning.fusion.used if tuning.fusion else read_tuned(folder)
     file = write_tuned(folder, fuse, _how(tuning, task, eval_config), _weight(tuning, folder))
     console.log(f"recommend uses these settings from now on ({file})")
 
@@ -125,19 +124,20 @@ def _how(tuning: "Tuning", task: "EvalSet", eval_config: "EvalConfig") -> dict[s
     """Return how the settings were found, for the file of tuned settings."""
     from citerec.provenance import provenance
 
+    fusion, weight = tuning.fusion, tuning.weight
     return provenance(
         {
             "split": task.split,
             "queries": len(task.queries),
             "metric": tuning.metric,
-            "metrics": tuning.best.metrics if tuning.trials else None,
+            "metrics": fusion.best.metrics if fusion else None,
             "bm25": {"k1": eval_config.bm25.k1, "b": eval_config.bm25.b},
             "checks": {
-                "fusion": tuning.fusion.to_json() if tuning.fusion else None,
-                "weight": tuning.weighting.to_json() if tuning.weighting else None,
+                "fusion": fusion.check.to_json() if fusion else None,
+                "weight": weight.check.to_json() if weight else None,
             },
-            "reranking": tuning.reranking,
-            "reranked_metrics": tuning.best_weight.metrics if tuning.best_weight else None,
+            "reranking": str(tuning.reranker or ""),
+            "reranked_metrics": weight.best.metrics if weight else None,
         }
     )
 
@@ -154,28 +154,21 @@ def _weight(tuning: "Tuning", folder: "IndexFolder") -> "RerankWeight | None":
 
 def _verdicts(tuning: "Tuning", split: str) -> Iterator[str]:
     """Yield what is best, whether it is used, and why."""
-    from citerec.config import FuseConfig
     from citerec.tuned import shown_fusion
 
     if tuning.fusion:
-        best, default = shown_fusion(tuning.best.fuse), shown_fusion(FuseConfig())
-        score = tuning.best.metrics[tuning.metric]
-        yield f"fusion: {_verdict(tuning, tuning.fusion, best, default, score, split)}"
-    if tuning.weighting and tuning.reranker and (trial := tuning.best_weight):
-        best, default = f"{trial.weight:g}", f"{tuning.reranker.default_weight:g}"
-        score = trial.metrics[tuning.metric]
-        yield (
-            f"rerank weight: {_verdict(tuning, tuning.weighting, best, default, score, split)} "
-            f"({tuning.reranking}; without a learning-to-rank model)"
-        )
+        yield f"fusion: {_verdict(tuning.fusion, shown_fusion, tuning.metric, split)}"
+    if tuning.weight:
+        verdict = _verdict(tuning.weight, "{:g}".format, tuning.metric, split)
+        yield f"rerank weight: {verdict} ({tuning.reranker}; without a learning-to-rank model)"
 
 
-def _verdict(
-    tuning: "Tuning", check: "CrossValidation", best: str, default: str, score: float, split: str
-) -> str:
+def _verdict(choice: "Choice[Any]", shown: Callable[[Any], str], metric: str, split: str) -> str:
     from citerec.evaluate.significance import ALPHA
 
-    metric, queries = tuning.metric, f"{check.queries:,} {split} queries"
+    check, trial = choice.check, choice.best
+    best, default = shown(trial.setting), shown(choice.trials[choice.default].setting)
+    score, queries = trial.metrics[metric], f"{check.queries:,} {split} queries"
     if best == default:
         return f"{default}, the default, is best on {queries} ({metric} {score:.4f})"
     result = (
@@ -191,23 +184,19 @@ def _verdict(
 def _tables(tuning: "Tuning") -> "Iterator[Table]":
     from citerec.tuned import shown_fusion
 
-    if tuning.trials:
-        best = tuning.best
-        fused = [(shown_fusion(t.fuse), t.metrics, t is best) for t in tuning.trials]
-        yield _table("fusion", fused)
-    if tuning.weights:
-        weight = tuning.best_weight
-        yield _table(
-            "rerank weight", [(f"{t.weight:g}", t.metrics, t is weight) for t in tuning.weights]
-        )
+    if tuning.fusion:
+        yield _table("fusion", tuning.fusion, shown_fusion)
+    if tuning.weight:
+        yield _table("rerank weight", tuning.weight, "{:g}".format)
 
 
-def _table(what: str, rows: Iterable[tuple[str, Mapping[str, float], bool]]) -> "Table":
+def _table(what: str, choice: "Choice[Any]", shown: Callable[[Any], str]) -> "Table":
     from rich.table import Table
 
     table = Table(what, *SHOWN, box=None, pad_edge=False)
-    for name, metrics, is_best in rows:
-        cells = (f"{metrics[metric]:.4f}" for metric in SHOWN)
-        mark, style = (" *", "bold") if is_best else ("", None)
-        table.add_row(f"{name}{mark}", *cells, style=style)
+    best = choice.best
+    for trial in choice.trials:
+        mark, style = (" *", "bold") if trial is best else ("", None)
+        cells = (f"{trial.metrics[metric]:.4f}" for metric in SHOWN)
+        table.add_row(f"{shown(trial.setting)}{mark}", *cells, style=style)
     return table

@@ -1,53 +1,245 @@
-"""The systems that an evaluation compares: pipelines with stages left out, baselines, a ceiling.
+"""The systems that an evaluation compares: the pipeline of `recommend` with stages left out, baselines, a ceiling.
 
-The systems share the results of retrievers and rerankers: each search and each pair is computed once.
+They share searches and scored pairs: each is computed once, and its time counts for every system that uses it.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import sha1
 from time import perf_counter
 
-from citerec.config import ExpandConfig
+import numpy as np
+
+from citerec import plugins
+from citerec.config import Bm25Config, ExpandConfig, FuseConfig, FuseMethod
 from citerec.encode.config import EncodeConfig
 from citerec.encode.encoder import Encoder
 from citerec.encode.opening import reopen
 from citerec.encode.spec import Fingerprint
 from citerec.errors import ConfigError
 from citerec.evaluate.audit import Audit, audit
-from citerec.evaluate.baselines import most_cited_lists, oracle_run, random_lists
-from citerec.evaluate.cached import CachedRetriever, CachedScorer
-from citerec.evaluate.catalogue import (
-    BASELINES,
-    CEILINGS,
-    DEPTH,
-    EXPANDED,
-    FORMS,
-    FUSED,
-    FUSIONS,
-    RANKED,
-    RERANKED,
-    bm25_of,
-    fuse_of,
-    needs_vectors,
-    plugged,
-    read_by,
-    systems,
-)
 from citerec.evaluate.protocol import EvalConfig, EvalSet, as_run
 from citerec.folder import IndexFolder
 from citerec.pipeline import Pipeline, RerankingStage, Stage, configure_for_ranker, rank_stages
 from citerec.rank.expand import CandidateExpander
-from citerec.rank.ltr import Ranker, find_ranker, open_ranker, reranker_notice
+from citerec.rank.ltr import Ranker, Variant, find_ranker, open_ranker, reranker_notice
 from citerec.rerank.choose import open_reranker
-from citerec.rerank.reranker import OpenReranker, Reranker
+from citerec.rerank.reranker import OpenReranker, Reranker, Scorer
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
 from citerec.retrieve.hybrid import HybridRetriever, open_registered
 from citerec.retrieve.retriever import Retriever
-from citerec.rules.known import TemporalGraph
-from citerec.run import Run
-from citerec.types import CandidateSet, Hits, Log, Progress, QueryBatch, no_progress
+from citerec.rules.eligible import mask
+from citerec.rules.known import Rows, Scores, TemporalGraph
+from citerec.run import Qrels, Run
+from citerec.text import QueryForm
+from citerec.tuned import read_tuned
+from citerec.types import (
+    CandidateSet,
+    Eligibility,
+    Hits,
+    Log,
+    Progress,
+    Query,
+    QueryBatch,
+    Ranking,
+    best_first,
+    no_progress,
+)
+
+FUSED = ("bm25", "dense")  # the retrievers of the fusions
+FORMS: Mapping[str, QueryForm | None] = {
+    "bm25": None,  # as configured
+    "bm25-title": QueryForm.TITLE,
+    "bm25-key-terms": QueryForm.KEY_TERMS,
+}
+FUSIONS = ("rrf", "weighted")
+RERANKED: Mapping[str, str | None] = {  # with the system that finds their candidates
+    "bm25+rerank": "bm25",  # as in the reranker paper
+    "rerank": None,  # as configured
+    "rerank-alone": None,  # likewise, in the order of the reranker's scores
+}
+DEPTH = 100  # reranked candidates by default, on every machine, so that results can be compared
+EXPANDED = "expanded"  # the first-stage candidates with the expansion
+RANKED: Mapping[str, Variant] = {  # ordered by the learning-to-rank model
+    "ranker": Variant.FULL,
+    "ranker-no-popularity": Variant.NO_POPULARITY,
+    "ranker-no-authors": Variant.NO_AUTHORS,
+}
+BASELINES = ("most-cited", "random")
+CEILINGS = frozenset({"oracle"})  # upper bounds, made from the gold references
+SYSTEMS = (*FORMS, "dense", *FUSIONS, *RERANKED, EXPANDED, *RANKED, *BASELINES, *CEILINGS)
+NEED_VECTORS = frozenset({"dense", *FUSIONS})
+CANDIDATES = ("bm25", "dense", *FUSIONS)  # the choices for the candidates of "rerank"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System:
+    """A system that another package adds by an entry point of the group `citerec.systems`."""
+
+    search: Callable[[IndexFolder, EvalSet, EvalConfig, Encoder | None], list[Hits]]
+    needs_vectors: bool = False  # whether `search` receives the encoder of the index
+
+
+def systems() -> tuple[str, ...]:
+    """Return the names of all systems: citerec's own, then systems and retrievers of entry points."""
+    registered = (*plugins.names(plugins.SYSTEMS), *plugins.names(plugins.RETRIEVERS))
+    return tuple(dict.fromkeys((*SYSTEMS, *registered)))
+
+
+def default_systems(index: IndexFolder, *, rerank: bool = False, ranker: str = "auto") -> list[str]:
+    """Return the systems that are compared by default; `ranker` is as for `find_ranker`."""
+    names = ["bm25", *(["dense", "rrf"] if index.is_embedded else [])]
+    if candidates(index) == "weighted":
+        names.append("weighted")  # as `recommend` fuses
+    if rerank:
+        names += [one for one, first in RERANKED.items() if index.is_embedded or not first]
+    names += [EXPANDED, *(["ranker"] if find_ranker(ranker, index) else [])]
+    return [*names, *BASELINES, *CEILINGS]
+
+
+def candidates(index: IndexFolder) -> str:
+    """Return the system that finds the candidates of `recommend`."""
+    if not index.is_embedded:
+        return "bm25"
+    tuned = read_tuned(index)
+    return "weighted" if tuned and tuned.method is FuseMethod.WEIGHTED else "rrf"
+
+
+def weights(index: IndexFolder) -> FuseConfig:
+    """Return the weights of the system "weighted": as tuned on the index, else equal weights."""
+    return (read_tuned(index) or FuseConfig()).replace(method=FuseMethod.WEIGHTED)
+
+
+def read_by(name: str, index: IndexFolder, config: EvalConfig) -> str:
+    """Return the system whose list a system reranks, expands or ranks; any other system is its own."""
+    if name in RERANKED or name in RANKED or name == EXPANDED:
+        return RERANKED.get(name) or config.candidates or candidates(index)
+    return name
+
+
+def bm25_of(name: str, config: EvalConfig) -> Bm25Config | None:
+    """Return the BM25 settings of a system; None without BM25."""
+    form = FORMS.get(name)
+    if form:
+        return config.bm25.replace(form=form)
+    return config.bm25 if name in FORMS or name in FUSIONS else None
+
+
+def fuse_of(name: str, config: EvalConfig) -> FuseConfig | None:
+    """Return the fusion settings of a system; None without a fusion."""
+    if name == "rrf":
+        return FuseConfig(k0=config.fuse.k0, depth=config.depth)
+    return config.fuse.replace(depth=config.depth) if name == "weighted" else None
+
+
+def random_lists(index: IndexFolder, task: EvalSet, config: EvalConfig) -> list[Hits]:
+    """Draw eligible papers for each query, depending on its id and the seed alone."""
+    lists: list[Hits] = []
+    for query, rule in zip(task.queries, task.eligible, strict=True):
+        digest = sha1(query.id.encode("utf-8", "surrogatepass"), usedforsecurity=False).digest()
+        rng = np.random.default_rng([config.seed, int.from_bytes(digest, "big")])
+        rows = np.flatnonzero(mask(rule, index.papers.years)).astype(np.int32)
+        drawn = rng.choice(rows, size=min(config.depth, len(rows)), replace=False)
+        lists.append(Hits(drawn, np.arange(len(drawn), 0, -1, dtype=np.float32)))
+    return lists
+
+
+def most_cited_lists(index: IndexFolder, task: EvalSet, config: EvalConfig) -> list[Hits]:
+    """Return the eligible papers with the most known citations; those without a citation are left out."""
+    graph, years = TemporalGraph(index, config.known_graph), index.papers.years
+    snapshots = graph.snapshots(task.queries, task.eligible)
+    ordered: dict[object, Hits] = {}  # queries with the same known citations share an order
+    for snapshot in dict.fromkeys(snapshots):
+        counts = snapshot.counts
+        rows = np.flatnonzero(counts > 0).astype(np.int32)
+        rows = rows[best_first(rows, counts[rows], index.id_rank)]
+        ordered[snapshot] = Hits(rows, counts[rows].astype(np.float32))
+    lists: list[Hits] = []
+    for rule, snapshot in zip(task.eligible, snapshots, strict=True):
+        everything = ordered[snapshot]
+        places = np.flatnonzero(mask(rule, years)[everything.rows])[: config.depth]
+        lists.append(Hits(everything.rows[places], everything.scores[places]))
+    return lists
+
+
+def oracle_run(qrels: Qrels, name: str = "oracle") -> Run:
+    """Return the run that ranks exactly the gold of each query: the ceiling of every metric.
+
+    All metrics are 1 except F1@20: precision@20 is below 1 for fewer than 20 gold papers, recall@20 for more.
+    """
+    rankings: dict[str, Ranking] = {}
+    for qid, gold in qrels.items():
+        falling = tuple(float(n) for n in range(len(gold), 0, -1))
+        rankings[qid] = Ranking(tuple(sorted(gold)), falling)
+    return Run(name, rankings)
+
+
+class CachedRetriever:
+    """A retriever that caches the hits of another; the same query ids stand for the same queries and rules."""
+
+    def __init__(self, retriever: Retriever) -> None:
+        self.retriever, self.name = retriever, retriever.name
+        self.saved = 0.0  # seconds of the searches that were not repeated
+        self._hits: dict[tuple[tuple[str, ...], int], tuple[list[Hits], float]] = {}
+
+    def retrieve(
+        self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
+    ) -> list[Hits]:
+        """Return one `Hits` per query."""
+        key = tuple(query.id for query in queries), k
+        if key in self._hits:
+            self.saved += self._hits[key][1]
+        else:
+            start = perf_counter()
+            hits = self.retriever.retrieve(queries, eligible, k)
+            self._hits[key] = hits, perf_counter() - start
+        return self._hits[key][0]
+
+
+class CachedScorer:
+    """A cross-encoder with a cache: each pair of query and row is scored once."""
+
+    def __init__(self, scorer: Scorer) -> None:
+        self.to_unit_interval = scorer.to_unit_interval
+        self._scorer = scorer
+        self._known: defaultdict[str, dict[int, float]] = defaultdict(dict)
+        self._scored, self._seconds, self._cached = 0, 0.0, 0
+
+    def score(
+        self,
+        index: IndexFolder,
+        queries: Sequence[Query],
+        rows: Sequence[Rows],
+        progress: Progress | None = None,
+    ) -> list[Scores]:
+        """Return the score of each candidate of each query; only pairs outside the cache are computed."""
+        new: list[tuple[Query, Rows]] = []
+        for query, candidate_rows in zip(queries, rows, strict=True):
+            known = self._known[query.id]
+            missing = [row for row in candidate_rows.tolist() if row not in known]
+            self._scored += len(missing)
+            self._cached += len(candidate_rows) - len(missing)
+            if missing:
+                new.append((query, np.array(missing, np.int32)))
+        if new:
+            start = perf_counter()
+            scored = self._scorer.score(index, [q for q, _ in new], [r for _, r in new], progress)
+            self._seconds += perf_counter() - start
+            for (query, missing_rows), scores in zip(new, scored, strict=True):
+                pairs = zip(missing_rows.tolist(), scores.tolist(), strict=True)
+                self._known[query.id].update(pairs)
+        return [
+            np.array([self._known[query.id][row] for row in part.tolist()], np.float32)
+            for query, part in zip(queries, rows, strict=True)
+        ]
+
+    @property
+    def saved(self) -> float:
+        """The estimated computing time of the scores returned from the cache, in seconds."""
+        return self._cached * self._seconds / self._scored if self._scored else 0.0
 
 
 class Systems:
@@ -83,10 +275,7 @@ class Systems:
         self._retrievers: dict[str, CachedRetriever] = {}
 
     def run(self, name: str) -> tuple[Run, float | None]:
-        """Run one system on the evaluation set.
-
-        Args:
-            name: One of `catalogue.systems`.
+        """Run one of `systems()` or a user's retriever on the evaluation set.
 
         Returns:
             The run and its seconds, with those of cached results (None for the oracle, which does not search).
@@ -99,52 +288,38 @@ class Systems:
             raise ConfigError(f"no system {name!r}; there are: {', '.join(systems())}")
         if name in CEILINGS:
             return oracle_run(self._eval_set.qrels, name), None
-        hits, seconds = self._hits(name)
-        return self.as_run(name, hits), seconds
-
-    def retrieved(self) -> list[Mapping[str, Hits]]:
-        """Return, for each query, the hits of the retrievers `FUSED`.
-
-        Raises:
-            ConfigError: If the index has no vectors.
-        """
-        self._need_vectors(FUSED[-1])
-        batch = self._batch
-        candidates = self._hybrid("rrf").candidates(
-            batch.queries, batch.eligible, self._config.depth
-        )
-        return [candidate_set.hits_by_source for candidate_set in candidates]
+        return self.as_run(name, self.hits(name)), self._results[name][1]
 
     def hits(self, name: str) -> list[Hits]:
         """Return the hits of a system, except a ceiling, for each query; raises as `run` does."""
-        return self._hits(name)[0]
+        if name not in self._results:
+            search = self._searcher(name)  # models are opened outside the timed block
+            start, saved = perf_counter(), self._saved()
+            hits = search()
+            self._results[name] = hits, perf_counter() - start + self._saved() - saved
+        return self._results[name][0]
 
-    def cascade_of(self, name: str) -> OpenReranker:
-        """Return the cascade of a system; a weight that was tuned on the fused list is not used for another list.
+    def as_run(self, name: str, hits: list[Hits]) -> Run:
+        """Return the hits of each query as a run."""
+        return as_run(name, self._index, self._eval_set, hits)
 
-        Args:
-            name: One of `RERANKED` or `RANKED`.
+    def candidates(self) -> list[CandidateSet]:
+        """Return the first-stage candidates of each query, fused as in `recommend` or as configured."""
+        return self._candidates(read_by(EXPANDED, self._index, self._config))
 
-        Raises:
-            ConfigError, ModelError: As for `cascade` and `run`.
-        """
-        requested = self._config.rerank
-        if name in RANKED:
-            return configure_for_ranker(self.cascade, self._need_ranker(name), requested)
-        alone = name == "rerank-alone" or (
-            RERANKED[name] and requested and requested.weight is None
-        )
-        return self.cascade.with_weight(1) if alone else self.cascade
+    def retrieved(self) -> list[Mapping[str, Hits]]:
+        """Return, for each query, the hits of the retrievers `FUSED`; `ConfigError` without vectors."""
+        return [candidate_set.hits_by_source for candidate_set in self._candidates("rrf")]
 
-    def reranked(self, hits: list[Hits], cascade: OpenReranker) -> list[Hits]:
-        """Rerank lists of the queries; a pair that was scored before is not scored again.
-
-        Args:
-            hits: One list per query.
-            cascade: `cascade`, or the same models with other weights.
-        """
-        done = cascade.rerank(self._eval_set.queries, hits, self._progress)
+    def reranked(self, hits: list[Hits], reranker: OpenReranker) -> list[Hits]:
+        """Rerank one list per query, by `reranker` of this object or by the same with another weight."""
+        done = reranker.rerank(self._eval_set.queries, hits, self._progress)
         return [reranked.hits for reranked in done]
+
+    @property
+    def reranks(self) -> bool:
+        """Whether there is a reranker."""
+        return self._config.rerank is not None or self._own_reranker is not None
 
     @cached_property
     def cascade(self) -> OpenReranker:
@@ -167,24 +342,41 @@ class Systems:
             opened = open_reranker(self._index, self._config.rerank, self._log, depth=DEPTH)
         return replace(opened, scorer=CachedScorer(opened.scorer))
 
-    @property
-    def reranks(self) -> bool:
-        """Whether there is a reranker."""
-        return self._config.rerank is not None or self._own_reranker is not None
+    def cascade_of(self, name: str) -> OpenReranker:
+        """Return the reranker of one of `RERANKED` or `RANKED`, with the weight that it has there.
 
-    def as_run(self, name: str, hits: list[Hits]) -> Run:
-        """Return the hits of each query as a run."""
-        return as_run(name, self._index, self._eval_set, hits)
+        A weight that was tuned on the fused list is not used for another list.
+        """
+        requested = self._config.rerank
+        if name in RANKED:
+            return configure_for_ranker(self.cascade, self._ranker(name), requested)
+        alone = name == "rerank-alone" or (
+            RERANKED[name] and requested and requested.weight is None
+        )
+        return self.cascade.with_weight(1) if alone else self.cascade
 
-    def _need_vectors(self, name: str) -> None:
-        if not self._index.is_embedded:
-            raise ConfigError(
-                f"{name} needs vectors, and {self._index.path} has none; embed its papers: "
-                f"citerec encode --index {self._index.path} --encoder MODEL"
-            )
+    def audit(self, names: Sequence[str], progress: Progress = no_progress) -> Audit:
+        """Check that the hits of some systems depend on no citation that is unknown for a query; see `audit`."""
+        lists = [self.hits(name) for name in names]
+        rankers = [self._ranker(name) for name in names if name in RANKED]
+        expand = rankers[0].expand if rankers else ExpandConfig()
+        sets = self.candidates()
+        return audit(self._index, self._eval_set, self._config, sets, lists, expand, progress)
 
-    def _need_ranker(self, name: str) -> Ranker:
-        """Open the ranker of a system; `ConfigError` if there is none, `ModelError` if it is invalid."""
+    def check(self, names: Sequence[str]) -> None:
+        """Open the models of some systems except the reranker, before any search; raises as `run` does."""
+        for name in names:
+            if name in RANKED:
+                self._ranker(name)
+            first = read_by(name, self._index, self._config)
+            if first in NEED_VECTORS or ((own := _registered(name)) and own.needs_vectors):
+                self._encoder_for(name)
+
+    def _candidates(self, name: str) -> list[CandidateSet]:
+        batch = self._batch
+        return self._hybrid(name).candidates(batch.queries, batch.eligible, self._config.depth)
+
+    def _ranker(self, name: str) -> Ranker:
         folder = find_ranker(self._config.ranker, self._index)
         if folder is None:
             raise ConfigError(
@@ -192,34 +384,20 @@ class Systems:
             )
         return open_ranker(folder, RANKED[name])
 
-    def _hits(self, name: str) -> tuple[list[Hits], float]:
-        if needs_vectors(name):
-            self._need_vectors(name)
-        if name in RERANKED:
-            _ = self.cascade  # fails before the search if there is none
-        if name in RANKED:
-            self._need_ranker(name)
-        if name not in self._results:
-            search = self._searcher(name)  # opened outside the timed block
-            start, saved = perf_counter(), self._saved()
-            hits = search()
-            self._results[name] = hits, perf_counter() - start + self._saved() - saved
-        return self._results[name]
-
     def _saved(self) -> float:
         """Return the seconds that the caches have saved so far."""
-        cascade: OpenReranker | None = self.__dict__.get("cascade")
+        opened: OpenReranker | None = self.__dict__.get("cascade")
         saved = sum(retriever.saved for retriever in self._retrievers.values())
-        if cascade and isinstance(cascade.scorer, CachedScorer):
-            saved += cascade.scorer.saved
+        if opened and isinstance(opened.scorer, CachedScorer):
+            saved += opened.scorer.saved
         return saved
 
     def _searcher(self, name: str) -> Callable[[], list[Hits]]:
         if name in BASELINES:
             lists = {"most-cited": most_cited_lists, "random": random_lists}[name]
             return lambda: lists(self._index, self._eval_set, self._config)
-        if system := plugged(name):
-            encoder = self._encoder if system.needs_vectors else None
+        if system := _registered(name):
+            encoder = self._encoder_for(name) if system.needs_vectors else None
             return lambda: system.search(self._index, self._eval_set, self._config, encoder)
         pipeline = self._pipeline(name)
         return lambda: [
@@ -228,30 +406,31 @@ class Systems:
 
     def _pipeline(self, name: str) -> Pipeline:
         """Return a system as a pipeline: the pipeline of `recommend` with stages left out."""
-        config = self._config
-        retriever, depth = self._hybrid(name), config.depth
-        stages: tuple[Stage, ...]
+        depth = self._config.depth
+        graph = TemporalGraph(self._index, self._config.known_graph)
         if name in RERANKED:
-            stages = (RerankingStage(self.cascade_of(name)),)
-            return Pipeline(retriever, stages, depth, queries_per_part=len(self._eval_set.queries))
-        if name not in RANKED:
-            stages = (CandidateExpander(self._graph),) if name == EXPANDED else ()
-            return Pipeline(retriever, stages, depth)
-        cascade = self.cascade_of(name) if self.reranks else None
-        ranker, disabled = self._need_ranker(name), config.disabled_features
-        if cascade and self._log and (notice := reranker_notice(ranker, cascade)):
-            self._log(notice)
-        stages = rank_stages(self._graph, ranker, cascade, disabled_features=disabled)
-        return Pipeline(retriever, stages, depth)
+            stages: tuple[Stage, ...] = (RerankingStage(self.cascade_of(name)),)
+            parts = len(self._eval_set.queries)  # pairs of all queries are batched together
+            return Pipeline(self._hybrid(name), stages, depth, queries_per_part=parts)
+        if name in RANKED:
+            ranker = self._ranker(name)
+            reranker = self.cascade_of(name) if self.reranks else None
+            if reranker and self._log and (notice := reranker_notice(ranker, reranker)):
+                self._log(notice)
+            disabled = self._config.disabled_features
+            stages = rank_stages(graph, ranker, reranker, disabled_features=disabled)
+            return Pipeline(self._hybrid(name), stages, depth)
+        stages = (CandidateExpander(graph),) if name == EXPANDED else ()
+        return Pipeline(self._hybrid(name), stages, depth)
 
     def _hybrid(self, name: str) -> HybridRetriever:
         """Return the retrievers of a system; all systems share their cached hits."""
         first = read_by(name, self._index, self._config)
         names = FUSED if first in FUSIONS else (first,)
         retrievers = [self._retriever(part) for part in names]
-        searched = [cached.retriever for cached in retrievers]
-        bm25 = next((one for one in searched if isinstance(one, Bm25Retriever)), None)
-        dense = next((one for one in searched if isinstance(one, DenseRetriever)), None)
+        opened = [cached.retriever for cached in retrievers]
+        bm25 = next((one for one in opened if isinstance(one, Bm25Retriever)), None)
+        dense = next((one for one in opened if isinstance(one, DenseRetriever)), None)
         fusion = fuse_of(first, self._config)
         return HybridRetriever(self._index, retrievers, fusion, bm25=bm25, dense=dense)
 
@@ -260,7 +439,8 @@ class Systems:
             if name in self._own_retrievers:
                 opened: Retriever = self._own_retrievers[name]
             elif name == "dense":
-                opened = DenseRetriever(self._index, self._encoder, self._config.dense)
+                encoder = self._encoder_for(name)
+                opened = DenseRetriever(self._index, encoder, self._config.dense)
             elif name in FORMS:
                 opened = Bm25Retriever(self._index, bm25_of(name, self._config))
             else:
@@ -268,45 +448,27 @@ class Systems:
             self._retrievers[name] = CachedRetriever(opened)
         return self._retrievers[name]
 
-    @cached_property
-    def _batch(self) -> QueryBatch:
-        return QueryBatch(self._eval_set.queries, self._eval_set.eligible)
-
-    @cached_property
-    def _graph(self) -> TemporalGraph:
-        return TemporalGraph(self._index, self._config.known_graph)
-
-    def candidates(self) -> list[CandidateSet]:
-        """Return the first-stage candidates of each query, fused as in `recommend` or as configured.
-
-        Raises:
-            ConfigError, ModelError: As for `run`.
-        """
-        name = read_by(EXPANDED, self._index, self._config)
-        if needs_vectors(name):
-            self._need_vectors(name)
-        batch = self._batch
-        return self._hybrid(name).candidates(batch.queries, batch.eligible, self._config.depth)
-
-    def audit(self, names: Sequence[str], progress: Progress = no_progress) -> Audit:
-        """Check that the hits of some systems depend on no citation that is unknown for a query; see `audit`."""
-        lists = [self.hits(name) for name in names]
-        rankers = [self._need_ranker(name) for name in names if name in RANKED]
-        expand = rankers[0].expand if rankers else ExpandConfig()
-        candidates = self.candidates()
-        return audit(self._index, self._eval_set, self._config, candidates, lists, expand, progress)
-
-    def check(self, names: Sequence[str]) -> None:
-        """Open the models of some systems except the reranker, before any search; raises as `run` does."""
-        for name in names:
-            if name in RANKED:
-                self._need_ranker(name)
-            if needs_vectors(name) or needs_vectors(read_by(name, self._index, self._config)):
-                self._need_vectors(name)
-                _ = self._encoder
+    def _encoder_for(self, name: str) -> Encoder:
+        if not self._index.is_embedded:
+            raise ConfigError(
+                f"{name} needs vectors, and {self._index.path} has none; embed its papers: "
+                f"citerec encode --index {self._index.path} --encoder MODEL"
+            )
+        return self._encoder
 
     @cached_property
     def _encoder(self) -> Encoder:
         recorded = Fingerprint.from_json(self._index.manifest.settings["encoder"])
         how = EncodeConfig(threads=self._config.dense.threads)
         return reopen(recorded, self._index.path, how, log=self._log)
+
+    @cached_property
+    def _batch(self) -> QueryBatch:
+        return QueryBatch(self._eval_set.queries, self._eval_set.eligible)
+
+
+def _registered(name: str) -> System | None:
+    """Return the system of an entry point; None for one of `SYSTEMS`, and for a retriever."""
+    if name in SYSTEMS or name not in plugins.names(plugins.SYSTEMS):
+        return None
+    return plugins.load(plugins.SYSTEMS, name)

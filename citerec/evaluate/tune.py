@@ -1,18 +1,21 @@
 """Tunes the fusion of BM25 and dense retrieval, and the rerank weight, on the dev split.
 
-A tuned setting is used only if it is significantly better than the default, see `citerec.evaluate.crossval`.
+The best of many settings looks better on the queries that selected it than on others. Therefore each query is measured
+with the setting that is best on the other folds, and the default is compared with these values by Fisher's
+randomisation test: a tuned setting is used only if it is significantly better. The folds share the queries that they
+select by, so the test is approximate.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from citerec.config import FuseConfig, FuseMethod
-from citerec.evaluate.crossval import CrossValidation, best_of, cross_validate
 from citerec.evaluate.metrics import PER_QUERY, mean_metrics, per_query
 from citerec.evaluate.protocol import EvalConfig, EvalSet
-from citerec.evaluate.significance import Floats
+from citerec.evaluate.significance import ALPHA, Floats, randomisation_test
 from citerec.evaluate.systems import Systems
 from citerec.folder import IndexFolder
 from citerec.rerank.reranker import OpenReranker
@@ -20,81 +23,94 @@ from citerec.retrieve.fuse import fuse
 from citerec.tuned import RerankWeight
 from citerec.types import Hits, Log, Progress, no_progress
 
-STEPS = 20  # of a weight between 0 and 1
+WEIGHTS: tuple[float, ...] = tuple(np.linspace(0, 1, 21).round(4).tolist())
 K0S = (10, 20, 60, 100)
-RRF = 0  # the place of the default fusion
+FOLDS = 10  # fewer where there are fewer queries
+_EQUAL = 1e-12  # means closer than this are equal but for rounding
+Setting = TypeVar("Setting", FuseConfig, float)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrossValidation:
+    """The default against tuning, by a metric in [0, 1]."""
+
+    default: float  # mean over the queries
+    tuned: float  # mean over the queries, each measured with the best setting of the other folds
+    p: float  # two-sided, in (0, 1]
+    queries: int
+    folds: int
+
+    @property
+    def is_better(self) -> bool:
+        """Whether tuning is significantly better than the default."""
+        return self.tuned > self.default and self.p < ALPHA
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the values as JSON values."""
+        return {
+            "default": self.default,
+            "cross_validated": self.tuned,
+            "p": self.p,
+            "queries": self.queries,
+            "folds": self.folds,
+            "kept": self.is_better,
+        }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Trial:
-    """One fusion setting and its metrics."""
+class Trial(Generic[Setting]):
+    """One setting and its metrics."""
 
-    fuse: FuseConfig
+    setting: Setting
     metrics: Mapping[str, float]  # by `METRICS`, means over the queries
     scores: Floats  # the tuned metric of each query
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class WeightTrial:
-    """One rerank weight and its metrics."""
+class Choice(Generic[Setting]):
+    """All trials of one setting, and whether the best of them is better than the default."""
 
-    weight: float  # in [0, 1]; 0: the first stage alone; 1: the reranker alone
-    metrics: Mapping[str, float]  # by `METRICS`, means over the queries
-    scores: Floats  # the tuned metric of each query
+    trials: tuple[Trial[Setting], ...]
+    default: int  # the place of the default among the trials
+    check: CrossValidation
+
+    @classmethod
+    def of(cls, trials: Sequence[Trial[Setting]], default: Setting) -> "Choice[Setting]":
+        """Compare the default with tuning over the same queries."""
+        place = [trial.setting for trial in trials].index(default)
+        table = np.stack([trial.scores for trial in trials])
+        return cls(tuple(trials), place, cross_validate(table, place))
+
+    @property
+    def best(self) -> Trial[Setting]:
+        """The trial with the highest metric; the default if it is among the best."""
+        return self.trials[best_of(np.stack([trial.scores for trial in self.trials]), self.default)]
+
+    @property
+    def used(self) -> Setting | None:
+        """The best setting if it is significantly better than the default, else None."""
+        best = self.best
+        return best.setting if self.check.is_better and best != self.trials[self.default] else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tuning:
-    """All trials, the best of them, and whether it is better than the default."""
+    """What was tuned by a metric."""
 
     metric: str
-    trials: tuple[Trial, ...]  # the first is the default, plain RRF; none without vectors
-    fusion: CrossValidation | None = None  # of `trials`
-    weights: tuple[WeightTrial, ...] = ()  # rising, with the reranker's default; none without one
-    weighting: CrossValidation | None = None  # of `weights`
-    reranker: OpenReranker | None = None  # the reranker of `weights`
-    reranking: str = ""  # description of the reranker
-
-    @property
-    def best(self) -> Trial:
-        """The trial with the highest metric; the default if it is among the best.
-
-        Raises:
-            ValueError: If there is no trial.
-        """
-        return self.trials[best_of(_table(self.trials), RRF)]
-
-    @property
-    def fuse(self) -> FuseConfig | None:
-        """The best fusion if it is significantly better than plain RRF, else None."""
-        if not (self.fusion and self.fusion.is_better) or self.best is self.trials[RRF]:
-            return None
-        return self.best.fuse
-
-    @property
-    def best_weight(self) -> WeightTrial | None:
-        """The rerank weight with the highest metric; of equal ones the default, then the lowest; None without one."""
-        if self.reranker is None:
-            return None
-        default = _place(self.weights, self.reranker.default_weight)
-        return self.weights[best_of(_table(self.weights), default)]
+    fusion: Choice[FuseConfig] | None = None  # None without vectors
+    weight: Choice[float] | None = None  # None without a reranker; 1: the reranker alone
+    reranker: OpenReranker | None = None
 
     @property
     def rerank(self) -> RerankWeight | None:
         """The best rerank weight if it is significantly better than the reranker's default, else None."""
-        best, reranker = self.best_weight, self.reranker
-        if best is None or reranker is None or not (self.weighting and self.weighting.is_better):
+        weight = self.weight.used if self.weight else None
+        if weight is None or self.reranker is None:
             return None
-        if best.weight == reranker.default_weight:
-            return None
-        settings = reranker.settings
-        return RerankWeight(
-            best.weight,
-            settings["weights"],
-            reranker.depth,
-            settings["query_tokens"],
-            settings["candidate_tokens"],
-        )
+        of = self.reranker.settings
+        tokens = of["query_tokens"], of["candidate_tokens"]
+        return RerankWeight(weight, of["weights"], self.reranker.depth, *tokens)
 
 
 def tune(
@@ -128,80 +144,78 @@ def tune(
         config = replace(config, rerank=config.rerank.replace(weight=1.0))
     systems = Systems(index, task, config, log, progress)
     reranker = systems.cascade if config.rerank else None  # opened first, since it may fail
-    if index.is_embedded or not reranker:
-        systems.check(["dense"])
+    fusion = None
     if reranker and not index.is_embedded:
-        tuning, rankings = Tuning(metric, ()), systems.hits("bm25")
+        hits = systems.hits("bm25")
     else:
-        trials = tuple(_fusions(index, task, config, systems, metric, progress))
-        tuning = Tuning(metric, trials, cross_validate(_table(trials), RRF))
-        fuse_config = tuning.fuse or FuseConfig()
-        rankings = _fused(index, systems, fuse_config, config.depth) if reranker else []
+        systems.check(["dense"])
+        lists = systems.retrieved()
+
+        def fused(setting: FuseConfig) -> list[Hits]:
+            return [fuse(one, index.id_rank, setting, k=config.depth) for one in lists]
+
+        ways = [*_fusions(config.depth)]
+        trials: list[Trial[FuseConfig]] = []
+        for way in ways:
+            trials.append(_trial(way, fused(way), systems, task, metric))
+            progress("tuning", len(trials), len(ways))
+        fusion = Choice.of(trials, ways[0])
+        hits = fused(fusion.used or FuseConfig())
     if reranker is None:
-        return tuning
-    weights = tuple(_weights(task, systems, metric, rankings, reranker.default_weight))
-    return replace(
-        tuning,
-        weights=weights,
-        weighting=cross_validate(_table(weights), _place(weights, reranker.default_weight)),
-        reranker=reranker,
-        reranking=str(reranker),
+        return Tuning(metric, fusion)
+    default = reranker.default_weight
+    weights = [
+        _trial(one, systems.reranked(hits, reranker.with_weight(one)), systems, task, metric)
+        for one in sorted({*WEIGHTS, default})
+    ]
+    return Tuning(metric, fusion, Choice.of(weights, default), reranker)
+
+
+def best_of(table: Floats, default: int) -> int:
+    """Return the setting with the highest mean: the default if none is higher, otherwise the first of equal ones.
+
+    Args:
+        table: The metric of each query, shape (settings, queries).
+        default: The row of the default.
+    """
+    means = table.mean(1) if table.shape[1] else np.zeros(len(table))
+    return default if means[default] >= means.max() - _EQUAL else int(np.argmax(means))
+
+
+def cross_validate(table: Floats, default: int, *, seed: int = 0) -> CrossValidation:
+    """Compare the default with tuning, each query measured with settings selected on other queries.
+
+    Args:
+        table: The metric of each query, shape (settings, queries); at least one query.
+        default: The row of the default.
+        seed: Of the folds and of the test.
+    """
+    queries = table.shape[1]
+    folds = min(FOLDS, queries)
+    rng = np.random.default_rng([seed, 12])
+    fold = rng.permutation(np.arange(queries) % folds)
+    tuned = np.empty(queries)
+    for k in range(folds):
+        held_out = fold == k
+        tuned[held_out] = table[best_of(table[:, ~held_out], default), held_out]
+    [p] = randomisation_test(tuned[:, None], table[default][:, None], lambda means: means, rng=rng)
+    means = float(table[default].mean()), float(tuned.mean())
+    return CrossValidation(
+        default=means[0], tuned=means[1], p=float(p), queries=queries, folds=folds
     )
 
 
-def _table(trials: Sequence[Trial] | Sequence[WeightTrial]) -> Floats:
-    """Return the tuned metric of each query, shape (trials, queries)."""
-    return np.stack([trial.scores for trial in trials])
+def _trial(
+    setting: Setting, hits: list[Hits], systems: Systems, task: EvalSet, metric: str
+) -> Trial[Setting]:
+    scores = per_query(systems.as_run("trial", hits), task.qrels)
+    return Trial(setting, mean_metrics(scores), scores[metric])
 
 
-def _fusions(
-    index: IndexFolder,
-    task: EvalSet,
-    config: EvalConfig,
-    systems: Systems,
-    metric: str,
-    progress: Progress,
-) -> Iterator[Trial]:
-    fuse_configs = [*_ways(config.depth)]
-    for tried, fuse_config in enumerate(fuse_configs, start=1):
-        hits = _fused(index, systems, fuse_config, config.depth)
-        figures = _measured(hits, systems, task)
-        yield Trial(fuse_config, mean_metrics(figures), figures[metric])
-        progress("tuning", tried, len(fuse_configs))
-
-
-def _fused(index: IndexFolder, systems: Systems, fuse_config: FuseConfig, depth: int) -> list[Hits]:
-    return [fuse(hits, index.id_rank, fuse_config, k=depth) for hits in systems.retrieved()]
-
-
-def _measured(hits: list[Hits], systems: Systems, task: EvalSet) -> dict[str, Floats]:
-    return per_query(systems.as_run("trial", hits), task.qrels)
-
-
-def _place(trials: Sequence[WeightTrial], weight: float) -> int:
-    return [trial.weight for trial in trials].index(weight)
-
-
-def _weights(
-    task: EvalSet, systems: Systems, metric: str, rankings: list[Hits], default: float
-) -> Iterator[WeightTrial]:
-    for weight in sorted({*_steps(), default}):
-        hits = systems.reranked(rankings, systems.cascade.with_weight(weight))
-        figures = _measured(hits, systems, task)
-        yield WeightTrial(weight, mean_metrics(figures), figures[metric])
-
-
-def _steps() -> list[float]:
-    return np.linspace(0, 1, STEPS + 1).round(4).tolist()
-
-
-def _ways(depth: int) -> Iterator[FuseConfig]:
+def _fusions(depth: int) -> Iterator[FuseConfig]:
+    """Yield the fusions to try; the first is the default, plain RRF."""
     yield FuseConfig(depth=depth)
     yield from (FuseConfig(k0=k0, depth=depth) for k0 in K0S if k0 != FuseConfig().k0)
-    for weight in _steps():
-        yield FuseConfig(
-            method=FuseMethod.WEIGHTED,
-            bm25_weight=round(1 - weight, 4),
-            dense_weight=weight,
-            depth=depth,
-        )
+    for dense in WEIGHTS:
+        shares = {"bm25_weight": round(1 - dense, 4), "dense_weight": dense}
+        yield FuseConfig(method=FuseMethod.WEIGHTED, depth=depth, **shares)

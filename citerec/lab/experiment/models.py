@@ -9,7 +9,7 @@ from citerec.embed import EmbedConfig, embed_anew
 from citerec.encode.opening import open_encoder
 from citerec.encode.spec import Fingerprint
 from citerec.errors import ConfigError
-from citerec.evaluate.catalogue import RANKED
+from citerec.evaluate.systems import RANKED
 from citerec.folder import IndexFolder, open_index
 from citerec.lab.experiment.row import Experiment
 from citerec.manifest import NAME

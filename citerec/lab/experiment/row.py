@@ -19,9 +19,9 @@ from citerec.config import (
 )
 from citerec.encode.config import Backend, Precision
 from citerec.errors import BadInputError, ConfigError
-from citerec.evaluate.catalogue import CANDIDATES, NEED_VECTORS, RANKED, RERANKED, systems
 from citerec.evaluate.metrics import METRICS
 from citerec.evaluate.protocol import CitationScope, Rules
+from citerec.evaluate.systems import CANDIDATES, NEED_VECTORS, RANKED, RERANKED, systems
 from citerec.rank.features import Group
 from citerec.toml import read_toml
 

@@ -19,10 +19,9 @@ from citerec.encode.hub import HubError
 from citerec.encode.opening import open_encoder, reopen
 from citerec.encode.source import HUB_ID, is_name
 from citerec.errors import MissingExtraError, writing
-from citerec.evaluate.catalogue import RANKED, RERANKED, bm25_of, fuse_of, read_by
 from citerec.evaluate.metrics import evaluate_run
 from citerec.evaluate.protocol import EvalConfig, load_task
-from citerec.evaluate.systems import Systems
+from citerec.evaluate.systems import RANKED, RERANKED, Systems, bm25_of, fuse_of, read_by
 from citerec.folder import IndexFolder
 from citerec.lab.datasets.catalogue import FOLDER as DATASETS
 from citerec.lab.datasets.fetch import read_record
