@@ -217,5 +217,6 @@ def _fusions(depth: int) -> Iterator[FuseConfig]:
     yield FuseConfig(depth=depth)
     yield from (FuseConfig(k0=k0, depth=depth) for k0 in K0S if k0 != FuseConfig().k0)
     for dense in WEIGHTS:
-        shares = {"bm25_weight": round(1 - dense, 4), "dense_weight": dense}
-        yield FuseConfig(method=FuseMethod.WEIGHTED, depth=depth, **shares)
+        bm25 = round(1 - dense, 4)
+        weighted = FuseMethod.WEIGHTED
+        yield FuseConfig(method=weighted, bm25_weight=bm25, dense_weight=dense, depth=depth)
