@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.documents import pdf, raw_pdf, rezipped, word
 
-from citerec.drafts import QueryFile, latex, pandoc, parse_queries, read_queries
+from citerec.drafts import QueryFile, pandoc, parse_queries, read_queries
 from citerec.drafts.document import MAX_FIRST_PARAGRAPHS, first_sentences
 from citerec.errors import BadInputError, ConfigError, MissingExtraError
 
@@ -220,7 +220,7 @@ def test_loops_and_missing_files_are_left_out_with_a_line(tmp_path: Path) -> Non
 
 
 def test_files_that_multiply_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(latex, "MAX_FILES", 50)
+    monkeypatch.setattr(pandoc, "MAX_FILES", 50)
     twice = {f"a{i}": f"\\input{{a{i + 1}}}\\input{{a{i + 1}}}" for i in range(10)}
     draft = write(tmp_path, draft=titled(r"\input{a0}"), **twice)
 
@@ -517,7 +517,6 @@ BAD: dict[str, tuple[bytes | str, str]] = {
     "LaTeX with an open formula": (titled("$x_{"), "pandoc cannot read this LaTeX draft"),
     "broken front matter": ("---\ntitle: a: b\n---\n\nText.\n", "YAML"),
     "front matter without a title": ("---\nauthor: Ada\n---\n\nText.\n", "has no title"),
-    "Markdown in Latin-1": (b"---\ntitle: T\n---\ncaf\xe9", "line 4"),
     "a cut Word document": (SAVED[: len(SAVED) // 2], "pandoc cannot read this Word draft"),
     "a Word document without text": (rezipped(SAVED, None), "zip archive|pandoc cannot read|query as"),
     "a Word document of broken XML": (rezipped(SAVED, "<w:document"), "pandoc cannot read"),

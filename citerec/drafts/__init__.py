@@ -4,7 +4,8 @@ A file is JSON, JSONL, CSL-JSON, BibTeX, RIS or plain text, or a document that h
 PDF or HTML. The format is recognised by its content, not its name. A document may also hold references, cited by key.
 """
 
-from dataclasses import dataclass, field, replace
+import re
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -14,22 +15,16 @@ from citerec.types import Query
 
 if TYPE_CHECKING:
     from citerec.bibliography.paper_list import PaperList
-    from citerec.bibliography.record import Draft, Record
-    from citerec.bibliography.source import Kind
-    from citerec.drafts.document import Document, DocumentFormat
-
-__all__ = ["QueryFile", "parse_queries", "read_queries"]
+    from citerec.bibliography.record import Draft
+    from citerec.drafts.document import DocumentFormat
 
 _READS = (
     "citerec reads a query as JSON, JSONL, CSL-JSON, BibTeX, RIS, LaTeX, Markdown, Word (.docx), PDF, HTML "
     "or plain text"
 )
-_READERS = {
-    "JSON": "citerec.bibliography.json_records",
-    "BIBTEX": "citerec.bibliography.bibtex",
-    "RIS": "citerec.bibliography.ris",
-    "TEXT": "citerec.drafts.plain",
-}  # modules, by kind
+_READERS = {"JSON": "json_records", "BIBTEX": "bibtex", "RIS": "ris"}  # modules, by kind
+_TITLE = re.compile(r"(?:#+\s+)?(title\s*:\s*)?", re.IGNORECASE)
+_ABSTRACT = re.compile(r"(?:#+\s+)?abstract(?:\s*[:.\u2014\u2013]\s*|\s+-\s+|\s*$)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +34,7 @@ class QueryFile:
     queries: tuple[Query, ...]
     cited: "PaperList | None" = None  # the references that a document cites by key; None for none
     cited_from: str = ""  # the document and its bibliographies, for messages
-    notices: tuple[str, ...] = field(
-        default=()
-    )  # for the user: what was recognised, what is missing
+    notices: tuple[str, ...] = ()  # for the user: what was recognised, what is missing
 
     @property
     def batch(self) -> bool:
@@ -56,17 +49,7 @@ def read_queries(
     title: str | None = None,
     abstract: str | None = None,
 ) -> QueryFile:
-    """Read the queries of the file `path`, or of standard input if it is `-`.
-
-    Args:
-        path: A file in any format that `parse_queries` reads.
-        stdin: The stream to read for `-`; None for `sys.stdin.buffer`.
-        title: The title of the draft, in place of the one that the file states.
-        abstract: The abstract, likewise.
-
-    Raises:
-        BadInputError: If the file cannot be read as queries; the message names the line if possible.
-    """
+    """Read the queries of the file `path`, or of standard input if it is `-`; see `parse_queries`."""
     from citerec.bibliography.source import read_bytes
 
     hint = "to pass a text directly: citerec recommend --title T --abstract A"
@@ -95,13 +78,12 @@ def parse_queries(
         abstract: The abstract, likewise.
 
     Raises:
-        BadInputError: If `data` has no known format or is broken, a title is missing, or an id is repeated; the message
-            states what was found and where.
+        BadInputError: If `data` has no known format or is broken, a title is missing, or an id is repeated.
         ConfigError: If `title` or `abstract` is given for several drafts.
         MissingExtraError: If the library for a document is not installed.
     """
-    from citerec.bibliography.record import to_query
-    from citerec.bibliography.source import decode, kind_of, refuse_long
+    from citerec.bibliography.record import Record, to_query
+    from citerec.bibliography.source import Kind, decode, kind_of, refuse_long
     from citerec.drafts.document import document_format
 
     stated = {k: v for k, v in (("title", title), ("abstract", abstract)) if v is not None}
@@ -110,7 +92,11 @@ def parse_queries(
     text = decode(data, name, reads=_READS)
     kind = kind_of(text)
     refuse_long(text, kind, name)
-    drafts = _drafts(kind, text, name)
+    if kind is Kind.TEXT:
+        drafts = [_plain(text)]
+    else:  # only the reader of the format is imported
+        reader = import_module(f"citerec.bibliography.{_READERS[kind.name]}")
+        drafts: list[Draft] = reader.read_drafts(text, name)
     if not drafts:
         raise BadInputError(name, f"this {kind} holds no paper; {_READS}")
     batch = len(drafts) > 1
@@ -118,60 +104,87 @@ def parse_queries(
         raise ConfigError(
             f"--title and --abstract are for one draft, but {name} holds {len(drafts):,}; leave them out"
         )
-    drafts = [replace(draft, **stated) for draft in drafts]
-    queries = [to_query(d, name, f"q{d.record.number}" if batch else "query") for d in drafts]
-    _refuse_repeated_ids(queries, [d.record for d in drafts], name)
-    return QueryFile(tuple(queries))
-
-
-def _from_document(
-    document_format: "DocumentFormat",
-    data: bytes,
-    name: str,
-    file: Path | None,
-    stated: dict[str, str],
-) -> QueryFile:
-    """Return the draft of a document with its references; only the reader of its format is imported."""
-    from citerec.bibliography.record import to_query
-    from citerec.drafts.document import NO_TITLE, DocumentFormat, recognised
-
-    if document_format is DocumentFormat.PDF:
-        from citerec.drafts.pdf import read
-
-        document = read(data, name)
-    else:
-        from citerec.drafts import pandoc
-
-        document = pandoc.read(data, document_format, name, file)
-    document: Document = replace(document, **stated)
-    if not document.title.strip():
-        raise BadInputError(
-            name, f"this draft ({document_format}) has no title that was found; {NO_TITLE}"
-        )
-    abstract, shortened = document.shortened()
-    query = to_query(document.draft(), name, "query")
-    lines = [recognised(document, abstract, name, document_format)]
-    lines += [f"{name}: {notice}" for notice in (shortened, *document.notices) if notice]
-    cited = document.cited
-    if not cited.papers.entries:
-        return QueryFile((query,), notices=tuple(lines))
-    others = [source for source in cited.sources if source != name]
-    source = f"{name} ({', '.join(others)})" if others else name
-    return QueryFile((query,), cited.papers, source, tuple(lines))
-
-
-def _drafts(kind: "Kind", text: str, name: Path | str) -> "list[Draft]":
-    """Return the drafts of a text; only the reader of its format is imported."""
-    return import_module(_READERS[kind.name]).read_drafts(text, name)
-
-
-def _refuse_repeated_ids(queries: list[Query], records: "list[Record]", name: Path | str) -> None:
-    """Raise if two queries have the same id: their results could not be distinguished."""
-    seen: dict[str, Record] = {}
-    for query, record in zip(queries, records, strict=True):
-        if first := seen.get(query.id):
+    queries, records = list[Query](), dict[str, Record]()
+    for draft in drafts:
+        record = draft.record
+        query = to_query(replace(draft, **stated), name, f"q{record.number}" if batch else "query")
+        if first := records.get(query.id):
             where = f"line {first.line}" if first.line else first.label
             raise record.error(
                 name, f"the id {query.id!r} is already used by {where}; give it another"
             )
-        seen[query.id] = record
+        records[query.id] = record
+        queries.append(query)
+    return QueryFile(tuple(queries))
+
+
+def _plain(text: str) -> "Draft":
+    """Return the draft of a plain text: the first line that is not blank is the title, the rest the abstract.
+
+    Labels `Title:` and `Abstract:` are recognised; with both, the title may take several lines.
+    """
+    from citerec.bibliography.record import Draft, Record
+
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    label = _TITLE.match(lines[0])
+    first = lines[0][label.end() :] if label else lines[0]
+    title, rest = first, lines[1:]
+    if _ABSTRACT.match(first):
+        title, rest = "", lines
+    elif label and label[1]:
+        starts = [i for i, line in enumerate(lines) if i and _ABSTRACT.match(line)]
+        end = starts[0] if starts else (1 if first else 2)
+        title, rest = " ".join([first, *lines[1:end]]), lines[end:]
+    if rest:
+        rest[0] = _ABSTRACT.sub("", rest[0], count=1) if _ABSTRACT.match(rest[0]) else rest[0]
+    record = Record(number=1, line=1, fields={})
+    return Draft(
+        record=record, id="", title=title, abstract=" ".join(rest), year=None, authors=(), venue=""
+    )
+
+
+def _from_document(
+    kind: "DocumentFormat", data: bytes, name: str, file: Path | None, stated: dict[str, str]
+) -> QueryFile:
+    """Return the draft of a document with its references; only the reader of its format is imported."""
+    from citerec.bibliography.record import Draft, Record, to_query
+    from citerec.drafts.document import NO_TITLE, DocumentFormat, short
+
+    if kind is DocumentFormat.PDF:
+        from citerec.drafts import pdf
+
+        document = pdf.read(data, name)
+    else:
+        from citerec.drafts import pandoc
+
+        document = pandoc.read(data, kind, name, file)
+    document = replace(document, **stated)
+    if not document.title.strip():
+        raise BadInputError(name, f"this draft ({kind}) has no title that was found; {NO_TITLE}")
+    abstract, shortened = document.shortened()
+    draft = Draft(
+        record=Record(number=1, line=None, fields={}),
+        id="",
+        title=document.title,
+        abstract=abstract,
+        year=document.year,
+        authors=document.authors,
+        venue="",
+        doi=document.doi,
+    )
+    read = [f"title {short(document.title, 100)!r}"]
+    if abstract:
+        read.append(f"abstract {short(abstract, 60)!r} ({len(abstract):,} characters)")
+    if count := len(document.authors):
+        read.append("1 author" if count == 1 else f"{count} authors")
+    if document.year:
+        read.append(f"year {document.year} (papers of later years are left out)")
+    lines = [f"{name} ({kind}): {', '.join(read)}"]
+    lines += [f"{name}: {notice}" for notice in (shortened, *document.notices) if notice]
+    others = ", ".join(source for source in document.sources if source != name)
+    return QueryFile(
+        (to_query(draft, name, "query"),),
+        document.cited if document.cited.entries else None,
+        f"{name} ({others})" if others else name if document.cited.entries else "",
+        tuple(lines),
+    )

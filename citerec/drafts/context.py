@@ -34,17 +34,17 @@ _WORD = re.compile(r"[^\W\d_]{2}")
 
 def without_markers(text: str) -> str:
     """Return a text without citation markers, on one line."""
-    plain = _MARKER.sub(_kept, text.replace("~\\", " \\"))
+
+    def kept(marker: re.Match[str]) -> str:
+        # parentheses with a year are a marker only if they name authors, or hold years alone
+        inside = marker[0][1:-1]
+        is_text = marker[0].startswith("(") and not (
+            _ONLY_YEARS.fullmatch(inside) or _NAMES.search(inside)
+        )
+        return marker[0] if is_text else " "
+
+    plain = _MARKER.sub(kept, text.replace("~\\", " \\"))
     return _BEFORE_POINT.sub(r"\1", " ".join(to_text(plain).split()))
-
-
-def _kept(marker: re.Match[str]) -> str:
-    """Return a space for a marker; parentheses with a year are one only if they name authors, or hold years alone."""
-    if not marker[0].startswith("("):
-        return " "
-    inside = marker[0][1:-1]
-    is_marker = _ONLY_YEARS.fullmatch(inside) or _NAMES.search(inside)
-    return " " if is_marker else marker[0]
 
 
 def read_context(text: str) -> str:

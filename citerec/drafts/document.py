@@ -1,12 +1,12 @@
-"""A document that holds one draft: its format, by content; its fields, the references that it cites, and notices."""
+"""A document that holds one draft: its format, by content, and its fields."""
 
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path, PurePath
+from pathlib import PurePath
 
 from citerec.bibliography.paper_list import PaperList
-from citerec.bibliography.record import Draft, Record, first_year
+from citerec.bibliography.record import first_year
 from citerec.text import one_line
 
 MAX_FIRST_PARAGRAPHS = 2_000  # characters that stand for a missing abstract
@@ -14,11 +14,8 @@ MAX_ABSTRACT = 6_000  # characters; what is longer is not an abstract
 LEAST_ABSTRACT = 40  # characters; less is a heading or a placeholder
 NO_TITLE = "give it yourself: --query FILE --title T"
 _SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*(?=\s|$)|[。！？]")
-_YEARS = range(1900, 2101)
 
 _LOOK = 2**16  # bytes at the start that decide
-_MARKDOWN_NAMES = (".md", ".markdown", ".qmd", ".rmd")
-_LATEX_NAMES = (".tex", ".ltx", ".latex")
 _BIBTEX = re.compile(rb"^[ \t]*@[A-Za-z]+[ \t]*[{(]", re.MULTILINE)
 _LATEX = re.compile(
     rb"\\document(?:class|style)[ \t]*[\[{]|^[ \t]*\\(?:begin[ \t]*\{(?:document|abstract)\}|title[ \t]*[\[{]"
@@ -49,44 +46,24 @@ def document_format(data: bytes, name: str) -> DocumentFormat | None:
     The name decides only where a text may be LaTeX or Markdown as well as plain text.
     """
     start = data[:_LOOK].removeprefix(b"\xef\xbb\xbf").lstrip()
-    if start.startswith((b"{", b"[")):
-        return None
-    if b"%PDF-" in start[:1024]:
+    latex, bibtex = _LATEX.search(start), _BIBTEX.search(start)
+    suffix = PurePath(name).suffix.lower()
+    if b"%PDF-" in start[:1024] and not start.startswith((b"{", b"[")):
         return DocumentFormat.PDF
-    if start.startswith(b"PK\x03\x04"):
-        return DocumentFormat.DOCX if _is_word(data) else None
+    if start.startswith(b"PK\x03\x04"):  # a Word document or a damaged one, or another archive
+        is_word = b"word/document" in data or b"PK\x05\x06" not in data[-(2**16) :]
+        return DocumentFormat.DOCX if is_word else None
     if _HTML.match(start):
         return DocumentFormat.HTML
-    return None if b"\0" in start else _source_format(start, name)
-
-
-def _source_format(start: bytes, name: str) -> DocumentFormat | None:
-    """Return the format of a text by its start: LaTeX, unless BibTeX precedes it, or Markdown."""
-    latex, bibtex = _LATEX.search(start), _BIBTEX.search(start)
-    if latex and not (bibtex and bibtex.start() < latex.start()):
-        return DocumentFormat.LATEX
-    suffix = PurePath(name).suffix.lower()
-    if bibtex:
+    is_bibtex = bibtex and not (latex and latex.start() < bibtex.start())
+    if b"\0" in start or start.startswith((b"{", b"[")) or is_bibtex:
         return None
-    if suffix in _LATEX_NAMES and b"\\" in start:
+    if latex or (suffix in (".tex", ".ltx", ".latex") and b"\\" in start):
         return DocumentFormat.LATEX
     has_headings = start.startswith(b"# ") and _SECTION.search(start)
-    if suffix in _MARKDOWN_NAMES or has_headings or _FRONT_MATTER.match(start):
-        return DocumentFormat.MARKDOWN
-    return None
-
-
-def _is_word(data: bytes) -> bool:
-    """Whether a zip archive is a Word document or damaged, rather than an archive of something else."""
-    return b"word/document" in data or b"PK\x05\x06" not in data[-(2**16) :]
-
-
-@dataclass(frozen=True, slots=True)
-class CitedReferences:
-    """The references that a draft cites by key, looked up in its bibliography."""
-
-    papers: PaperList = PaperList(())
-    sources: tuple[str, ...] = ()  # names of the files that describe them
+    is_named = suffix in (".md", ".markdown", ".qmd", ".rmd")
+    is_markdown = is_named or has_headings or _FRONT_MATTER.match(start)
+    return DocumentFormat.MARKDOWN if is_markdown else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,21 +76,9 @@ class Document:
     authors: tuple[str, ...] = ()
     year: int | None = None
     doi: str = ""  # bare
-    cited: CitedReferences = CitedReferences()
+    cited: PaperList = PaperList(())  # the references that it cites by key
+    sources: tuple[str, ...] = ()  # names of the files that describe them
     notices: tuple[str, ...] = ()  # each one line, in reading order
-
-    def draft(self) -> Draft:
-        """Return the fields as a draft, with the abstract that `shortened` gives."""
-        return Draft(
-            record=Record(number=1, line=None, fields={}),
-            id="",
-            title=self.title,
-            abstract=self.shortened()[0],
-            year=self.year,
-            authors=self.authors,
-            venue="",
-            doi=self.doi,
-        )
 
     def shortened(self) -> tuple[str, str]:
         """Return the abstract, or the first paragraphs in its place, and a sentence about what was done to it.
@@ -123,19 +88,12 @@ class Document:
         abstract, body = one_line(self.abstract), one_line(self.body)
         if len(abstract) >= LEAST_ABSTRACT or (abstract and not body):
             kept = first_sentences(abstract, MAX_ABSTRACT)
-            if len(kept) == len(abstract):
-                return abstract, ""
-            return (
-                kept,
-                f"the abstract has {len(abstract):,} characters: the first {len(kept):,} are used",
-            )
-        kept = first_sentences(body, MAX_FIRST_PARAGRAPHS)
-        if not kept:
-            return "", "no abstract and no text was found: the title alone is used"
-        return (
-            kept,
-            f"no abstract was found: the first {len(kept):,} characters of the text are used",
-        )
+            cut = f"the abstract has {len(abstract):,} characters: the first {len(kept):,} are used"
+            return kept, "" if len(kept) == len(abstract) else cut
+        if kept := first_sentences(body, MAX_FIRST_PARAGRAPHS):
+            count = f"the first {len(kept):,} characters of the text are used"
+            return kept, f"no abstract was found: {count}"
+        return "", "no abstract and no text was found: the title alone is used"
 
 
 def first_sentences(text: str, most: int) -> str:
@@ -152,22 +110,10 @@ def first_sentences(text: str, most: int) -> str:
 def document_year(text: str) -> int | None:
     """Return the year of a date as authors write it; None if it has none from 1900 to 2100."""
     year = first_year(text)
-    return year if year in _YEARS else None
+    return year if year in range(1900, 2101) else None
 
 
-def recognised(document: Document, abstract: str, name: Path | str, format_name: str) -> str:
-    """Return the line that shows the user what was recognised in a document."""
-    parts = [f"title {_short(document.title)!r}" if document.title.strip() else "no title"]
-    if abstract:
-        parts.append(f"abstract {_short(abstract, 60)!r} ({len(abstract):,} characters)")
-    if document.authors:
-        count = len(document.authors)
-        parts.append("1 author" if count == 1 else f"{count} authors")
-    if document.year:
-        parts.append(f"year {document.year} (papers of later years are left out)")
-    return f"{name} ({format_name}): {', '.join(parts)}"
-
-
-def _short(text: str, most: int = 100) -> str:
+def short(text: str, most: int) -> str:
+    """Return a text on one line of at most `most` characters."""
     text = one_line(text)
     return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"

@@ -6,24 +6,22 @@ names. It also expands the macros that a LaTeX draft defines.
 
 import re
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import orjson
 
 from citerec.bibliography.keys import doi_of, to_text
-from citerec.bibliography.paper_list import entries_by_key
 from citerec.drafts.document import LEAST_ABSTRACT, Document, DocumentFormat, document_year
-from citerec.drafts.latex import decode_latex, flatten, formatted_references
-from citerec.drafts.references import Bibliography
+from citerec.drafts.references import braced, cited_references, decode_latex, inside
 from citerec.errors import BadInputError, MissingExtraError, extra
 from citerec.text import one_line
 
 MAX_SECONDS = 30  # a thesis of 300 pages takes 2
-MAX_INPUT = 16 * 2**20  # bytes
-_INSTEAD = "give --title and --abstract, or pass its text"
+MAX_INPUT = 16 * 2**20  # bytes of a draft, characters of a LaTeX draft with all its files
+MAX_FILES = 500  # of a LaTeX draft
+_INSTEAD = "pass its main part, or --title and --abstract"
 _READERS = {
     DocumentFormat.LATEX: "latex+raw_tex",  # without it, the arguments of unknown commands are lost
     DocumentFormat.MARKDOWN: "markdown-smart+bracketed_spans",
@@ -62,51 +60,6 @@ _NO_TEXT = re.compile(
     r"|marginpar|[a-z]*(?:ref|note|notetext|mark)(?![a-z])|includegraphics|orcid|inst|institute|keywords|title|author|begin|pagestyle|thispagestyle)"
 )
 _BODY = 50  # paragraphs that may stand for an abstract
-_CHARSET = re.compile(rb"charset\s*=\s*[\"']?([A-Za-z0-9_-]{1,30})", re.IGNORECASE)
-
-
-def read(data: bytes, kind: DocumentFormat, name: str, path: Path | None) -> Document:
-    """Read a draft.
-
-    Args:
-        data: The draft.
-        kind: Its format, none that pandoc cannot read.
-        name: Its name in messages.
-        path: Its file, whose folder holds its bibliography and what it includes; None for standard input.
-
-    Raises:
-        BadInputError: If it is too large, or pandoc cannot read it within the limits.
-        MissingExtraError: If pandoc is not installed.
-    """
-    notices: list[str] = []
-    source = ""
-    if kind is DocumentFormat.LATEX:
-        source = flatten(decode_latex(data), name, path.parent if path else None, notices)
-        data = _PRELUDE.encode() + source.encode()
-    elif kind is DocumentFormat.MARKDOWN:
-        data = _utf8(data, name)
-    elif kind is DocumentFormat.HTML:
-        data = _page(data)
-    tree = _Tree(_converted(data, kind, name))
-    keys = [key for key in tree.cited_keys() if not _CROSS_REFERENCE.match(key)]
-    found = Bibliography(path, name, notices)
-    if keys:
-        found.read_files(tree.strings("bibliography"), formatted_references(source, path, keys))
-        if references := tree.meta.get("references"):
-            items = orjson.dumps(_plain(references))
-            found.add(entries_by_key(items, name), name)
-    return Document(
-        title=tree.title(kind),
-        abstract=tree.abstract(),
-        body=tree.body(),
-        authors=tuple(tree.authors()),
-        year=document_year(tree.first(_DATES)),
-        doi=next(filter(None, map(doi_of, (tree.first((key,)) for key in _DOIS))), ""),
-        cited=found.look_up(keys, has_inline="references" in tree.meta),
-        notices=tuple(notices),
-    )
-
-
 # What classes and packages define and pandoc does not know, on one line so that the lines of messages stay.
 _PRELUDE = "".join(
     (
@@ -121,38 +74,51 @@ _PRELUDE = "".join(
 )
 
 
-def _utf8(data: bytes, name: str) -> bytes:
-    try:
-        data.decode()
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        fault = f"byte 0x{data[error.start]:02x} is not UTF-8; save it as UTF-8"
-        raise BadInputError(name, fault, line=line) from None
-    return data
+def read(data: bytes, kind: DocumentFormat, name: str, path: Path | None) -> Document:
+    """Read a draft; files that it names are read from the folder of `path` alone, None for standard input.
 
-
-def _page(data: bytes) -> bytes:
-    """Return an HTML page as UTF-8, from the encoding that it declares."""
-    try:
-        return data.decode("utf-8-sig").encode()
-    except UnicodeDecodeError:
-        stated = _CHARSET.search(data[:4096])
-        try:
-            text = data.decode(stated[1].decode() if stated else "cp1252", "replace")
-        except LookupError:
-            text = data.decode("cp1252", "replace")
-        return re.sub(r"charset\s*=\s*[\"']?[\w-]+", "charset=utf-8", text, count=1).encode()
+    Raises:
+        BadInputError: If it is too large, or pandoc cannot read it within the limits.
+        MissingExtraError: If pandoc is not installed.
+    """
+    notices: list[str] = []
+    source = ""
+    if kind is DocumentFormat.LATEX:
+        source = flatten(decode_latex(data), name, path.parent if path else None, notices)
+        data = _PRELUDE.encode() + source.encode()
+    tree = _converted(data, kind, name)
+    meta, blocks = tree["meta"], tree["blocks"]
+    keys = [key for key in _cited_keys(meta, blocks) if not _CROSS_REFERENCE.match(key)]
+    inline = orjson.dumps(_plain(meta["references"])) if "references" in meta else b""
+    files = [_text(one) for one in _listed(meta, "bibliography")]
+    cited, sources = cited_references(keys, files, inline, source, name, path, notices)
+    paragraphs = list(_paragraphs(blocks))[:_BODY]
+    long = [text for text in paragraphs if len(text) >= LEAST_ABSTRACT]
+    return Document(
+        title=_title(meta, blocks, kind),
+        abstract=_abstract(meta, blocks),
+        body=_section(blocks, _INTRODUCTION) or " ".join(long or paragraphs),
+        authors=tuple(_authors(meta)),
+        year=document_year(_first(meta, _DATES)),
+        doi=next(filter(None, (doi_of(_first(meta, (key,))) for key in _DOIS)), ""),
+        cited=cited,
+        sources=sources,
+        notices=tuple(notices),
+    )
 
 
 def _converted(data: bytes, kind: DocumentFormat, name: str) -> dict[str, Any]:
-    """Return pandoc's tree of a document."""
+    """Return pandoc's tree: `{"meta": {...}, "blocks": [...]}`, each node `{"t": type, "c": content}`."""
     what = f"this {kind} draft"
     if len(data) > MAX_INPUT:
         size = f"{len(data):,} bytes; expected at most {MAX_INPUT:,}"
         raise BadInputError(name, f"{what} has {size}; {_INSTEAD}")
+    with extra("drafts"):
+        import pypandoc
     try:
+        program = pypandoc.get_pandoc_path()
         done = subprocess.run(
-            [_pandoc(), "+RTS", "-M2G", "-RTS", "--sandbox", "-f", _READERS[kind], "-t", "json"],
+            [program, "+RTS", "-M2G", "-RTS", "--sandbox", "-f", _READERS[kind], "-t", "json"],
             input=data,
             capture_output=True,
             timeout=MAX_SECONDS,
@@ -161,126 +127,107 @@ def _converted(data: bytes, kind: DocumentFormat, name: str) -> dict[str, Any]:
     except subprocess.TimeoutExpired:
         fault = f"{what} takes pandoc more than {MAX_SECONDS} seconds"
         raise BadInputError(name, f"{fault}; {_INSTEAD}") from None
+    except OSError:
+        raise MissingExtraError("pandoc", "drafts") from None
     if done.returncode != 0:
         fault = one_line(done.stderr.decode("utf-8", "replace"))[:200]
         raise BadInputError(name, f"pandoc cannot read {what}: {fault}; {_INSTEAD}")
     return orjson.loads(done.stdout)
 
 
-def _pandoc() -> str:
-    with extra("drafts"):
-        import pypandoc
-    try:
-        return pypandoc.get_pandoc_path()
-    except OSError:
-        raise MissingExtraError("pandoc", "drafts") from None
+# --- the fields in the tree
 
 
-@dataclass(frozen=True, slots=True)
-class _Tree:
-    """A document as pandoc's JSON has it: `{"meta": {...}, "blocks": [...]}`, each node `{"t": type, "c": content}`."""
-
-    tree: Mapping[str, Any]
-
-    @property
-    def meta(self) -> dict[str, Any]:
-        return self.tree["meta"]
-
-    @property
-    def blocks(self) -> list[Any]:
-        return self.tree["blocks"]
-
-    def strings(self, key: str) -> list[str]:
-        """Return the values of a field: one, or those of a list."""
-        value = self.meta.get(key, {"t": "MetaList", "c": []})
-        values = cast("list[Any]", value["c"] if value["t"] == "MetaList" else [value])
-        return [text for one in values if (text := _text(one))]
-
-    def first(self, names: Iterable[str]) -> str:
-        return next((text for name in names for text in self.strings(name)), "")
-
-    def title(self, kind: DocumentFormat) -> str:
-        """Return the title and the subtitle, else a heading; of a page its only one, of Word the first line."""
-        is_page = kind is DocumentFormat.HTML
-        headings = [(h["c"][0], _text(h["c"][2])) for h in _nodes(self.blocks, "Header")]
-        tops = [text for level, text in headings if level == 1 and text]
-        stated = self.first(_TITLES[:-1] if is_page and len(tops) == 1 else _TITLES)
-        title = stated or (tops[0] if is_page and tops else next((t for _, t in headings if t), ""))
-        if not title and kind is DocumentFormat.DOCX:
-            title = next((text for text in _paragraphs(self.blocks)), "")[:MAX_FIRST_LINE]
-        subtitle = self.first(("subtitle",))
-        return f"{title}: {subtitle}" if title and subtitle else title
-
-    def abstract(self) -> str:
-        """Return the abstract: a field, a section or an element of that name, else a paragraph with the label."""
-        if stated := self.first(_ABSTRACTS):
-            return _LABEL.sub("", stated, count=1) if _LABEL.match(stated) else stated
-        for div in _nodes(self.blocks, "Div"):
-            (mark, classes, _), blocks = div["c"]
-            if any(map(_ABSTRACT_MARK.search, [mark, *classes])):
-                text = " ".join(_paragraphs(blocks))
-                if len(text) >= LEAST_ABSTRACT:
-                    return _LABEL.sub("", text, count=1) if _LABEL.match(text) else text
-        if section := self._section(_ABSTRACT):
-            return section
-        for paragraph in _paragraphs(self.blocks):
-            if label := _LABEL.match(paragraph):
-                return paragraph[label.end() :]
-        return self.first(("description",))
-
-    def body(self) -> str:
-        """Return the introduction, else the first paragraphs."""
-        paragraphs = list(_paragraphs(self.blocks))[:_BODY]
-        long = [text for text in paragraphs if len(text) >= LEAST_ABSTRACT]
-        return self._section(_INTRODUCTION) or " ".join(long or paragraphs)
-
-    def _section(self, heading: re.Pattern[str]) -> str:
-        """Return the paragraphs from a heading to the next one; empty if there is no such heading."""
-        parts: list[str] | None = None
-        for node in _flat(self.blocks):
-            if node["t"] == "Header":
-                if parts:
-                    break
-                parts = [] if heading.fullmatch(_text(node["c"][2])) else None
-            elif parts is not None:
-                parts += _paragraphs([node])
-        return " ".join(parts or [])
-
-    def authors(self) -> Iterator[str]:
-        """Yield names, each as `First Last`; what is no name is left out."""
-        key = next((name for name in _AUTHORS if name in self.meta), "author")
-        value = self.meta.get(key, {"t": "MetaList", "c": []})
-        several = value["t"] == "MetaList"
-        for one in cast("list[Any]", value["c"] if several else [value])[:1000]:
-            if one["t"] == "MetaMap":
-                name = one["c"].get("name", one)
-                parts = name["c"] if name["t"] == "MetaMap" else {"given": name}
-                yield _text([parts[p] for p in ("given", "family") if p in parts], between=" ")
-                continue
-            # the first line of an author of LaTeX is the name, the others are the affiliation
-            line = next(filter(None, map(one_line, _text(one, line_break="\n").split("\n"))), "")
-            family, comma, given = line.partition(",")
-            if comma and key != "author" and "," not in given:
-                yield one_line(f"{given} {family}")
-                continue
-            for name in _NAMES.split(_NAME_MARKS.sub(" ", line)):
-                words = name.split()
-                if 1 <= len(words) <= 6 and words[0][0].isalpha() and not _NO_NAME.search(name):
-                    yield " ".join(words)
-
-    def cited_keys(self) -> list[str]:
-        """Return the citation keys in order, each once; `*` stands for all."""
-        keys: list[str] = []
-        for part in (self.meta.get("abstract"), self.blocks, self.meta.get("nocite")):
-            for node in _nodes(part, "Cite", "RawInline", "RawBlock"):
-                if node["t"] == "Cite":
-                    keys += (one["citationId"] for one in node["c"][0])
-                else:  # within a command that pandoc does not know
-                    keys += (k for text in _RAW_CITE.findall(node["c"][1]) for k in text.split(","))
-        return list(dict.fromkeys(key for one in keys if "#" not in one and (key := one.strip())))
+def _listed(meta: Any, key: str) -> list[Any]:
+    """Return the values of a field: one, or those of a list."""
+    value = meta.get(key, {"t": "MetaList", "c": []})
+    return value["c"] if value["t"] == "MetaList" else [value]
 
 
-def _flat(blocks: Iterable[Any]) -> Iterator[dict[str, Any]]:
+def _first(meta: Any, names: Iterable[str]) -> str:
+    return next(filter(None, (_text(one) for name in names for one in _listed(meta, name))), "")
+
+
+def _title(meta: Any, blocks: Any, kind: DocumentFormat) -> str:
+    """Return the title and the subtitle, else a heading; of a page its only one, of Word the first line."""
+    headings = [(h["c"][0], _text(h["c"][2])) for h in _nodes(blocks, "Header")]
+    tops = [text for level, text in headings if level == 1 and text]
+    is_page = kind is DocumentFormat.HTML
+    title = _first(meta, _TITLES[:-1] if is_page and len(tops) == 1 else _TITLES)
+    title = title or (tops[0] if is_page and tops else next((t for _, t in headings if t), ""))
+    if not title and kind is DocumentFormat.DOCX:
+        title = next(_paragraphs(blocks), "")[:MAX_FIRST_LINE]
+    subtitle = _first(meta, ("subtitle",))
+    return f"{title}: {subtitle}" if title and subtitle else title
+
+
+def _abstract(meta: Any, blocks: Any) -> str:
+    """Return the abstract: a field, a section or an element of that name, else a paragraph with the label."""
+    marked = [
+        " ".join(_paragraphs(div["c"][1]))
+        for div in _nodes(blocks, "Div")
+        if any(map(_ABSTRACT_MARK.search, [div["c"][0][0], *div["c"][0][1]]))
+    ]
+    stated = [_first(meta, _ABSTRACTS), *(text for text in marked if len(text) >= LEAST_ABSTRACT)]
+    if text := next(filter(None, stated), ""):
+        return _LABEL.sub("", text, count=1) if _LABEL.match(text) else text
+    if section := _section(blocks, _ABSTRACT):
+        return section
+    labelled = ((text, _LABEL.match(text)) for text in _paragraphs(blocks))
+    found = next((text[label.end() :] for text, label in labelled if label), "")
+    return found or _first(meta, ("description",))
+
+
+def _section(blocks: Any, heading: re.Pattern[str]) -> str:
+    """Return the paragraphs from a heading to the next one; empty if there is no such heading."""
+    parts: list[str] | None = None
+    for node in _flat(blocks):
+        if node["t"] == "Header":
+            if parts:
+                break
+            parts = [] if heading.fullmatch(_text(node["c"][2])) else None
+        elif parts is not None:
+            parts += _paragraphs([node])
+    return " ".join(parts or [])
+
+
+def _authors(meta: Any) -> Iterator[str]:
+    """Yield names, each as `First Last`; what is no name is left out."""
+    key = next((name for name in _AUTHORS if name in meta), "author")
+    for one in _listed(meta, key)[:1000]:
+        if one["t"] == "MetaMap":
+            name = one["c"].get("name", one)
+            parts = name["c"] if name["t"] == "MetaMap" else {"given": name}
+            yield _text([parts[p] for p in ("given", "family") if p in parts], between=" ")
+            continue
+        # the first line of an author of LaTeX is the name, the others are the affiliation
+        line = next(filter(None, map(one_line, _text(one, line_break="\n").split("\n"))), "")
+        family, comma, given = line.partition(",")
+        if comma and key != "author" and "," not in given:
+            yield one_line(f"{given} {family}")
+            continue
+        for name in _NAMES.split(_NAME_MARKS.sub(" ", line)):
+            words = name.split()
+            if 1 <= len(words) <= 6 and words[0][0].isalpha() and not _NO_NAME.search(name):
+                yield " ".join(words)
+
+
+def _cited_keys(meta: Any, blocks: Any) -> list[str]:
+    """Return the citation keys in order, each once; `*` stands for all."""
+    keys: list[str] = []
+    places = [meta.get("abstract"), blocks, meta.get("nocite")]
+    for node in _nodes(places, "Cite", "RawInline", "RawBlock"):
+        if node["t"] == "Cite":
+            keys += (one["citationId"] for one in node["c"][0])
+        else:  # within a command that pandoc does not know
+            keys += (k for text in _RAW_CITE.findall(node["c"][1]) for k in text.split(","))
+    return list(dict.fromkeys(key for one in keys if "#" not in one and (key := one.strip())))
+
+
+# --- the nodes of the tree
+
+
+def _flat(blocks: Any) -> Iterator[Any]:
     """Yield blocks in reading order, those within divisions in their place."""
     for block in blocks:
         if block["t"] == "Div":
@@ -289,36 +236,27 @@ def _flat(blocks: Iterable[Any]) -> Iterator[dict[str, Any]]:
             yield block
 
 
-def _paragraphs(blocks: Iterable[Any]) -> Iterator[str]:
+def _paragraphs(blocks: Any) -> Iterator[str]:
     for block in _flat(blocks):
         wanted = block["t"] in {"Para", "BlockQuote", "BulletList", "OrderedList"}
         if wanted and (text := _text(block)):
             yield text
 
 
-def _nodes(value: Any, *kinds: str) -> Iterator[dict[str, Any]]:
+def _nodes(value: Any, *kinds: str) -> Iterator[Any]:
     """Yield the nodes of some types in reading order."""
-    if isinstance(value, list):
-        for one in cast("list[Any]", value):
+    if isinstance(value, dict) and value.get("t") in kinds:
+        yield value
+    if isinstance(value, list | dict):
+        for one in value.values() if isinstance(value, dict) else value:
             yield from _nodes(one, *kinds)
-    elif isinstance(value, dict):
-        node = cast("dict[str, Any]", value)
-        if node.get("t") in kinds:
-            yield node
-        for one in node.values():
-            if isinstance(one, (list, dict)):
-                yield from _nodes(one, *kinds)
 
 
-def _plain(meta: Mapping[str, Any]) -> Any:
+def _plain(meta: Any) -> Any:
     """Return a value of the metadata as JSON."""
-    match meta["t"]:
-        case "MetaMap":
-            return {key: _plain(value) for key, value in meta["c"].items()}
-        case "MetaList":
-            return [_plain(value) for value in meta["c"]]
-        case _:
-            return _text(meta)
+    if meta["t"] == "MetaMap":
+        return {key: _plain(value) for key, value in meta["c"].items()}
+    return [*map(_plain, meta["c"])] if meta["t"] == "MetaList" else _text(meta)
 
 
 def _text(node: Any, *, line_break: str = " ", between: str = "") -> str:
@@ -331,19 +269,25 @@ def _text(node: Any, *, line_break: str = " ", between: str = "") -> str:
 
 def _pieces(node: Any, line_break: str) -> Iterator[str]:
     if isinstance(node, list):
-        for one in cast("list[Any]", node):
+        for one in node:
             yield from _pieces(one, line_break)
         return
-    known = cast("dict[str, Any]", node) if isinstance(node, dict) else {}
-    kind, content = str(known.get("t", "")), known.get("c", "")
+    kind: str = node.get("t", "") if isinstance(node, dict) else ""
+    content: Any = node.get("c", "") if isinstance(node, dict) else ""
     if kind in _LEFT_OUT:
         return
     if kind in _SPACES:
         yield line_break if kind == "LineBreak" else " "
     elif kind in {"Str", "MetaString"}:
         yield content
-    elif kind in {"Code", "Math", "RawInline"}:
-        yield _source(kind, content)
+    elif kind == "Code":
+        yield content[1]
+    elif kind == "Math":
+        yield to_text(f"${content[1]}$") if content[0]["t"] == "InlineMath" else " "
+    elif kind == "RawInline":  # a command of LaTeX that pandoc does not know
+        latex = content[1] if content[0] == "latex" else ""
+        is_text = _RAW_TEXT.match(latex) and not _NO_TEXT.match(latex)
+        yield to_text(_RAW_CITE.sub("", latex)) if is_text else ""
     elif kind == "Quoted":
         quotes = _QUOTES[content[0]["t"]]
         yield quotes[0] + "".join(_pieces(content[1], line_break)) + quotes[1]
@@ -355,12 +299,85 @@ def _pieces(node: Any, line_break: str) -> Iterator[str]:
             yield " "
 
 
-def _source(kind: str, content: Any) -> str:
-    """Return the text of code, of a formula, or of a command of LaTeX that pandoc does not know."""
-    if kind == "Code":
-        return content[1]
-    if kind == "Math":
-        return to_text(f"${content[1]}$") if content[0]["t"] == "InlineMath" else " "
-    latex = content[1] if content[0] == "latex" else ""
-    is_text = _RAW_TEXT.match(latex) and not _NO_TEXT.match(latex)
-    return to_text(_RAW_CITE.sub("", latex)) if is_text else ""
+# --- the files that a LaTeX draft includes
+
+_COMMENT = re.compile(r"(?<!\\)%[^\n]*(?:\n[ \t]*(?!\s))?")
+_INCLUDE = re.compile(
+    r"""\\(?:input|include|subfile|subfileinclude)(?![A-Za-z@])\s*
+        (?:\{\s*"?([^{}"]*?)"?\s*\}|([^\s{}\\%\[]+))
+      | \\(?:sub)?(?:import|inputfrom|includefrom)\*?\s*\{([^{}]*)\}\s*\{([^{}]*)\}""",
+    re.VERBOSE,
+)
+_DOCUMENT = re.compile(r"\\begin\s*\{document\}")
+_END = re.compile(r"\\end\s*\{document\}|\\endinput(?![A-Za-z@])")
+_DOCUMENT_CLASS = re.compile(r"\\document(?:class|style)(?![A-Za-z@])|\\begin\s*\{document\}")
+# \"{\i}: pandoc sets the accent on a dotless i, which Unicode does not compose
+_DOTLESS = re.compile(r"\\([\"'`^~=.])\s*\{\s*\\([ij])\s*\}")
+_CAPITAL_CITE = re.compile(r"\\Cite(?=[a-z]*[*\s\[{])")  # at the start of a sentence
+_NOT_TEXT = (".pdf", ".png", ".jpg", ".eps", ".cls", ".sty", ".pgf", ".tikz", ".pdf_tex")
+_ABSTRACT_COMMAND = re.compile(r"\\abstract\s*\{")
+
+
+def flatten(text: str, name: str, folder: Path | None, notices: list[str]) -> str:
+    r"""Return the source of a draft with the files that it includes, up to `\end{document}`.
+
+    Files are read from the folder of the draft alone: `..`, absolute paths and links that lead outside are refused;
+    `notices` receives a line for each file that is not read.
+
+    Raises:
+        BadInputError: If the draft has more than `MAX_INPUT` characters or `MAX_FILES` files.
+    """
+    size = files = 0
+
+    def included(match: re.Match[str], active: tuple[Path, ...]) -> str:
+        wanted = "/".join(filter(None, (part and part.strip() for part in match.groups())))
+        if not wanted or re.search(r"[#\\]", wanted) or wanted.lower().endswith(_NOT_TEXT):
+            return " "
+        if folder is None:
+            reason = "cannot be followed from standard input; pass the file itself"
+        else:
+            try:
+                file = inside(folder, wanted, (".tex", "", ".bbl"))
+                if file is None and active:  # relative to the including file
+                    parent = active[-1].parent.relative_to(folder.resolve())
+                    file = inside(folder, str(parent / wanted), (".tex", "", ".bbl"))
+                if file and file not in active:
+                    with file.open("rb") as stream:
+                        data = stream.read(4 * MAX_INPUT)
+                    return f"\n{expanded(decode_latex(data), (*active, file))}\n"
+                reason = "is missing; the draft is read without it"
+                reason = "includes itself; it is not read again" if file else reason
+            except PermissionError:
+                reason = "is outside the folder of the draft; it is not read"
+        if (line := f"\\input: {wanted} {reason}") not in notices:
+            notices.append(line)
+        return " "
+
+    def expanded(source: str, active: tuple[Path, ...]) -> str:
+        nonlocal size, files
+        size, files = size + len(source), files + 1
+        if size > MAX_INPUT or files > MAX_FILES:
+            most = f"{MAX_INPUT // 2**20} MB or {MAX_FILES} files"
+            fault = f"this LaTeX draft with the files that it includes has more than {most}"
+            raise BadInputError(name, f"{fault}; {_INSTEAD}")
+        source = _END.split(_COMMENT.sub("", source), maxsplit=1)[0]
+        if active:  # a subfile has a preamble
+            source = _DOCUMENT.split(source, maxsplit=1)[-1]
+        return _INCLUDE.sub(lambda match: included(match, active), source)
+
+    source = _CAPITAL_CITE.sub(r"\\cite", expanded(text, ()))
+    source = source.replace("\\twocolumn[", "\\maketitle ")  # ICML's title is within the brackets
+    source = _DOTLESS.sub(r"\\\1{\2}", source)
+    command = _ABSTRACT_COMMAND.search(source)
+    if command and (abstract := braced(source, command.end() - 1)) is not None:
+        # pandoc knows the environment, and reads none in the preamble
+        end = command.end() + len(abstract) + 1
+        source = source[: command.start()] + source[end:]
+        begin = _DOCUMENT.search(source)
+        place = max(command.start(), begin.end() if begin else 0)
+        environment = f"\\begin{{abstract}}{abstract}\\end{{abstract}}"
+        source = source[:place] + environment + source[place:]
+    if _DOCUMENT_CLASS.search(source):  # unfinished drafts may lack either line
+        begin = "" if _DOCUMENT.search(source) else "\n\\begin{document}"
+        source += f"{begin}\n\\end{{document}}\n"
+    return source

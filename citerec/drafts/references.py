@@ -1,17 +1,23 @@
-"""The bibliography of a draft: the files that it names, read from its own folder alone, looked up by citation key."""
+r"""The references that a draft cites by key: its bibliographies, or references that LaTeX has formatted (`.bbl`).
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+Files are read from the folder of the draft alone.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from pathlib import Path
 
+from citerec.bibliography.keys import doi_of, title_key, to_text
 from citerec.bibliography.paper_list import Entry, PaperList, entries_by_key
 from citerec.bibliography.source import read_bytes
-from citerec.drafts.document import CitedReferences
+from citerec.drafts.document import document_year
 from citerec.errors import BadInputError
 from citerec.text import plural
 
 EVERY_KEY = "*"  # as in \nocite{*}
 _SHOWN = 5  # missing keys that a notice names, and broken entries that have a notice
+_INPUTENC = re.compile(rb"\\usepackage\s*\[([a-z0-9]+)\]\s*\{inputenc\}")
 
 
 def inside(folder: Path, name: str, suffixes: Iterable[str] = ("",)) -> Path | None:
@@ -34,75 +40,176 @@ def inside(folder: Path, name: str, suffixes: Iterable[str] = ("",)) -> Path | N
     return None
 
 
-@dataclass(slots=True)
-class Bibliography:
-    """The references that a draft may cite by key; `notices` receives lines for the user."""
-
-    path: Path | None  # of the draft; None for standard input
-    name: str  # of the draft, in messages
-    notices: list[str]
-    entries: dict[str, Entry] = field(default_factory=dict[str, Entry])
-    sources: tuple[str, ...] = ()
-
-    def add(self, entries: Mapping[str, Entry], source: str) -> None:
-        """Add entries by key; the first one of a repeated key counts."""
-        if entries:
-            self.entries = {**entries, **self.entries}
-            self.sources = (*self.sources, source)
-
-    def read_files(self, names: Iterable[str], formatted: tuple[Mapping[str, Entry], str]) -> None:
-        r"""Read the files that a draft names; formatted references (a `.bbl`) stand in for what is missing.
-
-        Args:
-            names: The files as the draft names them.
-            formatted: Entries by key, and the name of their source.
-        """
-        faults: list[str] = []
-        for name in dict.fromkeys(names):
-            if self.path is None:
-                self.notices.append(
-                    f"the bibliography {name} cannot be followed from standard input; "
-                    "pass the draft by its name, or the references with --cited FILE"
-                )
-                break
-            self._read_file(self.path.parent, name, faults)
-        if self.entries or not formatted[0] or any("outside" in fault for fault in faults):
-            self.notices += faults
-        self.add(*formatted)
-
-    def _read_file(self, folder: Path, name: str, faults: list[str]) -> None:
-        unread: list[str] = []
+def decode_latex(data: bytes) -> str:
+    r"""Return LaTeX source as text: UTF-8, else the encoding that it declares, else Latin-1; lines end with `\n`."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        stated = _INPUTENC.search(data[: 2**16])
+        name = stated[1].decode() if stated else "latin-1"
         try:
-            file = inside(folder, name, ("", ".bib", ".json"))
-            if file is None:
-                faults.append(f"the bibliography {name} is missing; its references are not used")
-                return
-            self.add(entries_by_key(read_bytes(file)[0], name, unread), file.name)
-        except PermissionError:
-            faults.append(f"the bibliography {name} is outside the folder of the draft")
-        except BadInputError as error:
-            faults.append(f"the bibliography {name} is not used: {error.message}")
-        faults += [f"{name}, {fault}; the entry is ignored" for fault in unread[:_SHOWN]]
-        if (more := len(unread) - _SHOWN) > 0:
-            faults.append(f"{name}: {more:,} more entries are ignored")
+            text = data.decode(name, errors="replace")
+        except LookupError:
+            text = data.decode("latin-1")
+    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
 
-    def look_up(self, keys: list[str], *, has_inline: bool = False) -> CitedReferences:
-        """Return the entries of citation keys, in order of citation; a notice names keys without one."""
-        if not keys:
-            return CitedReferences()
-        if not self.entries:
-            if keys != [EVERY_KEY] and not has_inline:
-                count = plural(len(keys), "citation key")
-                self.notices.append(
-                    f"{count}, but no bibliography was found: pass the references with --cited FILE"
-                )
-            return CitedReferences()
-        wanted = dict.fromkeys(keys)
-        if EVERY_KEY in wanted:
-            wanted = dict.fromkeys(key for key in [*wanted, *self.entries] if key != EVERY_KEY)
-        if missing := [key for key in wanted if key not in self.entries]:
-            some = ", ".join(missing[:_SHOWN]) + (", …" if len(missing) > _SHOWN else "")
-            count = plural(len(missing), "citation key")
-            self.notices.append(f"{count} not in {', '.join(self.sources)}: {some}")
-        found = tuple(self.entries[key] for key in wanted if key in self.entries)
-        return CitedReferences(PaperList(found), self.sources)
+
+def cited_references(
+    keys: Sequence[str],
+    files: Sequence[str],
+    inline: bytes,
+    source: str,
+    name: str,
+    path: Path | None,
+    notices: list[str],
+) -> tuple[PaperList, tuple[str, ...]]:
+    """Look up the references that a draft cites; formatted ones stand in for what its bibliographies lack.
+
+    Args:
+        keys: The citation keys, in order; `*` stands for all.
+        files: The bibliographies that the draft names.
+        inline: References within the draft as CSL-JSON; empty for none.
+        source: The source of a LaTeX draft.
+        name: The name of the draft in messages.
+        path: Its file; None for standard input.
+        notices: Receives a line for each bibliography that is not used, and for keys without an entry.
+
+    Returns:
+        The entries in order of citation, and the names of their sources.
+    """
+    if not keys:
+        return PaperList(()), ()
+    faults: list[str] = []
+    by_source = [_from_file(file, path, faults) for file in dict.fromkeys(files)]
+    formatted, origin = _formatted(source, path, keys)
+    if any(one for _, one in by_source) or not formatted or "outside" in "".join(faults):
+        notices += faults
+    by_source += [(origin, formatted), (name, entries_by_key(inline, name) if inline else {})]
+    sources = tuple(file for file, one in by_source if one)
+    entries: dict[str, Entry] = {}
+    for _, one in by_source:
+        entries = {**one, **entries}  # the first one of a repeated key counts
+    if not entries:
+        if keys != [EVERY_KEY]:
+            count = plural(len(keys), "citation key")
+            notices.append(
+                f"{count}, but no bibliography was found: pass the references with --cited FILE"
+            )
+        return PaperList(()), ()
+    wanted = [*keys, *entries] if EVERY_KEY in keys else keys
+    wanted = [key for key in dict.fromkeys(wanted) if key != EVERY_KEY]
+    if missing := [key for key in wanted if key not in entries]:
+        some = ", ".join(missing[:_SHOWN]) + (", …" if len(missing) > _SHOWN else "")
+        notices.append(
+            f"{plural(len(missing), 'citation key')} not in {', '.join(sources)}: {some}"
+        )
+    return PaperList(tuple(entries[key] for key in wanted if key in entries)), sources
+
+
+def _from_file(file: str, path: Path | None, faults: list[str]) -> tuple[str, dict[str, Entry]]:
+    """Return the name of a bibliography that a draft names, and its entries by key."""
+    unread, entries, origin = list[str](), dict[str, Entry](), file
+    try:
+        found = inside(path.parent, file, ("", ".bib", ".json")) if path else None
+        if found:
+            entries, origin = entries_by_key(read_bytes(found)[0], file, unread), found.name
+        elif path:
+            faults.append(f"the bibliography {file} is missing; its references are not used")
+        else:
+            faults.append(
+                f"the bibliography {file} cannot be followed from standard input; "
+                "pass the draft by its name, or the references with --cited FILE"
+            )
+    except PermissionError:
+        faults.append(f"the bibliography {file} is outside the folder of the draft")
+    except BadInputError as error:
+        faults.append(f"the bibliography {file} is not used: {error.message}")
+    faults += [f"{file}, {fault}; the entry is ignored" for fault in unread[:_SHOWN]]
+    if (more := len(unread) - _SHOWN) > 0:
+        faults.append(f"{file}: {more:,} more entries are ignored")
+    return origin, entries
+
+
+# --- references that LaTeX has formatted: \bibitem of BibTeX styles, \entry of biblatex
+
+MAX_ITEM = 10_000  # characters
+MAX_BBL = 16 * 2**20  # bytes
+_LABEL = r"\[(?:[^\[\]{}]|\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})*\]\s*"
+_ITEM = re.compile(rf"\\bibitem(?![A-Za-z@])\s*(?:{_LABEL})?\{{([^{{}}]{{1,300}})\}}")
+_ENTRY = re.compile(r"\\entry\s*\{([^{}]{1,300})\}")
+_FIELD = re.compile(r"\\field\s*\{(title|subtitle|year)\}\s*(?=\{)")
+_VERB_DOI = re.compile(r"\\verb\s*\{doi\}\s*\\verb\s+(\S+)")
+_MARKED_TITLE = re.compile(
+    r"\\(?:showarticletitle|bibinfo\s*\{\s*(?:title|booktitle)\s*\}|bibtitle|articletitle)\s*(?=\{)"
+)
+_QUOTED = re.compile(r"(?:``|“|\"|\\enquote\{)(.{8,}?)(?:''|”|\"|\})", re.DOTALL)
+_DOI = re.compile(r"10\.[0-9]{4,9}/[^\s{},\\]+")
+_SENTENCE = re.compile(r"(?<![A-Z])(?<!al)(?<!eds)[.?!]\s+")
+_YEAR = re.compile(r"(?<![0-9-])(?:19|20)[0-9]{2}[a-z]?(?![0-9])")
+_LONE_YEAR = re.compile(r"\(?[12][0-9]{3}[a-z]?\)?\.?\s*")
+
+
+def _formatted(source: str, path: Path | None, keys: Sequence[str]) -> tuple[dict[str, Entry], str]:
+    """Return the formatted references of a draft by key, and the name of their source: the draft, else its `.bbl`."""
+    name = path.name if path else "the draft"
+    if source and path and not (_ITEM.search(source) or _ENTRY.search(source)):
+        bbl = inside(path.parent, f"{path.stem}.bbl")
+        source, name = (decode_latex(bbl.read_bytes()[:MAX_BBL]), bbl.name) if bbl else ("", "")
+    entries: dict[str, Entry] = {}
+    items = list(_ITEM.finditer(source))
+    for match, following in zip_longest(items, items[1:]):
+        end = following.start() if following else len(source)
+        entries.setdefault(match[1].strip(), _from_item(source[match.end() : end][:MAX_ITEM]))
+    for match in _ENTRY.finditer(source):
+        text = source[match.end() : match.end() + MAX_ITEM].split("\\endentry")[0]
+        fields = {m[1]: to_text(braced(text, m.end()) or "") for m in _FIELD.finditer(text)}
+        title = ": ".join(filter(None, (fields.get("title", ""), fields.get("subtitle", ""))))
+        doi, year = _VERB_DOI.search(text), document_year(fields.get("year", ""))
+        ids = (doi[1],) if doi and doi_of(doi[1]) else ()
+        entry = Entry(ids=ids, title=title, year=year, place=title[:60])
+        entries.setdefault(match[1].strip(), entry)
+    kept = {
+        key: entry
+        for key, entry in entries.items()
+        if (entry.ids or title_key(entry.title)) and (key in keys or EVERY_KEY in keys)
+    }
+    return kept, name
+
+
+def _from_item(latex: str) -> Entry:
+    latex = latex.split("\\end{thebibliography}", maxsplit=1)[0]
+    doi, years = _DOI.search(latex.replace("\\_", "_")), _YEAR.findall(latex)
+    title = _item_title(latex).strip(" .,;:")
+    return Entry(
+        ids=(doi[0].rstrip(".;"),) if doi else (),
+        title=title,
+        year=int(years[-1][:4]) if years else None,
+        place=title[:60] or to_text(latex)[:60],
+    )
+
+
+def _item_title(latex: str) -> str:
+    """Return the title: marked as such, quoted, or by its position after the authors."""
+    if marked := _MARKED_TITLE.search(latex):
+        return to_text(braced(latex, marked.end()) or "")
+    if quoted := _QUOTED.search(latex):
+        return to_text(quoted[1])
+    blocks = [text for part in re.split(r"\\newblock", latex) if (text := to_text(part))]
+    if len(blocks) > 1:
+        return _LONE_YEAR.sub("", blocks[1], count=1) if _LONE_YEAR.match(blocks[1]) else blocks[1]
+    text = blocks[0] if blocks else ""
+    authors, colon, rest = text[:400].partition(": ")
+    if colon and re.search(r"[.,]", authors):  # Springer: authors: title. venue
+        return _SENTENCE.split(rest + text[400:])[0]
+    sentences = [s for s in _SENTENCE.split(text) if not _LONE_YEAR.fullmatch(s)]
+    return sentences[1] if len(sentences) > 1 else ""
+
+
+def braced(text: str, at: int, most: int = 100_000) -> str | None:
+    """Return the text in the braces that open at `at`; None if they do not close."""
+    depth = 0
+    for match in re.finditer(r"\\.|[{}]", text[at : at + most]):
+        depth += {"{": 1, "}": -1}.get(match[0], 0)
+        if depth == 0:
+            return text[at + 1 : at + match.start()]
+    return None
