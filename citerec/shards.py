@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from citerec.atomic import replacing
+from citerec.io import replacing
 
 if TYPE_CHECKING:
     from citerec.corpus.papers import Papers

@@ -12,12 +12,10 @@ from typing import Any
 
 import orjson
 
-from citerec.atomic import building
 from citerec.config import FuseConfig, FuseMethod, RecommendConfig, RerankConfig
-from citerec.entries import read_record
 from citerec.errors import BadInputError, ConfigError, ModelDamagedError
 from citerec.folder import IndexFolder
-from citerec.manifest import check_model, seal_model
+from citerec.io import building, check_model, read_record, seal_model
 from citerec.settings import settings_from
 
 FOLDER, FILE = "fusion", "fusion.json"

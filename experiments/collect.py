@@ -32,8 +32,8 @@ from citerec.encode.opening import open_encoder
 from citerec.evaluate.significance import student_test
 from citerec.folder import open_index
 from citerec.java import start_jvm
+from citerec.machine import provenance
 from citerec.matching import listed_rows
-from citerec.provenance import provenance
 from citerec.recommend import Recommender
 from citerec.rules.eligible import QueryOptions
 from citerec.types import Paper, Progress, Query, no_progress

@@ -25,8 +25,8 @@ from citerec.evaluate.protocol import EvalSet, load_task
 from citerec.evaluate.significance import student_test
 from citerec.folder import IndexFolder, open_index
 from citerec.java import start_jvm
+from citerec.machine import provenance
 from citerec.pipeline import rank_stages
-from citerec.provenance import provenance
 from citerec.rank.ltr import DEFAULT, open_ranker
 from citerec.retrieve.hybrid import open_hybrid
 from citerec.rules.known import CitationScope, TemporalGraph

@@ -28,9 +28,8 @@ import orjson
 from citerec.build import BuildConfig, build_index
 from citerec.config import DenseIndexConfig, DenseKind
 from citerec.encode.spec import Similarity
-from citerec.folder import DENSE, IndexFolder, open_index
+from citerec.folder import DENSE, IndexFolder, checksums, open_index, write_manifest
 from citerec.index.vectors import open_dense, write_dense
-from citerec.manifest import checksums, write_manifest
 
 Rows = npt.NDArray[np.int64]
 Draws = npt.NDArray[np.float64]  # in [0, 1)

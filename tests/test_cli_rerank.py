@@ -12,7 +12,7 @@ import pytest
 from citerec.cli import run
 from citerec.config import RerankConfig
 from citerec.folder import IndexFolder, open_index
-from citerec.manifest import seal_model
+from citerec.io import seal_model
 from citerec.rerank.choose import open_reranker
 from citerec.tuned import RerankWeight, write_tuned
 

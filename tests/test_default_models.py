@@ -18,7 +18,7 @@ from citerec.encode.source import DEFAULT_RERANKER, SHIPPED, find_model
 from citerec.encode.spec import EncoderSpec, Pooling, Similarity
 from citerec.errors import MissingExtraError, ModelError
 from citerec.folder import IndexFolder, open_index
-from citerec.manifest import TRAINING, seal_model
+from citerec.io import TRAINING, seal_model
 from citerec.rerank.choose import auto_reranker, choose_reranker, open_reranker
 from citerec.rules.held_out import data_of, may_know_queries
 from citerec.train.record import base_facts

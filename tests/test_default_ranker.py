@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 from support.tiny_ranker import tiny_ranker
 
-from citerec.manifest import CARD, TRAINING, editing_model, model_faults, seal_model
+from citerec.io import CARD, TRAINING, editing_model, model_faults, seal_model
 from citerec.rank.calibrate import Calibration
 from citerec.rank.ltr import DEFAULT, Variant, open_ranker
 

@@ -19,9 +19,8 @@ from citerec.errors import (
     IndexReplacedError,
     ModelError,
 )
-from citerec.folder import IndexFolder, open_index
+from citerec.folder import IndexFolder, checksums, open_index, write_manifest
 from citerec.index.vectors import NAME, pairwise, write_dense
-from citerec.manifest import checksums, write_manifest
 from citerec.recommend import Recommender
 from citerec.retrieve.dense import DenseRetriever
 from citerec.rules.eligible import mask

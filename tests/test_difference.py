@@ -28,7 +28,7 @@ from citerec.encode.opening import EncoderChangedError, open_encoder, reopen
 from citerec.encode.source import find_model
 from citerec.encode.spec import EncoderSpec, Pooling, Similarity
 from citerec.errors import ConfigError, ModelDamagedError, ModelError
-from citerec.manifest import model_faults, seal_model
+from citerec.io import model_faults, seal_model
 from citerec.rerank.cross_encoder import open_cross_encoder
 from citerec.rerank.model import load_reranker
 from citerec.train.reranker import load_base

@@ -13,7 +13,6 @@ import pytest
 from support.corpora import SAMPLE
 from support.tiny import tiny_bert
 
-from citerec.atomic import locked
 from citerec.build import BuildConfig, build_index
 from citerec.cli import run
 from citerec.embed import EmbedConfig, embed_anew, shard_count, shard_folder
@@ -21,7 +20,7 @@ from citerec.encode.opening import open_encoder
 from citerec.encode.spec import EncoderSpec
 from citerec.errors import IndexLockedError
 from citerec.folder import IndexFolder, open_index, verify_index
-from citerec.manifest import seal_model
+from citerec.io import locked, seal_model
 
 Build = Callable[..., IndexFolder]
 PAPERS = [{"id": f"p{i}", "title": f"paper on term {i}", "year": 2000 + i} for i in range(10)]

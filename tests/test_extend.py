@@ -21,9 +21,9 @@ from citerec.corpus.readers import FILE_FORMATS, FORMATS
 from citerec.errors import ConfigError
 from citerec.export import formats
 from citerec.folder import IndexFolder, open_index
+from citerec.io import read_toml
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.hybrid import open_hybrid
-from citerec.toml import read_toml
 
 TABLE = (
     "id,title,abstract,year,references\n"

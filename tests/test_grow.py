@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from citerec import embed
-from citerec.atomic import locked
 from citerec.build import BuildConfig, build_index, grow_index
 from citerec.cli import run
 from citerec.corpus.outside import outside_batches
@@ -23,6 +22,7 @@ from citerec.errors import (
     IndexNotFoundError,
 )
 from citerec.folder import IndexFolder, open_index, verify_index
+from citerec.io import locked
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.types import Eligibility, Query
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from citerec.atomic import check_writable
 from citerec.build import BuildConfig, build_index
 from citerec.cli import run
 from citerec.errors import BadInputError, CiterecError, ModelError, OutputError
@@ -16,6 +15,7 @@ from citerec.evaluate.protocol import EvalConfig, load_task
 from citerec.evaluate.systems import Systems
 from citerec.evaluate.tune import tune
 from citerec.folder import IndexFolder, open_index
+from citerec.io import check_writable
 from citerec.lab.experiment.row import read_experiment
 from citerec.lab.experiment.run import run_experiment
 from citerec.train.ranker import train_ranker

@@ -21,7 +21,6 @@ from support.adapters import write_adapter
 from support.tiny import tiny_bert
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from citerec.cache import is_private
 from citerec.encode.config import EncodeConfig, Precision
 from citerec.encode.encoder import Encoder, TransformerEncoder
 from citerec.encode.light import KEPT, LightParts, open_light
@@ -38,6 +37,7 @@ from citerec.encode.spec import (
     read_spec,
     write_spec,
 )
+from citerec.io import is_private
 from citerec.types import Paper
 
 F32 = EncodeConfig(precision=Precision.FLOAT32)

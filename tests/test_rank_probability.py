@@ -16,7 +16,7 @@ from citerec.errors import ModelError
 from citerec.evaluate.calibration import reliability
 from citerec.export import Format, Result, dump
 from citerec.folder import IndexFolder
-from citerec.manifest import seal_model
+from citerec.io import seal_model
 from citerec.rank.calibrate import TOP, Calibration, relative
 from citerec.rank.features import FEATURES
 from citerec.rank.ltr import DEFAULT, Variant, open_ranker

@@ -13,7 +13,7 @@ from support.tiny_ranker import tiny_ranker
 from citerec.config import ExpandConfig
 from citerec.errors import ModelError
 from citerec.folder import IndexFolder
-from citerec.manifest import model_faults, seal_model
+from citerec.io import model_faults, seal_model
 from citerec.rank.diversity import by_vectors, by_words, diversified
 from citerec.rank.expand import neighbour_scores
 from citerec.rank.features import FEATURES, NAMES, Matrix

@@ -9,7 +9,7 @@ import pytest
 from support.tiny_ranker import tiny_ranker
 
 from citerec.errors import ModelDamagedError, ModelError
-from citerec.manifest import seal_model
+from citerec.io import seal_model
 from citerec.rank.ltr import DEFAULT, Variant, open_ranker
 from citerec.rank.trees import checked
 

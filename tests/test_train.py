@@ -17,7 +17,7 @@ from citerec.corpus.splits import read_ids
 from citerec.encode.opening import open_encoder
 from citerec.errors import ConfigError, ModelExistsError
 from citerec.folder import IndexFolder, open_index
-from citerec.manifest import model_faults
+from citerec.io import model_faults
 from citerec.rerank.cross_encoder import open_cross_encoder
 from citerec.rerank.spec import read_reranker_spec
 from citerec.rules.held_out import may_know_queries, trained_on_other_data

@@ -13,7 +13,7 @@ from citerec.build import BuildConfig, build_index
 from citerec.cli import run
 from citerec.errors import ConfigError, ModelExistsError
 from citerec.folder import IndexFolder, open_index
-from citerec.manifest import model_faults
+from citerec.io import model_faults
 from citerec.rank.features import NAMES
 from citerec.rank.ltr import Variant, open_ranker
 from citerec.rules.held_out import held_out

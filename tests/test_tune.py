@@ -13,7 +13,7 @@ from citerec.evaluate.protocol import EvalConfig, load_task
 from citerec.evaluate.systems import Systems
 from citerec.evaluate.tune import Choice, Trial, best_of, cross_validate, tune
 from citerec.folder import IndexFolder
-from citerec.manifest import seal_model
+from citerec.io import seal_model
 from citerec.rerank.spec import read_reranker_spec, write_reranker_spec
 
 SETTING = EvalConfig()

@@ -225,7 +225,7 @@ def write_pieces(pieces: Iterable[str], output: Path | None = None) -> None:
     if output.exists() and not output.is_file():  # a device or a pipe must not be replaced
         _write(pieces, output, output)
         return
-    from citerec.atomic import replacing
+    from citerec.io import replacing
 
     with _naming(output):  # the working folder may be gone
         file = Path(os.path.realpath(output))

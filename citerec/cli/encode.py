@@ -113,7 +113,7 @@ def chosen_encoder(
     from citerec.encode.source import auto_encoder, recorded_folder
     from citerec.encode.spec import Fingerprint
     from citerec.errors import CiterecError
-    from citerec.manifest import read_manifest
+    from citerec.folder import read_manifest
 
     if not named.strip():
         raise ConfigError("--encoder is empty; name a model, auto or none")

@@ -195,7 +195,7 @@ def _given_runs(
     from citerec.evaluate.protocol import load_task
     from citerec.evaluate.report import Evaluation
     from citerec.folder import find_index, open_index
-    from citerec.provenance import provenance
+    from citerec.machine import provenance
     from citerec.run import read_qrels, read_run, trec_qrels
 
     if qrels is not None and index is not None:
@@ -227,8 +227,8 @@ def _given_runs(
 
 def _report_folder(output: Path | None, name: str) -> Path:
     """Return the report folder; refuse one that cannot be written, or holds anything but a report."""
-    from citerec.atomic import check_writable
     from citerec.evaluate.report import refuse_others_files
+    from citerec.io import check_writable
 
     folder = output or REPORTS / name
     refuse_others_files(folder)
@@ -343,7 +343,7 @@ def _reranking(names: list[str], systems: "Systems", console: ConsoleOutput) -> 
 def _provenance(
     folder: "IndexFolder", config: "EvalConfig", reranking: dict[str, Any], *, ranks: bool
 ) -> dict[str, object]:
-    from citerec.provenance import provenance
+    from citerec.machine import provenance
     from citerec.retrieve.bm25 import resolve
 
     corpus = {

@@ -178,7 +178,7 @@ def _changed_index(corpus: Path | None, index: Path | None) -> Path:
 
 def _check_kind(target: Path, kind: DenseKind) -> None:
     """Refuse another kind of vector index than the index has."""
-    from citerec.manifest import read_manifest
+    from citerec.folder import read_manifest
 
     present = (read_manifest(target).settings.get("dense") or {}).get("kind")
     if kind is not DenseKind.AUTO and kind != present:

@@ -41,8 +41,7 @@ def info(
 ) -> None:
     """Show the content of an index."""
     from citerec.cli.index import count_lines
-    from citerec.folder import find_index, open_index
-    from citerec.manifest import NAME
+    from citerec.folder import NAME, find_index, open_index
 
     folder = open_index(find_index(index))
     manifest = folder.manifest

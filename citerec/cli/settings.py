@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from citerec.errors import BadInputError
-from citerec.toml import read_toml
+from citerec.io import read_toml
 
 NAME = "citerec.toml"
 # A file that comes with somebody else's folder must not make a command write, delete or listen.

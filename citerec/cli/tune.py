@@ -69,10 +69,10 @@ def tune(
     verbose: Verbose = False,
 ) -> None:
     """Tune fusion and rerank weight on the dev split; `recommend` uses them if they are significantly better."""
-    from citerec.atomic import check_writable
     from citerec.evaluate.protocol import EvalConfig, load_task
     from citerec.evaluate.tune import tune as run
     from citerec.folder import find_index, open_index
+    from citerec.io import check_writable
     from citerec.java import start_jvm
     from citerec.tuned import FOLDER, read_tuned, write_tuned
 
@@ -122,7 +122,7 @@ def _refuse_test(split: str) -> None:
 
 def _how(tuning: "Tuning", task: "EvalSet", eval_config: "EvalConfig") -> dict[str, Any]:
     """Return how the settings were found, for the file of tuned settings."""
-    from citerec.provenance import provenance
+    from citerec.machine import provenance
 
     fusion, weight = tuning.fusion, tuning.weight
     return provenance(

@@ -28,7 +28,7 @@ from citerec.collect.store import (
 )
 from citerec.collect.work import CollectError, Source
 from citerec.errors import ConfigError
-from citerec.provenance import versions
+from citerec.machine import versions
 from citerec.types import Log, Paper, Progress, no_progress
 
 SEARCH_SEEDS = 100  # results of a search that become seeds

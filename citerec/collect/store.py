@@ -19,13 +19,12 @@ from typing import Any
 
 import orjson
 
-from citerec.atomic import replacing
 from citerec.collect.service import SourceName
 from citerec.corpus.readers import read_papers
 from citerec.corpus.readers.source import Source
 from citerec.errors import BadInputError, OutputError, writing
+from citerec.io import MAX_RECORD, replacing
 from citerec.text import csv_cell
-from citerec.toml import MAX_BYTES
 from citerec.types import Paper
 
 PAPERS, RECORD, UNRESOLVED = "papers.jsonl.gz", "collection.json", "unresolved.tsv"
@@ -140,7 +139,7 @@ def read_record(folder: Path) -> dict[str, Any]:
         return {}
     try:
         with file.open("rb") as stream:
-            record: Any = orjson.loads(stream.read(16 * MAX_BYTES))
+            record: Any = orjson.loads(stream.read(MAX_RECORD))
         datetime.fromisoformat(record["started"])
         if record["source"] in {*SourceName} and all(
             isinstance(record[name], kind) for name, kind in _KINDS.items()

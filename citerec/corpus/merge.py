@@ -15,12 +15,12 @@ from typing import Any
 
 import orjson
 
-from citerec.atomic import destination
 from citerec.bibliography.keys import doi_of, paper_doi, title_key
 from citerec.corpus.collector import Collector
 from citerec.corpus.readers.exports import author_key
 from citerec.corpus.tools import Corpus, canonical_line, write_lines
 from citerec.errors import ConfigError, writing
+from citerec.io import destination
 from citerec.types import BIBLIOGRAPHIC, Log, Paper, Progress, no_log, no_progress
 
 SHORT = 4  # words; shorter titles, such as "Editorial", join only with the same first author

@@ -22,7 +22,7 @@ from citerec.corpus.graph import Graph
 from citerec.corpus.papers import NO_YEAR, no_later
 from citerec.errors import BadInputError
 from citerec.inputs import read_lines, read_rows, reading
-from citerec.manifest import sha256_of
+from citerec.io import sha256_of
 from citerec.types import Query
 
 SPLITS = ("train", "dev", "test")

@@ -13,7 +13,6 @@ from typing import IO, Any
 import numpy as np
 import orjson
 
-from citerec.atomic import destination, replacing
 from citerec.bibliography.keys import paper_doi, title_key
 from citerec.corpus.collector import Collector, bytes_read
 from citerec.corpus.readers import detect_format, read_papers
@@ -21,6 +20,7 @@ from citerec.corpus.readers.source import Source, find_source
 from citerec.corpus.splits import shipped_queries, shipped_splits
 from citerec.errors import BadInputError, ConfigError, OutputError, writing
 from citerec.inputs import zstd
+from citerec.io import destination, replacing
 from citerec.types import Log, Paper, Progress, no_log, no_progress
 
 LEVEL = 6  # of gzip

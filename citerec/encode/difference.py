@@ -25,13 +25,18 @@ import numpy.typing as npt
 import orjson
 from threadpoolctl import threadpool_limits
 
-from citerec.atomic import building
-from citerec.cache import sha256_of_files
 from citerec.encode.minilm import MINILM, minilm_folder
 from citerec.encode.numpy_bert import Tensor, Tensors, UnsupportedError, one_blas_thread
-from citerec.entries import is_regular, read_record, shown
-from citerec.errors import ConfigError, ModelError
-from citerec.manifest import CARD, TRAINING, seal_model
+from citerec.errors import ConfigError, ModelError, shown
+from citerec.io import (
+    CARD,
+    TRAINING,
+    building,
+    is_regular,
+    read_record,
+    seal_model,
+    sha256_of_files,
+)
 
 RECORD, WEIGHTS = "difference.json", "difference.safetensors"
 FORMAT, DTYPE = 1, "float16"

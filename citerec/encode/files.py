@@ -8,8 +8,8 @@ import orjson
 
 from citerec.encode.difference import RECORD, is_difference, tokenizer_folder
 from citerec.encode.difference import WEIGHTS as DIFFERENCE
-from citerec.entries import name_fault, read_record, shown
-from citerec.errors import ModelError
+from citerec.errors import ModelError, shown
+from citerec.io import name_fault, read_record
 
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")  # in order of preference
 TOKENIZER = (

@@ -13,7 +13,6 @@ from uuid import uuid4
 
 import numpy as np
 
-from citerec.cache import cache_folder, is_private, private_folder, sha256_of_files
 from citerec.encode.difference import DifferenceTensors, is_difference, tokenizer_folder
 from citerec.encode.files import weights_files
 from citerec.encode.numpy_bert import (
@@ -32,6 +31,7 @@ from citerec.encode.numpy_bert import (
 )
 from citerec.encode.spec import EncoderSpec, Pooling, Separator, Similarity
 from citerec.errors import ModelError
+from citerec.io import cache_folder, is_private, private_folder, sha256_of_files
 
 if TYPE_CHECKING:
     from citerec.encode.backend import Outputs, Tokens

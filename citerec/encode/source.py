@@ -7,9 +7,8 @@ from pathlib import Path
 from citerec.encode.difference import base_folder, is_difference
 from citerec.encode.files import check_named_files, tokenizer_files, weights_files
 from citerec.encode.minilm import MINILM, minilm_folder
-from citerec.entries import name_fault, shown
-from citerec.errors import MissingExtraError, ModelError
-from citerec.manifest import check_model
+from citerec.errors import MissingExtraError, ModelError, shown
+from citerec.io import check_model, name_fault
 from citerec.types import Log
 
 SPECTER, SENT_BERT = "specter", "sent-bert"

@@ -11,8 +11,8 @@ from typing import Any, Self
 
 import orjson
 
-from citerec.entries import name_fault, read_record, shown
-from citerec.errors import ModelError
+from citerec.errors import ModelError, shown
+from citerec.io import name_fault, read_record
 from citerec.text import EncoderForm
 
 NAME = "citerec_encoder.json"  # written by our trainer into a model folder

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import orjson
 
-from citerec.atomic import building, destination
 from citerec.errors import ConfigError
 from citerec.evaluate.metrics import (
     METRICS,
@@ -32,6 +31,7 @@ from citerec.evaluate.metrics import (
 from citerec.evaluate.page import page
 from citerec.evaluate.significance import ALPHA, RESAMPLES
 from citerec.evaluate.tables import NONE, Cell, Table, decimal, heading, latex, p_value, signed
+from citerec.io import building, destination
 from citerec.run import Qrels, Run, write_qrels, write_run
 from citerec.text import csv_cell
 

@@ -19,10 +19,9 @@ import orjson
 
 from citerec.config import ExpandConfig, RecommendConfig
 from citerec.encode.numpy_bert import one_blas_thread
-from citerec.entries import is_regular, name_fault, read_record, shown
-from citerec.errors import ConfigError, ModelError
+from citerec.errors import ConfigError, ModelError, shown
 from citerec.folder import IndexFolder
-from citerec.manifest import check_model, sha256_of
+from citerec.io import check_model, is_regular, name_fault, read_record, sha256_of
 from citerec.rank.calibrate import Calibration
 from citerec.rank.expand import ExpandedCandidates
 from citerec.rank.features import (

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from citerec.entries import read_record
 from citerec.errors import ModelError
+from citerec.io import read_record
 
 HEAD = {
     *("version", "num_class", "num_tree_per_iteration", "label_index", "max_feature_idx"),

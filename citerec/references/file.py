@@ -9,12 +9,12 @@ from pathlib import Path
 
 import orjson
 
-from citerec.atomic import replacing
 from citerec.bibliography import bibtex
 from citerec.bibliography.record import Record
 from citerec.bibliography.source import Kind, decode, kind_of, refuse_long
 from citerec.errors import BadInputError, OutputError, writing
 from citerec.inputs import BOM, read_stream, reading
+from citerec.io import replacing
 
 _KINDS = {
     ".bib": Kind.BIBTEX, ".bibtex": Kind.BIBTEX, ".ris": Kind.RIS,

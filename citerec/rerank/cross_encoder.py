@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 
-from citerec.cache import sha256_of_files
 from citerec.encode.config import Backend, EncodeConfig
 from citerec.encode.files import weights_files
 from citerec.encode.shared import OpenModels
@@ -16,6 +15,7 @@ from citerec.encode.source import find_model
 from citerec.errors import ModelError
 from citerec.folder import IndexFolder
 from citerec.index.tokens import Tokens
+from citerec.io import sha256_of_files
 from citerec.rerank.light import NUMPY, LightRerankerParts, NumpyScorer, light_reranker
 from citerec.rerank.spec import RerankerSpec, default_depth, pair
 from citerec.retrieve.fuse import sigmoid

@@ -17,10 +17,9 @@ import orjson
 
 from citerec.bibliography.keys import title_key
 from citerec.corpus.splits import QUERIES, open_queries, read_ids, splits_sha256
-from citerec.entries import is_regular, read_record
 from citerec.errors import IndexDamagedError
 from citerec.folder import IndexFolder
-from citerec.manifest import TRAINING
+from citerec.io import TRAINING, is_regular, read_record
 
 HELD_OUT = ("dev", "test")  # the splits whose queries no model is trained on
 

@@ -22,7 +22,7 @@ from pydantic import Field, field_validator
 from citerec import RecommendConfig, Recommender, open_index
 from citerec.config import Settings
 from citerec.errors import shown
-from citerec.manifest import MODEL_SUMS
+from citerec.io import MODEL_SUMS
 from citerec.serve.answers import ProblemError
 
 T = TypeVar("T")

@@ -6,8 +6,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from citerec.atomic import replace_folder
-from citerec.cache import sha256_of_files
 from citerec.config import DenseIndexConfig
 from citerec.embed import EmbedConfig, embed_anew
 from citerec.encode.config import EncodeConfig
@@ -16,9 +14,9 @@ from citerec.encode.opening import open_encoder, reopen
 from citerec.encode.spec import Fingerprint
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder, open_index
+from citerec.io import read_toml, replace_folder, sha256_of_files
 from citerec.rank.ltr import DEFAULT, SPEC, Variant, open_ranker
 from citerec.rules.held_out import RANKER, RERANKER, own_model, trained_on_other_data
-from citerec.toml import read_toml
 from citerec.train import encoder, ranker, reranker
 from citerec.train.data import load_training_data
 from citerec.train.record import encoder_folder, encoder_of, read_training

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from citerec.atomic import building
 from citerec.encode.encoder import Encoder, TransformerEncoder, Vectors
 from citerec.encode.model import Parts, load_parts
 from citerec.encode.opening import fingerprint_of
@@ -27,6 +26,7 @@ from citerec.encode.spec import (
 )
 from citerec.errors import ConfigError, writing
 from citerec.folder import IndexFolder
+from citerec.io import building
 from citerec.rules.eligible import within
 from citerec.text import encoder_text
 from citerec.train.data import DevQueries, TrainingData, load_training_data

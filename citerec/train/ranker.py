@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from citerec.atomic import building, check_writable
-from citerec.cache import sha256_of_files
 from citerec.encode.config import EncodeConfig
 from citerec.encode.files import weights_files
 from citerec.encode.opening import reopen
@@ -22,6 +20,7 @@ from citerec.encode.source import find_model
 from citerec.encode.spec import Fingerprint
 from citerec.errors import ModelError
 from citerec.folder import IndexFolder
+from citerec.io import building, check_writable, sha256_of_files
 from citerec.pipeline import FirstStage
 from citerec.rank.calibrate import TOP
 from citerec.rank.features import FEATURES

@@ -7,14 +7,12 @@ from typing import Any
 
 import orjson
 
-from citerec.atomic import check_name
-from citerec.cache import sha256_of_files
 from citerec.encode.model import weights_files
 from citerec.encode.source import ModelSource, find_model, is_name, recorded_folder
 from citerec.errors import ConfigError, ModelError, ModelExistsError
 from citerec.folder import IndexFolder
-from citerec.manifest import TRAINING, seal_model
-from citerec.provenance import provenance, versions
+from citerec.io import TRAINING, check_name, seal_model, sha256_of_files
+from citerec.machine import provenance, versions
 from citerec.rules.held_out import BASES, data_of, recorded_indexes
 from citerec.types import Log
 

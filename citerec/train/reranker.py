@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from citerec.atomic import building
-from citerec.cache import sha256_of_files
 from citerec.encode.batching import batches, padded, token_types
 from citerec.encode.model import (
     check_positions,
@@ -23,6 +21,7 @@ from citerec.encode.model import (
 )
 from citerec.errors import ConfigError, ModelError, writing
 from citerec.folder import IndexFolder
+from citerec.io import building, sha256_of_files
 from citerec.rerank.model import EXPANDER, KIND, RerankerParts
 from citerec.rerank.spec import NAME as SPEC
 from citerec.rerank.spec import RerankerSpec, Specials, pair, write_reranker_spec

@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from citerec.encode.config import EncodeConfig, Precision
 from citerec.encode.spec import Pooling, Separator, Similarity
 from citerec.errors import ConfigError
+from citerec.io import read_toml
 from citerec.text import EncoderForm
-from citerec.toml import read_toml
 
 Seed = Annotated[int, Field(ge=0, lt=2**31, description="Random seed.")]
 Threads = Annotated[int, Field(ge=0, le=1024, description="Threads; 0 for one per processor.")]

@@ -14,8 +14,8 @@ from pathlib import Path
 from citerec.config import ExpandConfig
 from citerec.evaluate.calibration import Reliability
 from citerec.folder import IndexFolder, open_index
+from citerec.io import CARD, editing_model
 from citerec.java import start_jvm
-from citerec.manifest import CARD, editing_model
 from citerec.rank.calibrate import TOP, Calibration
 from citerec.rank.features import Group, without_groups
 from citerec.rank.ltr import DEFAULT, SPEC, Ranker, Variant, open_ranker, write_spec

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from citerec.manifest import CARD, TRAINING, editing_model
+from citerec.io import CARD, TRAINING, editing_model
 from citerec.rank.ltr import DEFAULT
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"

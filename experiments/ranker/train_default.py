@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from citerec.folder import IndexFolder, open_index
+from citerec.io import read_toml
 from citerec.java import start_jvm
 from citerec.rank.ltr import Variant
-from citerec.toml import read_toml
 from citerec.train.boost import IndexExamples
 from citerec.train.ranker import gather_examples, train_on
 from citerec.train.settings import RankerTraining

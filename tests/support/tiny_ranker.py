@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from citerec.config import ExpandConfig
-from citerec.manifest import seal_model
+from citerec.io import seal_model
 from citerec.rank.calibrate import Calibration
 from citerec.rank.features import NAMES
 from citerec.rank.ltr import Variant, write_spec

@@ -19,10 +19,9 @@ from typing import IO, Any
 
 import orjson
 
-from citerec.atomic import building, replacing
 from citerec.errors import BadInputError, ConfigError, writing
+from citerec.io import building, replacing, sha256_of
 from citerec.lab.datasets.catalogue import SOURCE, UNSTATED, Dataset, DatasetError, DatasetFile
-from citerec.manifest import sha256_of
 from citerec.types import Log, Progress
 
 DOWNLOADS = "_downloads"  # corpus readers skip folders with a leading underscore

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from citerec.atomic import replacing
 from citerec.corpus.readers import detect_format, read_papers
 from citerec.corpus.readers.source import find_source
 from citerec.corpus.splits import FOLDER as SPLITS
 from citerec.corpus.splits import read_ids
 from citerec.errors import BadInputError, ConfigError, writing
+from citerec.io import replacing
 from citerec.lab.datasets.catalogue import DatasetError
 from citerec.lab.datasets.fetch import DatasetRecord, read_record, write_record
 from citerec.lab.datasets.titles import same_titles

@@ -10,9 +10,8 @@ from citerec.encode.opening import open_encoder
 from citerec.encode.spec import Fingerprint
 from citerec.errors import ConfigError
 from citerec.evaluate.systems import RANKED
-from citerec.folder import IndexFolder, open_index
+from citerec.folder import NAME, IndexFolder, open_index
 from citerec.lab.experiment.row import Experiment
-from citerec.manifest import NAME
 from citerec.rank.ltr import DEFAULT
 from citerec.rules.held_out import RERANKER
 from citerec.types import Progress

@@ -22,8 +22,8 @@ from citerec.errors import BadInputError, ConfigError
 from citerec.evaluate.metrics import METRICS
 from citerec.evaluate.protocol import CitationScope, Rules
 from citerec.evaluate.systems import CANDIDATES, NEED_VECTORS, RANKED, RERANKED, systems
+from citerec.io import read_toml
 from citerec.rank.features import Group
-from citerec.toml import read_toml
 
 
 class ExperimentKind(StrEnum):

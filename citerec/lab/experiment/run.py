@@ -23,6 +23,7 @@ from citerec.evaluate.metrics import evaluate_run
 from citerec.evaluate.protocol import EvalConfig, load_task
 from citerec.evaluate.systems import RANKED, RERANKED, Systems, bm25_of, fuse_of, read_by
 from citerec.folder import IndexFolder
+from citerec.io import read_toml
 from citerec.lab.datasets.catalogue import FOLDER as DATASETS
 from citerec.lab.datasets.fetch import read_record
 from citerec.lab.datasets.statistics import corpus_statistics
@@ -39,11 +40,9 @@ from citerec.lab.scidocs.labelled import venue_topics
 from citerec.lab.scidocs.suite import run_published
 from citerec.lab.scidocs.topics import draw_sample, draw_topics, topic_map
 from citerec.lab.scidocs.vectors import embedded_by, kept_vectors
-from citerec.machine import gpus
-from citerec.provenance import provenance
+from citerec.machine import gpus, provenance
 from citerec.rank.ltr import open_ranker
 from citerec.retrieve.bm25 import resolve
-from citerec.toml import read_toml
 from citerec.types import Progress, no_progress
 
 OK_WITHIN, NEAR_WITHIN = 0.002, 0.01  # largest difference from an expected value

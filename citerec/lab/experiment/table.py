@@ -14,6 +14,7 @@ import orjson
 from citerec.errors import BadInputError
 from citerec.evaluate.tables import NONE, Cell, Table, latex
 from citerec.inputs import read_whole
+from citerec.io import read_toml
 from citerec.lab.experiment.row import (
     MEASURES,
     Experiment,
@@ -23,7 +24,6 @@ from citerec.lab.experiment.row import (
 )
 from citerec.lab.experiment.run import Verdict, judge
 from citerec.text import visible
-from citerec.toml import read_toml
 
 SHOWN = ("f1@20", "f1@20 (of means)", "mrr", "recall@100", "recall@1000", "ndcg@20", "map")
 ABOUT = "table.toml"  # in the folder of the rows

@@ -22,8 +22,8 @@ import numpy.typing as npt
 import orjson
 
 from citerec.errors import BadInputError, shown
+from citerec.folder import NAME as MANIFEST
 from citerec.inputs import MAX_DATASET, read_whole
-from citerec.manifest import NAME as MANIFEST
 
 SPLITS = ("train", "val", "test")
 LABELLED = ("mag", "mesh")

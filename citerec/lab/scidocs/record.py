@@ -9,7 +9,7 @@ import orjson
 from citerec.lab.scidocs.published import TABLE_1
 from citerec.lab.scidocs.suite import SuiteResult
 from citerec.lab.scidocs.topics import TopicMap
-from citerec.provenance import provenance
+from citerec.machine import provenance
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from citerec.atomic import replacing
 from citerec.encode.encoder import Encoder
 from citerec.encode.spec import Fingerprint
 from citerec.errors import IndexDamagedError, writing
 from citerec.folder import IndexFolder
 from citerec.index.vectors import Vectors, open_dense
+from citerec.io import replacing
 from citerec.lab.scidocs.ranking import Take
 from citerec.types import Paper, Progress, no_progress
 

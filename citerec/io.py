@@ -1,0 +1,477 @@
+"""Files: written completely or not at all, checked against checksums, and the user's cache."""
+
+import ctypes
+import errno
+import glob
+import hashlib
+import os
+import re
+import shutil
+import socket
+import stat
+import sys
+import time
+import tomllib  # noqa: TID251 (here alone)
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from itertools import count
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import orjson
+
+from citerec.errors import (
+    BadInputError,
+    IndexLockedError,
+    ModelDamagedError,
+    OutputError,
+    shown,
+    writing,
+)
+from citerec.inputs import read_whole
+
+MAX_FOLDER_NAME = 150  # bytes: 255 less the longest prefix and suffix of a workspace
+MAX_NAME = 1024  # bytes of a path within a folder
+MAX_RECORD = 2**26  # bytes of a record in JSON
+MAX_TOML = 2**20  # bytes; the longest file of the project has 4 kB
+CACHED_SIZE = 2**23  # bytes; checksums of files of at least this size in total are cached
+# seconds since the last change; a later change within the same clock tick would be missed
+SETTLED_SECONDS = 2
+MODEL_SUMS = "checksums.json"  # of a model that citerec trained
+TRAINING = "training.json"  # the record of its training
+CARD = "README.md"  # its model card, which users may edit
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # linux/fs.h
+_builds = count()  # numbers the builds of this process: several threads may build one folder
+
+
+# --- writing
+
+
+@contextmanager
+def building(target: Path) -> Generator[Path]:
+    """Yield a temporary folder next to `target`, which replaces `target` when the block ends without an error.
+
+    Temporary folders of killed builds of `target` are removed. If `target` is a link, its destination is replaced.
+
+    Raises:
+        OutputError: If the folder cannot be created or moved.
+    """
+    with writing(target):
+        check_name(target)
+        target = destination(target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        prefix = f".{target.name}.building-{socket.gethostname()}-"
+        for left in target.parent.glob(f"{glob.escape(prefix)}*"):
+            pid = left.name.removeprefix(prefix).partition("-")[0]
+            if pid.isdigit() and not _is_alive(int(pid)):
+                shutil.rmtree(left, ignore_errors=True)
+        workspace = target.with_name(f"{prefix}{os.getpid()}-{next(_builds)}")
+        try:
+            workspace.mkdir()
+            yield workspace
+            replace_folder(workspace, target)
+        finally:
+            shutil.rmtree(workspace, ignore_errors=True)
+
+
+def _is_alive(pid: int) -> bool:
+    """Whether a process of this host exists."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def replace_folder(workspace: Path, target: Path) -> None:
+    """Move `workspace` to `target`; a folder that was at `target` is removed."""
+    if target.exists() and not _exchange(workspace, target):
+        old = workspace.with_name(f"{workspace.name}.old")
+        target.rename(old)
+        workspace.rename(target)
+        workspace = old
+    elif not target.exists():
+        workspace.rename(target)
+    shutil.rmtree(workspace, ignore_errors=True)
+
+
+def _exchange(a: Path, b: Path) -> bool:
+    """Swap two folders in one step where the system can, so that a reader always sees one of them."""
+    if sys.platform != "linux":
+        return False
+    rename = getattr(ctypes.CDLL(None), "renameat2", None)
+    paths = (os.fsencode(a.absolute()), os.fsencode(b.absolute()))
+    return bool(rename) and (
+        rename(_AT_FDCWD, paths[0], _AT_FDCWD, paths[1], _RENAME_EXCHANGE) == 0
+    )
+
+
+@contextmanager
+def replacing(path: Path, shown: Path | None = None) -> Generator[Path]:
+    """Yield the path of a temporary file next to `path`, which replaces `path` when the block ends without an error.
+
+    The block creates the file. Of concurrent writers of one path, the last one to finish counts.
+
+    Args:
+        path: The file.
+        shown: The path as the user gave it, for the error; `path` by default.
+
+    Raises:
+        OutputError: If the file cannot be moved to `path`. Errors of the block are passed on as they are.
+    """
+    # 60 characters are at most 240 bytes; a file's name has at most 255
+    temporary = path.with_name(f".{path.name[:60]}.{uuid4().hex[:8]}.tmp")
+    try:
+        yield temporary
+        with writing(shown or path):
+            temporary.replace(path)
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def locked(folder: Path) -> Generator[None]:
+    """Lock a folder that is about to be replaced, by a file next to it; readers need no lock.
+
+    Raises:
+        IndexLockedError: If another process has locked it.
+        OutputError: If the lock cannot be written.
+    """
+    from filelock import FileLock, Timeout
+
+    target = destination(folder)
+    with writing(target):
+        lock = FileLock(target.with_name(f".{target.name}.lock"), is_singleton=False)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout as error:
+            raise IndexLockedError(folder) from error
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # before it is released: a waiting process opens a new file
+            Path(lock.lock_file).unlink(missing_ok=True)
+        lock.release()
+
+
+def destination(target: Path) -> Path:
+    """Return the path that a file or folder to be written has after all links are followed.
+
+    Raises:
+        OutputError: If links lead to each other.
+    """
+    path = Path(os.path.realpath(target))
+    if path.is_symlink():  # what `realpath` leaves of a loop
+        raise OutputError(f"cannot write {target}: it is a link that leads to itself; name another")
+    return path
+
+
+def check_name(target: Path) -> None:
+    """Refuse a folder whose name is too long: its workspaces need longer names than it has.
+
+    Raises:
+        OutputError: If the name has more than `MAX_FOLDER_NAME` bytes.
+    """
+    name = os.path.realpath(target).rpartition(os.sep)[2]
+    if (length := len(os.fsencode(name))) > MAX_FOLDER_NAME:
+        raise OutputError(
+            f"the name {name[:20]!r}... has {length} bytes, expected at most {MAX_FOLDER_NAME}; name another folder"
+        )
+
+
+def check_writable(target: Path) -> None:
+    """Refuse a folder or file that cannot be created, before the work that fills it starts.
+
+    Raises:
+        OutputError: If its nearest existing parent is not a folder, or cannot be written to.
+    """
+    with writing(target):
+        parent = destination(target).parent
+        while not parent.exists() and parent != parent.parent:
+            parent = parent.parent
+        if not parent.is_dir():
+            raise OutputError(f"cannot write {target}: Not a directory: {parent}")
+        if not os.access(parent, os.W_OK | os.X_OK):
+            raise OutputError(f"cannot write {target}: no permission to write in {parent}")
+
+
+# --- records and checksums of folders that may have been downloaded
+
+
+def name_fault(name: object) -> str | None:
+    """Return why a name in a record is not the path of a file inside its folder; None if it is valid.
+
+    A valid path is relative and normalised, and uses slashes; backslashes and colons separate folders, drives and
+    streams on Windows.
+    """
+    if not isinstance(name, str) or not name:
+        return "is not a file name"
+    if len(name.encode(errors="surrogatepass")) > MAX_NAME:
+        return "is too long for a file name"
+    if re.search(r"[\\:]", name) or not name.isprintable():
+        return "has a character that a file name here cannot have"
+    if {"", ".", ".."} & {*name.split("/")}:
+        return "is not a path inside the folder"
+    return None
+
+
+def name_faults(names: Collection[object]) -> list[str]:
+    """Return the faults of the names in a record, one line each."""
+    return [f"{shown(name)} {fault}" for name in names if (fault := name_fault(name))]
+
+
+def read_record(path: Path) -> bytes:
+    """Read a small file, such as a JSON record; a pipe is refused, so the call never blocks.
+
+    Raises:
+        OSError: If it cannot be read, is not a regular file, or is far too large for a record.
+    """
+    info = path.stat()
+    if not stat.S_ISREG(info.st_mode):
+        raise OSError(errno.EINVAL, "it is not a file", str(path))
+    if info.st_size > MAX_RECORD:
+        raise OSError(errno.EFBIG, f"it has {info.st_size:,} bytes", str(path))
+    return path.read_bytes()
+
+
+def sealed(content: Mapping[str, Any]) -> bytes:
+    """Return a record as JSON with its seal, the sha256 of the rest; the same content gives the same bytes."""
+
+    def serialised(values: Mapping[str, Any]) -> bytes:
+        return orjson.dumps(values, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n"
+
+    return serialised({**content, "seal": hashlib.sha256(serialised(content)).hexdigest()})
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return the content of a TOML file.
+
+    Raises:
+        BadInputError: If it cannot be read, is too long or too deep, or is not TOML.
+    """
+    raw = read_whole(path, most=MAX_TOML)
+    try:
+        return tomllib.loads(raw.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise BadInputError(path, "not TOML: it is not UTF-8 text", line=line) from error
+    except (ValueError, RecursionError) as error:  # also a number of 5,000 digits, a 32nd of May
+        raise BadInputError(path, f"not TOML: {error}") from error
+
+
+def is_regular(path: Path) -> bool:
+    """Whether a path leads to a file, directly or by a link."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def sha256_of(path: Path) -> str:
+    """Return the sha256 of a file."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def checksums_of(folder: Path, names: Collection[str]) -> dict[str, str]:
+    """Return the sha256 of files of a folder, by name."""
+    ordered = sorted(names)
+    with ThreadPoolExecutor(4) as pool:  # hashing releases Python's lock
+        return dict(zip(ordered, pool.map(sha256_of, map(folder.joinpath, ordered)), strict=True))
+
+
+def sizes_of(folder: Path, names: Collection[str]) -> dict[str, int]:
+    """Return the sizes of files of a folder in bytes, by name."""
+    return {name: (folder / name).stat().st_size for name in sorted(names)}
+
+
+def entries(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield path and kind ("file", "link", "special") of every entry of a folder; links are not followed."""
+    for path in sorted(folder.iterdir()):
+        mode = path.lstat().st_mode
+        if stat.S_ISDIR(mode):
+            yield from ((f"{path.name}/{name}", kind) for name, kind in entries(path))
+        else:
+            kind = "link" if stat.S_ISLNK(mode) else "file" if stat.S_ISREG(mode) else "special"
+            yield path.name, kind
+
+
+def file_faults(
+    folder: Path,
+    sums: Mapping[str, str],
+    sizes: Mapping[str, int],
+    *,
+    whole: bool,
+    links: bool = False,
+) -> list[str]:
+    """Compare files with their recorded sizes and checksums; return the faults, one line each.
+
+    Args:
+        folder: The folder of the files.
+        sums: The sha256 of each file, by its path within the folder.
+        sizes: The bytes of each file.
+        whole: Whether every file is read; otherwise only the sizes are compared.
+        links: Whether files may be links, as in the cache of a hub.
+    """
+    wrong: dict[str, str] = {}
+    for name in sums:
+        file = folder / name
+        parents = [folder / parent for parent in Path(name).parents if parent.parts]
+        if not links and any(path.is_symlink() for path in (file, *parents)):
+            wrong[name] = "is a link, expected a file"
+        elif not is_regular(file):
+            wrong[name] = "is not a file" if file.exists() else "is missing"
+        elif file.stat().st_size != sizes.get(name):
+            wrong[name] = "is not what was written"
+    if whole:
+        found = checksums_of(folder, sums.keys() - wrong.keys())
+        wrong |= {n: "is not what was written" for n, sha256 in found.items() if sha256 != sums[n]}
+    return [f"{name} {wrong[name]}" for name in sums if name in wrong]
+
+
+def unexpected(folder: Path, known: Collection[str], *, but: str = "") -> list[str]:
+    """Return the entries of a folder that do not belong to it, one line each; files of its folder `but` do."""
+    return [
+        f"{name} does not belong to it" if kind == "file" else f"{name} is a {kind} entry"
+        for name, kind in entries(folder)
+        if kind != "file" or (name not in known and not (but and name.startswith(f"{but}/")))
+    ]
+
+
+# --- models
+
+
+def seal_model(folder: Path) -> None:
+    """Write the checksums of a model's files into its folder, so that `verify` can check them."""
+    names = [name for name, kind in entries(folder) if kind == "file" and name != MODEL_SUMS]
+    content = {"files": checksums_of(folder, names), "sizes": sizes_of(folder, names)}
+    (folder / MODEL_SUMS).write_bytes(sealed(content))
+
+
+@contextmanager
+def editing_model(folder: Path) -> Generator[Path]:
+    """Yield a copy of a model's folder, which replaces the folder, with new checksums, when the block ends.
+
+    Raises:
+        OutputError: If the folder cannot be written.
+    """
+    with building(folder) as copy:
+        shutil.copytree(folder, copy, dirs_exist_ok=True)
+        yield copy
+        seal_model(copy)
+
+
+def model_faults(model: Path, *, whole: bool = True) -> list[str]:
+    """Compare the files of a model with the checksums in its folder; return the faults, one line each.
+
+    Args:
+        model: The folder of the model.
+        whole: If true, every file is read, and additional files are faults; otherwise only sizes are compared.
+    """
+    try:
+        content: Any = orjson.loads(raw := read_record(model / MODEL_SUMS))
+        content.pop("seal")
+        sums, sizes = dict(content["files"]), content["sizes"]
+        if raw != sealed(content):
+            return [f"{MODEL_SUMS} is not what was written"]
+    except (FileNotFoundError, NotADirectoryError):
+        return [f"{MODEL_SUMS} is missing"]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return [f"{MODEL_SUMS} cannot be read"]
+    if wrong := name_faults(sums):
+        return wrong
+    if whole:
+        return file_faults(model, sums, sizes, whole=True) + unexpected(model, {MODEL_SUMS, *sums})
+    sums.pop(CARD, None)
+    return file_faults(model, sums, sizes, whole=False, links=True)
+
+
+def check_model(model: Path) -> None:
+    """Check a model when it is opened, if it has checksums; a folder of other software has none.
+
+    Raises:
+        ModelDamagedError: If a file is missing or has another size.
+    """
+    has_sums = any((model / name).exists() for name in (MODEL_SUMS, TRAINING))
+    if wrong := model_faults(model, whole=False) if has_sums else []:
+        raise ModelDamagedError(model, wrong)
+
+
+# --- the user's cache: every file in it can be made again, and commands run without it
+
+
+def cache_folder() -> Path | None:
+    """Return citerec's folder in the user's cache (XDG_CACHE_HOME, else the system's); it may not exist yet.
+
+    Returns None where the system names no such folder.
+    """
+    from platformdirs import user_cache_path
+
+    folder = user_cache_path("citerec", appauthor=False)
+    return folder if folder.is_absolute() else None  # "~" stays where the home folder is unknown
+
+
+def is_private(file: Path) -> bool:
+    """Whether a cached file exists and no other user could have written it."""
+    try:
+        status = file.stat()
+    except OSError:
+        return False
+    if not hasattr(os, "geteuid"):  # Windows protects the folders of a user
+        return file.is_file()
+    return file.is_file() and status.st_uid == os.geteuid() and not status.st_mode & 0o022
+
+
+def private_folder(folder: Path) -> bool:
+    """Create a folder in the cache if it does not exist; return whether it can be written."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK)
+
+
+def sha256_of_files(files: Sequence[Path]) -> str:
+    """Return one sha256 of the contents of files, in the given order; for one file its own sha256.
+
+    Checksums of large files are cached. A cached one is used while the system reports the same paths, inodes, sizes
+    and change times; unlike the time of the last write, the change time cannot be set by programs.
+    """
+
+    def identity() -> list[tuple[str, int, int, int, int, int]]:
+        stats = [(str(file.resolve()), file.stat()) for file in files]
+        return [
+            (path, s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for path, s in stats
+        ]
+
+    before = identity()
+    cache = cache_folder() if sum(size for _, _, _, size, *_ in before) >= CACHED_SIZE else None
+    if cache is None:
+        return _sha256(files)
+    key = hashlib.sha256(repr(before).encode(errors="replace")).hexdigest()
+    file = cache / "sha256" / key
+    cached = file.read_text(errors="replace") if is_private(file) else ""
+    if re.fullmatch("[0-9a-f]{64}", cached):
+        return cached
+    digest = _sha256(files)
+    newest = max(changed for *_, changed in before) / 1e9
+    settled = before == identity() and abs(time.time() - newest) > SETTLED_SECONDS
+    if settled and private_folder(file.parent):
+        with suppress(OSError, OutputError), replacing(file) as temporary:
+            temporary.touch(mode=0o600)
+            temporary.write_text(digest)
+    return digest
+
+
+def _sha256(files: Sequence[Path]) -> str:
+    digest = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as stream:
+            while block := stream.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()

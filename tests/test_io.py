@@ -1,0 +1,299 @@
+"""Folders that appear complete or not at all, names and checksums of files, the cache, TOML."""
+
+import hashlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+from threading import Barrier, Thread
+
+import pytest
+
+from citerec.errors import BadInputError, OutputError
+from citerec.io import (
+    CACHED_SIZE,
+    MAX_TOML,
+    building,
+    cache_folder,
+    entries,
+    is_private,
+    name_fault,
+    read_record,
+    read_toml,
+    sha256_of_files,
+)
+
+HOST = socket.gethostname()
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from citerec.io import building
+with building(Path(sys.argv[1])) as folder:
+    (folder / "half").write_text("new")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def old(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "content").write_text("old")
+    return folder
+
+
+def test_a_folder_appears_when_all_is_written(tmp_path: Path) -> None:
+    target = tmp_path / "new" / "index"
+
+    with building(target) as folder:
+        (folder / "content").write_text("new")
+        seen_meanwhile = target.exists()
+
+    assert not seen_meanwhile
+    assert (target / "content").read_text() == "new"
+    assert names(target.parent) == ["index"]
+
+
+@pytest.mark.parametrize("platform", ["linux", "darwin"])  # only Linux swaps two folders
+def test_a_folder_is_replaced_as_a_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, platform: str
+) -> None:
+    monkeypatch.setattr(sys, "platform", platform)
+    target = old(tmp_path / "index")
+
+    with building(target) as folder:
+        (folder / "other").write_text("new")
+        seen_meanwhile = names(target)
+
+    assert seen_meanwhile == ["content"]
+    assert names(target) == ["other"]
+    assert names(tmp_path) == ["index"]
+
+
+@pytest.mark.parametrize("end", [ValueError, KeyboardInterrupt])
+def test_a_build_that_fails_changes_nothing(tmp_path: Path, end: type[BaseException]) -> None:
+    target = old(tmp_path / "index")
+
+    with pytest.raises(end), building(target) as folder:
+        (folder / "half").write_text("new")
+        raise end
+
+    assert (target / "content").read_text() == "old"
+    assert names(tmp_path) == ["index"]
+
+
+def test_the_next_build_removes_what_a_killed_one_left(tmp_path: Path) -> None:
+    target = old(tmp_path / "in[d]ex*")
+    others = [
+        old(tmp_path / f".in[d]ex*.building-{HOST}-{os.getppid()}-0"),  # alive
+        old(tmp_path / f".in[d]ex*.building-elsewhere-{2**22}-0"),  # of another machine
+        old(tmp_path / f".other.building-{HOST}-{2**22}-0"),  # of another folder
+    ]
+
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(target)], check=False)
+    after_the_kill = names(tmp_path)
+    with building(target) as folder:
+        (folder / "content").write_text("new")
+
+    assert killed.returncode == -signal.SIGKILL
+    assert len(after_the_kill) == 5
+    assert names(tmp_path) == sorted(["in[d]ex*", *(folder.name for folder in others)])
+    assert (target / "content").read_text() == "new"
+
+
+def test_threads_may_build_one_folder_at_once(tmp_path: Path) -> None:
+    together, failed = Barrier(4), list[BaseException]()
+
+    def make() -> None:
+        try:
+            for _ in range(20):
+                together.wait(10)
+                with building(tmp_path / "new" / "index") as folder:
+                    (folder / "content").write_text("new")
+        except BaseException as error:
+            together.abort()
+            failed.append(error)
+
+    threads = [Thread(target=make) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert failed == []
+    assert names(tmp_path / "new") == ["index"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux swaps two folders in one step")
+def test_a_reader_finds_a_folder_at_any_moment(tmp_path: Path) -> None:
+    target = old(tmp_path / "index")
+
+    def replace() -> None:
+        for _ in range(100):
+            with building(target) as folder:
+                (folder / "content").write_text("new")
+
+    replacing = Thread(target=replace)
+    replacing.start()
+    gaps = 0
+    while replacing.is_alive():
+        gaps += not target.exists()
+
+    assert gaps == 0
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    real = old(tmp_path / "disk" / "real")
+    (tmp_path / "index").symlink_to(real)
+
+    with building(tmp_path / "index") as folder:
+        (folder / "content").write_text("new")
+
+    assert (tmp_path / "index").is_symlink()
+    assert (real / "content").read_text() == "new"
+    assert names(tmp_path / "disk") == ["real"]
+
+
+@pytest.mark.parametrize("name", ["file/index", "x" * 300, "loop"])
+def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").write_text("a file")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+
+    with pytest.raises(OutputError, match=name[:4]), building(tmp_path / name):
+        pass
+
+    assert names(tmp_path) == ["file", "loop"]
+
+
+# --- names and kinds
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "bm25/_0.cfs", "a b/Ü.txt", "...a", ".x"])
+def test_a_path_inside_a_folder_is_a_name(name: str) -> None:
+    assert name_fault(name) is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("", None, 7, "..", "../x", "a/../b", "a/..", "/etc/passwd", "a//b", "a/", "./a", "."),
+        *("a\\b", "..\\x", "C:x", "a:stream", "a\0b", "a\nb", "a\x1b[2J", "\u202ea", "\ud800"),
+        "x" * 1025,
+    ],
+)
+def test_a_path_that_leads_out_of_the_folder_is_no_name(name: object) -> None:
+    assert name_fault(name)
+
+
+def test_entries_are_listed_by_kind_and_a_pipe_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "b").write_text("")
+    (tmp_path / "link").symlink_to("/etc")
+    os.mkfifo(tmp_path / "pipe")
+
+    assert list(entries(tmp_path)) == [("link", "link"), ("pipe", "special"), ("sub/b", "file")]
+    with pytest.raises(OSError, match="not a file"):
+        read_record(tmp_path / "pipe")
+
+
+# --- the cache of checksums
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = cache_folder()
+    assert folder
+    return folder / "sha256"
+
+
+@pytest.fixture
+def weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A large file that was written a minute ago, as far as the clock says."""
+    file = tmp_path / "model.safetensors"
+    file.write_bytes(b"1" * CACHED_SIZE)
+    now = time.time() + 60
+    monkeypatch.setattr("citerec.io.time.time", lambda: now)
+    return file
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def test_the_checksum_of_a_large_file_is_cached_until_the_file_changes(
+    cache: Path, weights: Path
+) -> None:
+    first = sha256_of_files([weights])
+    [cached] = cache.iterdir()
+    cached.write_text("0" * 64)  # to see that it is read
+    second = sha256_of_files([weights])
+    written = weights.stat().st_mtime_ns
+    with weights.open("r+b") as stream:  # the same size, and the same time of writing
+        stream.write(b"2")
+    os.utime(weights, ns=(written, written))
+
+    assert (first, second) == (sha256(b"1" * CACHED_SIZE), "0" * 64)
+    assert sha256_of_files([weights]) == sha256(b"2" + b"1" * (CACHED_SIZE - 1))
+
+
+def test_checksums_of_small_and_of_fresh_files_are_not_cached(cache: Path, tmp_path: Path) -> None:
+    small, fresh = tmp_path / "small", tmp_path / "fresh"
+    small.write_bytes(b"1")
+    fresh.write_bytes(b"1" * CACHED_SIZE)
+
+    assert sha256_of_files([small, small]) == sha256(b"11")
+    assert sha256_of_files([fresh]) == sha256(b"1" * CACHED_SIZE)
+    assert not cache.exists()
+
+
+@pytest.mark.parametrize(("content", "mode"), [("0" * 63, 0o600), ("0" * 64, 0o666)])
+def test_a_damaged_checksum_and_one_that_others_may_write_are_not_used(
+    cache: Path, weights: Path, content: str, mode: int
+) -> None:
+    sha256_of_files([weights])
+    [cached] = cache.iterdir()
+    cached.write_text(content)
+    cached.chmod(mode)
+
+    assert is_private(cached) == (mode == 0o600)
+    assert sha256_of_files([weights]) == sha256(b"1" * CACHED_SIZE)
+
+
+def test_a_cache_that_cannot_be_written_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, weights: Path
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+
+    assert sha256_of_files([weights]) == sha256(b"1" * CACHED_SIZE)
+
+
+# --- TOML
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("a = " + "[" * 3_000 + "]" * 3_000, "a = " + "9" * 5_000, "a = 2020-13-45", "a = "),
+        "#" * (MAX_TOML + 1),
+    ],
+)
+def test_what_is_no_toml_or_is_too_large_is_bad_input(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x.toml").write_text(text)
+
+    with pytest.raises(BadInputError):
+        read_toml(tmp_path / "x.toml")
+
+
+def test_toml_is_read_with_a_byte_order_mark(tmp_path: Path) -> None:
+    text = "a.b = 1\nx = [[2]]\n"
+    (tmp_path / "x.toml").write_bytes(b"\xef\xbb\xbf" + text.encode())
+
+    assert read_toml(tmp_path / "x.toml") == tomllib.loads(text)
