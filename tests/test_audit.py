@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.tiny_ranker import tiny_ranker
 
 from citerec.cli import run
 from citerec.corpus.lookup import NAMES, open_lookup
@@ -70,14 +69,6 @@ def test_tables_without_the_future_are_those_of_the_emptied_papers(
     assert len(cut.authors.rows) == 1  # the later paper has the same author
 
 
-def test_without_a_year_only_the_own_list_is_taken_away(index: IndexFolder) -> None:
-    past = without_future(index, None, own=(2,))
-
-    assert past.graph.references(2).tolist() == []
-    assert len(past.graph.indices) == 4
-    assert past.papers[3] == index.papers[3]
-
-
 def test_a_run_that_knows_only_the_past_passes(index: IndexFolder) -> None:
     task = load_task(index, "test")
     setting = EvalConfig(known_graph=CitationScope.EARLIER)
@@ -138,22 +129,6 @@ def test_a_list_with_a_paper_of_a_later_year_is_named(index: IndexFolder) -> Non
 
     assert len(checked.faults) >= len(early) > 0
     assert "the ranking contains a paper of a later year, or the query itself" in checked.faults[0]
-
-
-def test_the_command_says_what_was_checked(
-    index: IndexFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    ranker = tiny_ranker(tmp_path / "ranker", {"bm25": 1.0})
-
-    code = run(
-        [
-            *("evaluate", "--index", str(index.path), "--systems", "bm25,expanded,ranker"),
-            *("--ranker", str(ranker), "--output", str(tmp_path / "report"), "--audit"),
-        ]
-    )
-
-    assert code == 0
-    assert "identical, bit by bit" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_fault_ends_with_exit_code_1_and_names_the_query(

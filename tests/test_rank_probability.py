@@ -13,7 +13,7 @@ from support.tiny_ranker import tiny_ranker
 
 from citerec.config import RecommendConfig
 from citerec.errors import ModelError
-from citerec.evaluate.calibration import reliability
+from citerec.evaluate.metrics import reliability
 from citerec.export import Format, Result, dump
 from citerec.folder import IndexFolder
 from citerec.io import seal_model

@@ -130,7 +130,6 @@ def evaluate(
     from citerec.evaluate.protocol import EvalConfig
     from citerec.evaluate.report import (
         assess,
-        left_out,
         summary_table,
         write_report,
     )
@@ -178,7 +177,7 @@ def evaluate(
     assessment = assess(replace(evaluation, metrics=extra, seed=seed))
     write_report(assessment, folder)
     show(terminal(summary_table(assessment, extra)))
-    if dropped := left_out(assessment):
+    if dropped := evaluation.omitted:
         console.log(f"{len(evaluation.qrels)} {evaluation.split} queries; {dropped}")
     console.log(f"the report is in {folder}/")
 

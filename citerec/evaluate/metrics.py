@@ -12,6 +12,7 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from citerec.config import RANKING_DEPTH
 from citerec.errors import ConfigError
@@ -26,19 +27,11 @@ from citerec.evaluate.significance import (
 from citerec.run import Qrels, Run
 
 METRICS = ("f1@20", "f1@20 (of means)", "mrr", "recall@100", "recall@1000", "ndcg@20", "map")
-PER_QUERY = (
-    "f1@20",
-    "mrr",
-    "recall@100",
-    "recall@1000",
-    "ndcg@20",
-    "map",
-    "precision@20",
-    "recall@20",
-)
+PER_QUERY = tuple("f1@20 mrr recall@100 recall@1000 ndcg@20 map precision@20 recall@20".split())
 """The metrics of each query; `f1@20 (of means)` is computed from the means of the last two."""
 
 _SHORT = {"r": "recall", "p": "precision", "rr": "mrr", "ap": "map", "rprec": "r-precision"}
+BINS = 10  # of probabilities, with equally many papers
 _QUERIES_AT_ONCE = 512  # 8 MB of ranks
 _RANX = Lock()  # numba's work queue, which ranx uses, ends the process if two threads enter it
 
@@ -202,18 +195,16 @@ def compare(
     for column, metric in enumerate((*METRICS, *extra)):
         p_metric = [float(p[column]) for p in p_fisher]
         for (a, b), p, corrected in zip(pairs, p_metric, holm(p_metric), strict=True):
-            student = (
-                student_test(a.per_query[metric], b.per_query[metric])
-                if metric in a.per_query
-                else None
-            )
-            difference = b.metrics[metric] - a.metrics[metric]
+            student = None
+            if metric in a.per_query:
+                student = student_test(a.per_query[metric], b.per_query[metric])
+            gain = b.metrics[metric] - a.metrics[metric]
             comparisons.append(
                 Comparison(
                     a=a.name,
                     b=b.name,
                     metric=metric,
-                    difference=difference,
+                    difference=gain,
                     p_student=student,
                     p_fisher=p,
                     p_holm=corrected,
@@ -231,6 +222,40 @@ def recall_by_depth(run: Run, qrels: Qrels) -> Floats:
         hits = [rank for rank, docid in enumerate(ids) if docid in gold]
         gain[hits] += 1 / len(gold)
     return np.cumsum(gain) / len(qrels)
+
+
+@dataclass(frozen=True, slots=True)
+class Reliability:
+    """The agreement of probabilities and citations; all values are in [0, 1]."""
+
+    papers: int
+    cited: float  # share of the papers that are cited
+    mean: float  # of the probabilities
+    ece: float  # expected calibration error; 0 is best
+    brier: float  # mean squared difference of probability and outcome; 0 is best
+
+
+def reliability(
+    probabilities: Floats, cited: npt.NDArray[np.bool_], bins: int = BINS
+) -> Reliability:
+    """Measure probabilities against citations, both of shape (papers,); all values are 0 without a paper.
+
+    The expected calibration error is the mean, over bins with equally many papers, of the difference between the mean
+    probability and the share of cited papers.
+
+    Source: Naeini et al., AAAI 2015, https://doi.org/10.1609/aaai.v29i1.9602.
+    """
+    if not len(cited):
+        return Reliability(0, 0.0, 0.0, 0.0, 0.0)
+    parts = np.array_split(np.argsort(probabilities, kind="stable"), min(bins, len(cited)))
+    gaps = [abs(probabilities[part].mean() - cited[part].mean()) * len(part) for part in parts]
+    return Reliability(
+        papers=len(cited),
+        cited=float(cited.mean()),
+        mean=float(probabilities.mean()),
+        ece=float(sum(gaps)) / len(cited),
+        brier=float(((probabilities - cited) ** 2).mean()),
+    )
 
 
 def _columns(extra: Sequence[str]) -> tuple[str, ...]:

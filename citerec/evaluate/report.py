@@ -1,7 +1,7 @@
-"""The report of an evaluation: a folder for programs, readers and papers.
+"""The report of an evaluation: a folder for programs, readers and papers. The only module that imports jinja2.
 
 report.json      all results; its keys are a contract
-report.html      the same for reading, in one file
+report.html      the same for reading: one file that runs no script and loads nothing
 report.tex       the table for a paper
 per_query.csv    every metric of every system for every query
 <system>.run     TREC runs
@@ -10,8 +10,11 @@ qrels.txt        TREC qrels
 
 import csv
 import re
+import warnings
+from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from io import BytesIO
 from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
@@ -19,6 +22,7 @@ from typing import Any
 import numpy as np
 import orjson
 
+from citerec.config import RANKING_DEPTH
 from citerec.errors import ConfigError
 from citerec.evaluate.metrics import (
     METRICS,
@@ -28,17 +32,17 @@ from citerec.evaluate.metrics import (
     evaluate_run,
     recall_by_depth,
 )
-from citerec.evaluate.page import page
-from citerec.evaluate.significance import ALPHA, RESAMPLES
+from citerec.evaluate.significance import ALPHA, RESAMPLES, Floats
 from citerec.evaluate.tables import NONE, Cell, Table, decimal, heading, latex, p_value, signed
 from citerec.io import building, destination
 from citerec.run import Qrels, Run, write_qrels, write_run
-from citerec.text import csv_cell
+from citerec.text import csv_cell, visible, visible_lines
 
 JSON, HTML, LATEX = "report.json", "report.html", "report.tex"
 PER_QUERY_CSV, QRELS = "per_query.csv", "qrels.txt"
-FILES = {JSON, HTML, LATEX, PER_QUERY_CSV, QRELS}
 COMPARED = ("f1@20", "mrr")  # metrics of the comparisons on the page; report.json has all
+DEPTHS = (1, 5, 10, 20, 50, 100, 200, 500, 1000)  # of the table of recall
+LINES = ("-", "--", "-.", ":")  # the next style for every ten colours of the plot
 _INDENTED = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
 
 
@@ -68,6 +72,13 @@ class Evaluation:
         if twice := [name for name in names if names.count(name) > 1]:
             raise ConfigError(f"two runs are named {twice[0]!r}; rename one")
 
+    @property
+    def omitted(self) -> str:
+        """How many queries were left out by reason; empty if none was."""
+        reasons = [f"{count} {reason}" for reason, count in self.left_out.items() if count]
+        total = sum(self.left_out.values())
+        return f"{total} left out ({'; '.join(reasons)})" if reasons else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
@@ -75,7 +86,7 @@ class Assessment:
 
     evaluation: Evaluation
     systems: tuple[SystemResult, ...]
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[Comparison, ...] = ()
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -89,26 +100,21 @@ class Assessment:
 
 
 def assess(evaluation: Evaluation) -> Assessment:
-    """Measure all runs, and test all pairs except ceilings.
-
-    Raises:
-        ConfigError: If a run shares no query with the qrels.
-    """
-    draws = {"resamples": evaluation.resamples}
+    """Measure all runs, and test all pairs except ceilings; `ConfigError` if a run shares no query with the qrels."""
+    seed, draws, extra = evaluation.seed, evaluation.resamples, evaluation.metrics
     systems = tuple(
         evaluate_run(
             run,
             evaluation.qrels,
-            rng=np.random.default_rng(evaluation.seed),
+            rng=np.random.default_rng(seed),
             seconds=evaluation.seconds.get(run.name),
-            extra=evaluation.metrics,
-            **draws,
+            extra=extra,
+            resamples=draws,
         )
         for run in evaluation.runs
     )
-    assessment = Assessment(evaluation, systems, ())
-    rng = np.random.default_rng(evaluation.seed)
-    tests = compare(assessment.rivals, rng=rng, extra=evaluation.metrics, **draws)
+    rivals = Assessment(evaluation, systems).rivals
+    tests = compare(rivals, rng=np.random.default_rng(seed), extra=extra, resamples=draws)
     return Assessment(evaluation, systems, tuple(tests))
 
 
@@ -161,16 +167,14 @@ def write_report(assessment: Assessment, folder: Path) -> None:
 
 
 def refuse_others_files(folder: Path) -> None:
-    """Refuse a folder that contains anything but a report, which would be replaced.
-
-    Raises:
-        ConfigError: If it does, or is a file.
-    """
+    """Raise `ConfigError` if a folder contains anything but a report, which would be replaced, or is a file."""
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder} is a file; name a folder for the report")
     names = {path.name for path in folder.iterdir()} if folder.exists() else set[str]()
-    runs = {name for name in names if name.endswith(".run")} if JSON in names else set[str]()
-    if others := sorted(names - FILES - runs):
+    own = {JSON, HTML, LATEX, PER_QUERY_CSV, QRELS}
+    if JSON in names:
+        own |= {name for name in names if name.endswith(".run")}
+    if others := sorted(names - own):
         raise ConfigError(
             f"{folder} holds {others[0]!r}, which is no part of a report; "
             "name a new or an empty folder"
@@ -191,13 +195,6 @@ def run_files(names: Sequence[str]) -> list[str]:
             file = f"{stem}-{number}.run"
         files.append(file)
     return files
-
-
-def left_out(assessment: Assessment) -> str:
-    """Return how many queries were left out by reason; empty if none was."""
-    reasons = assessment.evaluation.left_out
-    by_reason = [f"{count} {why}" for why, count in reasons.items() if count]
-    return f"{sum(reasons.values())} left out ({'; '.join(by_reason)})" if by_reason else ""
 
 
 def summary_table(assessment: Assessment, metrics: Sequence[str] = ()) -> Table:
@@ -221,21 +218,13 @@ def paper_table(assessment: Assessment) -> Table:
             better, other = (test.b, test.a) if test.difference > 0 else (test.a, test.b)
             worse[better, test.metric] = worse.get((better, test.metric), "") + letters[other]
     best = _best(assessment)
-    rows = [
-        [
-            Cell(text=letters.get(system.name, "")),
-            Cell(text=system.name),
-            *(
-                Cell(
-                    text=decimal(system.metrics[metric]),
-                    marks=worse.get((system.name, metric), ""),
-                    is_best=(system.name, metric) in best,
-                )
-                for metric in assessment.metrics
-            ),
-        ]
-        for system in assessment.systems
-    ]
+    rows: list[list[Cell]] = []
+    for system in assessment.systems:
+        row = [Cell(text=letters.get(system.name, "")), Cell(text=system.name)]
+        for metric in assessment.metrics:
+            key, value = (system.name, metric), decimal(system.metrics[metric])
+            row.append(Cell(text=value, marks=worse.get(key, ""), is_best=key in best))
+        rows.append(row)
     evaluation = assessment.evaluation
     caption = (
         f"{evaluation.corpus}, {evaluation.split} split, {len(evaluation.qrels)} queries. "
@@ -252,26 +241,39 @@ def matrix(names: Sequence[str], comparisons: Sequence[Comparison], metric: str)
     """Return the tests of one metric, row minus column, with the systems as rows and columns."""
     tests = {(c.a, c.b): (-c.difference, c.p_holm) for c in comparisons if c.metric == metric}
     tests |= {(b, a): (-gain, p) for (a, b), (gain, p) in tests.items()}
-    rows = [
-        [Cell(text=row), *(_test(*tests.get((row, column), (0.0, None))) for column in names)]
-        for row in names
-    ]
-    return Table(
-        caption=f"{heading(metric)}: row minus column", columns=["system", *names], rows=rows
-    )
 
+    def cell(row: str, column: str) -> Cell:
+        if (row, column) not in tests:
+            return Cell(text=NONE)
+        gain, p = tests[row, column]
+        text, note = signed(gain), f"p {p_value(p)}"
+        if p >= ALPHA or not gain:
+            return Cell(text=text, note=note)
+        if gain > 0:
+            return Cell(text=f"▲ {text}", note=note, kind="better")
+        return Cell(text=f"▼ {text}", note=note, kind="worse")
 
-def _test(gain: float, p: float | None) -> Cell:
-    if p is None:
-        return Cell(text=NONE)
-    note = f"p {p_value(p)}"
-    if p >= ALPHA or not gain:
-        return Cell(text=signed(gain), note=note)
-    mark, kind = ("▲", "better") if gain > 0 else ("▼", "worse")
-    return Cell(text=f"{mark} {signed(gain)}", note=note, kind=kind)  # pyright: ignore[reportArgumentType]
+    rows = [[Cell(text=row), *(cell(row, column) for column in names)] for row in names]
+    caption = f"{heading(metric)}: row minus column"
+    return Table(caption=caption, columns=["system", *names], rows=rows)
 
 
 def _page(assessment: Assessment) -> str:
+    """Return the page; names are untrusted, so all text is escaped and shown without control of its direction."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    def clean(value: Any) -> Any:
+        return visible_lines(value) if type(value) is str else value  # not markup of the template
+
+    environment: Any = Environment(
+        loader=PackageLoader("citerec.evaluate", "."),
+        autoescape=True,
+        finalize=clean,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
     evaluation, rivals = assessment.evaluation, [one.name for one in assessment.rivals]
     tests = [matrix(rivals, assessment.comparisons, metric) for metric in COMPARED]
     systems = Table(
@@ -279,22 +281,53 @@ def _page(assessment: Assessment) -> str:
         columns=["system", *map(heading, assessment.metrics), "seconds"],
         rows=_system_rows(assessment, assessment.metrics, intervals=assessment.metrics),
     )
-    content = orjson.dumps(dict(evaluation.provenance), default=str, option=_INDENTED)
-    return page(
+    provenance = orjson.dumps(dict(evaluation.provenance), default=str, option=_INDENTED)
+    curves = {run.name: recall_by_depth(run, evaluation.qrels) for run in evaluation.runs}
+    return environment.get_template("page.html").render(
         title=f"{evaluation.corpus}, {evaluation.split} split",
         facts=[*_facts(assessment)],
         systems=systems,
         tests=tests if len(rivals) > 1 else [],
         alpha=ALPHA,
-        curves={run.name: recall_by_depth(run, evaluation.qrels) for run in evaluation.runs},
-        provenance=content.decode() if evaluation.provenance else "",
+        picture=b64encode(_recall_svg(curves)).decode(),
+        heads=DEPTHS,
+        depths={n: [decimal(float(curve[d - 1])) for d in DEPTHS] for n, curve in curves.items()},
+        provenance=provenance.decode() if evaluation.provenance else "",
     )
+
+
+def _recall_svg(curves: Mapping[str, Floats]) -> bytes:
+    """Draw recall by depth, one line per system, with a logarithmic axis; the same curves give the same bytes."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    buffer = BytesIO()
+    settings: Any = {"svg.hashsalt": "citerec", "svg.fonttype": "none", "text.parse_math": False}
+    with rc_context(settings), warnings.catch_warnings():
+        # The font that measures names lacks some scripts; the browser has them.
+        warnings.filterwarnings("ignore", message="Glyph", category=UserWarning)
+        figure: Any = Figure(figsize=(7.0, 4.0), layout="constrained")
+        axes = figure.add_subplot()
+        for number, (name, curve) in enumerate(curves.items()):
+            axes.plot(
+                np.arange(1, len(curve) + 1),
+                curve,
+                LINES[number // 10 % len(LINES)],
+                color=f"C{number % 10}",
+                label=f" {visible(name)[:40]}",  # a leading underscore would hide the line
+            )
+        axes.set(xscale="log", xlim=(1, RANKING_DEPTH), ylim=(0, 1.02))
+        axes.set(xlabel="papers read", ylabel="recall")
+        axes.grid(visible=True, alpha=0.3)
+        axes.legend(loc="upper left", fontsize=8)
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()
 
 
 def _facts(assessment: Assessment) -> Iterator[str]:
     evaluation = assessment.evaluation
     queries = f"{len(evaluation.qrels):,} queries with gold"
-    yield "; ".join(part for part in (queries, left_out(assessment)) if part)
+    yield "; ".join(part for part in (queries, evaluation.omitted) if part)
     if evaluation.known_graph is not None:
         yield f"citations known: {evaluation.known_graph}"
     yield f"95 % intervals: bootstrap of {evaluation.resamples:,} resamples, seed {evaluation.seed}"
@@ -313,18 +346,14 @@ def _system_rows(
     best = _best(assessment)
     rows: list[list[Cell]] = []
     for system in assessment.systems:
-        cells = [
-            Cell(
-                text=decimal(system.metrics[metric]),
-                note="[{}, {}]".format(*map(decimal, system.ci95[metric]))
-                if metric in intervals
-                else "",
-                is_best=(system.name, metric) in best,
-            )
-            for metric in metrics
-        ]
-        seconds = NONE if system.seconds is None else f"{system.seconds:,.1f}"
-        rows.append([Cell(text=system.name), *cells, Cell(text=seconds)])
+        row = [Cell(text=system.name)]
+        for metric in metrics:
+            low, high = map(decimal, system.ci95[metric])
+            note = f"[{low}, {high}]" if metric in intervals else ""
+            value, is_best = decimal(system.metrics[metric]), (system.name, metric) in best
+            row.append(Cell(text=value, note=note, is_best=is_best))
+        row.append(Cell(text=NONE if system.seconds is None else f"{system.seconds:,.1f}"))
+        rows.append(row)
     return rows
 
 

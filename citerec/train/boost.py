@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.errors import ConfigError
-from citerec.evaluate.calibration import Reliability, reliability
+from citerec.evaluate.metrics import Reliability, reliability
 from citerec.folder import IndexFolder
 from citerec.rank.calibrate import TOP, Calibration, relative
 from citerec.rank.features import NAMES, Group, Matrix, without_groups

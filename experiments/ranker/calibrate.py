@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from citerec.config import ExpandConfig
-from citerec.evaluate.calibration import Reliability
+from citerec.evaluate.metrics import Reliability
 from citerec.folder import IndexFolder, open_index
 from citerec.io import CARD, editing_model
 from citerec.java import start_jvm
