@@ -193,7 +193,9 @@ class RerankConfig(Settings):
     model: str = Field(
         default="auto",
         min_length=1,
-        description="auto: the index's own reranker, else the package's; none; else a name, folder or hub id.",
+        description="The cross-encoder that reorders the best candidates: a folder or hub id; citerec-reranker, the "
+        "one of the package; none; auto: that of the index, else the package's if no ranker is used, or one that was "
+        "trained with a reranker.",
     )
     depth: int = Field(
         default=0, ge=0, description="Candidates per query; 0 for what suits model and device."
@@ -258,7 +260,7 @@ class RecommendConfig(Settings):
     encoder: str = Field(
         default="auto",
         min_length=1,
-        description="auto: the index's own encoder, if it has vectors; none: BM25 alone; else its name or folder.",
+        description="The encoder: auto for that of the index; none for BM25 alone; else its name or folder.",
     )
     dense: DenseConfig = DenseConfig()
     retrievers: tuple[str, ...] = Field(
@@ -270,14 +272,11 @@ class RecommendConfig(Settings):
         default=None, description="How the first stages are fused; by default as tuned, else rrf."
     )
     # a string is `RerankConfig.model`
-    reranker: str | RerankConfig = Field(
-        default="auto",
-        description="auto: the index's own reranker, else the package's, if it suits the ranker; none; or a model.",
-    )
+    reranker: str | RerankConfig = "auto"
     ranker: str = Field(
         default="auto",
         min_length=1,
-        description="auto: the index's own learning-to-rank model, else the package's; none; or a folder.",
+        description="The learning-to-rank model: a folder; none; auto: that of the index, else the package's.",
     )
     popularity: bool = Field(
         default=True, description="Let the ranker read citation counts and ages."

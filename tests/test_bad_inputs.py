@@ -597,7 +597,8 @@ def test_a_java_home_that_holds_no_java(workplace: Path, home: str) -> None:
     ],
 )
 def test_a_heap_that_cannot_be(workplace: Path, heap: str) -> None:
-    in_a_process(*RECOMMEND, f"--heap={heap}", cwd=workplace, says="heap")
+    arguments = index("--index", "made", f"--heap={heap}")
+    in_a_process(*arguments, cwd=workplace, says="heap")
 
 
 def test_an_empty_standard_input(workplace: Path) -> None:

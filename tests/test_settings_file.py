@@ -57,9 +57,6 @@ def test_the_working_folder_wins_over_the_user(
         '[recommend]\nk = "many"\n',
         "[recommend]\nk = 0\n",
         '[recommend]\noutput = "list.txt"\n',
-        '[index]\nindex = "indexes/sample"\n',
-        "[index]\nforce = true\n",
-        "[serve]\nno_token = true\n",
         "broken = [",
     ],
 )
@@ -75,9 +72,19 @@ def test_what_a_file_cannot_set_is_one_line_with_exit_code_2(
     assert captured.err.count("\n") == 1
 
 
+@pytest.mark.parametrize("option", ['index = "indexes/sample"', "force = true", "resume = true"])
+def test_a_file_cannot_make_a_build_write(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("citerec.toml").write_text(f"[index]\n{option}\n")
+
+    assert run(["index", "corpus.jsonl"]) == 2
+    assert "cannot be set in a file" in capsys.readouterr().err
+
+
 def test_a_group_of_commands_has_tables_in_its_table(capsys: pytest.CaptureFixture[str]) -> None:
     Path("citerec.toml").write_text("[corpus.sample]\nseed = 3\n")
 
+    assert run(["corpus", "sample", "none.jsonl", "-o", "x.jsonl"]) == 2
+    assert "none.jsonl" in capsys.readouterr().err
     assert run(["info"]) == 0
 
 

@@ -5,6 +5,7 @@ Exit codes: 0 success, 2 invalid input, 128 + n ended by signal n (SIGTERM, SIGH
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -12,14 +13,13 @@ from errno import ENAMETOOLONG
 from importlib import import_module
 from io import FileIO, TextIOWrapper
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, Any, NoReturn
 
 import typer
 
 from citerec.cli.console import fail, stdout_error
-from citerec.cli.empty_paths import refuse_empty_paths
-from citerec.cli.interrupts import catch_interrupts, end_by_signals, ended_by
-from citerec.cli.settings import default_map, settings_file
+from citerec.cli.options import default_map, refuse_empty_paths, settings_file
 from citerec.errors import CiterecError, ConfigError
 
 # Commands that end soon: allocations until Python looks for cycles among new objects, and how many such looks until it
@@ -53,6 +53,15 @@ COMMANDS = {  # module and function of each command, or app of a group of comman
 
 HELP = frozenset({"-h", "--help"})
 PARSER_PRINTS = HELP | {"--version"}  # options with which the parser prints, and no command runs
+ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
+class EndedError(KeyboardInterrupt):
+    """A signal ends this process; as after Ctrl-C, unfinished files are removed."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.exit_code = 128 + number
 
 
 def make_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
@@ -95,7 +104,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command and exit with its exit code."""
     if "_CITEREC_COMPLETE" in os.environ:  # shell completion
         make_app()(prog_name="citerec")
-    end_by_signals()
+    for number in ENDING:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # ignored under nohup
+            signal.signal(number, _end)
     if not sys.stderr:  # closed, as by `2>&-`
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
     if not sys.stdout:  # closed, as by `>&-`: a write fails as in any other program
@@ -105,7 +116,19 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     given = sys.argv[1:] if arguments is None else arguments
     if given and given[0] in _SHORT:
         gc.set_threshold(*_COLLECTION)
-    sys.exit(run(given, catch_interrupts))
+    sys.exit(run(given, _catch_interrupts))
+
+
+def _end(number: int, _: FrameType | None) -> NoReturn:
+    for other in ENDING:  # a second signal must not interrupt the clean-up
+        signal.signal(other, signal.SIG_IGN)
+    raise EndedError(number)
+
+
+def _catch_interrupts() -> None:
+    """Let Ctrl-C raise `KeyboardInterrupt` again, if it ended the process at once until now."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def run(arguments: Sequence[str], imported: Callable[[], None] = lambda: None) -> int:
@@ -121,8 +144,10 @@ def run(arguments: Sequence[str], imported: Callable[[], None] = lambda: None) -
         command: Any = typer.main.get_command(make_app([first] if first in COMMANDS else COMMANDS))
         refuse_empty_paths(command)
         imported()
+        file = settings_file()
+        if file and arguments and not PARSER_PRINTS & {*arguments}:
+            defaults = default_map(file, command, COMMANDS)
         # Not `command.main`, which has other exit codes for Ctrl-C and a closed pipe.
-        defaults = _defaults(arguments)
         with command.make_context(
             "citerec", list(arguments), obj=tuple(arguments), default_map=defaults
         ) as context:
@@ -131,7 +156,7 @@ def run(arguments: Sequence[str], imported: Callable[[], None] = lambda: None) -
     except typer.Exit as done:
         return done.exit_code
     except BrokenPipeError as error:  # the reader of stdout closed it
-        if ended_by(error):
+        if _ended_by(error):
             return _failed(error)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -139,23 +164,21 @@ def run(arguments: Sequence[str], imported: Callable[[], None] = lambda: None) -
         hint = " (citerec.toml sets options here)" if any(defaults.values()) else ""
         return fail(f"{error}{hint}", 2)
     except (KeyboardInterrupt, Exception) as error:
-        if isinstance(error, OSError) and PARSER_PRINTS & {*arguments} and not ended_by(error):
+        if isinstance(error, OSError) and PARSER_PRINTS & {*arguments} and not _ended_by(error):
             error = stdout_error(error)
         return _failed(error)
 
 
-def _defaults(arguments: Sequence[str]) -> dict[str, Any]:
-    """Return the defaults that a settings file holds, by command; empty where the parser only prints."""
-    file = settings_file()
-    if file is None or PARSER_PRINTS & {*arguments} or not arguments:
-        return {}
-    whole: Any = typer.main.get_command(make_app())  # the file may have tables of any command
-    return default_map(file, whole)
+def _ended_by(error: BaseException | None) -> EndedError | None:
+    """Return the signal that caused an error, also indirectly: the clean-up may fail on a closed terminal."""
+    while error is not None and not isinstance(error, EndedError):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def _failed(error: BaseException) -> int:
     """Return the exit code of an error, which becomes one line on stderr; raise internal errors."""
-    if ended := ended_by(error):
+    if ended := _ended_by(error):
         with suppress(OSError):  # the terminal may be closed
             fail(f"{ended} received; no file is left half-written", ended.exit_code)
         return ended.exit_code
@@ -163,14 +186,14 @@ def _failed(error: BaseException) -> int:
         return fail("interrupted; no file is left half-written", 1)
     if isinstance(error, CiterecError):
         return fail(str(error), 2)
-    if hasattr(error, "format_message"):
+    if hasattr(error, "format_message"):  # of the parser
         return _usage(error)
     if isinstance(error, OSError) and error.errno == ENAMETOOLONG:
         return fail(f"{str(error.filename)[:40]}... is too long for a file name", 2)
     from citerec.java import is_java_exception
 
     if is_java_exception(error) and "OutOfMemoryError" in str(error):
-        return fail("Java has not enough memory; increase it, such as --heap 4g", 2)
+        return fail("Java has not enough memory; set it by CITEREC_JAVA_HEAP, such as 4g", 2)
     raise error
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from citerec.cli.console import ConsoleOutput, Index, Quiet, Verbose, write_lines, write_result
+from citerec.cli.console import ConsoleOutput, write_lines, write_result
 from citerec.cli.inspect import FactsFormat, InfoFormat
+from citerec.cli.options import Index, Quiet, Verbose
 from citerec.text import plural
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def check(
     from citerec.folder import find_index, open_index
     from citerec.references.check import check_references
 
-    console = ConsoleOutput(quiet, verbose)
+    console = ConsoleOutput(quiet=quiet, verbose=verbose)
     folder = open_index(find_index(index))
     console.detail(f"{folder.path}: {plural(folder.manifest.counts['papers'], 'paper')}")
     report = check_references(references, folder.papers)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from citerec.cli.console import ConsoleOutput, Quiet, Verbose, write_lines
+from citerec.cli.console import ConsoleOutput, write_lines
+from citerec.cli.options import Quiet, Verbose
 from citerec.collect.service import SourceName
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def collect(
     from citerec.collect.run import CollectConfig, check_size, is_complete, make_plan
     from citerec.collect.run import collect as run
 
-    console = ConsoleOutput(quiet, verbose)
+    console = ConsoleOutput(quiet=quiet, verbose=verbose)
     name, entries = read_references(refs or [], search, console)
     config = CollectConfig(
         entries=tuple(entries),

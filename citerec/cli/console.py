@@ -1,61 +1,53 @@
-"""Shared by all commands: options, messages and progress on stderr, results on stdout."""
+"""What all commands write: messages and progress on stderr, results on stdout."""
 
 import os
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
-from dataclasses import dataclass
 from errno import ELOOP
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
+from pydantic import Field
 
+from citerec.config import Settings
 from citerec.errors import OutputError
+<<<<<<< HEAD
 from citerec.text import visible, visible_line
 from citerec.types import Log, Progress
+=======
+from citerec.text import visible, visible_line
+from citerec.types import Progress
+>>>>>>> 5e5ed60 (One module for options; every command receives its console)
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
 
 LINE_SECONDS = 60.0  # between two lines of progress where stderr is no terminal
 LONGEST_MESSAGE = 2_000  # characters of an error message, which may quote a long value
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print details on stderr.")]
-Index = Annotated[
-    Path | None,
-    typer.Option(help="The index folder; optional if indexes/ contains only one."),
-]
-Heap = Annotated[str | None, typer.Option(help="Maximum memory of the JVM, such as 2g.")]
-Threads = Annotated[int, typer.Option(min=0, max=1024, help="Threads; 0 for one per processor.")]
-Model = Annotated[str, typer.Option(help="A model, or none.")]
 
 
-@dataclass(frozen=True, slots=True)
-class ConsoleOutput:
-    """The verbosity of a command on stderr."""
+class ConsoleOutput(Settings):
+    """How much a command writes to stderr."""
 
-    quiet: bool = False
-    verbose: bool = False
+    quiet: bool = Field(default=False, description="Print only the result.")
+    verbose: bool = Field(default=False, description="Print details on stderr.")
 
     def log(self, message: str) -> None:
         """Print a message, unless quiet."""
         if not self.quiet:
-            self.line(message)
+            _echo(message)
 
     def detail(self, message: str) -> None:
         """Print a message if verbose."""
         if self.verbose:
-            self.line(message)
+            _echo(message)
 
     def warn(self, message: str) -> None:
         """Print a warning, always."""
-        self.line(f"warning: {message}")
-
-    def line(self, message: str) -> None:
-        """Print a line, always."""
-        _echo(message)
+        _echo(f"warning: {message}")
 
     @contextmanager
     def status(self, message: str) -> Generator[None]:
@@ -63,11 +55,13 @@ class ConsoleOutput:
         if self.quiet or not sys.stderr.isatty():
             yield
             return
-        with stderr_console().status(message):
+        from citerec.export.terminal import PlainConsole
+
+        with PlainConsole(stderr=True).status(message):
             yield
 
     @contextmanager
-    def progress(self, *, in_bytes: str = "") -> Generator[Callable[[str, int, int], None]]:
+    def progress(self, *, in_bytes: str = "") -> Generator[Progress]:
         """Show progress; yield a callback that receives task, done and total.
 
         On a terminal these are bars; elsewhere, as in a log file, there is a line a minute.
@@ -75,71 +69,44 @@ class ConsoleOutput:
         Args:
             in_bytes: The task that is counted in bytes.
         """
+
+        def amount(what: str, done: int, total: int) -> str:
+            if what == in_bytes:
+                return f"{done / 2**20:,.1f}/{total / 2**20:,.1f} MB"
+            return f"{done:,}/{total:,}"
+
         if self.quiet or not sys.stderr.isatty():
-            yield _lines(self.log, in_bytes)
+            last = monotonic()
+
+            def line(what: str, done: int, total: int) -> None:
+                nonlocal last
+                if monotonic() - last >= LINE_SECONDS:
+                    last = monotonic()
+                    self.log(f"{what}: {amount(what, done, total)}")
+
+            yield line
             return
-        from rich.progress import (
-            BarColumn,
-            Progress,
-            ProgressColumn,
-            Task,
-            TaskID,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
+        from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-        class Rate(ProgressColumn):
-            """How many a second, of late."""
-
-            def render(self, task: Task) -> str:
-                return f"{task.speed:,.0f}/s" if task.speed and task.description != in_bytes else ""
+        from citerec.export.terminal import PlainConsole
 
         tasks: dict[str, TaskID] = {}
         with Progress(
             TextColumn("{task.description:>10}", markup=False),
             BarColumn(),
             TextColumn("{task.fields[amount]}", markup=False),
-            Rate(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            console=stderr_console(),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            console=PlainConsole(stderr=True),
             transient=True,
         ) as bar:
 
-            def progress(what: str, done: int, total: int) -> None:
-                amount = _amount(done, total, in_bytes=what == in_bytes)
+            def update(what: str, done: int, total: int) -> None:
+                shown = amount(what, done, total)
                 if what not in tasks:
-                    tasks[what] = bar.add_task(what, amount=amount)
-                bar.update(tasks[what], completed=done, total=total, amount=amount)
+                    tasks[what] = bar.add_task(what, amount=shown)
+                bar.update(tasks[what], completed=done, total=total, amount=shown)
 
-            yield progress
-
-
-def _lines(log: Log, in_bytes: str) -> Progress:
-    """Return what logs a line about the progress every `LINE_SECONDS`."""
-    last = monotonic()
-
-    def progress(what: str, done: int, total: int) -> None:
-        nonlocal last
-        if monotonic() - last >= LINE_SECONDS:
-            last = monotonic()
-            log(f"{what}: {_amount(done, total, in_bytes=what == in_bytes)}")
-
-    return progress
-
-
-def _amount(done: int, total: int, *, in_bytes: bool) -> str:
-    if in_bytes:
-        return f"{done / 2**20:,.1f}/{total / 2**20:,.1f} MB"
-    return f"{done:,}/{total:,}"
-
-
-def track(names: Sequence[str], progress: Progress) -> Iterator[str]:
-    """Yield the names one by one, and report the progress."""
-    for number, name in enumerate(names):
-        progress("systems", number, len(names))
-        yield name
+            yield update
 
 
 def fail(message: str, code: int) -> int:
@@ -154,13 +121,6 @@ def fail(message: str, code: int) -> int:
 def _echo(message: str) -> None:
     """Write one line to stderr, without control characters."""
     typer.echo(f"citerec: {visible_line(message)}", err=True)
-
-
-def stderr_console() -> "Console":
-    """Return a rich console on stderr."""
-    from citerec.export.terminal import PlainConsole
-
-    return PlainConsole(stderr=True)
 
 
 def show(renderable: "RenderableType") -> None:
@@ -219,7 +179,9 @@ def write_pieces(pieces: Iterable[str], output: Path | None = None) -> None:
     """
     if output is None:
         for piece in pieces:  # errors of the producer are not output errors
-            _write_stdout(piece.encode())
+            with _writing_stdout():
+                sys.stdout.buffer.write(piece.encode())
+                sys.stdout.buffer.flush()
         return
     check_output(output)
     if output.exists() and not output.is_file():  # a device or a pipe must not be replaced
@@ -242,12 +204,6 @@ def _write(pieces: Iterable[str], file: Path, output: Path) -> None:
             with _naming(output):
                 while left:
                     left = left[stream.write(left) :]
-
-
-def _write_stdout(data: bytes) -> None:
-    with _writing_stdout():
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
 
 
 @contextmanager

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from citerec.cli.console import ConsoleOutput, Quiet, Verbose, write_lines
+from citerec.cli.console import ConsoleOutput, write_lines
+from citerec.cli.options import Quiet, Verbose
 
 if TYPE_CHECKING:
     from citerec.corpus.merge import MergeReport
@@ -57,7 +58,7 @@ def info(
     """Count papers, abstracts, citations inside and outside, years and duplicates of a corpus."""
     from citerec.corpus.tools import open_corpus, summarise
 
-    console = ConsoleOutput(quiet, verbose)
+    console = ConsoleOutput(quiet=quiet, verbose=verbose)
     opened = open_corpus(path, format, skip_bad=True)
     with console.progress(in_bytes="reading") as progress:
         summary = summarise(opened, progress, console.log)
@@ -89,7 +90,7 @@ def convert(
     """Convert a corpus of any format to canonical JSON lines, or to BEIR's layout."""
     from citerec.corpus import tools
 
-    console = ConsoleOutput(quiet, verbose)
+    console = ConsoleOutput(quiet=quiet, verbose=verbose)
     if to is Target.CANONICAL:
         tools.check_target(output, [path], force=force)
     opened = tools.open_corpus(path, format, skip_bad=skip_bad)
@@ -116,7 +117,7 @@ def merge(
     from citerec.corpus.merge import merge as merge_corpora
     from citerec.corpus.tools import check_target, open_corpus
 
-    console = ConsoleOutput(quiet, verbose)
+    console = ConsoleOutput(quiet=quiet, verbose=verbose)
     check_target(output, paths, force=force)
     opened = [open_corpus(path, skip_bad=skip_bad) for path in paths]
     with console.progress() as progress:
@@ -144,7 +145,7 @@ def sample(
     from citerec.corpus.tools import check_target, open_corpus
     from citerec.corpus.tools import sample as draw
 
-    console = ConsoleOutput(quiet, verbose)
+    console = ConsoleOutput(quiet=quiet, verbose=verbose)
     check_target(output, [path], force=force)
     opened = open_corpus(path, format, skip_bad=skip_bad)
     with console.progress() as progress:

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from citerec.cli.console import ConsoleOutput, Quiet, Verbose, write_lines
+from citerec.cli.console import ConsoleOutput, write_lines
+from citerec.cli.options import Quiet, Verbose
 
 if TYPE_CHECKING:
     from citerec.lab.datasets.fetch import DatasetRecord
@@ -87,7 +88,7 @@ def fetch(
     from citerec.lab.datasets.fetch import fetch as get
     from citerec.lab.datasets.without import drop_train_queries, fetched
 
-    console, dataset = ConsoleOutput(quiet, verbose), find_dataset(name)
+    console, dataset = ConsoleOutput(quiet=quiet, verbose=verbose), find_dataset(name)
     folder = to or where(name)
     config = FetchConfig(source=source, force=force, archive=archive)
     other_folders = [where(other) for other in without or []]

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from citerec.cli.console import ConsoleOutput, Index, Quiet, Threads, Verbose
+from citerec.cli.console import ConsoleOutput
+from citerec.cli.options import Index, Quiet, Threads, Verbose
 from citerec.config import DenseIndexConfig, DenseKind
 from citerec.encode.config import Backend, EncodeConfig, Precision
 from citerec.errors import ConfigError
@@ -78,7 +79,7 @@ def encode(
     from citerec.encode.opening import open_encoder
     from citerec.folder import find_index, open_index
 
-    console = ConsoleOutput(quiet, verbose)
+    console = ConsoleOutput(quiet=quiet, verbose=verbose)
     target = open_index(find_index(index)).path
     name, warning = chosen_encoder(encoder, target, console)
     if name is None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from citerec.cli.console import ConsoleOutput, Heap, Index, Quiet, Threads, Verbose, show, track
+from citerec.cli.console import ConsoleOutput, show
+from citerec.cli.options import Heap, Index, Quiet, Threads, Verbose
 from citerec.cli.rank import measurable, ranker_provenance
 from citerec.cli.rerank import (
     K1,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from citerec.evaluate.report import Evaluation
     from citerec.evaluate.systems import Systems
     from citerec.folder import IndexFolder
+    from citerec.run import Run
     from citerec.types import Progress
 
 REPORTS = Path("reports")
@@ -138,7 +140,7 @@ def evaluate(
 
     if known_graph not in PROTOCOL:
         raise ConfigError(f"--known-graph must be train or earlier, got {known_graph!r}")
-    console = ConsoleOutput(quiet, verbose)
+    console = ConsoleOutput(quiet=quiet, verbose=verbose)
     extra = metric_names(metrics)
     if run:
         if unused := [name for name in OF_SYSTEMS if _is_given(ctx, name)]:
@@ -279,7 +281,10 @@ def _own_systems(
         running = Systems(folder, task, config, console.log, progress)
         running.check(names)
         reranking = _reranking(names, running, console)
-        done = [running.run(name) for name in track(names, progress)]
+        done: list[tuple[Run, float | None]] = []
+        for number, name in enumerate(names):
+            progress("systems", number, len(names))
+            done.append(running.run(name))
         if audited:
             _audit([name for name in names if name not in CEILINGS], running, console, progress)
     evaluation = Evaluation(

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from citerec.cli.console import ConsoleOutput, Quiet, Verbose, write_lines, write_result
+from citerec.cli.console import ConsoleOutput, write_lines, write_result
+from citerec.cli.options import Quiet, Verbose
 from citerec.errors import CiterecError
 
 EXPERIMENTS = Path("experiments")
@@ -28,7 +29,7 @@ def run(
     from citerec.lab.experiment.run import write_result as write
     from citerec.lab.experiment.table import ABOUT
 
-    console = ConsoleOutput(quiet, verbose)
+    console = ConsoleOutput(quiet=quiet, verbose=verbose)
     rows = [read_experiment(file) for file in files if file.name != ABOUT]
     outcomes: list[Outcome] = []
     first_error: CiterecError | None = None
@@ -78,6 +79,6 @@ def table(
     target = output or EXPERIMENTS / "TABLES.md"
     write_result(tables(EXPERIMENTS), target)
     write_result(tables_as_latex(EXPERIMENTS), target.with_suffix(".tex"))
-    ConsoleOutput(quiet, verbose).log(
+    ConsoleOutput(quiet=quiet, verbose=verbose).log(
         f"the tables are in {target} and {target.with_suffix('.tex')}"
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from citerec.cli.console import ConsoleOutput, Heap, Quiet, Threads, Verbose, write_lines
+from citerec.cli.console import ConsoleOutput, write_lines
 from citerec.cli.encode import (
     BackendOption,
     DenseIndexOption,
@@ -22,6 +22,7 @@ from citerec.cli.encode import (
     report_saved_shards,
     shards_elsewhere,
 )
+from citerec.cli.options import Heap, Quiet, Threads, Verbose
 from citerec.config import DenseIndexConfig, DenseKind
 from citerec.encode.config import Backend, EncodeConfig, Precision
 from citerec.errors import ConfigError
@@ -108,7 +109,7 @@ def index(
     """Build an index folder from a corpus, or a new one from an index: add, replace and remove papers."""
     from citerec.build import BuildConfig, build_index, check_inputs, grow_index
 
-    console = ConsoleOutput(quiet, verbose)
+    console = ConsoleOutput(quiet=quiet, verbose=verbose)
     changes = append or delete is not None
     if changes:
         _check_change(corpus, append=append, other=force or ray is not None)

@@ -7,15 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from citerec.cli.console import (
-    ConsoleOutput,
-    Index,
-    Quiet,
-    Verbose,
-    show,
-    write_lines,
-    write_result,
-)
+from citerec.cli.console import ConsoleOutput, show, write_lines, write_result
+from citerec.cli.options import Index, Quiet, Verbose
 
 if TYPE_CHECKING:
     from citerec.folder import IndexFolder
@@ -128,7 +121,7 @@ def demo(quiet: Quiet = False, verbose: Verbose = False) -> None:
     from citerec.folder import INDEXES, open_index
     from citerec.recommend import Recommender
 
-    console = ConsoleOutput(quiet, verbose)
+    console = ConsoleOutput(quiet=quiet, verbose=verbose)
     target = INDEXES / "sample"
     encoder = _embedded_model(console)
     config = BuildConfig(force=True, encoder=encoder)

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from citerec.cli.console import ConsoleOutput, Heap, Index, Quiet, Verbose
+from citerec.cli.console import ConsoleOutput
+from citerec.cli.options import Heap, Index, Quiet, Verbose
 from citerec.cli.serve import TOKENS, bearer_tokens, check_open
 from citerec.errors import ConfigError, extra
 
@@ -61,7 +62,7 @@ def mcp(
     from citerec.folder import find_index, open_index
     from citerec.java import check_heap, start_jvm
 
-    console = ConsoleOutput(quiet, verbose)
+    console = ConsoleOutput(quiet=quiet, verbose=verbose)
     tokens = bearer_tokens(token_file) if transport is Transport.HTTP else ()
     settings = ServeConfig(host=host, port=port, hosts=tuple(allow_host or ()), tokens=tokens)
     if transport is Transport.HTTP:

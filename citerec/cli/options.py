@@ -1,121 +1,150 @@
-"""Options of a command as a view of settings: a parameter that is a model becomes one option for each of its fields.
+"""The options of commands as views of settings: a parameter that is a model becomes one option for each of its fields.
 
-The model declares type, range, default and help text; the function of the command receives the checked model.
+The model declares type, range, default and help text; the function of the command receives the checked model. Defaults
+of options come from `citerec.toml`: a table for each command, which typer takes as its default map.
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping
 from enum import StrEnum
-from functools import wraps
-from typing import Annotated, Any, get_args, get_origin
+from functools import partial, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 import typer
 from annotated_types import Ge, Le
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
-from citerec.config import RecommendConfig, RerankConfig, Settings
+from citerec.errors import BadInputError
 
-# Models of which a command shows some fields, or under other names: the flag, and the fields that it sets.
-FLAGS: Mapping[type[Settings], Mapping[str, tuple[str, ...]]] = {
-    RecommendConfig: {
-        "--k": ("k",),
-        "--encoder": ("encoder",),
-        "--fusion": ("fuse",),
-        "--retriever": ("retrievers",),
-        "--reranker": ("reranker.model",),
-        "--rerank-depth": ("reranker.depth",),
-        "--query-tokens": ("reranker.query_tokens",),
-        "--candidate-tokens": ("reranker.candidate_tokens",),
-        "--rerank-weight": ("reranker.weight",),
-        "--device": ("reranker.device",),
-        "--dtype": ("reranker.precision",),
-        "--backend": ("reranker.backend",),
-        "--ranker": ("ranker",),
-        "--no-popularity": ("popularity",),
-        "--no-authors": ("authors",),
-        "--diversity": ("diversity",),
-        "--query-form": ("bm25.form",),
-        "--k1": ("bm25.k1",),
-        "--b": ("bm25.b",),
-        "--stop-words": ("bm25.stop_words",),
-        "--threads": ("bm25.threads", "dense.threads", "reranker.threads"),
-    },
+if TYPE_CHECKING:
+    from citerec.folder import IndexFolder
+
+Index = Annotated[
+    Path | None, typer.Option(help="The index folder; optional if indexes/ contains only one.")
+]
+Heap = Annotated[str | None, typer.Option(help="Maximum memory of the JVM, such as 2g.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace what exists.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Resume an interrupted run.")]
+Ray = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Work on a Ray cluster, such as 10.0.0.1:6379; local for workers on this machine, of --threads each.",
+    ),
+]
+Config = Annotated[Path | None, typer.Option("--config", help="A TOML file of settings.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print details on stderr.")]
+Threads = Annotated[int, typer.Option(min=0, max=1024, help="Threads; 0 for one per processor.")]
+
+# Flags of the models of a command, where it shows some fields or under other names: the fields that a flag sets.
+Flags = Mapping[str, str]
+MODEL: Flags = {"--device": "device", "--dtype": "precision", "--backend": "backend"}
+RERANK: Flags = {
+    "--reranker": "model",
+    "--rerank-depth": "depth",
+    "--query-tokens": "query_tokens",
+    "--candidate-tokens": "candidate_tokens",
+    "--rerank-weight": "weight",
+    **MODEL,
 }
-_UNIONS: Mapping[str, type[Settings]] = {"reranker": RerankConfig}  # the model of a union of types
+BM25: Flags = {"--query-form": "form", "--k1": "k1", "--b": "b", "--stop-words": "stop_words"}
+
+SETTINGS = "citerec.toml"
+# A file that comes with somebody else's folder must not make a command write, delete or listen.
+REFUSED = frozenset(
+    "output append force delete results report map query title abstract pick run qrels from resume "
+    "search update yes host no_token allow_host allow_origin".split()
+)
+
+
+def under(table: str, flags: Flags) -> dict[str, str]:
+    """Return the flags of nested settings."""
+    return {flag: f"{table}.{path}" for flag, path in flags.items()}
 
 
 def settings_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of its parameters that are settings.
+    """Give a command the options of its parameters that are models.
 
-    An option that is not given leaves the default of its field.
+    A parameter `Annotated[Model, flags]` has these options, else one for each field. An option that is not given leaves
+    the default of its field. A model with a method `read` is read from the file of `--config` and the options.
     """
-    signature = inspect.signature(function, eval_str=True)
-    options: dict[str, tuple[str, tuple[str, ...], bool]] = {}  # parameter, fields, turns off
     parameters: list[inspect.Parameter] = []
-    models: dict[str, type[Settings]] = {}
-    for name, parameter in signature.parameters.items():
-        kind = parameter.annotation
-        if not (isinstance(kind, type) and issubclass(kind, Settings)):
+    options: dict[str, tuple[str, list[str], bool]] = {}  # parameter, its fields, turns off
+    models: dict[str, type[BaseModel]] = {}
+    for name, parameter in inspect.signature(function, eval_str=True).parameters.items():
+        kind, *more = get_args(parameter.annotation) or [parameter.annotation]
+        if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
             parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
             continue
         models[name] = kind
-        for flag, paths in _flags(kind):
-            option, off = _option(kind, flag, paths[0])
-            options[option.name] = (name, paths, off)
+        every = {f"--{field.replace('_', '-')}": field for field in kind.model_fields}
+        for flag, paths in (more[0] if more else every).items():
+            option, turns_off = _option(flag, _field(kind, paths.split()[0]))
+            options[option.name] = (name, paths.split(), turns_off)
             parameters.append(option)
+        if hasattr(kind, "read"):
+            parameters.append(_keyword("config", Config))
 
     @wraps(function)
     def command(**given: Any) -> None:
         values: dict[str, dict[str, Any]] = {name: {} for name in models}
-        for option, value in [*given.items()]:
-            if option in options:
-                name, paths, off = options[option]
-                del given[option]
-                for path in paths if value not in (None, []) else ():
-                    _set(values[name], path, not value if off else value)
-        function(**given, **{name: kind(**values[name]) for name, kind in models.items()})
+        for option in options.keys() & given.keys():
+            (name, paths, turns_off), value = options[option], given.pop(option)
+            for path in paths if value not in (None, []) else ():
+                *tables, field = path.split(".")
+                nested = values[name]
+                for table in tables:
+                    nested = nested.setdefault(table, {})
+                nested[field] = not value if turns_off else value
+        for name, kind in models.items():
+            read = getattr(kind, "read", None)
+            given[name] = read(given.pop("config"), values[name]) if read else kind(**values[name])
+        function(**given)
 
     command.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportAttributeAccessIssue]
     return command
 
 
-def _flags(kind: type[Settings]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the flags of a model and the fields that each sets, in the order of the help."""
-    if kind in FLAGS:
-        yield from FLAGS[kind].items()
-        return
-    for name in kind.model_fields:
-        yield f"--{name.replace('_', '-')}", (name,)
+def _field(kind: type[BaseModel], path: str) -> FieldInfo:
+    """Return a field of a model, or of one that it holds."""
+    table, _, rest = path.partition(".")
+    field = kind.model_fields[table]
+    if not rest:
+        return field
+    [inner] = [
+        one
+        for one in (field.annotation, *get_args(field.annotation))
+        if isinstance(one, type) and issubclass(one, BaseModel)
+    ]
+    return _field(inner, rest)
 
 
-def _option(kind: type[Settings], flag: str, path: str) -> tuple[inspect.Parameter, bool]:
+def _option(flag: str, field: FieldInfo) -> tuple[inspect.Parameter, bool]:
     """Return the option of a field as a parameter, and whether its flag turns the field off."""
-    *tables, name = path.split(".")
-    for table in tables:
-        kind = _UNIONS.get(table) or kind.model_fields[table].annotation  # pyright: ignore[reportAssignmentType]
-    field: Any = kind.model_fields[name]
-    annotation = _leaf(field.annotation)
+    annotation, default, text = _leaf(field.annotation), field.default, field.description or ""
     bounds = {type(one): one for one in field.metadata}
-    off = annotation is bool and field.default is True
-    shown = field.default.value if isinstance(field.default, StrEnum) else field.default
-    has_default = shown not in (None, "", (), False) and not off
+    off = annotation is bool and default is True
+    shown = default.value if isinstance(default, StrEnum) else default
+    has_default = shown not in (None, "", (), False, 0) and not off
     info = typer.Option(
         flag,
         *((f"-{flag[2]}",) if flag in ("--quiet", "--verbose") else ()),
         min=bounds[Ge].ge if Ge in bounds else None,
         max=bounds[Le].le if Le in bounds else None,
-        help=_negated(field.description) if off else field.description,
+        help=f"Do not {text[:1].lower()}{text[1:]}" if off else text,
         show_default=str(shown) if has_default else False,
     )
+    return _keyword(flag.lstrip("-").replace("-", "_"), Annotated[annotation | None, info]), off
+
+
+def _keyword(name: str, annotation: Any) -> inspect.Parameter:
     return inspect.Parameter(
-        flag.lstrip("-").replace("-", "_"),
-        inspect.Parameter.KEYWORD_ONLY,
-        default=None,
-        annotation=Annotated[annotation | None, info],
-    ), off
-
-
-def _negated(description: str) -> str:
-    return f"Do not {description[0].lower()}{description[1:]}"
+        name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
+    )
 
 
 def _leaf(annotation: Any) -> Any:
@@ -129,8 +158,74 @@ def _leaf(annotation: Any) -> Any:
     return _leaf((enums or members)[0])
 
 
-def _set(values: dict[str, Any], path: str, value: Any) -> None:
-    *tables, name = path.split(".")
-    for table in tables:
-        values = values.setdefault(table, {})
-    values[name] = value
+def refuse_empty_paths(command: Any) -> None:
+    """Make the parser of a command refuse an empty path, which Python would take for the current folder."""
+    for inner in getattr(command, "commands", {}).values():
+        refuse_empty_paths(inner)
+    for parameter in command.params:
+        if Path in (kind := parameter.type_descriptor.annotation, *get_args(kind)):
+            parameter.process_value = partial(_named, parameter.process_value)
+
+
+def _named(process: Callable[[Any, Any], Any], context: Any, value: Any) -> Any:
+    if "" in (value if isinstance(value, list | tuple) else [value]):
+        raise typer.BadParameter("it is empty; name a file or a folder")
+    return process(context, value)
+
+
+def open_named(index: Path | None) -> "IndexFolder":
+    """Open the index of `--index`; without it, the only one under `indexes/`."""
+    from citerec.folder import find_index, open_index
+
+    return open_index(find_index(index))
+
+
+def settings_file() -> Path | None:
+    """Return the file of the working folder, else that of the user's configuration folder; None without one."""
+    base = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    places = Path(SETTINGS), Path(base).expanduser() / "citerec" / SETTINGS
+    return next((file for file in places if file.exists()), None)
+
+
+def default_map(path: Path, command: Any, names: Collection[str]) -> dict[str, Any]:
+    """Return the options that a file sets, by command, as the default map of the command line.
+
+    Args:
+        path: A TOML file: a table for each command, such as `[recommend]` or `[corpus.convert]`.
+        command: The command line.
+        names: All commands; a table of one that the command line lacks is ignored.
+
+    Raises:
+        BadInputError: If it is no TOML, names no command or option, or sets an option that a file must not set.
+    """
+    from citerec.io import read_toml
+
+    tables = read_toml(path)
+    if unknown := [name for name in tables if name.replace("_", "-") not in names]:
+        raise BadInputError(path, f"[{unknown[0]}] is no command; see: citerec --help")
+    return dict(_defaults(path, "", tables, command))
+
+
+def _defaults(
+    path: Path, name: str, table: Mapping[str, Any], command: Any
+) -> Iterator[tuple[str, Any]]:
+    commands: dict[str, Any] = getattr(command, "commands", {})
+    options = {
+        option.lstrip("-").replace("-", "_"): parameter
+        for parameter in command.params
+        for option in parameter.opts
+        if option.startswith("--")
+    }
+    for key, value in table.items():
+        here, option, inner = f"{name}{key}", key.replace("-", "_"), key.replace("_", "-")
+        if inner in commands and isinstance(value, dict):
+            yield inner, dict(_defaults(path, f"{here}.", value, commands[inner]))
+        elif not name and isinstance(value, dict):
+            continue  # of a command that does not run now
+        elif option not in options or not name:
+            known = ", ".join(options) if name else "none outside the table of a command"
+            raise BadInputError(path, f"unknown setting {here!r}; known settings: {known}")
+        elif option in REFUSED or here in ("index.index", "collect.index"):
+            raise BadInputError(path, f"{here!r} cannot be set in a file; give it as an option")
+        else:
+            yield options[option].name, value

@@ -2,21 +2,21 @@
 
 import re
 import sys
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from os.path import realpath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
 from citerec.cli.console import ConsoleOutput, check_output, write_pieces
-from citerec.cli.options import settings_options
+from citerec.cli.options import BM25, RERANK, Index, Ray, open_named, settings_options, under
 from citerec.config import RecommendConfig, RerankConfig, Settings
 from citerec.errors import ConfigError
 from citerec.text import plural
-from citerec.types import Paper, Progress, Query, QueryKind
+from citerec.types import Progress, Query, QueryKind
 
 if TYPE_CHECKING:
     from citerec.bibliography.paper_list import PaperList
@@ -29,6 +29,19 @@ FEW_QUERIES = 8  # up to here, opening torch costs more time than it saves
 ALL = "all"
 UNREAD_SHOWN = 20  # unreadable entries of a list that have a line each
 _RANKS = re.compile(r"([1-9][0-9]{0,5})(?:-([1-9][0-9]{0,5}))?")
+FLAGS = {
+    "--k": "k",
+    "--encoder": "encoder",
+    "--fusion": "fuse",
+    "--retriever": "retrievers",
+    **under("reranker", RERANK),
+    "--ranker": "ranker",
+    "--no-popularity": "popularity",
+    "--no-authors": "authors",
+    "--diversity": "diversity",
+    **under("bm25", BM25),
+    "--threads": "bm25.threads dense.threads reranker.threads",
+}
 
 
 class DraftOptions(Settings):
@@ -49,9 +62,6 @@ class DraftOptions(Settings):
     context: str | None = Field(
         default=None,
         description="The sentence that needs a reference, with or without its draft; [CITE] marks the place.",
-    )
-    index: Path | None = Field(
-        default=None, description="The index folder; optional if indexes/ contains only one."
     )
     cited: Path | None = Field(
         default=None,
@@ -92,52 +102,49 @@ class ListOptions(Settings):
     explain: bool = Field(default=False, description="Add the reasons for each paper.")
 
 
-class RunOptions(Settings):
-    """Where the work is done, and what is reported of it."""
-
-    heap: str | None = Field(default=None, description="Maximum memory of the JVM, such as 2g.")
-    ray: str | None = Field(
-        default=None,
-        description="Rank many queries on a Ray cluster, such as 10.0.0.1:6379; local for workers on this machine.",
-    )
-    quiet: bool = Field(default=False, description="Print only the result.")
-    verbose: bool = Field(default=False, description="Print details on stderr.")
-
-
 @settings_options
 def recommend(
-    draft: DraftOptions, config: RecommendConfig, shown: ListOptions, run: RunOptions
+    *,
+    draft: DraftOptions,
+    index: Index = None,
+    config: Annotated[RecommendConfig, FLAGS],
+    shown: ListOptions,
+    ray: Ray = None,
+    console: ConsoleOutput,
 ) -> None:
     """Recommend papers that a draft should cite, best first."""
     from citerec.export import pieces
     from citerec.rules.eligible import QueryOptions
 
-    console = ConsoleOutput(run.quiet, run.verbose)
     fields = checked_fields(shown)
     drafts = read_drafts(draft)
-    addition = Addition.checked(shown, config.k, batch=drafts.batch)
-    lists = {name: listed(path) for name, path in (("out", draft.exclude), ("cited", draft.cited))}
+    ranks = picked_ranks(shown, config.k, batch=drafts.batch)
+    excluded, cited = read_list(draft.exclude), read_list(draft.cited)
     for notice in drafts.notices:
         console.log(notice)
     to_terminal = shown.output is None and sys.stdout.isatty()  # a bar would be mixed with the list
     with (
-        opened(draft.index, suited(config, drafts, console), run, console) as (recommender, many),
+        opened(index, suited(config, drafts, console), ray, console) as (recommender, many),
         (ConsoleOutput(quiet=True) if to_terminal else console).progress() as progress,
     ):
+        known = rows_of(cited, f"in {draft.cited}", recommender, console)
+        if str(draft.cited) != "none":
+            known |= rows_of(drafts.cited, f"cited in {drafts.cited_from}", recommender, console)
         options = QueryOptions(
             year_max=draft.year_max,
-            excluded=rows_of(lists["out"], f"in {draft.exclude}", recommender, console),
-            cited=cited_rows(drafts, draft.cited, lists["cited"], recommender, console),
+            excluded=rows_of(excluded, f"in {draft.exclude}", recommender, console),
+            cited=known,
             explain=shown.explain,
         )
         results = Results(drafts.queries, many(drafts.queries, options, progress), progress)
         # one list is a value before it is formatted; those of a batch may be larger than memory
-        values = results if drafts.batch and not addition.path else [*results]
+        values = results if drafts.batch and not shown.append else [*results]
         kind = shown.format
         text = pieces(values, kind, batch=drafts.batch, color=to_terminal, fields=fields)
         write_pieces(text, shown.output)
     results.log_missing(kind, console)
-    addition.write(values, console)
+    if shown.append:
+        append([*values], shown.append, ranks, console)
 
 
 @dataclass(slots=True)
@@ -194,8 +201,7 @@ def read_drafts(draft: DraftOptions) -> "QueryFile":
     if draft.query is not None:
         given = read_queries(draft.query, title=title, abstract=abstract)
     elif title is not None:
-        query = Query(id="query", title=title, abstract=abstract or "", named=False)
-        given = QueryFile((query,))
+        given = QueryFile((Query(id="query", title=title, abstract=abstract or "", named=False),))
     elif abstract:
         raise ConfigError("--abstract needs --title; add the title of the draft")
     elif draft.context is not None:
@@ -216,8 +222,7 @@ def read_drafts(draft: DraftOptions) -> "QueryFile":
             f"--context is a sentence of one draft, but --query holds {len(given.queries):,}; "
             'give one draft, or the key "context" in each line of a JSONL file'
         )
-    [query] = given.queries
-    return replace(given, queries=(replace(query, context=read_context(draft.context)),))
+    return replace(given, queries=(replace(given.queries[0], context=read_context(draft.context)),))
 
 
 def suited(config: RecommendConfig, drafts: "QueryFile", console: ConsoleOutput) -> RecommendConfig:
@@ -237,21 +242,18 @@ def suited(config: RecommendConfig, drafts: "QueryFile", console: ConsoleOutput)
 
 @contextmanager
 def opened(
-    index: Path | None, config: RecommendConfig, run: RunOptions, console: ConsoleOutput
+    index: Path | None, config: RecommendConfig, ray: str | None, console: ConsoleOutput
 ) -> "Generator[tuple[Recommender, Any]]":
     """Open the index and the models; yield the recommender and its `recommend_many`, or that of a Ray cluster.
 
     Raises:
         CiterecError: If one cannot be opened, or there is no cluster at the address.
     """
-    from citerec.folder import find_index, open_index
-    from citerec.java import set_heap
     from citerec.rank.trees import load
     from citerec.recommend import Recommender
 
-    folder = open_index(find_index(index))
+    folder = open_named(index)
     with console.status(f"loading the index {folder.manifest.name} and its models"):
-        set_heap(run.heap)
         if config.ranker != "none":
             load(hide_optional=True)  # pandas and scikit-learn would take half a second to import
         recommender = Recommender(folder, config, console.log)
@@ -263,18 +265,18 @@ def opened(
         console.log(recommender.reranker_in_use)
     for line in recommender.settings_in_use:
         console.detail(line)
-    if run.ray is None:
+    if ray is None:
         yield recommender, recommender.recommend_many
         return
     from citerec.distributed import RayRecommender
     from citerec.distributed.cluster import connected
 
-    with connected(run.ray) as cluster:
-        workers = RayRecommender(recommender, cluster, config.bm25.threads, run.heap, console.log)
+    with connected(ray) as cluster:
+        workers = RayRecommender(recommender, cluster, config.bm25.threads, log=console.log)
         yield recommender, workers.recommend_many
 
 
-def listed(path: Path | None) -> "PaperList | None":
+def read_list(path: Path | None) -> "PaperList | None":
     """Return the list of papers that an option names, read once as it may be a pipe; None for none.
 
     Raises:
@@ -285,20 +287,6 @@ def listed(path: Path | None) -> "PaperList | None":
     from citerec.bibliography.paper_list import read_paper_list
 
     return read_paper_list(path)
-
-
-def cited_rows(
-    drafts: "QueryFile",
-    path: Path | None,
-    references: "PaperList | None",
-    recommender: "Recommender",
-    console: ConsoleOutput,
-) -> frozenset[int]:
-    """Return the rows of the papers that a draft cites: those that it cites itself, and those of `--cited`."""
-    if str(path) == "none":
-        return frozenset()
-    own = rows_of(drafts.cited, f"cited in {drafts.cited_from}", recommender, console)
-    return own | rows_of(references, f"in {path}", recommender, console)
 
 
 def rows_of(
@@ -352,82 +340,58 @@ def checked_fields(shown: ListOptions) -> tuple[str, ...]:
     return names
 
 
-@dataclass(frozen=True, slots=True)
-class Addition:
-    """What is added to a file of references after a recommendation."""
-
-    path: Path | None
-    ranks: frozenset[int]  # from 1; empty for all
-
-    @classmethod
-    def checked(cls, shown: ListOptions, k: int, *, batch: bool) -> "Addition":
-        """Check the options, and that the file can be extended, before the work.
-
-        Raises:
-            ConfigError: If they contradict each other, or a rank is invalid.
-            CiterecError: If the file cannot be extended.
-        """
-        ranks, path = picked(shown.pick), shown.append
-        if path is None:
-            if ranks:
-                raise ConfigError("--pick needs --append; name the file to add papers to")
-            return cls(None, ranks)
-        if ranks and batch:
-            raise ConfigError("--pick needs a single draft; leave it out to add all papers")
-        if ranks and max(ranks) > k:
-            raise ConfigError(f"--pick {max(ranks)}: --k {k} gives too few papers; increase --k")
-        if shown.output and realpath(shown.output) == realpath(path):
-            raise ConfigError(f"--output would replace {path}; --append writes the file")
-        from citerec.references.file import read_reference_file
-
-        read_reference_file(path)
-        return cls(path, ranks)
-
-    def write(self, results: "Iterable[Result]", console: ConsoleOutput) -> None:
-        """Add the papers to the file, and report it in one line.
-
-        Raises:
-            ConfigError: If a rank is higher than the number of recommendations.
-            CiterecError: If the file cannot be extended.
-        """
-        if self.path is None:
-            return
-        papers: dict[str, Paper] = {
-            item.paper.id: item.paper
-            for result in results
-            for item in result.recommendations
-            if not self.ranks or item.rank in self.ranks
-        }
-        if len(papers) < len(self.ranks):
-            raise ConfigError(
-                f"--pick {max(self.ranks)}: there is no recommendation of this rank; nothing was added to {self.path}"
-            )
-        from citerec.references.append import append_papers
-
-        done = append_papers(self.path, list(papers.values()))
-        keys = f": {', '.join(done.keys)}" if done.keys else ""
-        skipped = "; ".join(paper.title or paper.id for paper in done.skipped[:3])
-        more = f"; skipped, as the file has {len(done.skipped)} already: {skipped}"
-        console.log(
-            f"{plural(len(done.keys), 'paper')} added to {self.path}{keys}{more if skipped else ''}"
-        )
-        if done.backup:
-            console.detail(f"the former content is in {done.backup}")
-
-
-def picked(ranks: str) -> frozenset[int]:
-    """Return the ranks that `--pick` lists, such as 1,3,7 or 1-5; none for all.
+def picked_ranks(shown: ListOptions, k: int, *, batch: bool) -> frozenset[int]:
+    """Return the ranks that `--pick` lists, such as 1,3,7 or 1-5; none for all. Check `--append` before the work.
 
     Raises:
-        ConfigError: If it lists something else.
+        ConfigError: If the options contradict each other, or a rank is invalid.
+        CiterecError: If the file of `--append` cannot be extended.
     """
-    if ranks.strip().lower() == ALL:
-        return frozenset()
-    found: set[int] = set()
-    for part in ranks.split(","):
+    ranks: set[int] = set()
+    for part in shown.pick.split(",") if shown.pick.strip().lower() != ALL else ():
         match = _RANKS.fullmatch(part.strip())
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if first > last:
-            raise ConfigError(f"--pick {ranks!r}: expected ranks such as 1,3,7 or 1-5, or {ALL}")
-        found.update(range(first, last + 1))
-    return frozenset(found)
+            raise ConfigError(f"--pick {shown.pick!r}: expected ranks such as 1,3,7 or 1-5, or all")
+        ranks.update(range(first, last + 1))
+    if ranks and (batch or not shown.append):
+        raise ConfigError("--pick needs --append and a single draft")
+    if ranks and max(ranks) > k:
+        raise ConfigError(f"--pick {max(ranks)}: --k {k} gives too few papers; increase --k")
+    if shown.append:
+        if shown.output and realpath(shown.output) == realpath(shown.append):
+            raise ConfigError(f"--output would replace {shown.append}; --append writes the file")
+        from citerec.references.file import read_reference_file
+
+        read_reference_file(shown.append)
+    return frozenset(ranks)
+
+
+def append(
+    results: "Sequence[Result]", path: Path, ranks: frozenset[int], console: ConsoleOutput
+) -> None:
+    """Add the papers of some ranks (none for all) to a file of references, and report it in one line.
+
+    Raises:
+        ConfigError: If a rank is higher than the number of recommendations.
+        CiterecError: If the file cannot be extended.
+    """
+    from citerec.references.append import append_papers
+
+    papers = {
+        item.paper.id: item.paper
+        for result in results
+        for item in result.recommendations
+        if not ranks or item.rank in ranks
+    }
+    if len(papers) < len(ranks):
+        raise ConfigError(
+            f"--pick {max(ranks)}: there is no recommendation of this rank; nothing was added to {path}"
+        )
+    done = append_papers(path, list(papers.values()))
+    keys = f": {', '.join(done.keys)}" if done.keys else ""
+    skipped = "; ".join(paper.title or paper.id for paper in done.skipped[:3])
+    more = f"; skipped, as the file has {len(done.skipped)} already: {skipped}" if skipped else ""
+    console.log(f"{plural(len(done.keys), 'paper')} added to {path}{keys}{more}")
+    if done.backup:
+        console.detail(f"the former content is in {done.backup}")

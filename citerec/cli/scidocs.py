@@ -9,17 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from citerec.cli.console import (
-    ConsoleOutput,
-    Index,
-    Quiet,
-    Threads,
-    Verbose,
-    check_output,
-    show,
-    write_result,
-)
+from citerec.cli.console import ConsoleOutput, check_output, show, write_result
 from citerec.cli.encode import BackendOption, DeviceOption, DtypeOption
+from citerec.cli.options import Index, Quiet, Threads, Verbose
 from citerec.encode.config import Backend, EncodeConfig, Precision
 from citerec.errors import ConfigError
 
@@ -89,7 +81,7 @@ def scidocs(
     from citerec.lab.scidocs.table import results_table
     from citerec.lab.scidocs.topics import check_picture
 
-    console = ConsoleOutput(quiet, verbose)
+    console = ConsoleOutput(quiet=quiet, verbose=verbose)
     names = list(dict.fromkeys(encoder or ()))
     check_output(output)
     if map:

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from citerec.cli.console import ConsoleOutput, Heap, Quiet, Threads, Verbose
+from citerec.cli.console import ConsoleOutput
+from citerec.cli.options import Heap, Quiet, Threads, Verbose
 from citerec.cli.rerank import BackendOption, DeviceOption, DtypeOption, RerankOptions
 from citerec.config import Bm25Config, DenseConfig, RecommendConfig
 from citerec.encode.config import Backend, Precision
@@ -74,7 +75,7 @@ def serve(
     from citerec.rank.ltr import suits_default_reranker
     from citerec.rank.trees import load
 
-    console = ConsoleOutput(quiet, verbose)
+    console = ConsoleOutput(quiet=quiet, verbose=verbose)
     settings = ServeConfig(
         host=host,
         port=port,

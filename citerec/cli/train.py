@@ -1,79 +1,57 @@
 """`citerec train`, `citerec train-encoder`, `citerec train-reranker` and `citerec train-ranker`."""
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from pydantic import Field
 
-from citerec.cli.console import (
-    ConsoleOutput,
-    Index,
-    Quiet,
+from citerec.cli.console import ConsoleOutput, show, write_lines
+from citerec.cli.options import Force, Index, Resume, open_named, settings_options
+from citerec.config import Settings
+from citerec.train.settings import (
+    Budget,
+    EncoderTraining,
+    RankerTraining,
+    RerankerTraining,
+    Seed,
     Threads,
-    Verbose,
-    show,
-    write_lines,
 )
-from citerec.cli.interrupts import interruptible
 
 if TYPE_CHECKING:
-    from citerec.folder import IndexFolder
     from citerec.train.trainer import TrainingReport
 
-Base = Annotated[str | None, typer.Option(help="The base model: a name, a folder or a hub id.")]
 Output = Annotated[
     Path | None, typer.Option(help="The model folder to create; inside the index by default.")
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Resume an interrupted training.")]
-Config = Annotated[Path | None, typer.Option(help="A TOML file of settings.")]
-Epochs = Annotated[int | None, typer.Option(help="Number of epochs.")]
-Steps = Annotated[int | None, typer.Option(help="Number of updates, in place of --epochs.")]
-Batch = Annotated[int | None, typer.Option(help="Examples per update.")]
-Rate = Annotated[float | None, typer.Option(help="Learning rate.")]
-Queries = Annotated[int | None, typer.Option(help="Train queries at most; 0 for all.")]
-Loss = Annotated[str | None, typer.Option(help="triplet or in-batch; reranker: bce or softmax.")]
-Negatives = Annotated[str | None, typer.Option(help="The source of negatives.")]
-Seed = Annotated[int | None, typer.Option(help="Random seed.")]
-Device = Annotated[str | None, typer.Option(help="auto or cpu.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace an existing model.")]
+RANKER_FLAGS = {f"--{name}": name for name in ("queries", "seed", "threads")}
+FLAGS = {
+    f"--{name}": name for name in ("model", "recipe", "epochs", "steps", "batch", "device")
+} | RANKER_FLAGS
 
 
+@settings_options
 def train_encoder(
     ctx: typer.Context,
     index: Index = None,
-    model: Base = None,
     output: Output = None,
     resume: Resume = False,
-    recipe: Annotated[str | None, typer.Option(help="specter or strong.")] = None,
-    config: Config = None,
-    epochs: Epochs = None,
-    steps: Steps = None,
-    batch: Batch = None,
-    learning_rate: Rate = None,
-    loss: Loss = None,
-    negatives: Negatives = None,
-    queries: Queries = None,
-    seed: Seed = None,
-    device: Device = None,
-    threads: Threads = 0,
     force: Force = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    *,
+    training: Annotated[EncoderTraining, FLAGS],
+    console: ConsoleOutput,
 ) -> None:
     """Train an encoder on the citations of an index."""
     from citerec.train.encoder import train_encoder as train
     from citerec.train.record import encoder_folder
-    from citerec.train.settings import EncoderTraining
 
-    console = ConsoleOutput(quiet, verbose)
-    training = EncoderTraining.read(config, _given(EncoderTraining.model_fields, ctx))
-    opened = _open(index)
+    opened = open_named(index)
     target = output or opened.models / "encoder"
-    with interruptible(target, console, ctx), console.progress() as progress:
-        report = train(
-            opened, target, training, resume=resume, force=force, progress=progress, log=console.log
-        )
+    with _training(target, console, ctx) as how:
+        report = train(opened, target, training, resume=resume, force=force, **how)
     _summarise(report, console)
     folder = encoder_folder(opened)
     if folder and folder.resolve() == target.resolve():
@@ -83,139 +61,111 @@ def train_encoder(
         )
 
 
+@settings_options
 def train_reranker(
     ctx: typer.Context,
     index: Index = None,
-    model: Base = None,
     output: Output = None,
     resume: Resume = False,
-    recipe: Annotated[str | None, typer.Option(help="paper or strong.")] = None,
-    config: Config = None,
-    epochs: Epochs = None,
-    steps: Steps = None,
-    batch: Batch = None,
-    learning_rate: Rate = None,
-    loss: Loss = None,
-    negatives: Negatives = None,
-    queries: Queries = None,
-    seed: Seed = None,
-    device: Device = None,
-    threads: Threads = 0,
     force: Force = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    *,
+    training: Annotated[RerankerTraining, FLAGS],
+    console: ConsoleOutput,
 ) -> None:
     """Train a reranker on the citations of an index."""
     from citerec.java import start_jvm
     from citerec.train.reranker import train_reranker as train
-    from citerec.train.settings import RerankerTraining
 
-    console = ConsoleOutput(quiet, verbose)
-    training = RerankerTraining.read(config, _given(RerankerTraining.model_fields, ctx))
     start_jvm(None)
-    opened = _open(index)
+    opened = open_named(index)
     target = output or opened.models / "reranker"
-    with interruptible(target, console, ctx), console.progress() as progress:
-        report = train(
-            opened, target, training, resume=resume, force=force, progress=progress, log=console.log
-        )
+    with _training(target, console, ctx) as how:
+        report = train(opened, target, training, resume=resume, force=force, **how)
     _summarise(report, console)
 
 
+@settings_options
 def train_ranker(
     ctx: typer.Context,
     index: Index = None,
     output: Output = None,
     resume: Resume = False,
-    config: Config = None,
-    queries: Queries = None,
-    seed: Seed = None,
-    threads: Threads = 0,
     force: Force = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    *,
+    training: Annotated[RankerTraining, RANKER_FLAGS],
+    console: ConsoleOutput,
 ) -> None:
     """Train the learning-to-rank model on the citations of an index."""
     from citerec.java import start_jvm
     from citerec.train.ranker import train_ranker as train
-    from citerec.train.settings import RankerTraining
 
-    console = ConsoleOutput(quiet, verbose)
-    training = RankerTraining.read(config, _given(RankerTraining.model_fields, ctx))
     start_jvm(None)
-    opened = _open(index)
+    opened = open_named(index)
     target = output or opened.models / "ranker"
-    with interruptible(target, console, ctx), console.progress() as progress:
-        report = train(
-            [opened],
-            target,
-            training,
-            resume=resume,
-            force=force,
-            progress=progress,
-            log=console.log,
-        )
-    if not quiet:
+    with _training(target, console, ctx) as how:
+        report = train([opened], target, training, resume=resume, force=force, **how)
+    if not console.quiet:
         after = next(iter(report.after.values()))
-        write_lines(f"{target}", f"{report.queries:>12,}  training queries")
-        for name, shown in (("f1@20", "dev F1@20"), ("mrr", "dev MRR")):
-            write_lines(
+        write_lines(
+            f"{target}",
+            f"{report.queries:>12,}  training queries",
+            *(
                 f"{after[name]:>12.4f}  {shown}; {report.before[name]:.4f} of the first stage"
-            )
+                for name, shown in (("f1@20", "dev F1@20"), ("mrr", "dev MRR"))
+            ),
+        )
 
 
+class PlanOptions(Settings):
+    """Which models are trained, and how."""
+
+    budget: Budget = Field(
+        default=Budget.MINUTES,
+        description="minutes: the ranker; hour: small models on a CPU; night: the models of the papers on a GPU.",
+    )
+    config: Path | None = Field(
+        default=None,
+        description="A TOML file with the tables [encoder], [reranker] and [ranker].",
+    )
+    dry_run: bool = Field(default=False, description="Print the steps, and train nothing.")
+    force: bool = Field(
+        default=False, description="Use new models that are not better on dev, too."
+    )
+    seed: Seed = 0
+    threads: Threads = 0
+
+
+@settings_options
 def train(
     ctx: typer.Context,
     index: Index = None,
-    budget: Annotated[
-        str,
-        typer.Option(
-            help="minutes: the ranker; hour: small models on a CPU; night: the models of the papers on a GPU."
-        ),
-    ] = "minutes",
-    config: Annotated[
-        Path | None,
-        typer.Option(help="A TOML file with the tables [encoder], [reranker] and [ranker]."),
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the steps, and train nothing.")
-    ] = False,
     resume: Resume = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Use new models that are not better on dev, too.")
-    ] = False,
-    seed: Seed = None,
-    threads: Threads = 0,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    *,
+    options: PlanOptions,
+    console: ConsoleOutput,
 ) -> None:
     """Train the models of an index in order, and use those that are better on dev."""
     from rich.table import Table
 
     from citerec.java import start_jvm
-    from citerec.train.all import Budget, IndexTraining, TrainPlan
+    from citerec.train.all import IndexTraining, TrainPlan
     from citerec.train.data import load_training_data
 
-    console = ConsoleOutput(quiet, verbose)
-    if budget not in [*Budget]:
-        raise typer.BadParameter(f"expected {', '.join(Budget)}", param_hint="--budget")
-    plan = TrainPlan.read(Budget(budget), config, {"seed": seed, "threads": threads or None})
+    given = options.model_dump(include={"seed", "threads"}, exclude_unset=True)
+    plan = TrainPlan.read(options.budget, options.config, given)
     start_jvm(None)
-    opened = _open(index)
-    if dry_run:
+    opened = open_named(index)
+    if options.dry_run:
         queries = len(load_training_data(opened).queries)
-        write_lines(f"{opened.path}: {queries:,} train queries; budget {budget}", *plan.lines())
+        lines = plan.lines()
+        write_lines(f"{opened.path}: {queries:,} train queries; budget {options.budget}", *lines)
         return
-    with interruptible(opened.models / "all", console, ctx), console.progress() as progress:
-        reports = IndexTraining(
-            path=opened.path,
-            plan=plan,
-            resume=resume,
-            force=force,
-            progress=progress,
-            log=console.log,
-        ).run()
-    if quiet:
+    with _training(opened.models / "all", console, ctx) as how:
+        steps = IndexTraining(
+            path=opened.path, plan=plan, resume=resume, force=options.force, **how
+        )
+        reports = steps.run()
+    if console.quiet:
         return
     table = Table("model", "on dev", "before", "after", "", box=None, pad_edge=False)
     for one in reports:
@@ -224,16 +174,22 @@ def train(
     show(table)
 
 
-def _open(index: Path | None) -> "IndexFolder":
-    from citerec.folder import find_index, open_index
-
-    return open_index(find_index(index))
-
-
-def _given(names: Mapping[str, Any], ctx: typer.Context) -> dict[str, Any]:
-    """Return the options that are settings of a trainer, by name; None for those that are not given."""
-    values = {name: value for name, value in ctx.params.items() if name in names}
-    return values | {"threads": values.get("threads") or None}
+@contextmanager
+def _training(
+    target: Path, console: ConsoleOutput, ctx: typer.Context
+) -> Generator[dict[str, Any]]:
+    """Yield the callbacks of a training; if it is interrupted, log what it saved and the command that resumes it."""
+    try:
+        with console.progress() as progress:
+            yield {"progress": progress, "log": console.log}
+    except KeyboardInterrupt:
+        folder = target.absolute().with_name(f".{target.name}.training")
+        last = max((int(one.name[11:]) for one in folder.glob("checkpoint-*")), default=0)
+        saved = f"the checkpoint of update {last:,}" if last else "what was prepared"
+        arguments: tuple[str, ...] = ctx.find_root().obj
+        resume = () if "--resume" in arguments else ("--resume",)
+        console.log(f"{saved} is kept; resume: {shlex.join(('citerec', *arguments, *resume))}")
+        raise
 
 
 def _summarise(report: "TrainingReport", console: ConsoleOutput) -> None:
@@ -246,8 +202,8 @@ def _summarise(report: "TrainingReport", console: ConsoleOutput) -> None:
         f"{report.output}",
         f"{report.queries:>12,}  train queries",
         f"{report.examples:>12,}  examples an epoch",
-    )
-    for name, value in report.after.items():
-        write_lines(
+        *(
             f"{value:>12.4f}  dev {name} (update {report.step:,}); {report.before[name]:.4f} before"
-        )
+            for name, value in report.after.items()
+        ),
+    )

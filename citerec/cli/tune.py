@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from citerec.cli.console import ConsoleOutput, Heap, Index, Quiet, Threads, Verbose, show
+from citerec.cli.console import ConsoleOutput, show
+from citerec.cli.options import Heap, Index, Quiet, Threads, Verbose
 from citerec.cli.rerank import (
     K1,
     B,
@@ -76,7 +77,7 @@ def tune(
     from citerec.java import start_jvm
     from citerec.tuned import FOLDER, read_tuned, write_tuned
 
-    console = ConsoleOutput(quiet, verbose)
+    console = ConsoleOutput(quiet=quiet, verbose=verbose)
     if not dry_run:
         _refuse_test(split)
     folder = open_index(find_index(index))

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +19,10 @@ from citerec.rules.held_out import RANKER, RERANKER, own_model, trained_on_other
 from citerec.train import encoder, ranker, reranker
 from citerec.train.data import load_training_data
 from citerec.train.record import encoder_folder, encoder_of, read_training
-from citerec.train.settings import EncoderTraining, RankerTraining, RerankerTraining
+from citerec.train.settings import Budget, EncoderTraining, RankerTraining, RerankerTraining
 from citerec.types import Log, Progress, no_progress
 
 ENCODER, NEW = "encoder", "-new"  # the folder of an encoder; suffix of a model that is not in use
-
-
-class Budget(StrEnum):
-    """The time and the machine of a training."""
-
-    MINUTES = "minutes"  # the ranker, on a laptop
-    HOUR = "hour"  # small models, on a CPU
-    NIGHT = "night"  # the models of the papers, on a GPU
 
 
 SETTINGS: Mapping[Budget, Mapping[str, Mapping[str, Any]]] = {

@@ -22,9 +22,18 @@ Steps = Annotated[int, Field(ge=0, description="Number of updates, in place of -
 Rate = Annotated[float, Field(gt=0, allow_inf_nan=False, description="Learning rate.")]
 DeviceBatch = Annotated[int, Field(ge=0, description="Examples per step of a device; 0 for all.")]
 EvalSteps = Annotated[int, Field(ge=0, description="Updates between evaluations; 0: each epoch.")]
+Recipe = Field(description="A named set of settings; a file and options override it.")
 Share = Annotated[float, Field(ge=0, lt=1)]
 Count = Annotated[int, Field(ge=0)]
 Some = Annotated[int, Field(ge=1)]
+
+
+class Budget(StrEnum):
+    """The time and the machine of the training of all models."""
+
+    MINUTES = "minutes"  # the ranker, on a laptop
+    HOUR = "hour"  # small models, on a CPU
+    NIGHT = "night"  # the models of the papers, on a GPU
 
 
 class TrainingSettings(BaseModel):
@@ -149,7 +158,7 @@ class Metric(StrEnum):
 class EncoderTraining(ModelTraining):
     """The settings of the training of an encoder."""
 
-    recipe: EncoderRecipe = EncoderRecipe.SPECTER
+    recipe: Annotated[EncoderRecipe, Recipe] = EncoderRecipe.SPECTER
     model: Model = "scibert"
     loss: EncoderLoss = EncoderLoss.TRIPLET
     margin: Annotated[float, Field(gt=0)] = 1.0  # of the triplet loss, in units of the distance
@@ -241,7 +250,7 @@ class RerankerNegatives(StrEnum):
 class RerankerTraining(ModelTraining):
     """The settings of the training of a cross-encoder."""
 
-    recipe: RerankerRecipe = RerankerRecipe.PAPER
+    recipe: Annotated[RerankerRecipe, Recipe] = RerankerRecipe.PAPER
     model: Model = "scibert"
     query_tokens: Annotated[int, Field(ge=8, le=448)] = 256  # with [CLS] and the first [SEP]
     candidate_tokens: Annotated[int, Field(ge=8, le=448)] = 256  # with the last [SEP]
