@@ -14,13 +14,8 @@ from pydantic import Field
 
 from citerec.config import Settings
 from citerec.errors import OutputError
-<<<<<<< HEAD
-from citerec.text import visible, visible_line
-from citerec.types import Log, Progress
-=======
 from citerec.text import visible, visible_line
 from citerec.types import Progress
->>>>>>> 5e5ed60 (One module for options; every command receives its console)
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
