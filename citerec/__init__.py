@@ -7,7 +7,7 @@ retrieve/ a draft, an index           -> candidates                  (BM25, vect
 rank/     candidates, citation graph  -> more candidates by expansion, in the order of their features (LambdaMART)
 rerank/   a draft, its candidates     -> the best, reordered         (a cross-encoder reads draft and candidate)
 recommend a draft                     -> recommended papers, best first, with reasons
-api/      what a program calls: open, from_papers, Recommender
+search    words, an id, a paper       -> papers of the corpus: by keywords, by id or DOI, along citations
 evaluate/ rankings, true citations    -> a report: metrics, intervals, tests
 lab/      published corpora and tables -> datasets, SciDocs, experiments: what reproduces papers
 
@@ -20,11 +20,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from citerec.api.papers import from_papers
     from citerec.build import BuildConfig, build_index
     from citerec.config import Bm25Config, RecommendConfig
     from citerec.errors import CiterecError
     from citerec.folder import open_index, verify_index
+    from citerec.in_memory import from_papers
     from citerec.rank.ltr import RankModel
     from citerec.recommend import (
         Recommender,
@@ -75,7 +75,7 @@ _HOMES = {
     "Reranker": "rerank.reranker",
     "Retriever": "retrieve.retriever",
     "build_index": "build",
-    "from_papers": "api.papers",
+    "from_papers": "in_memory",
     "open": "recommend",
     "open_index": "folder",
     "verify_index": "folder",

@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
-from pathlib import Path
-from typing import TYPE_CHECKING, Self, overload
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, Self, overload
 
-from citerec.api.corpus import Corpus
-from citerec.api.listed import PaperListLike, find_listed
-from citerec.bibliography.paper_list import PaperList, read_paper_list
+from citerec.bibliography.keys import doi_of
+from citerec.bibliography.paper_list import PaperList, paper_list_of, read_paper_list
 from citerec.config import RecommendConfig
 from citerec.describe import (
     describe_cascade,
@@ -23,9 +22,9 @@ from citerec.describe import (
     unreadable_notice,
 )
 from citerec.drafts.context import read_context, read_query, sentence_query
-from citerec.errors import ConfigError, IndexReplacedError
+from citerec.errors import ConfigError, IndexReplacedError, shown
 from citerec.folder import IndexFolder, find_index, open_index, read_manifest
-from citerec.matching import recognise
+from citerec.matching import listed_rows, recognise
 from citerec.pipeline import (
     DiversityStage,
     Pipeline,
@@ -61,7 +60,6 @@ from citerec.rules.known import CitationScope, Rows, TemporalGraph
 from citerec.text import plural
 from citerec.types import (
     CandidateSet,
-    Eligibility,
     Log,
     Progress,
     Query,
@@ -73,8 +71,11 @@ from citerec.types import (
 
 if TYPE_CHECKING:
     from citerec.references.check import ReferenceCheck
+    from citerec.search import Corpus
 
 IndexPath = str | PathLike[str]
+PaperListLike = str | PathLike[str] | Iterable[str] | PaperList  # a file, or ids, DOIs or titles
+LIST_FILES = frozenset({".bib", ".bibtex", ".ris", ".txt", ".json", ".jsonl", ".csl"})
 
 AT_ONCE = 256  # queries of a batch that are searched together; more take memory and save no time
 PAIRS_AT_ONCE = 4096  # pairs that are reranked together; enough to sort them by length
@@ -86,7 +87,7 @@ class _Parts:
 
     retriever: HybridRetriever
     ranker: LtrModel | None
-    cascade: OpenReranker | None
+    reranker: OpenReranker | None
     graph: TemporalGraph
     pipelines: dict[int, Pipeline] = field(default_factory=dict[int, Pipeline])  # by k
 
@@ -147,8 +148,10 @@ class Recommender:
         self._removal = weakref.finalize(self, on_close) if on_close else None
 
     @property
-    def corpus(self) -> Corpus:
+    def corpus(self) -> "Corpus":
         """The papers of the index: search by keywords, papers by id or DOI, references and cited_by."""
+        from citerec.search import Corpus
+
         if self._corpus is None:
             self._corpus = Corpus(self.index, self.retriever.bm25)
         return self._corpus
@@ -169,14 +172,14 @@ class Recommender:
         return self.retriever.encoder
 
     @property
-    def cascade(self) -> OpenReranker | None:
+    def open_reranker(self) -> OpenReranker | None:
         """The open reranker, if any."""
-        return self._parts.cascade
+        return self._parts.reranker
 
     @property
     def reranker(self) -> str:
         """The name of the reranker; empty if there is none."""
-        return self.cascade.name if self.cascade else ""
+        return self.open_reranker.name if self.open_reranker else ""
 
     @property
     def ranker(self) -> str:
@@ -185,15 +188,15 @@ class Recommender:
 
     @property
     def reranker_in_use(self) -> str:
-        """The rerankers and their settings in one line; empty without one."""
-        return describe_cascade(self.cascade, self._parts.ranker) if self.cascade else ""
+        """The reranker and its settings in one line; empty without one."""
+        parts = self._parts
+        return describe_cascade(parts.reranker, parts.ranker) if parts.reranker else ""
 
     @property
     def settings_in_use(self) -> tuple[str, ...]:
         """The settings of the stages and the origin of each (tuned, default or option), one per line."""
-        fuses = len(self.retriever_names) > 1
-        parts = self._parts
-        return describe_settings(self.index, self.config, parts.cascade, parts.ranker, fuses=fuses)
+        parts, fuses = self._parts, len(self.retriever_names) > 1
+        return describe_settings(self.index, self.config, parts.reranker, parts.ranker, fuses=fuses)
 
     def __repr__(self) -> str:
         if self._opened is None:
@@ -211,25 +214,12 @@ class Recommender:
     @overload
     def recommend(
         self,
-        query: None = None,
+        query: Query | None = None,
         /,
         *,
         title: str | None = None,
         abstract: str = "",
         year: int | None = None,
-        context: str | None = None,
-        k: int | None = None,
-        year_max: int | None = None,
-        excluded: PaperListLike | None = None,
-        cited: PaperListLike | None = None,
-        explain: bool = False,
-    ) -> Recommendations: ...
-    @overload
-    def recommend(
-        self,
-        query: Query,
-        /,
-        *,
         context: str | None = None,
         k: int | None = None,
         year_max: int | None = None,
@@ -289,27 +279,53 @@ class Recommender:
                 for; if there is a list alone, and the corpus has none of its papers.
             InvalidValueError: If the title is empty, or the year is no year.
         """
-        queries = _queries(
-            query, title, abstract, year, context=context, has_list=cited is not None
-        )
+        queries = _queries(query, title, abstract, year, context, has_list=cited is not None)
         recommender = self if k is None else self.with_k(k)
-        papers = self.index.papers
-        listed = {
-            name: find_listed(given, name, papers, self._log)
-            for name, given in (("excluded", excluded), ("cited", cited))
-        }
-        options = QueryOptions(
-            year_max=year_max,
-            excluded=listed["excluded"].rows,
-            cited=listed["cited"].rows,
-            explain=explain,
+        (out, out_missing), (known, known_missing) = (
+            self._listed(papers, name)
+            for papers, name in ((excluded, "excluded"), (cited, "cited"))
         )
-        not_found = (*listed["excluded"].not_found, *listed["cited"].not_found)
+        options = QueryOptions(year_max=year_max, excluded=out, cited=known, explain=explain)
         results = [
-            replace(result, not_found=not_found)
+            replace(result, not_found=out_missing + known_missing)
             for result in recommender.recommend_many(queries, options)
         ]
         return results[0] if query is None or isinstance(query, Query) else results
+
+    def _listed(
+        self, papers: PaperListLike | None, name: str
+    ) -> tuple[frozenset[int], tuple[str, ...]]:
+        """Return the rows of the papers of a list, and its entries that are not in the corpus or cannot be read.
+
+        Raises:
+            BadInputError: If it is a file that is missing or cannot be read.
+            ConfigError: If it holds something other than strings, such as row numbers.
+        """
+        if papers is None:
+            return frozenset(), ()
+        given: Any = papers
+        # a single string is a path if it ends as one and is no DOI
+        suffix = PurePath(given).suffix.lower() if isinstance(given, str) else ""
+        if isinstance(given, PaperList):
+            listed = given
+        elif isinstance(given, PathLike) or (suffix in LIST_FILES and not doi_of(given)):
+            listed = read_paper_list(fspath(given))
+        else:
+            is_one = isinstance(given, str) or not hasattr(given, "__iter__")
+            texts: list[Any] = [given] if is_one else [*given]
+            if wrong := [text for text in texts if not isinstance(text, str)]:
+                expected = "the path of a .bib, .ris or .txt, or a list of ids or DOIs"
+                raise ConfigError(f"{name} must be {expected}; found {shown(wrong[0])}")
+            listed = paper_list_of(texts)
+        by_entry = listed_rows(listed, self.index.papers)
+        entries = zip(listed.entries, by_entry, strict=True)
+        missing = [entry.title or entry.place for entry, rows in entries if not rows]
+        missing += listed.unread
+        rows = frozenset[int]().union(*by_entry)
+        if self._log:
+            left = f", {plural(len(missing), 'entry', 'entries')} not found" if missing else ""
+            self._log(f"{name}: {plural(len(rows), 'paper')} of this corpus{left}")
+        return rows, tuple(missing)
 
     def recommend_many(
         self,
@@ -341,12 +357,11 @@ class Recommender:
                 f"none of the references is among the {plural(len(papers), 'paper')} of {self.index.path}; "
                 "give references of its field, or a draft"
             )
-        given, noticed = (
-            iter(queries),
-            dict[str, list[tuple[str, str]]](),
-        )  # query and notice, by kind
+        given = iter(queries)
+        noticed: dict[str, list[tuple[str, str]]] = {}  # query and notice, by kind
         for start in range(0, len(queries), AT_ONCE):
-            part = [read_query(query) for query in queries[start : start + AT_ONCE]]
+            part = queries[start : start + AT_ONCE]
+            part = [read_query(q) if q.context or q.is_sentence else q for q in part]
             recognised = recognise(part, papers)
             part = [one.query for one in recognised]
             known = iter([one.notice for one in recognised])
@@ -360,7 +375,15 @@ class Recommender:
                         kind = "unreliable" if notice in one.notices else "in the corpus"
                         noticed.setdefault(kind, []).append((one.query.id, notice))
                     yield replace(one, query=next(given), notices=notices)
-        self._log_notices(noticed, len(queries))
+        if self._log is None:
+            return
+        for kind, notices in noticed.items():  # a line for each kind, however many queries have it
+            first_id, line = notices[0]
+            if len(queries) > 1 and first_id not in line:
+                line = f"{first_id}: {line}"
+            if len(notices) > 1:
+                line = f"{len(notices):,} of {len(queries):,} drafts are {kind}; the first: {line}"
+            self._log(line)
 
     def unreadable(self, query: Query) -> float:
         """Return the share of a query's letters in words that neither encoder nor corpus knows, in [0, 1].
@@ -410,36 +433,39 @@ class Recommender:
 
     def _composed(self) -> Pipeline:
         config, parts, stages = self.config, self._parts, list[Stage]()
-        cascade, ranker = parts.cascade, parts.ranker
-        diversify = DiversityStage(self.similarity, config.diversity, config.k)
+        reranker, ranker = parts.reranker, parts.ranker
         if ranker:
             expander = CandidateExpander(parts.graph, config.expand or ranker.expand)
-            stages += rank_stages(parts.graph, ranker, cascade, expander=expander)
-        elif cascade:
-            stages.append(RerankingStage(cascade))
-        stages += [diversify] if config.diversity else []
+            stages += rank_stages(parts.graph, ranker, reranker, expander=expander)
+        elif reranker:
+            stages.append(RerankingStage(reranker))
         return Pipeline(
             ContextRetriever(parts.retriever, self.index.id_rank),
-            tuple(stages),
+            (*stages, *self._diversify),
             depth=depth_for(
                 config.k,
-                cascade=cascade,
+                cascade=reranker,
                 ranks=ranker is not None,
                 diversifies=config.diversity > 0,
             ),
-            queries_per_part=max(1, PAIRS_AT_ONCE // cascade.depth) if cascade else READ_AT_ONCE,
+            queries_per_part=max(1, PAIRS_AT_ONCE // reranker.depth) if reranker else READ_AT_ONCE,
         )
 
     def _missing(self, batch: QueryBatch) -> Pipeline:
         """Return the pipeline for lists of references: ranker and reranker would read the text of a draft."""
-        config = self.config
-        diversify = DiversityStage(self.similarity, config.diversity, config.k)
+        k, diversifies = self.config.k, self.config.diversity > 0
         return Pipeline(
             SeedFirstStage(self._seeds, batch.cited),
-            (diversify,) if config.diversity else (),
-            depth=depth_for(config.k, cascade=None, ranks=False, diversifies=config.diversity > 0),
+            self._diversify,
+            depth=depth_for(k, cascade=None, ranks=False, diversifies=diversifies),
             queries_per_part=READ_AT_ONCE,
         )
+
+    @property
+    def _diversify(self) -> tuple[Stage, ...]:
+        config = self.config
+        stage = DiversityStage(self.similarity, config.diversity, config.k)
+        return (stage,) if config.diversity else ()
 
     @property
     def _seeds(self) -> SeedRetriever:
@@ -467,8 +493,13 @@ class Recommender:
         ):
             shown = self._explained(query, one, items) if explain else items
             weak = unreadable_notice(query, self.unreadable(query)) or unmatched_notice(query, one)
-            why = "" if items else self._why_nothing(query, rule)
-            yield Recommendations(query, shown, why, notices=(weak,) if weak else ())
+            reason = ""
+            if not items:
+                has_vectors = bool(self.encoder)
+                reason = explain_no_results(
+                    self.index, rule, has_vectors=has_vectors, kind=query.kind
+                )
+            yield Recommendations(query, shown, reason, notices=(weak,) if weak else ())
 
     def _explained(
         self, query: Query, candidates: CandidateSet, items: tuple[Recommendation, ...]
@@ -484,23 +515,8 @@ class Recommender:
             graph=parts.graph,
             bm25=parts.retriever.bm25,
             ranker=parts.ranker,
-            cascade=parts.cascade,
+            cascade=parts.reranker,
         )
-
-    def _why_nothing(self, query: Query, rule: Eligibility) -> str:
-        return explain_no_results(self.index, rule, has_vectors=bool(self.encoder), kind=query.kind)
-
-    def _log_notices(self, noticed: dict[str, list[tuple[str, str]]], queries: int) -> None:
-        """Log what the user should know: one line for each kind of notice, however many queries have it."""
-        if self._log is None:
-            return
-        for kind, notices in noticed.items():
-            first_id, line = notices[0]
-            if queries > 1 and first_id not in line:
-                line = f"{first_id}: {line}"
-            if len(notices) > 1:
-                line = f"{len(notices):,} of {queries:,} drafts are {kind}; the first: {line}"
-            self._log(line)
 
     def similarity(self, rows: Rows) -> SimilarityFunction:
         """Return the similarity of the papers at some rows: of their vectors, else of their titles."""
@@ -530,8 +546,8 @@ def _queries(
     title: str | None,
     abstract: str,
     year: int | None,
-    *,
     context: str | None,
+    *,
     has_list: bool,
 ) -> Sequence[Query]:
     """Return the queries that the arguments of `Recommender.recommend` describe.
@@ -553,17 +569,15 @@ def _queries(
         query = Query(id="query", title=words, abstract=abstract.strip(), year=year, named=False)
     elif abstract or year is not None:
         raise ConfigError("abstract and year go with title; a query has its own")
-    queries: list[object] = [query] if isinstance(query, str | Query) else [*query]
-    if strange := [one for one in queries if not isinstance(one, Query)]:
-        raise ConfigError(
-            f"expected queries, found {type(strange[0]).__name__}; for a text: title=..."
-        )
-    checked = [one for one in queries if isinstance(one, Query)]
+    queries: list[Any] = [query] if isinstance(query, str | Query) else [*query]
+    if wrong := [one for one in queries if not isinstance(one, Query)]:
+        found = type(wrong[0]).__name__
+        raise ConfigError(f"expected queries, found {found}; for a text: title=...")
     if context is None:
-        return checked
-    if len(checked) != 1:
+        return queries
+    if len(queries) != 1:
         raise ConfigError(
-            f"context is a sentence of one draft, got {len(checked)} queries; "
+            f"context is a sentence of one draft, got {len(queries)} queries; "
             "give each query its own: Query(..., context=...)"
         )
-    return [replace(checked[0], context=read_context(context))]
+    return [replace(queries[0], context=read_context(context))]

@@ -29,7 +29,7 @@ class Recommendations(Sequence[Recommendation]):
 
     query: Query
     items: tuple[Recommendation, ...]
-    why_nothing: str = ""  # why it is empty
+    empty_reason: str = ""  # why it is empty
     not_found: tuple[str, ...] = ()  # entries of `cited` and `excluded` that are not in the corpus
     # what the user should know, such as that the draft is in the corpus under another id
     notices: tuple[str, ...] = ()
@@ -160,7 +160,7 @@ class Recommendations(Sequence[Recommendation]):
 
     @property
     def _result(self) -> Result:
-        return Result(self.query, self.items, self.why_nothing)
+        return Result(self.query, self.items, self.empty_reason)
 
     def _notes(self) -> list[str]:
         """Return the notices, and a line about what of `cited` and `excluded` is not in the corpus."""

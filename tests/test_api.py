@@ -236,7 +236,7 @@ def test_an_empty_result_states_why(tiny: Recommender) -> None:
     found = tiny.recommend(title="zzzz")
 
     assert not found and found.ids == ()
-    assert "no word of the draft occurs in the 4 eligible papers" in found.why_nothing
+    assert "no word of the draft occurs in the 4 eligible papers" in found.empty_reason
     assert str(found).startswith("No eligible paper of this corpus matches: no word of the draft")
     assert found._repr_html_().startswith("<p>No eligible paper")
 
@@ -464,7 +464,7 @@ def test_a_failed_build_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
 def test_the_package_lists_what_it_offers_and_loads_it_when_it_is_used() -> None:
     script = (
         "import sys, citerec; print({'open', 'from_papers', 'Recommender'} <= {*dir(citerec)}, "
-        "[n for n in ('numpy', 'torch', 'pyarrow', 'pandas', 'citerec.api.papers') if n in sys.modules])"
+        "[n for n in ('numpy', 'torch', 'pyarrow', 'pandas', 'citerec.in_memory') if n in sys.modules])"
     )
 
     done = subprocess.run(

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from citerec import Recommender
-from citerec.api.corpus import Corpus, SearchFilter
 from citerec.config import RecommendConfig
 from citerec.errors import ConfigError, PaperNotFoundError
 from citerec.folder import IndexFolder
+from citerec.search import Corpus, SearchFilter
 
 PAPERS: list[dict[str, Any]] = [
     {"id": "a", "title": "Maps of large trees", "year": 2001, "authors": ["Ada Müller"], "venue": "VIS"},
@@ -52,9 +52,9 @@ def test_filters_leave_papers_out(corpus: Corpus, filter: SearchFilter, ids: set
 
 
 def test_nothing_found_says_why(corpus: Corpus) -> None:
-    assert corpus.search("penguins").why_nothing == "no paper has these words"
+    assert corpus.search("penguins").empty_reason == "no paper has these words"
     filtered = corpus.search("trees", filter=SearchFilter(author="Nobody"))
-    assert filtered.why_nothing == "no paper has these words and passes the filters"
+    assert filtered.empty_reason == "no paper has these words and passes the filters"
 
 
 def test_wrong_arguments_name_themselves(corpus: Corpus) -> None:

@@ -218,7 +218,7 @@ def test_a_paper_that_nothing_connects_gives_an_empty_list_with_its_reason(
     found = tiny.recommend(cited=["apart"])
 
     assert found.ids == ()
-    assert "no citation and no word of a title connects the references" in found.why_nothing
+    assert "no citation and no word of a title connects the references" in found.empty_reason
 
 
 def test_lists_and_drafts_are_not_mixed(index: IndexFolder) -> None:

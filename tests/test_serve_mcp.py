@@ -23,11 +23,11 @@ from mcp.client.streamable_http import create_mcp_http_client, streamable_http_c
 from mcp_types import CallToolResult
 
 from citerec import RecommendConfig, Recommender
-from citerec.api.corpus import SearchFilter
 from citerec.cli import run
 from citerec.errors import BadInputError
 from citerec.folder import IndexFolder
 from citerec.references.check import check_references
+from citerec.search import SearchFilter
 from citerec.serve.mcp import create_server, http_app
 from citerec.serve.service import ServeConfig, Service
 

@@ -163,7 +163,7 @@ class Results:
 
         self.progress("queries", 0, len(self.queries))
         for number, one in enumerate(self.lists, start=1):
-            result = Result(one.query, one.items, one.why_nothing)
+            result = Result(one.query, one.items, one.empty_reason)
             if not one.items:
                 self.empty.append(result)
             self.has_doi |= {item.paper.id: bool(paper_doi(item.paper)) for item in one.items}
@@ -261,7 +261,7 @@ def opened(
     papers = plural(folder.manifest.counts["papers"], "paper")
     names = " + ".join(recommender.retriever_names)
     console.detail(f"{folder.path}: {papers}, {names}{of_encoder}")
-    if recommender.cascade:
+    if recommender.reranker:
         console.log(recommender.reranker_in_use)
     for line in recommender.settings_in_use:
         console.detail(line)

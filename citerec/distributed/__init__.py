@@ -203,7 +203,7 @@ class RayRecommender:
             open_ranking,
             index.path.absolute(),
             str(index.manifest.created),
-            ranking_config(config, self.recommender.cascade, threads),
+            ranking_config(config, self.recommender.open_reranker, threads),
             options,
             self.heap,
         )

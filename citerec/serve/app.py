@@ -13,10 +13,10 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
-from citerec.api.corpus import LinkedPapers, SearchFilter
 from citerec.bibliography.keys import paper_doi
 from citerec.errors import CiterecError
 from citerec.export import Format, Result, dump
+from citerec.search import LinkedPapers, SearchFilter
 from citerec.serve.answers import (
     ProblemError,
     described,
@@ -115,7 +115,7 @@ def _api_router(service: Service, metrics: Metrics) -> APIRouter:
                 "model_ms": round(1000 * spent, 1),
             }
             if chosen := accepted_format(request.headers.get("accept", "")):
-                lists = [Result(one.query, one.items, one.why_nothing) for one in answered.lists]
+                lists = [Result(one.query, one.items, one.empty_reason) for one in answered.lists]
                 return _file(dump(lists, chosen, batch=True), chosen)
             return json(answered.as_json())
 

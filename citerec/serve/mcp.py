@@ -18,12 +18,12 @@ from mcp_types import CallToolResult, InputRequiredResult, TextContent, ToolAnno
 from pydantic import Field, ValidationError
 
 from citerec import Paper, Recommendations, Recommender
-from citerec.api.corpus import SearchFilter
 from citerec.bibliography.keys import paper_doi
 from citerec.bibliography.paper_list import parse_paper_list
 from citerec.errors import CiterecError, ConfigError, shown
 from citerec.export.bibtex import entry
 from citerec.export.keys import unique_keys
+from citerec.search import SearchFilter
 from citerec.serve.answers import ProblemError
 from citerec.serve.guard import Guard
 from citerec.serve.requests import Abstract, Papers, Title, Year
@@ -129,7 +129,7 @@ class Tools:
             found = recommender.recommend(**given, **lists, k=k, year_max=year_max, explain=explain)
             return {
                 "results": _results(recommender, found, abstract_chars),
-                "why_nothing": _short(found.why_nothing, LONG_LINE),
+                "why_nothing": _short(found.empty_reason, LONG_LINE),
                 "not_found": _shortened(found.not_found[:NOT_FOUND]),
                 "not_found_count": len(found.not_found),
                 "notices": _shortened(found.notices),
@@ -159,7 +159,7 @@ class Tools:
             passes = SearchFilter(year_min=year_min, year_max=year_max, author=author, venue=venue)
             found = recommender.corpus.search(keywords, k=k + 1, offset=offset, filter=passes)
             results = _results(recommender, found, abstract_chars)[:k]
-            why = _short(found.why_nothing, LONG_LINE)
+            why = _short(found.empty_reason, LONG_LINE)
             more = offset + k if len(found) > k else None
             return {"results": results, "why_nothing": why, "next_offset": more}
 

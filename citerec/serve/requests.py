@@ -229,7 +229,7 @@ class Answered:
                 {
                     "query": one.query.id,
                     "results": one.to_dicts(self.fields),
-                    "why_nothing": one.why_nothing,
+                    "why_nothing": one.empty_reason,
                     "notices": list(one.notices),
                 }
                 for one in self.lists

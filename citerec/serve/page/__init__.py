@@ -265,7 +265,7 @@ def first_list(
 def last_list(answered: Answered, view: CorpusView) -> dict[str, Any]:
     """Return the answer of `/v1/recommend` as the page shows it."""
     [found], recommender = answered.lists, answered.opened.default
-    why = in_words_of_the_page(found.why_nothing)
+    why = in_words_of_the_page(found.empty_reason)
     return {
         **view.listed(found.to_dicts(FIELDS)),
         "why_nothing": f"{why[:1].upper()}{why[1:]}." if why else "",

@@ -1,9 +1,8 @@
 """`Corpus`: the papers of an open index, searched by keywords, by id or DOI, and along citations."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -60,11 +59,6 @@ class SearchFilter:
         if self._years is not None and not self._years:
             shown = f"year_min {self.year_min} and year_max {self.year_max}"
             raise ConfigError(f"no year fits {shown}; give years from {YEARS[0]} to {YEARS[-1]}")
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether every paper passes."""
-        return self == SearchFilter()
 
     def passes(self, paper: Paper) -> bool:
         """Whether a paper fulfils all of it."""
@@ -124,12 +118,13 @@ class Corpus:
         _check_page(k, offset)
         title = " ".join(keywords.split())
         query = Query(id="query", title=title, named=False, kind=QueryKind.SENTENCE)
-        hits = self._hits(query, filter or SearchFilter(), offset + k)
+        bounds = filter or SearchFilter()
+        hits = self._hits(query, bounds, offset + k)
         papers = self.index.papers.at(hits.rows.tolist())
         items = as_recommendations(CandidateSet(hits, {Bm25Retriever.name: hits}), papers)[offset:]
-        limits = "" if filter is None or filter.is_empty else " and passes the filters"
-        why = "" if items else f"no {'further ' if offset else ''}paper has these words{limits}"
-        return Recommendations(query, items, why)
+        limits = "" if bounds == SearchFilter() else " and passes the filters"
+        reason = f"no {'further ' if offset else ''}paper has these words{limits}"
+        return Recommendations(query, items, "" if items else reason)
 
     def paper(self, id: str) -> PaperDetails:
         """Return a paper by its id, or by its DOI, bare or as a link; `DOI:` or another of `PREFIXES` may precede it.
@@ -164,39 +159,37 @@ class Corpus:
         papers, given = self.index.papers, [one.strip() for one in ids]
         bare = [_without_prefix(one) for one in given]
         exact, other = papers.rows_of(given).tolist(), papers.rows_of(bare).tolist()
-        keys = [id_key(one) for one in bare]
-        missing = {key for key, *rows in zip(keys, exact, other, strict=True) if max(rows) < 0}
-        by_doi = rows_by_doi(missing, papers) if missing else {}
-        return [
-            row
-            if row >= 0
-            else bare_row
-            if bare_row >= 0
-            else min(by_doi.get(key, ()), default=None)
-            for row, bare_row, key in zip(exact, other, keys, strict=True)
-        ]
+        by_doi = (
+            rows_by_doi({id_key(one) for one in bare}, papers) if min(exact, default=0) < 0 else {}
+        )
+        found: list[int | None] = []
+        for row, bare_row, one in zip(exact, other, bare, strict=True):
+            first = row if row >= 0 else bare_row
+            found.append(first if first >= 0 else min(by_doi.get(id_key(one), ()), default=None))
+        return found
 
     def _hits(self, query: Query, filter: SearchFilter, needed: int) -> Hits:
-        """Return the best `needed` hits that pass the filter."""
-        depth = needed if filter.is_empty else min(max(needed, _FIRST_DEPTH), DEEPEST)
-        rule = Eligibility(filter.year_max)
+        """Return the best `needed` hits that pass the filter; papers are read as they are needed."""
+        if filter == SearchFilter():
+            [hits] = self._bm25.retrieve([query], [Eligibility()], needed)
+            return hits
+        depth, rule, papers = (
+            max(needed, _FIRST_DEPTH),
+            Eligibility(filter.year_max),
+            self.index.papers,
+        )
         while True:
-            [hits] = self._bm25.retrieve([query], [rule], depth)
-            if filter.is_empty:
-                return hits
-            kept = [*islice(self._passing(hits, filter), needed)]
-            if len(kept) == needed or len(hits) < depth or depth >= DEEPEST:
-                return Hits(hits.rows[kept], hits.scores[kept])
-            depth = min(depth * 8, DEEPEST)
-
-    def _passing(self, hits: Hits, filter: SearchFilter) -> Iterator[int]:
-        """Yield the positions of the hits that pass a filter; papers are read as they are needed."""
-        for start in range(0, len(hits), _READ_AT_ONCE):
-            rows = hits.rows[start : start + _READ_AT_ONCE].tolist()
-            papers = self.index.papers.at(rows)
-            yield from (
-                place for place, row in enumerate(rows, start) if filter.passes(papers[row])
-            )
+            [hits] = self._bm25.retrieve([query], [rule], min(depth, DEEPEST))
+            kept: list[int] = []
+            for start in range(0, len(hits), _READ_AT_ONCE):
+                rows = hits.rows[start : start + _READ_AT_ONCE].tolist()
+                read = papers.at(rows)
+                kept += [i for i, row in enumerate(rows, start) if filter.passes(read[row])]
+                if len(kept) >= needed:
+                    break
+            if len(kept) >= needed or len(hits) < depth or depth >= DEEPEST:
+                return Hits(hits.rows[kept[:needed]], hits.scores[kept[:needed]])
+            depth *= 8
 
     def _row(self, id: str) -> int:
         [row] = self.rows_of([id])

@@ -1,1 +1,0 @@
-"""What a Python program uses: `citerec.open`, `citerec.from_papers`, and the objects that they return."""

@@ -1,0 +1,132 @@
+"""An index from papers in memory: dicts, `Paper` objects or a data frame."""
+
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, fields
+from functools import partial
+from math import isnan
+from os import PathLike
+from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
+from typing import Any
+
+import orjson
+
+from citerec.build import BuildConfig, build_index
+from citerec.config import RecommendConfig
+from citerec.corpus.readers.fields import Fields
+from citerec.encode.source import auto_encoder
+from citerec.errors import BadInputError, BadRecordError, shown
+from citerec.recommend import Recommender
+from citerec.types import Log, Paper
+
+KEYS = tuple(field.name for field in fields(Paper))
+_SOURCE = Path("papers")  # what messages call the records
+
+
+def from_papers(
+    papers: Iterable[Any],
+    *,
+    encoder: str | None = None,
+    path: str | PathLike[str] | None = None,
+    config: RecommendConfig | None = None,
+    log: Log | None = None,
+) -> Recommender:
+    """Index papers and open the index.
+
+    >>> import citerec                                                          # doctest: +SKIP
+    >>> papers = [{"id": "a", "title": "Graph drawing"}, {"id": "b", "title": "Maps of trees"}]
+    >>> with citerec.from_papers(papers) as recommender:
+    ...     print(recommender.recommend(title="How to draw a tree"))
+
+    Args:
+        papers: Dicts with the keys of the canonical corpus (`id` and `title`, and where known `abstract`, `year`,
+            `authors`, `venue`, `citations`, `doi`, ...), `Paper` objects, or a data frame of pandas or polars with
+            these columns. None, NaN and NA are missing values; whole numbers are taken as ids.
+        encoder: The model for the vectors, as `citerec index --encoder` takes it. None (or `none`) makes no vectors:
+            BM25 alone finds the candidates, which needs no model and no network.
+        path: The folder of the index, which must not be there. By default the index is temporary: it is removed when
+            the recommender is closed or garbage-collected, or when Python ends.
+        config: How papers are found and ordered.
+        log: Receives a line for each download of a model.
+
+    Raises:
+        BadInputError: If there is no paper, or a record has an unknown key, lacks a title or an id, or has a wrong
+            value; names the record by its number, from 1.
+        IndexExistsError: If an index is at `path`.
+        ModelError: If there is no such encoder.
+    """
+    name, warning = auto_encoder(log) if encoder == "auto" else (encoder, None)
+    if warning and log:
+        log(f"encoder auto: {warning}")
+    build = BuildConfig(format="canonical", encoder=None if name == "none" else name)
+    temporary = Path(mkdtemp(prefix="citerec-")) if path is None else None
+    remove = partial(shutil.rmtree, temporary, ignore_errors=True) if temporary else None
+    try:
+        with TemporaryDirectory(prefix="citerec-") as folder:
+            corpus = Path(folder, "papers.jsonl")
+            with corpus.open("wb") as file:
+                file.writelines(_lines(papers))
+            target = temporary / "papers" if temporary else Path(path or "")
+            index = build_index(corpus, target, build, log=log).index
+        return Recommender(index, config, log, on_close=remove)
+    except BaseException:
+        if remove:
+            remove()
+        raise
+
+
+def _lines(papers: Any) -> Iterator[bytes]:
+    """Yield each paper as a line of a canonical corpus."""
+    if hasattr(papers, "to_dicts"):  # of polars
+        records = papers.to_dicts()
+    elif hasattr(papers, "to_dict"):  # of pandas
+        records = papers.to_dict("records")
+    elif isinstance(papers, str | bytes | Mapping | Paper) or not hasattr(papers, "__iter__"):
+        expected = "a list of dicts or papers, or a data frame; for a corpus file: citerec index"
+        raise BadInputError(_SOURCE, f"found {shown(papers)}; expected {expected}")
+    else:
+        records = papers
+    first: dict[str, tuple[int, int]] = {}  # the number and the hash of the paper with each id
+    for number, record in enumerate(records, start=1):
+        try:
+            paper = record if isinstance(record, Paper) else _paper(record, number)
+        except BadRecordError as error:
+            raise BadInputError(_SOURCE, f"record {number}: {error.message}") from error
+        known, content = first.setdefault(paper.id, (number, hash(paper)))
+        if content != hash(paper):
+            same = f"the id {paper.id!r} is that of record {known}, which is another paper"
+            raise BadInputError(_SOURCE, f"record {number}: {same}; each paper needs its own id")
+        yield orjson.dumps(asdict(paper), option=orjson.OPT_APPEND_NEWLINE)
+    if not first:
+        raise BadInputError(_SOURCE, "there is none; expected at least one paper with id and title")
+
+
+def _paper(record: Any, number: int) -> Paper:
+    """Check one record as the reader of a canonical corpus does, and its keys, too."""
+    if not isinstance(record, Mapping):
+        fault = f"expected a dict or a citerec.Paper, found {shown(record)}"
+        raise BadInputError(_SOURCE, f"record {number}: {fault}")
+    given: dict[Any, Any] = {**record}
+    if unknown := [key for key in given if key not in KEYS]:
+        fault = f"unknown key {shown(unknown[0])}; the keys are: {', '.join(KEYS)}"
+        raise BadInputError(_SOURCE, f"record {number}: {fault}")
+    values = {key: plain for key, value in given.items() if (plain := _plain(value)) is not None}
+    for key in {"id", "citations"} & values.keys():
+        value = values[key]
+        values[key] = [*map(_as_id, value)] if isinstance(value, list) else _as_id(value)
+    return Fields(values, _SOURCE, number).paper()
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of a data frame as one of JSON: None for NaN and NA, lists for arrays and tuples."""
+    if hasattr(value, "tolist"):  # of NumPy
+        value = value.tolist()
+    is_missing = type(value).__name__ in {"NAType", "NaTType"}  # of pandas
+    if is_missing or (isinstance(value, float) and isnan(value)):
+        return None
+    return [*value] if isinstance(value, tuple | set | frozenset) else value
+
+
+def _as_id(value: Any) -> Any:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
