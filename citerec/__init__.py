@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     )
     from citerec.recommendations import Recommendations
     from citerec.rerank.reranker import Reranker
-    from citerec.retrieve.retriever import Retriever
+    from citerec.retrieve.hybrid import Retriever
     from citerec.types import Eligibility, Hits, Paper, Query, Ranking, Recommendation
 
 __all__ = [
@@ -73,7 +73,7 @@ _HOMES = {
     "Recommendations": "recommendations",
     "Recommender": "recommend",
     "Reranker": "rerank.reranker",
-    "Retriever": "retrieve.retriever",
+    "Retriever": "retrieve.hybrid",
     "build_index": "build",
     "from_papers": "in_memory",
     "open": "recommend",

@@ -8,7 +8,7 @@ from citerec.folder import IndexFolder
 from citerec.rank.ltr import LtrModel, reads_probability
 from citerec.rerank.reranker import OpenReranker
 from citerec.retrieve.hybrid import UNREADABLE
-from citerec.rules.eligible import within
+from citerec.rules.known import within
 from citerec.text import plural
 from citerec.tuned import fusion_in_use, rerank_weight_in_use
 from citerec.types import CandidateSet, Eligibility, Query, QueryKind

@@ -34,7 +34,7 @@ from citerec.corpus.lookup import (
     write_table,
 )
 from citerec.corpus.papers import BATCH, Papers
-from citerec.rules.eligible import query_rows
+from citerec.rules.known import query_rows
 from citerec.types import Paper, Query, QueryKind
 
 # Words of a title that identifies a paper; shorter ones ("Introduction") need more evidence.

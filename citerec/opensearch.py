@@ -24,8 +24,7 @@ from citerec.index.vectors import NAME as VECTORS
 from citerec.index.vectors import RowsAndScores, open_dense
 from citerec.retrieve.bm25 import resolve, terms_of
 from citerec.retrieve.dense import DenseRetriever
-from citerec.retrieve.hybrid import encoder_of
-from citerec.retrieve.retriever import Retriever
+from citerec.retrieve.hybrid import Retriever, encoder_of
 from citerec.text import QueryForm, contents
 from citerec.types import Eligibility, Hits, Log, Progress, Query, no_progress
 

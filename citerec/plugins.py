@@ -36,9 +36,12 @@ def load(group: str, name: str) -> Any:
     """Import a part.
 
     Raises:
-        ConfigError: If its package does not have it, or cannot be imported.
-        KeyError: If there is no part of this name.
+        ConfigError: If there is no part of this name, or its package cannot be imported.
     """
+    if name not in _registered(group):
+        there = f"there are: {', '.join(names(group))}" if names(group) else "no package adds one"
+        part = group.removeprefix("citerec.").removesuffix("s")
+        raise ConfigError(f"no {part} {name!r}; {there}")
     point = _registered(group)[name]
     try:
         return point.load()

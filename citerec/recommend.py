@@ -51,12 +51,18 @@ from citerec.rerank.reranker import OpenReranker, Reranker
 from citerec.retrieve.hybrid import (
     ContextRetriever,
     HybridRetriever,
+    Retriever,
     open_hybrid,
     unreadable_share,
 )
-from citerec.retrieve.retriever import Retriever
-from citerec.rules.eligible import DEFAULT_OPTIONS, QueryOptions, eligible
-from citerec.rules.known import CitationScope, Rows, TemporalGraph
+from citerec.rules.known import (
+    DEFAULT_OPTIONS,
+    CitationScope,
+    QueryOptions,
+    Rows,
+    TemporalGraph,
+    eligible,
+)
 from citerec.text import plural
 from citerec.types import (
     CandidateSet,
@@ -132,17 +138,12 @@ class Recommender:
         self._corpus: Corpus | None = None
         model = CustomRanker(ranker) if ranker is not None else ranker_of(index, self.config)
         self._opened: _Parts | None = _Parts(
-            open_hybrid(
-                index,
-                self.config,
-                log,
-                retrievers=retrievers,
-                sentences_ahead=model is not None and reads_sentence_vectors(model),
-            ),
+            open_hybrid(index, self.config, log, retrievers=retrievers),
             model,
             open_reranking(index, self.config, model, reranker, log),
             TemporalGraph(index, CitationScope.PUBLISHED),
         )
+        self.retriever.sentences_ahead = model is not None and reads_sentence_vectors(model)
         if read_manifest(index.path) != index.manifest:  # parts of two indexes may be open
             raise IndexReplacedError(index.path)
         self._removal = weakref.finalize(self, on_close) if on_close else None

@@ -35,7 +35,7 @@ from citerec.java import start_jvm
 from citerec.machine import provenance
 from citerec.matching import listed_rows
 from citerec.recommend import Recommender
-from citerec.rules.eligible import QueryOptions
+from citerec.rules.known import QueryOptions
 from citerec.types import Paper, Progress, Query, no_progress
 
 HERE = Path(__file__).resolve().parent

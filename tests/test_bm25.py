@@ -24,9 +24,9 @@ from citerec.folder import IndexFolder, open_index
 from citerec.index.bm25 import ROWS
 from citerec.index.postings import LENGTHS, byte_of_length
 from citerec.java import java_class
-from citerec.retrieve import kernel
+from citerec.retrieve import bm25 as module
 from citerec.retrieve.bm25 import Bm25Retriever, resolve
-from citerec.rules.eligible import mask
+from citerec.rules.known import mask
 from citerec.text import QueryForm, contents
 from citerec.types import Eligibility, Hits, Query
 
@@ -85,9 +85,9 @@ def by_lucene(
 def both_ways(index: IndexFolder, config: Bm25Config | None = None) -> list[Bm25Retriever]:
     """Open an index so that its postings are scored by NumPy, and by numba."""
     retrievers = [Bm25Retriever(index, config), Bm25Retriever(index, config)]
-    for retriever, loops in zip(retrievers, (None, kernel), strict=True):
+    for retriever, compiled in zip(retrievers, (False, True), strict=True):
         scorer: Any = retriever._scorer  # pyright: ignore[reportPrivateUsage]
-        scorer._kernel, scorer.expect = loops, lambda _: None
+        scorer.compiled, scorer.expect = compiled, lambda _: None
     return retrievers
 
 
@@ -189,14 +189,14 @@ def test_an_interrupted_query_leaves_no_scores_to_the_next_one(
     """Ctrl-C during a compiled loop is raised when the loop returns, with the scores of all its terms."""
     [_, retriever] = both_ways(sample_index)
     expected = search(retriever, ask("citation graph"))
-    add_scores = kernel.add_scores
+    add_scores, select = module.compiled_loops()
 
     def interrupted(*arguments: Any) -> bool:
         add_scores(*arguments)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(kernel, "add_scores", interrupted)
+        patch.setattr(module, "compiled_loops", lambda: (interrupted, select))
         with pytest.raises(KeyboardInterrupt):
             search(retriever, ask("language models"))
 

@@ -136,15 +136,6 @@ def test_scores_that_differ_beyond_float32_stand_by_id() -> None:
     assert fused.rows.tolist() == [2, 1]
 
 
-def test_parameters_that_cannot_be_are_refused() -> None:
-    with pytest.raises(ValueError, match="k0 must not be negative, got -1"):
-        rrf([hits({1: 1.0})], IDS, k0=-1)
-    with pytest.raises(ValueError, match="1 weights for 2 rankings"):
-        rrf([hits({}), hits({})], IDS, weights=[1.0])
-    with pytest.raises(ValueError, match="2 weights for 1 rankings"):
-        weighted_sum([hits({})], [1.0, 1.0], IDS)
-
-
 def test_a_hundred_thousand_hits_fuse_in_order() -> None:
     rng = np.random.default_rng(5)
     rank = rng.permutation(200_000).astype(np.int32)

@@ -22,7 +22,7 @@ from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
 from citerec.retrieve.fuse import rrf
 from citerec.retrieve.hybrid import HybridRetriever, open_hybrid
-from citerec.rules.eligible import eligible
+from citerec.rules.known import eligible
 from citerec.tuned import read_tuned, write_tuned
 from citerec.types import Query
 
@@ -70,7 +70,8 @@ def test_the_sentences_of_a_single_draft_are_encoded_while_it_is_searched(
     queries = [replace(DRAFT, id=f"d{i}", title=f"Draft {i}", abstract=text) for i in range(drafts)]
     encoder = WatchedEncoder(open_encoder(tiny_model), overlaps=overlaps)
     dense = DenseRetriever(dense_sample, encoder)
-    retriever = HybridRetriever(dense_sample, [dense], dense=dense, sentences_ahead=True)
+    retriever = HybridRetriever(dense_sample, [dense])
+    retriever.sentences_ahead = True
 
     [first, *_] = retriever.candidates(queries, eligible(queries, dense_sample.papers), 20)
     assert first.sentences.vectors

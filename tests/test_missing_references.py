@@ -25,8 +25,7 @@ from citerec.rank.missing import (
     graph_scores,
 )
 from citerec.recommend import list_query
-from citerec.rules.eligible import QueryOptions
-from citerec.rules.known import CitationScope, TemporalGraph
+from citerec.rules.known import CitationScope, QueryOptions, TemporalGraph
 
 Build = Callable[..., IndexFolder]
 Cli = Callable[..., tuple[int, str, str]]

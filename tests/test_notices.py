@@ -11,7 +11,8 @@ from citerec.cli import run
 from citerec.config import RecommendConfig
 from citerec.folder import IndexFolder
 from citerec.recommend import Recommender
-from citerec.retrieve.hybrid import unreadable
+from citerec.retrieve.hybrid import unreadable_words
+from citerec.text import WORD
 from citerec.types import Query
 
 Build = Callable[..., IndexFolder]
@@ -43,19 +44,19 @@ def pieces(words: list[str]) -> list[list[int]]:
 
 @pytest.mark.parametrize("text", [ARABIC, CHINESE, "𐤀𐤁𐤂 𐤃𐤄"])
 def test_words_that_are_spelled_or_unknown_cannot_be_read(text: str) -> None:
-    assert unreadable(text, pieces).share == 1
-    assert unreadable(text, None).share == 1
+    assert unreadable_words(text, pieces) == unreadable_words(text, None) == {*WORD.findall(text)}
 
 
 @pytest.mark.parametrize("text", COVERED)
 def test_latin_scripts_formulas_and_short_titles_can_be_read(text: str) -> None:
-    assert unreadable(text, pieces).share == 0
-    assert unreadable(text, None).share < 0.5
+    assert not unreadable_words(text, pieces)
+    assert not unreadable_words(text, None)
 
 
-def test_a_share_is_one_of_letters() -> None:
-    assert unreadable("abcd 引用推荐", pieces).share == 0.5
-    assert unreadable("", pieces).share == 0
+def test_a_share_is_one_of_letters(build: Build) -> None:
+    recommender = Recommender(build([{"id": "a", "title": "Trees"}]))
+
+    assert recommender.unreadable(Query(id="d", title="abcd 引用推荐")) == 0.5
 
 
 @pytest.mark.parametrize("title", COVERED)

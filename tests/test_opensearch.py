@@ -37,7 +37,7 @@ from citerec.opensearch import (
 from citerec.recommend import Recommender
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
-from citerec.rules.eligible import eligible
+from citerec.rules.known import eligible
 from citerec.text import QueryForm
 from citerec.types import Eligibility, Hits, Query
 

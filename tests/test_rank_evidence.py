@@ -26,9 +26,7 @@ from citerec.rank.features import (
     Venues,
     without_groups,
 )
-from citerec.retrieve.hybrid import ContextConfig, Source, read_vector
-from citerec.rules.eligible import eligible
-from citerec.rules.known import CitationScope, TemporalGraph
+from citerec.rules.known import CitationScope, TemporalGraph, eligible
 from citerec.types import CandidateSet, Hits, Query, QueryBatch, QueryVector, SentenceScores
 
 CORPUS = [  # rows 0 to 6; the query, of 2010, does not know what 5 and 6 cite
@@ -132,7 +130,7 @@ def test_a_walk_over_a_random_graph_agrees_with_dense_linear_algebra(index: Inde
 
     cites = np.zeros((papers, papers))
     cites[graph.index.graph.citing, graph.index.graph.indices] = 1
-    cites *= snapshot.citing[:, None]
+    cites *= snapshot.is_citing(np.arange(papers, dtype=np.int32))[:, None]
     steps = (cites + cites.T) / np.maximum((cites + cites.T).sum(axis=1, keepdims=True), 1)
     start = np.zeros(papers)
     start[[3, 1]] = np.array([1 / 61, 1 / 62]) / (1 / 61 + 1 / 62)
@@ -234,20 +232,3 @@ def test_the_audit_recomputes_features_of_vectors(index: IndexFolder) -> None:
     assert checked.faults == ()
     missing = {"dense", "dense_rank", "rerank", "coupling", "author_overlap", "self_cited"}
     assert checked.features == len(NAMES) - len(missing)
-
-
-def test_a_sentence_and_its_draft_have_a_mean_vector() -> None:
-    draft, sentence = (
-        QueryVector(np.array(v, np.float32), VECTOR.of_papers) for v in ([1, 0], [0, 1])
-    )
-
-    for features, expected in (
-        (Source.BOTH, [0.4, 0.6]),
-        (Source.DRAFT, [1, 0]),
-        (Source.SENTENCE, [0, 1]),
-    ):
-        config = ContextConfig(weight=0.6, features=features)
-        vector = read_vector(draft, sentence, config)
-        assert vector is not None
-        assert vector.values.tolist() == pytest.approx(expected)
-    assert read_vector(None, None, ContextConfig()) is None

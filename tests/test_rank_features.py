@@ -15,8 +15,7 @@ from citerec.corpus.graph import Graph
 from citerec.folder import IndexFolder
 from citerec.rank.expand import CandidateExpander, ExpandedCandidates
 from citerec.rank.features import FEATURES, NAMES, Features, Matrix
-from citerec.rules.eligible import eligible
-from citerec.rules.known import CitationScope, TemporalGraph
+from citerec.rules.known import CitationScope, TemporalGraph, eligible
 from citerec.types import CandidateSet, Eligibility, Hits, Query, QueryBatch
 
 Build = Callable[..., IndexFolder]

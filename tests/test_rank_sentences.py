@@ -20,10 +20,9 @@ from citerec.rank.features import (
     reciprocal_ranks,
     standardised,
 )
+from citerec.retrieve.dense import LEAST_WORDS, MOST, sentence_queries
 from citerec.retrieve.hybrid import open_hybrid
-from citerec.retrieve.sentences import LEAST_WORDS, MOST, sentence_queries
-from citerec.rules.eligible import eligible
-from citerec.rules.known import CitationScope, TemporalGraph
+from citerec.rules.known import CitationScope, TemporalGraph, eligible
 from citerec.types import (
     CandidateSet,
     Eligibility,

@@ -17,7 +17,7 @@ from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.matching import listed_rows
 from citerec.recommend import Recommender
-from citerec.rules.eligible import QueryOptions
+from citerec.rules.known import QueryOptions
 from citerec.text import QueryForm, percentage
 from citerec.types import Query, Recommendation, StageHit
 

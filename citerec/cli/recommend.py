@@ -114,7 +114,7 @@ def recommend(
 ) -> None:
     """Recommend papers that a draft should cite, best first."""
     from citerec.export import pieces
-    from citerec.rules.eligible import QueryOptions
+    from citerec.rules.known import QueryOptions
 
     fields = checked_fields(shown)
     drafts = read_drafts(draft)

@@ -22,7 +22,7 @@ from citerec.folder import open_index
 from citerec.recommend import AT_ONCE, Recommender
 from citerec.recommendations import Recommendations
 from citerec.rerank.reranker import OpenReranker
-from citerec.rules.eligible import DEFAULT_OPTIONS, QueryOptions
+from citerec.rules.known import DEFAULT_OPTIONS, QueryOptions
 from citerec.shards import PlannedShard, Shard, ShardEncoder
 from citerec.types import Log, Paper, Progress, Query, no_progress
 

@@ -24,7 +24,6 @@ from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder
 from citerec.rank.expand import CandidateExpander, ExpandedCandidates
 from citerec.rank.features import FEATURES, Features, Matrix
-from citerec.rules.eligible import query_rows, within
 from citerec.rules.known import (
     PROTOCOL,
     CitationScope,
@@ -32,6 +31,8 @@ from citerec.rules.known import (
     citing_before,
     first_unknown_year,
     latest_year,
+    query_rows,
+    within,
 )
 from citerec.types import CandidateSet, Hits, Progress, QueryBatch, no_progress
 

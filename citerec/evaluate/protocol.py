@@ -26,9 +26,8 @@ from citerec.corpus.splits import SPLITS, ShippedQueries, gold_citations, open_q
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.rank.features import Group
-from citerec.rules.eligible import eligible
 from citerec.rules.held_out import train_papers
-from citerec.rules.known import CitationScope
+from citerec.rules.known import CitationScope, eligible
 from citerec.run import Qrels, Run
 from citerec.types import Eligibility, Hits, Query, Ranking
 

@@ -29,10 +29,8 @@ from citerec.rerank.choose import open_reranker
 from citerec.rerank.reranker import OpenReranker, Reranker, Scorer
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
-from citerec.retrieve.hybrid import HybridRetriever, open_registered
-from citerec.retrieve.retriever import Retriever
-from citerec.rules.eligible import mask
-from citerec.rules.known import Rows, Scores, TemporalGraph
+from citerec.retrieve.hybrid import HybridRetriever, Retriever, open_registered
+from citerec.rules.known import Rows, Scores, TemporalGraph, mask
 from citerec.run import Qrels, Run
 from citerec.text import QueryForm
 from citerec.tuned import read_tuned
@@ -153,7 +151,7 @@ def most_cited_lists(index: IndexFolder, task: EvalSet, config: EvalConfig) -> l
     snapshots = graph.snapshots(task.queries, task.eligible)
     ordered: dict[object, Hits] = {}  # queries with the same known citations share an order
     for snapshot in dict.fromkeys(snapshots):
-        counts = snapshot.counts
+        counts = snapshot.citations(np.arange(len(years), dtype=np.int32))
         rows = np.flatnonzero(counts > 0).astype(np.int32)
         rows = rows[best_first(rows, counts[rows], index.id_rank)]
         ordered[snapshot] = Hits(rows, counts[rows].astype(np.float32))
@@ -428,11 +426,7 @@ class Systems:
         first = read_by(name, self._index, self._config)
         names = FUSED if first in FUSIONS else (first,)
         retrievers = [self._retriever(part) for part in names]
-        opened = [cached.retriever for cached in retrievers]
-        bm25 = next((one for one in opened if isinstance(one, Bm25Retriever)), None)
-        dense = next((one for one in opened if isinstance(one, DenseRetriever)), None)
-        fusion = fuse_of(first, self._config)
-        return HybridRetriever(self._index, retrievers, fusion, bm25=bm25, dense=dense)
+        return HybridRetriever(self._index, retrievers, fuse_of(first, self._config))
 
     def _retriever(self, name: str) -> CachedRetriever:
         if name not in self._retrievers:

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from citerec.config import DenseIndexConfig, DenseKind
 from citerec.encode.spec import Similarity
 from citerec.errors import ModelError, OutputError, writing
-from citerec.rules.eligible import within
+from citerec.rules.known import within
 from citerec.types import Eligibility, Progress, no_progress
 
 NAME = "vectors.faiss"  # the file of the vectors in an index

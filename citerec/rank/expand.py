@@ -22,8 +22,7 @@ import numpy.typing as npt
 
 from citerec.config import RRF_K0, ExpandConfig
 from citerec.retrieve.fuse import Rank, rrf
-from citerec.rules.eligible import within
-from citerec.rules.known import Counts, Flags, GraphSnapshot, Rows, Scores, TemporalGraph
+from citerec.rules.known import Counts, Flags, GraphSnapshot, Rows, Scores, TemporalGraph, within
 from citerec.types import (
     CandidateSet,
     Eligibility,

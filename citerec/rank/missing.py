@@ -26,8 +26,7 @@ from citerec.rank.expand import SparseVector, neighbour_scores
 from citerec.rank.reasons import MOST, matching, semantic
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.fuse import min_max, ranks_and_scores, summed
-from citerec.rules.eligible import within
-from citerec.rules.known import GraphSnapshot, Rows, TemporalGraph
+from citerec.rules.known import GraphSnapshot, Rows, TemporalGraph, within
 from citerec.text import plural
 from citerec.types import CandidateSet, Eligibility, Hits, Query, QueryBatch, Recommendation
 

@@ -1,34 +1,47 @@
-"""BM25: turns queries into index terms and finds the best eligible papers in the postings of an index."""
+"""BM25: finds papers by the words of the query in the stored postings, with the ids and scores of Lucene to the bit.
+
+Lucene computes the score of a term in 32 bits, sums the terms in 64, and rounds the sum to 32. The scores of a query
+differ so little in magnitude that their sum is exact, whatever the order of its terms.
+
+Source: BM25Similarity of Lucene 9.9.
+"""
 
 import math
 import os
-from collections import Counter
+import sys
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
-from functools import cached_property
+from functools import cache, cached_property
 from string import punctuation
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from citerec.arrays import check_distinct, open_array
 from citerec.config import Bm25Config, StopWords
+from citerec.corpus.papers import NO_YEAR
 from citerec.errors import IndexDamagedError
-from citerec.folder import BM25, IndexFolder
+from citerec.folder import IndexFolder
 from citerec.index.analysis import analyze
 from citerec.index.bm25 import ROWS
 from citerec.index.postings import FOLDER as POSTINGS
-from citerec.index.postings import NO_TERM, Postings, open_postings
-from citerec.retrieve.scoring import PostingsScorer
+from citerec.index.postings import LENGTHS, NO_TERM, Ints, Postings, open_postings
 from citerec.text import STOP_WORDS, WORD, QueryForm, query_text, without_stop_words
 from citerec.types import Eligibility, Hits, Query
 
 # share of papers with an abstract below which function words are dropped from queries
 ABSTRACT_SHARE = 0.5
+WORTH_COMPILING = 200  # queries after which the import of numba, about a second, has paid off
+KEPT_BUFFERS = 8  # 16 bytes per paper each
+_ONE = np.float32(1)
+_INT = np.iinfo(np.int32)
+_BINS = 4096
 
-Table = npt.NDArray[np.float32]  # shape (queries, papers)
+Docs = npt.NDArray[np.int32]  # documents of Lucene: papers with text
+Scores = npt.NDArray[np.float32]
 
 
 def resolve(config: Bm25Config, index: IndexFolder) -> Bm25Config:
@@ -61,17 +74,14 @@ class Bm25Retriever:
             IndexDamagedError: If a file is missing or does not fit the others.
         """
         self.config = resolve(config or Bm25Config(), index)
-        self._papers = len(index.papers)
-        self._id_rank = index.id_rank
-        part = BM25
+        self._papers, self._id_rank = len(index.papers), index.id_rank
         try:
-            self._rows: npt.NDArray[np.int32] = open_array(index.bm25 / ROWS, np.int32)
+            self._rows: Docs = open_array(index.bm25 / ROWS, np.int32)  # of each document
             check_distinct(ROWS, self._rows, self._papers)
-            part = POSTINGS
             tokens = index.manifest.counts.get("bm25_tokens", 0)
             postings = open_postings(index.path / POSTINGS, len(self._rows), tokens)
         except (OSError, ValueError) as error:
-            raise IndexDamagedError(index.path, [f"{part}/ cannot be read ({error})"]) from error
+            raise IndexDamagedError(index.path, [f"BM25 cannot be read ({error})"]) from error
         years = index.papers.years[self._rows]
         self._scorer = PostingsScorer(postings, years, self.config.k1, self.config.b)
 
@@ -87,13 +97,13 @@ class Bm25Retriever:
             raise ValueError(f"k must be at least 1, got {k}")
         self._scorer.expect(len(queries))
         # in this thread: the analysis holds Python's lock, and a thread that calls Java would have to leave it
-        terms = [self._numbered_terms(query) for query in queries]
+        terms = [self._numbered(self._terms(query)) for query in queries]
 
-        def search(number: int) -> Hits:
-            rules = eligible[number]
-            excluded = self._documents[list(rules.excluded)]
+        def search(place: int) -> Hits:
+            rule = eligible[place]
+            excluded = self._documents[list(rule.excluded)]
             documents, scores = self._scorer.top(
-                terms[number], k, rules.year_max, excluded[excluded >= 0]
+                terms[place], k, rule.year_max, excluded[excluded >= 0]
             )
             return Hits.ordered(self._rows[documents], scores, self._id_rank, k)
 
@@ -106,8 +116,8 @@ class Bm25Retriever:
         finally:
             pool.shutdown(cancel_futures=True)  # after Ctrl-C no further search starts
 
-    def scores_of_papers(self, queries: Sequence[Query], rows: npt.NDArray[np.int32]) -> Table:
-        """Return the score of each paper for each query, 0 without a common term, shape (queries, papers).
+    def scores_of_papers(self, queries: Sequence[Query], rows: Docs) -> Scores:
+        """Return the score of each paper for each query, shape (queries, papers); 0 without a common term.
 
         Args:
             queries: The queries.
@@ -115,10 +125,10 @@ class Bm25Retriever:
         """
         documents = self._documents[rows]
         has_text = documents >= 0
-        table = np.zeros((len(queries), len(rows)), np.float32)
-        terms = [self._numbered_terms(query) for query in queries]
-        table[:, has_text] = self._scorer.table(terms, documents[has_text])
-        return table
+        scores = np.zeros((len(queries), len(rows)), np.float32)
+        terms = [self._numbered(self._terms(query)) for query in queries]
+        scores[:, has_text] = self._scorer.table(terms, documents[has_text])
+        return scores
 
     def by_key_terms(self, key_terms: int) -> Self:
         """Return a retriever over the same open files that searches only the best terms of a query."""
@@ -131,36 +141,54 @@ class Bm25Retriever:
 
         Args:
             query: The query.
-            rows: Papers, of which some may be asked for twice.
+            rows: Papers; one may occur twice.
             most: The maximal number of words per paper.
         """
-        counts = _counted_terms(query, self.config, self._scorer.postings)
-        words = _surface_forms(query, self.config)
+        counts, forms = self._terms(query), self._surface_forms(query)
         distinct = np.array(sorted({row for row in rows if self._documents[row] >= 0}), np.int32)
-        terms = [{self._scorer.postings.number(term): count} for term, count in counts.items()]
-        weights = self._scorer.table(terms, self._documents[distinct])
-        columns = {int(row): column for column, row in enumerate(distinct)}
-        matching_words: list[list[str]] = []
+        each = [self._numbered({term: count}) for term, count in counts.items()]
+        weights = self._scorer.table(each, self._documents[distinct])
+        columns = {row: column for column, row in enumerate(distinct.tolist())}
+        matching: list[list[str]] = []
         for row in rows:
             column = columns.get(int(row))
-            in_paper = {} if column is None else dict(zip(counts, weights[:, column], strict=True))
-            best = sorted(in_paper, key=lambda term: (-in_paper[term], term))
-            results = dict.fromkeys(words.get(term, term) for term in best if in_paper[term])
-            matching_words.append([w for w in results if w.lower() not in STOP_WORDS][:most])
-        return matching_words
+            weight = {} if column is None else dict(zip(counts, weights[:, column], strict=True))
+            best = sorted(filter(weight.get, weight), key=lambda term: (-weight[term], term))
+            words = dict.fromkeys(forms.get(term, term) for term in best)
+            matching.append([word for word in words if word.lower() not in STOP_WORDS][:most])
+        return matching
 
     @cached_property
-    def _documents(self) -> npt.NDArray[np.int32]:
-        """The Lucene document of each row, shape (papers,); -1 for a paper without text."""
+    def _documents(self) -> Docs:
+        """The document of each row, shape (papers,); -1 for a paper without text."""
         documents = np.full(self._papers, -1, np.int32)
         documents[self._rows] = np.arange(len(self._rows), dtype=np.int32)
         return documents
 
-    def _numbered_terms(self, query: Query) -> dict[int, float]:
-        """Return the numbers of the terms of a query, and how often it has each."""
-        postings = self._scorer.postings
-        counts = _counted_terms(query, self.config, postings)
-        return {postings.number(term): count for term, count in counts.items()}
+    def _terms(self, query: Query) -> dict[str, int]:
+        """Return the searched terms of a query that papers have, and how often the query has each."""
+        counts, postings = Counter(terms_of(query, self.config)), self._scorer.postings
+        dfs = {t: postings.df(n) for t in counts if (n := postings.number(t)) != NO_TERM}
+        if self.config.form is QueryForm.KEY_TERMS:  # those of highest tf * idf
+            papers = len(postings.norms)
+            weight = {term: counts[term] * math.log(papers / (1 + df)) for term, df in dfs.items()}
+            best = sorted(weight, key=lambda term: (-weight[term], term))
+            return {term: counts[term] for term in best[: self.config.key_terms]}
+        return {term: counts[term] for term in dfs}
+
+    def _numbered(self, terms: Mapping[str, int]) -> dict[int, int]:
+        return {self._scorer.postings.number(term): count for term, count in terms.items()}
+
+    def _surface_forms(self, query: Query) -> dict[str, str]:
+        """Return for each index term of a query the first word that it comes from."""
+        forms: dict[str, str] = {}
+        text = _searched_text(query, self.config)
+        # 3.14 is two words, but one term
+        tokens = (token.strip(punctuation) for token in text.split())
+        for word in dict.fromkeys([*WORD.findall(text), *tokens]):
+            for term in analyze(word):
+                forms.setdefault(term, word.lower() if word[1:].islower() else word)
+        return forms
 
 
 def _searched_text(query: Query, config: Bm25Config) -> str:
@@ -170,31 +198,184 @@ def _searched_text(query: Query, config: Bm25Config) -> str:
     return without_stop_words(text) if config.stop_words is StopWords.LONG else text
 
 
-def _counted_terms(query: Query, config: Bm25Config, postings: Postings) -> dict[str, int]:
-    """Return the index terms of a query that papers have, and how often the query has each."""
-    counts = Counter(terms_of(query, config))
-    dfs = {t: postings.df(n) for t in counts if (n := postings.number(t)) != NO_TERM}
-    if config.form is not QueryForm.KEY_TERMS:
-        return {term: counts[term] for term in dfs}
-    chosen = _key_terms(counts, dfs, len(postings.norms), config.key_terms)
-    return {term: counts[term] for term in chosen}
+class PostingsScorer:
+    """Finds the best documents of a query; several threads may use it.
+
+    The first queries are scored by NumPy, since the import of numba takes as long as a hundred of them; the others, or
+    all if numba is imported already, by numba.
+    """
+
+    def __init__(
+        self, postings: Postings, years: npt.NDArray[np.int32], k1: float, b: float
+    ) -> None:
+        """Prepare; `years` are those of the documents, `k1` and `b` as in `Bm25Config`."""
+        self.postings = postings
+        self._years = np.where(years == NO_YEAR, _INT.min, years).astype(np.int32)
+        mean = np.float32(postings.tokens / max(postings.with_terms, 1)) or _ONE
+        with np.errstate(divide="ignore"):
+            # 1 / (k1 * (1 - b + b * length / mean length)) for each length that a byte stands for
+            lengths = np.float32(b) * LENGTHS.astype(np.float32) / mean
+            self._inverse: Scores = _ONE / (np.float32(k1) * ((_ONE - np.float32(b)) + lengths))
+        self._queries = 0
+        self.compiled = False
+        # arrays of queries that are done; those of queries at the same time, up to this many, are kept
+        self._free: deque[tuple[npt.NDArray[np.float64], Docs, Scores]] = deque(maxlen=KEPT_BUFFERS)
+
+    def expect(self, queries: int) -> None:
+        """Prepare for more queries: compile the loops if all queries since the start are worth it."""
+        self._queries += queries
+        self.compiled |= self._queries >= WORTH_COMPILING or "numba" in sys.modules
+
+    def top(
+        self, terms: Mapping[int, int], k: int, year_max: int | None, excluded: Docs
+    ) -> tuple[Docs, Scores]:
+        """Return the best `k` eligible documents, all that tie with the last of them, and maybe others, in no order.
+
+        Args:
+            terms: The numbers of the terms of the query, and how often it holds each.
+            k: How many.
+            year_max: The latest eligible year; None for any.
+            excluded: Documents that are not eligible.
+        """
+        bound = _INT.max if year_max is None else max(_INT.min, min(year_max, _INT.max))
+        numbers = np.fromiter(terms, np.int64, len(terms))
+        starts, ends = self.postings.indptr[numbers], self.postings.indptr[numbers + 1]
+        weights = self._weights(ends - starts, np.fromiter(terms.values(), np.float32, len(terms)))
+        select = self._select_by_numba if self.compiled else self._select_by_numpy
+        return select(starts, ends, weights, min(k, len(self._years)), bound, excluded)
+
+    def table(self, queries: Sequence[Mapping[int, int]], docs: Docs) -> Scores:
+        """Return the scores of distinct documents, eligible or not, shape (queries, documents); 0 without a term.
+
+        The costs depend on the documents, and hardly on the size of the index.
+        """
+        order = np.argsort(docs, kind="stable")
+        distinct, norms = docs[order], self._inverse[self.postings.norms[docs[order]]]
+        totals = np.zeros((len(queries), len(docs)))
+        for term in {term: None for terms in queries for term in terms}:
+            places, freqs = self.postings.freqs_in(term, distinct)
+            x = freqs.astype(np.float32) * norms[places]
+            df = np.array([self.postings.df(term)])
+            for total, terms in zip(totals, queries, strict=True):
+                if count := terms.get(term):
+                    [weight] = self._weights(df, np.array([count], np.float32))
+                    total[places] += weight - weight / (_ONE + x)
+        scores = np.empty(totals.shape, np.float32)
+        scores[:, order] = totals
+        return scores
+
+    def _weights(self, dfs: Ints, counts: Scores) -> Scores:
+        """Return the weight of terms, from their numbers of documents and how often the query has them."""
+        idf = np.log(1 + (self.postings.with_terms - dfs + 0.5) / (dfs + 0.5))
+        return counts * idf.astype(np.float32)
+
+    def _select_by_numpy(
+        self, starts: Ints, ends: Ints, weights: Scores, k: int, bound: int, excluded: Docs
+    ) -> tuple[Docs, Scores]:
+        postings, totals = self.postings, np.zeros(len(self._years))
+        for start, end, weight in zip(starts.tolist(), ends.tolist(), weights, strict=True):
+            docs = postings.docs[start:end]
+            x = postings.freqs[start:end].astype(np.float32) * self._inverse[postings.norms[docs]]
+            totals[docs] += weight - weight / (_ONE + x)
+        totals[excluded] = 0
+        docs = np.flatnonzero(totals).astype(np.int32)
+        docs = docs[self._years[docs] <= bound]
+        scores = totals[docs].astype(np.float32)
+        if len(docs) <= k:
+            return docs, scores
+        kept = scores >= np.partition(scores, len(docs) - k)[len(docs) - k]
+        return docs[kept], scores[kept]
+
+    def _select_by_numba(
+        self, starts: Ints, ends: Ints, weights: Scores, k: int, bound: int, excluded: Docs
+    ) -> tuple[Docs, Scores]:
+        add_scores, select = compiled_loops()
+        try:
+            buffers = self._free.pop()
+        except IndexError:
+            count = len(self._years)
+            buffers = np.zeros(count), np.empty(count, np.int32), np.empty(count, np.float32)
+        totals, docs, scores = buffers
+        lists = self.postings.docs, self.postings.freqs, self.postings.norms
+        if not add_scores(starts, ends, weights, *lists, self._inverse, totals):
+            raise ValueError("the postings name a document that does not exist")
+        count = select(totals, self._years, bound, excluded, k, docs, scores)
+        selected = docs[:count].copy(), scores[:count].copy()
+        # totals are 0 again; after an error, Ctrl-C among them, they may not be, and are dropped
+        self._free.append(buffers)
+        return selected
 
 
-def _key_terms(
-    counts: Mapping[str, int], dfs: Mapping[str, int], papers: int, most: int
-) -> list[str]:
-    """Return the terms of highest tf * idf, where idf is ln(papers / (1 + papers with the term))."""
-    weight = {term: counts[term] * math.log(papers / (1 + df)) for term, df in dfs.items()}
-    return sorted(weight, key=lambda term: (-weight[term], term))[:most]
+@cache
+def compiled_loops() -> tuple[Any, Any]:
+    """Import numba and compile `_add_scores` and `_select`; the compiled code is cached on disk."""
+    from numba import njit
+
+    compiled = njit(cache=True, nogil=True)
+    return compiled(_add_scores), compiled(_select)
 
 
-def _surface_forms(query: Query, config: Bm25Config) -> dict[str, str]:
-    """Return for each index term of a query the first word that it comes from."""
-    forms: dict[str, str] = {}
-    text = _searched_text(query, config)
-    # 3.14 is two words, but one term
-    tokens = (token.strip(punctuation) for token in text.split())
-    for word in dict.fromkeys([*WORD.findall(text), *tokens]):
-        for term in analyze(word):
-            forms.setdefault(term, word.lower() if word[1:].islower() else word)
-    return forms
+def _add_scores(
+    starts: Any,
+    ends: Any,
+    weights: Any,
+    docs: Any,
+    freqs: Any,
+    norms: Any,
+    inverse: Any,
+    totals: Any,
+) -> bool:
+    """Add the score of each term, whose postings lie from its start to its end, to the totals of its documents.
+
+    Returns whether all documents exist; otherwise the totals are not complete.
+    """
+    count = np.uint32(len(totals))
+    for term in range(len(starts)):
+        weight = weights[term]
+        for place in range(starts[term], ends[term]):
+            doc = np.uint32(docs[place])
+            if doc >= count:
+                return False
+            x = np.float32(freqs[place]) * inverse[norms[doc]]
+            totals[doc] += np.float64(weight - weight / (_ONE + x))
+    return True
+
+
+def _select(
+    totals: Any, years: Any, bound: Any, excluded: Any, k: int, docs: Any, scores: Any
+) -> int:
+    """Write the best `k` eligible documents to `docs`, rising, and their scores to `scores`; set all totals to 0.
+
+    Returns how many: all that score at least as much as the k-th, and possibly some that score less.
+    """
+    for doc in excluded:
+        totals[doc] = 0.0
+    count = 0
+    largest = np.float32(0)
+    for doc in range(len(totals)):
+        total = totals[doc]
+        if total > 0.0:
+            totals[doc] = 0.0
+            if years[doc] <= bound:
+                score = np.float32(total)
+                docs[count] = doc
+                scores[count] = score
+                largest = max(largest, score)
+                count += 1
+    if count <= k:
+        return count
+    scale = np.float32(_BINS - 1) / largest
+    histogram = np.zeros(_BINS, np.int64)
+    for i in range(count):
+        histogram[int(scores[i] * scale)] += 1
+    threshold, above = _BINS, 0
+    while above < k:
+        threshold -= 1
+        above += histogram[threshold]
+    selected = 0
+    for i in range(count):
+        if int(scores[i] * scale) >= threshold:
+            docs[selected] = docs[i]
+            scores[selected] = scores[i]
+            selected += 1
+    return selected

@@ -1,24 +1,26 @@
-"""Dense retrieval: finds the papers whose vectors are nearest to a query's."""
+"""Dense retrieval: finds the papers whose vectors are nearest to a query's, and compares papers with its sentences."""
 
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cached_property, partial
-from typing import Any, Protocol
+from dataclasses import replace
+from functools import cache, cached_property, partial
+from itertools import accumulate, pairwise
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from citerec.config import DenseConfig
+from citerec.encode.sentences import sentences
 from citerec.encode.spec import Fingerprint
-from citerec.errors import (
-    EncoderMismatchError,
-    IndexDamagedError,
-    ModelError,
-)
+from citerec.errors import EncoderMismatchError, IndexDamagedError, ModelError
 from citerec.folder import DENSE, IndexFolder
 from citerec.index.vectors import DenseIndex, RowsAndScores, Vectors, on_threads, open_dense
-from citerec.types import Eligibility, Hits, Query, QueryVector
+from citerec.types import Eligibility, Hits, Query, QueryVector, SentenceScores
+
+LEAST_WORDS = 4  # of a sentence that is compared by itself
+MOST = 12  # sentences of one query
 
 
 class QueryEncoder(Protocol):
@@ -80,23 +82,16 @@ class DenseRetriever:
         """
         self.name = search.name if search else "dense"
         self.config = config or DenseConfig()
-        dense_settings = _dense_settings(index, encoder)
-        self._encoder = encoder
+        self.encoder = encoder
+        self._path, self._id_rank = index.path, index.id_rank
+        settings = _checked_settings(index, encoder)
         # the last batch with its vectors
         self._last: tuple[tuple[Query, ...], Vectors] = (), np.zeros((0, 0), np.float32)
-        self._dim = int(dense_settings["dim"])
-        self._id_rank: npt.NDArray[np.int32] = index.id_rank
         try:
-            self._vectors = open_dense(index.path / DENSE, dense_settings, index.papers.years)
+            self._vectors = open_dense(index.path / DENSE, settings, index.papers.years)
         except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise IndexDamagedError(index.path, [f"{DENSE}/ cannot be read ({error})"]) from error
         self._search: VectorSearch | DenseIndex = search or self._vectors
-        self._path = index.path
-
-    @property
-    def encoder(self) -> QueryEncoder:
-        """What encodes queries."""
-        return self._encoder
 
     def retrieve(
         self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
@@ -113,47 +108,26 @@ class DenseRetriever:
         """Return the vector of each query; those of the last batch of `retrieve` are not encoded again."""
         return [QueryVector(vector, self.vectors) for vector in self._encoded(queries)]
 
-    def encode(self, queries: Sequence[Query]) -> Vectors:
-        """Return the vectors of queries that always come together, shape (len(queries), dim).
-
-        Those of `query_vectors` are kept.
-        """
-        encode = getattr(self._encoder, "encode_together", self._encoder.encode)
-        return encode(queries)
-
-    def encode_ahead(self, queries: Sequence[Query]) -> Callable[[], Vectors]:
-        """Begin to compute what `encode` returns in a thread, if the encoder can; return what waits for it."""
-        if not getattr(self._encoder, "overlaps", False):
-            return partial(self.encode, queries)
-        return self._ahead.submit(self.encode, queries).result
-
-    @cached_property
-    def _ahead(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(1, thread_name_prefix="encode-ahead")
-
     def _encoded(self, queries: Sequence[Query]) -> Vectors:
         batch, vectors = self._last
         if batch != (*queries,):
-            vectors = self._encoder.encode(queries)
+            vectors = self.encoder.encode(queries)
             self._last = (*queries,), vectors
         return vectors
 
     def search(self, vectors: Vectors, eligible: Sequence[Eligibility], k: int) -> list[Hits]:
         """Return the `k` best eligible papers for each vector, shape (len(eligible), dim).
 
-        A score is the inner product (cosine) or minus the Euclidean distance (L2). A pair of query and
-        paper has the same score in any batch, bit by bit.
+        A score is the inner product (cosine) or minus the Euclidean distance (L2). A pair of query and paper has the
+        same score in any batch, bit by bit.
 
         Raises:
             IndexDamagedError: If the file of the vectors cannot be read any more.
             ModelError: If a vector is not finite.
-            ValueError: If `k` is less than 1, or the vectors have another shape.
+            ValueError: If `k` is less than 1.
         """
         if k < 1:
             raise ValueError(f"k must be at least 1, got {k}")
-        if vectors.shape != (len(eligible), self._dim):
-            expected = (len(eligible), self._dim)
-            raise ValueError(f"the vectors have shape {vectors.shape}, expected {expected}")
         if not np.isfinite(vectors).all():
             raise ModelError("the encoder gave a query a vector that is not finite")
         most = min(k, max(len(self._id_rank), 1))
@@ -172,6 +146,29 @@ class DenseRetriever:
         with self._reading():
             return self._vectors.vectors(rows)
 
+    def sentence_vectors(
+        self, parts: Sequence[Sequence[Query]], *, ahead: bool = False
+    ) -> list[Callable[[], Vectors]]:
+        """Return, for the title and sentences of each query, what returns their vectors, shape (sentences, dim).
+
+        The sentences of all queries are encoded in one call, when the first of them is read: one query at a time would
+        take most of the time of a batch. `ahead` begins with those of a single query now, in a thread, if the encoder
+        can, because they will be read.
+        """
+        if len(parts) == 1:
+            encode: Any = getattr(self.encoder, "encode_together", self.encoder.encode)
+            if ahead and getattr(self.encoder, "overlaps", False):
+                return [self._ahead.submit(encode, parts[0]).result]
+            return [partial(encode, parts[0])]
+        every = [one for of_query in parts for one in of_query]
+        encoded = cache(partial(self.encoder.encode, every))
+        ends = accumulate(map(len, parts), initial=0)
+        return [partial(_part, encoded, slice(*bounds)) for bounds in pairwise(ends)]
+
+    @cached_property
+    def _ahead(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(1, thread_name_prefix="encode-ahead")
+
     @contextmanager
     def _reading(self) -> Generator[None]:
         try:
@@ -180,18 +177,67 @@ class DenseRetriever:
             raise IndexDamagedError(self._path, [str(error)]) from error
 
 
-def _dense_settings(index: IndexFolder, encoder: QueryEncoder) -> dict[str, Any]:
+def _part(encoded: Callable[[], Vectors], rows: slice) -> Vectors:
+    return encoded()[rows]
+
+
+def _checked_settings(index: IndexFolder, encoder: QueryEncoder) -> dict[str, Any]:
     """Return the settings of the vectors from the manifest, after checking that `encoder` made them."""
     index.check_embedded()
     settings = index.manifest.settings
     try:
         recorded = Fingerprint.from_json(settings["encoder"])
     except (KeyError, TypeError, ValueError) as error:
-        raise IndexDamagedError(
-            index.path, ["the record of its encoder in the manifest cannot be parsed"]
-        ) from error
+        fault = "the record of its encoder in the manifest cannot be parsed"
+        raise IndexDamagedError(index.path, [fault]) from error
     if recorded.key != encoder.fingerprint.key:
-        raise EncoderMismatchError(
-            index.path, found=encoder.fingerprint.name, expected=str(recorded)
-        )
+        found = encoder.fingerprint.name
+        raise EncoderMismatchError(index.path, found=found, expected=str(recorded))
     return settings["dense"]
+
+
+@runtime_checkable
+class LexicalScores(Protocol):
+    """Scores any papers by their words; `Bm25Retriever` does."""
+
+    def scores_of_papers(
+        self, queries: Sequence[Query], rows: npt.NDArray[np.int32]
+    ) -> npt.NDArray[np.float32]:
+        """Return the score of each paper for each query, shape (queries, papers); 0 without a common term."""
+        ...
+
+
+def scores_by_sentence(
+    queries: Sequence[Query],
+    lexical: LexicalScores | None,
+    dense: DenseRetriever | None,
+    *,
+    ahead: bool = False,
+) -> list[SentenceScores]:
+    """Return, for each query, what compares papers with its title and each of its sentences, on first use.
+
+    A paper is often cited for one aspect, which the whole draft hides.
+
+    Args:
+        queries: The queries.
+        lexical: What scores papers by their words, if anything does.
+        dense: The dense retriever, if any.
+        ahead: As for `DenseRetriever.sentence_vectors`.
+    """
+    parts = [*map(sentence_queries, queries)]
+    vectors = dense.sentence_vectors(parts, ahead=ahead) if dense else [None] * len(parts)
+    return [
+        SentenceScores(
+            vectors=encode, bm25=partial(lexical.scores_of_papers, part) if lexical else None
+        )
+        for part, encode in zip(parts, vectors, strict=True)
+    ]
+
+
+def sentence_queries(query: Query) -> list[Query]:
+    """Return queries for the title and the first `MOST` sentences of the abstract of `LEAST_WORDS` words or more."""
+    long = [one for one in sentences(query.abstract) if len(one.split()) >= LEAST_WORDS]
+    texts = [query.title, *long[:MOST]]
+    return [
+        replace(query, title=text, abstract="", authors=(), venue="", context="") for text in texts
+    ]

@@ -55,13 +55,8 @@ def rrf(
     Returns:
         Every paper of any ranking; scores lie in (0, sum of weights / (k0 + 1)].
 
-    Raises:
-        ValueError: If `k0` is negative, or there is not one weight per ranking.
-
     Source: Cormack et al., SIGIR 2009, https://doi.org/10.1145/1571941.1572114.
     """
-    if k0 < 0:
-        raise ValueError(f"k0 must not be negative, got {k0}")
     points = [1 / (k0 + np.arange(1, len(hits) + 1)) for hits in rankings]
     return summed(rankings, points, weights or [1.0] * len(rankings), id_rank, k)
 
@@ -81,9 +76,6 @@ def weighted_sum(
 
     Returns:
         Every paper of any ranking; scores lie in [0, sum of weights].
-
-    Raises:
-        ValueError: If there is not one weight per ranking.
     """
     return summed(rankings, [min_max(hits.scores) for hits in rankings], weights, id_rank, k)
 
@@ -134,12 +126,7 @@ def summed(
         weights: One per ranking.
         id_rank: The rank of each row's docid among all docids; breaks ties.
         k: The maximum number of papers; None for all.
-
-    Raises:
-        ValueError: If there is not one weight per ranking.
     """
-    if len(weights) != len(rankings):
-        raise ValueError(f"{len(weights)} weights for {len(rankings)} rankings")
     if not rankings:
         return Hits(np.zeros(0, np.int32), np.zeros(0, np.float32))
     rows, position = np.unique(

@@ -22,6 +22,9 @@ from citerec.folder import IndexFolder
 from citerec.io import TRAINING, is_regular, read_record
 
 HELD_OUT = ("dev", "test")  # the splits whose queries no model is trained on
+RERANKER, RANKER = "reranker", "ranker"  # the folders of an index's own models, under models/
+# entry of a record of training: the data of the base model and of the teacher, and of those that they learned from
+BASES = "base_indexes"
 
 Flags = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int32]
@@ -37,7 +40,7 @@ def train_rows(index: IndexFolder) -> Rows:
 
     In a corpus with queries of its own, these are all papers except those with the id of a dev or test query.
     """
-    if _ships_queries(index):
+    if (index.splits / QUERIES).is_file():
         return np.setdiff1d(np.arange(len(index.papers), dtype=np.int32), held_out_rows(index))
     return _rows(index, ("train",))
 
@@ -71,17 +74,11 @@ def held_out(indexes: Iterable[IndexFolder], splits: Sequence[str]) -> HeldOut:
     for index in indexes:
         split_ids = _ids(index, splits)
         rows = index.papers.rows_of(split_ids)
-        papers = index.papers.at(rows[rows >= 0].tolist())
-        titles.update(title_key(paper.title) for paper in papers.values())
+        titles.update(p.title for p in index.papers.at(rows[rows >= 0].tolist()).values())
         ids.update(split_ids)
-        if _ships_queries(index) and (shipped := open_queries(index.splits)):
-            queries = [shipped.queries[i] for i in split_ids if i in shipped.queries]
-            titles.update(title_key(query.title) for query in queries)
-    return HeldOut(frozenset(ids), frozenset(titles) - {""})
-
-
-def _ships_queries(index: IndexFolder) -> bool:
-    return (index.splits / QUERIES).is_file()
+        if shipped := open_queries(index.splits):
+            titles.update(shipped.queries[i].title for i in split_ids if i in shipped.queries)
+    return HeldOut(frozenset(ids), frozenset(map(title_key, titles)) - {""})
 
 
 def _ids(index: IndexFolder, splits: Sequence[str]) -> list[str]:
@@ -91,11 +88,6 @@ def _ids(index: IndexFolder, splits: Sequence[str]) -> list[str]:
 def _rows(index: IndexFolder, splits: Sequence[str]) -> Rows:
     rows = index.papers.rows_of(_ids(index, splits))
     return np.unique(rows[rows >= 0]).astype(np.int32)
-
-
-RERANKER, RANKER = "reranker", "ranker"  # the folders of an index's own models, under models/
-# entry of a record of training: the data of the base model and of the teacher, and of those that they learned from
-BASES = "base_indexes"
 
 
 def own_model(index: IndexFolder, name: str, required: str) -> Path | None:
@@ -120,10 +112,11 @@ def own_name(index: IndexFolder, name: str) -> str:
     return f"{index.models.name}/{name}"
 
 
-def data_of(index: IndexFolder) -> tuple[str, str]:
-    """Return what identifies the training data of an index: the sha256 of its corpus and that of its splits.
+Data = tuple[str, str]  # the sha256 of a corpus and that of its splits
 
-    Updates of the index keep both.
+
+def data_of(index: IndexFolder) -> Data:
+    """Return what identifies the training data of an index; updates of the index keep it.
 
     Raises:
         OSError: If a split is missing.
@@ -134,11 +127,10 @@ def data_of(index: IndexFolder) -> tuple[str, str]:
 def trained_on_other_data(model: Path, index: IndexFolder) -> bool:
     """Return whether a model records that it was trained on other papers or splits than an index has.
 
-    The record of a reranker names one index, that of a ranker a list of them. A model without a record counts as
-    trained on the data of the index.
+    A model without a record counts as trained on the data of the index.
     """
     trained = _recorded_data(model)
-    return bool(trained) and _data_or_none(index) not in (*trained, None)
+    return bool(trained) and data_of(index) not in trained
 
 
 def trained_on_other_splits(model: Path, index: IndexFolder) -> bool:
@@ -146,9 +138,20 @@ def trained_on_other_splits(model: Path, index: IndexFolder) -> bool:
 
     Test papers of the index may then have been its train papers. A model of another corpus does not count.
     """
-    data = _data_or_none(index)
-    known = {*_recorded_data(model), *_recorded_data(model, of_bases=True)}
-    return data is not None and any(one[0] == data[0] and one != data for one in known)
+    data = data_of(index)
+    known = [*_recorded_data(model), *_recorded_data(model, of_bases=True)]
+    return any(one[0] == data[0] and one != data for one in known)
+
+
+def may_know_queries(model: Path, index: IndexFolder) -> bool:
+    """Return whether a model may have been trained on queries of an index.
+
+    It, its base or its teacher records the same corpus, or it records no data. The splits are not compared: other
+    splits of a corpus have other train queries, but the same papers.
+    """
+    trained = _recorded_data(model)
+    known = [*trained, *_recorded_data(model, of_bases=True)]
+    return not trained or index.manifest.lineage in {corpus for corpus, _ in known}
 
 
 def recorded_indexes(models: Iterable[Path]) -> list[dict[str, str]]:
@@ -164,7 +167,7 @@ def recorded_indexes(models: Iterable[Path]) -> list[dict[str, str]]:
     ]
 
 
-def _recorded_data(model: Path, *, of_bases: bool = False) -> list[tuple[str, str]]:
+def _recorded_data(model: Path, *, of_bases: bool = False) -> list[Data]:
     """Return what `data_of` returned for each index of a model, or of its bases and teachers; empty if unknown."""
     try:
         record: Any = orjson.loads(read_record(model / TRAINING))
@@ -172,21 +175,3 @@ def _recorded_data(model: Path, *, of_bases: bool = False) -> list[tuple[str, st
         return [(one["corpus_sha256"], one["splits_sha256"]) for one in listed]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return []
-
-
-def _data_or_none(index: IndexFolder) -> tuple[str, str] | None:
-    try:
-        return data_of(index)
-    except (OSError, ValueError):
-        return None
-
-
-def may_know_queries(model: Path, index: IndexFolder) -> bool:
-    """Return whether a model may have been trained on queries of an index.
-
-    It, its base or its teacher records the same corpus, or it records no data. The splits are not compared: other
-    splits of a corpus have other train queries, but the same papers.
-    """
-    trained = _recorded_data(model)
-    known = [*trained, *_recorded_data(model, of_bases=True)]
-    return not trained or index.manifest.lineage in {corpus for corpus, _ in known}

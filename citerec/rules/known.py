@@ -1,4 +1,7 @@
-"""The citation graph as of a query's year: without the query's own citations and without later citations.
+"""The rules of a query: which papers it may be given, and which citations may be known.
+
+Eligible are all papers but the query itself, later ones and excluded ones. The known citations are those of the
+citation graph as of the query's year, without the query's own citations:
 
 - Evaluation and training use citations of an earlier year than the query's, made by train papers (`TRAIN`) or by all
   papers (`EARLIER`).
@@ -11,21 +14,22 @@ A bound that is later than the draft and than every paper of the corpus is no bo
 Only `first_unknown_year` decides this.
 """
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from threading import local
-from typing import Protocol, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from citerec.corpus.citedby import UNDATED, CitedBy, transpose_of
 from citerec.corpus.graph import Graph
-from citerec.corpus.papers import NO_YEAR
+from citerec.corpus.papers import NO_YEAR, Papers
+from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
-from citerec.rules.eligible import query_rows
 from citerec.rules.held_out import train_papers
 from citerec.types import Eligibility, Query
 from citerec.valid import YEARS
@@ -33,68 +37,111 @@ from citerec.valid import YEARS
 Flags = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int32]
 Counts = npt.NDArray[np.int32]
+Scores = npt.NDArray[np.float32]
 
 RECENT_YEARS = 3  # years of recent citations
 
 
-class GraphSnapshot(Protocol):
-    """The citations that are known at one query's time."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryOptions:
+    """What the user of one query asks for, besides its text."""
 
-    @property
-    def year(self) -> int:
-        """The query's, for ages; `TemporalGraph.snapshot_before` defines it for a query without a year."""
-        ...
+    # latest year of papers and of known citations; None for the query's
+    year_max: int | None = None
+    excluded: frozenset[int] = frozenset()  # rows that are not eligible
+    # rows of the known references, which are not eligible either
+    cited: frozenset[int] = frozenset()
+    explain: bool = False  # whether to add reasons
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether no citation is known."""
-        ...
+    def __post_init__(self) -> None:
+        if self.year_max is not None and not self.year_max >= 1:
+            raise ConfigError(f"year_max must be a year such as 2019, got {self.year_max}")
 
-    @property
-    def citing(self) -> Flags:
-        """Whether the references of a paper are known, shape (papers,): for work that reads all papers."""
-        ...
 
-    @property
-    def counts(self) -> Counts:
-        """Known citations of each paper, shape (papers,): for work that reads all papers."""
-        ...
+DEFAULT_OPTIONS = QueryOptions()
 
-    @property
-    def recent(self) -> Counts:
-        """Those of the last `RECENT_YEARS` years, shape (papers,): for work that reads all papers."""
-        ...
 
-    def is_citing(self, rows: Rows) -> Flags:
-        """Return whether the references of some papers are known, shape of `rows`."""
-        ...
+def eligible(
+    queries: Sequence[Query],
+    papers: Papers,
+    *,
+    year_max: int | None = None,
+    excluded: Iterable[int] = (),
+) -> list[Eligibility]:
+    """Decide which papers are eligible for each query: not itself, not later than it, not excluded.
 
-    def citations(self, rows: Rows) -> Counts:
-        """Return how many known citations some papers have, shape of `rows`."""
-        ...
+    A paper or query of unknown year passes the rule: dropping it would lower recall silently.
 
-    def recent_citations(self, rows: Rows) -> Counts:
-        """Return how many of them are of the last `RECENT_YEARS` years, shape of `rows`."""
-        ...
+    Args:
+        queries: The year of each is the latest eligible year, unless `year_max` is given.
+        papers: The papers of the index.
+        year_max: The latest eligible year; None for the query's.
+        excluded: Rows that are not eligible, whatever their year.
+    """
+    out = frozenset(excluded)
+    return [
+        Eligibility(query.year if year_max is None else year_max, out.union(rows))
+        for query, rows in zip(queries, query_rows(queries, papers), strict=True)
+    ]
 
-    def as_of(self, year: int) -> Self:
-        """Return the same citations for a query of another year."""
-        ...
+
+def query_rows(queries: Sequence[Query], papers: Papers) -> list[tuple[int, ...]]:
+    """Return the rows of the papers that are the query itself, rising; none for a draft outside the corpus.
+
+    These papers are not recommended to the query, and no stage may read their references. They are identified by the
+    query's id and by its `corpus_ids`. An id that citerec generated (`named` is false) is not the id of a paper.
+    """
+    ids = [(*([query.id] if query.named else []), *query.corpus_ids) for query in queries]
+    rows = iter(papers.rows_of([docid for docids in ids for docid in docids]).tolist())
+    return [tuple(sorted({row for _ in docids if (row := next(rows)) >= 0})) for docids in ids]
+
+
+def within(eligible: Eligibility, years: npt.NDArray[np.int32], rows: Rows) -> Flags:
+    """Return which of `rows` are eligible, same shape; `years` holds the year of each row of the index."""
+    out = np.fromiter(eligible.excluded, np.int64, len(eligible.excluded))
+    keep = np.isin(rows, out, invert=True)
+    if eligible.year_max is not None:
+        row_years = years[rows]
+        keep &= (row_years <= eligible.year_max) | (row_years == NO_YEAR)
+    return keep
+
+
+def mask(eligible: Eligibility, years: npt.NDArray[np.int32]) -> Flags:
+    """Return which rows are eligible, shape (n,): `within` for a stage that reads every row."""
+    return within(eligible, years, np.arange(len(years), dtype=np.int32))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ArraySnapshot:
+class GraphSnapshot(ABC):
+    """The citations that are known at one query's time."""
+
+    year: int  # the query's, for ages; `snapshot_before` defines it for a query without a year
+    is_empty: bool  # whether no citation is known
+
+    @abstractmethod
+    def is_citing(self, rows: Rows) -> Flags:
+        """Return whether the references of some papers are known, shape of `rows`."""
+
+    @abstractmethod
+    def citations(self, rows: Rows) -> Counts:
+        """Return how many known citations some papers have, shape of `rows`."""
+
+    @abstractmethod
+    def recent_citations(self, rows: Rows) -> Counts:
+        """Return how many of them are of the last `RECENT_YEARS` years, shape of `rows`."""
+
+    def as_of(self, year: int) -> Self:
+        """Return the same citations for a query of another year."""
+        return replace(self, year=year)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ArraySnapshot(GraphSnapshot):
     """A snapshot of any citations: arrays of all papers."""
 
-    year: int
     citing: Flags
     counts: Counts
     recent: Counts
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no citation is known."""
-        return not self.counts.any()
 
     def is_citing(self, rows: Rows) -> Flags:
         """Return whether the references of some papers are known, shape of `rows`."""
@@ -108,20 +155,14 @@ class ArraySnapshot:
         """Return how many of them are of the last `RECENT_YEARS` years, shape of `rows`."""
         return self.recent[rows]
 
-    def as_of(self, year: int) -> Self:
-        """Return the same citations for a query of another year."""
-        return replace(self, year=year)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class YearSnapshot:
+class YearSnapshot(GraphSnapshot):
     """A snapshot of the citations of all papers before a year: looked up when a query needs them."""
 
-    year: int
     before: int | None  # the first year of unknown citations; None if all are known
     recent_from: int  # the first year of recent citations
     own: tuple[int, ...]  # rows whose citations would be known by their year, but are not
-    is_empty: bool
     graph: Graph
     cited_by: CitedBy
     years: npt.NDArray[np.int32]  # of the papers, shape (papers,)
@@ -130,8 +171,7 @@ class YearSnapshot:
         """Return whether the references of some papers are known, shape of `rows`."""
         known = self.graph.degrees(rows) > 0
         if self.before is not None:
-            years = self.years[rows]
-            known &= (years < self.before) & (years != NO_YEAR)
+            known &= citing_before(self.before, self.years[rows])
         for row in self.own:
             known &= rows != row
         return known
@@ -147,40 +187,10 @@ class YearSnapshot:
         own = tuple(row for row in self.own if self.years[row] >= max(self.recent_from, 1))
         return self._without_own(recent.clip(min=0), rows, own)
 
-    def as_of(self, year: int) -> Self:
-        """Return the same citations for a query of another year."""
-        return replace(self, year=year)
-
-    @property
-    def citing(self) -> Flags:
-        """Whether the references of a paper are known, shape (papers,)."""
-        return self.is_citing(self._all)
-
-    @property
-    def counts(self) -> Counts:
-        """Known citations of each paper, shape (papers,)."""
-        return self.citations(self._all)
-
-    @property
-    def recent(self) -> Counts:
-        """Those of the last `RECENT_YEARS` years, shape (papers,)."""
-        return self.recent_citations(self._all)
-
-    @property
-    def _all(self) -> Rows:
-        return np.arange(len(self.years), dtype=np.int32)
-
     def _without_own(self, counts: Counts, rows: Rows, own: tuple[int, ...]) -> Counts:
         for row in own:
             counts -= np.isin(rows, self.graph.references(row))
         return counts
-
-
-Scores = npt.NDArray[np.float32]
-
-Key = tuple[int | None, tuple[int, ...], bool]  # year, own rows, is_draft
-
-_MAX_SNAPSHOTS = 16  # snapshots in memory at once
 
 
 class CitationScope(StrEnum):
@@ -229,6 +239,11 @@ def citing_before(year: int | None, years: npt.NDArray[np.int32]) -> Flags:
     return (years < year) & (years != NO_YEAR)
 
 
+Key = tuple[int | None, tuple[int, ...], bool]  # year, own rows, is_draft
+
+_MAX_SNAPSHOTS = 16  # snapshots in memory at once
+
+
 class TemporalGraph:
     """The citation graph of an index, with a snapshot for each query's time."""
 
@@ -242,16 +257,10 @@ class TemporalGraph:
     def snapshots(
         self, queries: Sequence[Query], eligible: Sequence[Eligibility]
     ) -> list[GraphSnapshot]:
-        """Return the snapshot of each query; queries with the same known citations share one object.
-
-        Args:
-            queries: Papers of the corpus, or drafts.
-            eligible: One rule per query.
-        """
+        """Return the snapshot of each query by its rule; queries with the same known citations share one object."""
         keys: list[Key] = []
-        for query, rule, own in zip(
-            queries, eligible, query_rows(queries, self.index.papers), strict=True
-        ):
+        own_rows = query_rows(queries, self.index.papers)
+        for query, rule, own in zip(queries, eligible, own_rows, strict=True):
             year = first_unknown_year(
                 query, rule, self.scope, in_corpus=bool(own), latest=self._latest
             )
@@ -299,29 +308,41 @@ class TemporalGraph:
             self._per_thread.scratch = np.empty(len(self._years), np.int32)
         return self._per_thread.scratch
 
+    def citing(self, row: int, snapshot: GraphSnapshot) -> Rows:
+        """Return the papers that are known to cite the paper at `row`, rising."""
+        rows = self.citers.citers(row)
+        return rows[snapshot.is_citing(rows)]
+
+    def references(self, row: int, snapshot: GraphSnapshot) -> Rows:
+        """Return the known references of the paper at `row`."""
+        [is_known] = snapshot.is_citing(np.array([row], np.int32))
+        return self.index.graph.references(row) if is_known else self.index.graph.indices[:0]
+
     def _new_snapshot(self, year: int | None, own: tuple[int, ...]) -> GraphSnapshot:
-        now = self._latest + 1 if year is None else year
+        graph, now = self.index.graph, self._latest + 1 if year is None else year
         if self.scope is CitationScope.TRAIN:
-            citing = citing_before(year, self._years) & self._papers_with_references
+            citing = citing_before(year, self._years) & self._citing_train_papers
             citing[list(own)] = False
-            recent = citing & (self._years != NO_YEAR) & (self._years >= now - RECENT_YEARS)
-            return ArraySnapshot(now, citing, self._counted(citing), self._counted(recent))
-        own = tuple(row for row in own if len(self.index.graph.references(row)))
+            return self._array_snapshot(now, citing)
+        own = tuple(row for row in own if len(graph.references(row)))
+        by_year = self._citing_by_year
+        known = by_year if year is None else by_year[NO_YEAR + 1 : max(year, 0)]
         return YearSnapshot(
             year=now,
+            is_empty=int(known.sum()) == len(own),
             before=year,
             recent_from=now - RECENT_YEARS,
             own=own,
-            is_empty=self._citing_before(year) == len(own),
-            graph=self.index.graph,
+            graph=graph,
             cited_by=self.citers,
             years=self._years,
         )
 
-    def _citing_before(self, year: int | None) -> int:
-        """Return how many papers with references were published before a year."""
-        counts = self._citing_by_year
-        return int(counts.sum() if year is None else counts[NO_YEAR + 1 : max(year, 0)].sum())
+    def _array_snapshot(self, year: int, citing: Flags) -> ArraySnapshot:
+        """Return the snapshot of the citations of flagged papers for a query of a year."""
+        recent = citing & (self._years != NO_YEAR) & (self._years >= year - RECENT_YEARS)
+        counts, recent_counts = self._counted(citing), self._counted(recent)
+        return ArraySnapshot(year, not counts.any(), citing, counts, recent_counts)
 
     @cached_property
     def _citing_by_year(self) -> npt.NDArray[np.int64]:
@@ -341,7 +362,5 @@ class TemporalGraph:
         return self.index.graph.citing
 
     @cached_property
-    def _papers_with_references(self) -> Flags:
-        """Mask of the papers with references that count, shape (papers,)."""
-        cites: Flags = np.diff(self.index.graph.indptr) > 0
-        return cites & train_papers(self.index) if self.scope is CitationScope.TRAIN else cites
+    def _citing_train_papers(self) -> Flags:
+        return train_papers(self.index) & (np.diff(self.index.graph.indptr) > 0)

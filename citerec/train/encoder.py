@@ -27,7 +27,7 @@ from citerec.encode.spec import (
 from citerec.errors import ConfigError, writing
 from citerec.folder import IndexFolder
 from citerec.io import building
-from citerec.rules.eligible import within
+from citerec.rules.known import within
 from citerec.text import encoder_text
 from citerec.train.data import DevQueries, TrainingData, load_training_data
 from citerec.train.lists import Flags, Lists, Pairs, Rows

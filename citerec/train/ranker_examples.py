@@ -25,8 +25,6 @@ from citerec.rerank.reranker import NAME as RERANK
 from citerec.retrieve.hybrid import open_hybrid
 from citerec.rules.held_out import HeldOut
 from citerec.rules.known import (
-    RECENT_YEARS,
-    ArraySnapshot,
     CitationScope,
     GraphSnapshot,
     TemporalGraph,
@@ -251,10 +249,10 @@ class LaggedGraph(TemporalGraph):
 
     def _new_snapshot(self, year: int | None, own: tuple[int, ...]) -> GraphSnapshot:
         snapshot = super()._new_snapshot(year, own)
-        citing = snapshot.citing & (self._years < snapshot.year - self._stale)
-        recent = citing & (self._years >= snapshot.year - RECENT_YEARS)
-        counts = self._counted(citing), self._counted(recent)
-        return ArraySnapshot(snapshot.year, citing, *counts)
+        known = snapshot.is_citing(np.arange(len(self._years), dtype=np.int32))
+        return self._array_snapshot(
+            snapshot.year, known & (self._years < snapshot.year - self._stale)
+        )
 
 
 class Gatherer:
