@@ -32,8 +32,7 @@ from citerec.lab.datasets.catalogue import (
     where,
 )
 from citerec.lab.datasets.fetch import DatasetRecord, FetchConfig, fetch, read_record
-from citerec.lab.datasets.prepare import Years, sampled_by_year
-from citerec.lab.datasets.statistics import corpus_statistics
+from citerec.lab.datasets.prepare import Years, corpus_statistics, sampled_by_year
 from citerec.lab.datasets.without import drop_train_queries
 from citerec.types import no_progress
 

@@ -19,8 +19,8 @@ from citerec.inputs import (
     read_whole,
     zstd,
 )
-from citerec.lab.scidocs.given import VectorFile
 from citerec.lab.scidocs.layout import read_judgements
+from citerec.lab.scidocs.vectors import VectorFile
 from citerec.run import read_qrels, read_run
 
 READERS: dict[str, Callable[[Path], object]] = {

@@ -17,18 +17,28 @@ from citerec.encode.opening import open_encoder
 from citerec.encode.spec import EncoderSpec
 from citerec.errors import BadInputError, CiterecError, ConfigError, ModelError
 from citerec.folder import IndexFolder
-from citerec.lab.scidocs.from_index import TASKS, evaluate, index_tasks, run_on_index
-from citerec.lab.scidocs.given import PrecomputedVectors
-from citerec.lab.scidocs.labelled import (
+from citerec.lab.scidocs.from_index import (
+    TASKS,
+    TRIED,
+    Related,
+    Relations,
     TooSmallError,
     _split,  # pyright: ignore[reportPrivateUsage]
+    draw_task,
+    evaluate,
+    index_tasks,
+    run_on_index,
 )
-from citerec.lab.scidocs.layout import read_clicks, read_judgements, read_labels, read_propensity
-from citerec.lab.scidocs.metadata import read_metadata
+from citerec.lab.scidocs.layout import (
+    read_clicks,
+    read_judgements,
+    read_labels,
+    read_metadata,
+    read_propensity,
+)
 from citerec.lab.scidocs.published import GROUPS, METRICS, SPECTER, TABLE_1, TABLE_2, TABLE_3
-from citerec.lab.scidocs.related import TRIED, Related, Relations, draw_task
 from citerec.lab.scidocs.suite import means, run_published
-from citerec.lab.scidocs.vectors import SHARD, CachedVectors, kept_vectors
+from citerec.lab.scidocs.vectors import SHARD, CachedVectors, PrecomputedVectors, kept_vectors
 from citerec.text import EncoderForm
 from citerec.types import Paper
 

@@ -10,11 +10,16 @@ from sklearn.svm import LinearSVC
 
 from citerec.errors import ConfigError, ModelError
 from citerec.lab.scidocs.classify import CS, LabelledVectors, classify, macro_f1
-from citerec.lab.scidocs.layout import Click
-from citerec.lab.scidocs.metadata import PaperMetadata
-from citerec.lab.scidocs.pairs import FEATURES, pair_features
+from citerec.lab.scidocs.layout import Click, PaperMetadata
 from citerec.lab.scidocs.ranking import average_precision, ndcg, ranked_query, score_ranking
-from citerec.lab.scidocs.recommendation import Clicks, RankerConfig, recommend, score_clicks
+from citerec.lab.scidocs.recommendation import (
+    FEATURES,
+    Clicks,
+    RankerConfig,
+    pair_features,
+    recommend,
+    score_clicks,
+)
 from citerec.lab.scidocs.topics import draw_sample, draw_topics, find_clusters, topic_map
 from citerec.types import Paper
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from citerec.errors import ConfigError
-from citerec.lab.datasets import titles as module
-from citerec.lab.datasets.titles import same_titles, words
+from citerec.lab.datasets import without as module
+from citerec.lab.datasets.without import same_titles, words
 
 few_words = st.lists(st.sampled_from("of the a deep graph neural data big".split()), max_size=9)
 some_titles = st.lists(few_words.map(" ".join), max_size=12)

@@ -19,11 +19,10 @@ if TYPE_CHECKING:
     from citerec.encode.encoder import Encoder
     from citerec.encode.spec import Fingerprint
     from citerec.folder import IndexFolder
-    from citerec.lab.scidocs.given import PrecomputedVectors
     from citerec.lab.scidocs.ranking import Rows, Take
-    from citerec.lab.scidocs.record import EncoderResult
+    from citerec.lab.scidocs.results import EncoderResult
     from citerec.lab.scidocs.suite import Encode
-    from citerec.lab.scidocs.vectors import CachedVectors
+    from citerec.lab.scidocs.vectors import CachedVectors, PrecomputedVectors
     from citerec.types import Paper, Progress
 
 STORE = ".scidocs.encoding"  # folder of finished vectors during a run
@@ -77,8 +76,7 @@ def scidocs(
 ) -> None:
     """Evaluate encoders by SciDocs: on its published data, or on tasks of the same kinds built from an index."""
     from citerec.evaluate.tables import terminal
-    from citerec.lab.scidocs.record import as_json
-    from citerec.lab.scidocs.table import results_table
+    from citerec.lab.scidocs.results import as_json, results_table
     from citerec.lab.scidocs.topics import check_picture
 
     console = ConsoleOutput(quiet=quiet, verbose=verbose)
@@ -121,7 +119,7 @@ def _run_on_data(
     data: Path, names: Sequence[str], options: _SuiteOptions, console: ConsoleOutput
 ) -> tuple[str, list["EncoderResult"]]:
     from citerec.lab.scidocs.layout import check_folder
-    from citerec.lab.scidocs.record import EncoderResult
+    from citerec.lab.scidocs.results import EncoderResult
     from citerec.lab.scidocs.suite import check_tasks, encode_of, run_published
     from citerec.lab.scidocs.topics import try_map
 
@@ -153,7 +151,7 @@ def _encoding(
 ) -> "Generator[tuple[str, Encode | PrecomputedVectors]]":
     """Yield the fingerprint and the function that encodes: a model, or a folder of precomputed vectors."""
     from citerec.encode.opening import open_encoder
-    from citerec.lab.scidocs.given import PrecomputedVectors, has_vector_files
+    from citerec.lab.scidocs.vectors import PrecomputedVectors, has_vector_files
 
     if has_vector_files(Path(name)):
         yield f"vectors of {name}", PrecomputedVectors(Path(name))
@@ -184,9 +182,8 @@ def _run_on_index(
     import numpy as np
 
     from citerec.folder import find_index, open_index
-    from citerec.lab.scidocs.from_index import evaluate, index_tasks
-    from citerec.lab.scidocs.labelled import venue_topics
-    from citerec.lab.scidocs.record import EncoderResult
+    from citerec.lab.scidocs.from_index import evaluate, index_tasks, venue_topics
+    from citerec.lab.scidocs.results import EncoderResult
     from citerec.lab.scidocs.topics import draw_map_sample, try_map
 
     folder = open_index(find_index(index))

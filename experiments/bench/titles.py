@@ -54,7 +54,7 @@ def measure_titles(work: Work, steps: Sequence[Sequence[str]], data: Path) -> li
 
 def find_exactly(work: Work) -> None:
     """Find the pairs by citerec."""
-    from citerec.lab.datasets.titles import same_titles
+    from citerec.lab.datasets.without import same_titles
 
     titles, against = _read(work)
     _pairs(work, "titles-exact").write_bytes(orjson.dumps(list(same_titles(titles, against))))
@@ -64,7 +64,7 @@ def find_by_minhash(work: Work) -> None:
     """Find the pairs by datasketch's MinHash, banded, and check each exactly."""
     from datasketch import MinHash, MinHashLSH  # pyright: ignore[reportMissingImports]
 
-    from citerec.lab.datasets.titles import words
+    from citerec.lab.datasets.without import words
 
     titles, against = _read(work)
     known = [words(title) for title in against]
@@ -123,7 +123,7 @@ def _sample() -> list[int]:
 
 
 def _by_brute_force(titles: Sequence[str], against: Sequence[str]) -> Iterator[Pair]:
-    from citerec.lab.datasets.titles import words
+    from citerec.lab.datasets.without import words
 
     known = [(y, found) for y, title in enumerate(against) if len(found := words(title)) > 1]
     for x in _sample():

@@ -1,6 +1,7 @@
 """Converts a published corpus to the input of `citerec index`: canonical JSON lines and the splits of the paper.
 
-Papers are streamed; only the id, the year and the citations of each paper are in memory.
+The statistics are those of table 1 of the reranker paper. Papers are streamed; only the id, the year and the citations
+of each paper are in memory.
 """
 
 import gzip
@@ -17,13 +18,56 @@ import orjson
 
 from citerec.corpus.collector import Collector
 from citerec.corpus.graph import Graph, ReferenceSpill, open_graph, spill_references, write_graph
+from citerec.corpus.papers import NO_YEAR
 from citerec.corpus.readers import read_papers
 from citerec.corpus.readers.source import Source, size_of
-from citerec.corpus.splits import FOLDER as SPLITS
-from citerec.corpus.splits import SPLITS as NAMES
-from citerec.corpus.splits import gold_citations, split_by_year, write_splits
+from citerec.corpus.splits import (
+    FOLDER,
+    SPLITS,
+    gold_citations,
+    open_queries,
+    read_ids,
+    split_by_year,
+    write_splits,
+)
 from citerec.errors import BadInputError, ConfigError, writing
+from citerec.folder import IndexFolder
 from citerec.types import Paper, Progress
+
+
+def corpus_statistics(index: IndexFolder) -> dict[str, float]:
+    """Return the statistics of an index; only citations within the corpus of no later year count.
+
+    Gold per query is the mean over all queries of all splits. Unknown years are left out.
+    """
+    years = index.papers.years
+    gold = gold_citations(index.graph, years)
+    answers = np.bincount(index.graph.citing[gold], minlength=len(index.papers))
+    splits = {name: _answers(index, name, answers) for name in SPLITS}
+    every = np.concatenate(list(splits.values()))
+    dated = years[years != NO_YEAR]
+    figures = {
+        "papers": len(index.papers),
+        "with abstract": index.papers.has_abstract.sum(),
+        "citations": gold.sum(),
+        "citing papers": (answers > 0).sum(),
+        **{f"{name} queries": len(splits[name]) for name in SPLITS},
+        "gold per query": every.mean() if len(every) else 0,
+        **({"first year": dated.min(), "last year": dated.max()} if len(dated) else {}),
+    }
+    return {name: float(figure) for name, figure in figures.items()}
+
+
+def _answers(
+    index: IndexFolder, split: str, answers: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Return the number of gold papers of each query of a split, shape (queries,)."""
+    shipped = open_queries(index.splits)
+    if shipped:
+        return np.array([len(gold) for gold in shipped.gold.get(split, {}).values()], np.int64)
+    rows = index.papers.rows_of(read_ids(index.splits / f"{split}.ids"))
+    return answers[rows[rows >= 0]]
+
 
 CORPUS = "corpus.jsonl.gz"
 LEVEL = 1  # of gzip: half the time of 6 for a tenth more bytes
@@ -79,7 +123,7 @@ def prepare_corpus(
     splits = split(list(collector.rows), np.array(years, np.int32), graph)
     with writing(folder):
         shutil.rmtree(folder / "graph.tmp")
-        write_splits(folder / SPLITS, dict(splits))
+        write_splits(folder / FOLDER, dict(splits))
     queries = {f"{name}_queries": len(ids) for name, ids in splits.items()}
     return {**collector.counts, **asdict(counts), **queries}
 
@@ -182,7 +226,7 @@ def split_by_ends(
     firsts = (np.iinfo(np.int32).min, ends.train + 1, ends.dev + 1)
     rows = np.argsort(years, kind="stable")
     splits: dict[str, list[str]] = {}
-    for name, first, last in zip(NAMES, firsts, (ends.train, ends.dev, ends.test), strict=True):
+    for name, first, last in zip(SPLITS, firsts, (ends.train, ends.dev, ends.test), strict=True):
         least = 1 if name == "train" else min_gold
         selected = (years >= first) & (years <= last) & (answers >= least)
         splits[name] = [ids[int(row)] for row in rows[selected[rows]]]

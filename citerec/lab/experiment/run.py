@@ -1,4 +1,7 @@
-"""Runs one row of a results table, judges what it gives, and writes its result; or says why it cannot be run here."""
+"""Runs one row of a results table, compares its figures with the expected ones, and writes its result.
+
+Missing indexes and models are built and trained.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,38 +15,136 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from citerec.build import check_splits
+from citerec.build import BuildConfig, build_index, check_splits
 from citerec.config import FuseMethod
-from citerec.corpus.readers.source import find_source
+from citerec.corpus.readers.source import find_source, sha256_of
+from citerec.corpus.splits import SPLITS, open_queries, read_ids, shipped_queries, shipped_splits
+from citerec.embed import EmbedConfig, embed_anew
 from citerec.encode.hub import HubError
 from citerec.encode.opening import open_encoder, reopen
 from citerec.encode.source import HUB_ID, is_name
-from citerec.errors import MissingExtraError, writing
+from citerec.encode.spec import Fingerprint
+from citerec.errors import ConfigError, MissingExtraError, writing
 from citerec.evaluate.metrics import evaluate_run
 from citerec.evaluate.protocol import EvalConfig, load_task
 from citerec.evaluate.systems import RANKED, RERANKED, Systems, bm25_of, fuse_of, read_by
-from citerec.folder import IndexFolder
+from citerec.folder import NAME, IndexFolder, open_index
 from citerec.io import read_toml
 from citerec.lab.datasets.catalogue import FOLDER as DATASETS
 from citerec.lab.datasets.fetch import read_record
-from citerec.lab.datasets.statistics import corpus_statistics
-from citerec.lab.experiment.models import (
-    ENCODER,
-    index_of,
-    ranker_of,
-    reranker_of,
-    trained_encoder,
-)
+from citerec.lab.datasets.prepare import corpus_statistics
 from citerec.lab.experiment.row import MEASURES, Expected, Experiment, ExperimentKind
-from citerec.lab.scidocs.from_index import run_on_index
-from citerec.lab.scidocs.labelled import venue_topics
+from citerec.lab.scidocs.from_index import run_on_index, venue_topics
 from citerec.lab.scidocs.suite import run_published
 from citerec.lab.scidocs.topics import draw_sample, draw_topics, topic_map
 from citerec.lab.scidocs.vectors import embedded_by, kept_vectors
 from citerec.machine import gpus, provenance
-from citerec.rank.ltr import open_ranker
+from citerec.rank.ltr import DEFAULT, open_ranker
 from citerec.retrieve.bm25 import resolve
+from citerec.rules.held_out import RERANKER
 from citerec.types import Progress, no_progress
+
+ENCODER = "encoder"  # name in the model folder of an index
+
+
+def index_of(experiment: Experiment, indexes: Path, progress: Progress) -> IndexFolder:
+    """Open the index of a row; missing parts are built, or resumed."""
+    corpus, folder = Path(experiment.corpus), indexes / experiment.index_name
+    if not (folder / NAME).is_file():
+        build_index(corpus, folder, BuildConfig(encoder=experiment.encoder, resume=True), progress)
+    index = open_index(folder)
+    source = find_source(corpus)
+    advice = f"rebuild it: citerec index {corpus} --index {folder} --force"
+    if index.manifest.corpus["sha256"] != sha256_of(source):
+        raise ConfigError(f"{folder} was built from another corpus than {corpus}; {advice}")
+    if not _has_splits_of(index, source.folder):
+        raise ConfigError(f"{folder} has other splits than {corpus}; {advice}")
+    if experiment.train:
+        return _embedded(index, trained_encoder(Path(experiment.train), index, progress), progress)
+    return _embedded(index, experiment.encoder, progress) if experiment.encoder else index
+
+
+def _embedded(index: IndexFolder, encoder: str, progress: Progress) -> IndexFolder:
+    """Encode the papers of an index, unless they are encoded by this encoder."""
+    model = open_encoder(encoder, base=index.path)
+    recorded = index.manifest.settings["encoder"]
+    if recorded and Fingerprint.from_json(recorded).key == model.fingerprint.key:
+        return index
+    embed_anew(index.path, model, EmbedConfig(resume=True), progress)
+    return open_index(index.path)
+
+
+def trained_encoder(
+    settings: Path, index: IndexFolder, progress: Progress, name: str = ENCODER
+) -> str:
+    """Train the encoder of a row on its index, unless it exists; return its folder."""
+    from citerec.train.encoder import train_encoder, was_trained_so
+    from citerec.train.settings import EncoderTraining
+
+    model = index.models / name
+    config = EncoderTraining.read(settings, {})
+    if not was_trained_so(model, index, config):
+        train_encoder(index, model, config, resume=True, force=True, progress=progress)
+    return str(model)
+
+
+def reranker_of(experiment: Experiment, index: IndexFolder, progress: Progress) -> str | None:
+    """Return the reranker of a row; train it on the index, unless it exists.
+
+    It is stored next to the reranker of the index, which `recommend` uses, so a row does not change recommendations.
+    """
+    if not experiment.train_reranker:
+        return experiment.reranker
+    from citerec.train.reranker import train_reranker, was_trained_so
+    from citerec.train.settings import RerankerTraining
+
+    settings = Path(experiment.train_reranker)
+    config = RerankerTraining.read(settings, {})
+    own = index.models / RERANKER
+    for_row = own.with_name(f"{RERANKER}-{settings.stem}")
+    for model in (own, for_row):
+        if was_trained_so(model, index, config):
+            return str(model)
+    train_reranker(index, for_row, config, resume=True, force=True, progress=progress)
+    return str(for_row)
+
+
+def ranker_of(experiment: Experiment, index: IndexFolder, indexes: Path, progress: Progress) -> str:
+    """Return the learning-to-rank model of a row; train it on the corpora of the row, unless it exists.
+
+    It is not stored as the model of the index, which `recommend` would use.
+    """
+    if experiment.system not in RANKED or not experiment.train_ranker:
+        return experiment.ranker or str(DEFAULT)
+    from citerec.train.ranker import train_ranker, was_trained_so
+    from citerec.train.settings import RankerTraining
+
+    settings = Path(experiment.train_ranker)
+    config = RankerTraining.read(settings, {})
+    corpora = experiment.ranker_corpora or (experiment.corpus,)
+    train_indexes = [
+        index_of(experiment.model_copy(update={"corpus": corpus}), indexes, progress)
+        for corpus in corpora
+    ]
+    model = index.models / f"ranker-{settings.stem}"
+    apart = [] if any(other.path == index.path for other in train_indexes) else [index]
+    if not was_trained_so(model, train_indexes, config):
+        train_ranker(
+            train_indexes, model, config, apart=apart, resume=True, force=True, progress=progress
+        )
+    return str(model)
+
+
+def _has_splits_of(index: IndexFolder, corpus: Path) -> bool:
+    """Return whether the splits of an index are those of the corpus; its checksum covers only papers."""
+    queries = shipped_queries(corpus)
+    if queries is not None:
+        return queries == open_queries(index.splits)
+    shipped = shipped_splits(corpus)
+    if shipped is None:
+        return index.manifest.settings["splits"] != "shipped"
+    return shipped == {name: read_ids(index.splits / f"{name}.ids") for name in SPLITS}
+
 
 OK_WITHIN, NEAR_WITHIN = 0.002, 0.01  # largest difference from an expected value
 

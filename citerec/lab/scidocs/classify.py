@@ -1,18 +1,32 @@
-"""Classification: a linear SVM on the vectors, measured by macro F1 (SPECTER, sections 3.1 and 4)."""
+"""Classification: a linear SVM on the vectors, measured by macro F1 (SPECTER, sections 3.1 and 4).
+
+The only module that imports scikit-learn, which is slow to import and untyped.
+"""
 
 import os
 import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from citerec.errors import ModelError
 from citerec.index.vectors import Vectors
-from citerec.lab.scidocs.library import load
 from citerec.lab.scidocs.ranking import has_vector
+
+
+def load(module: str) -> Any:
+    """Import a part of scikit-learn, such as `svm`."""
+    return import_module(f"sklearn.{module}")
+
+
+def one_thread() -> Any:
+    """Return a context with one OpenMP thread: sums have a fixed order, so results are reproducible."""
+    return import_module("threadpoolctl").threadpool_limits(1, user_api="openmp")
+
 
 CS = tuple(10.0**power for power in range(-4, 3))
 """The values of C in the grid: those of the published suite, 1e-4 to 100."""

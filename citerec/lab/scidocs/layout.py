@@ -1,6 +1,7 @@
 """The published SciDocs folder: the place and the format of each file.
 
-    paper_metadata_mag_mesh.json  paper_metadata_view_cite_read.json  paper_metadata_recomm.json
+    paper_metadata_mag_mesh.json  paper_metadata_view_cite_read.json  paper_metadata_recomm.json:
+                                  {id: {title, abstract, year, authors, references, cited_by}}
     mag/ mesh/                    {train,val,test}.csv: paper, class
     coview/ coread/ cite/ cocite/ {val,test}.qrel: query 0 paper relevance
     recomm/                       {train,val,test}.csv: query, clicked paper, all papers shown; propensity_scores.json
@@ -12,10 +13,10 @@ s3://ai2-s2-research-public/specter/scidocs/ FOLDER.
 import csv
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,7 @@ import orjson
 from citerec.errors import BadInputError, shown
 from citerec.folder import NAME as MANIFEST
 from citerec.inputs import MAX_DATASET, read_whole
+from citerec.types import Paper
 
 SPLITS = ("train", "val", "test")
 LABELLED = ("mag", "mesh")
@@ -255,3 +257,69 @@ def _text(path: Path) -> str:
         return read_whole(path).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         raise BadInputError(path, "not UTF-8 text") from error
+
+
+@dataclass(frozen=True, slots=True)
+class PaperMetadata:
+    """A paper, and the facts that the recommendation ranker uses."""
+
+    paper: Paper  # its authors and citations are ids
+    authors: frozenset[str]
+    references: frozenset[str]
+    cited_by: frozenset[str]
+
+
+def read_metadata(path: Path, ids: Collection[str]) -> dict[str, PaperMetadata]:
+    """Read some papers of a metadata file; missing papers are left out. The file is read as a whole.
+
+    Raises:
+        BadInputError: If it is invalid, or contains none of the papers.
+    """
+    records = read_json(path)
+    papers = {i: _record(path, i, records[i]) for i in dict.fromkeys(ids) if i in records}
+    if not papers:
+        raise BadInputError(path, f"contains none of the {len(ids)} papers of the tasks")
+    return papers
+
+
+def _record(path: Path, paper_id: str, raw: object) -> PaperMetadata:
+    if not isinstance(raw, dict):
+        raise BadInputError(path, f"paper {paper_id!r} is no JSON object")
+    fields = cast("Mapping[str, Any]", raw)
+    if bad := [name for name in ("title", "abstract") if not _is_text(fields.get(name))]:
+        raise BadInputError(path, f"the {bad[0]} of paper {paper_id!r} is no text")
+    authors, references = (_ids(path, paper_id, fields, name) for name in ("authors", "references"))
+    paper = Paper(
+        id=paper_id,
+        title=_written(fields.get("title")),
+        abstract=_written(fields.get("abstract")),
+        year=_year(fields.get("year")),
+        authors=authors,
+        citations=references,
+    )
+    cited_by = frozenset(_ids(path, paper_id, fields, "cited_by"))
+    return PaperMetadata(paper, frozenset(authors), frozenset(references), cited_by)
+
+
+def _is_text(value: object) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _written(value: str | None) -> str:
+    """Return a text that can be written as UTF-8: lone surrogates are replaced."""
+    return (value or "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _ids(path: Path, paper_id: str, fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    ids: Any = fields.get(name) or []
+    if not isinstance(ids, list):
+        raise BadInputError(path, f"{name} of paper {paper_id!r} is no list")
+    return tuple(str(one) for one in cast("list[Any]", ids))
+
+
+def _year(raw: object) -> int | None:
+    """Return a year, or None if it is invalid, as in the published ranker."""
+    try:
+        return int(float(cast("Any", raw)))
+    except (TypeError, ValueError, OverflowError):
+        return None

@@ -9,7 +9,6 @@ import numpy as np
 from citerec.errors import ConfigError, ModelError
 from citerec.index.vectors import Vectors
 from citerec.lab.scidocs.classify import LabelledVectors, classify
-from citerec.lab.scidocs.given import PrecomputedVectors
 from citerec.lab.scidocs.layout import (
     LABELLED,
     PROPENSITY,
@@ -17,15 +16,16 @@ from citerec.lab.scidocs.layout import (
     RECOMMENDATION,
     SPLITS,
     LabelledPapers,
+    PaperMetadata,
     QueryJudgements,
     check_folder,
     metadata_file,
     read_clicks,
     read_judgements,
     read_labels,
+    read_metadata,
     read_propensity,
 )
-from citerec.lab.scidocs.metadata import PaperMetadata, read_metadata
 from citerec.lab.scidocs.published import GROUPS, METRICS, TASKS
 from citerec.lab.scidocs.ranking import (
     DECIMALS,
@@ -37,6 +37,7 @@ from citerec.lab.scidocs.ranking import (
     score_ranking,
 )
 from citerec.lab.scidocs.recommendation import Clicks, recommend
+from citerec.lab.scidocs.vectors import PrecomputedVectors
 from citerec.types import Paper, Progress, no_progress
 
 Encode = Callable[[Sequence[Paper]], Vectors]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from citerec.errors import CiterecError, ConfigError, writing
 from citerec.index.vectors import Vectors
-from citerec.lab.scidocs.library import load, one_thread
+from citerec.lab.scidocs.classify import load, one_thread
 from citerec.types import Log
 
 SAMPLE = 2000  # papers of a map
