@@ -107,7 +107,10 @@ def test_a_rule_that_lets_the_future_in_is_found_out(
 
 
 def test_what_recommend_knows_passes_for_papers_and_for_drafts(index: IndexFolder) -> None:
-    task, setting = load_task(index, "test"), EvalConfig(known_graph=CitationScope.PUBLISHED)
+    task, setting = (
+        load_task(index, "test"),
+        EvalConfig.model_construct(known_graph=CitationScope.PUBLISHED),
+    )
     drafts = replace(task, queries=tuple(replace(q, named=False) for q in task.queries))
 
     for mine in (task, drafts):

@@ -319,9 +319,6 @@ COMMANDS: dict[str, Bad] = {
     "report is a file": Bad((*EVALUATE, "--output", "q.json"), "q.json is a file"),
     "report in somebody's folder": Bad((*EVALUATE, "--output", "folder"), "thesis.tex"),
     "qrels without a run": Bad(("evaluate", "--qrels", "gold.txt"), "--qrels needs --run"),
-    "qrels and an index": Bad(
-        ("evaluate", "--run", "a.run", "--qrels", "gold.txt", "--index", "sample"), "use one"
-    ),
     "run missing": Bad(("evaluate", "--run", "no", "--qrels", "gold.txt"), "No such file"),
     "run a folder": Bad(("evaluate", "--run", "folder", "--qrels", "gold.txt"), "folder"),
     "run empty": runs(b"", "an empty run"),

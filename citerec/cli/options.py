@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from enum import StrEnum
 from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 import typer
 from annotated_types import Ge, Le
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Index = Annotated[
     Path | None, typer.Option(help="The index folder; optional if indexes/ contains only one.")
 ]
+Split = Annotated[str, typer.Option(help="The split of the queries: train, dev or test.")]
 Heap = Annotated[str | None, typer.Option(help="Maximum memory of the JVM, such as 2g.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace what exists.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Resume an interrupted run.")]
@@ -152,7 +153,7 @@ def _leaf(annotation: Any) -> Any:
     if get_origin(annotation) is tuple:
         return list[get_args(annotation)[0]]
     members = [one for one in get_args(annotation) if one is not type(None)]
-    if not members or get_origin(annotation) is list:
+    if not members or get_origin(annotation) in (list, Literal):
         return annotation
     enums = [one for one in members if isinstance(one, type) and issubclass(one, StrEnum)]
     return _leaf((enums or members)[0])

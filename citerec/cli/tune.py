@@ -7,33 +7,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from citerec.cli.console import ConsoleOutput, show
-from citerec.cli.options import Heap, Index, Quiet, Threads, Verbose
-from citerec.cli.rerank import (
-    K1,
-    B,
-    BackendOption,
-    CandidateTokensOption,
-    DeviceOption,
-    DtypeOption,
-    QueryTokensOption,
-    RerankDepthOption,
-    RerankerOption,
-    RerankOptions,
-    StopWordsOption,
-)
-from citerec.config import Bm25Config, DenseConfig, StopWords
-from citerec.encode.config import Backend, Precision
+from citerec.cli.options import BM25, RERANK, Index, Split, open_named, settings_options, under
 from citerec.errors import ConfigError
+from citerec.evaluate.protocol import EvalConfig
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from citerec.evaluate.protocol import EvalConfig, EvalSet
+    from citerec.evaluate.protocol import EvalSet
     from citerec.evaluate.tune import Choice, Tuning
     from citerec.folder import IndexFolder
     from citerec.tuned import RerankWeight
 
 SHOWN = ("f1@20", "mrr", "recall@100", "recall@1000", "ndcg@20")
+FLAGS = {
+    **under("bm25", {flag: field for flag, field in BM25.items() if field != "form"}),
+    **under("rerank", {flag: field for flag, field in RERANK.items() if field != "weight"}),
+    "--threads": "bm25.threads dense.threads rerank.threads",
+}
 
 
 class Metric(StrEnum):
@@ -47,81 +38,60 @@ class Metric(StrEnum):
     MAP = "map"
 
 
+@settings_options
 def tune(
+    *,
     index: Index = None,
-    split: Annotated[str, typer.Option(help="The split of the queries; usually dev.")] = "dev",
+    split: Split = "dev",
     metric: Annotated[Metric, typer.Option(help="The metric to maximise.")] = Metric.F1,
-    reranker: RerankerOption = None,
-    rerank_depth: RerankDepthOption = None,
-    query_tokens: QueryTokensOption = None,
-    candidate_tokens: CandidateTokensOption = None,
-    device: DeviceOption = "auto",
-    dtype: DtypeOption = Precision.AUTO,
-    backend: BackendOption = Backend.AUTO,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the result without changing the index.")
     ] = False,
-    k1: K1 = 1.2,
-    b: B = 0.75,
-    stop_words: StopWordsOption = StopWords.AUTO,
-    threads: Threads = 0,
-    heap: Heap = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    config: Annotated[EvalConfig, FLAGS],
+    console: ConsoleOutput,
 ) -> None:
     """Tune fusion and rerank weight on the dev split; `recommend` uses them if they are significantly better."""
-    from citerec.evaluate.protocol import EvalConfig, load_task
+    from citerec.evaluate.protocol import load_task
     from citerec.evaluate.tune import tune as run
-    from citerec.folder import find_index, open_index
     from citerec.io import check_writable
-    from citerec.java import start_jvm
+    from citerec.rerank.choose import choose_reranker
     from citerec.tuned import FOLDER, read_tuned, write_tuned
 
-    console = ConsoleOutput(quiet=quiet, verbose=verbose)
-    if not dry_run:
-        _refuse_test(split)
-    folder = open_index(find_index(index))
-    if not dry_run:
-        check_writable(folder.models / FOLDER)
-    rerank = RerankOptions(
-        model=reranker,
-        depth=rerank_depth,
-        query_tokens=query_tokens,
-        candidate_tokens=candidate_tokens,
-        device=device,
-        precision=dtype,
-        backend=backend,
-        threads=threads,
-        measures=True,
-    ).config(folder, console, default=False)
-    task = load_task(folder, split)
-    start_jvm(heap)
-    eval_config = EvalConfig(
-        bm25=Bm25Config(k1=k1, b=b, stop_words=stop_words, threads=threads),
-        dense=DenseConfig(threads=threads),
-        rerank=rerank,
-    )
-    with console.progress() as progress:
-        tuning = run(folder, task, eval_config, str(metric), progress, console.log)
-    for table in _tables(tuning):
-        show(table)
-    for line in _verdicts(tuning, split):
-        console.log(line)
-    if dry_run:
-        return
-    fuse = tuning.fusion.used if tuning.fusion else read_tuned(folder)
-    file = write_tuned(folder, fuse, _how(tuning, task, eval_config), _weight(tuning, folder))
-    console.log(f"recommend uses these settings from now on ({file})")
-
-
-def _refuse_test(split: str) -> None:
-    if split == "test":
+    if split == "test" and not dry_run:
         raise ConfigError(
             "tuning on the test split would invalidate every metric on it; use --split dev"
         )
+    folder = open_named(index)
+    if not dry_run:
+        check_writable(folder.models / FOLDER)
+    wanted = config.rerank or "auto"
+    rerank = choose_reranker(wanted, folder, default=False, same_data=True, warn=console.warn)
+    config, task = config.replace(rerank=rerank), load_task(folder, split)
+    with console.progress() as progress:
+        tuning = run(folder, task, config, str(metric), progress, console.log)
+    for name, choice, shown in choices(tuning):
+        show(table(name, choice, shown))
+    for name, choice, shown in choices(tuning):
+        alone = f" ({tuning.reranker}; without a learning-to-rank model)"
+        verdict = verdict_on(choice, shown, tuning.metric, split)
+        console.log(f"{name}: {verdict}{'' if choice is tuning.fusion else alone}")
+    if not dry_run:
+        fuse = tuning.fusion.used if tuning.fusion else read_tuned(folder)
+        file = write_tuned(folder, fuse, record(tuning, task, config), weight_of(tuning, folder))
+        console.log(f"recommend uses these settings from now on ({file})")
 
 
-def _how(tuning: "Tuning", task: "EvalSet", eval_config: "EvalConfig") -> dict[str, Any]:
+def choices(tuning: "Tuning") -> "Iterator[tuple[str, Choice[Any], Callable[[Any], str]]]":
+    """Yield the name of each tuned setting, its trials, and what writes a value."""
+    from citerec.tuned import shown_fusion
+
+    if tuning.fusion:
+        yield "fusion", tuning.fusion, shown_fusion
+    if tuning.weight:
+        yield "rerank weight", tuning.weight, "{:g}".format
+
+
+def record(tuning: "Tuning", task: "EvalSet", config: EvalConfig) -> dict[str, Any]:
     """Return how the settings were found, for the file of tuned settings."""
     from citerec.machine import provenance
 
@@ -132,7 +102,7 @@ def _how(tuning: "Tuning", task: "EvalSet", eval_config: "EvalConfig") -> dict[s
             "queries": len(task.queries),
             "metric": tuning.metric,
             "metrics": fusion.best.metrics if fusion else None,
-            "bm25": {"k1": eval_config.bm25.k1, "b": eval_config.bm25.b},
+            "bm25": {"k1": config.bm25.k1, "b": config.bm25.b},
             "checks": {
                 "fusion": fusion.check.to_json() if fusion else None,
                 "weight": weight.check.to_json() if weight else None,
@@ -143,7 +113,7 @@ def _how(tuning: "Tuning", task: "EvalSet", eval_config: "EvalConfig") -> dict[s
     )
 
 
-def _weight(tuning: "Tuning", folder: "IndexFolder") -> "RerankWeight | None":
+def weight_of(tuning: "Tuning", folder: "IndexFolder") -> "RerankWeight | None":
     """Return the weight to write: the new one, or an earlier one that was not tuned again."""
     from citerec.tuned import kept_rerank_weight
 
@@ -153,18 +123,8 @@ def _weight(tuning: "Tuning", folder: "IndexFolder") -> "RerankWeight | None":
     return before if before.reranker != tried.settings["weights"] else None
 
 
-def _verdicts(tuning: "Tuning", split: str) -> Iterator[str]:
-    """Yield what is best, whether it is used, and why."""
-    from citerec.tuned import shown_fusion
-
-    if tuning.fusion:
-        yield f"fusion: {_verdict(tuning.fusion, shown_fusion, tuning.metric, split)}"
-    if tuning.weight:
-        verdict = _verdict(tuning.weight, "{:g}".format, tuning.metric, split)
-        yield f"rerank weight: {verdict} ({tuning.reranker}; without a learning-to-rank model)"
-
-
-def _verdict(choice: "Choice[Any]", shown: Callable[[Any], str], metric: str, split: str) -> str:
+def verdict_on(choice: "Choice[Any]", shown: Callable[[Any], str], metric: str, split: str) -> str:
+    """Return what is best, whether it is used, and why."""
     from citerec.evaluate.significance import ALPHA
 
     check, trial = choice.check, choice.best
@@ -182,22 +142,13 @@ def _verdict(choice: "Choice[Any]", shown: Callable[[Any], str], metric: str, sp
     return f"{result}: not used, since it is not significantly better (p < {ALPHA:g}); {default} is used"
 
 
-def _tables(tuning: "Tuning") -> "Iterator[Table]":
-    from citerec.tuned import shown_fusion
-
-    if tuning.fusion:
-        yield _table("fusion", tuning.fusion, shown_fusion)
-    if tuning.weight:
-        yield _table("rerank weight", tuning.weight, "{:g}".format)
-
-
-def _table(what: str, choice: "Choice[Any]", shown: Callable[[Any], str]) -> "Table":
+def table(what: str, choice: "Choice[Any]", shown: Callable[[Any], str]) -> "Table":
+    """Return a table with a row per trial; the best is marked."""
     from rich.table import Table
 
     table = Table(what, *SHOWN, box=None, pad_edge=False)
-    best = choice.best
     for trial in choice.trials:
-        mark, style = (" *", "bold") if trial is best else ("", None)
+        mark, style = (" *", "bold") if trial is choice.best else ("", None)
         cells = (f"{trial.metrics[metric]:.4f}" for metric in SHOWN)
         table.add_row(f"{shown(trial.setting)}{mark}", *cells, style=style)
     return table

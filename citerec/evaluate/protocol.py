@@ -8,6 +8,7 @@ except those with the id of a dev or test query.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
 
 import numpy as np
 from pydantic import Field
@@ -36,6 +37,9 @@ NO_GOLD = "without gold: citing no paper of the corpus of no later year"
 TOO_FEW = "with fewer gold citations than required"
 
 
+KnownGraph: TypeAlias = Literal[CitationScope.TRAIN, CitationScope.EARLIER]
+
+
 class Rules(Settings):
     """Restricts the queries of a split and their candidates; no restriction by default.
 
@@ -61,24 +65,33 @@ class EvalSet:
     )  # number of queries by reason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvalConfig:
+class EvalConfig(Settings):
     """The settings that the systems of one evaluation share."""
 
     bm25: Bm25Config = Bm25Config()
     dense: DenseConfig = DenseConfig()
     fuse: FuseConfig = FuseConfig(method=FuseMethod.WEIGHTED)  # of the system "weighted"
     rerank: RerankConfig | None = None  # None for no reranker
-    candidates: str | None = (
-        None  # the system whose ranking "rerank" and "ranker" rerank; None: the retrievers of `recommend`
+    # the system whose ranking "rerank" and "ranker" rerank; None: the retrievers of `recommend`
+    candidates: str | None = None
+    ranker: str = Field(
+        default="auto",
+        description="The learning-to-rank model: auto for that of the index, else the default one; or a folder.",
     )
-    ranker: str = "auto"  # the learning-to-rank model: auto for that of the index, else the default one; or a folder
-    disabled_features: tuple[
-        Group, ...
-    ] = ()  # feature groups that the learning-to-rank model does not use
-    known_graph: CitationScope = CitationScope.TRAIN
+    # feature groups that the learning-to-rank model does not use
+    disabled_features: tuple[Group, ...] = ()
+    known_graph: KnownGraph = Field(
+        default=CitationScope.TRAIN,
+        description="Whose citations a system may read, of those made before the year of the query: train for papers "
+        "of the train split; earlier for all papers, as in a system in use.",
+    )
     depth: int = RANKING_DEPTH  # papers per query; no metric uses more
-    seed: int = 0
+    seed: int = Field(
+        default=0,
+        ge=0,
+        le=2**32 - 1,
+        description="Seed of the random baseline and the resamples.",
+    )
 
 
 def load_task(index: IndexFolder, split: str, rules: Rules | None = None) -> EvalSet:

@@ -7,7 +7,7 @@ select by, so the test is approximate.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -141,7 +141,7 @@ def tune(
     if metric not in PER_QUERY:
         raise ValueError(f"no metric {metric!r}; choose from {', '.join(PER_QUERY)}")
     if config.rerank:  # an earlier tuned weight is ignored, even if it cannot be read
-        config = replace(config, rerank=config.rerank.replace(weight=1.0))
+        config = config.replace(rerank=config.rerank.replace(weight=1.0))
     systems = Systems(index, task, config, log, progress)
     reranker = systems.cascade if config.rerank else None  # opened first, since it may fail
     fusion = None

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator
 from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
-from types import UnionType
-from typing import Any, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 import typer
 from typer.models import ArgumentInfo, CommandInfo, OptionInfo
@@ -100,9 +99,8 @@ def _info(parameter: inspect.Parameter) -> Any:
 def _kind(parameter: inspect.Parameter) -> Any:
     """Return the type of a parameter, without `None` and without its description."""
     kind = get_args(parameter.annotation)[0]
-    if isinstance(kind, UnionType):
-        return next(one for one in get_args(kind) if one is not type(None))
-    return kind
+    members = [one for one in get_args(kind) if one is not type(None)]
+    return members[0] if type(None) in get_args(kind) else kind
 
 
 def _placeholder(kind: Any) -> str:
@@ -111,6 +109,8 @@ def _placeholder(kind: Any) -> str:
         kind = get_args(kind)[0]
     if kind is bool:
         return ""
+    if get_origin(kind) is Literal:
+        return "|".join(get_args(kind))
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return "|".join(kind)
     return PLACEHOLDERS[kind]

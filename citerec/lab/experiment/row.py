@@ -20,7 +20,7 @@ from citerec.config import (
 from citerec.encode.config import Backend, Precision
 from citerec.errors import BadInputError, ConfigError
 from citerec.evaluate.metrics import METRICS
-from citerec.evaluate.protocol import CitationScope, Rules
+from citerec.evaluate.protocol import CitationScope, KnownGraph, Rules
 from citerec.evaluate.systems import CANDIDATES, NEED_VECTORS, RANKED, RERANKED, systems
 from citerec.io import read_toml
 from citerec.rank.features import Group
@@ -115,7 +115,7 @@ class Experiment(Settings):
     rules: Rules = Rules()  # restrictions of queries and candidates
     split: Literal["train", "dev", "test"] = "test"
     system: Annotated[str, AfterValidator(_known_system)] = "bm25"
-    known_graph: CitationScope = CitationScope.TRAIN
+    known_graph: KnownGraph = CitationScope.TRAIN
     bm25: Bm25Config = Bm25Config()
     encoder: Text | None = None  # the encoder of the index; None for an index without vectors
     train: Text | None = None  # TOML settings of the training of the encoder
