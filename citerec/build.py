@@ -8,10 +8,10 @@ index holds are taken from it.
 import hashlib
 from collections.abc import Iterator, Set
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
-from itertools import chain, groupby
+from itertools import chain
 from os import fsencode
 from os.path import realpath
 from pathlib import Path
@@ -21,11 +21,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from citerec.config import DenseIndexConfig
-from citerec.corpus.citedby import transposed, write_cited_by
 from citerec.corpus.collector import Collector, bytes_read
-from citerec.corpus.graph import open_graph, spill_references, write_graph
-from citerec.corpus.outside import outside_batches
-from citerec.corpus.papers import Papers, write_papers
+from citerec.corpus.graph import open_graph, read_references, write_graph, write_references
+from citerec.corpus.papers import NO_YEAR, Papers, write_papers
 from citerec.corpus.readers import Located, detect_format, read_papers
 from citerec.corpus.readers.source import Source, find_source, sha256_of
 from citerec.corpus.splits import FOLDER as SPLITS
@@ -110,26 +108,17 @@ class _Old:
     def papers(self, but: Set[str]) -> Iterator[Located]:
         """Yield the papers that stay, except for those with the ids `but`, with all their references."""
         index, place = self.index, self.index.path / PAPERS
-        outside = groupby(_outside(index.path / CITATIONS), key=lambda item: item[0])
-        row_outside, ids_outside = next(outside, (-1, iter(())))
+        stated = read_references(index.path / CITATIONS)
+        citing, references = next(stated, (-1, []))
         for start in range(0, len(index.papers), BATCH):
             rows = range(start, min(start + BATCH, len(index.papers)))
-            cited, counts = index.graph.lists(np.arange(rows.start, rows.stop, dtype=np.int32))
-            ids = iter(index.papers.ids_at(cited))
-            for (row, paper), count in zip(index.papers.at(rows).items(), counts, strict=True):
-                references = [next(ids) for _ in range(int(count))]
-                if row == row_outside:
-                    references += [docid for _, docid in ids_outside]
-                    row_outside, ids_outside = next(outside, (-1, iter(())))
+            for row, paper in index.papers.at(rows).items():
+                cited: list[str] = []
+                if row == citing:
+                    cited = references
+                    citing, references = next(stated, (-1, []))
                 if paper.id not in self.removed and paper.id not in but:
-                    stated = replace(paper, citations=tuple(references))
-                    yield Located(place, row + 1, stated)
-
-
-def _outside(folder: Path) -> Iterator[tuple[int, str]]:
-    """Yield the references that are no citations of the graph: the citing row, rising, and the id."""
-    for batch in outside_batches(folder):
-        yield from zip(batch["row"].to_pylist(), batch["id"].to_pylist(), strict=True)
+                    yield Located(place, row + 1, replace(paper, citations=tuple(cited)))
 
 
 def build_index(
@@ -364,17 +353,19 @@ def _write_papers(
 ) -> tuple["Future[int]", int]:
     """Stream the papers into papers.arrow, the graph and Lucene; return Lucene's end, and how many are of `records`."""
     with (
-        spill_references(folder / "references.tmp") as spill,
+        write_references(folder / CITATIONS) as references,
         write_papers(folder / PAPERS) as papers,
     ):
         batch: list[Paper] = []
+        years = list[int]()
         added = 0
 
         def write(located: Located) -> None:
             if (paper := collector.add(located)) is None:
                 return
             papers.add(paper)
-            spill.add(len(collector.rows) - 1, paper.citations)
+            references.add(len(years), paper.citations)
+            years.append(paper.year or NO_YEAR)
             batch.append(paper)
             if len(batch) == BATCH:
                 bm25.add(batch)
@@ -387,9 +378,7 @@ def _write_papers(
             write(located)
         bm25.add(batch)
         finished = bm25.finish()
-        spill.close()
-        graph = write_graph(folder / CITATIONS, spill, collector.rows)
-    collector.counts.update(asdict(graph))
+    collector.counts.update(write_graph(folder / CITATIONS, collector.rows, years))
     return finished, added
 
 
@@ -402,7 +391,6 @@ def _write_derived(
     rank[sorted(range(len(ids)), key=ids.__getitem__)] = np.arange(len(ids), dtype=np.int32)
     np.save(folder / ID_RANK, rank)
     papers, graph = Papers(folder / PAPERS), open_graph(folder / CITATIONS, len(ids))
-    write_cited_by(folder / CITATIONS, transposed(graph, papers.years))
     write_tables(folder, papers)
     if old:
         copytree(old.index.splits, folder / SPLITS)

@@ -14,11 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from citerec.arrays import check_distinct, open_array
-from citerec.corpus.citedby import open_cited_by
 from citerec.corpus.graph import Graph, open_graph
-from citerec.corpus.lookup import open_lookup
-from citerec.corpus.papers import Papers
+from citerec.corpus.papers import Papers, open_lookup
 from citerec.corpus.splits import FOLDER as SPLITS_FOLDER
 from citerec.encode.spec import Fingerprint
 from citerec.errors import (
@@ -28,6 +25,7 @@ from citerec.errors import (
     IndexNotFoundError,
     ModelError,
 )
+from citerec.inputs import check_rows, open_array
 from citerec.io import (
     checksums_of,
     entries,
@@ -42,7 +40,7 @@ from citerec.io import (
     unexpected,
 )
 
-FORMAT = 2
+FORMAT = 3
 NAME = "manifest.json"
 INDEXES = Path("indexes")  # where indexes are, unless a folder is named
 PAPERS, CITATIONS, BM25, ID_RANK = "papers.arrow", "citations", "bm25", "id_rank.npy"
@@ -178,15 +176,14 @@ def _map(path: Path, manifest: Manifest) -> IndexFolder:
             raise ValueError(f"it holds {len(papers):,} papers")
         part = CITATIONS
         graph = open_graph(path / part, len(papers))
-        stored = open_cited_by(path / part, len(papers), len(graph.indices))
         part = ID_RANK
         rank: npt.NDArray[np.int32] = open_array(path / part, np.int32, length=len(papers))
-        check_distinct(part, rank, len(papers))
+        check_rows(part, rank, len(papers), distinct=True)
         part = NAME
         _check_vectors(manifest.settings, len(papers))
     except (OSError, ValueError) as error:
         raise IndexDamagedError(path, [f"{part} cannot be read ({error})"]) from error
-    return IndexFolder(path, manifest, papers, replace(graph, transpose=stored), rank)
+    return IndexFolder(path, manifest, papers, graph, rank)
 
 
 def _check_vectors(settings: Mapping[str, Any], papers: int) -> None:

@@ -1,7 +1,8 @@
-"""Reads untrusted files within limits on line length and file size, to protect memory.
+"""Reads untrusted files within limits on line length, file size and content, to protect memory and C++ libraries.
 
-gzip, zstd and bz2 are recognised by their first bytes and unpacked as a stream, so limits apply to the unpacked
-bytes. A parser never receives what exceeds a limit.
+gzip, zstd and bz2 are recognised by their first bytes and unpacked as a stream, so limits apply to the unpacked bytes.
+A parser never receives what exceeds a limit. Arrays are mapped after their type, length and range are checked; no
+pickle is read.
 """
 
 import bz2
@@ -10,11 +11,15 @@ import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from isal import igzip, igzip_lib
 
 from citerec.errors import BadInputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -48,6 +53,9 @@ UNREADABLE = (
 )
 BOM = b"\xef\xbb\xbf"
 REPORT_EVERY = 1000  # lines
+
+
+# --- Texts
 
 
 @contextmanager
@@ -179,3 +187,69 @@ def damaged(path: Path, line: int, error: Exception) -> BadInputError:
     return BadInputError(
         path, f"the file is {condition} after line {line} ({error}); fetch it again or repack it"
     )
+
+
+# --- Arrays of an index
+
+
+def open_array(
+    path: Path, *kinds: "npt.DTypeLike", length: int | None = None
+) -> "npt.NDArray[Any]":
+    """Map the file of a one-dimensional array into memory.
+
+    Args:
+        path: A file that `numpy.save` wrote.
+        kinds: The allowed types of its numbers.
+        length: The expected length, shape (length,); None for any.
+
+    Raises:
+        OSError: If it cannot be read.
+        ValueError: If type, shape or length differ, or the file has more or fewer bytes than its header states.
+    """
+    import numpy as np
+
+    with path.open("rb") as stream:
+        try:
+            if np.lib.format.read_magic(stream) != (1, 0):
+                raise ValueError("another version")
+            shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+        except Exception as error:  # numpy parses the header as Python: it may raise anything
+            raise ValueError(f"{path.name} is not an array as numpy writes it") from error
+        offset = stream.tell()
+    if len(shape) != 1 or dtype not in [np.dtype(kind) for kind in kinds]:
+        expected = " or ".join(str(np.dtype(kind)) for kind in kinds)
+        raise ValueError(f"{path.name}: {dtype} of shape {shape}, expected {expected}")
+    if length is not None and shape[0] != length:
+        raise ValueError(f"{path.name} holds {shape[0]:,} numbers, expected {length:,}")
+    if path.stat().st_size != offset + shape[0] * dtype.itemsize:
+        raise ValueError(f"{path.name} has more or fewer bytes than {shape[0]:,} numbers need")
+    return np.memmap(path, dtype, "r", offset, shape) if shape[0] else np.zeros(0, dtype)
+
+
+def check_rows(
+    name: str, rows: "npt.NDArray[np.integer]", end: int, *, distinct: bool = False
+) -> None:
+    """Check that numbers are at least 0 and below `end`, and each at most once if `distinct`.
+
+    Raises:
+        ValueError: If they are not.
+    """
+    import numpy as np
+
+    if len(rows) and not (rows.min() >= 0 and rows.max() < end):
+        raise ValueError(f"{name} names rows that are not from 0 to {end - 1:,}")
+    if distinct:
+        seen = np.zeros(end, np.bool_)
+        seen[rows] = True
+        if np.count_nonzero(seen) != len(rows):
+            raise ValueError(f"{name} names a row twice")
+
+
+def check_ends(name: str, ends: "npt.NDArray[np.integer]", last: int) -> None:
+    """Check the offsets of consecutive lists: they start at 0, end at `last` and never fall.
+
+    Raises:
+        ValueError: If they are not.
+    """
+    if not len(ends) or ends[0] != 0 or ends[-1] != last or (ends[1:] < ends[:-1]).any():
+        raise ValueError(f"{name} does not rise from 0 to {last:,}")

@@ -5,7 +5,7 @@ another order of words, small spelling errors, joined words and a missing subtit
 the same. If both sides have years and authors, these contradict a match or confirm one that the titles leave open. A
 draft is recognised by its DOI or an equal title, unless year or authors contradict the title.
 
-An index stores tables of these keys (`citerec.corpus.lookup`), so that no query reads all papers.
+An index stores tables of these keys (`citerec.corpus.papers.Lookup`), so that no query reads all papers.
 """
 
 import re
@@ -22,18 +22,15 @@ from rapidfuzz.distance import Levenshtein
 
 from citerec.bibliography.keys import doi_of, id_key, name_key, paper_doi, title_key
 from citerec.bibliography.paper_list import PaperList
-from citerec.corpus.lookup import (
-    AUTHORS,
-    DOIS,
-    IDS,
-    TITLES,
+from citerec.corpus.papers import (
+    BATCH,
     Codes,
+    Lookup,
+    Papers,
     Table,
     code_of,
     codes_of,
-    write_table,
 )
-from citerec.corpus.papers import BATCH, Papers
 from citerec.rules.known import query_rows
 from citerec.types import Paper, Query, QueryKind
 
@@ -399,6 +396,7 @@ def same_entries(entries: Sequence[Described], others: Sequence[Described]) -> l
 
 def write_tables(folder: Path, papers: Papers) -> None:
     """Write the tables of ids, DOIs, titles and authors of an index into its folder."""
+    tables: dict[str, Table] = {}
     for name, (columns, keys, coded) in _KEYS.items():
         codes, rows = [np.zeros(0, np.uint64)], [np.zeros(0, np.int32)]
         for number, batch in enumerate(papers.batches()):
@@ -406,7 +404,8 @@ def write_tables(folder: Path, papers: Papers) -> None:
             codes.append(coded(chain.from_iterable(of_papers)))
             numbers = np.arange(number * BATCH, number * BATCH + len(batch), dtype=np.int32)
             rows.append(np.repeat(numbers, [*map(len, of_papers)]))
-        write_table(folder, name, Table.of(np.concatenate(codes), np.concatenate(rows)))
+        tables[name] = Table.of(np.concatenate(codes), np.concatenate(rows))
+    Lookup(**tables).write(folder)
 
 
 def _id_keys(docid: str) -> Collection[str]:
@@ -433,8 +432,8 @@ def _as_codes(codes: Iterable[int]) -> Codes:
 
 # The columns of each table, the keys or codes of a paper with these values, and what makes codes of all of these.
 _KEYS: dict[str, tuple[tuple[str, ...], Callable[..., Collection[Any]], Callable[..., Codes]]] = {
-    IDS: (("id",), _id_keys, codes_of),
-    DOIS: (("id", "doi"), _doi_keys, codes_of),
-    TITLES: (("title",), title_codes, codes_of),
-    AUTHORS: (("authors",), _author_codes, _as_codes),
+    "ids": (("id",), _id_keys, codes_of),
+    "dois": (("id", "doi"), _doi_keys, codes_of),
+    "titles": (("title",), title_codes, codes_of),
+    "authors": (("authors",), _author_codes, _as_codes),
 }

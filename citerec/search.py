@@ -14,8 +14,7 @@ from citerec.folder import IndexFolder
 from citerec.matching import rows_by_doi
 from citerec.recommendations import Recommendations, as_recommendations
 from citerec.retrieve.bm25 import Bm25Retriever
-from citerec.types import CandidateSet, Eligibility, Hits, Paper, Query, QueryKind
-from citerec.valid import YEARS
+from citerec.types import YEARS, CandidateSet, Eligibility, Hits, Paper, Query, QueryKind
 
 # what may precede an id, as in the API of Semantic Scholar
 PREFIXES = ("doi:", "corpusid:", "arxiv:", "mag:", "acl:", "pmid:", "pmcid:", "url:")

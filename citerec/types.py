@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
 from math import isfinite
-from typing import TYPE_CHECKING, Self
+from operator import index
+from typing import TYPE_CHECKING, Any, Self
+from unicodedata import category
 
-from citerec.valid import check_id, check_text, check_title, checked_strings, checked_year
+from citerec.errors import InvalidValueError, shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,9 +22,59 @@ if TYPE_CHECKING:
 Progress = Callable[[str, int, int], None]  # receives the task, and how much of how much is done
 Log = Callable[[str], None]  # receives a message for the user
 
-
+YEARS = range(1, 10_000)
+MAX_TITLE = 20_000  # characters
+MAX_ABSTRACT = 2_000_000  # characters
 # Bibliographic fields of a paper besides its authors, title, year and venue; all of them text.
 BIBLIOGRAPHIC = ("doi", "url", "type", "volume", "issue", "pages", "publisher")
+
+
+def id_fault(value: object) -> str:
+    """Return why a value cannot be the id of a paper or a query; empty if it can."""
+    if not isinstance(value, str):
+        return f"must be a string, found {shown(value)}"
+    if not value.strip():
+        return "is empty; expected an id of at least one visible character"
+    if not value.isprintable() and any(category(c) == "Cc" for c in value):
+        return f"holds a line break or control character: {shown(value)}"
+    return ""
+
+
+def year_of(value: Any) -> int | None:
+    """Return a year as a Python int; NumPy and pandas have other integer types, tables with gaps have 2019.0.
+
+    Raises:
+        ValueError: If it is not a whole number from 1 to 9999, or a bool.
+    """
+    number: Any = int(value) if isinstance(value, float) and value.is_integer() else value
+    if value is None:
+        return None
+    if not hasattr(number, "__index__") or isinstance(value, bool) or index(number) not in YEARS:
+        raise ValueError(f"must be a year such as 2019, or null; found {shown(value)}")
+    return index(number)
+
+
+def _check(item: "Paper | Query", kind: str, texts: Sequence[str], lists: Sequence[str]) -> None:
+    """Check the fields of a paper or a query; its year becomes a Python int, its lists become tuples."""
+    if fault := id_fault(item.id):
+        raise InvalidValueError(f"a {kind}", f"its id {fault}")
+    what = f"{kind} {item.id!r}"
+    for name in ("title", *texts):
+        if not isinstance(value := getattr(item, name), str):
+            raise InvalidValueError(what, f"its {name} must be a string, found {shown(value)}")
+    try:
+        object.__setattr__(item, "year", year_of(item.year))
+    except ValueError as error:
+        raise InvalidValueError(what, f"its year {error}") from error
+    for name in lists:
+        value: Any = getattr(item, name)
+        if isinstance(value, str) or not hasattr(value, "__iter__"):
+            fault = f"its {name} must be a list of strings, found {shown(value)}"
+            raise InvalidValueError(what, fault)
+        strings = tuple(value)
+        if wrong := [item for item in strings if not isinstance(item, str)]:
+            raise InvalidValueError(what, f"its {name} must be strings, found {shown(wrong[0])}")
+        object.__setattr__(item, name, strings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,16 +97,7 @@ class Paper:
     publisher: str = ""
 
     def __post_init__(self) -> None:
-        check_id(self.id, "paper")
-        what = f"paper {self.id!r}"
-        check_title(self.title, what, may_be_empty=True)
-        check_text(self.abstract, "abstract", what)
-        check_text(self.venue, "venue", what)
-        object.__setattr__(self, "year", checked_year(self.year, what))
-        object.__setattr__(self, "authors", checked_strings(self.authors, "authors", what))
-        object.__setattr__(self, "citations", checked_strings(self.citations, "citations", what))
-        for name in BIBLIOGRAPHIC:
-            check_text(getattr(self, name), name, what)
+        _check(self, "paper", ("abstract", "venue", *BIBLIOGRAPHIC), ("authors", "citations"))
 
 
 class QueryKind(StrEnum):
@@ -81,23 +124,15 @@ class Query:
     named: bool = True  # whether the id was given; a generated one is not the id of a paper
     doi: str = ""  # a draft is recognised in the corpus by it
     corpus_ids: tuple[str, ...] = ()  # papers of the corpus that this draft was recognised as
-    context: str = (
-        ""  # the sentence of the draft that needs references; empty for the draft as a whole
-    )
+    # the sentence of the draft that needs references; empty for the draft as a whole
+    context: str = ""
     kind: QueryKind = QueryKind.DRAFT
 
     def __post_init__(self) -> None:
-        check_id(self.id, "query")
-        what = f"query {self.id!r}"
-        check_title(self.title, what)
-        check_text(self.abstract, "abstract", what)
-        check_text(self.venue, "venue", what)
-        check_text(self.doi, "doi", what)
-        check_text(self.context, "context", what)
-        object.__setattr__(self, "year", checked_year(self.year, what))
-        object.__setattr__(self, "authors", checked_strings(self.authors, "authors", what))
-        corpus_ids = checked_strings(self.corpus_ids, "corpus_ids", what)
-        object.__setattr__(self, "corpus_ids", corpus_ids)
+        _check(self, "query", ("abstract", "venue", "doi", "context"), ("authors", "corpus_ids"))
+        if not self.title.strip():
+            fault = "it has no title, and a query needs one"
+            raise InvalidValueError(f"query {self.id!r}", fault)
 
     @property
     def is_sentence(self) -> bool:

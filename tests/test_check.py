@@ -9,8 +9,7 @@ import pytest
 
 from citerec import RecommendConfig, Recommender
 from citerec.cli import run
-from citerec.corpus.lookup import open_lookup
-from citerec.corpus.papers import Papers, write_papers
+from citerec.corpus.papers import Papers, open_lookup, write_papers
 from citerec.folder import IndexFolder
 from citerec.matching import write_tables
 from citerec.references.check import Finding, Problem, ReferenceCheck, check_references

@@ -1,5 +1,6 @@
-"""The citation graph, held against sets."""
+"""The citation graph and its transpose, held against sets."""
 
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -7,27 +8,28 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from citerec.arrays import gathered
-from citerec.corpus.citedby import transposed
 from citerec.corpus.graph import (
+    BATCH,
     Graph,
-    GraphCounts,
-    ReferenceSpill,
+    gathered,
     open_graph,
-    spill_references,
+    read_references,
     write_graph,
+    write_references,
 )
+from citerec.corpus.papers import NO_YEAR
 
 
-def made(folder: Path, references: dict[str, tuple[str, ...]]) -> tuple[Graph, GraphCounts]:
+def made(
+    folder: Path, references: dict[str, tuple[str, ...]], years: list[int] | None = None
+) -> tuple[Graph, dict[str, int]]:
     """Write the graph of papers that stand in the order of `references`."""
     rows = {docid: row for row, docid in enumerate(references)}
-    with spill_references(folder / "references.tmp") as spill:
+    with write_references(folder) as writer:
         for docid, cited in references.items():
-            spill.add(rows[docid], cited)
-        spill.close()
-        counts = write_graph(folder / "citations", spill, rows)
-    return open_graph(folder / "citations", len(rows)), counts
+            writer.add(rows[docid], cited)
+    counts = write_graph(folder, rows, years or [NO_YEAR] * len(rows))
+    return open_graph(folder, len(rows)), counts
 
 
 def test_a_small_graph_by_hand(tmp_path: Path) -> None:
@@ -37,57 +39,71 @@ def test_a_small_graph_by_hand(tmp_path: Path) -> None:
         "gpt": ("elmo", "gpt", "elmo"),  # one known, itself, one twice
     }
 
-    graph, counts = made(tmp_path, references)
+    graph, counts = made(tmp_path, references, [2019, 2018, NO_YEAR])
 
-    assert counts == GraphCounts(
-        citations=3, self_citations=1, repeated_references=1, unknown_references=1
-    )
+    assert counts == {
+        "citations": 3,
+        "self_citations": 1,
+        "repeated_references": 1,
+        "unknown_references": 1,
+    }
     assert graph.indptr.tolist() == [0, 2, 2, 3]
     assert graph.indices.tolist() == [1, 2, 1]
     assert graph.citing.tolist() == [0, 0, 2]
-    assert graph.references(0).tolist() == [1, 2]
-    assert graph.references(1).tolist() == []
+    assert [graph.references(row).tolist() for row in range(3)] == [[1, 2], [], [1]]
+    assert [graph.cited_by(row).tolist() for row in range(3)] == [[], [0, 2], [0]]
+    assert graph.citation_counts().tolist() == [0, 2, 1]
+    assert graph.transpose is not None
+    rows = np.arange(3, dtype=np.int32)
+    # Row 1 is cited in 2019 and in an unknown year.
+    assert graph.transpose.counts(rows, 2019).tolist() == [0, 0, 0]
+    assert graph.transpose.counts(rows, 2020).tolist() == [0, 1, 1]
+    assert graph.transpose.counts(rows, None).tolist() == [0, 2, 1]
+    assert [*read_references(tmp_path)] == [(0, [*references["bert"]]), (2, [*references["gpt"]])]
 
 
 DOCIDS = st.sampled_from("abcdefg")
 
 
-@given(st.dictionaries(DOCIDS, st.lists(DOCIDS, max_size=8).map(tuple)))
+@given(
+    st.dictionaries(DOCIDS, st.lists(DOCIDS, max_size=8).map(tuple)),
+    st.lists(st.sampled_from([NO_YEAR, 1999, 2000, 2001]), min_size=7, max_size=7),
+    st.integers(1998, 2003),
+)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-def test_any_graph_is_that_of_sets(tmp_path: Path, references: dict[str, tuple[str, ...]]) -> None:
+def test_any_graph_is_that_of_sets(
+    tmp_path: Path, references: dict[str, tuple[str, ...]], years: list[int], year: int
+) -> None:
     papers = list(references)
-    expected = {
-        citing: {cited for cited in references[citing] if cited in references and cited != citing}
+    expected = [
+        sorted({papers.index(c) for c in references[citing] if c in references and c != citing})
         for citing in papers
-    }
+    ]
 
-    graph, counts = made(tmp_path, references)
+    graph, counts = made(tmp_path, references, years[: len(papers)])
 
-    found = {papers[row]: [papers[i] for i in graph.references(row)] for row in range(len(papers))}
-    assert {citing: set(cited) for citing, cited in found.items()} == expected
-    assert all(len(set(cited)) == len(cited) for cited in found.values())
-    assert all((np.diff(graph.references(row)) > 0).all() for row in range(len(papers)))
+    rows = range(len(papers))
+    assert [graph.references(row).tolist() for row in rows] == expected
     assert (graph.indptr.dtype, graph.indices.dtype) == (np.int64, np.int32)
-    given_references = sum(len(cited) for cited in references.values())
-    assert given_references == (
-        counts.citations
-        + counts.self_citations
-        + counts.repeated_references
-        + counts.unknown_references
-    )
+    assert sum(map(len, references.values())) == sum(counts.values())
+    assert graph.transpose is not None
+    citers = [[row for row in rows if cited in expected[row]] for cited in rows]
+    assert [graph.cited_by(row).tolist() for row in rows] == citers
+    earlier = [sum(NO_YEAR < years[row] < year for row in citing) for citing in citers]
+    assert graph.transpose.counts(np.array(rows, np.int32), year).tolist() == earlier
 
 
 @given(sizes=st.lists(st.integers(0, 9), min_size=1, max_size=6), most=st.integers(1, 9))
 def test_of_long_lists_an_even_sample_is_gathered(sizes: list[int], most: int) -> None:
     indptr = np.cumsum([0, *sizes])
-    indices = np.concatenate([np.arange(size) for size in sizes])  # place of each entry in its list
+    indices = np.array([*chain(*map(range, sizes))], np.int32)  # place of each entry in its list
     rows = np.arange(len(sizes))[::-1]
 
-    found, lengths = gathered(indptr, indices, rows, most)
+    sample, lengths = gathered(indptr, indices, rows, most)
 
     assert lengths.tolist() == [min(size, most) for size in sizes[::-1]]
     expected = [i * size // min(size, most) for size in sizes[::-1] for i in range(min(size, most))]
-    assert found.tolist() == expected
+    assert sample.tolist() == expected
     assert gathered(indptr, indices, rows)[1].tolist() == sizes[::-1]
 
 
@@ -96,7 +112,7 @@ def test_of_a_popular_paper_an_even_sample_of_citing_papers_is_read() -> None:
     years = np.full(2501, 2000, np.int32)
     graph = Graph(np.maximum(np.arange(2502) - 1, 0), np.zeros(2500, np.int32))
 
-    sample, [count] = transposed(graph, years).lists(np.zeros(1, np.int32))
+    sample, [count] = graph.transposed(years).lists(np.zeros(1, np.int32))
 
     assert count == 1000
     assert sample[:4].tolist() == [1, 3, 6, 8]
@@ -109,26 +125,46 @@ def test_a_corpus_without_citations_has_an_empty_graph(
     graph, counts = made(tmp_path, references)
 
     assert graph.indptr.tolist() == [0] * (len(references) + 1)
-    assert len(graph.indices) == len(graph.citing) == counts.citations == 0
+    assert len(graph.indices) == len(graph.citing) == counts["citations"] == 0
 
 
-def test_references_are_kept_across_batches_and_their_file_is_gone_in_the_end(
-    tmp_path: Path,
-) -> None:
-    count = 2 * ReferenceSpill.BATCH + 1
-    references = {f"p{i}": (f"p{i + 1}",) for i in range(count)}
+def test_references_are_kept_across_batches(tmp_path: Path) -> None:
+    count = 2 * BATCH + 1
 
-    graph, counts = made(tmp_path, references)
+    graph, counts = made(tmp_path, {f"p{i}": (f"p{i + 1}",) for i in range(count)})
 
-    assert counts.citations == count - 1  # the last cites a paper that is not there
-    assert counts.unknown_references == 1
+    assert counts["citations"] == count - 1  # the last cites a paper that is not there
+    assert counts["unknown_references"] == 1
     assert graph.indices.tolist() == list(range(1, count))
-    assert not (tmp_path / "references.tmp").exists()
 
 
-def test_a_failed_build_leaves_no_references(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError), spill_references(tmp_path / "references.tmp") as spill:
-        spill.add(0, ("a",))
-        raise RuntimeError
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("indptr.npy", np.array([0, 2, 1, 2])),
+        ("indptr.npy", np.array([0, 1, 2])),
+        ("indices.npy", np.array([1, 7], np.int32)),
+        ("indices.npy", np.array([-1, 1], np.int32)),
+        ("indices.npy", np.array([2, 1], np.int32)),
+        ("indices.npy", np.array([1.0, 2.0])),
+        ("cited_by_indptr.npy", np.array([0, 0, 1, 1])),
+        ("cited_by_years.npy", np.zeros(3, np.int16)),
+    ],
+)
+def test_an_array_that_is_no_part_of_a_graph_is_refused(
+    tmp_path: Path, name: str, content: np.ndarray
+) -> None:
+    made(tmp_path, {"a": ("b", "c"), "b": (), "c": ()})
+    np.save(tmp_path / name, content)
 
-    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ValueError, match=name):
+        open_graph(tmp_path, 3)
+
+
+def test_an_array_that_is_cut_or_no_array_is_refused(tmp_path: Path) -> None:
+    made(tmp_path, {"a": ("b",), "b": ()})
+    for content in ((tmp_path / "indices.npy").read_bytes()[:-1], b"\x93NUMPY\x01\x00\xff", b""):
+        (tmp_path / "indices.npy").write_bytes(content)
+
+        with pytest.raises(ValueError, match=r"indices\.npy"):
+            open_graph(tmp_path, 2)

@@ -12,7 +12,7 @@ import pytest
 from citerec import embed
 from citerec.build import BuildConfig, build_index, grow_index
 from citerec.cli import run
-from citerec.corpus.outside import outside_batches
+from citerec.corpus.graph import read_references
 from citerec.corpus.splits import read_ids
 from citerec.errors import (
     CiterecError,
@@ -51,20 +51,13 @@ def papers(*ids: str, seed: int = 0) -> list[dict[str, Any]]:
 def described(index: IndexFolder) -> dict[str, Any]:
     """Describe an index by ids, so that the order of its rows does not count."""
     ids = index.papers.ids
-    outside = [
-        (ids[row], docid, kind)
-        for batch in outside_batches(index.path / "citations")
-        for row, docid, kind in zip(
-            *(batch[n].to_pylist() for n in ("row", "id", "kind")), strict=True
-        )
-    ]
     query = Query(id="draft", title="A map of graphs and trees of colours")
     [hits] = Bm25Retriever(index).retrieve([query], [Eligibility()], 50)
     return {
         "papers": {index.papers[row].id: index.papers[row] for row in range(len(ids))},
         "cited": {ids[r]: sorted(ids[index.graph.references(r)]) for r in range(len(ids))},
         "citing": {ids[r]: sorted(ids[index.graph.cited_by(r)]) for r in range(len(ids))},
-        "outside": sorted(outside),
+        "stated": {ids[row]: cited for row, cited in read_references(index.path / "citations")},
         "order": ids[np.argsort(index.id_rank)].tolist(),
         "hits": (ids[hits.rows].tolist(), hits.scores.tolist()),
         "counts": {

@@ -9,7 +9,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from citerec.bibliography.paper_list import Entry, PaperList
-from citerec.corpus.lookup import Table, code_of
+from citerec.corpus.papers import Table, code_of
 from citerec.folder import IndexFolder
 from citerec.matching import listed_rows, recognise
 from citerec.rank.expand import SparseVector

@@ -8,8 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from citerec.corpus.papers import BATCH, NO_YEAR, Papers, write_papers
-from citerec.types import Paper
-from citerec.valid import id_fault
+from citerec.types import Paper, id_fault
 
 WILD = st.builds(
     Paper,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.corpora import real_corpus
 
 from citerec.corpus.collector import Collector
-from citerec.corpus.graph import Graph, open_graph, spill_references, write_graph
+from citerec.corpus.graph import Graph, open_graph, write_graph, write_references
 from citerec.corpus.papers import NO_YEAR
 from citerec.corpus.readers import read_papers
 from citerec.corpus.readers.source import find_source
@@ -174,11 +174,10 @@ def test_the_protocol_gives_the_split_that_vis_ships(tmp_path: Path) -> None:
 def split_real(folder: Path, workspace: Path) -> dict[str, list[str]]:
     collector = Collector(skip_bad=False)
     dates: list[int] = []
-    with spill_references(workspace / "references.tmp") as spill:
+    with write_references(workspace) as references:
         for located in read_papers(find_source(folder), "canonical"):
             if (paper := collector.add(located)) is not None:
+                references.add(len(dates), paper.citations)
                 dates.append(paper.year or NO_YEAR)
-                spill.add(len(dates) - 1, paper.citations)
-        spill.close()
-        write_graph(workspace, spill, collector.rows)
+    write_graph(workspace, collector.rows, dates)
     return split_by_year(list(collector.rows), years(*dates), open_graph(workspace, len(dates)))

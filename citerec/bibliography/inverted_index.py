@@ -2,7 +2,7 @@
 
 from typing import Any, cast
 
-from citerec.valid import MAX_ABSTRACT
+from citerec.types import MAX_ABSTRACT
 
 
 def restored(index: object) -> str:

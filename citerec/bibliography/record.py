@@ -8,8 +8,7 @@ from typing import Any
 
 from citerec.errors import BadInputError, InvalidValueError
 from citerec.text import one_line
-from citerec.types import Query, QueryKind
-from citerec.valid import MAX_ABSTRACT, MAX_TITLE
+from citerec.types import MAX_ABSTRACT, MAX_TITLE, Query, QueryKind
 
 _FOUR_DIGITS = re.compile(r"(?<![0-9])[1-9][0-9]{3}(?![0-9])")
 

@@ -8,8 +8,7 @@ from typing import Any, Protocol, cast
 
 from citerec.errors import CiterecError, InvalidValueError
 from citerec.text import one_line
-from citerec.types import Paper
-from citerec.valid import MAX_ABSTRACT, MAX_TITLE, YEARS, id_fault
+from citerec.types import MAX_ABSTRACT, MAX_TITLE, YEARS, Paper, id_fault
 
 _MARKUP = re.compile(
     r"</?(?:i|b|em|p|sub|sup|sc|scp|strong|span|(?:jats|mml):[\w-]+)(?:\s[^<>]*)?>"

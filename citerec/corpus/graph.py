@@ -1,85 +1,169 @@
-"""The citation graph of an index in CSR form over row numbers."""
+"""`citations/`: the citation graph of an index and its transpose, in CSR form over row numbers, memory-mapped.
+
+`references.arrow` holds the references of each paper as its corpus states them; an index that grows is built anew from
+it, so that a reference to a paper that is added later becomes a citation.
+"""
 
 from array import array
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from citerec.arrays import check_ends, check_range, gathered, open_array
-from citerec.corpus.columns import record_batch
-from citerec.corpus.outside import (
-    REPEATED,
-    SELF,
-    UNKNOWN,
-    OutsideWriter,
-    classify,
-    write_outside,
-)
+from citerec.corpus.papers import NO_YEAR
+from citerec.inputs import check_ends, check_rows, open_array
 
-if TYPE_CHECKING:
-    from citerec.corpus.citedby import CitedBy
+Rows = npt.NDArray[np.int32]
+Lengths = npt.NDArray[np.int64]
 
-INDPTR, INDICES = "indptr.npy", "indices.npy"
-_SPILL = pa.schema([("row", pa.int32()), ("references", pa.list_(pa.string()))])
+REFERENCES, INDPTR, INDICES = "references.arrow", "indptr.npy", "indices.npy"
+CITED_BY = ("cited_by_indptr.npy", "cited_by_indices.npy", "cited_by_years.npy")
+MOST = 1000  # citing papers of one paper that a query reads
+UNDATED = np.iinfo(np.int16).max  # in place of an unknown year: not before any year
+BATCH = 4096  # papers whose references are written at once
+_STATED = pa.schema([("row", pa.int32()), ("references", pa.list_(pa.string()))])
+
+
+@dataclass(frozen=True, slots=True)
+class CitedBy:
+    """The papers that cite each paper, with the years of these.
+
+    The known citations of a paper at some time are counted by bisection in its sorted years, so that no query counts
+    those of all papers.
+    """
+
+    indptr: Lengths  # shape (papers + 1,)
+    indices: Rows  # the citing rows of each paper, rising; shape (citations,)
+    # the years of the citing papers of each paper, rising, `UNDATED` last; shape (citations,)
+    years: npt.NDArray[np.int16]
+
+    def citers(self, row: int) -> Rows:
+        """Return the rows of the papers that cite the paper at `row`, rising."""
+        return self.indices[self.indptr[row] : self.indptr[row + 1]]
+
+    def lists(self, rows: Rows) -> tuple[Rows, Lengths]:
+        """Return the citing papers of some papers one after the other, and the number of those of each.
+
+        Of a paper with over `MOST` citing papers an even sample is returned, so that no query reads all citations of a
+        popular paper.
+        """
+        return gathered(self.indptr, self.indices, rows, MOST)
+
+    def counts(self, rows: Rows, year: int | None) -> Rows:
+        """Return how many papers of an earlier year cite each paper, shape of `rows`; of all years for None."""
+        low, high = self.indptr[rows], self.indptr[rows + 1]
+        if year is None:
+            return (high - low).astype(np.int32)
+        bound, start = np.int16(min(max(year, 0), UNDATED)), low.copy()
+        active = np.flatnonzero(low < high)
+        is_whole = self.years[high[active] - 1] < bound  # all citations of most papers count
+        low[active[is_whole]] = high[active[is_whole]]
+        active = active[~is_whole]
+        while len(active):
+            middle = (low[active] + high[active]) // 2
+            is_before = self.years[middle] < bound
+            low[active] = np.where(is_before, middle + 1, low[active])
+            high[active] = np.where(is_before, high[active], middle)
+            active = active[low[active] < high[active]]
+        return (low - start).astype(np.int32)
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
     """The citation graph in CSR form: row `r` cites `indices[indptr[r]:indptr[r + 1]]`, rising and distinct."""
 
-    indptr: npt.NDArray[np.int64]  # shape (papers + 1,)
-    indices: npt.NDArray[np.int32]  # shape (citations,)
-    # the citing papers of each paper; None where they are not stored, as in indexes of earlier versions
-    transpose: "CitedBy | None" = None
+    indptr: Lengths  # shape (papers + 1,)
+    indices: Rows  # shape (citations,)
+    transpose: CitedBy | None = None  # of an index, where it is stored
 
-    def references(self, row: int) -> npt.NDArray[np.int32]:
+    def references(self, row: int) -> Rows:
         """Return the rows of the papers that the paper at `row` cites, rising."""
         return self.indices[self.indptr[row] : self.indptr[row + 1]]
 
-    def lists(
-        self, rows: npt.NDArray[np.int32]
-    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    def lists(self, rows: Rows) -> tuple[Rows, Lengths]:
         """Return the references of some papers one after the other, and how many each has."""
         return gathered(self.indptr, self.indices, rows)
 
-    def degrees(self, rows: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+    def degrees(self, rows: Rows) -> Lengths:
         """Return how many papers of the index each paper cites, shape of `rows`."""
         return self.indptr[rows + 1] - self.indptr[rows]
 
-    def cited_by(self, row: int) -> npt.NDArray[np.int32]:
-        """Return the rows of the papers that cite the paper at `row`, rising. Without `transpose` all are read."""
-        if self.transpose is not None:
-            return self.transpose.citers(row)
-        places = np.flatnonzero(self.indices == row)
-        return (np.searchsorted(self.indptr, places, side="right") - 1).astype(np.int32)
+    def cited_by(self, row: int) -> Rows:
+        """Return the rows of the papers that cite the paper at `row`, rising; the graph must have its transpose."""
+        assert self.transpose
+        return self.transpose.citers(row)
 
-    def citation_counts(self) -> npt.NDArray[np.int64]:
+    def citation_counts(self) -> Lengths:
         """Return how many papers of the index cite each paper, shape (papers,)."""
-        if self.transpose is not None:
-            return np.diff(self.transpose.indptr)
         return np.bincount(self.indices, minlength=len(self.indptr) - 1)
 
     @property
-    def citing(self) -> npt.NDArray[np.int32]:
+    def citing(self) -> Rows:
         """The citing row of each entry of `indices`, same shape."""
         rows = np.arange(len(self.indptr) - 1, dtype=np.int32)
         return np.repeat(rows, np.diff(self.indptr))
 
+    def transposed(self, years: npt.NDArray[np.int32]) -> CitedBy:
+        """Return the transpose, stored or computed; `years` holds the year of each paper, `NO_YEAR` where unknown."""
+        if self.transpose:
+            return self.transpose
+        dated = np.where(years == NO_YEAR, UNDATED, np.minimum(years, UNDATED - 1)).astype(np.int16)
+        indptr, indices = _transposed(self.indptr, self.indices)
+        order = np.argsort(dated, kind="stable")  # the papers by year: then the years of lists rise
+        by_year, lengths = gathered(self.indptr, self.indices, order)
+        _, places = _transposed(np.concatenate([[0], np.cumsum(lengths)]), by_year)
+        return CitedBy(indptr, indices, dated[order][places])
+
+
+def _transposed(indptr: Lengths, indices: Rows) -> tuple[Lengths, Rows]:
+    from scipy.sparse import csr_array
+
+    papers = len(indptr) - 1
+    ones: Any = np.ones(len(indices), np.int8)
+    columns = csr_array((ones, indices, indptr), shape=(papers, papers)).tocsc()
+    return columns.indptr.astype(np.int64), columns.indices.astype(np.int32)
+
+
+def gathered(
+    indptr: npt.NDArray[Any],
+    indices: npt.NDArray[Any],
+    rows: npt.NDArray[Any],
+    most: int | None = None,
+) -> tuple[npt.NDArray[Any], Lengths]:
+    """Return some lists of a CSR structure one after the other, and the length of each, shape of `rows`.
+
+    Of a list of over `most` entries an even sample of so many is returned.
+
+    Raises:
+        ValueError: If a number in a list is less than 0, which NumPy would read from the end of another array.
+    """
+    starts = indptr[rows].astype(np.int64)
+    whole = indptr[rows + 1] - starts
+    lengths = whole if most is None else np.minimum(whole, most)
+    ends = np.cumsum(lengths)
+    places = np.arange(int(ends[-1]) if len(ends) else 0)
+    if lengths is whole or np.array_equal(lengths, whole):
+        places += np.repeat(starts - (ends - lengths), lengths)
+    else:
+        places -= np.repeat(ends - lengths, lengths)  # from 0 in each list
+        places = places * np.repeat(whole, lengths) // np.repeat(lengths, lengths)
+        places += np.repeat(starts, lengths)
+    entries = indices[places]
+    if len(entries) and entries.min() < 0:
+        raise ValueError(f"a list names row {entries.min():,}")
+    return entries, lengths
+
 
 def open_graph(folder: Path, papers: int) -> Graph:
-    """Map the graph in a folder into memory.
+    """Map the graph in a folder into memory; `papers` is the number of papers of the index.
 
-    All of it is checked, which takes a few milliseconds per million citations: SciPy uses the offsets unchecked.
-
-    Args:
-        folder: A folder that `write_graph` wrote.
-        papers: The number of papers of the index.
+    The graph is checked, which takes a few milliseconds per million citations: SciPy uses the offsets unchecked. The
+    content of its transpose is not read.
 
     Raises:
         OSError: If a file cannot be read.
@@ -88,34 +172,28 @@ def open_graph(folder: Path, papers: int) -> Graph:
     indptr = open_array(folder / INDPTR, np.int64, length=papers + 1)
     indices = open_array(folder / INDICES, np.int32)
     check_ends(INDPTR, indptr, len(indices))
-    check_range(INDICES, indices, papers)
+    check_rows(INDICES, indices, papers)
     rises = np.ones(len(indices) + 1, np.bool_)
     np.greater(indices[1:], indices[:-1], out=rises[1:-1])
     rises[indptr] = True  # where the references of another paper begin
     if not rises.all():
         raise ValueError(f"{INDICES} repeats a reference of a paper, or has them out of order")
-    return Graph(indptr, indices)
+    ends, citing, years = (folder / name for name in CITED_BY)
+    transpose = CitedBy(
+        open_array(ends, np.int64, length=papers + 1),
+        open_array(citing, np.int32, length=len(indices)),
+        open_array(years, np.int16, length=len(indices)),
+    )
+    if transpose.indptr[0] != 0 or transpose.indptr[-1] != len(indices):
+        raise ValueError(f"{ends.name} does not rise from 0 to {len(indices):,}")
+    return Graph(indptr, indices, transpose)
 
 
-@dataclass(frozen=True, slots=True)
-class GraphCounts:
-    """How many of the stated references became citations of the graph, and how many did not."""
+class ReferenceWriter:
+    """Writes references to an Arrow file, one batch in memory at a time."""
 
-    citations: int  # in the graph
-    self_citations: int
-    repeated_references: int
-    unknown_references: int  # references to papers outside the corpus
-
-
-class ReferenceSpill:
-    """Stores references on disk until every docid is known, so that memory use stays constant."""
-
-    BATCH = 4096
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._sink = pa.OSFile(str(path), "wb")
-        self._writer = pa.ipc.new_stream(self._sink, _SPILL)
+    def __init__(self, writer: Any) -> None:
+        self._writer = writer
         self._rows: list[int] = []
         self._references: list[tuple[str, ...]] = []
 
@@ -124,70 +202,66 @@ class ReferenceSpill:
         if references:
             self._rows.append(row)
             self._references.append(references)
-            if len(self._rows) == self.BATCH:
-                self._flush()
+            if len(self._rows) == BATCH:
+                self.flush()
 
-    def close(self) -> None:
-        """Finish the file."""
-        if not self._sink.closed:
-            self._flush()
-            self._writer.close()
-            self._sink.close()
-
-    def __iter__(self) -> Iterator[tuple[int, list[str]]]:
-        with pa.memory_map(str(self._path)) as source:
-            for batch in pa.ipc.open_stream(source):
-                yield from zip(
-                    batch["row"].to_pylist(), batch["references"].to_pylist(), strict=True
-                )
-
-    def _flush(self) -> None:
-        batch = record_batch(_SPILL, [self._rows, self._references])
-        self._writer.write_batch(batch)
-        self._rows, self._references = [], []
+    def flush(self) -> None:
+        """Write the pending references as one batch."""
+        if self._rows:
+            columns = {"row": self._rows, "references": self._references}
+            self._writer.write_batch(pa.RecordBatch.from_pydict(columns, _STATED))
+            self._rows, self._references = [], []
 
 
 @contextmanager
-def spill_references(path: Path) -> Generator[ReferenceSpill]:
-    """Open a spill; its file is removed when the block ends."""
-    spill = ReferenceSpill(path)
-    try:
-        yield spill
-    finally:
-        spill.close()
-        path.unlink(missing_ok=True)
+def write_references(folder: Path) -> Generator[ReferenceWriter]:
+    """Open `references.arrow` in a folder, which is created; it is complete when the block ends."""
+    folder.mkdir(parents=True, exist_ok=True)
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with (
+        pa.OSFile(str(folder / REFERENCES), "wb") as sink,
+        pa.ipc.new_file(sink, _STATED, options=options) as writer,
+    ):
+        references = ReferenceWriter(writer)
+        yield references
+        references.flush()
 
 
-def write_graph(folder: Path, spill: ReferenceSpill, rows: dict[str, int]) -> GraphCounts:
-    """Map the spilled references to rows, and write the graph.
+def read_references(folder: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield the row of each paper with references, rising, and these as its corpus states them."""
+    with pa.memory_map(str(folder / REFERENCES)) as source:
+        reader = pa.ipc.open_file(source)
+        for number in range(reader.num_record_batches):
+            batch = reader.get_batch(number)
+            yield from zip(batch["row"].to_pylist(), batch["references"].to_pylist(), strict=True)
+
+
+def write_graph(folder: Path, rows: Mapping[str, int], years: Sequence[int]) -> dict[str, int]:
+    """Write the graph of the references in a folder, once every docid is known; return the counts of references.
 
     Args:
-        folder: Receives `indptr.npy`, `indices.npy` and `outside.arrow`.
-        spill: The references of each paper, as docids.
+        folder: A folder that `write_references` filled.
         rows: The row of each docid of the corpus.
+        years: The year of each row, `NO_YEAR` where unknown.
     """
     degrees = np.zeros(len(rows) + 1, np.int64)
     # grows in place: a million small arrays would need several times the memory
     indices = array("i")
-    docids = list(rows)
-    with write_outside(folder) as outside:
-        for row, references in spill:
-            cited, others = classify(docids[row], references, rows)
-            degrees[row + 1] = len(cited)
-            indices.extend(sorted(rows[docid] for docid in cited))
-            for docid, kind in others:
-                outside.add(row, docid, kind)
-    save_graph(folder, np.cumsum(degrees), np.frombuffer(indices, np.int32))
-    return counts_of(len(indices), outside)
-
-
-def save_graph(folder: Path, indptr: npt.NDArray[np.int64], indices: npt.NDArray[np.int32]) -> None:
-    """Write the arrays of a graph into a folder."""
-    np.save(folder / INDPTR, indptr)
-    np.save(folder / INDICES, indices)
-
-
-def counts_of(citations: int, outside: OutsideWriter) -> GraphCounts:
-    """Return the counts of a graph with so many citations."""
-    by_kind = outside.counts
-    return GraphCounts(citations, by_kind[SELF], by_kind[REPEATED], by_kind[UNKNOWN])
+    kinds = ("citations", "self_citations", "repeated_references", "unknown_references")
+    counts: dict[str, int] = dict.fromkeys(kinds, 0)
+    for row, references in read_references(folder):
+        distinct = set(references)
+        known = {rows[docid] for docid in distinct if docid in rows}
+        counts["repeated_references"] += len(references) - len(distinct)
+        counts["unknown_references"] += len(distinct) - len(known)
+        counts["self_citations"] += row in known
+        known.discard(row)
+        degrees[row + 1] = len(known)
+        indices.extend(sorted(known))
+    counts["citations"] = len(indices)
+    graph = Graph(np.cumsum(degrees), np.frombuffer(indices, np.int32))
+    transpose = graph.transposed(np.asarray(years, np.int32))
+    arrays = (graph.indptr, graph.indices, transpose.indptr, transpose.indices, transpose.years)
+    for name, content in zip((INDPTR, INDICES, *CITED_BY), arrays, strict=True):
+        np.save(folder / name, content)
+    return counts

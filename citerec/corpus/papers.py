@@ -1,43 +1,130 @@
-"""`papers.arrow`: the papers of an index, memory-mapped; the row number is a paper's internal id.
+"""`papers.arrow` and `lookup/`: the papers of an index, and sorted tables that find them; both are memory-mapped.
 
-Arrow arrays are built and read through their buffers: `pa.array`, `pa.scalar`, `to_numpy` and `fill_null` import
-pandas, which takes 0.2 s and 60 MB of a command that takes one second.
+The row number is a paper's internal id. Arrow arrays are read through their buffers: `pa.array`, `to_numpy` and
+`fill_null` import pandas, which takes 0.2 s and 60 MB of a command that takes one second.
 """
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from hashlib import blake2b
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from citerec.corpus.columns import numbers, record_batch
-from citerec.corpus.lookup import Lookup
+from citerec.inputs import open_array
 from citerec.types import BIBLIOGRAPHIC, Paper
 
 compute: Any = pc  # its functions are made at import, unknown to type checkers
 
+Rows = npt.NDArray[np.int32]
+Codes = npt.NDArray[np.uint64]
+
 BATCH = 4096  # papers per Arrow batch, so that division gives the batch of a row
 FEW_IDS = 1000  # ids that are looked up in any case
 PER_ID = 64  # papers whose ids are searched in the time of one look-up
-NO_YEAR = 0  # the value of an unknown year in `Papers.years`
-
+NO_YEAR = 0  # an unknown year
 SCHEMA = pa.schema(
     [
         pa.field("id", pa.string(), nullable=False),
         pa.field("title", pa.string(), nullable=False),
         pa.field("abstract", pa.string(), nullable=False),
-        pa.field("year", pa.int32()),
-        pa.field("authors", pa.list_(pa.string())),
+        pa.field("year", pa.int32(), nullable=False),
+        pa.field("authors", pa.list_(pa.string()), nullable=False),
         pa.field("venue", pa.string(), nullable=False),
         *(pa.field(name, pa.string(), nullable=False) for name in BIBLIOGRAPHIC),
     ]
 )
+
+
+# --- Tables from keys to rows
+
+
+def code_of(key: str) -> int:
+    """Return the code of a key, in [0, 2^64)."""
+    return int.from_bytes(_digest(key), "little")
+
+
+def codes_of(keys: Iterable[str]) -> Codes:
+    """Return the codes of keys, shape (keys,)."""
+    digests = b"".join([_digest(key) for key in keys])
+    return np.frombuffer(digests, "<u8").astype(np.uint64, copy=False)
+
+
+def _digest(key: str) -> bytes:
+    return blake2b(key.encode(errors="surrogatepass"), digest_size=8).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The 64-bit codes of keys, rising, and the row of a paper that has each; both have shape (entries,).
+
+    Two keys may share a code: whoever reads a table compares the texts. Only names of authors are not compared: among
+    100 million names, the chance that any two share a code is 1 in 3,700.
+    """
+
+    codes: Codes
+    rows: Rows  # rising among equal codes
+
+    @classmethod
+    def of(cls, codes: Codes, rows: Rows) -> Self:
+        """Return the table of some entries in any order."""
+        order = np.lexsort((rows, codes))
+        return cls(codes[order], rows[order])
+
+    def where(self, keep: npt.NDArray[np.bool_]) -> Self:
+        """Return the table of the entries that a mask selects, shape (entries,)."""
+        return replace(self, codes=self.codes[keep], rows=self.rows[keep])
+
+    def rows_of(self, keys: Iterable[str]) -> list[Rows]:
+        """Return the rows that may have each key, rising: all that have it, and those of an equal code."""
+        wanted = codes_of(keys)
+        first = np.searchsorted(self.codes, wanted, "left").tolist()
+        last = np.searchsorted(self.codes, wanted, "right").tolist()
+        return [np.array(self.rows[a:b]) for a, b in zip(first, last, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """The tables of an index, `lookup/*_codes.npy` and `lookup/*_rows.npy`."""
+
+    ids: Table  # by id
+    dois: Table  # by the `id_key` of ids and DOIs that are DOIs
+    titles: Table  # by `title_codes`
+    authors: Table  # by the `name_key` of each author
+
+    def write(self, folder: Path) -> None:
+        """Write the tables into the folder of an index."""
+        (folder / "lookup").mkdir()
+        for field in fields(self):
+            table: Table = getattr(self, field.name)
+            np.save(folder / "lookup" / f"{field.name}_codes.npy", table.codes)
+            np.save(folder / "lookup" / f"{field.name}_rows.npy", table.rows)
+
+
+def open_lookup(folder: Path) -> Lookup:
+    """Map the tables of an index into memory; their content is not read.
+
+    Raises:
+        OSError: If a file cannot be read.
+        ValueError: If it is not a table.
+    """
+
+    def table(name: str) -> Table:
+        codes = open_array(folder / "lookup" / f"{name}_codes.npy", np.uint64)
+        rows = folder / "lookup" / f"{name}_rows.npy"
+        return Table(codes, open_array(rows, np.int32, length=len(codes)))
+
+    return Lookup(*(table(field.name) for field in fields(Lookup)))
+
+
+# --- Papers
 
 
 class PaperWriter:
@@ -56,8 +143,9 @@ class PaperWriter:
     def flush(self) -> None:
         """Write the pending papers as one batch."""
         if self._pending:
-            columns = [[getattr(paper, name) for paper in self._pending] for name in SCHEMA.names]
-            self._writer.write_batch(record_batch(SCHEMA, columns))
+            columns = {name: [getattr(p, name) for p in self._pending] for name in SCHEMA.names}
+            columns["year"] = [year or NO_YEAR for year in columns["year"]]
+            self._writer.write_batch(pa.RecordBatch.from_pydict(columns, SCHEMA))
             self._pending = []
 
 
@@ -74,7 +162,7 @@ class Papers:
     """The papers of an index, read on demand from a memory-mapped file."""
 
     def __init__(self, path: Path, lookup: Lookup | None = None) -> None:
-        """Map the papers into memory; `lookup` holds the tables of their ids, DOIs, titles and authors.
+        """Map the papers into memory; `lookup` is None while the index is built.
 
         Raises:
             OSError: If the file cannot be read.
@@ -95,12 +183,13 @@ class Papers:
         by_row: dict[int, Paper] = {}
         for batch, group in groupby(sorted(set(rows)), key=lambda row: row // BATCH):
             group_rows = list(group)
-            offsets = as_rows([row - batch * BATCH for row in group_rows])
+            offsets = _as_rows([row - batch * BATCH for row in group_rows])
             columns = [
                 self._table[name].chunk(batch).take(offsets).to_pylist() for name in SCHEMA.names
             ]
             for row, values in zip(group_rows, zip(*columns, strict=True), strict=True):
                 record: dict[str, Any] = dict(zip(SCHEMA.names, values, strict=True))
+                record["year"] = record["year"] or None
                 record["authors"] = tuple(record["authors"] or ())
                 by_row[row] = Paper(**record)
         return by_row
@@ -108,8 +197,9 @@ class Papers:
     @cached_property
     def years(self) -> npt.NDArray[np.int32]:
         """The year of each row, shape (n,); `NO_YEAR` where unknown."""
-        chunks = [numbers(chunk, missing=NO_YEAR) for chunk in self._table["year"].chunks]
-        return np.concatenate(chunks) if chunks else np.zeros(0, np.int32)
+        chunks = self._table["year"].chunks
+        years = [np.frombuffer(c.buffers()[1], np.int32, len(c), 4 * c.offset) for c in chunks]
+        return np.concatenate([*years, np.zeros(0, np.int32)])
 
     @cached_property
     def ids(self) -> npt.NDArray[np.object_]:
@@ -119,14 +209,15 @@ class Papers:
     @cached_property
     def has_abstract(self) -> npt.NDArray[np.bool_]:
         """Whether each row has an abstract, shape (n,); the abstracts themselves are not read."""
-        return self.has_text("abstract")
-
-    def has_text(self, name: str) -> npt.NDArray[np.bool_]:
-        """Return whether a text column of each row is not empty, shape (n,); the texts are not read."""
-        lengths = [np.diff(_ends(chunk)) for chunk in self._table[name].chunks]
+        lengths = [np.diff(_ends(chunk)) for chunk in self._table["abstract"].chunks]
         return np.concatenate([*lengths, np.zeros(0, np.int32)]) > 0
 
-    def lengths(self, name: str, rows: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+    @cached_property
+    def has_authors(self) -> bool:
+        """Whether any paper has an author."""
+        return any(np.diff(_ends(chunk)).any() for chunk in self._table["authors"].chunks)
+
+    def lengths(self, name: str, rows: Rows) -> npt.NDArray[np.int64]:
         """Return the bytes of a text, or the number of authors, of some rows, shape of `rows`; no text is read."""
         lengths = np.zeros(len(rows), np.int64)
         batches = rows // BATCH
@@ -136,30 +227,25 @@ class Papers:
             lengths[of_batch] = ends[places + 1] - ends[places]
         return lengths
 
-    @cached_property
-    def has_authors(self) -> bool:
-        """Whether any paper has an author."""
-        return any(np.diff(_ends(chunk)).any() for chunk in self._table["authors"].chunks)
-
-    def texts(self, name: str, rows: npt.NDArray[np.int32]) -> Any:
+    def texts(self, name: str, rows: Rows) -> Any:
         """Return a text column for some rows, in the order of `rows`, as an Arrow array."""
         order = np.argsort(rows, kind="stable")
         parts = [
-            self._table[name].chunk(batch).take(as_rows([row - batch * BATCH for row in group]))
+            self._table[name].chunk(batch).take(_as_rows([row - batch * BATCH for row in group]))
             for batch, group in groupby(rows[order].tolist(), key=lambda row: row // BATCH)
         ]
-        inverse = as_rows(np.argsort(order).tolist())
-        return pa.concat_arrays(parts).take(inverse) if parts else strings([])
+        inverse = _as_rows(np.argsort(order).tolist())
+        return pa.concat_arrays(parts).take(inverse) if parts else _strings([])
 
     def column(self, name: str) -> Any:
         """Return a text column as one Arrow array."""
         chunks = self._table[name].chunks
-        return pa.concat_arrays(chunks) if chunks else strings([])
+        return pa.concat_arrays(chunks) if chunks else _strings([])
 
     def authors(self) -> tuple[Any, npt.NDArray[np.int64]]:
         """Return the names of all authors as one Arrow array, and how many each row has, shape (n,)."""
         chunks = self._table["authors"].chunks
-        names = pa.concat_arrays([chunk.flatten() for chunk in chunks]) if chunks else strings([])
+        names = pa.concat_arrays([chunk.flatten() for chunk in chunks]) if chunks else _strings([])
         counts = [np.diff(_ends(chunk)) for chunk in chunks]
         return names, np.concatenate([*counts, np.zeros(0, np.int64)])
 
@@ -167,40 +253,31 @@ class Papers:
         """Yield the papers as Arrow batches of `BATCH` rows, of which the last may be shorter; nothing is copied."""
         return iter(self._table.to_batches())
 
-    @property
-    def id_column(self) -> Any:
-        """The docids as an Arrow column, which is read on demand."""
-        return self._table["id"]
-
-    def ids_at(self, rows: Iterable[int]) -> list[str]:
-        """Return the docids of some rows."""
-        return [self._id(int(row)) for row in rows]
-
-    def ids_like(self, pattern: str) -> list[str]:
-        """Return the docids in which a regular expression (RE2) has a match."""
-        matches = compute.match_substring_regex(self.id_column, pattern)
-        return self.id_column.filter(matches).to_pylist()
-
     def titles(self) -> Iterator[str]:
         """Yield the title of each row."""
         for chunk in self._table["title"].chunks:
             yield from chunk.to_pylist()
 
-    def rows_of(self, docids: Sequence[str]) -> npt.NDArray[np.int32]:
+    def ids_at(self, rows: Iterable[int]) -> list[str]:
+        """Return the docids of some rows."""
+        return [self._id(int(row)) for row in rows]
+
+    def rows_of(self, docids: Sequence[str]) -> Rows:
         """Return the rows of docids, shape (len(docids),); -1 for a docid that is not in the index."""
         if self.lookup and len(docids) <= max(FEW_IDS, len(self) // PER_ID):
             pairs = zip(docids, self.lookup.ids.rows_of(docids), strict=True)
             rows_of = [[row for row in rows if self._id(row) == docid] for docid, rows in pairs]
             return np.array([rows[0] if rows else -1 for rows in rows_of], np.int32)
         # The requested docids are hashed, not those of the corpus: they are few.
-        is_requested = compute.is_in(self.id_column, value_set=strings(docids))
-        present = self.id_column.filter(is_requested).to_pylist()
+        ids = self._table["id"]
+        is_requested = compute.is_in(ids, value_set=_strings(docids))
+        present = ids.filter(is_requested).to_pylist()
         rows = dict(zip(present, compute.indices_nonzero(is_requested).to_pylist(), strict=True))
         return np.array([rows.get(docid, -1) for docid in docids], np.int32)
 
     def _id(self, row: int) -> str:
         batch, offset = divmod(row, BATCH)
-        return self.id_column.chunk(batch)[offset].as_py()
+        return self._table["id"].chunk(batch)[offset].as_py()
 
 
 def no_later(
@@ -213,6 +290,12 @@ def no_later(
     return (papers <= queries) | (queries == NO_YEAR)
 
 
+def codes(texts: Any) -> tuple[Any, Rows]:
+    """Return the distinct texts of an Arrow array, and the number of each text among them, shape (len(texts),)."""
+    encoded = texts.dictionary_encode()
+    return encoded.dictionary, np.frombuffer(encoded.indices.buffers()[1], np.int32, len(texts))
+
+
 def _open_table(path: Path) -> Any:
     """Map the table into memory, and check the offsets of its texts, which Arrow does not check.
 
@@ -223,31 +306,32 @@ def _open_table(path: Path) -> Any:
         if reader.schema != SCHEMA:
             raise ValueError(f"it has other columns: {', '.join(reader.schema.names)}"[:120])
         table = reader.read_all()
-        for name in table.column_names:
-            for number, chunk in enumerate(table[name].chunks):
-                _check(chunk, nullable=SCHEMA.field(name).nullable)
-                is_last = number == table[name].num_chunks - 1
-                if not (0 < len(chunk) <= BATCH if is_last else len(chunk) == BATCH):
+        for column in table.columns:
+            for number, chunk in enumerate(column.chunks, start=1):
+                _check(chunk)
+                if not 0 < len(chunk) <= BATCH or (
+                    len(chunk) < BATCH and number < len(column.chunks)
+                ):
                     raise ValueError(f"batch {number} holds {len(chunk):,} papers")
     except (pa.ArrowException, MemoryError, OverflowError, UnicodeDecodeError) as error:
         raise ValueError(" ".join(str(error).split())[:120]) from error
     return table
 
 
-def _check(chunk: Any, *, nullable: bool) -> None:
+def _check(chunk: Any) -> None:
     chunk.validate()  # sizes of buffers
-    if chunk.null_count and not nullable:
-        raise ValueError("a text is null")
-    size = 0
+    if chunk.null_count:
+        raise ValueError("a value is null")
+    if pa.types.is_integer(chunk.type) or not len(chunk):
+        return
     if pa.types.is_list(chunk.type):
         size = len(chunk.values)
-        _check(chunk.values, nullable=False)
-    elif pa.types.is_string(chunk.type):
+        _check(chunk.values)
+    else:
         size = chunk.buffers()[2].size if chunk.buffers()[2] else 0
-    if len(chunk) and not pa.types.is_integer(chunk.type):
-        ends = _ends(chunk)
-        if ends[0] < 0 or ends[-1] > size or np.any(ends[1:] < ends[:-1]):
-            raise ValueError("a text ends before it begins, or beyond its batch")
+    ends = _ends(chunk)
+    if ends[0] < 0 or ends[-1] > size or np.any(ends[1:] < ends[:-1]):
+        raise ValueError("a text ends before it begins, or beyond its batch")
 
 
 def _ends(chunk: Any) -> npt.NDArray[np.int32]:
@@ -255,7 +339,7 @@ def _ends(chunk: Any) -> npt.NDArray[np.int32]:
     return np.frombuffer(chunk.buffers()[1], np.int32, len(chunk) + 1)
 
 
-def strings(texts: Sequence[str]) -> Any:
+def _strings(texts: Sequence[str]) -> Any:
     """Return strings as an Arrow array; an unpaired surrogate is kept and equals no text of the corpus."""
     encoded = [text.encode(errors="surrogatepass") for text in texts]
     ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
@@ -263,13 +347,6 @@ def strings(texts: Sequence[str]) -> Any:
     return pa.StringArray.from_buffers(len(encoded), *buffers)
 
 
-def codes(texts: Any) -> tuple[Any, npt.NDArray[np.int32]]:
-    """Return the distinct texts of an Arrow array, and the code of each text, shape (len(texts),)."""
-    encoded = texts.dictionary_encode()
-    return encoded.dictionary, np.frombuffer(encoded.indices.buffers()[1], np.int32, len(texts))
-
-
-def as_rows(numbers: Sequence[int]) -> Any:
-    """Return row numbers as an Arrow array."""
+def _as_rows(numbers: Sequence[int]) -> Any:
     content = pa.py_buffer(np.array(numbers, np.int32))
     return pa.Array.from_buffers(pa.int32(), len(numbers), [None, content])

@@ -10,8 +10,7 @@ from dataclasses import replace
 
 from citerec.bibliography.keys import to_text
 from citerec.errors import ConfigError
-from citerec.types import Query, QueryKind
-from citerec.valid import MAX_TITLE
+from citerec.types import MAX_TITLE, Query, QueryKind
 
 _YEAR = r"(?:1[5-9]|20)[0-9]{2}[a-z]?"
 _NUMBERS = r"[0-9]{1,4}(?:\s?[,;–—-]\s?[0-9]{1,4}){0,99}"

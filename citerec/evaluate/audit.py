@@ -18,8 +18,7 @@ from pyarrow import compute
 
 from citerec.config import ExpandConfig
 from citerec.corpus.graph import Graph
-from citerec.corpus.lookup import Lookup
-from citerec.corpus.papers import Papers
+from citerec.corpus.papers import Lookup, Papers
 from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder
 from citerec.rank.expand import CandidateExpander, ExpandedCandidates

@@ -21,8 +21,8 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
-from citerec.arrays import check_ends, open_array
 from citerec.index.lucene import LucenePostings
+from citerec.inputs import check_ends, open_array
 
 FOLDER = "postings"
 NO_TERM = -1

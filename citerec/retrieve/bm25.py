@@ -20,7 +20,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from citerec.arrays import check_distinct, open_array
 from citerec.config import Bm25Config, StopWords
 from citerec.corpus.papers import NO_YEAR
 from citerec.errors import IndexDamagedError
@@ -29,6 +28,7 @@ from citerec.index.analysis import analyze
 from citerec.index.bm25 import ROWS
 from citerec.index.postings import FOLDER as POSTINGS
 from citerec.index.postings import LENGTHS, NO_TERM, Ints, Postings, open_postings
+from citerec.inputs import check_rows, open_array
 from citerec.text import STOP_WORDS, WORD, QueryForm, query_text, without_stop_words
 from citerec.types import Eligibility, Hits, Query
 
@@ -77,7 +77,7 @@ class Bm25Retriever:
         self._papers, self._id_rank = len(index.papers), index.id_rank
         try:
             self._rows: Docs = open_array(index.bm25 / ROWS, np.int32)  # of each document
-            check_distinct(ROWS, self._rows, self._papers)
+            check_rows(ROWS, self._rows, self._papers, distinct=True)
             tokens = index.manifest.counts.get("bm25_tokens", 0)
             postings = open_postings(index.path / POSTINGS, len(self._rows), tokens)
         except (OSError, ValueError) as error:

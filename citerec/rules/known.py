@@ -25,14 +25,12 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from citerec.corpus.citedby import UNDATED, CitedBy, transpose_of
-from citerec.corpus.graph import Graph
+from citerec.corpus.graph import UNDATED, CitedBy, Graph
 from citerec.corpus.papers import NO_YEAR, Papers
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.rules.held_out import train_papers
-from citerec.types import Eligibility, Query
-from citerec.valid import YEARS
+from citerec.types import YEARS, Eligibility, Query
 
 Flags = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int32]
@@ -299,7 +297,7 @@ class TemporalGraph:
     @cached_property
     def citers(self) -> CitedBy:
         """The papers that cite each paper."""
-        return transpose_of(self.index.graph, self._years)
+        return self.index.graph.transposed(self._years)
 
     @property
     def scratch(self) -> Rows:

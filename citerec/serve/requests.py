@@ -23,7 +23,7 @@ from citerec.errors import ConfigError, ModelError
 from citerec.export.jsonl import FIELDS
 from citerec.serve.service import OpenIndex, Service
 from citerec.text import QueryForm
-from citerec.valid import MAX_ABSTRACT, MAX_TITLE
+from citerec.types import MAX_ABSTRACT, MAX_TITLE
 
 MAX_RESULTS = 1000  # papers of one answer
 MAX_LISTED = 10_000  # entries of a list of papers

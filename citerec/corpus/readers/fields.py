@@ -9,8 +9,7 @@ from typing import Any, NoReturn, cast
 from citerec.bibliography.record import Record
 from citerec.errors import BadRecordError, shown
 from citerec.text import one_line
-from citerec.types import BIBLIOGRAPHIC, Paper
-from citerec.valid import MAX_ABSTRACT, MAX_TITLE, id_fault, whole, year_fault
+from citerec.types import BIBLIOGRAPHIC, MAX_ABSTRACT, MAX_TITLE, YEARS, Paper, id_fault, year_of
 
 MAX_ID = 512  # characters
 MAX_SHORT = 2_000  # characters of a URL, a type, a publisher; a longer one counts as missing
@@ -92,10 +91,10 @@ class Fields:
             return None
         if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
             value = int(value.strip()[:5])
-        value = whole(value)
-        if fault := year_fault(value):
-            self.fail(f"{key!r} {fault}")
-        return value
+        try:
+            return year_of(value)
+        except ValueError as error:
+            self.fail(f"{key!r} {error}")
 
     def strings(self, key: str) -> tuple[str, ...]:
         """Read a list of strings; if it is missing or null, it is empty."""
@@ -219,7 +218,7 @@ def library_paper(
         id=next((text for text in usable if not id_fault(text)), f"{stem}:{fields.line}"),
         title=texts.title(),
         abstract=texts.text("abstract"),
-        year=None if year_fault(year) else year,
+        year=year if year in YEARS else None,
         authors=tuple(filter(None, map(one_line, authors))),
         venue=one_line(venue),
         citations=tuple(citations),

@@ -17,7 +17,13 @@ import numpy.typing as npt
 import orjson
 
 from citerec.corpus.collector import Collector
-from citerec.corpus.graph import Graph, ReferenceSpill, open_graph, spill_references, write_graph
+from citerec.corpus.graph import (
+    Graph,
+    ReferenceWriter,
+    open_graph,
+    write_graph,
+    write_references,
+)
 from citerec.corpus.papers import NO_YEAR
 from citerec.corpus.readers import read_papers
 from citerec.corpus.readers.source import Source, size_of
@@ -113,19 +119,21 @@ def prepare_corpus(
     """
     source = Source(path, (path,))
     collector, years = Collector(skip_bad=True), list[int]()
-    with writing(folder), spill_references(folder / "references.tmp") as spill:
-        _copy(source, format_name, folder / CORPUS, collector, years, spill, progress, until)
-        spill.close()
+    with writing(folder):
+        with write_references(folder / "graph.tmp") as references:
+            _copy(
+                source, format_name, folder / CORPUS, collector, years, references, progress, until
+            )
         if not years:
             raise BadInputError(path, "contains no paper with a year; expected the published file")
-        counts = write_graph(folder / "graph.tmp", spill, collector.rows)
+        counts = write_graph(folder / "graph.tmp", collector.rows, years)
         graph = open_graph(folder / "graph.tmp", len(years))
     splits = split(list(collector.rows), np.array(years, np.int32), graph)
     with writing(folder):
         shutil.rmtree(folder / "graph.tmp")
         write_splits(folder / FOLDER, dict(splits))
     queries = {f"{name}_queries": len(ids) for name, ids in splits.items()}
-    return {**collector.counts, **asdict(counts), **queries}
+    return {**collector.counts, **counts, **queries}
 
 
 def _copy(
@@ -134,7 +142,7 @@ def _copy(
     target: Path,
     collector: Collector,
     years: list[int],
-    spill: ReferenceSpill,
+    references: ReferenceWriter,
     progress: Progress,
     until: int,
 ) -> None:
@@ -153,8 +161,8 @@ def _copy(
             if (paper := collector.add(located)) is None:
                 continue
             assert paper.year is not None
+            references.add(len(years), paper.citations)
             years.append(paper.year)
-            spill.add(len(years) - 1, paper.citations)
             sink.write(orjson.dumps(asdict(paper)) + b"\n")
 
 
