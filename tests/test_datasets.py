@@ -12,12 +12,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 import pytest
 
 from citerec.build import BuildConfig, build_index
 from citerec.cli import run
-from citerec.corpus.graph import Graph
 from citerec.corpus.splits import read_ids
 from citerec.errors import BadInputError, ConfigError
 from citerec.folder import IndexFolder, open_index
@@ -28,11 +26,10 @@ from citerec.lab.datasets.catalogue import (
     Dataset,
     DatasetError,
     DatasetFile,
-    find_dataset,
     where,
 )
 from citerec.lab.datasets.fetch import DatasetRecord, FetchConfig, fetch, read_record
-from citerec.lab.datasets.prepare import Years, corpus_statistics, sampled_by_year
+from citerec.lab.datasets.prepare import corpus_statistics
 from citerec.lab.datasets.without import drop_train_queries
 from citerec.types import no_progress
 
@@ -126,11 +123,6 @@ def test_every_dataset_says_where_it_comes_from_and_what_nobody_states() -> None
     assert "md5 f35c40992e94b458db73fa030a79844b" in DATASETS["openresearch"].facts["checksum"]
 
 
-def test_an_unknown_name_lists_those_there_are() -> None:
-    with pytest.raises(ConfigError, match="openresearch, dblp"):
-        find_dataset("dplb")
-
-
 def test_open_research_is_unzipped_split_by_year_and_indexed(tmp_path: Path) -> None:
     papers = old_papers(10)  # each cites the one before; the first cites none
     papers.append(open_research("undated", None, ["p0"]))
@@ -153,22 +145,6 @@ def test_open_research_is_unzipped_split_by_year_and_indexed(tmp_path: Path) -> 
     assert index.manifest.counts["citations"] == 9
 
 
-def test_queries_are_drawn_alike_each_time_and_stay_in_order() -> None:
-    ids = [f"{i:04}" for i in range(1000)]
-    years = np.repeat(np.arange(1900, 2000, dtype=np.int32), 10)
-    graph = Graph(np.arange(1001, dtype=np.int64), np.zeros(1000, np.int32))  # all cite 0
-
-    one = sampled_by_year(ids, years, graph, sample=20)
-    again = sampled_by_year(ids, years, graph, sample=20)
-    other = sampled_by_year(ids, years, graph, sample=20, seed=1)
-
-    assert one == again
-    assert one["test"] != other["test"]
-    assert {name: len(one[name]) for name in one} == {"train": 800, "dev": 20, "test": 20}
-    assert [years[int(docid)] for docid in one["dev"]] == sorted(years[int(d)] for d in one["dev"])
-    assert all(800 <= int(docid) < 900 for docid in one["dev"])
-
-
 def test_a_bad_record_is_counted_and_the_rest_is_kept(tmp_path: Path) -> None:
     papers = [*old_papers(10), open_research("p1", 1991, []), {"id": "x", "s2Url": "", "year": 1}]
 
@@ -179,15 +155,6 @@ def test_a_bad_record_is_counted_and_the_rest_is_kept(tmp_path: Path) -> None:
     assert record.counts["papers"] == 10
     assert record.counts["conflicting_duplicates"] == 1
     assert record.counts["missing_fields"] == 1
-
-
-def test_a_corpus_without_years_is_none(tmp_path: Path) -> None:
-    source = zipped(tmp_path / "given", [open_research("a", None, [])])
-
-    with pytest.raises(BadInputError):
-        got(unsummed(DATASETS["openresearch"]), tmp_path / "o", source)
-
-    assert not (tmp_path / "o").exists()
 
 
 def dblp_papers() -> list[dict[str, Any]]:
@@ -243,11 +210,6 @@ def test_pubmed_is_taken_out_of_the_archive(tmp_path: Path) -> None:
     }  # dev10 is a train paper
 
 
-def test_years_of_splits_rise() -> None:
-    with pytest.raises(ConfigError):
-        Years(train=2007, dev=2007, test=2011)
-
-
 def scidocs_folder(folder: Path) -> Path:
     for name in SCIDOCS_FILES:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -281,24 +243,6 @@ def local_folder(folder: Path, papers: Sequence[dict[str, Any]]) -> Path:
     for name, docid in (("train", "a"), ("dev", "b"), ("test", "c")):
         (folder / "splits" / f"{name}.ids").write_text(f"{docid}\n")
     return folder
-
-
-def test_a_local_corpus_keeps_how_it_is_packed_and_cannot_be_downloaded(tmp_path: Path) -> None:
-    source = local_folder(tmp_path / "given", LOCAL)
-    (source / "corpus.jsonl.gz").rename(source / "corpus.jsonl.gz.old")
-    (source / "corpus.jsonl").write_bytes(
-        gzip.decompress((source / "corpus.jsonl.gz.old").read_bytes())
-    )
-
-    record = got(DATASETS["acm_vis"], tmp_path / "acm_vis", source)
-
-    assert set(record.files) == {
-        "corpus.jsonl",
-        *(f"splits/{n}.ids" for n in ("train", "dev", "test")),
-    }
-    assert index_of(tmp_path / "acm_vis", tmp_path).manifest.settings["splits"] == "shipped"
-    with pytest.raises(DatasetError, match="--from FOLDER"):
-        fetch(DATASETS["vis"], tmp_path / "vis", FetchConfig(), no_progress, lambda _: None)
 
 
 def test_a_file_with_another_checksum_is_refused(tmp_path: Path) -> None:
@@ -403,15 +347,6 @@ def test_all_papers_of_scidocs_are_held_out_by_id_or_title(
     assert "3 train queries dropped" in capfd.readouterr().err
 
 
-def test_the_other_dataset_has_to_be_there(tmp_path: Path) -> None:
-    ours, _ = held_apart(tmp_path)
-
-    with pytest.raises(DatasetError):
-        drop_train_queries(ours, tmp_path / "pubmed", no_progress)
-    with pytest.raises(ConfigError):
-        drop_train_queries(ours, ours, no_progress)
-
-
 def test_statistics_count_what_the_protocol_counts(tmp_path: Path) -> None:
     index = index_of(local_folder(tmp_path / "given", LOCAL), tmp_path)
 
@@ -425,22 +360,6 @@ def test_statistics_count_what_the_protocol_counts(tmp_path: Path) -> None:
     assert [found[f"{name} queries"] for name in ("train", "dev", "test")] == [1, 1, 1]
     assert found["gold per query"] == pytest.approx(6 / 3)
     assert (found["first year"], found["last year"]) == (1999, 2001)
-
-
-def test_datasets_are_listed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: Any
-) -> None:
-    monkeypatch.chdir(tmp_path)
-
-    assert run(["datasets", "list"]) == 0
-    listed = capfdbinary.readouterr().out.decode()
-    assert run(["datasets", "info", "dblp"]) == 0
-    about = capfdbinary.readouterr().out.decode()
-
-    assert [line.split()[0] for line in listed.splitlines()] == list(DATASETS)
-    assert "licence:      not stated by its makers" in about
-    assert "comparison/dblp/corpus.json" in about
-    assert "takes rules = { min_gold = 10, train_only = true }" in about
 
 
 def test_fetching_says_what_was_made(

@@ -10,9 +10,7 @@ import pytest
 from support.corpora import SAMPLE
 from support.tiny import tiny_bert
 
-from citerec.build import BuildConfig, build_index
 from citerec.config import Bm25Config, StopWords
-from citerec.encode.spec import EncoderSpec
 from citerec.errors import BadInputError, ConfigError
 from citerec.evaluate.protocol import CitationScope
 from citerec.folder import IndexFolder
@@ -79,13 +77,6 @@ def test_a_row_says_what_is_run_and_what_it_should_give(row: Callable[..., Exper
     assert read.expect == {"mrr": 0.5}
 
 
-def test_a_row_of_four_lines_is_bm25_on_the_test_split(row: Callable[..., Experiment]) -> None:
-    read = row()
-
-    assert (read.split, read.system, read.known_graph) == ("test", "bm25", CitationScope.TRAIN)
-    assert (read.bm25, read.expect) == (Bm25Config(), {})
-
-
 @pytest.mark.parametrize("key", ["title", "claim", "cost", "corpus"])
 @pytest.mark.parametrize("value", [None, "[1]"])
 def test_a_text_that_is_missing_or_none_is_named(
@@ -119,19 +110,6 @@ def test_ok_is_within_2_thousandths_and_near_within_10(measured: float, verdict:
 
     assert found is verdict
     assert why == ("" if verdict is Verdict.OK else f"mrr is {measured:.4f}, expected 0.5000")
-
-
-def test_the_worst_figure_decides_and_is_named() -> None:
-    verdict, why = judge(
-        {"mrr": 0.5, "map": 0.2, "f1@20": 0.1}, dict.fromkeys(["mrr", "map", "f1@20"], 0.1)
-    )
-
-    assert verdict is Verdict.FAIL  # 0.4, 0.1 and 0 apart
-    assert why == "mrr is 0.1000, expected 0.5000"
-
-
-def test_a_row_that_expects_nothing_is_measured() -> None:
-    assert judge({}, {"mrr": 0.3}) == (Verdict.MEASURED, "")
 
 
 # --- running
@@ -306,14 +284,6 @@ def test_a_table_that_says_what_is_not_known_is_named(
 # --- rows of other kinds
 
 
-def test_a_row_counts_a_corpus(corpus: Path, row: Callable[..., Experiment]) -> None:
-    outcome = run_experiment(row('kind = "statistics"'), Path("indexes"))
-
-    assert outcome.metrics["papers"] == 4
-    assert outcome.metrics["citations"] == 2
-    assert (outcome.metrics["first year"], outcome.metrics["last year"]) == (2000, 2001)
-
-
 def test_a_row_waits_for_what_is_not_here(corpus: Path, row: Callable[..., Experiment]) -> None:
     unfetched = run_experiment(row(corpus="datasets/dblp"), Path("indexes"))
     theirs = row('kind = "published"\npublished = { mrr = 0.5 }\nsource = "A paper"')
@@ -324,19 +294,6 @@ def test_a_row_waits_for_what_is_not_here(corpus: Path, row: Callable[..., Exper
     assert run_experiment(theirs, Path("indexes")).verdict is Verdict.PUBLISHED
     assert no_hub.verdict is Verdict.NOT_RUN
     assert "nobody/no-model is not in the local cache" in no_hub.why
-
-
-def test_a_row_that_needs_a_gpu_waits_for_one(
-    corpus: Path, row: Callable[..., Experiment], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("citerec.lab.experiment.run.gpus", list[str])
-
-    outcome = run_experiment(row('needs = "gpu"'), Path("indexes"))
-
-    assert (outcome.verdict, outcome.why) == (
-        Verdict.NOT_RUN,
-        "it needs a GPU",
-    )
 
 
 @pytest.mark.parametrize(
@@ -360,15 +317,6 @@ def test_a_row_of_any_kind_that_cannot_be_is_refused(
 ) -> None:
     with pytest.raises(BadInputError):
         row(more)
-
-
-def test_a_row_waits_for_models_of_ones_own(corpus: Path, row: Callable[..., Experiment]) -> None:
-    asked = row('system = "bm25+rerank"\nreranker = "models/of/mine"')
-
-    outcome = run_experiment(asked, Path("indexes"))
-
-    assert outcome.verdict is Verdict.NOT_RUN
-    assert outcome.why == f"models/of/mine, named in {asked.path}, is missing"
 
 
 def test_a_row_waits_until_its_test_papers_were_left_out_of_training(
@@ -404,17 +352,6 @@ def test_the_committed_tables_are_what_rows_and_results_give() -> None:
     assert tables_as_latex(root) == (root / "TABLES.tex").read_text(encoding="utf-8")
 
 
-def test_a_rows_rules_decide_which_queries_are_asked(
-    corpus: Path, row: Callable[..., Experiment]
-) -> None:
-    with pytest.raises(ConfigError, match="no query with 2 gold citations"):
-        run_experiment(row("rules = { min_gold = 2 }"), Path("indexes"))
-
-    outcome = run_experiment(row("rules = { min_gold = 1, train_only = true }"), Path("indexes"))
-
-    assert outcome.result["provenance"]["settings"]["rules"] == {"min_gold": 1, "train_only": True}
-
-
 # --- rows with vectors
 
 
@@ -430,19 +367,6 @@ def test_a_row_with_an_encoder_gets_an_index_of_its_own(
     assert settings["encoder"]["dim"] == 32
     assert (settings["fuse"]["method"], settings["fuse"]["k0"]) == ("rrf", 60)
     assert [p.name for p in (tmp_path / "indexes").iterdir()] == [asked.index_name]
-
-
-def test_an_index_of_another_encoder_is_embedded_anew(
-    corpus: Path, row: Callable[..., Experiment], tiny_model: str, tmp_path: Path
-) -> None:
-    asked = row(f'system = "dense"\nencoder = "{tiny_model}"')
-    folder = tmp_path / "indexes" / asked.index_name
-    other = tiny_bert(tmp_path / "other", seed=5, spec=EncoderSpec(max_tokens=64))
-    build_index(corpus, folder, BuildConfig(encoder=str(other)))
-
-    outcome = run_experiment(asked, tmp_path / "indexes")
-
-    assert outcome.result["provenance"]["settings"]["encoder"]["source"] == tiny_model
 
 
 @pytest.mark.parametrize(
@@ -483,19 +407,6 @@ def test_a_row_that_reranks_tells_with_what(
     assert len(told["weights"]) == 64  # a sha256
     assert told["backend"] == "torch"
     assert outcome.metrics["recall@1000"] == 1
-
-
-def test_a_row_may_rerank_any_list(
-    corpus: Path, row: Callable[..., Experiment], tiny_reranker_model: str, tiny_model: str
-) -> None:
-    models = f'encoder = "{tiny_model}"\nreranker = "{tiny_reranker_model}"\n'
-
-    def candidates(more: str) -> str:
-        return row(models + more).candidates
-
-    assert candidates('system = "rerank"') == "rrf"
-    assert candidates('system = "rerank"\nrerank = { candidates = "dense" }') == "dense"
-    assert candidates('system = "bm25+rerank"\nrerank = { candidates = "dense" }') == "bm25"
 
 
 @pytest.mark.parametrize(
@@ -559,16 +470,6 @@ def test_a_row_trains_its_reranker_once_and_leaves_others_alone(
 
 
 # --- rows that rank
-
-
-def test_a_row_that_ranks_says_by_what_it_learned(row: Callable[..., Experiment]) -> None:
-    read = row(
-        'system = "ranker"\nencoder = "minilm"\ntrain_ranker = "ranker.toml"\n'
-        'ranker_corpora = ["a", "b"]'
-    )
-
-    assert (read.train_ranker, [*read.ranker_corpora]) == ("ranker.toml", ["a", "b"])
-    assert read.ranker is None
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.scidocs_folder import PAPERS, PROPENSITY, TOPICS, metadata, topic, write_published
+from support.scidocs_folder import PAPERS, PROPENSITY, TOPICS, topic, write_published
 from support.tiny import tiny_bert
 from typer.testing import CliRunner
 
@@ -19,12 +19,6 @@ from citerec.errors import BadInputError, CiterecError, ConfigError, ModelError
 from citerec.folder import IndexFolder
 from citerec.lab.scidocs.from_index import (
     TASKS,
-    TRIED,
-    Related,
-    Relations,
-    TooSmallError,
-    _split,  # pyright: ignore[reportPrivateUsage]
-    draw_task,
     evaluate,
     index_tasks,
     run_on_index,
@@ -38,7 +32,7 @@ from citerec.lab.scidocs.layout import (
 )
 from citerec.lab.scidocs.published import GROUPS, METRICS, SPECTER, TABLE_1, TABLE_2, TABLE_3
 from citerec.lab.scidocs.suite import means, run_published
-from citerec.lab.scidocs.vectors import SHARD, CachedVectors, PrecomputedVectors, kept_vectors
+from citerec.lab.scidocs.vectors import SHARD, CachedVectors, PrecomputedVectors
 from citerec.text import EncoderForm
 from citerec.types import Paper
 
@@ -91,19 +85,6 @@ def test_vectors_by_chance_rank_as_chance_does(published: Path) -> None:
     assert 0.15 < np.mean(ranked) < 0.4  # table 1 has 25 %
     assert found["cls"] == pytest.approx((found["mag f1"] + found["mesh f1"]) / 2)
     assert found["average"] == pytest.approx(np.mean([found[metric] for metric in METRICS]))
-
-
-def test_some_tasks_alone_have_no_average_and_read_no_other_file(folder: Path) -> None:
-    (folder / "paper_metadata_recomm.json").unlink()
-    (folder / "mesh" / "val.csv").unlink()
-
-    found = run_published(folder, by_topic, tasks=["cite", "co-cite", "mag"])
-
-    assert set(found.metrics) == {
-        *("mag f1", "cite map", "cite ndcg", "co-cite map", "co-cite ndcg", "cite")
-    }
-    with pytest.raises(ConfigError, match="no task 'citation'; choose from mag, mesh"):
-        run_published(folder, by_topic, tasks=["citation"])
 
 
 def test_papers_without_a_vector_are_counted(published: Path) -> None:
@@ -212,16 +193,6 @@ def test_what_is_wrong_is_said_with_its_file_and_line(
     assert told in fault(folder, file, content)
 
 
-def test_a_propensity_is_looked_up_for_test_clicks_alone(folder: Path) -> None:
-    whole = run_published(folder, by_topic, tasks=["recommendation"])
-    with (folder / "recomm" / "train.csv").open("a") as file:
-        file.write('p00,p02,"p01,p03,p05,p07,p02"\n')  # position 5; propensities end at 4
-
-    found = run_published(folder, by_topic, tasks=["recommendation"])
-
-    assert found.counts == whole.counts
-
-
 def test_what_pythons_json_takes_is_taken(folder: Path) -> None:
     for name in ("mag_mesh", "view_cite_read", "recomm"):
         file = folder / f"paper_metadata_{name}.json"
@@ -233,18 +204,6 @@ def test_what_pythons_json_takes_is_taken(folder: Path) -> None:
 
     assert (paper.year, paper.title) == (None, "half a pair: \ufffd")
     assert run_published(folder, by_topic).metrics["mag f1"] == 1
-
-
-def test_distances_are_compared_by_five_decimals_as_the_published_suite_has_it(
-    folder: Path,
-) -> None:
-    (folder / "cite" / "test.qrel").write_text("p00 0 p02 1\np00 0 p04 0\n")
-    place = {"p02": 1.000001, "p04": 1.000004}  # both 1.00000: p04 is the later id
-
-    def encode(papers: Sequence[Paper]) -> Vectors:
-        return np.array([[place.get(paper.id, 0)] for paper in papers], np.float32)
-
-    assert run_published(folder, encode, tasks=["cite"]).metrics["cite map"] == 1 / 2
 
 
 def test_what_the_files_say_is_read(published: Path) -> None:
@@ -353,16 +312,6 @@ def test_papers_of_a_class_are_split_60_20_20_and_periods_are_of_like_size(build
     assert {periods.count(period) for period in periods} == {48}
 
 
-def test_a_rare_class_is_drawn_too() -> None:
-    labels = ["a"] * 100_000 + ["b"] * 60
-
-    task = _split(np.arange(100_060, dtype=np.int32), labels, np.random.default_rng(0))
-
-    # a: 25,000 * 100,000 / 100,060 = 24,985; b would have 15, and has 50: 30, 10 and 10
-    assert [part.labels.count("b") for part in task.parts] == [30, 10, 10]
-    assert sum(part.labels.count("a") for part in task.parts) == 24_985
-
-
 def test_an_encoder_that_reads_the_answer_of_a_task_is_not_asked_it(build: Any) -> None:
     index = build(made_corpus())
     vectors = np.random.default_rng(0).standard_normal((400, 8)).astype(np.float32)
@@ -384,68 +333,6 @@ def test_an_encoder_that_reads_the_answer_of_a_task_is_not_asked_it(build: Any) 
         match=r"no task is left: venue: its label is part of the encoder.s input, title",
     ):
         evaluate(index_tasks(index, tasks=["venue"]), vectors.__getitem__, form=EncoderForm.VENUE)
-
-
-def test_tasks_are_told_out_of_those_asked(build: Any) -> None:
-    tasks = index_tasks(build(made_corpus()), tasks=["cite", "venue"])
-    told: list[tuple[str, int, int]] = []
-
-    def progress(what: str, done: int, total: int) -> None:
-        told.append((what, done, total))
-
-    evaluate(tasks, np.eye(400, dtype=np.float32).__getitem__, progress=progress)
-
-    assert told == [("tasks", 1, 2), ("tasks", 2, 2)]
-
-
-def test_no_vector_at_all_is_an_error_and_no_figure(build: Any) -> None:
-    tasks = index_tasks(build(made_corpus()), tasks=["venue"])
-
-    with pytest.raises(ModelError, match="none of 240 train papers has a vector"):
-        evaluate(tasks, lambda rows: np.full((len(rows), 2), np.inf, np.float32))
-
-
-def test_a_pool_is_not_tried_to_its_end(build: Any) -> None:
-    index = build(made_corpus())
-    relations = Relations(index)
-    tried: list[int] = []
-
-    def nothing(row: int, rng: np.random.Generator) -> Related:
-        tried.append(row)
-        return Related(relations.test[:0], relations.test)
-
-    with pytest.raises(TooSmallError):
-        draw_task(
-            index, nothing, np.arange(TRIED + 5, dtype=np.int32), relations.cited, seed=(0, 0)
-        )
-
-    assert len(tried) == TRIED
-
-
-def test_names_and_papers_are_told_from_each_other_both_ways(build: Any) -> None:
-    authors = [["Ann Author"], ["Bob Builder", "Ann Author"], [], ["Bob Builder", "B. Builder"]]
-    records = [{"id": f"d{n}", "title": "x", "authors": who} for n, who in enumerate(authors)]
-
-    names, written = Relations(build(records)).authors
-
-    ann, bob = names.references(1).tolist()
-    assert [names.references(row).tolist() for row in range(4)] == [[ann], [ann, bob], [], [bob]]
-    assert [written.references(name).tolist() for name in (ann, bob)] == [[0, 1], [1, 3]]
-
-
-def test_the_vectors_asked_for_are_those_of_the_tasks(build: Any) -> None:
-    index = build(made_corpus())
-    tasks = index_tasks(index, tasks=["cite"])
-    asked: list[int] = []
-
-    def take(rows: Any) -> Vectors:
-        asked.extend(rows.tolist())
-        return np.random.default_rng(0).standard_normal((len(rows), 3)).astype(np.float32)
-
-    found = evaluate(tasks, take)
-
-    assert sorted(set(asked)) == tasks.rows.tolist()
-    assert set(found.metrics) == {"cite map", "cite ndcg"}  # some tasks alone have no average
 
 
 def test_what_an_index_is_too_small_for_is_left_out_and_never_zero(build: Any) -> None:
@@ -508,19 +395,6 @@ def test_what_is_kept_of_one_text_or_encoder_is_not_taken_for_another(
     assert np.array_equal(found, other.encode(papers))
     assert not np.allclose(first, found)
     assert not np.allclose(found, changed)
-
-
-def test_an_index_gives_the_vectors_that_it_keeps(
-    dense_sample: IndexFolder, sample_index: IndexFolder
-) -> None:
-    take = kept_vectors(dense_sample)
-
-    assert take is not None
-    assert take(np.array([3, 1], np.int32)).shape == (2, 32)
-    assert kept_vectors(sample_index) is None
-
-
-# The command
 
 
 def run(*arguments: object) -> Any:
@@ -611,20 +485,6 @@ def test_bad_lines_of_vectors_are_named(line: str, told: str, tmp_path: Path) ->
         PrecomputedVectors(write_vectors(tmp_path / "other", PAPERS)).of("mag")(papers[1:])
 
 
-def test_each_kind_of_task_has_a_file_of_vectors(published: Path, tmp_path: Path) -> None:
-    made = write_vectors(tmp_path / "made", PAPERS)
-    swapped = [{"paper_id": paper, "embedding": [topic(paper), 0, 0, 0]} for paper in PAPERS]
-    (made / "recomm.jsonl").write_text("".join(json.dumps(line) + "\n" for line in swapped))
-    (made / "user-citation.jsonl").unlink()
-    given = PrecomputedVectors(made)
-    p01 = [Paper(id="p01", title="")]
-
-    assert given.of("recommendation")(p01).tolist() == [[1, 0, 0, 0]]
-    assert given.of("mesh")(p01)[0] == pytest.approx([0, 1, 0, 0], abs=0.3)
-    with pytest.raises(BadInputError, match=r"contains no user-citation.jsonl with the vectors"):
-        run_published(published, given, tasks=["mag", "cite"])
-
-
 def test_a_map_is_drawn_of_an_index_and_of_the_published_papers(
     build: Any, published: Path, tiny_model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -671,20 +531,6 @@ def test_a_map_that_cannot_be_drawn_loses_no_figure(
     assert "no map is drawn: 19 vectors and 19 topics" in too_few.stderr
 
 
-def test_an_index_whose_encoder_reads_venues_is_not_asked_for_them(
-    build: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    spec = EncoderSpec(max_tokens=64, form=EncoderForm.VENUE)
-    index = build(made_corpus(), encoder=str(tiny_bert(tmp_path / "venues", seed=1, spec=spec)))
-
-    done = run("--index", index.path, "--tasks", "cite,venue", "--format", "json")
-
-    assert done.exit_code == 0, done.output
-    assert set(json.loads(done.stdout)["encoders"][0]["metrics"]) == {"cite map", "cite ndcg"}
-    assert "venue is skipped: its label is part of the encoder's input" in done.stderr
-
-
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -706,8 +552,3 @@ def test_options_that_cannot_be_are_refused(
 
     assert isinstance(done.exception, CiterecError)
     assert told in str(done.exception)
-
-
-def test_the_folder_of_the_fixture_cites_within_its_topic() -> None:
-    for paper in PAPERS:
-        assert {topic(str(p)) for p in metadata(paper)["references"]} <= {topic(paper)}  # type: ignore[attr-defined]

@@ -1,14 +1,13 @@
 """The kinds of SciDocs tasks: classification, ranking, recommendation, the map of topics."""
 
 from math import log, log2
-from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, ndcg_score
 from sklearn.svm import LinearSVC
 
-from citerec.errors import ConfigError, ModelError
+from citerec.errors import ConfigError
 from citerec.lab.scidocs.classify import CS, LabelledVectors, classify, macro_f1
 from citerec.lab.scidocs.layout import Click, PaperMetadata
 from citerec.lab.scidocs.ranking import average_precision, ndcg, ranked_query, score_ranking
@@ -20,7 +19,7 @@ from citerec.lab.scidocs.recommendation import (
     recommend,
     score_clicks,
 )
-from citerec.lab.scidocs.topics import draw_sample, draw_topics, find_clusters, topic_map
+from citerec.lab.scidocs.topics import find_clusters, topic_map
 from citerec.types import Paper
 
 
@@ -72,14 +71,6 @@ def test_a_paper_without_a_vector_is_a_vector_of_zeros() -> None:
     zeros = LabelledVectors(np.zeros((1, 8), np.float32), ("a",))
 
     assert classify(part, part, blank) == classify(part, part, zeros)
-
-
-def test_fewer_examples_than_dimensions_are_solved_alike_each_time() -> None:
-    rng = np.random.default_rng(2)
-    part = LabelledVectors(rng.standard_normal((12, 30)).astype(np.float32), tuple("ab" * 6))
-    other = LabelledVectors(rng.standard_normal((40, 30)).astype(np.float32), tuple("ab" * 20))
-
-    assert classify(part, other, other, seed=3) == classify(part, other, other, seed=3)
 
 
 def test_one_class_cannot_be_told_from_anything() -> None:
@@ -140,18 +131,6 @@ def test_distances_may_be_rounded_before_they_are_compared() -> None:
     assert (exact.map, rounded.map) == (1, 1 / 2)
 
 
-def test_papers_without_a_vector_are_not_found_and_queries_without_one_not_judged() -> None:
-    vectors = np.array([[0.0], [1.0], [np.nan]], np.float32)
-
-    whole = ranked_query(0, ["x", "y"], [1, 2], [1, 1])  # y is not found
-    unknown = ranked_query(-1, ["x", "y"], [1, -1], [1, 0])
-    found = score_ranking([whole, unknown], lambda rows: vectors[rows])
-
-    assert (found.map, found.queries, found.skipped, found.without_vector) == (1 / 2, 1, 1, 1)
-    with pytest.raises(ModelError, match="none of 1 queries has a vector"):
-        score_ranking([unknown], lambda rows: vectors[rows])
-
-
 def test_random_vectors_rank_5_of_30_as_chance_does() -> None:
     rng = np.random.default_rng(4)
     vectors = rng.standard_normal((31 * 400, 16)).astype(np.float32)
@@ -168,14 +147,6 @@ def test_random_vectors_rank_5_of_30_as_chance_does() -> None:
     assert found.map == pytest.approx(chance, abs=0.02)
     assert 0.23 < chance < 0.27  # table 1 has 25.2 for random vectors
     assert found.ndcg == pytest.approx(0.515, abs=0.02)  # and 51.6
-
-
-def test_a_query_that_nothing_goes_with_cannot_be_built() -> None:
-    with pytest.raises(ValueError, match="no candidate"):
-        ranked_query(0, ["x"], [1], [0])
-
-
-# Recommendation
 
 
 def record(paper: str, title: str, year: int | None, **more: set[str]) -> PaperMetadata:
@@ -209,17 +180,6 @@ def test_the_ten_features_of_a_pair_by_hand() -> None:
         }
     )
     assert not table[1].any()
-
-
-def test_ages_are_cut_at_20_years_and_unknown_ones_are_0() -> None:
-    records = {"old": record("old", "x", 1900), "new": record("new", "y", 2050)}
-    records["undated"] = record("undated", "z", None)
-
-    pairs = [("new", "old"), ("old", "new"), ("undated", "old"), ("old", "undated")]
-    table = pair_features(pairs, records, {})
-
-    assert table[:, 7].tolist() == [1, -1, 1, 0]
-    assert table[:, 8].tolist() == [1, -1, 0, 0]
 
 
 def test_each_click_counts_by_the_inverse_of_its_propensity() -> None:
@@ -259,14 +219,6 @@ def test_the_ranker_learns_that_near_papers_are_clicked() -> None:
     assert recommend(parts, {}, vectors, config=config, seed=1) == found
 
 
-def test_a_ranker_needs_a_round_to_learn() -> None:
-    with pytest.raises(ConfigError, match="at least 1"):
-        RankerConfig(epochs=0)
-
-
-# The map of topics
-
-
 def test_far_clusters_are_their_topics_and_the_seed_makes_the_map() -> None:
     vectors, labels = clusters(40, noise=0.02)
 
@@ -295,45 +247,3 @@ def test_a_map_needs_a_vector_and_a_topic_for_20_papers() -> None:
         topic_map(np.ones((19, 2), np.float32), ["a"] * 19)
     with pytest.raises(ConfigError, match="no vector"):
         topic_map(np.full((20, 2), np.nan, np.float32), ["a"] * 20)
-
-
-def test_a_map_of_vectors_that_are_all_the_same_is_none() -> None:
-    with pytest.raises(ConfigError, match="the 20 vectors are all the same"):
-        topic_map(np.ones((20, 2), np.float32), ["a", "b"] * 10)
-
-
-def test_the_same_map_gives_the_same_file(tmp_path: Path) -> None:
-    rng = np.random.default_rng(8)
-    labels = ["a", "b"] * 10
-    topics = topic_map(rng.standard_normal((20, 4)).astype(np.float32), labels)
-
-    for kind in ("svg", "pdf", "png"):
-        first, again = tmp_path / f"1.{kind}", tmp_path / f"2.{kind}"
-        draw_topics(topics, labels, first)
-        draw_topics(topics, labels, again)
-        assert first.read_bytes() == again.read_bytes()
-        assert b"CreationDate" not in first.read_bytes()
-
-
-def test_a_sample_is_of_papers_that_have_a_topic() -> None:
-    labels = ["", "a"] * 50
-
-    drawn = draw_sample(labels, most=10, seed=1)
-
-    assert len(drawn) == 10
-    assert all(labels[i] for i in drawn)
-    assert drawn == sorted(drawn) == draw_sample(labels, most=10, seed=1)
-
-
-def test_a_map_is_drawn_with_any_names(tmp_path: Path) -> None:
-    rng = np.random.default_rng(7)
-    labels = [f"_$topic {n % 23} 論" for n in range(69)]
-    topics = topic_map(rng.standard_normal((69, 4)).astype(np.float32), labels)
-
-    for name in ("map.png", "map.svg"):
-        draw_topics(topics, labels, tmp_path / name)
-
-    assert (tmp_path / "map.png").read_bytes()[:4] == b"\x89PNG"
-    assert "<svg" in (tmp_path / "map.svg").read_text()
-    with pytest.raises(ConfigError, match="cannot draw"):
-        draw_topics(topics, labels, tmp_path / "map.txt")
