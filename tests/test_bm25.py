@@ -21,8 +21,7 @@ from citerec.build import BuildConfig, build_index
 from citerec.config import Bm25Config, StopWords
 from citerec.errors import ConfigError, IndexDamagedError
 from citerec.folder import IndexFolder, open_index
-from citerec.index.bm25 import ROWS
-from citerec.index.postings import LENGTHS, byte_of_length
+from citerec.index.bm25 import LENGTHS, ROWS, byte_of_length
 from citerec.java import java_class
 from citerec.retrieve import bm25 as module
 from citerec.retrieve.bm25 import Bm25Retriever, resolve

@@ -21,7 +21,7 @@ VARIABLES = (
 HEAVY = {"torch", "faiss", "pyserini", "ranx", "jnius", "pyarrow", "numpy"}
 ANALYSE = """
 import sys
-from citerec.index.analysis import analyze_by_lucene
+from citerec.index.bm25 import analyze_by_lucene
 from citerec.java import java_class
 java_class("java.nio.file.Paths").get(sys.argv[1] if len(sys.argv) > 1 else "bm25")
 print(*analyze_by_lucene("networks"), java_class("java.lang.System").getProperty("java.home"))

@@ -1,55 +1,215 @@
-"""Builds the lexical part of an index: Lucene's index as Anserini writes it, and the postings that searches read.
+"""The lexical part of an index: the terms of texts, Lucene's index, and the postings that searches read.
 
-Lucene works in a thread of its own, so that the corpus is read and the other parts are written meanwhile. One thread
-adds the papers and only neighbouring segments are merged: so Lucene's documents are the papers with text, in the order
-of their rows.
+Terms are those of Lucene's English analysis. Python covers texts of the characters in `_KNOWN` (ASCII, Latin-1 and
+Greek letters, common punctuation), since starting Java would take longer than a search; other texts go to Lucene. The
+slow tests compare both on every title and abstract of five corpora.
+
+`bm25/` is what Anserini writes and Pyserini opens. The build derives `postings/` from it, memory-mapped by searches:
+
+    terms.npy    uint8: the terms, UTF-8, one after the other, rising
+    ends.npy     int64, shape (terms + 1,): where each term begins
+    indptr.npy   int64, shape (terms + 1,): where the postings of each term begin
+    docs.npy     int32, shape (postings,): the Lucene documents of each term, rising
+    freqs.npy    uint8, or int32 if a frequency needs it, shape (postings,): how often each holds the term
+    norms.npy    uint8, shape (Lucene documents,): the number of tokens of each document, as Lucene rounds it
+
+Source: DefaultEnglishAnalyzer of Anserini: StandardTokenizer (Unicode Annex 29), possessives, lower case, stop words,
+PorterStemFilter: Porter 1980, An algorithm for suffix stripping, with the changes of its author's own program
+(https://tartarus.org/martin/PorterStemmer/): "bli" and "logi" are suffixes of step 2.
 """
 
-from collections import deque
-from collections.abc import Sequence
+import re
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
 from pathlib import Path
-from shutil import rmtree
+from tempfile import TemporaryDirectory
+from threading import RLock
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
+import orjson
 
 from citerec.errors import OutputError
 from citerec.folder import BM25
-from citerec.index.analysis import analyzer
-from citerec.index.lucene import DocumentLoop, open_directory, open_reader, read_postings
-from citerec.index.postings import FOLDER as POSTINGS
-from citerec.index.postings import write_postings
+from citerec.inputs import check_ends, open_array
 from citerec.java import as_type, is_java_exception, java_class, leave_thread
 from citerec.text import contents
 from citerec.types import Paper
 
+Ints = npt.NDArray[Any]
+
+# --- analysis
+
+STOP_WORDS = frozenset(
+    """
+    a an and are as at be but by for if in into is it no not of on or such that the their then there these they this to
+    was will with
+    """.split()
+)
+MAX_TOKEN = 255  # characters; Lucene splits longer ones
+
+# capital sigma has two lower forms
+_LETTER = "A-Za-zªµºÀ-ÖØ-öø-ÿα-ωΓΔΘΛΞΠΦΨΩ"
+_JOINS_LETTERS, _JOINS_DIGITS = r"[.:'‘’·]", r"[.,;'‘’]"
+_PART = (
+    rf"(?:[0-9](?:(?:_*|{_JOINS_DIGITS})[0-9])*|[{_LETTER}](?:(?:_*|{_JOINS_LETTERS})[{_LETTER}])*)"
+)
+# A run of underscores is tried at its beginning alone: at each of them, a long one would take quadratic time.
+_TOKEN = re.compile(rf"(?<!_)_*{_PART}+(?:_+{_PART}+)*_*")
+_KNOWN = re.compile(
+    rf"[\x00-\x7f{_LETTER}\xa0-\xa8\xab\xac\xaf-\xb4\xb6-\xb9\xbb-\xbf×÷‐–—‘’“”•…′→−√∈∼≈≤≥]*"
+)
+_STEP_2 = {
+    "ational": "ate", "tional": "tion", "enci": "ence", "anci": "ance", "izer": "ize", "bli": "ble", "alli": "al",
+    "entli": "ent", "eli": "e", "ousli": "ous", "ization": "ize", "ation": "ate", "ator": "ate", "alism": "al",
+    "iveness": "ive", "fulness": "ful", "ousness": "ous", "aliti": "al", "iviti": "ive", "biliti": "ble", "logi": "log",
+}  # fmt: skip
+_STEP_3 = {
+    "icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "", "ness": "",
+}  # fmt: skip
+_STEP_4 = (
+    "ement", "ance", "ence", "able", "ible", "ment", "ant", "ent", "ion", "ism", "ate", "iti", "ous", "ive", "ize",
+    "al", "er", "ic", "ou",
+)  # fmt: skip
+_calls = RLock()  # pyjnius stores the object of a call in the method, which all threads share
+
+
+def analyze(text: str) -> list[str]:
+    """Return the index terms of a text, in their order; Java is started for rare characters alone."""
+    terms = analyze_in_python(text)
+    return analyze_by_lucene(text) if terms is None else terms
+
+
+def analyze_in_python(text: str) -> list[str] | None:
+    """Return the index terms of a text; None if it is not covered."""
+    if not _KNOWN.fullmatch(text):
+        return None
+    tokens = _TOKEN.findall(text)
+    if any(len(token) > MAX_TOKEN for token in tokens):
+        return None
+    return [term for token in tokens if (term := _term(token))]
+
+
+def analyze_by_lucene(text: str) -> list[str]:
+    """Return the index terms of a text as Anserini's analyzer gives them."""
+    utils = java_class("io.anserini.analysis.AnalyzerUtils")
+    with _calls:
+        # one text: a call for each term would take longer; no term has a space
+        listed = utils.analyze(analyzer(), text).toString()[1:-1]
+    return listed.split(", ") if listed else []
+
+
+@cache
+def analyzer() -> Any:
+    """Return Anserini's English analyzer."""
+    return java_class("io.anserini.analysis.DefaultEnglishAnalyzer").newDefaultInstance()
+
+
+@lru_cache(200_000)  # words recur: stemming takes ten times as long as the look-up
+def _term(token: str) -> str:
+    """Return the index term of a token; empty for a stop word."""
+    word = token[:-2] if token[-2:] in {"'s", "'S", "’s", "’S"} else token
+    word = word.lower()
+    return "" if word in STOP_WORDS else _stem(word)
+
+
+def _stem(word: str) -> str:
+    """Return the stem of a word in lower case; any character but a, e, i, o, u and y counts as a consonant."""
+    if len(word) < 3:
+        return word
+    word = _step_1(word)
+    word = _replaced(_replaced(word, _STEP_2), _STEP_3)
+    suffix = next((s for s in _STEP_4 if word.endswith(s)), "")
+    shorter = word.removesuffix(suffix)
+    if _measure(shorter) > 1 and (suffix != "ion" or shorter.endswith(("s", "t"))):
+        word = shorter
+    if word.endswith("e"):
+        measure = _measure(word[:-1])
+        if measure > 1 or (measure == 1 and not _ends_cvc(word[:-1])):
+            word = word[:-1]
+    return word[:-1] if word.endswith("ll") and _measure(word[:-1]) > 1 else word
+
+
+def _step_1(word: str) -> str:
+    """Remove plurals, -ed and -ing, and turn a final y into i."""
+    if word.endswith(("sses", "ies")):
+        word = word[:-2]
+    elif word.endswith("s") and not word.endswith("ss"):
+        word = word[:-1]
+    suffix = next((s for s in ("eed", "ed", "ing") if word.endswith(s)), "")
+    shorter = word.removesuffix(suffix)
+    if suffix == "eed":
+        word = word[:-1] if _measure(shorter) > 0 else word
+    elif suffix and "v" in _shape(shorter):
+        word = shorter
+        if word.endswith(("at", "bl", "iz")):
+            word += "e"
+        elif word[-1:] == word[-2:-1] and _shape(word)[-1] == "c":
+            word = word if word[-1] in "lsz" else word[:-1]
+        elif _measure(word) == 1 and _ends_cvc(word):
+            word += "e"
+    return word[:-1] + "i" if word.endswith("y") and "v" in _shape(word[:-1]) else word
+
+
+def _replaced(word: str, suffixes: dict[str, str]) -> str:
+    """Replace the longest of some suffixes, if its stem has a measure above 0."""
+    for length in range(min(7, len(word) - 1), 2, -1):
+        if (suffix := word[-length:]) in suffixes:
+            shorter = word[:-length]
+            return shorter + suffixes[suffix] if _measure(shorter) > 0 else word
+    return word
+
+
+def _shape(word: str) -> str:
+    """Return a "v" for each vowel and a "c" for each consonant; y is a vowel after a consonant."""
+    shape = ""
+    for letter in word:
+        shape += "v" if letter in "aeiou" or (letter == "y" and shape[-1:] == "c") else "c"
+    return shape
+
+
+def _measure(word: str) -> int:
+    """Return how often a consonant follows a vowel."""
+    return _shape(word).count("vc")
+
+
+def _ends_cvc(word: str) -> bool:
+    """Whether a word ends in consonant, vowel, consonant, and the last is not w, x or y."""
+    return _shape(word).endswith("cvc") and word[-1] not in "wxy"
+
+
+# --- building
+
+ID, CONTENTS = "id", "contents"  # fields of Anserini's documents
 ROWS = "rows.npy"  # int32, shape (Lucene documents,): the row of each Lucene document
-_BUFFER_MB = 1024.0  # memory for documents that are not written yet: half of Java's heap by default
-_QUEUE = 2  # batches that may wait for Lucene
+POSTINGS = "postings"
+_BUFFER_MB = 1024  # memory for documents that are not written yet: half of Java's heap by default
+_AT_ONCE = 2**22  # postings that are in memory at once
 
 
 class Bm25Builder:
-    """Adds papers to the lexical part of an index; as a context, it closes Lucene's files at its end."""
+    """Adds papers to the lexical part of an index; as a context, it closes Lucene's files at its end.
+
+    Pyserini's indexer works in a thread of its own, so that the corpus is read and the other parts are written
+    meanwhile: reading takes longer than one thread of Lucene. One thread gives the same order in each build.
+    """
 
     def __init__(self, index: Path) -> None:
-        """Open Lucene's writer in the folder of an index."""
+        """Open the indexer in the folder of an index."""
         self._index = index
-        analysis = as_type("org.apache.lucene.analysis.Analyzer", analyzer())
-        config = java_class("org.apache.lucene.index.IndexWriterConfig")(analysis)
-        config.setRAMBufferSizeMB(_BUFFER_MB)
-        config.setUseCompoundFile(False)
-        policy = java_class("org.apache.lucene.index.LogDocMergePolicy")()
-        config.setMergePolicy(as_type("org.apache.lucene.index.MergePolicy", policy))
-        directory = open_directory(index / BM25)
-        self._writer: Any = java_class("org.apache.lucene.index.IndexWriter")(directory, config)
-        self._loop = DocumentLoop(self._writer)
+        # absolute: the JVM keeps the working directory in which it was started
+        options = ["-input", "", "-collection", "JsonCollection", "-threads", "1", "-optimize"]
+        options += ["-memoryBuffer", str(_BUFFER_MB), "-index", str((index / BM25).absolute())]
+        self._indexer: Any = java_class("io.anserini.index.SimpleIndexer")(options)
         self._pool = ThreadPoolExecutor(1)
-        self._waiting: deque[Future[None]] = deque()
-        self._rows: list[int] = []
-        self._papers = 0
+        self._pending: Future[None] | None = None  # the batch that is being added
+        self._count = 0
 
     def __enter__(self) -> Self:
         return self
@@ -66,55 +226,63 @@ class Bm25Builder:
         self._pool.shutdown()
 
     def add(self, papers: Sequence[Paper]) -> None:
-        """Add the papers of the next rows; those without text get no document.
+        """Add papers; those without text get no document.
 
         Raises:
             OutputError: If Lucene could not write an earlier batch.
         """
-        documents: list[tuple[str, str]] = []
-        for row, paper in enumerate(papers, self._papers):
-            if (text := contents(paper)).strip():
-                documents.append((paper.id, text))
-                self._rows.append(row)
-        self._papers += len(papers)
-        if len(self._waiting) == _QUEUE:
-            self._waiting.popleft().result()
-        self._waiting.append(self._pool.submit(self._add, documents))
+        texts = ((paper.id, contents(paper)) for paper in papers)
+        documents = [
+            orjson.dumps({ID: i, CONTENTS: text}).decode() for i, text in texts if text.strip()
+        ]
+        self._count += len(documents)
+        if self._pending:
+            self._pending.result()
+        self._pending = self._pool.submit(self._add, documents)
 
-    def finish(self) -> "Future[int]":
-        """Start to complete Lucene's index and to store its postings; the result is the number of tokens."""
-        for done in self._waiting:
-            done.result()
-        return self._pool.submit(self._finish)
+    def finish(self, rows: Mapping[str, int]) -> "Future[int]":
+        """Start to complete Lucene's index and to store its postings; the result is the number of tokens.
 
-    def _add(self, documents: list[tuple[str, str]]) -> None:
+        Args:
+            rows: The row of each paper, by id.
+        """
+        if self._pending:
+            self._pending.result()
+        return self._pool.submit(self._finish, rows)
+
+    def _add(self, documents: list[str]) -> None:
         try:
-            self._loop.add(documents)
+            self._indexer.addRawDocuments(documents)
         except Exception as error:
             raise self._failed(error) from error
 
-    def _finish(self) -> int:
+    def _finish(self, rows: Mapping[str, int]) -> int:
         folder = self._index / BM25
         try:
-            self._writer.forceMerge(1)
-            self._writer.close()
+            self._indexer.close(True)
             (folder / "write.lock").unlink(missing_ok=True)
-            np.save(folder / ROWS, np.array(self._rows, np.int32))
-            temporary = self._index / "postings.tmp"
-            temporary.mkdir()
             reader = open_reader(folder)
             try:
-                lucene = read_postings(reader, temporary)
-                return write_postings(self._index / POSTINGS, lucene, len(self._rows))
+                if (written := int(reader.maxDoc())) != self._count:
+                    raise OutputError(
+                        f"Lucene wrote {written:,} of {self._count:,} papers to {folder}; is there space on the disk?"
+                    )
+                row_of = np.empty(self._count, np.int32)
+                with TemporaryDirectory(dir=self._index, prefix="ids.") as temporary:
+                    ids = _read_field(reader, ID, Path(temporary))
+                    row_of[ids.docs] = [rows[docid.decode()] for docid in ids.terms]
+                np.save(folder / ROWS, row_of)
+                with TemporaryDirectory(dir=self._index, prefix="postings.") as temporary:
+                    lucene = _read_field(reader, CONTENTS, Path(temporary))
+                    return _write_postings(self._index / POSTINGS, lucene, self._count)
             finally:
                 reader.close()
-                rmtree(temporary)
         except Exception as error:
             raise self._failed(error) from error
 
     def _abandon(self) -> None:
         with suppress(Exception):
-            self._writer.rollback()
+            self._indexer.close()
 
     def _failed(self, error: Exception) -> Exception:
         if not is_java_exception(error):
@@ -122,3 +290,262 @@ class Bm25Builder:
         reason = str(error).strip().splitlines()[0]
         hint = "is there space on the disk?" if "space" in reason else "see: citerec doctor"
         return OutputError(f"Lucene cannot write {self._index / BM25}: {reason}; {hint}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """The postings of a field of an index of one segment."""
+
+    terms: list[bytes]  # UTF-8, rising
+    dfs: npt.NDArray[np.int32]  # the number of documents of each term
+    docs: npt.NDArray[np.int32]  # of all terms, one after the other
+    freqs: npt.NDArray[np.int32]  # how often each document has the term
+
+
+def _write_postings(folder: Path, lucene: _Field, documents: int) -> int:
+    """Write the postings of an index; return the number of its tokens."""
+    folder.mkdir()
+    indptr = np.concatenate([[0], np.cumsum(lucene.dfs, dtype=np.int64)])
+    ends = np.cumsum([0, *map(len, lucene.terms)], dtype=np.int64)
+    kind = np.uint8 if lucene.freqs.max(initial=0) <= np.iinfo(np.uint8).max else np.int32
+    lengths = np.zeros(documents)
+    for start in range(0, len(lucene.docs), _AT_ONCE):
+        chosen = slice(start, start + _AT_ONCE)
+        lengths += np.bincount(lucene.docs[chosen], lucene.freqs[chosen], documents)
+    tokens = lengths.astype(np.int64)
+    arrays = {
+        "terms": np.frombuffer(b"".join(lucene.terms), np.uint8),
+        "ends": ends,
+        "indptr": indptr,
+        "docs": lucene.docs,
+        "freqs": lucene.freqs.astype(kind),
+        "norms": byte_of_length(tokens),
+    }
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", array)
+    return int(tokens.sum())
+
+
+def open_reader(folder: Path) -> Any:
+    """Open a Lucene index for reading."""
+    reader = java_class("org.apache.lucene.index.DirectoryReader").open(_directory(folder))
+    return as_type("org.apache.lucene.index.IndexReader", reader)
+
+
+def _directory(folder: Path) -> Any:
+    path = java_class("java.nio.file.Paths").get(str(folder.absolute()))
+    directory = java_class("org.apache.lucene.store.FSDirectory").open(path)
+    return as_type("org.apache.lucene.store.Directory", directory)
+
+
+def _read_field(reader: Any, field: str, folder: Path) -> _Field:
+    """Read the postings of a field of an open `IndexReader` of at most one segment, by way of files in `folder`.
+
+    An index has millions of terms, and a call from Python into Java takes a microsecond or more: so the loop runs in
+    Java. It is composed of method handles, since the packaged Java has no compiler.
+    """
+    leaves: Any = reader.leaves()
+    leaf = "org.apache.lucene.index.LeafReader"
+    terms = as_type(leaf, leaves.get(0).reader()).terms(field) if leaves.size() else None
+    if terms is None:
+        none = np.zeros(0, np.int32)
+        return _Field([], none, none, none)
+    context = java_class("org.apache.lucene.store.IOContext").DEFAULT
+    outputs = [_directory(folder).createOutput(name, context) for name in "tdpf"]
+    try:
+        count = java_class("java.lang.Integer")(int(terms.size()))
+        _loop_over_terms().invokeWithArguments(count, terms.iterator(), *outputs)
+    finally:
+        for output in outputs:
+            output.close()
+    arrays = (np.memmap(folder / name, "<i4", "r") for name in "dpf")
+    return _Field(_read_texts((folder / "t").read_bytes()), *arrays)
+
+
+def _read_texts(raw: bytes) -> list[bytes]:
+    """Return texts that Lucene wrote, each after its length: 7 bits in a byte, the lowest first."""
+    texts: list[bytes] = []
+    place = 0
+    while place < len(raw):
+        length = shift = 0
+        while True:
+            byte = raw[place]
+            place += 1
+            length |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                break
+        texts.append(raw[place : place + length])
+        place += length
+    return texts
+
+
+_LUCENE = "org/apache/lucene/"
+_STRING, _BYTES = "java/lang/String", f"{_LUCENE}util/BytesRef"
+_OUTPUT = f"{_LUCENE}store/DataOutput"
+_TERMS, _DOCS = f"{_LUCENE}index/TermsEnum", f"{_LUCENE}index/PostingsEnum"
+_WITH_FREQS = 8  # PostingsEnum.FREQS
+
+
+def _loop_over_terms() -> Any:
+    """Return a handle that writes the postings of all terms: (count, terms, 4 outputs) -> nothing.
+
+    For each term: its text, its number of documents, and then each document and its frequency.
+    """
+    output, terms, handles = _type(_OUTPUT), _type(_TERMS), _handles()
+    write_int = _method(_OUTPUT, "writeInt", "(I)V")
+    write_text = _method(_OUTPUT, "writeString", f"(L{_STRING};)V")
+    spelling = handles.filterReturnValue(
+        _method(_TERMS, "next", f"()L{_BYTES};"), _method(_BYTES, "utf8ToString", f"()L{_STRING};")
+    )
+    df = _method(_TERMS, "docFreq", "()I")
+    postings = _method(_TERMS, "postings", f"(L{_DOCS};I)L{_DOCS};")
+    postings = handles.insertArguments(postings, 2, java_class("java.lang.Integer")(_WITH_FREQS))
+    postings = handles.insertArguments(postings, 1, None)
+    # (terms, texts), (terms, texts, dfs), (terms, texts, dfs, docs, freqs)
+    swapped = _signature(f"(L{_TERMS};L{_OUTPUT};)V")
+    write_term = handles.collectArguments(write_text, 1, spelling)
+    write_term = handles.permuteArguments(write_term, swapped, 1, 0)
+    write_df = handles.collectArguments(write_int, 1, df)
+    write_df = handles.permuteArguments(write_df, swapped, 1, 0)
+    write_df = handles.dropArguments(write_df, 1, output)
+    write_postings = handles.collectArguments(_loop_over_postings(), 3, postings)
+    write_postings = handles.collectArguments(write_postings, 0, df)
+    kind = _signature(f"(L{_TERMS};L{_OUTPUT};L{_OUTPUT};)V")
+    write_postings = handles.permuteArguments(write_postings, kind, 0, 1, 2, 0)
+    write_postings = handles.dropArguments(write_postings, 1, output, output)
+    one_term = handles.foldArguments(handles.foldArguments(write_postings, write_df), write_term)
+    return _repeated(one_term, terms, *[output] * 4)
+
+
+def _loop_over_postings() -> Any:
+    """Return a handle that writes the postings of a term: (count, docs, freqs, postings) -> nothing."""
+    output, postings, handles = _type(_OUTPUT), _type(_DOCS), _handles()
+    write_int = _method(_OUTPUT, "writeInt", "(I)V")
+    write_doc = handles.collectArguments(write_int, 1, _method(_DOCS, "nextDoc", "()I"))
+    write_freq = handles.collectArguments(write_int, 1, _method(_DOCS, "freq", "()I"))
+    both = handles.foldArguments(
+        handles.dropArguments(write_freq, 0, output), handles.dropArguments(write_doc, 1, output)
+    )
+    return _repeated(both, output, output, postings)
+
+
+def _repeated(body: Any, *kinds: Any) -> Any:
+    """Return a handle that calls `body` as often as its first argument states: (count, ...) -> nothing."""
+    integer, handles = java_class("java.lang.Integer").TYPE, _handles()
+    count = handles.dropArguments(handles.identity(integer), 1, *kinds)
+    # before its arguments, the body of a loop receives the number of the round and the count
+    return handles.countedLoop(count, None, handles.dropArguments(body, 0, integer, integer))
+
+
+def _handles() -> Any:
+    return java_class("java.lang.invoke.MethodHandles")
+
+
+def _method(owner: str, name: str, descriptor: str) -> Any:
+    """Return the handle of a method, such as `_method("java/lang/String", "length", "()I")`."""
+    return _handles().publicLookup().findVirtual(_type(owner), name, _signature(descriptor))
+
+
+def _signature(descriptor: str) -> Any:
+    kinds = java_class("java.lang.invoke.MethodType")
+    return kinds.fromMethodDescriptorString(descriptor, _type(_OUTPUT).getClassLoader())
+
+
+def _type(name: str) -> Any:
+    return java_class("java.lang.Class").forName(name.replace("/", "."))
+
+
+# --- reading
+
+NO_TERM = -1
+_KEPT = 200_000  # terms whose numbers are kept in memory
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Postings:
+    """The postings of an index; several threads may read them."""
+
+    tokens: int  # of all documents
+    with_terms: int  # documents that have a term
+    terms: npt.NDArray[np.uint8]
+    ends: npt.NDArray[np.int64]
+    indptr: npt.NDArray[np.int64]
+    docs: npt.NDArray[np.int32]
+    freqs: Ints
+    norms: npt.NDArray[np.uint8]
+    numbers: dict[str, int] = field(default_factory=dict[str, int])  # of terms that were looked up
+
+    def number(self, term: str) -> int:
+        """Return the number of a term, `NO_TERM` if no document has it."""
+        number = self.numbers.get(term)
+        if number is None:
+            if len(self.numbers) >= _KEPT:
+                self.numbers.clear()
+            wanted, count = term.encode(errors="replace"), len(self.ends) - 1
+            number = bisect_left(range(count), wanted, key=self._term)
+            if number == count or self._term(number) != wanted:
+                number = NO_TERM
+            self.numbers[term] = number
+        return number
+
+    def _term(self, number: int) -> bytes:
+        return self.terms[self.ends[number] : self.ends[number + 1]].tobytes()
+
+    def df(self, number: int) -> int:
+        """Return how many documents have a term."""
+        return int(self.indptr[number + 1] - self.indptr[number])
+
+    def freqs_in(self, number: int, docs: npt.NDArray[np.int32]) -> tuple[Ints, Ints]:
+        """Return the places of the documents that have a term, and how often each has it.
+
+        Args:
+            number: The number of the term.
+            docs: Documents, rising.
+        """
+        start, end = int(self.indptr[number]), int(self.indptr[number + 1])
+        of_term = self.docs[start:end]
+        few, many = sorted((docs, of_term), key=len)
+        in_many = np.searchsorted(many, few)
+        in_few = np.flatnonzero(many[np.minimum(in_many, len(many) - 1)] == few)
+        in_many = in_many[in_few]
+        places, in_term = (in_few, in_many) if few is docs else (in_many, in_few)
+        return places, self.freqs[start:end][in_term]
+
+
+def open_postings(folder: Path, documents: int, tokens: int) -> Postings:
+    """Open the postings of an index with so many Lucene documents and tokens.
+
+    Raises:
+        OSError: If a file cannot be read.
+        ValueError: If the files do not fit together.
+    """
+    terms = open_array(folder / "terms.npy", np.uint8)
+    ends = open_array(folder / "ends.npy", np.int64)
+    indptr = open_array(folder / "indptr.npy", np.int64, length=len(ends))
+    docs = open_array(folder / "docs.npy", np.int32)
+    freqs = open_array(folder / "freqs.npy", np.uint8, np.int32, length=len(docs))
+    norms = open_array(folder / "norms.npy", np.uint8, length=documents)
+    check_ends("ends.npy", ends, len(terms))
+    check_ends("indptr.npy", indptr, len(docs))
+    # plain arrays: slices of a memory map cost more
+    arrays: list[Any] = [np.asarray(a) for a in (terms, ends, indptr, docs, freqs, norms)]
+    return Postings(tokens, int(np.count_nonzero(norms)), *arrays)
+
+
+def byte_of_length(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+    """Return the byte as which Lucene stores the number of tokens of a document (`SmallFloat.intToByte4`)."""
+    return (np.searchsorted(LENGTHS, lengths, "right") - 1).astype(np.uint8)
+
+
+def _lengths() -> npt.NDArray[np.int64]:
+    """Return the length that each byte stands for (`SmallFloat.byte4ToInt`), shape (256,), rising.
+
+    The first 24 bytes are lengths from 0 on; the others have a mantissa of 4 bits.
+    """
+    exact = 24
+    rest = [b if b < 8 else (b & 7 | 8) << ((b >> 3) - 1) for b in range(256 - exact)]
+    return np.array([*range(exact), *(exact + value for value in rest)], np.int64)
+
+
+LENGTHS = _lengths()

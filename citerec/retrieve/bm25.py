@@ -24,10 +24,16 @@ from citerec.config import Bm25Config, StopWords
 from citerec.corpus.papers import NO_YEAR
 from citerec.errors import IndexDamagedError
 from citerec.folder import IndexFolder
-from citerec.index.analysis import analyze
-from citerec.index.bm25 import ROWS
-from citerec.index.postings import FOLDER as POSTINGS
-from citerec.index.postings import LENGTHS, NO_TERM, Ints, Postings, open_postings
+from citerec.index.bm25 import (
+    LENGTHS,
+    NO_TERM,
+    POSTINGS,
+    ROWS,
+    Ints,
+    Postings,
+    analyze,
+    open_postings,
+)
 from citerec.inputs import check_rows, open_array
 from citerec.text import STOP_WORDS, WORD, QueryForm, query_text, without_stop_words
 from citerec.types import Eligibility, Hits, Query

@@ -47,7 +47,7 @@ def _postings_bytes(work: Work) -> float:
     import numpy as np
 
     from citerec.folder import open_index
-    from citerec.index.postings import NO_TERM, open_postings
+    from citerec.index.bm25 import NO_TERM, open_postings
 
     index = open_index(work.index)
     documents = len(np.load(index.bm25 / "rows.npy"))

@@ -34,9 +34,7 @@ def lucene(work: Work) -> Search:
     import numpy as np
 
     from citerec.folder import open_index
-    from citerec.index.analysis import analyzer
-    from citerec.index.bm25 import ROWS
-    from citerec.index.lucene import CONTENTS, open_reader
+    from citerec.index.bm25 import CONTENTS, ROWS, analyzer, open_reader
     from citerec.java import as_type, java_class
     from citerec.types import Hits
 

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from citerec.index.analysis import analyzer
-from citerec.index.lucene import CONTENTS, open_reader
+from citerec.index.bm25 import CONTENTS, analyzer, open_reader
 from citerec.java import as_type, java_class
 
 

@@ -18,7 +18,7 @@ from zlib import crc32
 
 import numpy as np
 
-from citerec.index.analysis import analyze
+from citerec.index.bm25 import analyze
 
 SEARCH_KEYS = {"size", "track_total_hits", "stored_fields", "query", "sort"}
 ORDER = [{"_score": {"order": "desc"}}, {"id": {"order": "asc"}}]
