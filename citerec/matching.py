@@ -20,8 +20,8 @@ from typing import Any, Protocol
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
+from citerec.bibliography.entry import PaperList
 from citerec.bibliography.keys import doi_of, id_key, name_key, paper_doi, title_key
-from citerec.bibliography.paper_list import PaperList
 from citerec.corpus.papers import (
     BATCH,
     Codes,

@@ -11,8 +11,9 @@ from os import PathLike, fspath
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Self, overload
 
+from citerec.bibliography.entry import PaperList
 from citerec.bibliography.keys import doi_of
-from citerec.bibliography.paper_list import PaperList, paper_list_of, read_paper_list
+from citerec.bibliography.paper_list import paper_list_of, read_paper_list
 from citerec.config import RecommendConfig
 from citerec.describe import (
     describe_cascade,

@@ -141,7 +141,7 @@ class Recommendations(Sequence[Recommendation]):
 
     def _repr_html_(self) -> str:
         """Return a table for notebooks."""
-        from citerec.export.table import figures, source
+        from citerec.export.terminal import figures, source
         from citerec.text import visible
 
         if not self.items:

@@ -159,7 +159,7 @@ def _instrument(one: Any, module: Any, watch: Stopwatch) -> None:
 
 def _rare(one: Any, index: Any, drafts: Sequence[Any]) -> dict[str, float]:
     """Return the costs of what not every query needs."""
-    from citerec.bibliography.paper_list import Entry, PaperList
+    from citerec.bibliography.entry import Entry, PaperList
     from citerec.matching import listed_rows
 
     watch = Stopwatch()

@@ -18,7 +18,6 @@ from citerec.bibliography import bibtex, ris
 from citerec.cli import run
 from citerec.errors import BadInputError, CiterecError, ConfigError, OutputError
 from citerec.folder import IndexFolder
-from citerec.references import file as reference_file
 from citerec.references.append import append_papers
 from citerec.types import Paper, Query, Recommendation
 
@@ -443,29 +442,10 @@ def test_a_read_only_file_is_refused(bib: Callable[[str], Path]) -> None:
     assert names(path.parent) == ["refs.bib"]
 
 
-def test_a_file_that_is_changed_meanwhile_is_not_lost(
-    bib: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = bib("@misc{a, title={A}}\n")
-    fill = reference_file._fill  # pyright: ignore[reportPrivateUsage]
-
-    def fill_and_edit(file: Path, data: bytes, mode: int | None) -> None:
-        fill(file, data, mode)
-        path.write_text("@misc{b, title={An editor saved this}}\n")
-
-    monkeypatch.setattr(reference_file, "_fill", fill_and_edit)
-
-    with pytest.raises(OutputError, match="changed meanwhile"):
-        append_papers(path, [LEAVES])
-
-    assert path.read_text() == "@misc{b, title={An editor saved this}}\n"
-    assert names(path.parent) == ["refs.bib", "refs.bib.bak"]
-
-
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("folder", "it is a folder"),
+        ("folder", "not a regular file"),
         ("pipe.bib", "not a regular file"),
         ("none/refs.bib", "there is no folder"),
         ("refs.docx", "its format is not known"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from citerec.bibliography.paper_list import Entry, PaperList
+from citerec.bibliography.entry import Entry, PaperList
 from citerec.corpus.papers import Table, code_of
 from citerec.folder import IndexFolder
 from citerec.matching import listed_rows, recognise

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from citerec.bibliography.entry import Entry, PaperList
 from citerec.bibliography.keys import id_key, title_key, to_text
-from citerec.bibliography.paper_list import Entry, PaperList, read_paper_list
+from citerec.bibliography.paper_list import read_paper_list
 from citerec.errors import BadInputError
 from citerec.matching import is_draft_of, rows_of_entry, same_title, similar_titles
 from citerec.types import Paper, Query
@@ -42,14 +43,14 @@ def test_a_line_of_words_is_a_title_too(tmp_path: Path) -> None:
 def test_a_bibliography_gives_keys_dois_and_titles(tmp_path: Path) -> None:
     bibtex = r"""
     @article{goedel31, title = {{\"U}ber {BERT}}, DOI = {https://doi.org/10.1145/ABC\_1}}
-    @misc{ours, title = {Über BERT}, citerec-id = {W7}}
+    @misc{ours, title = {Über BERT}}
     @misc{link, url = {http://dx.doi.org/10.1002/a--b}}
     """
 
     found = excluded(tmp_path, bibtex)
 
     assert found.titles == ("Über BERT",)
-    assert found.ids == {"goedel31", "10.1145/abc_1", "ours", "W7", "10.1002/a--b", "link"}
+    assert found.ids == {"goedel31", "10.1145/abc_1", "ours", "10.1002/a--b", "link"}
     assert found.unread == ()
 
 

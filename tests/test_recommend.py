@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from support.tiny_ranker import tiny_ranker
 
-from citerec.bibliography.paper_list import Entry, PaperList, read_paper_list
+from citerec.bibliography.entry import Entry, PaperList
+from citerec.bibliography.paper_list import read_paper_list
 from citerec.config import Bm25Config, RecommendConfig, RerankConfig
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder

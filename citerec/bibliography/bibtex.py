@@ -9,24 +9,23 @@ import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from citerec.bibliography.entry import Entry, Record, first_year, is_preprint
 from citerec.bibliography.keys import doi_of, to_text
-from citerec.bibliography.preprint import is_preprint
-from citerec.bibliography.record import Draft, Record, first_year
 
 if TYPE_CHECKING:
-    from bibtexparser.library import Library
-    from bibtexparser.model import Block, Entry
+    from bibtexparser.model import Block
+    from bibtexparser.model import Entry as ParsedEntry
 
+_LONGEST = 1_000_000  # characters of a value: strings that double each other could fill any memory
+_MOST = 64_000_000  # characters of all values of a file, which its strings may multiply
+_PART = re.compile(r'\s*(?:[{"]|([^\s#{}"=,]+))')  # of a value
+_JOINT = re.compile(r"\s*(?:(#)|\Z)")
 _BRACE = re.compile(r"(?<!\\)[{}]")
 _QUOTE = re.compile(r'(?<!\\)[{}"]')
-_SPACE = re.compile(r"\s*")
-_LONGEST = 1_000_000  # characters of a value
-_MOST = 64_000_000  # characters of all values of a file, which its strings may multiply
 _LATEX_SIGN = re.compile(r"\\([^A-Za-z])|\\[A-Za-z]+|[{}]")
-_BARE = re.compile(r'[^\s#{}"=,]+')
+_REMARKS = ("howpublished", "publisher", "note", "archiveprefix", "eprinttype", "institution")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +50,16 @@ def read_records(
     Returns:
         The valid entries, in file order, and the broken blocks.
     """
+    from bibtexparser.entrypoint import parse_string
     from bibtexparser.model import String
 
+    # its warnings repeat what the failed blocks state, and would be printed on the user's terminal
+    logging.getLogger("bibtexparser").setLevel(logging.CRITICAL)
     macros = {} if macros is None else macros
     records: list[Record] = []
     broken: list[Broken] = []
     length = 0
-    for block in _parse(text).blocks:
+    for block in parse_string(text, parse_stack=[]).blocks:
         try:
             if isinstance(block, String):
                 macros[block.key.lower()] = _value(block.value, macros)
@@ -73,26 +75,18 @@ def read_records(
     return records, broken
 
 
-def _parse(text: str) -> "Library":
-    """Split `text` into blocks by bibtexparser, with values unchanged."""
-    from bibtexparser.entrypoint import parse_string
-
-    # Its warnings repeat what the failed blocks state, and would be printed on the user's terminal.
-    logging.getLogger("bibtexparser").setLevel(logging.CRITICAL)
-    return parse_string(text, parse_stack=[])
-
-
-def _entry(block: "Block") -> "Entry | None":
+def _entry(block: "Block") -> "ParsedEntry | None":
     """Return the entry that `block` is or wraps; None for a comment, a string or a preamble.
 
     Raises:
         ValueError: If it is broken; the message states how.
     """
-    from bibtexparser.model import Entry, ImplicitComment, ParsingFailedBlock, String
+    from bibtexparser.model import Entry as ParsedEntry
+    from bibtexparser.model import ImplicitComment, ParsingFailedBlock, String
 
-    # bibtexparser reports a repeated key or field as failed, but keeps the entry, which is usable.
+    # bibtexparser reports a repeated key or field as failed, but keeps the entry, which is usable
     inner = block.ignore_error_block if isinstance(block, ParsingFailedBlock) else block
-    if isinstance(inner, Entry):
+    if isinstance(inner, ParsedEntry):
         return inner
     start = " ".join(str(block.raw).split())[:40]
     if isinstance(block, ParsingFailedBlock) and not isinstance(inner, String):
@@ -103,18 +97,19 @@ def _entry(block: "Block") -> "Entry | None":
     return None
 
 
-def _record(entry: "Entry", macros: Mapping[str, str]) -> Record:
+def _record(entry: "ParsedEntry", macros: Mapping[str, str]) -> Record:
     key = str(entry.key).strip()
-    line = (entry.start_line or 0) + 1
-    label = f"entry {key!r}" if key else "this entry"
     fields: dict[str, str] = {}
     for field in entry.fields:
         try:
             fields.setdefault(field.key.lower(), _value(str(field.value), macros))
         except ValueError as error:
-            raise ValueError(f"{label}: field {field.key!r}: {error}") from None
-    kind = str(entry.entry_type).strip().lower()
-    return Record(number=line, line=line, key=key, type=kind, label=label, fields=fields)
+            raise ValueError(f"{_label(key)}: field {field.key!r}: {error}") from None
+    return Record((entry.start_line or 0) + 1, fields, key, str(entry.entry_type).strip().lower())
+
+
+def _label(key: str) -> str:
+    return f"entry {key!r}" if key else "this entry"
 
 
 def _value(raw: str, macros: Mapping[str, str]) -> str:
@@ -124,38 +119,24 @@ def _value(raw: str, macros: Mapping[str, str]) -> str:
         ValueError: If it is not a valid value.
     """
     parts: list[str] = []
-    length, at = 0, _past_space(raw, 0)
-    while True:
-        part, end = _part(raw, at)
-        if raw[at] not in '{"':
-            part = macros.get(part.lower(), part)
+    length = at = 0
+    while match := _PART.match(raw, at):
+        if name := match[1]:
+            part, at = macros.get(name.lower(), name), match.end()
+        else:
+            end = _closing(raw, match.end() - 1)
+            part, at = raw[match.end() : end], end + 1
         parts.append(part)
         length += len(part)
-        if length > _LONGEST:  # strings that double each other could fill any memory
+        if length > _LONGEST:
             raise ValueError(f"it is longer than {_LONGEST} characters")
-        at = _past_space(raw, end)
-        if at == len(raw):
+        joint = _JOINT.match(raw, at)
+        if not joint:
+            raise ValueError(f"a comma is missing before {raw[at : at + 20].strip()!r}")
+        if not joint[1]:
             return "".join(parts)
-        if raw[at] != "#":
-            raise ValueError(f"a comma is missing before {raw[at : at + 20]!r}")
-        at = _past_space(raw, at + 1)
-
-
-def _past_space(text: str, at: int) -> int:
-    """Return the first position from `at` on that is not white space."""
-    match = _SPACE.match(text, at)
-    return match.end() if match else at
-
-
-def _part(text: str, at: int) -> tuple[str, int]:
-    """Return the part of a value that begins at `at`, without braces or quotes, and its end."""
-    if text.startswith(("{", '"'), at):
-        end = _closing(text, at)
-        return text[at + 1 : end], end + 1
-    match = _BARE.match(text, at)
-    if not match:
-        raise ValueError("it has no value")
-    return match[0], match.end()
+        at = joint.end()
+    raise ValueError("it has no value")
 
 
 def _closing(text: str, at: int) -> int:
@@ -172,68 +153,35 @@ def _closing(text: str, at: int) -> int:
     raise ValueError("a brace or quote is not closed")
 
 
-def read_drafts(text: str, name: Path | str) -> list[Draft]:
-    """Read the papers of a BibTeX file.
+def to_entry(record: Record) -> Entry:
+    """Return a record as plain text; `@misc` and `@unpublished` without a venue are preprints."""
 
-    Raises:
-        BadInputError: If an entry is broken: queries must be read completely.
-    """
-    records, broken = read_records(text)
-    if broken:
-        record = Record(number=1, line=broken[0].line, fields={})
-        raise record.error(name, broken[0].fault)
-    return [_draft(record) for record in records]
+    def text(*names: str) -> str:
+        return to_text(next((record.fields[n] for n in names if record.fields.get(n)), ""))
 
-
-def _draft(record: Record) -> Draft:
-    return Draft(
-        record=record,
-        # older exports of citerec stored the id of the corpus in this field
-        id=to_text(record.fields.get("citerec-id", "")) or record.key,
-        title=_text(record, "title"),
-        abstract=_text(record, "abstract"),
-        year=record_year(record),
-        authors=record_authors(record),
-        venue=_text(record, "journal", "journaltitle", "booktitle"),
-        doi=next(iter(record_dois(record)), ""),
-    )
-
-
-def record_dois(record: Record) -> tuple[str, ...]:
-    """Return the DOIs in the DOI field and the URL field of an entry."""
-    values = (link(record.fields.get(name, "")) for name in ("doi", "url"))
-    return tuple(filter(None, map(doi_of, values)))
-
-
-def record_year(record: Record) -> int | None:
-    """Return the year of an entry; None if it has none."""
-    return first_year(_text(record, "year", "date"))
-
-
-def record_authors(record: Record) -> tuple[str, ...]:
-    """Return the authors of an entry, each as `First von Last`."""
-    return _people(record.fields.get("author", ""))
-
-
-def is_preprint_record(record: Record) -> bool:
-    """Whether an entry is a preprint: `@misc` and `@unpublished` are, unless they name a journal or proceedings."""
-    remarks = ("howpublished", "publisher", "note", "archiveprefix", "eprinttype", "institution")
-    return is_preprint(
-        "" if record.type == "article" else record.type,  # which means a preprint in CSL only
-        _text(record, "journal", "journaltitle", "booktitle"),
-        [_text(record, name) for name in remarks],
-        [link(record.fields.get(name, "")) for name in ("doi", "url")],
+    addresses = [link(record.fields.get(name, "")) for name in ("doi", "url")]
+    dois = tuple(filter(None, map(doi_of, addresses)))
+    title, venue = text("title"), text("journal", "journaltitle", "booktitle")
+    kind = "" if record.type == "article" else record.type  # which means a preprint in CSL only
+    return Entry(
+        # a key alone does not identify a paper
+        ids=dois + ((record.key,) if record.key and (title or dois) else ()),
+        title=title,
+        abstract=text("abstract"),
+        year=first_year(text("year", "date")),
+        authors=_people(record.fields.get("author", "")),
+        venue=venue,
+        key=record.key,
+        dois=dois,
+        is_preprint=is_preprint(kind, venue, map(text, _REMARKS), addresses),
+        line=record.line,
+        label=_label(record.key),
     )
 
 
 def link(latex: str) -> str:
     """Return a DOI or link without braces, escapes and commands; two hyphens in it do not become a dash."""
     return _LATEX_SIGN.sub(lambda escape: escape[1] or to_text(escape[0]), latex)
-
-
-def _text(record: Record, *names: str) -> str:
-    """Return the first of the named fields that is not empty, as plain text."""
-    return to_text(next((record.fields[n] for n in names if record.fields.get(n)), ""))
 
 
 def _people(field: str) -> tuple[str, ...]:

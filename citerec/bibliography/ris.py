@@ -1,23 +1,18 @@
 """Reads papers from RIS; rispy parses a record, and this module finds where records begin."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import import_module
 from itertools import accumulate
-from pathlib import Path
 from typing import Any
 
+from citerec.bibliography.entry import Entry, Record, first_year, is_preprint
 from citerec.bibliography.keys import doi_of
-from citerec.bibliography.preprint import is_preprint
-from citerec.bibliography.record import Draft, Record, first_year
 
 _START = re.compile(r"^TY  -(?= |$)", re.MULTILINE)
 _ONE_SPACE = re.compile(r"^([A-Z][A-Z0-9]) -(?= |$)", re.MULTILINE)
 _TITLES = ("title", "primary_title")
-ABSTRACTS = ("abstract", "notes_abstract")
-_YEARS = ("year", "publication_year", "date")
-_AUTHORS = ("authors", "first_authors")
-VENUES = ("journal_name", "secondary_title", "alternate_title3", "alternate_title2")
+_VENUES = ("journal_name", "secondary_title", "alternate_title3", "alternate_title2")
 
 
 def read_records(text: str) -> list[Record]:
@@ -27,17 +22,16 @@ def read_records(text: str) -> list[Record]:
     preamble, *records = _START.split(text)
     lines = accumulate((part.count("\n") for part in records), initial=preamble.count("\n") + 1)
     # not strict: the last line is where a next record would begin
-    return [_record(f"TY  -{rest}", line) for rest, line in zip(records, lines, strict=False)]
+    return [
+        Record(line, _fields(f"TY  -{rest}")) for rest, line in zip(records, lines, strict=False)
+    ]
 
 
-def _record(text: str, line: int) -> Record:
+def _fields(text: str) -> dict[str, Any]:
     rispy: Any = import_module("rispy")  # it has no types
-    # rispy drops a record without an end tag; a second one has no effect.
+    # rispy drops a record without an end tag; a second one has no effect
     complete = _joined(f"{text}\nER  - \n", frozenset(rispy.RisParser.DEFAULT_LIST_TAGS))
-    parsed: list[dict[str, Any]] = rispy.loads(complete, skip_unknown_tags=True)
-    title = first_text(parsed[0], _TITLES)
-    label = f"record {title[:60]!r}" if title else "this record"
-    return Record(number=line, line=line, label=label, fields=parsed[0])
+    return rispy.loads(complete, skip_unknown_tags=True)[0]
 
 
 def _joined(text: str, list_tags: frozenset[str]) -> str:
@@ -59,7 +53,7 @@ def _joined(text: str, list_tags: frozenset[str]) -> str:
     return "\n".join(" ".join(lines) for lines in values)
 
 
-def first_text(fields: Mapping[str, Any], names: tuple[str, ...]) -> str:
+def first_text(fields: Mapping[str, Any], *names: str) -> str:
     """Return the first of the named fields that has text, with lists joined; else an empty string."""
     for name in names:
         value: Any = fields.get(name, "")
@@ -68,54 +62,32 @@ def first_text(fields: Mapping[str, Any], names: tuple[str, ...]) -> str:
     return ""
 
 
-def read_drafts(text: str, name: Path | str) -> list[Draft]:
-    """Read the papers of a RIS file; every text with a `TY` line can be read."""
-    return [_draft(record) for record in read_records(text)]
+def to_entry(record: Record) -> Entry:
+    """Return a record as an entry; one that is unpublished and names no venue is a preprint."""
 
+    def text(*names: str) -> str:
+        return first_text(record.fields, *names)
 
-def _draft(record: Record) -> Draft:
-    fields = record.fields
-    return Draft(
-        record=record,
-        id=first_text(fields, ("id",)),
-        title=record_title(record),
-        abstract=first_text(fields, ABSTRACTS),
-        year=record_year(record),
-        authors=record_authors(record),
-        venue=first_text(fields, VENUES),
-        doi=next(iter(record_dois(record)), ""),
+    title, venue, doi, url = text(*_TITLES), text(*_VENUES), text("doi"), text("urls")
+    dois = tuple(filter(None, map(doi_of, (doi, url))))
+    ids = (text("id"), text("accession_number"), doi, doi_of(url))
+    people = next(
+        (record.fields[n] for n in ("authors", "first_authors") if record.fields.get(n)), ()
     )
-
-
-def record_dois(record: Record) -> tuple[str, ...]:
-    """Return the DOIs in the DOI field and the URL field of a record."""
-    values = (first_text(record.fields, (name,)) for name in ("doi", "urls"))
-    return tuple(filter(None, map(doi_of, values)))
-
-
-def record_title(record: Record) -> str:
-    """Return the title of a record, from any of the fields that programs use for it."""
-    return first_text(record.fields, _TITLES)
-
-
-def record_year(record: Record) -> int | None:
-    """Return the year of a record; None if it has none."""
-    return first_year(first_text(record.fields, _YEARS))
-
-
-def record_authors(record: Record) -> tuple[str, ...]:
-    """Return the authors of a record, each as `First Last`."""
-    fields = record.fields
-    people: Sequence[str] = next((fields[n] for n in _AUTHORS if fields.get(n)), ())
-    return tuple(map(_first_last, people))
-
-
-def is_preprint_record(record: Record) -> bool:
-    """Whether a record is a preprint: one that is unpublished is, unless it names a journal or proceedings."""
-    kind = first_text(record.fields, ("type_of_reference",)).lower()
-    remarks = [first_text(record.fields, (name,)) for name in ("publisher", "note", "notes")]
-    addresses = [first_text(record.fields, (name,)) for name in ("doi", "urls")]
-    return is_preprint(kind, first_text(record.fields, VENUES), remarks, addresses)
+    remarks = map(text, ("publisher", "note", "notes"))
+    return Entry(
+        ids=tuple(filter(None, map(str.strip, ids))),
+        title=title,
+        abstract=text("abstract", "notes_abstract"),
+        year=first_year(text("year", "publication_year", "date")),
+        authors=tuple(map(_first_last, people)),
+        venue=venue,
+        key=text("id").strip(),
+        dois=dois,
+        is_preprint=is_preprint(text("type_of_reference").lower(), venue, remarks, (doi, url)),
+        line=record.line,
+        label=f"record {title[:60]!r}" if title else "this record",
+    )
 
 
 def _first_last(name: str) -> str:

@@ -10,8 +10,6 @@ from citerec.errors import BadInputError
 from citerec.inputs import read_stream
 
 _STDIN = "standard input"
-_UNPACK = "unpack it first"
-_UTF8 = "save it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE"
 _DOCUMENTS = (  # first bytes, what the file is, what to do
     (b"%PDF-", "a PDF", "pass its text: pdftotext paper.pdf - | citerec recommend --query -"),
     (b"PK\x03\x04", "a zip archive (or a Word document)", "save it as plain text"),
@@ -24,18 +22,16 @@ _DOCUMENTS = (  # first bytes, what the file is, what to do
     (b"<html", "HTML", "pass the title and the abstract as text"),
 )
 _ENCODED = (
-    (b"\x1f\x8b", "compressed by gzip", f"{_UNPACK}: gunzip FILE.gz"),
-    (b"BZh", "compressed by bzip2", f"{_UNPACK}: bunzip2 FILE.bz2"),
-    (b"\x28\xb5\x2f\xfd", "compressed by zstd", f"{_UNPACK}: unzstd FILE.zst"),
-    (b"\xfd7zXZ", "compressed by xz", f"{_UNPACK}: unxz FILE.xz"),
-    (b"\xff\xfe", "UTF-16 text", _UTF8),
-    (b"\xfe\xff", "UTF-16 text", _UTF8),
+    (b"\x1f\x8b", "compressed by gzip", "unpack it first: gunzip FILE.gz"),
+    (b"BZh", "compressed by bzip2", "unpack it first: bunzip2 FILE.bz2"),
+    (b"\x28\xb5\x2f\xfd", "compressed by zstd", "unpack it first: unzstd FILE.zst"),
+    (b"\xfd7zXZ", "compressed by xz", "unpack it first: unxz FILE.xz"),
+    (b"\xff\xfe", "UTF-16 text", "save it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE"),
+    (b"\xfe\xff", "UTF-16 text", "save it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE"),
 )
 _BIBTEX = re.compile(r"^[ \t]*@[A-Za-z]+[ \t]*[{(]", re.MULTILINE)
 _RIS = re.compile(r"^TY {1,2}-(?: |$)", re.MULTILINE)
 _JSON = re.compile(r"\s*(?:\{|\[\s*(?:[\[\]{\"]|$))")
-
-
 _MAX_BIBLIOGRAPHY = 32 * 2**20  # characters; parsing takes a second per megabyte
 _MAX_ENTRIES = 200_000  # estimated before parsing
 
@@ -93,7 +89,13 @@ def decode(data: bytes, name: Path | str, *, reads: str, for_documents: str = ""
     Raises:
         BadInputError: If `data` is empty or not UTF-8 text; the message states what it is and what to do.
     """
-    _refuse_other_formats(data, name, reads, for_documents)
+    start = data[:64].lstrip().lower()
+    for formats, advice in ((_DOCUMENTS, for_documents), (_ENCODED, "")):
+        for prefix, description, todo in formats:
+            if start.startswith(prefix.lower()):
+                raise BadInputError(name, f"this is {description}; {reads}; {advice or todo}")
+    if b"\0" in data:
+        raise BadInputError(name, f"this is binary data or UTF-16, not UTF-8 text; {reads}")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -106,19 +108,6 @@ def decode(data: bytes, name: Path | str, *, reads: str, for_documents: str = ""
     if not text.strip():
         raise BadInputError(name, f"this is empty; {reads}")
     return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def _refuse_other_formats(data: bytes, name: Path | str, reads: str, for_documents: str) -> None:
-    """Raise if data is not text, by its first bytes or a NUL in it."""
-    start = data[:64].lstrip().lower()
-    documents = (
-        (prefix, description, for_documents or todo) for prefix, description, todo in _DOCUMENTS
-    )
-    for prefix, description, todo in (*documents, *_ENCODED):
-        if start.startswith(prefix.lower()):
-            raise BadInputError(name, f"this is {description}; {reads}; {todo}")
-    if b"\0" in data:
-        raise BadInputError(name, f"this is binary data or UTF-16, not UTF-8 text; {reads}")
 
 
 def refuse_long(text: str, kind: Kind, name: Path | str) -> None:

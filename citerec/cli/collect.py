@@ -12,7 +12,7 @@ from citerec.cli.options import Quiet, Verbose
 from citerec.collect.service import SourceName
 
 if TYPE_CHECKING:
-    from citerec.bibliography.paper_list import Entry
+    from citerec.bibliography.entry import Entry
     from citerec.collect.run import CollectReport
 
 CORPORA = Path("corpora")
@@ -115,7 +115,8 @@ def read_references(
     Raises:
         BadInputError: If an argument is neither a file nor an id, or a file cannot be read.
     """
-    from citerec.bibliography.paper_list import Entry, read_paper_list
+    from citerec.bibliography.entry import Entry
+    from citerec.bibliography.paper_list import read_paper_list
     from citerec.collect.resolve import identifier
     from citerec.errors import BadInputError
 
@@ -129,7 +130,7 @@ def read_references(
             for fault in listed.unread:
                 console.warn(f"{Path(text).name}: left out: {fault}")
         elif identifier(text):
-            entries.append(Entry(ids=(text,), place=text))
+            entries.append(Entry(ids=(text,), label=text))
         else:
             raise BadInputError(
                 text,

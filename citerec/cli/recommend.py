@@ -19,7 +19,7 @@ from citerec.text import plural
 from citerec.types import Progress, Query, QueryKind
 
 if TYPE_CHECKING:
-    from citerec.bibliography.paper_list import PaperList
+    from citerec.bibliography.entry import PaperList
     from citerec.drafts import QueryFile
     from citerec.export import Result
     from citerec.recommend import Recommender
@@ -361,7 +361,7 @@ def picked_ranks(shown: ListOptions, k: int, *, batch: bool) -> frozenset[int]:
     if shown.append:
         if shown.output and realpath(shown.output) == realpath(shown.append):
             raise ConfigError(f"--output would replace {shown.append}; --append writes the file")
-        from citerec.references.file import read_reference_file
+        from citerec.references.append import read_reference_file
 
         read_reference_file(shown.append)
     return frozenset(ranks)

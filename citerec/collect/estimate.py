@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from citerec.bibliography.paper_list import Entry
+from citerec.bibliography.entry import Entry
 from citerec.collect import openalex, semanticscholar
 from citerec.collect.resolve import identifiers
 from citerec.collect.snowball import EXPANDED, LEAST_CITING, citing_each

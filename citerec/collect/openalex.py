@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from citerec.bibliography.inverted_index import restored
 from citerec.bibliography.keys import doi_of, title_key
+from citerec.bibliography.markup import restored
 from citerec.collect.client import Client
 from citerec.collect.service import Service
 from citerec.collect.work import (

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from rapidfuzz import fuzz
 
+from citerec.bibliography.entry import Entry
 from citerec.bibliography.keys import doi_of, title_key
-from citerec.bibliography.paper_list import Entry
 from citerec.collect.openalex import work_id
 from citerec.collect.semanticscholar import is_paper_id
 from citerec.collect.work import Source, Work

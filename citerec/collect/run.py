@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from citerec.bibliography.paper_list import Entry
+from citerec.bibliography.entry import Entry
 from citerec.collect import openalex, semanticscholar
 from citerec.collect.client import Client
 from citerec.collect.estimate import MAX_DOLLARS, MAX_MINUTES, Estimate, estimate

@@ -6,23 +6,20 @@ PDF or HTML. The format is recognised by its content, not its name. A document m
 
 import re
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from citerec.bibliography.entry import Entry, PaperList
 from citerec.errors import BadInputError, ConfigError
 from citerec.types import Query
 
 if TYPE_CHECKING:
-    from citerec.bibliography.paper_list import PaperList
-    from citerec.bibliography.record import Draft
     from citerec.drafts.document import DocumentFormat
 
 _READS = (
     "citerec reads a query as JSON, JSONL, CSL-JSON, BibTeX, RIS, LaTeX, Markdown, Word (.docx), PDF, HTML "
     "or plain text"
 )
-_READERS = {"JSON": "json_records", "BIBTEX": "bibtex", "RIS": "ris"}  # modules, by kind
 _TITLE = re.compile(r"(?:#+\s+)?(title\s*:\s*)?", re.IGNORECASE)
 _ABSTRACT = re.compile(r"(?:#+\s+)?abstract(?:\s*[:.\u2014\u2013]\s*|\s+-\s+|\s*$)", re.IGNORECASE)
 
@@ -32,7 +29,7 @@ class QueryFile:
     """The queries of one file: at least one, in file order, with distinct ids."""
 
     queries: tuple[Query, ...]
-    cited: "PaperList | None" = None  # the references that a document cites by key; None for none
+    cited: PaperList | None = None  # the references that a document cites by key; None for none
     cited_from: str = ""  # the document and its bibliographies, for messages
     notices: tuple[str, ...] = ()  # for the user: what was recognised, what is missing
 
@@ -82,7 +79,7 @@ def parse_queries(
         ConfigError: If `title` or `abstract` is given for several drafts.
         MissingExtraError: If the library for a document is not installed.
     """
-    from citerec.bibliography.record import Record, to_query
+    from citerec.bibliography.paper_list import read_entries
     from citerec.bibliography.source import Kind, decode, kind_of, refuse_long
     from citerec.drafts.document import document_format
 
@@ -94,9 +91,8 @@ def parse_queries(
     refuse_long(text, kind, name)
     if kind is Kind.TEXT:
         drafts = [_plain(text)]
-    else:  # only the reader of the format is imported
-        reader = import_module(f"citerec.bibliography.{_READERS[kind.name]}")
-        drafts: list[Draft] = reader.read_drafts(text, name)
+    else:
+        drafts, _ = read_entries(text, kind, name, strict=True)
     if not drafts:
         raise BadInputError(name, f"this {kind} holds no paper; {_READS}")
     batch = len(drafts) > 1
@@ -104,27 +100,25 @@ def parse_queries(
         raise ConfigError(
             f"--title and --abstract are for one draft, but {name} holds {len(drafts):,}; leave them out"
         )
-    queries, records = list[Query](), dict[str, Record]()
-    for draft in drafts:
-        record = draft.record
-        query = to_query(replace(draft, **stated), name, f"q{record.number}" if batch else "query")
-        if first := records.get(query.id):
+    queries, by_id = list[Query](), dict[str, Entry]()
+    for number, draft in enumerate(drafts, start=1):
+        default_id = f"q{draft.line or number}" if batch else "query"
+        query = replace(draft, **stated).to_query(name, default_id)
+        if first := by_id.get(query.id):
             where = f"line {first.line}" if first.line else first.label
-            raise record.error(
+            raise draft.error(
                 name, f"the id {query.id!r} is already used by {where}; give it another"
             )
-        records[query.id] = record
+        by_id[query.id] = draft
         queries.append(query)
     return QueryFile(tuple(queries))
 
 
-def _plain(text: str) -> "Draft":
+def _plain(text: str) -> Entry:
     """Return the draft of a plain text: the first line that is not blank is the title, the rest the abstract.
 
     Labels `Title:` and `Abstract:` are recognised; with both, the title may take several lines.
     """
-    from citerec.bibliography.record import Draft, Record
-
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     label = _TITLE.match(lines[0])
     first = lines[0][label.end() :] if label else lines[0]
@@ -137,17 +131,13 @@ def _plain(text: str) -> "Draft":
         title, rest = " ".join([first, *lines[1:end]]), lines[end:]
     if rest:
         rest[0] = _ABSTRACT.sub("", rest[0], count=1) if _ABSTRACT.match(rest[0]) else rest[0]
-    record = Record(number=1, line=1, fields={})
-    return Draft(
-        record=record, id="", title=title, abstract=" ".join(rest), year=None, authors=(), venue=""
-    )
+    return Entry(title=title, abstract=" ".join(rest), line=1)
 
 
 def _from_document(
     kind: "DocumentFormat", data: bytes, name: str, file: Path | None, stated: dict[str, str]
 ) -> QueryFile:
     """Return the draft of a document with its references; only the reader of its format is imported."""
-    from citerec.bibliography.record import Draft, Record, to_query
     from citerec.drafts.document import NO_TITLE, DocumentFormat, short
 
     if kind is DocumentFormat.PDF:
@@ -162,15 +152,12 @@ def _from_document(
     if not document.title.strip():
         raise BadInputError(name, f"this draft ({kind}) has no title that was found; {NO_TITLE}")
     abstract, shortened = document.shortened()
-    draft = Draft(
-        record=Record(number=1, line=None, fields={}),
-        id="",
+    draft = Entry(
         title=document.title,
         abstract=abstract,
         year=document.year,
         authors=document.authors,
-        venue="",
-        doi=document.doi,
+        dois=(document.doi,) if document.doi else (),
     )
     read = [f"title {short(document.title, 100)!r}"]
     if abstract:
@@ -183,7 +170,7 @@ def _from_document(
     lines += [f"{name}: {notice}" for notice in (shortened, *document.notices) if notice]
     others = ", ".join(source for source in document.sources if source != name)
     return QueryFile(
-        (to_query(draft, name, "query"),),
+        (draft.to_query(name, "query"),),
         document.cited if document.cited.entries else None,
         f"{name} ({others})" if others else name if document.cited.entries else "",
         tuple(lines),

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import PurePath
 
-from citerec.bibliography.paper_list import PaperList
-from citerec.bibliography.record import first_year
+from citerec.bibliography.entry import PaperList, first_year
 from citerec.text import one_line
 
 MAX_FIRST_PARAGRAPHS = 2_000  # characters that stand for a missing abstract

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
+from citerec.bibliography.entry import Entry, PaperList
 from citerec.bibliography.keys import doi_of, title_key, to_text
-from citerec.bibliography.paper_list import Entry, PaperList, entries_by_key
+from citerec.bibliography.paper_list import entries_by_key
 from citerec.bibliography.source import read_bytes
 from citerec.drafts.document import document_year
 from citerec.errors import BadInputError
@@ -166,7 +167,7 @@ def _formatted(source: str, path: Path | None, keys: Sequence[str]) -> tuple[dic
         title = ": ".join(filter(None, (fields.get("title", ""), fields.get("subtitle", ""))))
         doi, year = _VERB_DOI.search(text), document_year(fields.get("year", ""))
         ids = (doi[1],) if doi and doi_of(doi[1]) else ()
-        entry = Entry(ids=ids, title=title, year=year, place=title[:60])
+        entry = Entry(ids=ids, title=title, year=year, label=title[:60])
         entries.setdefault(match[1].strip(), entry)
     kept = {
         key: entry
@@ -184,7 +185,7 @@ def _from_item(latex: str) -> Entry:
         ids=(doi[0].rstrip(".;"),) if doi else (),
         title=title,
         year=int(years[-1][:4]) if years else None,
-        place=title[:60] or to_text(latex)[:60],
+        label=title[:60] or to_text(latex)[:60],
     )
 
 

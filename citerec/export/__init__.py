@@ -1,29 +1,19 @@
-"""Writes recommendations as text, for people and for other programs; one module per format.
+"""Writes recommendations as text, for people and for other programs.
 
 Other packages add formats by entry points of the group `citerec.exporters`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
+from math import isfinite
 from typing import Protocol
 
 from citerec import plugins
 from citerec.errors import ConfigError
-from citerec.export.result import Result
+from citerec.types import Paper, Query, Recommendation
 
 __all__ = ["Exporter", "Format", "Result", "dump", "formats", "pieces"]
-
-
-class Exporter(Protocol):
-    """Writes recommendations in a format that another package adds; a function is one."""
-
-    def __call__(self, results: Iterable[Result], /) -> Iterable[str]:
-        """Yield the text in pieces, such as one per result: what is yielded is written at once.
-
-        Args:
-            results: One per query, in the order of the queries; each comes when its query has been ranked.
-        """
-        ...
 
 
 class Format(StrEnum):
@@ -39,10 +29,40 @@ class Format(StrEnum):
     DOI = "doi"
 
 
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The recommendations for one query, best first; may be empty.
+
+    Raises:
+        ValueError: If a score is not finite.
+    """
+
+    query: Query
+    recommendations: tuple[Recommendation, ...]
+    why_nothing: str = ""  # why there are no recommendations, for people
+
+    def __post_init__(self) -> None:
+        for recommendation in self.recommendations:
+            hits = recommendation.stages.values()
+            if not all(map(isfinite, (recommendation.score, *(hit.score for hit in hits)))):
+                raise ValueError(f"scores must be finite; {recommendation.paper.id!r} has others")
+
+
+class Exporter(Protocol):
+    """Writes recommendations in a format that another package adds; a function is one."""
+
+    def __call__(self, results: Iterable[Result], /) -> Iterable[str]:
+        """Yield the text in pieces, such as one per result: what is yielded is written at once.
+
+        Args:
+            results: One per query, in the order of the queries; each comes when its query has been ranked.
+        """
+        ...
+
+
 def formats() -> tuple[str, ...]:
     """Return the names of all formats: citerec's own, and those of registered exporters."""
-    own = {str(name) for name in Format}
-    return (*Format, *(name for name in plugins.names(plugins.EXPORTERS) if name not in own))
+    return tuple(dict.fromkeys([*Format, *plugins.names(plugins.EXPORTERS)]))
 
 
 def dump(
@@ -54,21 +74,8 @@ def dump(
     color: bool = False,
     fields: Sequence[str] = (),
 ) -> str:
-    """Write `results` as one text: all of `pieces` joined.
-
-    Raises:
-        ValueError: If `batch` is false and there is not exactly one result.
-    """
-    if not batch and len(results) != 1:
-        raise ValueError(f"one query has one result, got {len(results)}")
-    parts = pieces(
-        results,
-        format,
-        batch=batch,
-        width=width,
-        color=color,
-        fields=fields,
-    )
+    """Write `results` as one text: all of `pieces` joined."""
+    parts = pieces(results, format, batch=batch, width=width, color=color, fields=fields)
     return "".join(parts)
 
 
@@ -103,52 +110,48 @@ def pieces(
     """
     match format:
         case Format.TABLE:
-            from citerec.export import table
+            from citerec.export.terminal import tables
 
-            yield from table.tables(results, batch=batch, width=width, color=color)
-        case Format.JSON:
+            yield from tables(results, batch=batch, width=width, color=color)
+        case Format.JSON | Format.JSONL:
             from citerec.export import jsonl
 
-            if batch:
+            if format == Format.JSONL:
+                yield from jsonl.lines(results, fields)
+            elif batch:
                 yield from jsonl.document(results, fields)
             else:
                 yield from (jsonl.dump_list(result, fields) for result in results)
-        case Format.JSONL:
-            from citerec.export import jsonl
-
-            yield from jsonl.lines(results, fields)
         case Format.TREC:
-            from citerec.export import trec
+            from citerec.export.trec import blocks
 
-            yield from trec.blocks(results)
+            yield from blocks(results)
         case Format.BIBTEX | Format.RIS | Format.CSL | Format.DOI:
             yield _bibliography(results, format)
         case _:
-            yield from _exporter(format)(results)
-
-
-def _exporter(name: str) -> Exporter:
-    if name not in formats():
-        raise ConfigError(f"no format {name!r}; choose from {', '.join(formats())}")
-    return plugins.load(plugins.EXPORTERS, name)
+            if format not in formats():
+                raise ConfigError(f"no format {format!r}; choose from {', '.join(formats())}")
+            exporter: Exporter = plugins.load(plugins.EXPORTERS, format)
+            yield from exporter(results)
 
 
 def _bibliography(results: Iterable[Result], format: str) -> str:
-    """Write the recommended papers in a format of reference managers."""
+    """Write each recommended paper once, in the order of its first appearance."""
+    from citerec.bibliography import write
+    from citerec.bibliography.keys import paper_doi
+
+    by_id: dict[str, Paper] = {}
+    for result in results:
+        for recommendation in result.recommendations:
+            by_id.setdefault(recommendation.paper.id, recommendation.paper)
+    papers = list(by_id.values())
     match format:
         case Format.BIBTEX:
-            from citerec.export import bibtex
-
-            return bibtex.dump(results)
+            return write.bibtex(papers)
         case Format.RIS:
-            from citerec.export import ris
-
-            return ris.dump(results)
-        case Format.DOI:
-            from citerec.export import dois
-
-            return dois.dump(results)
-        case _:
-            from citerec.export import csl
-
-            return csl.dump(results)
+            return write.ris(papers)
+        case Format.CSL:
+            return write.csl(papers)
+        case _:  # papers without a DOI are left out
+            dois = dict.fromkeys(filter(None, map(paper_doi, papers)))
+            return "".join(f"{doi}\n" for doi in dois)

@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from citerec.bibliography.keys import paper_doi
-from citerec.export.result import Result
+from citerec.export import Result
 from citerec.types import BIBLIOGRAPHIC, Paper, Recommendation
 
 # additional fields, written on request

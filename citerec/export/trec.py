@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from itertools import tee
 
-from citerec.export.result import Result
+from citerec.export import Result
 from citerec.run import trec_ids
 from citerec.types import falling
 

@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
+from citerec.bibliography.entry import Entry, PaperList, is_preprint_doi
 from citerec.bibliography.keys import paper_doi, title_key
-from citerec.bibliography.paper_list import Entry, PaperList, read_paper_list
-from citerec.bibliography.preprint import is_preprint_doi
+from citerec.bibliography.paper_list import read_paper_list
+from citerec.bibliography.publication import Kind, kind_of
 from citerec.corpus.papers import Papers
-from citerec.export.publication import Kind, kind_of
 from citerec.matching import listed_rows, rows_of_entry, same_title, similar_titles
 from citerec.types import Paper
 
@@ -72,102 +73,71 @@ def check_list(listed: PaperList, papers: Papers) -> ReferenceCheck:
     """Compare a list of references that was read with a corpus, as `check_references` does."""
     rows = listed_rows(listed, papers)
     by_row = papers.at(row for one in rows for row in one)
-    matches = [
-        [by_row[row] for row in sorted(one) if _is_match(entry, by_row[row])]
-        for entry, one in zip(listed.entries, rows, strict=True)
+    findings = [
+        Finding(problem=Problem.UNREADABLE, entry=-1, place=fault) for fault in listed.unread
     ]
-    findings = [*_unreadable(listed)]
     earlier = _earlier_entries(listed.entries)
-    for place, (entry, found) in enumerate(zip(listed.entries, matches, strict=True)):
-        of_entry = _OfEntry(place, entry)
-        if place in earlier:
-            other = listed.entries[earlier[place]].place
-            findings.append(of_entry.finding(Problem.DUPLICATE, "", other))
-        if found:
-            findings += of_entry.differences(found)
-    return ReferenceCheck(
-        len(listed.entries) + len(listed.unread), sum(map(bool, matches)), tuple(findings)
-    )
-
-
-def _unreadable(listed: PaperList) -> Iterator[Finding]:
-    for fault in listed.unread:
-        yield Finding(problem=Problem.UNREADABLE, entry=-1, place=fault)
+    found = 0
+    for number, (entry, of_entry) in enumerate(zip(listed.entries, rows, strict=True)):
+        finding = partial(
+            Finding, entry=number, place=entry.place, key=entry.key, title=entry.title
+        )
+        if number in earlier:
+            place = listed.entries[earlier[number]].place
+            findings.append(finding(problem=Problem.DUPLICATE, known=place))
+        matches = [by_row[row] for row in sorted(of_entry) if _is_match(entry, by_row[row])]
+        if matches:
+            found += 1
+            findings += [
+                finding(problem=problem, stated=stated, known=known, id=paper.id)
+                for problem, stated, known, paper in _differences(entry, matches)
+            ]
+    return ReferenceCheck(len(listed.entries) + len(listed.unread), found, tuple(findings))
 
 
 def _is_match(entry: Entry, paper: Paper) -> bool:
     """Whether a match is more than a citation key that happens to be the id of another paper."""
-    same_doi = paper_doi(paper).lower() in {doi.lower() for doi in entry.dois}
-    by_key_alone = bool(entry.title) and entry.key == paper.id and not same_doi
+    by_key_alone = bool(entry.title) and entry.key == paper.id and not _has_doi(entry, paper)
     return not by_key_alone or not paper.title or same_title(entry.title, paper.title)
 
 
-@dataclass(frozen=True, slots=True)
-class _OfEntry:
-    """Makes the findings of one entry."""
+def _differences(
+    entry: Entry, matches: Sequence[Paper]
+) -> Iterator[tuple[Problem, str, str, Paper]]:
+    """Yield what an entry and the papers that it matches state differently: problem, entry, corpus, paper."""
+    published = next(filter(_is_published, matches), None) if entry.is_preprint else None
+    if published:
+        doi = paper_doi(published)
+        where = ", ".join(filter(None, (published.venue, str(published.year or ""), doi)))
+        yield Problem.PREPRINT, "preprint", where, published
+        matches = [published]
+    paper = max(  # the one that agrees best
+        matches,
+        key=lambda one: (_has_doi(entry, one), _has_title(entry, one), one.year == entry.year),
+    )
+    if entry.title and paper.title and not any(_has_title(entry, one) for one in matches):
+        yield Problem.TITLE, entry.title, paper.title, paper
+    if published:
+        return
+    if entry.year and paper.year and entry.year not in {one.year for one in matches}:
+        yield Problem.YEAR, str(entry.year), str(paper.year), paper
+    with_doi = next((one for one in (paper, *matches) if paper_doi(one)), None)
+    is_plain_id = not entry.title and not entry.key
+    if with_doi and not is_plain_id and not any(_has_doi(entry, one) for one in matches):
+        stated = [doi for doi in entry.dois if not is_preprint_doi(doi)]
+        if stated or not entry.dois:
+            problem = Problem.DOI if stated else Problem.NO_DOI
+            yield problem, "".join(stated[:1]), paper_doi(with_doi), with_doi
 
-    number: int
-    entry: Entry
 
-    def finding(self, problem: Problem, stated: str, known: str, id: str = "") -> Finding:
-        return Finding(
-            problem=problem,
-            entry=self.number,
-            place=self.entry.place,
-            key=self.entry.key,
-            title=self.entry.title,
-            stated=stated,
-            known=known,
-            id=id,
-        )
+def _has_doi(entry: Entry, paper: Paper) -> bool:
+    return paper_doi(paper).lower() in {doi.lower() for doi in entry.dois}
 
-    def differences(self, found: Sequence[Paper]) -> Iterator[Finding]:
-        """Yield what an entry states differently from the papers of the corpus that it matches."""
-        entry = self.entry
-        published = next(filter(_is_published, found), None) if entry.is_preprint else None
-        if published:
-            doi = paper_doi(published)
-            where = ", ".join(filter(None, (published.venue, str(published.year or ""), doi)))
-            yield self.finding(Problem.PREPRINT, "preprint", where, published.id)
-            found = [published]
-        paper = self._closest(found)
-        if entry.title and paper.title and not any(map(self._has_title, found)):
-            yield self.finding(Problem.TITLE, entry.title, paper.title, paper.id)
-        if published:
-            return
-        years = {one.year for one in found}
-        if entry.year and entry.year not in years and paper.year:
-            yield self.finding(Problem.YEAR, str(entry.year), str(paper.year), paper.id)
-        yield from self._dois(paper, found)
 
-    def _dois(self, paper: Paper, found: Sequence[Paper]) -> Iterator[Finding]:
-        known = {doi.lower(): one for one in reversed(found) if (doi := paper_doi(one))}
-        stated = [doi for doi in self.entry.dois if not is_preprint_doi(doi)]
-        if not known or any(doi.lower() in known for doi in self.entry.dois):
-            return
-        if not self.entry.title and not self.entry.key:  # a plain id
-            return
-        first = paper if paper_doi(paper) else next(iter(known.values()))
-        problem = Problem.DOI if stated else Problem.NO_DOI
-        if stated or not self.entry.dois:
-            yield self.finding(problem, "".join(stated[:1]), paper_doi(first), first.id)
-
-    def _closest(self, found: Sequence[Paper]) -> Paper:
-        """Return the paper that agrees best: by DOI, then title, then year."""
-        dois = {doi.lower() for doi in self.entry.dois}
-        return max(
-            found,
-            key=lambda one: (
-                paper_doi(one).lower() in dois,
-                self._has_title(one),
-                one.year == self.entry.year,
-            ),
-        )
-
-    def _has_title(self, paper: Paper) -> bool:
-        """Whether a paper has the title of the entry, up to case, accents, punctuation and hyphens."""
-        first, second = title_key(self.entry.title), title_key(paper.title)
-        return first.replace(" ", "") == second.replace(" ", "")
+def _has_title(entry: Entry, paper: Paper) -> bool:
+    """Whether a paper has the title of an entry, up to case, accents, punctuation and hyphens."""
+    first, second = title_key(entry.title), title_key(paper.title)
+    return first.replace(" ", "") == second.replace(" ", "")
 
 
 def _is_published(paper: Paper) -> bool:

@@ -20,9 +20,8 @@ from pydantic import Field, ValidationError
 from citerec import Paper, Recommendations, Recommender
 from citerec.bibliography.keys import paper_doi
 from citerec.bibliography.paper_list import parse_paper_list
+from citerec.bibliography.write import bibtex_entry, citation_keys
 from citerec.errors import CiterecError, ConfigError, shown
-from citerec.export.bibtex import entry
-from citerec.export.keys import unique_keys
 from citerec.search import SearchFilter
 from citerec.serve.answers import ProblemError
 from citerec.serve.guard import Guard
@@ -172,13 +171,13 @@ class Tools:
             found = recommender.corpus.paper(id)
             paper = found.paper
             names = ("type", "url", "volume", "issue", "pages", "publisher")
-            [line], [key] = _lines(recommender, [paper]), unique_keys([paper])
+            [line], [key] = _lines(recommender, [paper]), citation_keys([paper])
             return {
                 **line,
                 **{name: _short(getattr(paper, name), LINE) for name in names},
                 "abstract": _short(paper.abstract, ABSTRACT),
                 "reference_count": found.references,
-                "bibtex": entry(key, paper),
+                "bibtex": bibtex_entry(key, paper),
             }
 
         return await self._call(work)

@@ -10,7 +10,8 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from citerec import Recommendations, RecommendConfig
-from citerec.bibliography.paper_list import PaperList, paper_list_of, parse_paper_list
+from citerec.bibliography.entry import PaperList
+from citerec.bibliography.paper_list import paper_list_of, parse_paper_list
 from citerec.config import (
     Bm25Config,
     FuseMethod,

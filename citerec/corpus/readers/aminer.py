@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO, cast
 
-from citerec.bibliography.inverted_index import restored
 from citerec.bibliography.keys import doi_of
+from citerec.bibliography.markup import restored
 from citerec.corpus.readers.fields import MAX_SHORT, Fields, number_text, page_range
 from citerec.corpus.readers.files import Rows
 from citerec.corpus.readers.json_stream import first_keys, json_records

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from citerec.bibliography import bibtex
+from citerec.bibliography.entry import Record
 from citerec.bibliography.keys import to_text
 from citerec.corpus.readers.fields import (
     NO_CITATIONS,
     Fields,
-    bibliography_record,
     library_paper,
 )
 from citerec.corpus.readers.files import (
@@ -60,7 +60,7 @@ def records(stream: BinaryIO) -> Rows:
             continue
         entries, broken = bibtex.read_records(text, macros)
         for entry in entries:
-            yield start + (entry.line or 1) - 1, {**entry.fields, TYPE: kind, "key": entry.key}
+            yield start + entry.line - 1, {**entry.fields, TYPE: kind, "key": entry.key}
         for fault in broken:
             yield start + fault.line - 1, Broken(fault.fault)
 
@@ -135,20 +135,21 @@ def _inherited(
 
 def read(fields: Fields) -> Paper:
     """Turn one entry into a paper; its key is its id."""
-    record = bibliography_record(fields)
+    key = fields.record.get("key", "")
+    entry = bibtex.to_entry(Record(fields.line, fields.record, key))
 
     def text(*names: str) -> str:
         return to_text(next((fields.record[n] for n in names if fields.record.get(n)), ""))
 
     return library_paper(
         fields,
-        ids=[text("citerec-id"), fields.record.get("key", "")],
+        ids=[key],
         title=": ".join(filter(None, (text("title"), text("subtitle")))),
-        abstract=text("abstract"),
-        year=bibtex.record_year(record),
-        authors=bibtex.record_authors(record),
-        venue=text("journal", "journaltitle", "booktitle"),
-        doi=next(iter(bibtex.record_dois(record)), ""),
+        abstract=entry.abstract,
+        year=entry.year,
+        authors=entry.authors,
+        venue=entry.venue,
+        doi=next(iter(entry.dois), ""),
         url=bibtex.link(fields.record.get("url", "")),
         type=fields.record.get(TYPE, ""),
         volume=text("volume"),

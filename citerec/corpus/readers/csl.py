@@ -3,11 +3,10 @@
 import re
 from typing import Any, BinaryIO, cast
 
-from citerec.bibliography import json_records
+from citerec.bibliography.json_entries import Item, to_entry
 from citerec.corpus.readers.fields import (
     NO_CITATIONS,
     Fields,
-    bibliography_record,
     library_paper,
 )
 from citerec.corpus.readers.files import Rows, head_text
@@ -40,19 +39,19 @@ def read(fields: Fields) -> Paper:
     """Turn one item into a paper."""
     item = fields.of({key: _single(value) for key, value in fields.record.items()})
     try:
-        draft = json_records.read_draft(bibliography_record(item), fields.path)
+        entry = to_entry(Item(fields.line, fields.line, item.record), fields.path)
     except BadInputError as error:
         fields.fail(error.message)
     more = item.bibliographic(doi="DOI", url="URL", pages="page")
     return library_paper(
         fields,
-        ids=[draft.id, draft.doi],
-        title=draft.title,
-        abstract=draft.abstract,
-        year=draft.year,
-        authors=draft.authors,
-        venue=draft.venue,
-        **more | {"doi": draft.doi},
+        ids=[entry.key, *entry.dois],
+        title=entry.title,
+        abstract=entry.abstract,
+        year=entry.year,
+        authors=entry.authors,
+        venue=entry.venue,
+        **more | {"doi": next(iter(entry.dois), "")},
     )
 
 

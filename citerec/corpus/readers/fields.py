@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
-from citerec.bibliography.record import Record
 from citerec.errors import BadRecordError, shown
 from citerec.text import one_line
 from citerec.types import BIBLIOGRAPHIC, MAX_ABSTRACT, MAX_TITLE, YEARS, Paper, id_fault, year_of
@@ -183,11 +182,6 @@ def _printable(text: str) -> str:
 NO_CITATIONS = (
     "this library has no citations: the ranker cannot use them; `citerec collect` fetches them"
 )
-
-
-def bibliography_record(fields: Fields) -> Record:
-    """Return a record for the functions of `citerec.bibliography`."""
-    return Record(number=fields.line, line=fields.line, fields=fields.record)
 
 
 def library_paper(

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import orjson
 
-from citerec.bibliography.inverted_index import restored
 from citerec.bibliography.keys import doi_of
-from citerec.bibliography.markup import plain_text
+from citerec.bibliography.markup import plain_text, restored
 from citerec.corpus.readers.fields import Fields, page_range
 from citerec.corpus.readers.files import Broken, Located, Rows, located, read_file
 from citerec.corpus.readers.json_stream import first_keys, json_records

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
+from citerec.bibliography.entry import first_year
 from citerec.bibliography.keys import doi_of
-from citerec.bibliography.record import first_year
 from citerec.corpus.readers.fields import Fields, page_range
 from citerec.corpus.readers.files import (
     Broken,

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from citerec.bibliography import ris
+from citerec.bibliography.entry import Record
 from citerec.corpus.readers.fields import (
     NO_CITATIONS,
     Fields,
-    bibliography_record,
     library_paper,
     page_range,
 )
@@ -62,21 +62,20 @@ def _blocks(stream: BinaryIO) -> Iterator[tuple[int, list[str]]]:
 
 def read(fields: Fields) -> Paper:
     """Turn one record into a paper."""
-    record = bibliography_record(fields)
+    entry = ris.to_entry(Record(fields.line, fields.record))
 
     def text(*names: str) -> str:
-        return ris.first_text(fields.record, names)
+        return ris.first_text(fields.record, *names)
 
-    dois = ris.record_dois(record)
     return library_paper(
         fields,
-        ids=[text("id"), *dois, text("accession_number")],
-        title=ris.record_title(record),
-        abstract=text(*ris.ABSTRACTS),
-        year=ris.record_year(record),
-        authors=ris.record_authors(record),
-        venue=text(*ris.VENUES),
-        doi=next(iter(dois), ""),
+        ids=[text("id"), *entry.dois, text("accession_number")],
+        title=entry.title,
+        abstract=entry.abstract,
+        year=entry.year,
+        authors=entry.authors,
+        venue=entry.venue,
+        doi=next(iter(entry.dois), ""),
         url=text("urls").split(" ")[0],
         type=text("type_of_reference"),
         volume=text("volume"),

@@ -25,7 +25,8 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 
 from citerec import Paper, Recommendation, Recommendations, Recommender
 from citerec import Query as Draft
-from citerec.bibliography.paper_list import PaperList, read_paper_list
+from citerec.bibliography.entry import PaperList
+from citerec.bibliography.paper_list import read_paper_list
 from citerec.drafts import parse_queries
 from citerec.drafts.document import DocumentFormat, document_format
 from citerec.errors import BadInputError, CiterecError

@@ -20,7 +20,7 @@ Any other venue is `UNKNOWN`: such a paper is written as a type that claims no k
 import re
 from enum import Enum, auto
 
-from citerec.bibliography.preprint import SERVER
+from citerec.bibliography.entry import SERVER
 from citerec.text import one_line
 from citerec.types import Paper
 
@@ -138,18 +138,6 @@ def kind_of(paper: Paper) -> Kind:
         serial = paper.volume or paper.issue or stated in _JOURNAL_ARTICLES
         return Kind.JOURNAL if serial else kind
     return kind
-
-
-def published(paper: Paper, kind: Kind) -> tuple[str, str]:
-    """Return the venue and the publisher of a paper for RIS and CSL; either may be empty.
-
-    A book, a thesis or a report has no venue there: one without a publisher is published by what the corpus calls its
-    venue, such as a university.
-    """
-    venue, publisher = one_line(paper.venue), one_line(paper.publisher)
-    if kind in {Kind.BOOK, Kind.THESIS, Kind.REPORT} and not publisher:
-        return "", venue
-    return venue, publisher
 
 
 def _by_venue(venue: str) -> Kind:

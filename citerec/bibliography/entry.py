@@ -1,0 +1,143 @@
+"""One entry of a bibliography: what identifies its paper, whether it is a preprint, and its conversion to a query."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from citerec.bibliography.keys import id_key, title_key
+from citerec.errors import BadInputError, InvalidValueError
+from citerec.text import one_line
+from citerec.types import MAX_ABSTRACT, MAX_TITLE, Query, QueryKind
+
+_FOUR_DIGITS = re.compile(r"(?<![0-9])[1-9][0-9]{3}(?![0-9])")
+SERVER = re.compile(  # names of preprint servers
+    r"(?<!\w)(?:ar[xχ]iv|(?:bio|med|chem|psya|eng|soca)r?xiv|CoRR|SSRN|Research Square|preprints?)(?!\w)",
+    re.IGNORECASE,
+)
+_ADDRESS = re.compile(
+    r"10\.48550/|10\.1101/[0-9]{6}|10\.2139/ssrn|10\.21203/rs\.|10\.26434/chemrxiv|10\.31234/osf|10\.31235/osf"
+    r"|(?:arxiv|biorxiv|medrxiv|chemrxiv)\.org/",
+    re.IGNORECASE,
+)
+# of BibTeX, RIS and CSL; an entry of such a type without a venue is taken for a preprint
+_TYPES = frozenset({"misc", "unpublished", "online", "unpb", "preprint", "article", "manuscript"})
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An entry of BibTeX or RIS as its parser read it."""
+
+    line: int  # where it starts, from 1
+    fields: Mapping[str, Any]
+    key: str = ""
+    type: str = ""  # in lower case
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One entry of a list or a file of papers; a field that it does not state is empty."""
+
+    ids: tuple[str, ...] = ()  # as in the file
+    title: str = ""  # as plain text
+    abstract: str = ""
+    year: int | None = None
+    authors: tuple[str, ...] = ()
+    venue: str = ""
+    key: str = ""  # its citation key or id in the file
+    dois: tuple[str, ...] = ()  # bare
+    context: str = ""  # the sentence that needs references
+    is_preprint: bool = False
+    line: int | None = None  # where it starts, from 1; None in a JSON list
+    label: str = ""  # its name in messages; empty if the line is enough
+
+    @property
+    def place(self) -> str:
+        """Where it is in its file, for messages."""
+        return ": ".join(filter(None, (f"line {self.line}" if self.line else "", self.label)))
+
+    def error(self, name: Path | str, message: str) -> BadInputError:
+        """Return the error for a fault in this entry of the file `name`."""
+        full_message = f"{self.label}: {message}" if self.label else message
+        return BadInputError(name, full_message, line=self.line)
+
+    def to_query(self, name: Path | str, default_id: str) -> Query:
+        """Return the entry as a query.
+
+        Raises:
+            BadInputError: If a text is too long, or `Query` refuses it: for an empty title, a control character in its
+                id or an invalid year.
+        """
+        title, abstract = one_line(self.title), one_line(self.abstract)
+        context = one_line(self.context)
+        for field, value, most in (
+            ("title", title, MAX_TITLE),
+            ("abstract", abstract, MAX_ABSTRACT),
+            ("context", context, MAX_TITLE),
+        ):
+            if len(value) > most:
+                fault = f"the {field} has {len(value):,} characters; expected at most {most:,}"
+                advice = "put the title on a line or in a field by itself"
+                raise self.error(name, f"{fault}; {advice}")
+        try:
+            return Query(
+                id=self.key.strip() or default_id,
+                title=title or context,
+                abstract=abstract,
+                year=self.year,
+                authors=tuple(filter(None, map(one_line, self.authors))),
+                venue=one_line(self.venue),
+                named=bool(self.key.strip()),
+                doi=next(iter(self.dois), ""),
+                context=context if title else "",
+                kind=QueryKind.SENTENCE if context and not title else QueryKind.DRAFT,
+            )
+        except InvalidValueError as error:
+            raise self.error(name, error.fault) from error
+
+
+@dataclass(frozen=True, slots=True)
+class PaperList:
+    """The entries of a list of papers."""
+
+    entries: tuple[Entry, ...]  # those with an id or a title
+    unread: tuple[str, ...] = ()  # descriptions of entries that have neither or cannot be read
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """All ids, in the form of `id_key`."""
+        return frozenset(id_key(i) for entry in self.entries for i in entry.ids)
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """All distinct titles, as in the file; compare them by `title_key`."""
+        titles = (entry.title for entry in self.entries if title_key(entry.title))
+        return tuple(dict.fromkeys(titles))
+
+
+def first_year(text: str) -> int | None:
+    """Return the first group of four digits in a date such as `c. 2019` or `2019/05`; None if there is none."""
+    match = _FOUR_DIGITS.search(text)
+    return int(match[0]) if match else None
+
+
+def is_preprint_doi(doi: str) -> bool:
+    """Whether a DOI is one of a preprint server."""
+    return bool(_ADDRESS.match(doi))
+
+
+def is_preprint(type: str, venue: str, remarks: Iterable[str], addresses: Iterable[str]) -> bool:
+    """Whether an entry is a preprint; the name of a venue decides if there is one.
+
+    Args:
+        type: Its type, in lower case.
+        venue: The journal or the proceedings.
+        remarks: Other fields that may name a server: publisher, note, archive.
+        addresses: DOIs and links.
+    """
+    if venue.strip():
+        return bool(SERVER.search(venue))
+    return (
+        type in _TYPES or any(map(SERVER.search, remarks)) or any(map(_ADDRESS.search, addresses))
+    )

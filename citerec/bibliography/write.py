@@ -1,0 +1,257 @@
+r"""Writes papers as BibTeX, RIS and CSL-JSON, without abstracts because of their licences.
+
+BibTeX is UTF-8, with LaTeX's special characters escaped and capitals protected. A brace in a title is written as a
+command: BibTeX also counts the brace of `\{`, and an unbalanced one would end the entry.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import import_module
+from itertools import count
+from typing import Any
+
+import orjson
+
+from citerec.bibliography.keys import doi_of, paper_doi, split_name
+from citerec.bibliography.publication import Kind, kind_of
+from citerec.text import normalized, one_line, web_address
+from citerec.types import Paper
+
+INDENT = "  "
+LONG = 3  # words of a title; a shorter one in capitals only may be an acronym
+_TYPES = {  # of BibTeX, RIS and CSL
+    Kind.JOURNAL: ("article", "JOUR", "article-journal"),
+    Kind.CONFERENCE: ("inproceedings", "CPAPER", "paper-conference"),
+    Kind.CHAPTER: ("incollection", "CHAP", "chapter"),
+    Kind.BOOK: ("book", "BOOK", "book"),
+    Kind.THESIS: ("phdthesis", "THES", "thesis"),
+    Kind.REPORT: ("techreport", "RPRT", "report"),
+    Kind.PREPRINT: ("misc", "UNPB", "article"),
+    Kind.UNKNOWN: ("misc", "GEN", "document"),
+}
+_STOP = frozenset(
+    {"a", "an", "and", "are", "as", "at", "by", "can", "do", "does", "for", "from", "how", "in"}
+    | {"is", "it", "of", "on", "or", "the", "to", "toward", "towards", "via", "what", "with"}
+)
+_WORD = re.compile(r"[^\W_]+")
+_ESCAPES = str.maketrans(
+    {
+        **{sign: f"\\{sign}" for sign in "&%$#_"},
+        "{": r"{\textbraceleft}",
+        "}": r"{\textbraceright}",
+        "~": r"{\textasciitilde}",
+        "^": r"{\textasciicircum}",
+        "\\": r"{\textbackslash}",
+    }
+)
+_RANGE = re.compile(r"(?<=\w)\s*[-\u2010-\u2015]+\s*(?=\w)")
+_RUNS = re.compile(r"([-`'])(?=\1)")
+_UNDERSCORE = re.compile(r"(?<!\$)\\_(?!\{)")
+
+
+def bibtex(papers: Sequence[Paper]) -> str:
+    """Return papers as entries of BibTeX, with a blank line between them."""
+    return "\n".join(map(bibtex_entry, citation_keys(papers), papers))
+
+
+def ris(papers: Sequence[Paper]) -> str:
+    """Return papers as records of RIS, with their ids."""
+    return ris_records([paper.id for paper in papers], papers)
+
+
+def csl(papers: Sequence[Paper]) -> str:
+    """Return papers as a list of CSL-JSON, with their ids."""
+    items = [csl_item(paper.id, paper) for paper in papers]
+    return orjson.dumps(items, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
+
+
+def citation_keys(papers: Sequence[Paper], taken: Iterable[str] = ()) -> Iterator[str]:
+    """Yield a key for each paper: last name of the first author, year, first word of the title that is no stop word.
+
+    It is ASCII in lower case; a key that is in use gets a letter.
+
+    Args:
+        papers: The papers.
+        taken: Keys that are in use, in any case: BibTeX does not distinguish capitals in keys.
+    """
+    used = {key.lower() for key in taken}
+    for paper in papers:
+        family = _ascii(split_name(paper.authors[0]).family) if paper.authors else ""
+        words = (_ascii(word) for word in _WORD.findall(paper.title))
+        word = next((w for w in words if w and w not in _STOP), "")
+        base = f"{family or 'anon'}{paper.year or ''}{word}"
+        key = next(key for n in count() if (key := base + _letters(n)) not in used)
+        used.add(key)
+        yield key
+
+
+def _letters(number: int) -> str:
+    """Return nothing, a, b, ..., z, aa, ab, ... for 0, 1, 2, ..."""
+    if number == 0:
+        return ""
+    head, last = divmod(number - 1, 26)
+    return _letters(head) + chr(ord("a") + last)
+
+
+def _ascii(text: str) -> str:
+    """Return the letters and digits of `text` in ASCII and lower case, without accents."""
+    plain = normalized("NFKD", text).encode("ascii", "ignore").decode().lower()
+    return "".join(_WORD.findall(plain))
+
+
+# --- BibTeX
+
+
+def bibtex_entry(key: str, paper: Paper, indent: str = INDENT) -> str:
+    """Return a paper as an entry, which ends with a line feed; `indent` begins the line of each field."""
+    kind, doi = kind_of(paper), paper_doi(paper)
+    pages = _RANGE.sub("--", one_line(paper.pages))  # `@misc` has none
+    fields = {
+        "title": _title(one_line(paper.title)),
+        "author": " and ".join(_bibtex_name(name) for name in paper.authors if one_line(name)),
+        "year": str(paper.year) if paper.year is not None else "",
+        **{name: _escape(one_line(text)) for name, text in _published(paper, kind).items()},
+        "pages": "" if kind in {Kind.PREPRINT, Kind.UNKNOWN} else _escape(pages),
+        # No characters of a DOI may form a ligature, as `--` would form a dash. An underscore stays where it cannot be
+        # a subscript: styles and programs treat a DOI as a link, not as LaTeX.
+        "doi": _UNDERSCORE.sub("_", _RUNS.sub(r"\1{}", _escape(doi))),
+        "url": "" if doi and doi_of(paper.url) else web_address(paper.url),
+    }
+    lines = [f"{indent}{name} = {{{value}}},\n" for name, value in fields.items() if value]
+    return f"@{_TYPES[kind][0]}{{{key},\n{''.join(lines)}}}\n"
+
+
+def _published(paper: Paper, kind: Kind) -> dict[str, str]:
+    """Return where a paper was published, in the fields of biblatex's data model for its type."""
+    venue, publisher = paper.venue, paper.publisher
+    match kind:
+        case Kind.JOURNAL:
+            return {"journal": venue, "volume": paper.volume, "number": paper.issue}
+        case Kind.CONFERENCE | Kind.CHAPTER:
+            return {"booktitle": venue, "volume": paper.volume, "publisher": publisher}
+        case Kind.BOOK:
+            series = venue if publisher else ""
+            return {"publisher": publisher or venue, "series": series, "volume": paper.volume}
+        case Kind.THESIS:
+            return {"school": publisher or venue}
+        case Kind.REPORT:
+            return {"institution": publisher or venue, "number": paper.issue}
+        case Kind.PREPRINT | Kind.UNKNOWN:
+            return {"howpublished": venue or publisher}
+
+
+def _escape(text: str) -> str:
+    return text.translate(_ESCAPES)
+
+
+def _title(title: str) -> str:
+    """Escape a title and put words such as BERT in braces: styles set titles in lower case.
+
+    The capitals of a long title in capitals only, as Web of Science has some, mean nothing and are not protected.
+    """
+    if title.isupper() and len(title.split()) > LONG:
+        return _escape(title)
+    pieces: list[str] = []
+    end = 0
+    for word in _WORD.finditer(title):
+        pieces.append(_escape(title[end : word.start()]))
+        pieces.append(f"{{{word[0]}}}" if _has_inner_capital(word) else word[0])
+        end = word.end()
+    return "".join(pieces) + _escape(title[end:])
+
+
+def _has_inner_capital(word: re.Match[str]) -> bool:
+    """Whether `word` has a capital that is not due to its position in a title or sentence."""
+    lone = len(word[0]) == 1 and word[0].isupper() and word[0] != "A" and word.start() > 0
+    return lone or any(letter.isupper() for letter in word[0][1:])
+
+
+def _bibtex_name(name: str) -> str:
+    parts = split_name(name)
+    if parts.group or not parts.given:
+        return _name_part(parts.family, keep_together=parts.group or " " in parts.family)
+    return ", ".join(_name_part(p) for p in (parts.family, parts.suffix, parts.given) if p)
+
+
+def _name_part(text: str, *, keep_together: bool = False) -> str:
+    """Escape a part of a name, in braces if BibTeX would split it at a comma or an `and`."""
+    splits = keep_together or "," in text or "and" in text.lower().split()
+    return f"{{{_escape(text)}}}" if splits else _escape(text)
+
+
+# --- RIS and CSL-JSON
+
+
+def ris_records(keys: Iterable[str], papers: Iterable[Paper]) -> str:
+    """Return papers as records, a blank line after each but the last; `keys` are their ids in the file."""
+    records = list(map(_ris_record, keys, papers))
+    rispy: Any = import_module("rispy")  # it has no types
+    # rispy writes a number before each record, which is not part of RIS
+    writer = type("Writer", (rispy.RisWriter,), {"set_header": lambda self, count: ""})  # pyright: ignore[reportUnknownLambdaType]
+    return rispy.dumps(records, implementation=writer) if records else ""
+
+
+def _ris_record(key: str, paper: Paper) -> dict[str, Any]:
+    kind = kind_of(paper)
+    first, _, last = one_line(paper.pages).partition("-")
+    venue, publisher = _venue_and_publisher(paper, kind)
+    names = (split_name(name) for name in paper.authors if one_line(name))
+    record = {
+        "type_of_reference": _TYPES[kind][1],
+        "id": one_line(key),
+        "title": one_line(paper.title),
+        "authors": [", ".join(filter(None, (n.family, n.given, n.suffix))) for n in names],
+        "year": str(paper.year) if paper.year is not None else "",
+        "journal_name" if kind is Kind.JOURNAL else "secondary_title": venue,
+        "volume": one_line(paper.volume),
+        "number": one_line(paper.issue),
+        "start_page": first.strip(),
+        "end_page": last.strip("- "),
+        "publisher": publisher,
+        "doi": paper_doi(paper),
+        "urls": [url] if (url := web_address(paper.url)) else [],
+    }
+    return {name: value for name, value in record.items() if value}
+
+
+def csl_item(key: str, paper: Paper) -> dict[str, Any]:
+    """Return a paper as an item of a list; `key` is its id there."""
+    kind = kind_of(paper)
+    venue, publisher = _venue_and_publisher(paper, kind)
+    if kind is Kind.PREPRINT and not publisher:  # CSL has the server as the publisher
+        venue, publisher = "", venue
+    fields = {
+        "id": key,
+        "type": _TYPES[kind][2],
+        "title": one_line(paper.title),
+        "author": [_csl_name(name) for name in paper.authors if one_line(name)],
+        "issued": {"date-parts": [[paper.year]]} if paper.year is not None else None,
+        "container-title": venue,
+        "volume": one_line(paper.volume),
+        "issue": one_line(paper.issue),
+        "page": one_line(paper.pages),
+        "publisher": publisher,
+        "DOI": paper_doi(paper),
+        "URL": web_address(paper.url),
+    }
+    return {name: value for name, value in fields.items() if value}
+
+
+def _csl_name(name: str) -> dict[str, str]:
+    parts = split_name(name)
+    if parts.group:
+        return {"literal": parts.family}
+    author = {"family": parts.family, "given": parts.given, "suffix": parts.suffix}
+    return {key: value for key, value in author.items() if value}
+
+
+def _venue_and_publisher(paper: Paper, kind: Kind) -> tuple[str, str]:
+    """Return the venue and the publisher of a paper for RIS and CSL; either may be empty.
+
+    A book, a thesis or a report has no venue there: one without a publisher is published by what the corpus calls its
+    venue, such as a university.
+    """
+    venue, publisher = one_line(paper.venue), one_line(paper.publisher)
+    if kind in {Kind.BOOK, Kind.THESIS, Kind.REPORT} and not publisher:
+        return "", venue
+    return venue, publisher
