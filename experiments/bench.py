@@ -21,15 +21,12 @@ from bench.latency import STAGES as LATENCIES
 from bench.latency import measure_latency, serve_latency
 from bench.limits import LIMITS, serve_limit
 from bench.measure import Row, SkippedError, log
-from bench.postings import measure_postings
 from bench.report import record, write_page
 from bench.reranking import SYSTEMS as RERANKERS
 from bench.reranking import measure_reranking, serve_reranker
 from bench.search import measure_search
-from bench.starting import measure_cold_start, measure_import
+from bench.starting import measure_batch, measure_cold_start, measure_import
 from bench.systems import SYSTEMS
-from bench.titles import STEPS as TITLES
-from bench.titles import measure_titles
 from bench.work import Work, convert_for_anserini, prepare_peers
 from bench.worker import serve
 
@@ -40,20 +37,18 @@ SMALL = CORPUS.with_name("vis")  # for a cold start, which is to show the start,
 SAMPLE = HERE.parent / "citerec" / "sample" / "papers.jsonl"
 GROUPS = (
     "search",
-    "postings",
     "index",
     "encode",
     "rerank",
     "latency",
     "cold",
+    "batch",
     "import",
-    "titles",
 )
 STEPS: dict[str, Callable[[Work], None]] = {  # what is done in a process of its own
     "prepare": prepare_peers,
     "convert": convert_for_anserini,
     "anserini": index_with_anserini,
-    **TITLES,
 }
 SERVERS: dict[str, Callable[[str, Work], None]] = {  # workers that answer, by how their names begin
     "encode-": serve_encoder,
@@ -97,7 +92,7 @@ def main() -> None:
 
 
 def _measure(group: str, work: Work, rounds: int, results: Path) -> None:
-    if group == "cold" and work.corpus == CORPUS.resolve() and SMALL.exists():
+    if group in ("cold", "batch") and work.corpus == CORPUS.resolve() and SMALL.exists():
         work = replace(work, folder=work.folder / SMALL.name, corpus=SMALL.resolve())
         work.folder.mkdir(exist_ok=True)
     log(f"{group}: {work.corpus}")
@@ -106,28 +101,21 @@ def _measure(group: str, work: Work, rounds: int, results: Path) -> None:
     if group == "search":
         rows, compared = measure_search(work, Path(__file__), _step("prepare", work), rounds)
         more = {"compared": compared}
-    elif group == "postings":
-        rows, compared = measure_postings(work, Path(__file__), _step("prepare", work), rounds)
-        more = {"compared": compared}
     elif group == "index":
         steps = _step("convert", work), _step("anserini", work)
         rows = measure_indexing(work, *steps, max(3, rounds - 2))
     elif group in SERVED:
         rounds = min(rounds, RERANK_ROUNDS) if group == "rerank" else rounds
         rows = SERVED[group](work, Path(__file__), rounds)
-    elif group == "titles":
-        rows = measure_titles(work, [_step(name, work) for name in TITLES], CORPUS.parent)
-        rounds = 1
     elif group == "cold":
         rows = measure_cold_start(work, rounds + 4)
+    elif group == "batch":
+        rows = measure_batch(work, min(rounds, 3))
     else:
         rows = measure_import(2 * rounds + 5)
     settings: dict[str, Any] = {"rounds": rounds}
     if group != "import":
-        settings |= {
-            "corpus": work.corpus.name,
-            "threads": 1 if group == "postings" else work.threads,
-        }
+        settings |= {"corpus": work.corpus.name, "threads": work.threads}
         if work.corpus == SAMPLE:
             settings["note"] = "the bundled sample, so small that the figures mean little"
         if core := os.environ.get("OPENBLAS_CORETYPE"):

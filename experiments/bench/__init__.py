@@ -6,7 +6,6 @@ systems.py   the search systems, each as a function that answers all queries
 worker.py    a process that holds one of them
 search.py    queries per second and memory of each, and whether hits are identical
 indexing.py  citerec's indexer and Anserini's
-starting.py  cold start and import
-titles.py    titles of the same paper: citerec's exact join and MinHash, recall against brute force
+starting.py  cold start, a batch of drafts, import, what is installed
 report.py    results/bench.json and BENCH.md
 """

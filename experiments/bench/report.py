@@ -94,15 +94,11 @@ def _figure(value: float) -> str:
 
 
 def _verdict(compared: dict[str, Any]) -> str:
-    if "with" in compared:
-        return (
-            f"Ids and scores of citerec and {compared['with']} own search: {compared['differing_queries']} of "
-            f"{compared['queries']} queries differ ({compared['hits']:,} hits, compared to the bit)."
-        )
     return (
-        f"Hits of citerec and Pyserini: {compared['differing_queries']} of {compared['queries']} "
-        f"queries differ ({compared['hits']:,} hits; docids in order and scores; Pyserini's scores are "
-        "rounded to 4 decimals and ties told apart by Anserini, so citerec's are put through the same)."
+        f"Of {compared['queries']} queries ({compared['hits']:,} hits) {compared['differing_from_lucene']} differ "
+        "from Lucene's own search in ids or scores, compared to the bit, and "
+        f"{compared['differing_from_pyserini']} from Pyserini (whose scores are rounded to 4 decimals, and ties told "
+        "apart by Anserini: citerec's are put through the same)."
     )
 
 
