@@ -33,7 +33,7 @@ COMMANDS = {  # module and function of each command, or app of a group of comman
     "corpus": ("corpus", "corpus"),
     "encode": ("encode", "encode"),
     "recommend": ("recommend", "recommend"),
-    "check": ("check", "check"),
+    "check": ("inspect", "check"),
     "serve": ("serve", "serve"),
     "mcp": ("mcp", "mcp"),
     "tune": ("tune", "tune"),

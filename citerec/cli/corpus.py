@@ -1,6 +1,6 @@
 """`citerec corpus info`, `convert`, `merge` and `sample`."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum, auto
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,24 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from citerec.cli.console import ConsoleOutput, write_lines
-from citerec.cli.options import Quiet, Verbose
+from citerec.cli.options import Force, Format, SkipBad, settings_options
 
 if TYPE_CHECKING:
-    from citerec.corpus.merge import MergeReport
-    from citerec.corpus.tools import Corpus, Summary
+    from citerec.corpus.tools import Corpus
 
 corpus = typer.Typer(
     no_args_is_help=True, help="Count, convert, merge and sample corpora of any format."
 )
 CorpusPath = Annotated[Path, typer.Argument(help="A corpus file or library, or a folder of them.")]
-Format = Annotated[str, typer.Option(help="auto, or the name of a format, as for citerec index.")]
 Output = Annotated[
     Path, typer.Option("--output", "-o", help="The file: .jsonl, .jsonl.gz or .jsonl.zst.")
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace an existing file.")]
-SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Skip invalid records.")]
-ALWAYS = {"papers", "with_abstract", "citations_inside", "citations_outside"}
-NAMES = {
+LABELS = {  # of the counts of a corpus and of an index, in the order in which they are printed
     "papers": "papers",
     "with_abstract": "with an abstract",
     "with_doi": "with a DOI",
@@ -36,36 +31,27 @@ NAMES = {
     "citations_outside": "citations to papers outside the corpus",
     "same_doi": "papers with the DOI of another one",
     "same_title": "papers with title and year of another one",
-    "duplicates": "duplicates left out",
-    "conflicting_duplicates": "records left out: id taken by another paper",
-    "broken_lines": "records left out: broken lines",
-    "wrong_types": "records left out: wrong types",
-    "missing_fields": "records left out: missing fields",
-}
-JOINED = {
     "records": "records",
     "by_doi": "joined by DOI",
     "by_id": "joined by id and title",
     "by_title": "joined by title and year",
     "renamed": "ids renamed: taken by another paper",
+    "citations": "citations among them",
+    "outside": "citations to papers outside",
+    "parts": "papers from which the search began",
+    "unknown_references": "references to papers outside the corpus",
+    "self_citations": "self-citations left out",
+    "repeated_references": "repeated references left out",
+    "duplicates": "duplicates left out",
+    "conflicting_duplicates": "records left out: id taken by another paper",
+    "broken_lines": "records left out: broken lines",
+    "wrong_types": "records left out: wrong types",
+    "missing_fields": "records left out: missing fields",
+    "train_queries": "train queries",
+    "dev_queries": "dev queries",
+    "test_queries": "test queries",
+    "unknown_queries": "queries of the splits that are no papers of the corpus",
 }
-
-
-@corpus.command()
-def info(
-    path: CorpusPath, format: Format = "auto", quiet: Quiet = False, verbose: Verbose = False
-) -> None:
-    """Count papers, abstracts, citations inside and outside, years and duplicates of a corpus."""
-    from citerec.corpus.tools import open_corpus, summarise
-
-    console = ConsoleOutput(quiet=quiet, verbose=verbose)
-    opened = open_corpus(path, format, skip_bad=True)
-    with console.progress(in_bytes="reading") as progress:
-        summary = summarise(opened, progress, console.log)
-    write_lines(f"{path}  ({summary.format}, {_files(summary)})", *_counts(summary))
-    for fault in summary.examples:
-        console.log(f"left out: {fault}")
-    _report_ignored(opened, console)
 
 
 class Target(StrEnum):
@@ -75,6 +61,25 @@ class Target(StrEnum):
 
 
 @corpus.command()
+@settings_options
+def info(path: CorpusPath, format: Format = "auto", *, console: ConsoleOutput) -> None:
+    """Count papers, abstracts, citations inside and outside, years and duplicates of a corpus."""
+    from citerec.corpus.tools import open_corpus, summarise
+
+    opened = open_corpus(path, format, skip_bad=True)
+    with console.progress(in_bytes="reading") as progress:
+        summary = summarise(opened, progress, console.log)
+    files = "1 file" if summary.files == 1 else f"{summary.files:,} files"
+    shown = {"papers", "with_abstract", "citations_inside", "citations_outside"}
+    lines = count_lines(summary.counts, shown)
+    if summary.years:
+        lines.append(f"{'-'.join(map(str, summary.years)):>12}  years")
+    write_lines(f"{path}  ({summary.format}, {files})", *lines)
+    report_faults(summary.examples, [opened], console)
+
+
+@corpus.command()
+@settings_options
 def convert(
     path: CorpusPath,
     output: Output,
@@ -84,52 +89,50 @@ def convert(
     ] = Target.CANONICAL,
     force: Force = False,
     skip_bad: SkipBad = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    *,
+    console: ConsoleOutput,
 ) -> None:
     """Convert a corpus of any format to canonical JSON lines, or to BEIR's layout."""
     from citerec.corpus import tools
 
-    console = ConsoleOutput(quiet=quiet, verbose=verbose)
     if to is Target.CANONICAL:
         tools.check_target(output, [path], force=force)
     opened = tools.open_corpus(path, format, skip_bad=skip_bad)
     write = tools.to_beir if to is Target.BEIR else tools.convert
     with console.progress(in_bytes="reading") as progress:
         collector = write(opened, output, progress, console.log)
-    if not quiet:
-        write_lines(f"{output}  (from {opened.format})", *_lines(collector.counts))
-    for fault in collector.examples:
-        console.log(f"left out: {fault}")
-    _report_ignored(opened, console)
+    if not console.quiet:
+        write_lines(f"{output}  (from {opened.format})", *count_lines(collector.counts))
+    report_faults(collector.examples, [opened], console)
 
 
 @corpus.command()
+@settings_options
 def merge(
     paths: Annotated[list[Path], typer.Argument(help="Corpora, in order of precedence.")],
     output: Output,
     force: Force = False,
     skip_bad: SkipBad = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    *,
+    console: ConsoleOutput,
 ) -> None:
     """Join corpora by DOI, then by title and year; each field is the most complete one."""
     from citerec.corpus.merge import merge as merge_corpora
     from citerec.corpus.tools import check_target, open_corpus
 
-    console = ConsoleOutput(quiet=quiet, verbose=verbose)
     check_target(output, paths, force=force)
     opened = [open_corpus(path, skip_bad=skip_bad) for path in paths]
     with console.progress() as progress:
         report = merge_corpora(opened, output, progress, console.log)
-    if not quiet:
-        write_lines(f"{output}  ({len(paths)} corpora)", *_merged(report))
-    for collector in report.collectors:
-        for fault in collector.examples:
-            console.log(f"left out: {fault}")
+    counts = {**report.counts, "papers": report.papers, "citations": report.citations}
+    if not console.quiet:
+        shown = {"papers", "citations", "outside"}
+        write_lines(f"{output}  ({len(paths)} corpora)", *count_lines(counts, shown))
+    report_faults([f for one in report.collectors for f in one.examples], opened, console)
 
 
 @corpus.command()
+@settings_options
 def sample(
     path: CorpusPath,
     output: Output,
@@ -138,56 +141,38 @@ def sample(
     format: Format = "auto",
     force: Force = False,
     skip_bad: SkipBad = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    *,
+    console: ConsoleOutput,
 ) -> None:
     """Draw papers that are connected by citations; an index of them is split by year."""
     from citerec.corpus.tools import check_target, open_corpus
     from citerec.corpus.tools import sample as draw
 
-    console = ConsoleOutput(quiet=quiet, verbose=verbose)
     check_target(output, [path], force=force)
     opened = open_corpus(path, format, skip_bad=skip_bad)
     with console.progress() as progress:
         report = draw(opened, output, n, seed, progress, console.log)
     if report.papers < n:
         console.log(f"the corpus has only {report.papers:,} papers")
-    if not quiet:
-        write_lines(
-            f"{output}",
-            f"{report.papers:>12,}  papers",
-            f"{report.citations:>12,}  citations among them",
-            f"{report.parts:>12,}  papers from which the search began",
-        )
+    counts = {"papers": report.papers, "citations": report.citations, "parts": report.parts}
+    if not console.quiet:
+        write_lines(f"{output}", *count_lines(counts, counts))
 
 
-def _files(summary: "Summary") -> str:
-    return "1 file" if summary.files == 1 else f"{summary.files:,} files"
+def count_lines(counts: Mapping[str, int], shown: Collection[str] = ("papers",)) -> list[str]:
+    """Return a line for each count that is not zero or in `shown`."""
+    return [
+        f"{counts.get(key, 0):>12,}  {label}"
+        for key, label in LABELS.items()
+        if counts.get(key) or key in shown
+    ]
 
 
-def _counts(summary: "Summary") -> Iterable[str]:
-    yield from _lines(summary.counts, ALWAYS)
-    if summary.years:
-        first, last = summary.years
-        yield f"{f'{first}-{last}':>12}  years"
-
-
-def _lines(counts: dict[str, int], always: set[str] | None = None) -> Iterable[str]:
-    shown = always or {"papers"}
-    for key, name in NAMES.items():
-        if counts.get(key) or key in shown:
-            yield f"{counts.get(key, 0):>12,}  {name}"
-
-
-def _merged(report: "MergeReport") -> Iterable[str]:
-    yield f"{report.papers:>12,}  papers"
-    for key, name in JOINED.items():
-        if count := report.counts[key]:
-            yield f"{count:>12,}  {name}"
-    yield f"{report.citations:>12,}  citations among them"
-    yield f"{report.counts['outside']:>12,}  citations to papers outside"
-
-
-def _report_ignored(opened: "Corpus", console: ConsoleOutput) -> None:
-    if opened.source.ignored:
-        console.detail(f"not read: {', '.join(map(str, opened.source.ignored))}")
+def report_faults(
+    examples: Sequence[str], corpora: "Sequence[Corpus]", console: ConsoleOutput
+) -> None:
+    """Log what was left out of a corpus, and which files of it were not read."""
+    for fault in examples:
+        console.log(f"left out: {fault}")
+    if ignored := [str(file) for one in corpora for file in one.source.ignored]:
+        console.detail(f"not read: {', '.join(ignored)}")

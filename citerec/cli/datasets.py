@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from citerec.cli.console import ConsoleOutput, write_lines
-from citerec.cli.options import Quiet, Verbose
+from citerec.cli.corpus import LABELS
+from citerec.cli.options import Force, settings_options
 
 if TYPE_CHECKING:
     from citerec.lab.datasets.fetch import DatasetRecord
@@ -15,33 +16,26 @@ datasets = typer.Typer(
     no_args_is_help=True, help="The datasets of the literature: list, describe and fetch them."
 )
 Name = Annotated[str, typer.Argument(help="A name from `citerec datasets list`.")]
-SHOWN = {"papers", "citations", "files"}
-LEFT_OUT = {
-    "undated": "papers without a year",
-    "too_late": "papers of later years",
-    "duplicates": "repeated papers",
-    "conflicting_duplicates": "papers with the id of another paper",
-    "broken_lines": "broken lines",
-    "missing_fields": "records without id or title",
-    "wrong_types": "records with a field of a wrong type",
-}
 
 
 @datasets.command(name="list")
-def list_(quiet: Quiet = False, verbose: Verbose = False) -> None:
+@settings_options
+def list_(*, console: ConsoleOutput) -> None:
     """List the known datasets and the folders of those that were fetched."""
     from citerec.lab.datasets.catalogue import DATASETS, is_fetched, where
 
     width = max(map(len, DATASETS))
-    lines = [
-        f"{name:<{width}}  {f'in {where(name)}' if is_fetched(name) else '-':<24}  {about.title}"
-        for name, about in DATASETS.items()
-    ]
-    write_lines(*lines)
+    write_lines(
+        *(
+            f"{name:<{width}}  {f'in {where(name)}' if is_fetched(name) else '-':<24}  {about.title}"
+            for name, about in DATASETS.items()
+        )
+    )
 
 
 @datasets.command()
-def info(name: Name, quiet: Quiet = False, verbose: Verbose = False) -> None:
+@settings_options
+def info(name: Name, *, console: ConsoleOutput) -> None:
     """Show URL, size, checksum, licence and citation of a dataset."""
     from citerec.lab.datasets.catalogue import find_dataset, where
     from citerec.lab.datasets.fetch import read_record
@@ -57,11 +51,11 @@ def info(name: Name, quiet: Quiet = False, verbose: Verbose = False) -> None:
 
 
 @datasets.command()
+@settings_options
 def fetch(
     name: Name,
-    to: Annotated[
-        Path | None,
-        typer.Option("--output", help="The folder to create; datasets/NAME by default."),
+    output: Annotated[
+        Path | None, typer.Option(help="The folder to create; datasets/NAME by default.")
     ] = None,
     source: Annotated[
         Path | None, typer.Option("--from", help="A folder that contains the files.")
@@ -78,9 +72,9 @@ def fetch(
             "--archive", help="Fetch the complete archive if the single file is not available."
         ),
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing folder.")] = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    force: Force = False,
+    *,
+    console: ConsoleOutput,
 ) -> None:
     """Fetch a dataset and convert it to the input of `citerec index`; an interrupted download is resumed."""
     from citerec.lab.datasets.catalogue import find_dataset, where
@@ -88,30 +82,28 @@ def fetch(
     from citerec.lab.datasets.fetch import fetch as get
     from citerec.lab.datasets.without import drop_train_queries, fetched
 
-    console, dataset = ConsoleOutput(quiet=quiet, verbose=verbose), find_dataset(name)
-    folder = to or where(name)
-    config = FetchConfig(source=source, force=force, archive=archive)
-    other_folders = [where(other) for other in without or []]
-    for other in other_folders:
+    dataset, folder = find_dataset(name), output or where(name)
+    others = [where(other) for other in without or []]
+    for other in others:
         fetched(other)  # not after hours of fetching
     exists = read_record(folder) is not None and not force
+    config = FetchConfig(source=source, force=force, archive=archive)
     with console.progress(in_bytes="fetching") as progress:
         record = get(dataset, folder, config, progress, console.log)
     if exists:
         console.log(f"{folder} exists; use --force to replace it")
-    for other in other_folders:
+    for other in others:
         with console.progress() as progress:
             dropped = drop_train_queries(folder, other, progress)
         console.log(f"{dropped:,} train queries dropped: held-out papers of {other}")
-    if not quiet:
+    if not console.quiet:
         write_lines(f"{folder}  {_counted(record)}")
 
 
 def _counted(record: "DatasetRecord") -> str:
-    included = {n: c for n, c in record.counts.items() if n in SHOWN or n.endswith("_queries")}
-    dropped = {n: c for n, c in record.counts.items() if n in LEFT_OUT and c}
-    parts = [f"{count:,} {name.replace('_', ' ')}" for name, count in included.items()]
-    if dropped:
-        shown = ", ".join(f"{count:,} {LEFT_OUT[name]}" for name, count in dropped.items())
-        parts.append(f"left out: {shown}")
-    return "; ".join(parts)
+    """Return the counts of a dataset and of what was left out of it, in one line."""
+    return ", ".join(
+        f"{count:,} {LABELS.get(name, name.replace('_', ' '))}"
+        for name, count in record.counts.items()
+        if count or name == "papers"
+    )

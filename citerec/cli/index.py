@@ -1,7 +1,6 @@
 """`citerec index`."""
 
 import os
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from citerec.cli.console import ConsoleOutput, write_lines
+from citerec.cli.corpus import count_lines
 from citerec.cli.encode import (
     BackendOption,
     DenseIndexOption,
@@ -31,32 +31,7 @@ if TYPE_CHECKING:
     from citerec.build import BuildReport
 
 GENERIC_NAMES = {"corpus", "papers", "data", "part", "documents"}
-ALWAYS = {
-    "papers",
-    "citations",
-    "train_queries",
-    "dev_queries",
-    "test_queries",
-}  # printed even if 0
-NAMES = {
-    "papers": "papers",
-    "with_abstract": "with an abstract",
-    "without_year": "without a year",
-    "empty_titles": "with an empty title",
-    "citations": "citations among them",
-    "unknown_references": "references to papers outside the corpus",
-    "self_citations": "self-citations left out",
-    "repeated_references": "repeated references left out",
-    "duplicates": "duplicates left out",
-    "conflicting_duplicates": "records left out: id taken by another paper",
-    "broken_lines": "records left out: broken lines",
-    "wrong_types": "records left out: wrong types",
-    "missing_fields": "records left out: missing fields",
-    "train_queries": "train queries",
-    "dev_queries": "dev queries",
-    "test_queries": "test queries",
-    "unknown_queries": "queries of the splits that are no papers of the corpus",
-}
+ALWAYS = ("papers", "citations", "train_queries", "dev_queries", "test_queries")  # even if 0
 
 
 def index(
@@ -206,13 +181,9 @@ def summary(report: "BuildReport") -> list[str]:
     """Return the counts of a build, one per line."""
     heading = f"{report.index}  ({report.manifest.corpus['format']})"
     changes = [f"{count:>12,}  {name}" for name, count in report.changes.items() if count]
-    return [heading, *changes, *count_lines(report.manifest.counts)]
+    return [heading, *changes, *index_lines(report.manifest.counts)]
 
 
-def count_lines(counts: Mapping[str, int]) -> list[str]:
-    """Return a line for each count of an index that is not zero or in `ALWAYS`."""
-    return [
-        f"{counts.get(key, 0):>12,}  {name}"
-        for key, name in NAMES.items()
-        if key in ALWAYS or counts.get(key)
-    ]
+def index_lines(counts: dict[str, int]) -> list[str]:
+    """Return a line for each count of an index."""
+    return count_lines({**counts, "with_citations": 0}, ALWAYS)

@@ -1,44 +1,54 @@
-"""`citerec info`, `verify`, `doctor` and `demo`."""
+"""`citerec info`, `verify`, `doctor`, `demo` and `check`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator
+from dataclasses import asdict
 from enum import StrEnum
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from citerec.cli.console import ConsoleOutput, show, write_lines, write_result
-from citerec.cli.options import Index, Quiet, Verbose
+from citerec.cli.options import Index, open_named, settings_options
+from citerec.text import plural
 
 if TYPE_CHECKING:
     from citerec.folder import IndexFolder
+    from citerec.references.check import Finding, ReferenceCheck
 
 SAMPLE = Path(__file__).parent.parent / "sample"
+NEXT_STEPS = """
+What to do next:
+  citerec recommend --index indexes/sample --title "..." --abstract "..."     recommend for your own draft
+  citerec recommend --index indexes/sample --query paper.bib --format bibtex  a file in, BibTeX out
+  citerec evaluate --index indexes/sample                                     evaluate it
+  citerec index my-papers.jsonl                                               your own corpus: one JSON paper a line
+  citerec doctor                                                              what this machine can run
+"""
 
 
-class InfoFormat(StrEnum):
+class FactsFormat(StrEnum):
     """The output format."""
 
     TABLE = "table"
     JSON = "json"
 
 
-FactsFormat = Annotated[InfoFormat, typer.Option("--format", help="table or json.")]
+AsFormat = Annotated[FactsFormat, typer.Option("--format", help="The output format.")]
 
 
+@settings_options
 def info(
-    index: Index = None,
-    format: FactsFormat = InfoFormat.TABLE,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    index: Index = None, format: AsFormat = FactsFormat.TABLE, *, console: ConsoleOutput
 ) -> None:
     """Show the content of an index."""
-    from citerec.cli.index import count_lines
-    from citerec.folder import NAME, find_index, open_index
+    from citerec.cli.index import index_lines
+    from citerec.folder import NAME
 
-    folder = open_index(find_index(index))
+    folder = open_named(index)
     manifest = folder.manifest
-    if format is InfoFormat.JSON:
+    if format is FactsFormat.JSON:
         write_result((folder.path / NAME).read_text(encoding="utf-8"))
         return
     size = sum((folder.path / name).stat().st_size for name in manifest.checksums)
@@ -47,35 +57,31 @@ def info(
         f"by citerec {manifest.citerec})",
         f"      corpus  {manifest.corpus['path']} ({manifest.corpus['format']}, "
         f"sha256 {manifest.corpus['sha256'][:12]})",
-        *count_lines(manifest.counts),
+        *index_lines(manifest.counts),
         f"      splits  {manifest.settings['splits']}",
-        *encoder_lines(manifest.settings),
         *settings_in_use(folder),
     )
 
 
-def encoder_lines(settings: Mapping[str, Any]) -> list[str]:
-    """Return the lines about the vectors of an index."""
-    if not settings["encoder"]:
-        return ["     encoder  none: BM25 alone"]
-    from citerec.encode.spec import Fingerprint
-
-    fingerprint, dense = Fingerprint.from_json(settings["encoder"]), settings["dense"]
-    spec = fingerprint.spec
-    return [
-        f"     encoder  {fingerprint} from {fingerprint.source}",
-        f"              {spec.form}, {spec.max_tokens} tokens, {spec.pooling} pooling, {spec.similarity}",
-        f"     vectors  {dense['papers']:,} of {dense['dim']} dimensions, {dense['kind']}",
-    ]
-
-
 def settings_in_use(folder: "IndexFolder") -> list[str]:
-    """Return the defaults of `recommend` on an index, and their origin."""
+    """Return lines about the vectors of an index, and about the defaults of `recommend` on it with their origin."""
+    from citerec.encode.spec import Fingerprint
     from citerec.rank.ltr import DEFAULT, find_ranker, suits_default_reranker
     from citerec.rerank.choose import auto_reranker, shown_reranker
     from citerec.tuned import fusion_in_use, kept_rerank_weight
 
-    lines = [f"      fusion  {fusion_in_use(folder)}"] if folder.is_embedded else []
+    settings = folder.manifest.settings
+    if settings["encoder"]:
+        fingerprint, dense = Fingerprint.from_json(settings["encoder"]), settings["dense"]
+        spec = fingerprint.spec
+        lines = [
+            f"     encoder  {fingerprint} from {fingerprint.source}",
+            f"              {spec.form}, {spec.max_tokens} tokens, {spec.pooling} pooling, {spec.similarity}",
+            f"     vectors  {dense['papers']:,} of {dense['dim']} dimensions, {dense['kind']}",
+            f"      fusion  {fusion_in_use(folder)}",
+        ]
+    else:
+        lines = ["     encoder  none: BM25 alone"]
     if reranker := auto_reranker(folder, default=suits_default_reranker("auto", folder)):
         lines.append(f"    reranker  {shown_reranker(reranker, folder)}")
     if weight := kept_rerank_weight(folder):
@@ -87,24 +93,24 @@ def settings_in_use(folder: "IndexFolder") -> list[str]:
     return [*lines, f"      ranker  {shown or 'none'}"]
 
 
-def verify(index: Index = None, quiet: Quiet = False, verbose: Verbose = False) -> None:
+@settings_options
+def verify(index: Index = None, *, console: ConsoleOutput) -> None:
     """Check every byte of an index against its manifest."""
     from citerec.folder import find_index, verify_index
 
     path = find_index(index)
     manifest = verify_index(path)
-    if not quiet:
+    if not console.quiet:
         write_lines(f"{path} is complete: {len(manifest.checksums)} files match their checksums")
 
 
-def doctor(
-    format: FactsFormat = InfoFormat.TABLE, quiet: Quiet = False, verbose: Verbose = False
-) -> None:
+@settings_options
+def doctor(format: AsFormat = FactsFormat.TABLE, *, console: ConsoleOutput) -> None:
     """Check whether this machine can run everything, and show how to fix problems."""
     from citerec.doctor import as_json, as_table, examine, healthy
 
     findings = examine()
-    if format is InfoFormat.JSON:
+    if format is FactsFormat.JSON:
         write_result(f"{as_json(findings)}\n")
     else:
         show(as_table(findings))
@@ -112,18 +118,24 @@ def doctor(
         raise typer.Exit(1)
 
 
-def demo(quiet: Quiet = False, verbose: Verbose = False) -> None:
+@settings_options
+def demo(*, console: ConsoleOutput) -> None:
     """Index the bundled sample and recommend papers for a sample draft."""
     from citerec.build import BuildConfig, build_index
     from citerec.config import RecommendConfig
     from citerec.drafts import read_queries
+    from citerec.encode.minilm import MINILM
+    from citerec.encode.source import find_model
+    from citerec.errors import MissingExtraError
     from citerec.export import Format, Result, dump
     from citerec.folder import INDEXES, open_index
     from citerec.recommend import Recommender
 
-    console = ConsoleOutput(quiet=quiet, verbose=verbose)
-    target = INDEXES / "sample"
-    encoder = _embedded_model(console)
+    target, encoder = INDEXES / "sample", None
+    try:  # the model that comes with a package: the demo downloads nothing
+        encoder = find_model(MINILM).name
+    except MissingExtraError as error:
+        console.warn(f"BM25 alone, no vectors: {error}")
     config = BuildConfig(force=True, encoder=encoder)
     with console.progress(in_bytes="reading") as progress:
         report = build_index(SAMPLE / "papers.jsonl", target, config, progress)
@@ -135,27 +147,70 @@ def demo(quiet: Quiet = False, verbose: Verbose = False) -> None:
     lists = recommender.recommend(queries, explain=True)
     results = [Result(one.query, one.items) for one in lists]
     write_result(dump(results, Format.TABLE, batch=False))
-    if not quiet:
-        write_result(f"{NEXT_STEPS}\n")
+    if not console.quiet:
+        write_result(NEXT_STEPS)
 
 
-def _embedded_model(console: ConsoleOutput) -> str | None:
-    """Return the model that needs no network, if it is installed: the demo downloads nothing."""
-    from citerec.encode.minilm import MINILM
-    from citerec.encode.source import find_model
-    from citerec.errors import MissingExtraError
+@settings_options
+def check(
+    references: Annotated[
+        Path, typer.Argument(help="A .bib, RIS or CSL-JSON file, or ids, one a line.")
+    ],
+    index: Index = None,
+    format: AsFormat = FactsFormat.TABLE,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 if an entry has a problem.")
+    ] = False,
+    *,
+    console: ConsoleOutput,
+) -> None:
+    """Compare your references with the corpus: other years, DOIs and titles, published preprints, duplicates."""
+    import orjson
 
-    try:
-        return find_model(MINILM).name
-    except MissingExtraError as error:
-        console.warn(f"BM25 alone, no vectors: {error}")
-        return None
+    from citerec.references.check import check_references
+
+    folder = open_named(index)
+    console.detail(f"{folder.path}: {plural(folder.manifest.counts['papers'], 'paper')}")
+    report = check_references(references, folder.papers)
+    if format is FactsFormat.JSON:
+        names = {"stated": "file", "known": "corpus"}
+        findings = [
+            {names.get(name, name): value for name, value in asdict(one).items() if name != "entry"}
+            for one in report.findings
+        ]
+        content = {"entries": report.entries, "found": report.found}
+        content |= {"with_problem": report.with_problem, "findings": findings}
+        option = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+        write_result(orjson.dumps(content, option=option).decode())
+    else:
+        entries = plural(report.entries, "entry", "entries")
+        write_lines(
+            f"{references}: {entries}, {report.found} found in this corpus, {report.with_problem} with a problem",
+            *problem_lines(report),
+        )
+    if strict and report.findings:
+        raise typer.Exit(1)
 
 
-NEXT_STEPS = """
-What to do next:
-  citerec recommend --index indexes/sample --title "..." --abstract "..."     recommend for your own draft
-  citerec recommend --index indexes/sample --query paper.bib --format bibtex  a file in, BibTeX out
-  citerec evaluate --index indexes/sample                                     evaluate it
-  citerec index my-papers.jsonl                                               your own corpus: one JSON paper a line
-  citerec doctor                                                              what this machine can run"""
+def problem_lines(report: "ReferenceCheck") -> Iterator[str]:
+    """Yield the problems, those of one entry under a line that names it."""
+    for place, findings in groupby(report.findings, key=lambda one: one.place):
+        yield place
+        yield from (f"  {described(one)}" for one in findings if one.entry >= 0)
+
+
+def described(finding: "Finding") -> str:
+    """Return one problem in words."""
+    from citerec.references.check import Problem
+
+    known = f"{finding.known} ({finding.id})"
+    match finding.problem:
+        case Problem.PREPRINT:
+            return f"preprint: published in {known}"
+        case Problem.NO_DOI:
+            return f"no DOI: the corpus has {known}"
+        case Problem.DUPLICATE:
+            return f"duplicate of {finding.known}"
+        case _:
+            name = "DOI" if finding.problem is Problem.DOI else finding.problem
+            return f"{name}: the file has {finding.stated}, the corpus {known}"

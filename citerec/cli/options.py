@@ -27,6 +27,14 @@ Index = Annotated[
 ]
 Split = Annotated[str, typer.Option(help="The split of the queries: train, dev or test.")]
 Heap = Annotated[str | None, typer.Option(help="Maximum memory of the JVM, such as 2g.")]
+Format = Annotated[
+    str,
+    typer.Option(
+        help="auto recognises the format by content; or the name of one, such as canonical, bibtex, ris or wos, or of "
+        "a reader that a package adds."
+    ),
+]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Skip invalid records.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace what exists.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Resume an interrupted run.")]
 Ray = Annotated[
