@@ -1,6 +1,7 @@
 """`citerec index`."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -184,6 +185,6 @@ def summary(report: "BuildReport") -> list[str]:
     return [heading, *changes, *index_lines(report.manifest.counts)]
 
 
-def index_lines(counts: dict[str, int]) -> list[str]:
+def index_lines(counts: Mapping[str, int]) -> list[str]:
     """Return a line for each count of an index."""
     return count_lines({**counts, "with_citations": 0}, ALWAYS)
