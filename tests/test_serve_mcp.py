@@ -28,8 +28,9 @@ from citerec.errors import BadInputError
 from citerec.folder import IndexFolder
 from citerec.references.check import check_references
 from citerec.search import SearchFilter
+from citerec.serve.guard import ServeConfig
 from citerec.serve.mcp import create_server, http_app
-from citerec.serve.service import ServeConfig, Service
+from citerec.serve.service import Service
 
 CONFIG = RecommendConfig(few_queries=True)
 DRAFT = {"title": "Dense retrieval of passages", "abstract": "A dual encoder ranks passages."}

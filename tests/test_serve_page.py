@@ -32,9 +32,17 @@ from support.server import listening
 
 from citerec import Paper, Query, Recommender
 from citerec.folder import IndexFolder
-from citerec.serve.page import Upload, in_words_of_the_page, read_uploads
-from citerec.serve.page.view import CorpusView, marked, snippet, stem
-from citerec.serve.service import DEFAULT, OpenIndex, ServeConfig, Service
+from citerec.serve.guard import ServeConfig
+from citerec.serve.page import (
+    Upload,
+    in_words_of_the_page,
+    marked,
+    read_uploads,
+    row_of,
+    snippet,
+    stem,
+)
+from citerec.serve.service import DEFAULT, OpenIndex, Service
 
 BOOKMARKLET = Path(__file__).parent.parent / "docs" / "recipes" / "bookmarklet.js"
 BIDI = "safe \u202etxt.exe\u202c \u2066isolated\u2069"
@@ -129,7 +137,7 @@ def test_messages_name_fields_of_the_page_in_place_of_options() -> None:
 
 
 def test_papers_that_a_reason_names_are_linked(sample_index: IndexFolder) -> None:
-    view, cited_by = CorpusView(sample_index), sample_index.graph.cited_by
+    cited_by = sample_index.graph.cited_by
     row = next(row for row in range(300) if len(cited_by(row)) > 1)
     citing = sample_index.papers[int(cited_by(row)[0])]
     quoted = f'"{shorten(citing.title, 60, placeholder="…")}"'
@@ -153,7 +161,7 @@ def test_papers_that_a_reason_names_are_linked(sample_index: IndexFolder) -> Non
         ],
     }
 
-    [shown] = view.listed([item])["rows"]
+    shown = row_of(sample_index, item, row)
 
     assert [piece for piece in shown["reasons"][0] if "mark" in piece] == [
         {"text": "trees", "mark": "1"},

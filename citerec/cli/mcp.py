@@ -55,9 +55,10 @@ def mcp(
 ) -> None:
     """Serve an index to assistants as tools, by the Model Context Protocol."""
     with extra("serve"):
+        from citerec.serve.app import address, bound, serve
+        from citerec.serve.guard import ServeConfig
         from citerec.serve.mcp import http_app, run_stdio
-        from citerec.serve.run import address, bound, serve_app
-        from citerec.serve.service import ServeConfig, Service
+        from citerec.serve.service import Service
     from citerec.config import RecommendConfig
     from citerec.folder import find_index, open_index
     from citerec.java import check_heap, start_jvm
@@ -87,4 +88,4 @@ def mcp(
     shown, number = address(listening)
     service = open_service()
     console.log(f"serving MCP at http://{shown}:{number}/mcp (Ctrl-C to stop)")
-    serve_app(http_app(service), service, listening)
+    serve(http_app(service), service, listening)

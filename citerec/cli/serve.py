@@ -66,10 +66,10 @@ def serve(
 ) -> None:
     """Serve recommendations over HTTP: a page for authors, an API for programs."""
     with extra("serve"):
-        from citerec.serve.guard import log_to_stderr
-        from citerec.serve.run import address, bound
-        from citerec.serve.run import serve as run
-        from citerec.serve.service import ServeConfig, Service
+        from citerec.serve.app import address, bound, create_app
+        from citerec.serve.app import serve as run
+        from citerec.serve.guard import ServeConfig, log_to_stderr
+        from citerec.serve.service import Service
     from citerec.folder import open_index
     from citerec.java import set_heap
     from citerec.rank.ltr import suits_default_reranker
@@ -112,7 +112,7 @@ def serve(
     log_to_stderr(quiet=quiet)
     shown, number = address(listening)
     console.log(f"serving {', '.join(indexes)} at http://{shown}:{number}/ (Ctrl-C to stop)")
-    run(service, listening)
+    run(create_app(service), service, listening)
 
 
 def named_indexes(folders: list[Path] | None) -> dict[str, Path]:

@@ -29,7 +29,7 @@ from citerec.types import Log, Paper, Progress, Query, no_progress
 if TYPE_CHECKING:
     from citerec.encode.encoder import Encoder
     from citerec.encode.spec import Fingerprint
-    from citerec.serve.service import ServeConfig
+    from citerec.serve.guard import ServeConfig
 
 NAME = "citerec"  # of the application in Ray Serve
 
@@ -77,7 +77,8 @@ def served(
     """
     with extra("serve"):
         from citerec.serve.app import create_app
-        from citerec.serve.service import ServeConfig, Service
+        from citerec.serve.guard import ServeConfig
+        from citerec.serve.service import Service
     replicas, settings = replicas or Replicas(), settings or ServeConfig()
     folders = {name: path.absolute() for name, path in indexes.items()}
 

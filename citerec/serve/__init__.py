@@ -2,13 +2,11 @@
 
 | module | what it does |
 |---|---|
-| `service` | limits; open indexes by name, and the threads in which requests use them |
+| `guard` | what a server accepts; what every request passes: token, Host header, size; problems, and the log |
+| `service` | open indexes by name, and the threads in which requests use them |
 | `requests` | requests for recommendations and their answers as JSON |
-| `answers` | problems, and waiting for an answer |
-| `app` | the web application: `create_app`, the routes under /v1, errors |
+| `app` | the web application: `create_app`, the routes under /v1, metrics, errors; the process |
 | `scholar`, `page`, `mcp` | Semantic Scholar's routes; the page at `/`, for authors; tools for assistants |
-| `guard`, `metrics` | what every request passes; metrics for Prometheus |
-| `run` | the process: socket, signals |
 
 It calls `citerec.Recommender`; nothing below imports this package, which can be deleted with no change below it. It
 needs `pip install 'citerec[serve]'`.

@@ -1,50 +1,54 @@
-"""The web application: the API under /v1, health and metrics, and how errors become answers."""
+"""The web application: the API under /v1, health and metrics, how errors become answers; and the process it runs in."""
 
+import signal
+import socket
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from itertools import islice
 from time import monotonic
 from typing import Annotated, Any
 
+import prometheus_client as prometheus
+import uvicorn
 from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp
 
 from citerec.bibliography.keys import paper_doi
-from citerec.errors import CiterecError
+from citerec.errors import CiterecError, OutputError
 from citerec.export import Format, Result, dump
 from citerec.search import LinkedPapers, SearchFilter
-from citerec.serve.answers import (
-    ProblemError,
+from citerec.serve import page, scholar
+from citerec.serve.guard import LOG, Guard, ProblemError, ServeConfig
+from citerec.serve.requests import (
+    RecommendAnswer,
+    RecommendRequest,
     described,
-    finished,
     json,
     problem_of,
-    problem_response,
+    recommended,
 )
-from citerec.serve.guard import LOG, Guard
-from citerec.serve.metrics import Metrics
-from citerec.serve.page import page_router
-from citerec.serve.requests import RecommendAnswer, RecommendRequest, recommended
-from citerec.serve.scholar import scholar_router
-from citerec.serve.service import OpenIndex, Service
-from citerec.types import BIBLIOGRAPHIC, Paper
+from citerec.serve.service import OpenIndex, Served, Service, answer
+from citerec.types import Paper
 
 MAX_OFFSET = 50_000
 MAX_ERRORS = 20  # faults of one request that an answer names
 EXPECTED = 'send an object, such as {"title": "Late interaction"}'
-MEDIA_TYPES = {
-    Format.BIBTEX: "application/x-bibtex",
-    Format.RIS: "application/x-research-info-systems",
-    Format.CSL: "application/vnd.citationstyles.csl+json",
+FILES = {  # formats of reference managers by media type, with the suffix of a file
+    "application/x-bibtex": (Format.BIBTEX, ".bib"),
+    "application/x-research-info-systems": (Format.RIS, ".ris"),
+    "application/vnd.citationstyles.csl+json": (Format.CSL, ".json"),
 }
-SUFFIXES = {Format.BIBTEX: ".bib", Format.RIS: ".ris", Format.CSL: ".json"}
-FILES: dict[int | str, dict[str, Any]] = {
-    200: {"content": {name: {"schema": {"type": "string"}} for name in MEDIA_TYPES.values()}}
+AS_FILE: dict[int | str, dict[str, Any]] = {
+    200: {"content": {name: {"schema": {"type": "string"}} for name in FILES}}
 }
+SECONDS = (0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 5, 10, 30, 60)  # buckets of histograms
+DRAIN_SECONDS = 30  # for requests in flight, after the first signal
+BACKLOG = 512
 Index = Annotated[str | None, Query(description="The name of an index; by default the first.")]
 Offset = Annotated[int, Query(ge=0, le=MAX_OFFSET)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
@@ -52,9 +56,26 @@ YearBound = Annotated[int | None, Query(ge=1, le=9999)]
 Name = Annotated[str, Query(max_length=200, description="Words of a name, up to case and accents.")]
 
 
+def refuse_unknown(request: Request) -> None:
+    """Refuse parameters that the route does not have: a misspelt filter would be left out in silence."""
+    known = {parameter.alias for parameter in request.scope["route"].dependant.query_params}
+    if unknown := [name for name in request.query_params if name not in known]:
+        message = f"expected {', '.join(sorted(known)) or 'no parameter'}"
+        raise RequestValidationError(
+            [{"type": "unknown", "loc": ("query", name), "msg": message} for name in unknown]
+        )
+
+
+api = APIRouter(
+    prefix="/v1",
+    responses=described(401, 422, 429, 503, 504),
+    dependencies=[Depends(refuse_unknown)],
+)
+health = APIRouter(tags=["health"])
+
+
 def create_app(service: Service) -> FastAPI:
     """Return the application over the open indexes of a service; closing the service is the caller's task."""
-    metrics = Metrics(service)
     app = FastAPI(
         title="citerec",
         summary="Recommends papers that a draft should cite.",
@@ -62,16 +83,12 @@ def create_app(service: Service) -> FastAPI:
         docs_url=None,  # it would load scripts of another server
         redoc_url=None,
     )
-    app.state.service = service
-    app.include_router(_api_router(service, metrics))
-    app.include_router(scholar_router(service))
-    app.include_router(_health_router(service, metrics))
-    app.include_router(page_router(service))
-    app.add_exception_handler(ProblemError, _on_problem)
-    app.add_exception_handler(CiterecError, _on_citerec_error)
-    app.add_exception_handler(RequestValidationError, _on_invalid)
-    app.add_exception_handler(HTTPException, _on_http_error)
-    app.add_middleware(Guard, settings=service.settings, answered=metrics.answered)
+    app.state.service, app.state.metrics = service, Metrics(service)
+    for router in (api, scholar.router, health, page.router):
+        app.include_router(router)
+    for kind in (CiterecError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, _on_error)
+    app.add_middleware(Guard, settings=service.settings, answered=app.state.metrics.answered)
     if origins := service.settings.origins:
         app.add_middleware(
             CORSMiddleware,
@@ -82,160 +99,13 @@ def create_app(service: Service) -> FastAPI:
     return app
 
 
-# --- routes
-
-
-def _api_router(service: Service, metrics: Metrics) -> APIRouter:
-    router = APIRouter(
-        prefix="/v1",
-        responses=described(401, 422, 429, 503, 504),
-        dependencies=[Depends(_refuse_unknown)],
-    )
-    seconds = service.settings.timeout_seconds
-
-    @router.post(
-        "/recommend", response_model=RecommendAnswer, responses=FILES | described(400, 404)
-    )
-    async def recommend(  # pyright: ignore[reportUnusedFunction]
-        request: Request, body: RecommendRequest
-    ) -> Response:
-        """Recommend papers that a draft should cite, best first.
-
-        With the type of BibTeX, RIS or CSL-JSON in `Accept`, the answer is a file for a reference manager.
-        """
-
-        def work(opened: OpenIndex) -> Response:
-            started = monotonic()
-            answered = recommended(service, opened, body)
-            spent = monotonic() - started
-            metrics.ranked(len(answered.lists), spent)
-            request.state.log |= {
-                "index": opened.name,
-                "queries": len(answered.lists),
-                "model_ms": round(1000 * spent, 1),
-            }
-            if chosen := accepted_format(request.headers.get("accept", "")):
-                lists = [Result(one.query, one.items, one.empty_reason) for one in answered.lists]
-                return _file(dump(lists, chosen, batch=True), chosen)
-            return json(answered.as_json())
-
-        return await finished(request, service.recommend(work, body.index), seconds)
-
-    @router.get("/search", response_model=SearchAnswer, responses=described(404))
-    async def search(  # pyright: ignore[reportUnusedFunction]
-        request: Request,
-        q: Annotated[str, Query(min_length=1, max_length=1000, examples=["parallel coordinates"])],
-        index: Index = None,
-        year_min: YearBound = None,
-        year_max: YearBound = None,
-        author: Name = "",
-        venue: Name = "",
-        limit: Limit = 20,
-        offset: Offset = 0,
-    ) -> Response:
-        """Search the titles and abstracts by keywords (BM25), best first; a paper need not have all keywords."""
-        passes = SearchFilter(year_min=year_min, year_max=year_max, author=author, venue=venue)
-
-        def work(opened: OpenIndex) -> Response:
-            corpus = opened.default.corpus
-            found = corpus.search(q, k=limit + 1, offset=offset, filter=passes)
-            results = [_brief(item.paper) | {"score": item.score} for item in found[:limit]]
-            more = {"results": results, "more": len(found) > limit, "offset": offset}
-            return json({"index": opened.name, "version": opened.version, **more})
-
-        return await finished(request, service.look_up(work, index), seconds)
-
-    @router.get("/papers/{id:path}", response_model=PaperAnswer, responses=described(404))
-    async def paper(  # pyright: ignore[reportUnusedFunction]
-        request: Request,
-        id: str,
-        index: Index = None,
-        limit: Limit = 100,
-        references_offset: Offset = 0,
-        cited_by_offset: Offset = 0,
-    ) -> Response:
-        """Return a paper by its id or DOI (`DOI:10....`), with its references and citing papers, most cited first."""
-
-        def work(opened: OpenIndex) -> Response:
-            corpus = opened.default.corpus
-            found = corpus.paper(id).paper
-            references = corpus.references(found.id, k=limit, offset=references_offset)
-            cited_by = corpus.cited_by(found.id, k=limit, offset=cited_by_offset)
-            pages = {"references": _page(references), "cited_by": _page(cited_by)}
-            named = {"index": opened.name, "version": opened.version}
-            return json(named | {"paper": _full(found), **pages})
-
-        return await finished(request, service.look_up(work, index), seconds)
-
-    @router.get("/index", response_model=IndexList)
-    async def index() -> Response:  # pyright: ignore[reportUnusedFunction]
-        """Return what each index holds; the first one is the default."""
-        return json({"indexes": [_described(one) for one in service.indexes.values()]})
-
-    return router
-
-
-def _health_router(service: Service, metrics: Metrics) -> APIRouter:
-    router = APIRouter(tags=["health"])
-
-    @router.get("/healthz")
-    async def healthz() -> dict[str, str]:  # pyright: ignore[reportUnusedFunction]
-        """Say that the process runs."""
-        return {"status": "ok"}
-
-    @router.get("/readyz", responses=described(503))
-    async def readyz() -> Response:  # pyright: ignore[reportUnusedFunction]
-        """Say whether requests are answered."""
-        if service.is_closed:
-            return JSONResponse({"status": "stopping"}, 503)
-        return JSONResponse({"status": "ready", "indexes": list(service.indexes)})
-
-    @router.get("/metrics", response_class=Response)
-    def read_metrics() -> Response:  # pyright: ignore[reportUnusedFunction]
-        """Return the metrics for Prometheus."""
-        return Response(metrics.text(), media_type=metrics.media_type)
-
-    return router
-
-
-def _refuse_unknown(request: Request) -> None:
-    """Refuse parameters that the route does not have: a misspelt filter would be left out in silence."""
-    known = {parameter.alias for parameter in request.scope["route"].dependant.query_params}
-    if unknown := [name for name in request.query_params if name not in known]:
-        message = f"expected {', '.join(sorted(known)) or 'no parameter'}"
-        raise RequestValidationError(
-            [{"type": "unknown", "loc": ("query", name), "msg": message} for name in unknown]
-        )
-
-
-def accepted_format(accept: str) -> Format | None:
-    """Return the format of reference managers that a header `Accept` names first; None for JSON."""
-    formats = {media_type: name for name, media_type in MEDIA_TYPES.items()}
-    for part in accept[:1_000].split(","):
-        media_type = part.partition(";")[0].strip().lower()
-        if media_type in formats:
-            return formats[media_type]
-        if media_type in ("application/json", "*/*"):
-            return None
-    return None
-
-
-def _file(text: str, format: Format) -> Response:
-    return Response(
-        text,
-        headers={
-            "Content-Type": f"{MEDIA_TYPES[format]}; charset=utf-8",
-            "Content-Disposition": f'attachment; filename="citerec{SUFFIXES[format]}"',
-            "Vary": "Accept",
-        },
-    )
-
-
-# --- answers
+# --- what the routes return
 
 
 class BriefPaper(BaseModel):
     """What a list shows of a paper."""
+
+    model_config = ConfigDict(from_attributes=True)
 
     id: str
     title: str
@@ -311,81 +181,228 @@ class IndexList(BaseModel):
     indexes: list[IndexAnswer]
 
 
-def _brief(paper: Paper) -> dict[str, Any]:
-    named = {name: getattr(paper, name) for name in ("id", "title", "year", "venue")}
-    return named | {"authors": list(paper.authors)}
+def _brief(paper: Paper) -> BriefPaper:
+    return BriefPaper.model_validate(paper)
 
 
-def _full(paper: Paper) -> dict[str, Any]:
-    named = {name: getattr(paper, name) for name in ("abstract", *BIBLIOGRAPHIC)}
-    return _brief(paper) | named | {"doi": paper_doi(paper)}
-
-
-def _page(links: LinkedPapers) -> dict[str, Any]:
+def _page(links: LinkedPapers) -> PaperPage:
     results = [_brief(paper) for paper in links.papers]
-    return {"total": links.total, "offset": links.offset, "results": results}
+    return PaperPage(total=links.total, offset=links.offset, results=results)
 
 
-def _described(opened: OpenIndex) -> dict[str, Any]:
-    recommender = opened.default
-    return {
-        "name": opened.name,
-        "version": opened.version,
-        "papers": len(opened.index.papers),
-        "citations": int(opened.index.manifest.counts.get("citations", 0)),
-        "years": recommender.corpus.years,
-        "retrievers": list(recommender.retriever_names),
-        "encoder": recommender.encoder,
-        "reranker": recommender.reranker,
-        "ranker": recommender.ranker,
-    }
+# --- routes
+
+
+@api.post("/recommend", response_model=RecommendAnswer, responses=AS_FILE | described(400, 404))
+async def recommend(request: Request, service: Served, body: RecommendRequest) -> Response:
+    """Recommend papers that a draft should cite, best first.
+
+    With the type of BibTeX, RIS or CSL-JSON in `Accept`, the answer is a file for a reference manager.
+    """
+
+    def work(opened: OpenIndex) -> Response:
+        started = monotonic()
+        answered = recommended(service, opened, body)
+        spent = monotonic() - started
+        request.app.state.metrics.ranked(len(answered.lists), spent)
+        counts = {"queries": len(answered.lists), "model_ms": round(1000 * spent, 1)}
+        request.state.log |= {"index": opened.name, **counts}
+        media_type = accepted_format(request.headers.get("accept", ""))
+        if not media_type:
+            return json(answered.as_json())
+        lists = [Result(one.query, one.items, one.empty_reason) for one in answered.lists]
+        form, suffix = FILES[media_type]
+        headers = {
+            "Content-Type": f"{media_type}; charset=utf-8",
+            "Content-Disposition": f'attachment; filename="citerec{suffix}"',
+            "Vary": "Accept",
+        }
+        return Response(dump(lists, form, batch=True), headers=headers)
+
+    return await answer(request, work, body.index)
+
+
+def accepted_format(accept: str) -> str | None:
+    """Return the media type of reference managers that a header `Accept` names first; None for JSON."""
+    for part in accept[:1_000].split(","):
+        media_type = part.partition(";")[0].strip().lower()
+        if media_type in FILES:
+            return media_type
+        if media_type in ("application/json", "*/*"):
+            return None
+    return None
+
+
+@api.get("/search", responses=described(404))
+async def search(
+    request: Request,
+    q: Annotated[str, Query(min_length=1, max_length=1000, examples=["parallel coordinates"])],
+    index: Index = None,
+    year_min: YearBound = None,
+    year_max: YearBound = None,
+    author: Name = "",
+    venue: Name = "",
+    limit: Limit = 20,
+    offset: Offset = 0,
+) -> SearchAnswer:
+    """Search the titles and abstracts by keywords (BM25), best first; a paper need not have all keywords."""
+    bounds = SearchFilter(year_min=year_min, year_max=year_max, author=author, venue=venue)
+
+    def work(opened: OpenIndex) -> SearchAnswer:
+        hits = opened.default.corpus.search(q, k=limit + 1, offset=offset, filter=bounds)
+        papers = [(_brief(item.paper), item.score) for item in hits[:limit]]
+        return SearchAnswer(
+            index=opened.name,
+            version=opened.version,
+            offset=offset,
+            results=[FoundPaper(**dict(paper), score=score) for paper, score in papers],
+            more=len(hits) > limit,
+        )
+
+    return await answer(request, work, index, "lookups")
+
+
+@api.get("/papers/{id:path}", responses=described(404))
+async def paper(
+    request: Request,
+    id: str,
+    index: Index = None,
+    limit: Limit = 100,
+    references_offset: Offset = 0,
+    cited_by_offset: Offset = 0,
+) -> PaperAnswer:
+    """Return a paper by its id or DOI (`DOI:10....`), with its references and citing papers, most cited first."""
+
+    def work(opened: OpenIndex) -> PaperAnswer:
+        corpus = opened.default.corpus
+        one = corpus.paper(id).paper
+        full = FullPaper.model_validate(one).model_copy(update={"doi": paper_doi(one)})
+        return PaperAnswer(
+            index=opened.name,
+            version=opened.version,
+            paper=full,
+            references=_page(corpus.references(one.id, k=limit, offset=references_offset)),
+            cited_by=_page(corpus.cited_by(one.id, k=limit, offset=cited_by_offset)),
+        )
+
+    return await answer(request, work, index, "lookups")
+
+
+@api.get("/index")
+async def index(service: Served) -> IndexList:
+    """Return what each index holds; the first one is the default."""
+    answers: list[IndexAnswer] = []
+    for opened in service.indexes.values():
+        recommender = opened.default
+        one = IndexAnswer(
+            name=opened.name,
+            version=opened.version,
+            papers=len(opened.index.papers),
+            citations=int(opened.index.manifest.counts.get("citations", 0)),
+            years=recommender.corpus.years,
+            retrievers=[*recommender.retriever_names],
+            encoder=recommender.encoder,
+            reranker=recommender.reranker,
+            ranker=recommender.ranker,
+        )
+        answers.append(one)
+    return IndexList(indexes=answers)
+
+
+@health.get("/healthz")
+async def healthz() -> dict[str, str]:
+    """Say that the process runs."""
+    return {"status": "ok"}
+
+
+@health.get("/readyz", response_class=JSONResponse, responses=described(503))
+async def readyz(service: Served) -> Response:
+    """Say whether requests are answered."""
+    if service.is_closed:
+        return JSONResponse({"status": "stopping"}, 503)
+    return JSONResponse({"status": "ready", "indexes": list(service.indexes)})
+
+
+@health.get("/metrics", response_class=Response)
+def read_metrics(request: Request) -> Response:
+    """Return the metrics for Prometheus."""
+    text = prometheus.generate_latest(request.app.state.metrics.registry)
+    return Response(text, media_type=prometheus.CONTENT_TYPE_LATEST)
+
+
+class Metrics:
+    """The metrics of one application, for Prometheus."""
+
+    def __init__(self, service: Service) -> None:
+        self.registry = to = prometheus.CollectorRegistry()
+        prometheus.ProcessCollector(registry=to)
+        histogram, counter = prometheus.Histogram, prometheus.Counter
+        self._requests = counter(
+            "citerec_requests", "Requests by route and status.", ["route", "status"], registry=to
+        )
+        self._seconds = histogram(
+            "citerec_request_seconds", "Time to answer.", ["route"], buckets=SECONDS, registry=to
+        )
+        self._queries = counter("citerec_queries", "Queries that were ranked.", registry=to)
+        about = "Time of a request in the models."
+        self._models = histogram("citerec_model_seconds", about, buckets=SECONDS, registry=to)
+        about = "Requests not answered yet."
+        in_flight = prometheus.Gauge("citerec_requests_in_flight", about, registry=to)
+        in_flight.set_function(lambda: service.in_flight)
+        about = "Papers of an index."
+        papers = prometheus.Gauge("citerec_index_papers", about, ["index"], registry=to)
+        for name, opened in service.indexes.items():
+            papers.labels(name).set(len(opened.index.papers))
+
+    def answered(self, route: str, status: int, seconds: float) -> None:
+        """Count a request; `route` is a template, so that ids in paths make no new series."""
+        self._requests.labels(route, str(status)).inc()
+        self._seconds.labels(route).observe(seconds)
+
+    def ranked(self, queries: int, seconds: float) -> None:
+        """Count the queries of a request."""
+        self._queries.inc(queries)
+        self._models.observe(seconds)
 
 
 # --- errors
 
 
-async def _on_problem(request: Request, error: Exception) -> Response:
-    assert isinstance(error, ProblemError)
+async def _on_error(request: Request, error: Exception) -> Response:
+    """Answer an error; one that is not the client's fault is logged."""
+    if isinstance(error, RequestValidationError):
+        problem = _invalid(error)
+    elif isinstance(error, CiterecError):
+        problem = problem_of(error, request.app.state.service.hidden)
+        if problem.status_code >= 500:
+            LOG.error("%s: %s", type(error).__name__, error, extra={"fields": request.state.log})
+    elif isinstance(error, ProblemError):
+        problem = error
+    else:  # of the framework, such as an unknown path
+        assert isinstance(error, HTTPException)
+        status, kinds = error.status_code, {404: "not-found", 405: "method-not-allowed"}
+        # 400: of the body's JSON: not UTF-8, or nested too deeply
+        detail = f"the body cannot be read; {EXPECTED}" if status == 400 else str(error.detail)
+        kind = kinds.get(status, "invalid-request")
+        problem = ProblemError(kind, detail, headers=error.headers, status=status)
     # Clients of Semantic Scholar read "error".
-    more = {"error": error.detail} if request.url.path.startswith("/recommendations/") else {}
-    return problem_response(error, request.state.log["id"], **more)
+    is_scholar = request.url.path.startswith("/recommendations/")
+    more = {"error": problem.detail} if is_scholar else {}
+    return problem.response(request.state.log["id"], **more)
 
 
-async def _on_citerec_error(request: Request, error: Exception) -> Response:
-    """Answer a `CiterecError`; one that is not the client's fault is logged."""
-    assert isinstance(error, CiterecError)
-    problem = problem_of(error, request.app.state.service.hidden)
-    if problem.status >= 500:
-        LOG.error("%s: %s", type(error).__name__, error, extra={"fields": request.state.log})
-    return await _on_problem(request, problem)
-
-
-async def _on_http_error(request: Request, error: Exception) -> Response:
-    """Answer an error of the framework, such as an unknown path."""
-    assert isinstance(error, HTTPException)
-    kind = {404: "not-found", 405: "method-not-allowed"}.get(error.status_code, "invalid-request")
-    detail, headers = str(error.detail), dict(error.headers or {})
-    if error.status_code == 400:  # of the body's JSON: not UTF-8, or nested too deeply
-        detail = f"the body cannot be read; {EXPECTED}"
-    status = error.status_code
-    return await _on_problem(
-        request, ProblemError(kind, detail, headers=headers, status_code=status)
-    )
-
-
-async def _on_invalid(request: Request, error: Exception) -> Response:
-    """Answer a request that its schema refuses."""
-    assert isinstance(error, RequestValidationError)
+def _invalid(error: RequestValidationError) -> ProblemError:
+    """Return the problem of a request that its schema refuses."""
     found = error.errors()
     if found[0]["type"] == "json_invalid":
         before = str(error.body)[: int(found[0]["loc"][1])]
         line, character = before.count("\n") + 1, len(before) - before.rfind("\n")
         reason = str(found[0]["ctx"]["error"]).lower()
         detail = f"the body is not JSON: line {line}, character {character}: {reason}; {EXPECTED}"
-        return await _on_problem(request, ProblemError("invalid-request", detail, status_code=400))
+        return ProblemError("invalid-request", detail, status=400)
     faults = [*islice(_faults(found, error.body), MAX_ERRORS)]
     first = f"{faults[0]['pointer'] or 'the body'}: {faults[0]['detail']}"
-    return await _on_problem(request, ProblemError("invalid-request", first, faults))
+    return ProblemError("invalid-request", first, faults)
 
 
 def _faults(found: Sequence[Mapping[str, Any]], body: object) -> Iterator[dict[str, str]]:
@@ -410,3 +427,57 @@ def _faults(found: Sequence[Mapping[str, Any]], body: object) -> Iterator[dict[s
         no_object = f"it is no JSON object of the Content-Type application/json; {EXPECTED}"
         detail = ", or ".join(dict.fromkeys(messages)) if is_object else no_object
         yield {"pointer": place, "detail": detail}
+
+
+# --- the process
+
+
+def bound(settings: ServeConfig) -> socket.socket:
+    """Return the socket of a server, bound but not listening yet: the address is taken before models are loaded.
+
+    Raises:
+        OutputError: If the address is in use or not of this machine.
+    """
+    host, port = settings.host, settings.port
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise OutputError(
+            f"cannot listen on {host}:{port}: {reason}; choose another with --host or --port"
+        ) from error
+
+
+def address(bound_socket: socket.socket) -> tuple[str, int]:
+    """Return host and port of a socket."""
+    host, port = bound_socket.getsockname()[:2]
+    return f"[{host}]" if ":" in host else host, port
+
+
+def _wait(number: int, frame: object) -> None:
+    pass
+
+
+def serve(app: ASGIApp, service: Service, listening: socket.socket) -> None:
+    """Serve an application on a bound socket until a signal ends the process; requests in flight are answered first.
+
+    A second signal ends it at once.
+    """
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        backlog=BACKLOG,
+        server_header=False,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=DRAIN_SECONDS,
+    )
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # uvicorn stops gracefully, and raises the signal again at its end
+        signal.signal(number, _wait)
+    try:
+        uvicorn.Server(config).run(sockets=[listening])
+    finally:
+        service.close()
+        listening.close()

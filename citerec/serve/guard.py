@@ -1,4 +1,7 @@
-"""What every request passes first: its id, the Host header, the token, the size of the body, one line in the log."""
+"""What a server accepts, and what every request passes first: its id, the Host header, the token, the size of the body.
+
+Errors are problems in the form of RFC 9457 (`application/problem+json`); the log has one line of JSON per request.
+"""
 
 import hashlib
 import hmac
@@ -7,34 +10,144 @@ import logging
 import re
 import sys
 from asyncio import timeout
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from http import HTTPStatus
 from ipaddress import ip_address
 from time import monotonic
 from typing import Any
 from uuid import uuid4
 
+from pydantic import Field, field_validator
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from citerec.serve.answers import ProblemError, problem_response
-from citerec.serve.service import ServeConfig
+from citerec.config import Settings
+from citerec.errors import shown
 
 LOG = logging.getLogger("citerec.serve")
-REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+MEDIA_TYPE = "application/problem+json"
+KINDS = {  # status by kind
+    "invalid-request": 422,  # a value of the request is wrong; `errors` says where
+    "not-found": 404,  # no such index, paper or path
+    "method-not-allowed": 405,
+    "unauthorized": 401,
+    "wrong-host": 421,  # the Host header names another server
+    "too-large": 413,  # the body
+    "timeout": 504,  # of the answer
+    "slow-body": 408,
+    "queue-full": 429,  # `Retry-After` says when to try again
+    "stopping": 503,
+    "internal": 500,  # a fault of the server; its log says more
+}
+CLIENT_CLOSED = 499  # the client closed the connection, as nginx calls it
+MAX_DETAIL = 1000  # characters
 # The page itself holds no data: its requests do, and send the token.
 PUBLIC = frozenset({"/", "/healthz", "/readyz", "/favicon.ico"})
 PUBLIC_FOLDER = "/static/"
-Answered = Callable[[str, int, float], None]  # receives route, status, seconds
+REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+# As browsers send it, since the header is compared as text: lower case, and no default port.
+ORIGIN = re.compile(
+    r"\*|null|(?!http://[^/]*:80$|https://[^/]*:443$)"
+    r"[a-z][a-z0-9+.-]*://(?:[a-z0-9_.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?"
+)
+
+
+class ServeConfig(Settings):
+    """What a server accepts, and how much of it."""
+
+    host: str = Field(
+        default="127.0.0.1", description="The address to listen on; other machines reach 0.0.0.0."
+    )
+    port: int = Field(default=8000, ge=0, le=65535, description="The port; 0 for a free one.")
+    tokens: tuple[str, ...] = Field(default=(), repr=False)  # bearer tokens; empty: none is needed
+    hosts: tuple[str, ...] = Field(
+        default=(), description="A name by which clients address the server; * for any."
+    )
+    origins: tuple[str, ...] = Field(
+        default=(), description="The origin of a web page that may call the API."
+    )
+    queue_size: int = Field(
+        default=128, ge=1, description="Requests in flight; more are answered by 429."
+    )
+    timeout_seconds: float = Field(default=60.0, gt=0, description="Seconds until an answer.")
+    max_body_bytes: int = Field(default=16 * 2**20, ge=1)  # of one request
+    max_held_bytes: int = Field(default=128 * 2**20, ge=1)  # of all requests in flight together
+    max_queries: int = Field(default=64, ge=1)  # of one request
+
+    @field_validator("origins")
+    @classmethod
+    def _are_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
+        if wrong := [origin for origin in origins if not ORIGIN.fullmatch(origin)]:
+            raise ValueError(
+                f"{shown(wrong[0])} is no origin of a web page; expected scheme and host as browsers send them, such "
+                "as https://example.org (lower case, no path, no default port), or null, or *"
+            )
+        return origins
+
+    @field_validator("tokens")
+    @classmethod
+    def _are_long(cls, tokens: tuple[str, ...]) -> tuple[str, ...]:
+        if any(len(token) < 16 or not token.isascii() for token in tokens):
+            raise ValueError(
+                "a token must have at least 16 ASCII characters; make one: openssl rand -hex 32"
+            )
+        return tokens
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can connect."""
+        return self.host in {"127.0.0.1", "::1", "localhost"}
+
+
+class ProblemError(HTTPException):
+    """A request that is answered by an error of one of `KINDS`."""
+
+    def __init__(
+        self,
+        kind: str,
+        detail: str,
+        errors: Sequence[Mapping[str, Any]] = (),
+        *,
+        headers: Mapping[str, str] | None = None,
+        status: int | None = None,
+    ) -> None:
+        super().__init__(status or KINDS[kind], detail, headers)
+        self.kind, self.errors = kind, errors
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the body of the answer."""
+        gone = self.status_code == CLIENT_CLOSED  # Python does not name it
+        body: dict[str, Any] = {
+            "type": f"urn:citerec:problem:{self.kind}",
+            "title": "Client Closed Request" if gone else HTTPStatus(self.status_code).phrase,
+            "status": self.status_code,
+            "detail": self.detail[:MAX_DETAIL],
+        }
+        return body | ({"errors": [*self.errors]} if self.errors else {})
+
+    def response(self, request_id: str, **more: Any) -> JSONResponse:
+        """Return the answer, with `more` members."""
+        body = self.as_json() | {"instance": f"urn:citerec:request:{request_id}"} | more
+        return JSONResponse(body, self.status_code, self.headers, MEDIA_TYPE)
+
+
+def internal_error() -> ProblemError:
+    """Return the problem of a fault of the server, whose text is for its log alone."""
+    return ProblemError("internal", "the server cannot answer; its log says why")
 
 
 class Guard:
     """The outermost layer of the application."""
 
-    def __init__(self, app: ASGIApp, settings: ServeConfig, answered: Answered) -> None:
+    def __init__(
+        self, app: ASGIApp, settings: ServeConfig, answered: Callable[[str, int, float], None]
+    ) -> None:
         """Wrap an application; `answered` receives route, status and seconds of each answer."""
         self._app, self.settings, self._answered = app, settings, answered
         self._tokens = [_digest(token) for token in settings.tokens]
-        self._held = 0  # bytes of the bodies of the requests in flight
+        self.held = 0  # bytes of the bodies of the requests in flight
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -56,40 +169,33 @@ class Guard:
         body = _Body(receive, self)
         try:
             self._check(scope, headers)
-            await body.read(headers.get("content-length", ""))
+            try:
+                async with timeout(self.settings.timeout_seconds):
+                    await body.read()
+            except TimeoutError:
+                raise ProblemError("slow-body", "the body took too long to arrive") from None
             await self._app(scope, body.receive, send_with_id)
         except ProblemError as problem:
-            await problem_response(problem, request_id)(scope, receive, send_with_id)
+            await problem.response(request_id)(scope, receive, send_with_id)
         except Exception:  # a fault of citerec
             LOG.exception("fault", extra={"fields": {"id": request_id}})
             if status:  # the answer has begun
                 raise
-            problem = ProblemError("internal", "the server cannot answer; its log says why")
-            await problem_response(problem, request_id)(scope, receive, send_with_id)
+            await internal_error().response(request_id)(scope, receive, send_with_id)
         finally:
-            self._held -= body.size
+            self.held -= body.size
             seconds = monotonic() - started
             route = getattr(scope.get("route"), "path", "(none)")
             self._answered(route, status or 500, seconds)
-            shown = {"method": scope["method"], "route": route, "status": status or 500}
-            fields = entry | shown | {"ms": round(1000 * seconds, 1)}
+            line = {"method": scope["method"], "route": route, "status": status or 500}
+            fields = entry | line | {"ms": round(1000 * seconds, 1)}
             LOG.info("request", extra={"fields": fields})
 
-    def hold(self, size: int) -> None:
-        """Count bytes of a body.
-
-        Raises:
-            ProblemError: If all requests in flight hold too many.
-        """
-        if self._held + size > self.settings.max_held_bytes:
-            raise ProblemError(
-                "queue-full", "too many bytes are in flight", headers={"Retry-After": "2"}
-            )
-        self._held += size
-
     def _check(self, scope: Scope, headers: Headers) -> None:
-        """Check host and token."""
-        if not self._is_own(_host_name(headers.get("host", ""))):
+        """Check host and token; other names are those of a web page that rebinds its own (DNS)."""
+        name = headers.get("host", "").lower()
+        host = name[1:].partition("]")[0] if name.startswith("[") else name.partition(":")[0]
+        if not self._is_own(host.rstrip(".")):
             raise ProblemError(
                 "wrong-host",
                 "this server does not answer to that name; the operator can allow it: --allow-host NAME",
@@ -108,7 +214,6 @@ class Guard:
             )
 
     def _is_own(self, host: str) -> bool:
-        """Whether a request names this server: other names are those of a web page that rebinds its own (DNS)."""
         hosts = self.settings.hosts
         if "*" in hosts or host in hosts or host in {"localhost", self.settings.host}:
             return True
@@ -125,49 +230,28 @@ class _Body:
         self._receive, self._guard, self.size = receive, guard, 0
         self._message: Message | None = None
 
-    async def read(self, length: str) -> None:
-        """Read the whole body.
-
-        Raises:
-            ProblemError: If it is too large or too slow, or all requests in flight hold too much.
-        """
-        settings = self._guard.settings
-        if length.isdecimal() and int(length) > settings.max_body_bytes:
-            raise _too_large(settings)
-        parts, more = list[bytes](), True
-        try:
-            async with timeout(settings.timeout_seconds):
-                while more:
-                    message = await self._receive()
-                    if message["type"] != "http.request":
-                        raise ProblemError("slow-body", "the client is gone")
-                    parts.append(message.get("body", b""))
-                    self._guard.hold(len(parts[-1]))
-                    self.size += len(parts[-1])
-                    if self.size > settings.max_body_bytes:
-                        raise _too_large(settings)
-                    more = message.get("more_body", False)
-        except TimeoutError:
-            raise ProblemError("slow-body", "the body took too long to arrive") from None
+    async def read(self) -> None:
+        settings, parts, more = self._guard.settings, list[bytes](), True
+        while more:
+            message = await self._receive()
+            if message["type"] != "http.request":
+                raise ProblemError("slow-body", "the client is gone")
+            parts.append(message.get("body", b""))
+            self.size += len(parts[-1])
+            self._guard.held += len(parts[-1])
+            if self.size > (most := settings.max_body_bytes):
+                detail = f"the body is too large; at most {most:,} bytes are read"
+                raise ProblemError("too-large", detail)
+            if self._guard.held > settings.max_held_bytes:
+                detail, later = "too many bytes are in flight", {"Retry-After": "2"}
+                raise ProblemError("queue-full", detail, headers=later)
+            more = message.get("more_body", False)
         self._message = {"type": "http.request", "body": b"".join(parts), "more_body": False}
 
     async def receive(self) -> Message:
         """Return the body, then what follows it: the end of the connection."""
         message, self._message = self._message, None
-        return message if message is not None else await self._receive()
-
-
-def _too_large(settings: ServeConfig) -> ProblemError:
-    most = settings.max_body_bytes
-    return ProblemError("too-large", f"the body is too large; at most {most:,} bytes are read")
-
-
-def _host_name(host: str) -> str:
-    """Return a Host header without its port, in lower case."""
-    name = (
-        host.partition("]")[0].removeprefix("[") if host.startswith("[") else host.partition(":")[0]
-    )
-    return name.lower().rstrip(".")
+        return message or await self._receive()
 
 
 def _digest(token: str) -> bytes:
@@ -183,17 +267,16 @@ class JsonLines(logging.Formatter):
             "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S"),
             "level": record.levelname.lower(),
             "event": record.getMessage(),
+            **getattr(record, "fields", {}),
         }
-        entry |= getattr(record, "fields", {})
         if record.exc_info:
             entry["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(entry, ensure_ascii=True, default=str)
+        return json.dumps(entry, default=str)
 
 
 def log_to_stderr(*, quiet: bool = False) -> None:
     """Write the log to stderr; quiet: warnings and errors alone."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
-    LOG.handlers = [handler]
+    LOG.handlers, LOG.propagate = [handler], False
     LOG.setLevel(logging.WARNING if quiet else logging.INFO)
-    LOG.propagate = False

@@ -1,30 +1,36 @@
 """Requests for recommendations and their answers as JSON; options are views of `citerec.config.RecommendConfig`."""
 
+import re
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from enum import Enum
+from http import HTTPStatus
 from typing import Annotated, Any, Literal
 
 import orjson
+from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from citerec import Recommendations, RecommendConfig
 from citerec.bibliography.entry import PaperList
 from citerec.bibliography.paper_list import paper_list_of, parse_paper_list
-from citerec.config import (
-    Bm25Config,
-    FuseMethod,
-    RerankConfig,
-    Settings,
-    StopWords,
-)
+from citerec.config import Bm25Config, FuseMethod, RerankConfig, Settings, StopWords
 from citerec.drafts import parse_queries
-from citerec.errors import ConfigError, ModelError
+from citerec.errors import (
+    BadInputError,
+    CiterecError,
+    ConfigError,
+    InvalidValueError,
+    MissingExtraError,
+    ModelError,
+    PaperNotFoundError,
+)
 from citerec.export.jsonl import FIELDS
+from citerec.serve.guard import MEDIA_TYPE, ProblemError, internal_error
 from citerec.serve.service import OpenIndex, Service
 from citerec.text import QueryForm
-from citerec.types import MAX_ABSTRACT, MAX_TITLE
+from citerec.types import MAX_ABSTRACT, MAX_TITLE, StageHit
 
 MAX_RESULTS = 1000  # papers of one answer
 MAX_LISTED = 10_000  # entries of a list of papers
@@ -42,6 +48,12 @@ DRAFT: dict[str, Any] = {
     "title": "Brushing in parallel coordinates",
     "abstract": "We select polylines by the angle between axes.",
     "year": 2021,
+}
+BM25 = {"query_form": "form", "k1": "k1", "b": "b", "stop_words": "stop_words"}  # settings by key
+# advice for the command line, and what a client may do instead
+ADVICE = {
+    "give it yourself: --query FILE --title T": "send it as title",
+    "pass its text: pdftotext paper.pdf - | citerec recommend --query -": "send its text",
 }
 
 
@@ -123,22 +135,16 @@ class RecommendRequest(BaseModel):
             ConfigError: If options contradict each other, or name a model that the server does not offer.
         """
         given, changes = self.model_fields_set, dict[str, Any]()
-        bm25 = {"k1": self.k1, "b": self.b, "form": self.query_form, "stop_words": self.stop_words}
-        named = {"form": "query_form"}
-        if changed := {name: v for name, v in bm25.items() if named.get(name, name) in given}:
-            changes["bm25"] = start.bm25.replace(**changed)
+        if bm25 := {field: getattr(self, name) for name, field in BM25.items() if name in given}:
+            changes["bm25"] = start.bm25.replace(**bm25)
         if "encoder" in given and start.encoder == "auto":
             changes["encoder"] = self.encoder
-        if self.fusion != "auto":
-            changes["fuse"] = FuseMethod(self.fusion)
-        if self.retriever:
-            changes["retrievers"] = tuple(self.retriever)
-        if self.ranker:
-            changes["ranker"] = self.ranker
+        changes |= {"fuse": FuseMethod(self.fusion)} if self.fusion != "auto" else {}
+        changes |= {"retrievers": tuple(self.retriever)} if self.retriever else {}
+        changes |= {"ranker": self.ranker} if self.ranker else {}
         changes |= {"popularity": False} if self.no_popularity else {}
         changes |= {"authors": False} if self.no_authors else {}
-        if "diversity" in given:
-            changes["diversity"] = self.diversity
+        changes |= {"diversity": self.diversity} if "diversity" in given else {}
         if {"reranker", "rerank_depth", "rerank_weight"} & given:
             changes["reranker"] = self._reranking(start, rerankers)
         return start.replace(**changes) if changes else start
@@ -155,56 +161,6 @@ class RecommendRequest(BaseModel):
             return name
         base = start.reranker if isinstance(start.reranker, RerankConfig) else RerankConfig()
         return base.replace(model=name, depth=self.rerank_depth, weight=self.rerank_weight)
-
-
-def recommended(
-    service: Service,
-    opened: OpenIndex,
-    request: RecommendRequest,
-    config: RecommendConfig | None = None,
-) -> "Answered":
-    """Answer a request; `config` takes the place of its own.
-
-    Raises:
-        CiterecError: If the request is wrong.
-    """
-    config = config or request.config(opened.default.config, service.rerankers)
-    try:
-        recommender = opened.recommender(config)
-    except ModelError as error:  # the default ones are open
-        raise ConfigError("the options name a model that this index does not have") from error
-    cited, queries, notices = _listed(request.cited, "cited"), None, ()
-    if request.query is not None or request.text is not None:
-        drafts = parse_queries(_content(request), title=request.title, abstract=request.abstract)
-        queries, notices = drafts.queries, drafts.notices
-        if len(queries) > (most := service.settings.max_queries):
-            raise ConfigError(f"there are {len(queries):,} queries; send at most {most} at once")
-        if drafts.cited and request.cited != NO_CITED:
-            cited = drafts.cited if cited is None else _joined(drafts.cited, cited)
-    lists: dict[str, Any] = {
-        "k": request.k,
-        "year_max": request.year_max,
-        "excluded": _listed(request.exclude, "exclude"),
-        "cited": cited,
-        "explain": request.explain,
-    }
-    if queries is None:
-        named = request.model_dump(
-            include={"title", "abstract", "year", "context"}, exclude_none=True
-        )
-        found = [recommender.recommend(**named, **lists)]
-    elif len(queries) == 1:
-        found = [recommender.recommend(queries[0], context=request.context, **lists)]
-    elif request.context is None:
-        found = recommender.recommend(queries, **lists)
-    else:
-        raise ConfigError(
-            f"context is a sentence of one draft, but there are {len(queries):,}; give one draft, or the key "
-            '"context" in each record of query'
-        )
-    return Answered(
-        opened, tuple(found), tuple(notices), tuple(field.value for field in request.fields)
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +186,7 @@ class Answered:
                 {
                     "query": one.query.id,
                     "results": one.to_dicts(self.fields),
-                    "why_nothing": one.empty_reason,
+                    "empty_reason": one.empty_reason,
                     "notices": list(one.notices),
                 }
                 for one in self.lists
@@ -238,6 +194,57 @@ class Answered:
             "notices": list(self.notices),
             "not_found": self.not_found,
         }
+
+
+def recommended(
+    service: Service,
+    opened: OpenIndex,
+    request: RecommendRequest,
+    config: RecommendConfig | None = None,
+) -> Answered:
+    """Answer a request; `config` takes the place of its own.
+
+    Raises:
+        CiterecError: If the request is wrong.
+    """
+    config = config or request.config(opened.default.config, service.rerankers)
+    try:
+        recommender = opened.recommender(config)
+    except ModelError as error:  # the default ones are open
+        raise ConfigError("the options name a model that this index does not have") from error
+    cited, queries, notices = _listed(request.cited, "cited"), None, ()
+    if request.query is not None or request.text is not None:
+        drafts = parse_queries(_content(request), title=request.title, abstract=request.abstract)
+        queries, notices = drafts.queries, drafts.notices
+        if len(queries) > (most := service.settings.max_queries):
+            raise ConfigError(f"there are {len(queries):,} queries; send at most {most} at once")
+        if drafts.cited and request.cited != NO_CITED:
+            more = cited or PaperList(())
+            entries = drafts.cited.entries + more.entries
+            cited = PaperList(entries, drafts.cited.unread + more.unread)
+    lists: dict[str, Any] = {
+        "k": request.k,
+        "year_max": request.year_max,
+        "excluded": _listed(request.exclude, "exclude"),
+        "cited": cited,
+        "explain": request.explain,
+    }
+    if queries is None:
+        named = request.model_dump(
+            include={"title", "abstract", "year", "context"}, exclude_none=True
+        )
+        found = [recommender.recommend(**named, **lists)]
+    elif len(queries) == 1:
+        found = [recommender.recommend(queries[0], context=request.context, **lists)]
+    elif request.context is None:
+        found = recommender.recommend(queries, **lists)
+    else:
+        raise ConfigError(
+            f"context is a sentence of one draft, but there are {len(queries):,}; give one draft, or the key "
+            '"context" in each record of query'
+        )
+    fields = tuple(field.value for field in request.fields)
+    return Answered(opened, tuple(found), tuple(notices), fields)
 
 
 def _content(request: RecommendRequest) -> bytes:
@@ -266,17 +273,6 @@ def _listed(given: list[str] | str | None, name: str) -> PaperList | None:
     return listed
 
 
-def _joined(first: PaperList, second: PaperList) -> PaperList:
-    return PaperList(first.entries + second.entries, first.unread + second.unread)
-
-
-class StageHit(BaseModel):
-    """Rank and score that one stage gave a paper."""
-
-    rank: int
-    score: float
-
-
 class RecommendedPaper(BaseModel):
     """One element of the list of `citerec recommend --format json`; `fields` of the request adds keys."""
 
@@ -297,7 +293,7 @@ class Answer(BaseModel):
 
     query: str
     results: list[RecommendedPaper]
-    why_nothing: str
+    empty_reason: str
     notices: list[str]
 
 
@@ -309,3 +305,39 @@ class RecommendAnswer(BaseModel):
     answers: list[Answer]
     notices: list[str]  # what was recognised in the draft, and what is missing
     not_found: list[str]  # entries of `cited` and `exclude` that are not in the corpus
+
+
+def json(content: object) -> Response:
+    """Return an answer; floats are written as `citerec recommend --format json` writes them."""
+    return Response(orjson.dumps(content), media_type="application/json")
+
+
+def problem_of(error: CiterecError, hidden: Mapping[str, str]) -> ProblemError:
+    """Return what a client gets for an error: its message if the request is at fault.
+
+    Options are named as in requests: `year_max`, not `--year-max`; `hidden` has paths that must not be shown.
+    """
+    if isinstance(error, ConfigError | BadInputError | InvalidValueError):
+        detail = str(error)
+        for old, new in {**hidden, **ADVICE}.items():
+            detail = detail.replace(old, new)
+        detail = re.sub(r"--([a-z][a-z0-9-]*)", lambda flag: flag[1].replace("-", "_"), detail)
+        return ProblemError("invalid-request", detail)
+    if isinstance(error, PaperNotFoundError):
+        return ProblemError("not-found", str(error))
+    if isinstance(error, MissingExtraError):
+        return ProblemError("internal", f"the server lacks a package: {error}", status=501)
+    return internal_error()
+
+
+def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the OpenAPI description of problems."""
+    texts = {name: {"type": "string"} for name in ("type", "title", "detail", "instance")}
+    errors = {"type": "array", "items": {"type": "object"}}
+    schema = {
+        "type": "object",
+        "required": ["type", "title", "status", "detail"],
+        "properties": texts | {"status": {"type": "integer"}, "errors": errors},
+    }
+    content = {MEDIA_TYPE: {"schema": schema}}
+    return {s: {"description": HTTPStatus(s).phrase, "content": content} for s in statuses}

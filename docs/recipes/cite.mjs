@@ -21,7 +21,7 @@ async function post(accept) {
 }
 
 try {
-  const [{ results, why_nothing: why }] = (await post("application/json")).answers;
+  const [{ results, empty_reason: why }] = (await post("application/json")).answers;
   for (const { rank, year, title, authors, venue } of results) {
     console.log(`${rank}. ${title}\n   ${authors[0] ?? ""}${authors.length > 1 ? " et al." : ""}, ${venue} ${year ?? ""}`);
   }

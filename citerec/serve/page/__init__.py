@@ -1,4 +1,4 @@
-"""The page at `/`, for authors: `page_router` has its HTML, style and scripts, and the routes that only it uses.
+"""The page at `/`, for authors: its HTML, style and scripts, and the routes that only it uses.
 
 `page.html` is rendered by Jinja2. `static/` holds plain JavaScript modules: no build step, nothing from elsewhere.
 Texts of a corpus reach the page as text nodes only.
@@ -6,16 +6,18 @@ Texts of a corpus reach the page as text nodes only.
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from functools import cache, lru_cache
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
+from textwrap import shorten
 from time import perf_counter
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import orjson
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import FileResponse, HTMLResponse, StreamingResponse
@@ -30,13 +32,12 @@ from citerec.bibliography.paper_list import read_paper_list
 from citerec.drafts import parse_queries
 from citerec.drafts.document import DocumentFormat, document_format
 from citerec.errors import BadInputError, CiterecError
+from citerec.folder import IndexFolder
 from citerec.matching import listed_rows
-from citerec.serve.answers import ProblemError, finished, json, problem_of
-from citerec.serve.guard import LOG
-from citerec.serve.page.view import FIELDS, CorpusView
-from citerec.serve.requests import Answered, RecommendRequest, recommended
-from citerec.serve.service import OpenIndex, Service
-from citerec.text import plural, visible
+from citerec.serve.guard import LOG, ProblemError
+from citerec.serve.requests import RecommendRequest, json, problem_of, recommended
+from citerec.serve.service import OpenIndex, Served, Service, answer
+from citerec.text import WORD, plural, visible, web_address
 
 HERE = Path(__file__).parent
 STATIC = HERE / "static"
@@ -55,10 +56,11 @@ SAFE = {
 MOST = 100  # papers in a list
 MOST_MARKS = 2_000  # papers that are marked as cited or hidden
 MOST_FILES = 12  # of one upload
-READERS = 2  # uploads that are read at once; a large PDF takes seconds
 REFERENCES = frozenset({".bib", ".bibtex", ".ris"})  # lists, unless a document is with them
 AROUND = frozenset({".bbl", ".sty", ".cls", ".bst"})  # files of a LaTeX draft that are no draft
 SHOWN = 5  # references that are not in the corpus and are named
+FIELDS = ("authors", "venue", "doi", "url", "abstract")  # of `citerec.export.jsonl.FIELDS`
+router = APIRouter(include_in_schema=False)
 
 
 class PageRequest(BaseModel):
@@ -106,85 +108,92 @@ class ExportRequest(BaseModel):
     format: Literal["bibtex", "ris", "csl"] = "bibtex"
 
 
-def page_router(service: Service) -> APIRouter:
-    """Return the routes of the page over the open indexes of a service."""
-    router = APIRouter(include_in_schema=False)
-    views = {name: CorpusView(opened.index) for name, opened in service.indexes.items()}
-    readers = ThreadPoolExecutor(READERS, "citerec-uploads")
-    names = {path.name for path in STATIC.iterdir()}
-    settings, seconds = service.settings, service.settings.timeout_seconds
+@router.get("/")
+def page(service: Served) -> Response:
+    """Return the page; without a token it holds nothing of the corpora, and its scripts ask for one."""
+    settings = service.settings
+    shown = [] if settings.tokens else [facts(one) for one in service.indexes.values()]
+    text = template().render(
+        indexes=shown, version=version("citerec"), most_bytes=settings.max_body_bytes
+    )
+    return HTMLResponse(text, headers=SAFE)
 
-    @router.get("/")
-    def page() -> Response:  # pyright: ignore[reportUnusedFunction]
-        # Without a token the page holds nothing of the corpora; its scripts ask for one.
-        shown = [] if settings.tokens else [facts(one) for one in service.indexes.values()]
-        text = template().render(
-            indexes=shown, version=version("citerec"), most_bytes=settings.max_body_bytes
-        )
-        return HTMLResponse(text, headers=SAFE)
 
-    @router.get("/static/{name}")
-    def static(name: str) -> Response:  # pyright: ignore[reportUnusedFunction]
-        if name not in names:
-            raise ProblemError("not-found", "no such file")
-        return FileResponse(STATIC / name, media_type=TYPES[Path(name).suffix], headers=SAFE)
+@router.get("/static/{name}")
+def static(name: str) -> Response:
+    """Return a style sheet, a script or a picture."""
+    if name not in {path.name for path in STATIC.iterdir()}:
+        raise ProblemError("not-found", "no such file")
+    return FileResponse(STATIC / name, media_type=TYPES[Path(name).suffix], headers=SAFE)
 
-    @router.get("/page/indexes")
-    def indexes() -> Response:  # pyright: ignore[reportUnusedFunction]
-        return json([facts(one) for one in service.indexes.values()])
 
-    @router.get("/page/papers")
-    async def papers(  # pyright: ignore[reportUnusedFunction]
-        request: Request,
-        ids: Annotated[list[str], Query(max_length=MOST)],
-        index: str | None = None,
-    ) -> Response:
-        def work(opened: OpenIndex) -> Response:
-            chosen = as_list(papers_of(opened, ids))
-            return json(views[opened.name].listed(chosen.to_dicts(FIELDS)))
+@router.get("/page/indexes")
+def indexes(service: Served) -> Response:
+    """Return what the chooser shows of each index."""
+    return json([facts(one) for one in service.indexes.values()])
 
-        return await finished(request, service.look_up(work, index), seconds)
 
-    @router.get("/page/example")
-    async def example(request: Request, index: str | None = None) -> Response:  # pyright: ignore[reportUnusedFunction]
-        return json(await finished(request, service.look_up(example_of, index), seconds))
+@router.get("/page/papers")
+async def papers(
+    request: Request, ids: Annotated[list[str], Query(max_length=MOST)], index: str | None = None
+) -> Response:
+    """Return the rows of papers by their ids."""
 
-    @router.post("/page/export")
-    async def exported(request: Request, body: ExportRequest) -> Response:  # pyright: ignore[reportUnusedFunction]
-        def work(opened: OpenIndex) -> Response:
-            if not (found := papers_of(opened, body.ids)):
-                raise BadInputError("ids", "this index has none of these papers; search again")
-            return Response(as_list(found).export(body.format), media_type="text/plain")
+    def work(opened: OpenIndex) -> Response:
+        return json(listed(opened.index, as_list(papers_of(opened, ids))))
 
-        return await finished(request, service.look_up(work, body.index), seconds)
+    return await answer(request, work, index, "lookups")
 
-    @router.post("/page/draft")
-    async def draft(request: Request, index: str | None = None) -> Response:  # pyright: ignore[reportUnusedFunction]
-        opened, files = service.open_index(index), await uploaded(request)
-        return json(await asyncio.wrap_future(readers.submit(read_uploads, files, opened)))
 
-    @router.post("/page/recommend")
-    async def recommend(request: Request, body: PageRequest) -> Response:  # pyright: ignore[reportUnusedFunction]
-        # A server that is busy answers 429 here, before the stream begins.
-        first = service.look_up(
-            lambda opened: first_list(service, opened, body.for_api(), views[opened.name]),
-            body.index,
-        )
-        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        return StreamingResponse(
-            events(body, first, service, views), media_type="text/event-stream", headers=headers
-        )
+@router.get("/page/example")
+async def example(request: Request, index: str | None = None) -> Response:
+    """Return title and abstract of a paper for a first try: a late one of those that cite many."""
 
-    return router
+    def work(opened: OpenIndex) -> Response:
+        graph, years = opened.index.graph, opened.index.papers.years
+        references = (graph.indptr[1:] - graph.indptr[:-1]).clip(max=30)
+        paper = opened.index.papers[int((references * 10_000 + years).argmax())]
+        return json({"title": paper.title, "abstract": paper.abstract})
+
+    return await answer(request, work, index, "lookups")
+
+
+@router.post("/page/export")
+async def exported(request: Request, body: ExportRequest) -> Response:
+    """Return papers in a format of reference managers."""
+
+    def work(opened: OpenIndex) -> Response:
+        if not (found := papers_of(opened, body.ids)):
+            raise BadInputError("ids", "this index has none of these papers; search again")
+        return Response(as_list(found).export(body.format), media_type="text/plain")
+
+    return await answer(request, work, body.index, "lookups")
+
+
+@router.post("/page/draft")
+async def draft(request: Request, index: str | None = None) -> Response:
+    """Return what was read of uploaded files."""
+    files = await uploaded(request)
+    return await answer(request, lambda opened: json(read_uploads(files, opened)), index, "uploads")
+
+
+@router.post("/page/recommend")
+async def recommend(service: Served, body: PageRequest) -> Response:
+    """Return a stream of the events `first` (unless the first stage is all) and `last`, or `problem`."""
+    # A server that is busy answers 429 here, before the stream begins.
+    first = service.start(
+        lambda opened: first_list(service, opened, body.for_api()), body.index, "lookups"
+    )
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(
+        events(body, first, service), media_type="text/event-stream", headers=headers
+    )
 
 
 async def events(
-    request: PageRequest,
-    first: "Future[dict[str, Any] | None]",
-    service: Service,
-    views: Mapping[str, CorpusView],
+    request: PageRequest, first: "Future[dict[str, Any] | None]", service: Service
 ) -> AsyncIterator[bytes]:
-    """Yield the events `first` (unless the first stage is all) and `last`, or `problem`."""
+    """Yield the events of a recommendation."""
     start = perf_counter()
 
     def event(name: str, data: Mapping[str, Any]) -> bytes:
@@ -192,19 +201,18 @@ async def events(
         return b"event: %b\ndata: %b\n\n" % (name.encode(), orjson.dumps(timed))
 
     def last(opened: OpenIndex) -> dict[str, Any]:
-        answered = recommended(service, opened, request.for_api())
-        return last_list(answered, views[opened.name])
+        return last_list(service, opened, request.for_api())
 
     try:
         if found := await asyncio.wrap_future(first):
             yield event("first", found)
-        yield event("last", await asyncio.wrap_future(service.recommend(last, request.index)))
+        yield event("last", await asyncio.wrap_future(service.start(last, request.index)))
     except (CiterecError, ProblemError) as error:
         is_own = isinstance(error, ProblemError)
         problem = error if is_own else problem_of(error, service.hidden)
-        if problem.status >= 500:
+        if problem.status_code >= 500:
             LOG.error("%s: %s", type(error).__name__, error)
-        retry_after = int(problem.headers.get("Retry-After", 0))
+        retry_after = int((problem.headers or {}).get("Retry-After", 0))
         yield event("problem", {**problem.as_json(), "retry_after": retry_after})
 
 
@@ -245,7 +253,7 @@ def facts(opened: OpenIndex) -> dict[str, Any]:
 
 
 def first_list(
-    service: Service, opened: OpenIndex, request: RecommendRequest, view: CorpusView
+    service: Service, opened: OpenIndex, request: RecommendRequest
 ) -> dict[str, Any] | None:
     """Return the list of the first stage, which is shown before the models are done.
 
@@ -259,17 +267,18 @@ def first_list(
         ranker="none", reranker="none", diversity=0.0, popularity=True, authors=True
     )
     [found] = recommended(service, opened, request, plain).lists
-    rows = view.listed(found.to_dicts(FIELDS))
+    rows = listed(opened.index, found)
     return {**rows, "found_by": found_by(opened.default)} if found else None
 
 
-def last_list(answered: Answered, view: CorpusView) -> dict[str, Any]:
+def last_list(service: Service, opened: OpenIndex, request: RecommendRequest) -> dict[str, Any]:
     """Return the answer of `/v1/recommend` as the page shows it."""
-    [found], recommender = answered.lists, answered.opened.default
-    why = in_words_of_the_page(found.empty_reason)
+    answered = recommended(service, opened, request)
+    [found], recommender = answered.lists, opened.default
+    reason = in_words_of_the_page(found.empty_reason)
     return {
-        **view.listed(found.to_dicts(FIELDS)),
-        "why_nothing": f"{why[:1].upper()}{why[1:]}." if why else "",
+        **listed(opened.index, found),
+        "empty_reason": f"{reason[:1].upper()}{reason[1:]}." if reason else "",
         "notices": [*map(in_words_of_the_page, (*answered.notices, *found.notices))],
         "not_found": answered.not_found,
         "found_by": found_by(recommender),
@@ -303,14 +312,6 @@ def as_list(papers: Sequence[Paper]) -> Recommendations:
     return Recommendations(Draft(id="page", title="Chosen papers", named=False), tuple(items))
 
 
-def example_of(opened: OpenIndex) -> dict[str, str]:
-    """Return title and abstract of a paper for a first try: a late one of those that cite many."""
-    graph, years = opened.index.graph, opened.index.papers.years
-    references = (graph.indptr[1:] - graph.indptr[:-1]).clip(max=30)
-    paper = opened.index.papers[int((references * 10_000 + years).argmax())]
-    return {"title": paper.title, "abstract": paper.abstract}
-
-
 _IN_WORDS_OF_THE_PAGE = (
     (re.compile(r"^'query' "), "This draft "),
     (re.compile(r"give --year-max (\d+) or a later year"), r"set the latest year to \1 or later"),
@@ -332,8 +333,7 @@ def in_words_of_the_page(message: str, instead: str = "") -> str:
 # --- uploads
 
 
-@dataclass(frozen=True, slots=True)
-class Upload:
+class Upload(NamedTuple):
     """A file as a browser sends it."""
 
     name: str
@@ -343,6 +343,11 @@ class Upload:
     def suffix(self) -> str:
         """The suffix of the name in lower case."""
         return PurePosixPath(self.name).suffix.lower()
+
+    def path_in(self, folder: str) -> Path:
+        """Return where the file is kept in a folder, and nowhere else."""
+        name = PurePosixPath(self.name.replace("\\", "/")).name.replace("\0", "")
+        return Path(folder, name.strip(".")[-60:] or "file")
 
 
 async def uploaded(request: Request) -> list[Upload]:
@@ -370,10 +375,6 @@ async def uploaded(request: Request) -> list[Upload]:
 def read_uploads(files: Sequence[Upload], opened: OpenIndex) -> dict[str, Any]:
     """Read the draft of some files, or the references of a `.bib` or `.ris` alone.
 
-    Args:
-        files: A document, and for LaTeX the files that it includes; or a list of references.
-        opened: Where references are looked up.
-
     Returns:
         `draft` (`title`, `abstract`, `year`, `authors`, `venue`, `doi`; None for a list of references), `cited`
         (`id`, `title` and `year` of the papers of the index that are cited) and `notices`.
@@ -382,33 +383,21 @@ def read_uploads(files: Sequence[Upload], opened: OpenIndex) -> dict[str, Any]:
         BadInputError: If the document cannot be read.
         MissingExtraError: If the library for a document is not installed.
     """
+    main = min(files, key=_order)
     with TemporaryDirectory(prefix="citerec-") as folder:
-        paths = [_saved(file, Path(folder)) for file in files]
-        main = min(range(len(files)), key=lambda i: _order(files[i]))
-        name = files[main].name
+        for file in files:
+            file.path_in(folder).write_bytes(file.data)
+        place = main.path_in(folder)
         try:
-            if files[main].suffix in REFERENCES:
-                cited, notices = _looked_up(read_paper_list(paths[main]), name, opened)
+            if main.suffix in REFERENCES:
+                cited, notices = _looked_up(read_paper_list(place), main.name, opened)
                 return {"draft": None, "cited": cited, "notices": notices}
-            return _draft(files[main], paths[main], opened)
+            return _draft(main, place, opened)
         except BadInputError as error:  # its path may be that of the temporary file
             message = in_words_of_the_page(
                 error.message, "; paste its text into the fields instead"
             )
-            raise BadInputError(name, message, line=error.line) from error
-
-
-def _saved(file: Upload, folder: Path) -> Path:
-    name = PurePosixPath(file.name.replace("\\", "/")).name.replace("\0", "")
-    if name in ("", ".", ".."):
-        raise BadInputError("upload", "a file has no name; rename it, and choose it again")
-    path = folder / name
-    try:
-        path.write_bytes(file.data)
-    except OSError as error:
-        fault = f"its name is no file name ({error.strerror})"
-        raise BadInputError(visible(name), fault) from error
-    return path
+            raise BadInputError(main.name, message, line=error.line) from error
 
 
 def _order(file: Upload) -> tuple[int, int]:
@@ -421,43 +410,169 @@ def _order(file: Upload) -> tuple[int, int]:
 
 
 def _draft(file: Upload, path: Path, opened: OpenIndex) -> dict[str, Any]:
-    notices, title = list[str](), None
+    notices: list[str] = []
     try:
         read = parse_queries(file.data, name=file.name, file=path)
     except BadInputError as error:
         if "has no title" not in error.message:
             raise
-        read, title = parse_queries(file.data, name=file.name, file=path, title="Untitled"), ""
-        notices.append(f"{file.name}: no title was found; write it into the field.")
+        read = parse_queries(file.data, name=file.name, file=path, title="Untitled")
+        notices = [f"{file.name}: no title was found; write it into the field."]
     if read.batch:
         count = plural(len(read.queries), "draft")
         raise BadInputError(file.name, f"it holds {count}; the page searches for one at a time")
     [query] = read.queries
     cited, looked_up = _looked_up(read.cited, file.name, opened) if read.cited else ([], [])
-    draft = {
-        "title": visible(query.title) if title is None else title,
-        "abstract": query.abstract,
-        "year": query.year,
-        "authors": list(query.authors),
-        "venue": query.venue,
-        "doi": query.doi,
-    }
-    texts = [*notices, *(in_words_of_the_page(visible(notice)) for notice in read.notices)]
-    return {"draft": draft, "cited": cited, "notices": [*texts, *looked_up]}
+    draft = {name: getattr(query, name) for name in ("abstract", "year", "venue", "doi")}
+    draft |= {"title": "" if notices else visible(query.title), "authors": [*query.authors]}
+    notices += [in_words_of_the_page(visible(notice)) for notice in read.notices]
+    return {"draft": draft, "cited": cited, "notices": [*notices, *looked_up]}
 
 
 def _looked_up(
-    listed: PaperList, name: str, opened: OpenIndex
+    papers: PaperList, name: str, opened: OpenIndex
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the papers of a list that the index has, and a notice about the others."""
-    found = listed_rows(listed, opened.index.papers)
-    papers = opened.index.papers.at(sorted(frozenset[int]().union(*found)))
-    cited = [{"id": p.id, "title": visible(p.title), "year": p.year} for p in papers.values()]
-    missing = [e.title or e.place for e, r in zip(listed.entries, found, strict=True) if not r]
-    count = plural(len(listed.entries), "reference")
-    notices = [f"{name}: {count}, {len(listed.entries) - len(missing)} of them in this corpus."]
+    by_entry = listed_rows(papers, opened.index.papers)
+    found = opened.index.papers.at(sorted(frozenset[int]().union(*by_entry)))
+    cited = [{"id": p.id, "title": visible(p.title), "year": p.year} for p in found.values()]
+    entries = zip(papers.entries, by_entry, strict=True)
+    missing = [entry.title or entry.place for entry, rows in entries if not rows]
+    count = plural(len(papers.entries), "reference")
+    notices = [f"{name}: {count}, {len(papers.entries) - len(missing)} of them in this corpus."]
     if missing:
         more = len(missing) - SHOWN
         named = "; ".join(missing[:SHOWN]) + (f"; and {more} more" if more > 0 else "")
         notices.append(f"Not in this corpus: {named}.")
-    return cited, [*map(visible, [*notices, *listed.unread[:SHOWN]])]
+    return cited, [*map(visible, [*notices, *papers.unread[:SHOWN]])]
+
+
+# --- rows: marked words, links to papers named in reasons, citations in the list
+
+Parts = list[str]  # text, marked text, text, ...: the odd ones are marked
+
+_MATCHES = "matches: "  # how the reason of matching words begins
+_TITLE = 60  # characters of a title in a reason
+_NEAR = 4_000  # papers around a recommended one whose titles are compared with those in its reasons
+_SNIPPET = 240  # characters of the abstract in a row, about two lines
+_SENTENCE = re.compile(r"(?<=[.!?。])\s+")
+_SUFFIXES = (
+    "ization ations ation ingly ments ment ness ings ing ies ied ers er ed es ly s y e".split()
+)
+
+
+def listed(index: IndexFolder, found: Recommendations) -> dict[str, Any]:
+    """Return the rows of a list, one per paper, and `links`: pairs of places, the first cites the second."""
+    items = found.to_dicts(FIELDS)
+    rows = index.papers.rows_of([item["id"] for item in items]).tolist()
+    place = {row: i for i, row in enumerate(rows)}
+    links = [
+        (i, place[cited])
+        for row, i in place.items()
+        for cited in index.graph.references(row).tolist()
+        if cited in place
+    ]
+    shown = [row_of(index, item, row) for item, row in zip(items, rows, strict=True)]
+    return {"rows": shown, "links": links}
+
+
+def row_of(index: IndexFolder, item: dict[str, Any], row: int) -> dict[str, Any]:
+    """Return a recommendation, as `citerec.export.jsonl.items` writes it, as a row of the page."""
+    matches = [one for one in item["reasons"] if one.startswith(_MATCHES)]
+    words = matches[0].removeprefix(_MATCHES).split(", ") if matches else []
+    abstract = visible(item["abstract"])
+    kept = ("id", "rank", "year", "score", "probability", "stages")
+    return {
+        **{name: item[name] for name in kept},
+        "title": marked(visible(item["title"]), words),
+        "authors": [visible(name) for name in item["authors"]],
+        "venue": visible(item["venue"]),
+        "doi": visible(item["doi"]),
+        "url": web_address(item["url"]),
+        "citations": len(index.graph.cited_by(row)),
+        "reasons": [_reason(index, reason, row, words) for reason in item["reasons"]],
+        "snippet": marked(snippet(abstract, words), words),
+        "abstract": marked(abstract, words),
+    }
+
+
+def _reason(
+    index: IndexFolder, reason: str, row: int, words: Sequence[str]
+) -> list[dict[str, str]]:
+    """Return the pieces of a reason: `text`, with `id` if it is the title of a paper, with `mark` if it matched."""
+    if reason.startswith(_MATCHES):
+        pieces = [{"text": _MATCHES}]
+        for i, word in enumerate(words):
+            pieces += [{"text": ", "}] if i else []
+            pieces.append({"text": visible(word), "mark": "1"})
+        return pieces
+    pieces, rest = list[dict[str, str]](), reason
+    for quoted, docid in _named(index, reason, row) if '"' in reason else ():
+        before, found, after = rest.partition(quoted)
+        if found:
+            pieces += [{"text": visible_piece(before)}, {"text": visible(found), "id": docid}]
+            rest = after
+    return [*pieces, {"text": visible_piece(rest)}] if rest else pieces
+
+
+def _named(index: IndexFolder, reason: str, row: int) -> list[tuple[str, str]]:
+    """Return the titles, as a reason quotes them, of papers around a row, and their ids, in the reason's order."""
+    graph = index.graph
+    citing, cited = graph.cited_by(row), graph.references(row)
+    # reasons name citing papers, references, and what these cite and are cited by
+    further = [graph.references(one) for one in citing[:_NEAR].tolist()]
+    further += [graph.cited_by(one) for one in cited[:_NEAR].tolist()]
+    around: npt.NDArray[np.int32] = np.concatenate([citing, cited, *further]).astype(np.int32)
+    first = np.sort(np.unique(around, return_index=True)[1])  # the closest remain of too many
+    near = around[first][:_NEAR]
+    named: dict[str, int] = {}
+    for other, title in zip(
+        near.tolist(), index.papers.texts("title", near).to_pylist(), strict=True
+    ):
+        quoted = f'"{shorten(title, _TITLE, placeholder="…")}"' if title[:8] in reason else ""
+        if quoted and quoted in reason:
+            named.setdefault(quoted, other)
+    ids = dict(zip(named, index.papers.ids_at(named.values()), strict=True))
+    return sorted(ids.items(), key=lambda pair: reason.index(pair[0]))
+
+
+def marked(text: str, words: Iterable[str]) -> Parts:
+    """Return a text in parts; those at odd places are words of the same stem as one of `words`."""
+    stems = {stem(word) for word in words}
+    parts, end = [""], 0
+    for match in WORD.finditer(text) if stems else ():
+        if stem(match[0]) in stems:
+            parts[-1] += text[end : match.start()]
+            parts += [match[0], ""]
+            end = match.end()
+    parts[-1] += text[end:]
+    return parts
+
+
+@lru_cache(2**16)
+def stem(word: str) -> str:
+    """Return a word in lower case without its ending, roughly: enough to mark `graphs` for `graph`."""
+    word = word.lower()
+    for suffix in _SUFFIXES:
+        if word.endswith(suffix) and len(word) - len(suffix) >= 3:
+            return word.removesuffix(suffix)
+    return word
+
+
+def snippet(abstract: str, words: Iterable[str]) -> str:
+    """Return the sentences of an abstract that hold the most of `words`; its start without any."""
+    sentences = _SENTENCE.split(abstract)
+    stems = {stem(word) for word in words}
+    counts = [len(stems & {stem(word) for word in WORD.findall(one)}) for one in sentences]
+    best = counts.index(max(counts))
+    text = " ".join(sentences[best:])
+    return ("… " if best else "") + (
+        text if len(text) <= _SNIPPET else text[:_SNIPPET].rsplit(" ", 1)[0] + "…"
+    )
+
+
+def visible_piece(text: str) -> str:
+    """Return a piece of a line as `visible` does, with the blanks at its ends."""
+    plain = visible(text)
+    before = " " if text[:1].isspace() else ""
+    return before + plain + (" " if plain and text[-1:].isspace() else "")

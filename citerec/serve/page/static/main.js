@@ -87,7 +87,7 @@ function last(found, { force }) {
   keep();
   stages([{ name: found.found_by, done: true }, ...found.ranked_by.map(name => ({ name, done: true }))]);
   note([...brought.splice(0), ...found.notices, ...(found.not_found.length ? [`Not in this corpus: ${found.not_found.slice(0, 3).join("; ")}${found.not_found.length > 3 ? "; …" : ""}`] : [])]);
-  if (!found.rows.length) { nothing(found.why_nothing); return; }
+  if (!found.rows.length) { nothing(found.empty_reason); return; }
   const now = shown(found, { force, final: true });
   say(`${count(found.rows.length, "paper")}, ${now ? "ranked" : "a new order is ready"} after ${seconds(found.seconds)}.`);
 }
