@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from citerec.cli.console import ConsoleOutput, write_lines
-from citerec.cli.options import Quiet, Verbose
-from citerec.collect.service import SourceName
+from citerec.cli.options import settings_options
+from citerec.collect.run import CollectOptions
 
 if TYPE_CHECKING:
     from citerec.bibliography.entry import Entry
@@ -20,6 +20,7 @@ SENT = "only ids and titles of the references are sent to {service}; no draft, n
 SHOWN = 20  # unresolved references in the table on the screen
 
 
+@settings_options
 def collect(
     refs: Annotated[
         list[str] | None,
@@ -27,44 +28,19 @@ def collect(
             help="A bibliography (any list that `recommend --cited` reads), or DOIs and arXiv ids (arXiv:2004.12832)."
         ),
     ] = None,
-    search: Annotated[
-        str,
-        typer.Option(help="Collect around the best results of a search, in place of references."),
-    ] = "",
     output: Annotated[
         Path | None,
         typer.Option(
             "--output", "-o", help="The folder to create; corpora/<name of the list> by default."
         ),
     ] = None,
-    papers: Annotated[
-        int,
-        typer.Option(
-            min=1, max=200_000, help="Papers of the corpus; with --update, papers to add."
-        ),
-    ] = 5000,
-    source: Annotated[
-        SourceName | None,
-        typer.Option(
-            help="OpenAlex (key: OPENALEX_API_KEY; the default if set) or Semantic Scholar (key: S2_API_KEY, optional)."
-        ),
-    ] = None,
-    rate: Annotated[
-        float | None,
-        typer.Option(
-            help="Requests a second; by default 10 for OpenAlex, 1 for Semantic Scholar, a third without a key."
-        ),
-    ] = None,
-    update: Annotated[
-        bool, typer.Option("--update", help="Add what is new since to a finished collection.")
-    ] = False,
+    *,
+    options: CollectOptions,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the estimate, and send nothing.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Start a large collection, too.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace a finished collection.")] = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    console: ConsoleOutput,
 ) -> None:
     """Fetch a corpus around references: what they cite, and what cites them.
 
@@ -74,18 +50,8 @@ def collect(
     from citerec.collect.run import CollectConfig, check_size, is_complete, make_plan
     from citerec.collect.run import collect as run
 
-    console = ConsoleOutput(quiet=quiet, verbose=verbose)
-    name, entries = read_references(refs or [], search, console)
-    config = CollectConfig(
-        entries=tuple(entries),
-        search=search,
-        name=name,
-        papers=papers,
-        source=source,
-        rate=rate,
-        update=update,
-        force=force,
-    )
+    name, entries = read_references(refs or [], options.search, console)
+    config = CollectConfig(**dict(options), entries=tuple(entries), name=name)
     folder = output or CORPORA / slug(name)
     plan = make_plan(folder, config)
     if is_complete(plan):
@@ -103,7 +69,7 @@ def collect(
     except KeyboardInterrupt:
         console.log(f"what was fetched is kept in {folder}; the same command continues")
         raise
-    if not quiet:
+    if not console.quiet:
         write_lines(*summary(folder, report))
 
 
@@ -120,8 +86,7 @@ def read_references(
     from citerec.collect.resolve import identifier
     from citerec.errors import BadInputError
 
-    entries: list[Entry] = []
-    name = search
+    entries, name = list[Entry](), search
     for text in refs:
         if text == "-" or Path(text).exists():
             listed = read_paper_list(text)
@@ -151,26 +116,21 @@ def slug(name: str) -> str:
 def summary(folder: Path, report: "CollectReport") -> list[str]:
     """Return the lines that describe a finished collection."""
     record, counts = report.record, report.record["counts"]
-    total = record["resolved"] + record["unresolved"]
-    is_update = len(record["runs"]) > 1
-    added = f", {report.added:,} of them new" if is_update else ""
+    total = record["query"]["references"] or record["resolved"] + record["unresolved"]
+    added = f", {report.added:,} of them new" if len(record["runs"]) > 1 else ""
     reused = f", {report.reused:,} answers of an interrupted run" if report.reused else ""
     lines = [
         f"{folder}  ({record['service']})",
         f"{counts['papers']:>12,}  papers{added}",
         f"{counts['with_abstract']:>12,}  with an abstract",
-        f"{record['resolved']:>12,}  works of {record['query']['references'] or total:,} references",
+        f"{record['resolved']:>12,}  works of {total:,} references",
         f"{report.sent:>12,}  requests{reused}",
     ]
     if report.unresolved:
         lines += ["", f"not resolved ({folder / 'unresolved.tsv'}):"]
-        lines += [_unresolved_line(one.row) for one in report.unresolved[:SHOWN]]
+    for place, title, _, reason, closest, score in (one.row for one in report.unresolved[:SHOWN]):
+        found = f"; closest: {closest[:60]} ({score}%)" if closest else ""
+        lines.append(f"  {place[:40]}: {title[:60]}: {reason}{found}")
     if (more := len(report.unresolved) - SHOWN) > 0:
         lines.append(f"  and {more:,} more")
     return [*lines, "", f"next: citerec index {folder}"]
-
-
-def _unresolved_line(row: Sequence[str]) -> str:
-    place, title, _, reason, closest, score = row
-    found = f"; closest: {closest[:60]} ({score}%)" if closest else ""
-    return f"  {place[:40]}: {title[:60]}: {reason}{found}"

@@ -2,14 +2,15 @@
 
 import hashlib
 import os
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import orjson
+from pydantic import Field, model_validator
 
 from citerec.bibliography.entry import Entry
 from citerec.collect import openalex, semanticscholar
@@ -27,6 +28,7 @@ from citerec.collect.store import (
     write_corpus,
 )
 from citerec.collect.work import CollectError, Source
+from citerec.config import Settings
 from citerec.errors import ConfigError
 from citerec.machine import versions
 from citerec.types import Log, Paper, Progress, no_progress
@@ -36,29 +38,49 @@ FORMAT = 1  # of collection.json
 LATE = timedelta(days=180)  # how long after its publication a service may learn of a paper
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectConfig:
-    """What is collected, and how."""
+class CollectOptions(Settings):
+    """What is collected around references or a search, and how."""
 
-    entries: tuple[Entry, ...] = ()  # references
-    search: str = ""  # or a query
+    search: str = Field(
+        default="",
+        description="Collect around the best results of a search, in place of references.",
+    )
+    papers: int = Field(
+        default=5000,
+        ge=1,
+        le=200_000,
+        description="Papers of the corpus; with --update, papers to add.",
+    )
+    source: SourceName | None = Field(
+        default=None,
+        description="OpenAlex (key: OPENALEX_API_KEY; the default if set) or Semantic Scholar (key: S2_API_KEY, "
+        "optional).",
+    )
+    rate: float | None = Field(
+        default=None,
+        description="Requests a second; by default 10 for OpenAlex, 1 for Semantic Scholar, a third without a key.",
+    )
+    update: bool = Field(
+        default=False, description="Add what is new since to a finished collection."
+    )
+    force: bool = Field(default=False, description="Replace a finished collection.")
+
+
+class CollectConfig(CollectOptions):
+    """The options of a collection, and its references."""
+
+    entries: tuple[Entry, ...] = ()
     name: str = ""  # of the list, for the record
-    papers: int = 5000  # of the corpus; of an update, those that are added
-    source: SourceName | None = None  # None: OpenAlex if its key is set, else Semantic Scholar
-    rate: float | None = None  # requests per second; None for the default of the service
-    update: bool = False  # add to a finished collection
-    force: bool = False  # replace a finished collection
-    politeness: Callable[[float], Politeness] = field(default=lambda rate: Politeness(rate=rate))
 
-    def __post_init__(self) -> None:
+    @model_validator(mode="after")
+    def _check(self) -> Self:
         if bool(self.entries) == bool(self.search.strip()):
-            raise ConfigError(
+            raise ValueError(
                 "name references (a file, DOIs or arXiv ids), or a --search, and not both"
             )
-        if self.papers < 1:
-            raise ConfigError(f"--papers must be at least 1, got {self.papers}")
         if self.update and self.force:
-            raise ConfigError("--update adds to a collection, --force replaces it: use one of them")
+            raise ValueError("--update adds to a collection, --force replaces it: use one of them")
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +214,7 @@ def collect(
 
 @contextmanager
 def _open(plan: Plan, cache: ResponseCache, log: Log) -> Generator[tuple[Client, Source]]:
-    client = Client(plan.service, plan.config.politeness(plan.rate), cache, log)
+    client = Client(plan.service, Politeness(rate=plan.rate), cache, log)
     try:
         if plan.source is SourceName.OPENALEX:
             yield client, openalex.OpenAlex(client, log)
