@@ -21,7 +21,7 @@ from citerec.folder import IndexFolder, open_index
 from citerec.io import TRAINING, seal_model
 from citerec.rerank.choose import auto_reranker, choose_reranker, open_reranker
 from citerec.rules.held_out import data_of, may_know_queries
-from citerec.train.record import base_facts
+from citerec.train.trainer import base_facts
 
 SPEC = EncoderSpec(max_tokens=64, pooling=Pooling.MEAN, similarity=Similarity.COSINE)
 RUN = ("--backend", "torch", "--dtype", "float32", "--threads", 1, "--rerank-depth", 5)

@@ -21,9 +21,9 @@ from citerec.rank.calibrate import TOP, Calibration, relative
 from citerec.rank.features import FEATURES
 from citerec.rank.ltr import DEFAULT, Variant, open_ranker
 from citerec.recommend import Recommender
+from citerec.retrieve.fuse import sigmoid
 from citerec.text import percentage
-from citerec.train.boost import TopLists, fitted, measured_at_top
-from citerec.train.ranker_examples import RankerExamples
+from citerec.train.boost import RankerExamples, calibrated, top_lists
 from citerec.types import Query
 
 CALIBRATION = Calibration(scale=2.0, offset=-1.0)
@@ -72,21 +72,22 @@ def lists_that_follow(calibration: Calibration, queries: int, shift: float) -> R
 def test_what_is_fitted_agrees_with_how_often_papers_are_cited_in_any_shift() -> None:
     dev, test = lists_that_follow(CALIBRATION, 100, -4), lists_that_follow(CALIBRATION, 50, 3)
 
-    made = fitted([TopLists.of(dev, dev.matrix[:, 0], TOP)])
+    made = calibrated([top_lists(dev, dev.matrix[:, 0], TOP)])
 
     assert made is not None
     assert made.scale == pytest.approx(CALIBRATION.scale, abs=0.15)
     assert made.offset == pytest.approx(CALIBRATION.offset, abs=0.15)
-    measured = measured_at_top(made, test, test.matrix[:, 0])
+    relative_scores, cited = top_lists(test, test.matrix[:, 0], 20)
+    measured = reliability(sigmoid(made.scale * relative_scores + made.offset), cited)
     assert measured.papers == 50 * 20
     assert measured.mean == pytest.approx(measured.cited, abs=0.03)
 
 
 def test_too_few_cited_papers_make_no_calibration() -> None:
-    nothing = TopLists(np.zeros(200), np.zeros(200, np.bool_))
+    nothing = np.zeros(200), np.zeros(200, np.bool_)
 
-    assert fitted([nothing]) is None
-    assert fitted([]) is None
+    assert calibrated([nothing]) is None
+    assert calibrated([]) is None
 
 
 def test_reliability_can_be_checked_in_the_head() -> None:

@@ -13,6 +13,7 @@ import pytest
 from support.tiny import tiny_bert
 
 from citerec.cli import run
+from citerec.config import RecommendConfig
 from citerec.corpus.splits import read_ids
 from citerec.encode.opening import open_encoder
 from citerec.errors import ConfigError, ModelExistsError
@@ -20,17 +21,27 @@ from citerec.folder import IndexFolder, open_index
 from citerec.io import model_faults
 from citerec.rerank.cross_encoder import open_cross_encoder
 from citerec.rerank.spec import read_reranker_spec
+from citerec.retrieve.hybrid import open_hybrid
 from citerec.rules.held_out import may_know_queries, trained_on_other_data
 from citerec.train import encoder, reranker
-from citerec.train.all import Budget, IndexTraining, TrainPlan
-from citerec.train.candidates import CandidateFinder, CandidateLists, labelled
-from citerec.train.data import TrainingData, load_training_data
-from citerec.train.encoder import EncoderExamples, train_encoder
-from citerec.train.lists import Lists
-from citerec.train.measures import f1_and_reciprocal_rank, platt
-from citerec.train.mine import MINE_TO, cited_by_cited, mined
-from citerec.train.reranker import MISSING, RerankerExamples, loss_of, train_reranker
-from citerec.train.settings import EncoderTraining, RerankerTraining
+from citerec.train.all import TrainPlan, train_all
+from citerec.train.data import (
+    Lists,
+    TrainingData,
+    candidate_sets,
+    f1_and_reciprocal_rank,
+    load_training_data,
+    platt,
+)
+from citerec.train.encoder import MINE_TO, EncoderExamples, cited_by_cited, mined, train_encoder
+from citerec.train.reranker import (
+    MISSING,
+    CandidateLists,
+    RerankerExamples,
+    loss_of,
+    train_reranker,
+)
+from citerec.train.settings import EncoderTraining, RankerTraining, RerankerTraining
 from citerec.train.trainer import Workspace
 from citerec.types import Query, no_progress
 
@@ -68,13 +79,13 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def encoding(base: Path, **given: Any) -> EncoderTraining:
     few = {"dev_queries": 10, "dev_pool": 60, "examples": 2, "hard": 1, "batch": 16, "threads": 1}
     few |= {"max_tokens": 24, "learning_rate": 1e-3, "model": str(base), "queries": 60}
-    return EncoderTraining.of(few | given)
+    return EncoderTraining(**few | given)
 
 
 def reranking(base: Path, **given: Any) -> RerankerTraining:
     few = {"query_tokens": 24, "candidate_tokens": 24, "dev_queries": 5, "dev_depth": 10}
     few |= {"depth": 15, "batch": 16, "queries": 20, "learning_rate": 1e-3, "epochs": 1}
-    return RerankerTraining.of(few | {"model": str(base), "threads": 1, "freeze_layers": 0} | given)
+    return RerankerTraining(**few | {"model": str(base), "threads": 1, "freeze_layers": 0} | given)
 
 
 def named(data: TrainingData, lists: Lists) -> dict[str, set[str]]:
@@ -82,14 +93,10 @@ def named(data: TrainingData, lists: Lists) -> dict[str, set[str]]:
     return {q: set(ids(lists[i].tolist())) for i, q in enumerate(ids(data.queries.tolist()))}
 
 
-def weights(folder: Path) -> dict[str, Any]:
+def assert_same_weights(one: Path, other: Path) -> None:
     from safetensors.numpy import load_file
 
-    return load_file(folder / "model.safetensors")
-
-
-def assert_same_weights(one: Path, other: Path) -> None:
-    a, b = weights(one), weights(other)
+    a, b = (load_file(folder / "model.safetensors") for folder in (one, other))
     assert a.keys() == b.keys()
     assert all(np.array_equal(a[name], b[name]) for name in a)
 
@@ -104,7 +111,7 @@ def stopping_at(update: int) -> Callable[..., None]:
     return progress
 
 
-# --- what may be learned from
+# --- examples
 
 
 def test_queries_are_train_papers_and_no_dev_or_test_query_is_in_the_pool(
@@ -133,25 +140,23 @@ def test_hard_negatives_are_cited_by_the_cited_and_neither_cited_nor_oneself(
     }
 
 
-def test_mined_negatives_are_uncited_papers_of_the_pool(
-    sample_index: IndexFolder, tiny_model: str
-) -> None:
-    data = load_training_data(sample_index).sampled(20, 0)
+def test_mined_negatives_are_uncited_papers_of_the_pool(dense_sample: IndexFolder) -> None:
+    data = load_training_data(dense_sample).sampled(20, 0)
 
-    lists = mined(data, open_encoder(tiny_model), threads=1, progress=no_progress)
+    lists = mined(data, threads=1, progress=no_progress)
 
     assert 0 < lists.lengths.max() <= MINE_TO
     queries = data.queries[lists.segment_ids]
     assert data.pool[lists.indices].all() and data.eligible(queries, lists.indices).all()
-    assert not data.forbidden(data.gold).holds(queries, lists.indices).any()
+    assert not data.pairs(data.gold).holds(queries, lists.indices).any()
 
 
 @pytest.mark.parametrize("recipe", ["specter", "strong"])
 def test_an_example_is_a_query_one_of_its_positives_and_negatives_that_it_does_not_cite(
     graph: TrainingData, base: Path, recipe: str
 ) -> None:
-    how = encoding(base, recipe=recipe, examples=3, hard=1)
-    examples = EncoderExamples.of(graph, how, cited_by_cited(graph))
+    config = encoding(base, recipe=recipe, examples=3, hard=1)
+    examples = EncoderExamples.of(graph, config, cited_by_cited(graph))
 
     drawn, again = examples.drawn(), examples.drawn()
 
@@ -170,66 +175,42 @@ def test_without_a_positive_there_is_nothing_to_learn(build: Build) -> None:
         load_training_data(lonely)
 
 
-@pytest.fixture(scope="session")
-def found(sample_index: IndexFolder, base: Path) -> CandidateLists:
-    data = load_training_data(sample_index)
-    finder = CandidateFinder(sample_index, reranking(base), print)
-    return finder.train(data, 15, no_progress)
-
-
-def test_candidates_hold_no_dev_or_test_query_and_nobody_later(
-    sample_index: IndexFolder, found: CandidateLists
-) -> None:
-    data, lists = load_training_data(sample_index), found.lists
-    queries = data.queries[lists.segment_ids]
-    held = {*read_ids(sample_index.splits / "dev.ids"), *read_ids(sample_index.splits / "test.ids")}
-
-    assert not held & {*sample_index.papers.ids_at(np.unique(lists.indices).tolist())}
-    assert data.eligible(queries, lists.indices).all() and (queries != lists.indices).all()
-
-
-def test_added_positives_and_negatives_come_from_elsewhere(
-    sample_index: IndexFolder, found: CandidateLists, base: Path
-) -> None:
-    data = load_training_data(sample_index)
-    plain = labelled(data, found, reranking(base))
-
-    positives = labelled(data, found, reranking(base, positives="all"))
-    negatives = labelled(data, found, reranking(base, negatives="random", random_negatives=4))
-
-    assert plain.cited.sum() < positives.cited.sum() <= data.cited.lengths.sum()
-    added = len(negatives.cited) - len(plain.cited)
-    assert 0 < added <= 4 * len(data.queries) and negatives.cited.sum() == plain.cited.sum()
-
-
 def test_a_list_is_a_cited_candidate_and_negatives_of_the_same_list(
-    sample_index: IndexFolder, found: CandidateLists, base: Path
+    sample_index: IndexFolder, base: Path
 ) -> None:
-    how = reranking(base, recipe="strong", list_negatives=3, teacher="fused")
-    labels = labelled(load_training_data(sample_index), found, how)
-    examples = RerankerExamples(labels, how)
+    config = reranking(base, recipe="strong", list_negatives=3)
+    data = load_training_data(sample_index)
+    sets = candidate_sets(
+        data, open_hybrid(sample_index, RecommendConfig(encoder="none")), 15, no_progress
+    )
+    examples = RerankerExamples(data, CandidateLists.of(sets, 15), config)
 
     first = examples.places.copy()
     examples.begin(1)
 
-    of = labels.candidates.lists.segment_ids
-    present = first != MISSING
-    assert labels.cited[first[:, 0]].all() and labels.usable[first[:, 1:][present[:, 1:]]].all()
+    lists = examples.candidates.lists
+    of, present = lists.segment_ids, first != MISSING
+    assert examples.cited[first[:, 0]].all()
+    assert not examples.cited[first[:, 1:][present[:, 1:]]].any()
     assert ((of[first] == of[first[:, :1]]) | ~present).all()
     assert first.shape == examples.places.shape and not np.array_equal(first, examples.places)
+    held = {*read_ids(sample_index.splits / "dev.ids"), *read_ids(sample_index.splits / "test.ids")}
+    assert not held & {*sample_index.papers.ids_at(np.unique(lists.indices).tolist())}
+    queries = data.queries[of]
+    assert data.eligible(queries, lists.indices).all() and (queries != lists.indices).all()
 
 
 def test_losses_of_lists_read_labels_teacher_and_the_first_stage() -> None:
     import torch
 
-    how = RerankerTraining.of({"recipe": "strong", "first_stage_weight": 1.0, "distill": 0.0})
+    config = RerankerTraining(recipe="strong", first_stage_weight=1.0, distill=0.0)
     cited, there = torch.tensor([[1.0, 0.0, 0.0]]), torch.tensor([[True, True, False]])
     zero, ahead = torch.zeros(1, 3), torch.tensor([[5.0, 0.0, 0.0]])
     tensors = {"cited": cited, "there": there, "teacher": ahead, "first_stage": zero}
 
-    plain = loss_of(zero, how, **tensors)
-    known = loss_of(zero, how, **tensors | {"first_stage": ahead})
-    taught = loss_of(zero, how.model_copy(update={"distill": 1.0}), **tensors)
+    plain = loss_of(zero, config, **tensors)
+    known = loss_of(zero, config, **tensors | {"first_stage": ahead})
+    taught = loss_of(zero, config.replace(distill=1.0), **tensors)
 
     assert float(plain) == pytest.approx(np.log(2))  # of the two that are there
     assert float(known) < 0.01 < float(plain) < float(taught)
@@ -252,11 +233,12 @@ def test_options_override_a_file_which_overrides_the_recipe(tmp_path: Path) -> N
     file = tmp_path / "settings.toml"
     file.write_text('recipe = "strong"\nbatch = 8\nsteps = 9\n')
 
-    read = RerankerTraining.read(file, {"epochs": 3, "seed": None})
-    paper = RerankerTraining.of({})
+    read = RerankerTraining.read(file, {"epochs": 3})
+    paper = RerankerTraining()
 
-    assert (read.batch, read.steps, read.epochs, read.list_negatives) == (8, 0, 3, 7)
+    assert (read.batch, read.steps, read.epochs, read.depth) == (8, 0, 3, 100)
     assert (paper.steps, paper.batch, paper.depth, paper.query_tokens) == (300_000, 128, 10, 256)
+    assert RerankerTraining(epochs=2).steps == 0  # in place of the recipe's updates
 
 
 @pytest.mark.parametrize(
@@ -266,14 +248,27 @@ def test_options_override_a_file_which_overrides_the_recipe(tmp_path: Path) -> N
         (EncoderTraining, {"recipe": "best"}, "recipe"),
         (EncoderTraining, {"hard": 9}, "hard"),
         (EncoderTraining, {"batch": 10, "device_batch": 4}, "device_batch"),
-        (EncoderTraining, {"learning_rate": float("inf")}, "learning_rate"),
-        (RerankerTraining, {"loss": "softmax"}, "list_negatives"),
+        (EncoderTraining, {"recipe": "strong", "batch": 1}, "batch"),
+        (RerankerTraining, {"learning_rate": float("inf")}, "learning_rate"),
         (RerankerTraining, {"query_tokens": 500}, "query_tokens"),
+        (RankerTraining, {"trees": 0}, "trees"),
+        (TrainPlan, {"encoder": {"epoch": 1}}, "encoder.epoch"),
+        (TrainPlan, {"retriever": {}}, "retriever"),
     ],
 )
 def test_settings_that_cannot_be_are_named(kind: Any, given: dict[str, Any], named: str) -> None:
     with pytest.raises(ConfigError, match=named):
-        kind.of(given, "file.toml: ")
+        kind(**given)
+
+
+def test_a_plan_is_of_small_models_unless_a_table_names_another_recipe(tmp_path: Path) -> None:
+    file = tmp_path / "plan.toml"
+    file.write_text('[encoder]\nrecipe = "specter"\n[reranker]\nbatch = 2\n')
+
+    plan = TrainPlan.read(file, {"seed": 7})
+
+    assert (plan.encoder.model, plan.encoder.queries, plan.encoder.seed) == ("scibert", 0, 7)
+    assert (plan.reranker.model, plan.reranker.steps, plan.reranker.batch) == ("minilm", 400, 2)
 
 
 # --- the models
@@ -284,21 +279,20 @@ def test_an_encoder_learns_goes_on_after_ctrl_c_and_opens_everywhere(
 ) -> None:
     from sentence_transformers import SentenceTransformer
 
-    how, whole, broken = encoding(base), tmp_path / "whole", tmp_path / "broken"
+    config, whole, broken = encoding(base), tmp_path / "whole", tmp_path / "broken"
     lines: list[str] = []
 
-    report = train_encoder(sample_index, whole, how, log=lines.append)
+    report = train_encoder(sample_index, whole, config, log=lines.append)
     with pytest.raises(KeyboardInterrupt):
-        train_encoder(sample_index, broken, how, progress=stopping_at(3))
+        train_encoder(sample_index, broken, config, progress=stopping_at(3))
     last = Workspace.for_model(broken).checkpoint
     with pytest.raises(ConfigError):
         train_encoder(sample_index, broken, encoding(base, seed=1), resume=True)
-    train_encoder(sample_index, broken, how, resume=True)
+    train_encoder(sample_index, broken, config, resume=True)
 
     assert last and last.name == "checkpoint-3"
     assert_same_weights(whole, broken)
-    [saved] = [point for point in report.history if point.step == report.step]
-    assert report.after == saved.dev and saved.loss is not None and len(lines) == 3
+    assert report.best in report.history and report.best.loss is not None and len(lines) == 3
     assert [*tmp_path.glob(".*")] == [] and model_faults(whole) == []
     paper = sample_index.papers.at([0])[0]
     own = open_encoder(str(whole)).encode([paper])
@@ -306,19 +300,19 @@ def test_an_encoder_learns_goes_on_after_ctrl_c_and_opens_everywhere(
     assert np.allclose(own, theirs, atol=1e-2)
     record = json.loads((whole / "training.json").read_bytes())
     assert str(tmp_path) not in json.dumps(record) and record["counts"]["train_queries"] == 60
-    assert encoder.was_trained_so(whole, sample_index, how)
+    assert encoder.was_trained_so(whole, sample_index, config)
     assert not encoder.was_trained_so(whole, sample_index, encoding(base, seed=1))
     assert may_know_queries(whole, sample_index)
     with pytest.raises(ModelExistsError):
-        train_encoder(sample_index, whole, how)
+        train_encoder(sample_index, whole, config)
 
 
 def test_the_strong_recipe_improves_an_encoder_on_dev(
     sample_index: IndexFolder, base: Path, tmp_path: Path
 ) -> None:
-    how = encoding(base, recipe="strong", similarity="cosine", pooling="mean", epochs=2, queries=0)
+    config = encoding(base, recipe="strong", epochs=2, queries=0)
 
-    report = train_encoder(sample_index, tmp_path / "encoder", how)
+    report = train_encoder(sample_index, tmp_path / "encoder", config)
 
     assert report.after["mrr"] > report.before["mrr"]
 
@@ -330,17 +324,17 @@ def test_a_reranker_learns_goes_on_after_ctrl_c_and_opens_everywhere(
     from sentence_transformers import CrossEncoder
 
     given = {"list_negatives": 3, "batch": 4} if recipe == "strong" else {}
-    how = reranking(base, recipe=recipe, steps=4, eval_steps=2, **given)
+    config = reranking(base, recipe=recipe, steps=4, eval_steps=2, **given)
     whole, broken = tmp_path / "whole", tmp_path / "broken"
 
-    report = train_reranker(dense_sample, whole, how)
+    report = train_reranker(dense_sample, whole, config)
     with pytest.raises(KeyboardInterrupt):
-        train_reranker(dense_sample, broken, how, progress=stopping_at(3))
-    train_reranker(dense_sample, broken, how, resume=True)
+        train_reranker(dense_sample, broken, config, progress=stopping_at(3))
+    train_reranker(dense_sample, broken, config, resume=True)
 
     assert_same_weights(whole, broken)
     assert [point.step for point in report.history] == [0, 2, 4]
-    assert model_faults(whole) == [] and reranker.was_trained_so(whole, dense_sample, how)
+    assert model_faults(whole) == [] and reranker.was_trained_so(whole, dense_sample, config)
     assert read_reranker_spec(whole).is_calibrated
     rows = np.arange(5)
     papers = dense_sample.papers.at(rows.tolist())
@@ -355,10 +349,10 @@ def test_a_reranker_learns_goes_on_after_ctrl_c_and_opens_everywhere(
 def test_a_training_that_diverges_writes_no_model(
     sample_index: IndexFolder, base: Path, tmp_path: Path
 ) -> None:
-    how = encoding(base, learning_rate=1e30, dev_queries=0, queries=20)
+    config = encoding(base, learning_rate=1e30, dev_queries=0, queries=20)
 
     with pytest.raises(ConfigError, match="diverged"):
-        train_encoder(sample_index, tmp_path / "encoder", how)
+        train_encoder(sample_index, tmp_path / "encoder", config)
 
     assert [*tmp_path.iterdir()] == []
 
@@ -389,6 +383,7 @@ def test_commands_write_into_the_index_and_say_what_was_learned(
 SETTINGS = """[encoder]
 model = "{base}"
 epochs = 1
+batch = 4
 queries = 20
 max_tokens = 24
 dev_queries = 8
@@ -415,22 +410,19 @@ rerank_depth = 5
 """
 
 
-def test_an_hour_trains_every_model_and_uses_those_that_are_better(
+def test_all_models_are_trained_and_those_used_that_are_better(
     dense_sample: IndexFolder, base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     index = Path(shutil.copytree(dense_sample.path, tmp_path / "index"))
     file = tmp_path / "tiny.toml"
     file.write_text(SETTINGS.format(base=base))
-    command = ["train", "--index", str(index), "--budget", "hour", "--config", str(file)]
+    command = ["train", "--index", str(index), "--config", str(file), "--threads", "1"]
 
-    assert run([*command, "--dry-run"]) == 0
-    planned = capsys.readouterr().out
-    assert run([*command, "--threads", "1", "--force"]) == 0
+    assert run([*command, "--force"]) == 0
     out = capsys.readouterr().out
-    assert run([*command, "--threads", "1"]) == 0
+    assert run(command) == 0
     again = capsys.readouterr().err
 
-    assert "recipe strong" in planned and "train-ranker" in planned
     assert out.count(" used") == 3
     used = open_index(index)
     for name in ("encoder", "reranker", "ranker"):
@@ -438,17 +430,8 @@ def test_an_hour_trains_every_model_and_uses_those_that_are_better(
     assert used.manifest.settings["encoder"]["source"].endswith("models/encoder")
     assert again.count("already") == 3 and "training the" not in again
 
-
-def test_a_ranker_that_is_not_better_is_not_used(sample_index: IndexFolder, tmp_path: Path) -> None:
-    index = Path(shutil.copytree(sample_index.path, tmp_path / "index"))
-    file = tmp_path / "tiny.toml"
-    file.write_text("[ranker]\ntrees = 1\nleast_rows = 2000\nqueries = 10\ndev_queries = 8\n")
-    plan = TrainPlan.read(Budget.MINUTES, file, {"threads": 1})
-
-    [report] = IndexTraining(path=index, plan=plan).run()
-
-    assert not report.is_used and not (index / "models" / "ranker").exists()
-    assert (index / "models" / "ranker-new").is_dir()
-    with pytest.raises(ConfigError):
-        file.write_text("[encoder]\n")
-        TrainPlan.read(Budget.MINUTES, file)
+    plan = TrainPlan.read(file, {"threads": 1})
+    poor = plan.ranker.replace(trees=1, least_rows=2000)
+    reports = train_all(index, plan.replace(ranker=poor))
+    assert [(one.model, one.is_used) for one in reports] == [("ranker", False)]
+    assert (used.models / "ranker-new").is_dir()

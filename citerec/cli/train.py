@@ -13,7 +13,6 @@ from citerec.cli.console import ConsoleOutput, show, write_lines
 from citerec.cli.options import Force, Index, Resume, open_named, settings_options
 from citerec.config import Settings
 from citerec.train.settings import (
-    Budget,
     EncoderTraining,
     RankerTraining,
     RerankerTraining,
@@ -46,7 +45,7 @@ def train_encoder(
 ) -> None:
     """Train an encoder on the citations of an index."""
     from citerec.train.encoder import train_encoder as train
-    from citerec.train.record import encoder_folder
+    from citerec.train.trainer import encoder_folder
 
     opened = open_named(index)
     target = output or opened.models / "encoder"
@@ -117,17 +116,12 @@ def train_ranker(
 
 
 class PlanOptions(Settings):
-    """Which models are trained, and how."""
+    """How the models are trained."""
 
-    budget: Budget = Field(
-        default=Budget.MINUTES,
-        description="minutes: the ranker; hour: small models on a CPU; night: the models of the papers on a GPU.",
-    )
     config: Path | None = Field(
         default=None,
         description="A TOML file with the tables [encoder], [reranker] and [ranker].",
     )
-    dry_run: bool = Field(default=False, description="Print the steps, and train nothing.")
     force: bool = Field(
         default=False, description="Use new models that are not better on dev, too."
     )
@@ -148,23 +142,14 @@ def train(
     from rich.table import Table
 
     from citerec.java import start_jvm
-    from citerec.train.all import IndexTraining, TrainPlan
-    from citerec.train.data import load_training_data
+    from citerec.train.all import TrainPlan, train_all
 
     given = options.model_dump(include={"seed", "threads"}, exclude_unset=True)
-    plan = TrainPlan.read(options.budget, options.config, given)
+    plan = TrainPlan.read(options.config, given)
     start_jvm(None)
     opened = open_named(index)
-    if options.dry_run:
-        queries = len(load_training_data(opened).queries)
-        lines = plan.lines()
-        write_lines(f"{opened.path}: {queries:,} train queries; budget {options.budget}", *lines)
-        return
     with _training(opened.models / "all", console, ctx) as how:
-        steps = IndexTraining(
-            path=opened.path, plan=plan, resume=resume, force=options.force, **how
-        )
-        reports = steps.run()
+        reports = train_all(opened.path, plan, resume=resume, force=options.force, **how)
     if console.quiet:
         return
     table = Table("model", "on dev", "before", "after", "", box=None, pad_edge=False)
@@ -203,7 +188,7 @@ def _summarise(report: "TrainingReport", console: ConsoleOutput) -> None:
         f"{report.queries:>12,}  train queries",
         f"{report.examples:>12,}  examples an epoch",
         *(
-            f"{value:>12.4f}  dev {name} (update {report.step:,}); {report.before[name]:.4f} before"
+            f"{value:>12.4f}  dev {name} (update {report.best.step:,}); {report.before[name]:.4f} before"
             for name, value in report.after.items()
         ),
     )

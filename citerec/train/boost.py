@@ -1,27 +1,24 @@
-"""Boosted trees that rank the papers of a query: LambdaMART of LightGBM, its variants, ablations and calibration.
+"""Boosted trees that rank the papers of a query: examples, LambdaMART of LightGBM, its variants and calibration.
 
 Source: Burges 2010, From RankNet to LambdaRank to LambdaMART, https://www.microsoft.com/en-us/research/publication/
 from-ranknet-to-lambdarank-to-lambdamart-an-overview/.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from citerec.errors import ConfigError
-from citerec.evaluate.metrics import Reliability, reliability
 from citerec.folder import IndexFolder
 from citerec.rank.calibrate import TOP, Calibration, relative
-from citerec.rank.features import NAMES, Group, Matrix, without_groups
+from citerec.rank.features import FEATURES, NAMES, Group, Matrix, without_groups
 from citerec.rank.ltr import Variant
 from citerec.rank.trees import load
-from citerec.retrieve.fuse import sigmoid
-from citerec.train.lists import Flags
-from citerec.train.measures import F1_DEPTH, platt
-from citerec.train.ranker_examples import MISSING, RankerExamples, always_present
+from citerec.rerank.reranker import NAME as RERANK
+from citerec.train.data import F1_DEPTH, Flags, Numbers, dev_measures, platt
 from citerec.train.settings import RankerTraining
 
 # A higher value of these features never lowers the score; this limits overfitting to one corpus.
@@ -35,17 +32,104 @@ PATIENCE = 30  # trees without a gain on dev until the training stops
 FOLDS = 3  # of the dev queries, if they are training data
 COPIES = 1  # of each query with randomly disabled feature groups
 LEAST = 20  # cited papers that a calibration needs
-GROUPS: tuple[tuple[str, tuple[Group, ...]], ...] = (  # of the ablations, added one by one
-    ("lexical, semantic and text", (Group.LEXICAL, Group.SEMANTIC, Group.TEXT)),
-    ("+ what close papers cite", (Group.GRAPH,)),
-    ("+ citations and age", (Group.POPULARITY,)),
-    ("+ authors and venue", (Group.AUTHORS, Group.VENUE)),
-    ("+ cross-encoder", (Group.RERANKER,)),
+# The probability that a feature group is disabled in a copy of a query. Lexical features are always enabled, since
+# every index has BM25. Graph and popularity are disabled together, as in an index without citations.
+MISSING = (
+    ((Group.SEMANTIC,), 0.3),
+    ((Group.RERANKER,), 0.5),
+    ((Group.GRAPH, Group.POPULARITY), 0.25),
+    ((Group.AUTHORS,), 0.3),
+    ((Group.VENUE,), 0.3),
 )
 _QUIET: Mapping[str, Any] = {"verbosity": -1, "max_bin": 127}
 
 Measures = Mapping[str, float]  # f1@20 and mrr
-Numbers = npt.NDArray[np.floating]
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankerExamples:
+    """The candidates of several queries, query by query, in first-stage order."""
+
+    matrix: Matrix  # shape (papers, features), columns as `FEATURES`
+    cited: Flags  # shape (papers,)
+    sizes: Counts  # papers of each query, shape (queries,)
+    gold: Counts  # cited papers of each query, retrieved or not, shape (queries,)
+    weights: npt.NDArray[np.float32]  # of each paper, shape (papers,)
+
+    @classmethod
+    def one(cls, matrix: Matrix, cited: Flags, gold: int, weights: Any = None) -> Self:
+        """Make the examples of one query; weights are 1 by default."""
+        each = np.ones(len(cited), np.float32) if weights is None else weights
+        return cls(matrix, cited, np.array([len(cited)]), np.array([gold]), each)
+
+    @classmethod
+    def joined(cls, parts: Iterable[Self]) -> Self:
+        """Concatenate the queries of several parts."""
+        none = cls(
+            np.zeros((0, len(FEATURES)), np.float32),
+            np.zeros(0, np.bool_),
+            np.zeros(0, np.int64),
+            np.zeros(0, np.int64),
+            np.zeros(0, np.float32),
+        )
+        columns = zip(*(one.arrays.values() for one in (none, *parts)), strict=True)
+        return cls(*map(np.concatenate, columns))
+
+    @property
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """The arrays by name, as the constructor takes them."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    @property
+    def segment_ids(self) -> Counts:
+        """The number of the query of each paper, shape (papers,)."""
+        return np.repeat(np.arange(len(self)), self.sizes)
+
+    @property
+    def is_reranked(self) -> bool:
+        """Whether a reranker scored a candidate of any query."""
+        return bool(np.isfinite(self.matrix[:, NAMES.index(RERANK)]).any())
+
+    def of(self, chosen: Flags) -> Self:
+        """Return the flagged queries; `chosen` has shape (queries,)."""
+        rows = chosen[self.segment_ids]
+        queries = self.sizes[chosen], self.gold[chosen]
+        return type(self)(self.matrix[rows], self.cited[rows], *queries, self.weights[rows])
+
+    def learnable(self) -> Self:
+        """Return the queries with both cited and other papers."""
+        hits = np.bincount(self.segment_ids, self.cited, len(self))
+        return self.of((hits > 0) & (hits < self.sizes))
+
+    def measures(self, scores: Numbers) -> dict[str, float]:
+        """Return the means over the queries of F1 at 20 and of 1 / rank of the first cited paper."""
+        ends = np.cumsum(self.sizes)
+        bounds = zip((ends - self.sizes).tolist(), ends.tolist(), self.gold.tolist(), strict=True)
+        means = dev_measures(
+            (scores[start:end], self.cited[start:end], gold) for start, end, gold in bounds
+        )
+        return {"f1@20": means["f1"], "mrr": means["mrr"]}
+
+    def first_stage(self) -> dict[str, float]:
+        """Return the measures of the first-stage order."""
+        return self.measures(-np.arange(len(self.cited), dtype=np.float64))
+
+    def with_copies(self, copies: int, rng: np.random.Generator) -> Self:
+        """Return the queries and `copies` copies of each with disabled feature groups: an index may lack these."""
+        parts = [self]
+        for _ in range(copies):
+            matrix = self.matrix
+            for groups, share in MISSING:
+                disabled = (rng.random(len(self)) < share)[self.segment_ids]
+                # the age of a paper needs no citation graph
+                keep = {"age"} if Group.GRAPH in groups else ()
+                matrix = without_groups(matrix, groups, disabled, keep=keep)
+            parts.append(replace(self, matrix=matrix))
+        return self.joined(parts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +173,7 @@ def fit(
 
     Args:
         train: The training examples.
-        dev: Selects the number of trees by early stopping; None for the maximum number.
+        dev: Selects the number of trees by early stopping; None, or nothing to learn from, for the maximum number.
         features: The features of the model.
         config: The settings.
         trees: The maximum number of trees; that of the settings by default.
@@ -129,7 +213,8 @@ def fit(
         "deterministic": True,
         "force_row_wise": True,
     }
-    data = dataset(train)
+    rng = np.random.default_rng([config.seed, 9])
+    data = dataset(train.learnable().with_copies(COPIES, rng))
     validation = dev.learnable() if dev else None
     try:
         booster = lightgbm.train(
@@ -184,140 +269,72 @@ def fit_variant(
 ) -> FittedVariant:
     """Train one variant, and evaluate it on dev queries that it was not trained on.
 
+    Where dev queries teach, one model per fold is trained on the others to evaluate it and to choose the number of
+    trees.
+
     Raises:
         ConfigError: If there is nothing to train on, or LightGBM refuses the settings.
     """
     features = [feature.name for feature in variant.features]
     joined = RankerExamples.joined
+    teaching = [one for one in examples_by_index if one.dev_teaches]
+    others = [one for one in examples_by_index if not one.dev_teaches]
     train = joined(one.train for one in examples_by_index)
-    teaching = joined(one.dev for one in examples_by_index if one.dev_teaches)
-    validation = joined(one.dev for one in examples_by_index if not one.dev_teaches)
-    if not len(train.learnable()) and not len(teaching.learnable()):
+    validation = joined(one.dev for one in others)
+    whole = joined([train, *(one.dev for one in teaching)])
+    if not len(whole.learnable()):
         raise ConfigError(
             "there is nothing to train on: no query of the index cites one of its candidates"
         )
     evaluations: list[DevEvaluation] = []
-    trees = None
-    if len(teaching):
-        evaluations, trees = _in_folds(examples_by_index, train, validation, features, config)
-        train, validation = joined([train, teaching]), joined([])
-    stops = validation if len(validation.learnable()) else None
-    model = fit(_copied(train, config), stops, features, config, trees)
-    evaluations += [
-        DevEvaluation(one.index, model, one.dev) for one in examples_by_index if not one.dev_teaches
-    ]
-    lists = [TopLists.of(e.dev, e.trees.scores(e.dev.matrix), TOP) for e in evaluations]
-    return FittedVariant(model, evaluations, len(train), fitted(lists))
-
-
-def _in_folds(
-    examples_by_index: Sequence[IndexExamples],
-    train: RankerExamples,
-    validation: RankerExamples,
-    features: Sequence[str],
-    config: RankerTraining,
-) -> tuple[list[DevEvaluation], int]:
-    """Return models trained on most of the dev queries, evaluated on the rest, and the best number of trees."""
-    rng = np.random.default_rng([config.seed, 8])
-    joined = RankerExamples.joined
-    folds = [
-        (one, rng.permutation(np.arange(len(one.dev)) % FOLDS))
-        for one in examples_by_index
-        if one.dev_teaches
-    ]
-    evaluations: list[DevEvaluation] = []
     rounds: list[int] = []
-    for k in range(FOLDS):
-        fold_train = joined([train, *(one.dev.of(fold != k) for one, fold in folds)])
+    rng = np.random.default_rng([config.seed, 8])
+    folds = [(one, rng.permutation(np.arange(len(one.dev)) % FOLDS)) for one in teaching]
+    has_folds = any(len(one.dev) for one in teaching)
+    for k in range(FOLDS if has_folds else 0):
+        rest = joined([train, *(one.dev.of(fold != k) for one, fold in folds)])
         held_out = [(one.index, one.dev.of(fold == k)) for one, fold in folds]
-        stops = joined([validation, *(dev for _, dev in held_out)])
-        if not len(fold_train.learnable()):
-            continue
-        trees = fit(
-            _copied(fold_train, config),
-            stops if len(stops.learnable()) else None,
-            features,
-            config,
-        )
-        evaluations += [DevEvaluation(index, trees, dev) for index, dev in held_out]
-        rounds.append(trees.rounds)
-    return evaluations, max(1, round(float(np.mean(rounds)))) if rounds else 1
+        if len(rest.learnable()):
+            stops = joined([validation, *(dev for _, dev in held_out)])
+            trees = fit(rest, stops, features, config)
+            evaluations += [DevEvaluation(index, trees, dev) for index, dev in held_out]
+            rounds.append(trees.rounds)
+    if has_folds:
+        model = fit(whole, None, features, config, max(1, round(float(np.mean(rounds or [1])))))
+    else:
+        model = fit(train, validation, features, config)
+    evaluations += [DevEvaluation(one.index, model, one.dev) for one in others]
+    lists = [top_lists(e.dev, e.trees.scores(e.dev.matrix), TOP) for e in evaluations]
+    return FittedVariant(model, evaluations, len(whole), calibrated(lists))
 
 
-def _copied(examples: RankerExamples, config: RankerTraining) -> RankerExamples:
-    return examples.learnable().with_copies(COPIES, np.random.default_rng([config.seed, 9]))
-
-
-def measure(
-    evaluations: Sequence[DevEvaluation], missing: Sequence[Group] = (), kept: Collection[str] = ()
-) -> dict[str, float]:
-    """Return the means over all queries of F1 at 20 and MRR, each query ranked by the model of its evaluation.
-
-    Args:
-        evaluations: The models with their dev examples.
-        missing: Disabled feature groups.
-        kept: Features of these groups that stay enabled.
-    """
-    scores = [
-        one.trees.scores(without_groups(one.dev.matrix, missing, keep=kept)) for one in evaluations
-    ]
+def measure(evaluations: Sequence[DevEvaluation]) -> dict[str, float]:
+    """Return the means over all queries of F1 at 20 and MRR, each query ranked by the model of its evaluation."""
+    scores = [one.trees.scores(one.dev.matrix) for one in evaluations]
     dev = RankerExamples.joined(one.dev for one in evaluations)
     return dev.measures(np.concatenate([np.zeros(0), *scores]))
 
 
-def ablations(evaluations: Sequence[DevEvaluation]) -> dict[str, Measures]:
-    """Measure a model with disabled feature groups, by label: groups added one by one, then all but one.
+def top_lists(examples: RankerExamples, scores: Numbers, top: int) -> tuple[Numbers, Flags]:
+    """Return the scores, relative to their list, and the labels of the best `top` papers of each query, as users see.
 
-    Nothing is trained again: the training disables groups in copies of the queries.
+    The sampled lists of the training have a much larger share of cited papers; `examples` are complete candidate sets.
     """
-    present: list[Group] = []
-    rows: dict[str, Measures] = {}
-    for label, groups in GROUPS:
-        present += groups
-        rows[label] = measure(evaluations, [group for group in Group if group not in present])
-    for one, _ in MISSING:
-        rows[f"all but {', '.join(one)}"] = measure(evaluations, one, always_present(one))
-    return rows
+    ends = np.cumsum(examples.sizes)[:-1]
+    chosen, cited = [np.zeros(0)], [np.zeros(0, np.bool_)]
+    pairs = zip(np.split(scores, ends), np.split(examples.cited, ends), strict=True)
+    for values, flags in pairs if len(examples) else ():
+        best = np.argsort(-values, kind="stable")[:top]
+        chosen.append(relative(values)[best])
+        cited.append(flags[best])
+    return np.concatenate(chosen), np.concatenate(cited)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TopLists:
-    """The best papers of several queries by a model, as users see them, one list after the other.
-
-    The sampled lists of the training have a much larger share of cited papers.
-    """
-
-    scores: Numbers  # relative to their list, see `relative`, shape (papers,)
-    cited: Flags  # shape (papers,)
-
-    @classmethod
-    def of(cls, examples: RankerExamples, scores: Numbers, top: int) -> "TopLists":
-        """Take the best `top` papers of each query; `examples` are complete candidate sets."""
-        ends = np.cumsum(examples.sizes)[:-1]
-        chosen = [np.zeros(0)]
-        cited = [np.zeros(0, np.bool_)]
-        pairs = zip(np.split(scores, ends), np.split(examples.cited, ends), strict=True)
-        for values, flags in pairs if len(examples) else ():
-            best = np.argsort(-values, kind="stable")[:top]
-            chosen.append(relative(values)[best])
-            cited.append(flags[best])
-        return cls(np.concatenate(chosen), np.concatenate(cited))
-
-
-def fitted(lists: Sequence[TopLists]) -> Calibration | None:
-    """Fit a calibration to lists of scores; None if too few papers are cited."""
-    scores = np.concatenate([np.zeros(0), *(top.scores for top in lists)])
-    cited = np.concatenate([np.zeros(0, np.bool_), *(top.cited for top in lists)])
+def calibrated(lists: Sequence[tuple[Numbers, Flags]]) -> Calibration | None:
+    """Fit a calibration to `top_lists`; None if too few papers are cited."""
+    scores = np.concatenate([np.zeros(0), *(scores for scores, _ in lists)])
+    cited = np.concatenate([np.zeros(0, np.bool_), *(cited for _, cited in lists)])
     if cited.sum() < LEAST or cited.all():
         return None
     scale, offset = platt(scores, cited)
     return Calibration(scale=scale, offset=offset)
-
-
-def measured_at_top(
-    calibration: Calibration, examples: RankerExamples, scores: Numbers, top: int = F1_DEPTH
-) -> Reliability:
-    """Measure a calibration on the best `top` papers of each query, which users see."""
-    lists = TopLists.of(examples, scores, top)
-    z = calibration.scale * lists.scores.astype(np.float64) + calibration.offset
-    return reliability(sigmoid(z), lists.cited)

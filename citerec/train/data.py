@@ -4,24 +4,121 @@ Dev and test queries are never read in training, neither as queries nor as posit
 of the train queries are known.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from citerec.corpus.graph import Graph
 from citerec.corpus.papers import NO_YEAR, no_later
 from citerec.corpus.splits import SPLITS, gold_citations
 from citerec.errors import ConfigError
-from citerec.evaluate.protocol import EvalSet, load_task
+from citerec.evaluate.protocol import load_task
 from citerec.folder import IndexFolder
-from citerec.rules.held_out import held_out_rows, train_rows
-from citerec.train.lists import Flags, Lists, Pairs, Rows
-from citerec.types import Eligibility, Query
+from citerec.pipeline import FirstStage
+from citerec.retrieve.fuse import sigmoid
+from citerec.rules.held_out import HeldOut, held_out_rows, train_rows
+from citerec.types import CandidateSet, Eligibility, Progress, Query, QueryBatch
 
-CHUNK = 4096  # queries whose lists are built at once
+F1_DEPTH = 20
+BLOCK = 256  # queries searched at once
+
+Rows = npt.NDArray[np.int32]
+Flags = npt.NDArray[np.bool_]
+Integers = npt.NDArray[np.integer]
+Numbers = npt.NDArray[np.floating]
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """A list of rows for each query; list `i` is `indices[indptr[i]:indptr[i + 1]]` (CSR layout)."""
+
+    indptr: npt.NDArray[np.int64]  # shape (queries + 1,)
+    indices: Rows  # shape (entries,)
+
+    @classmethod
+    def of(cls, segment_ids: Integers, rows: Integers, count: int) -> Self:
+        """Build `count` lists from pairs (list number, row), in the order of the pairs; some may be empty."""
+        order = np.argsort(segment_ids, kind="stable")
+        lengths = np.bincount(segment_ids, minlength=count)
+        return cls(np.concatenate([[0], np.cumsum(lengths)]), rows[order].astype(np.int32))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Concatenate the lists of several parts."""
+        ends = np.cumsum(np.concatenate([np.zeros(1, np.int64), *(p.lengths for p in parts)]))
+        return cls(ends, np.concatenate([np.zeros(0, np.int32), *(p.indices for p in parts)]))
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    def __getitem__(self, i: int) -> Rows:
+        return self.indices[self.indptr[i] : self.indptr[i + 1]]
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """The number of rows of each list, shape (queries,)."""
+        return np.diff(self.indptr)
+
+    @property
+    def segment_ids(self) -> npt.NDArray[np.int64]:
+        """The list number of each entry, shape (entries,)."""
+        return np.repeat(np.arange(len(self)), self.lengths)
+
+    def where(self, keep: Flags) -> "Lists":
+        """Return the lists with only the flagged entries; `keep` has shape (entries,)."""
+        return Lists.of(self.segment_ids[keep], self.indices[keep], len(self))
+
+    def at(self, chosen: Integers) -> "Lists":
+        """Return some of the lists, by number; `chosen` rises."""
+        number = np.full(len(self), -1)
+        number[chosen] = np.arange(len(chosen))
+        segment_ids = number[self.segment_ids]
+        return Lists.of(segment_ids[segment_ids >= 0], self.indices[segment_ids >= 0], len(chosen))
+
+    def drawn(self, count: int, rng: np.random.Generator, *, repeat: bool) -> Rows:
+        """Draw `count` distinct rows of each list, shape (queries, count).
+
+        The rows of a shorter list repeat with `repeat`; otherwise, and for an empty list, -1 fills the places.
+        """
+        drawn = np.full((len(self), count), -1, np.int32)
+        if not len(self.indices) or not count:
+            return drawn
+        order = np.lexsort((rng.random(len(self.indices)), self.segment_ids))
+        lengths, columns = self.lengths[:, None], np.arange(count)[None, :]
+        filled = (lengths > 0) & (repeat | (columns < lengths))
+        at = self.indptr[:-1, None] + columns % np.maximum(lengths, 1)
+        drawn[filled] = self.indices[order][at[filled]]
+        return drawn
+
+    def shortened(self, most: int, rng: np.random.Generator) -> "Lists":
+        """Return lists of at most `most` rows, drawn at random; shorter lists are unchanged."""
+        order = np.lexsort((rng.random(len(self.indices)), self.segment_ids))
+        place = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order)) - self.indptr[self.segment_ids[order]]
+        return self.where(place < most)
+
+
+class Pairs:
+    """A set of pairs (query, paper) with a vectorised membership test."""
+
+    def __init__(self, parts: Iterable[tuple[Integers, Integers]], papers: int) -> None:
+        """Take the pairs of several parts; `papers` is more than any paper."""
+        self._papers = papers
+        self._keys = np.unique(np.concatenate([self._key(*part) for part in parts]))
+
+    def holds(self, queries: Integers | int, papers: Integers) -> Flags:
+        """Return which pairs are in the set, in the broadcast shape of `queries` and `papers`."""
+        keys = self._key(queries, papers)
+        if not len(self._keys):
+            return np.zeros(keys.shape, np.bool_)
+        at = np.searchsorted(self._keys, keys).clip(max=len(self._keys) - 1)
+        return self._keys[at] == keys
+
+    def _key(self, queries: Integers | int, papers: Integers) -> npt.NDArray[np.int64]:
+        return np.asarray(queries, np.int64) * self._papers + papers
 
 
 @dataclass(frozen=True)
@@ -40,7 +137,7 @@ class TrainingData:
         return len(self.pool)
 
     @property
-    def years(self) -> npt.NDArray[np.int32]:
+    def years(self) -> Rows:
         """The year of each paper; `NO_YEAR` where unknown."""
         return self.index.papers.years
 
@@ -54,16 +151,13 @@ class TrainingData:
         ones = np.ones(len(citing), np.int32)
         return csr_array((ones, (citing, references.indices)), shape=(self.papers, self.papers))
 
-    def eligible(self, queries: Rows, rows: npt.NDArray[np.integer]) -> Flags:
-        """Return which rows are of no later year than their query.
+    def texts(self, rows: Rows) -> list[Query]:
+        """Return some papers as queries."""
+        papers = self.index.papers.at(rows.tolist())
+        return [Query.of(papers[row]) for row in rows.tolist()]
 
-        Args:
-            queries: The rows of the queries.
-            rows: The rows of the papers; a shape that broadcasts with `queries`.
-
-        Returns:
-            Flags in the broadcast shape. A query or a paper without a year is not restricted.
-        """
+    def eligible(self, queries: Integers, rows: Integers) -> Flags:
+        """Return which rows are of no later year than their query, in the broadcast shape; unknown years pass."""
         return no_later(self.years[rows], self.years[queries])
 
     def rules(self, queries: Rows) -> list[Eligibility]:
@@ -86,65 +180,15 @@ class TrainingData:
         drawn = np.random.default_rng([seed, 5]).choice(len(self.queries), count, replace=False)
         return self.only(np.sort(drawn))
 
-    def only(self, chosen: npt.NDArray[np.integer]) -> "TrainingData":
-        """Return the training data of some queries.
+    def only(self, chosen: Integers) -> "TrainingData":
+        """Return the data of some queries, by number; `chosen` rises."""
+        queries, cited, gold = self.queries[chosen], self.cited.at(chosen), self.gold.at(chosen)
+        return TrainingData(self.index, queries, self.pool, cited, gold)
 
-        Args:
-            chosen: The numbers of the queries, rising.
-        """
-        return TrainingData(
-            self.index,
-            self.queries[chosen],
-            self.pool,
-            self.cited.at(chosen),
-            self.gold.at(chosen),
-        )
-
-    def forbidden(self, positives: Lists) -> Pairs:
-        """Return the pairs (query, paper) that are never negatives: references, positives, and the query itself."""
-        return Pairs(
-            np.concatenate(
-                [
-                    self.queries[self.cited.segment_ids],
-                    self.queries[positives.segment_ids],
-                    self.queries,
-                ]
-            ),
-            np.concatenate([self.cited.indices, positives.indices, self.queries]),
-            self.papers,
-        )
-
-
-@dataclass(frozen=True)
-class DevQueries:
-    """A random sample of the dev queries of an index."""
-
-    queries: tuple[Query, ...]
-    eligible: tuple[Eligibility, ...]
-    gold: tuple[Rows, ...]  # the rows of the papers that each cites
-
-    @classmethod
-    def drawn(cls, index: IndexFolder, count: int, rng: np.random.Generator) -> "DevQueries | None":
-        """Draw at most `count` dev queries; None if there are none or `count` is 0."""
-        evalset = load_dev_task(index) if count else None
-        if evalset is None:
-            return None
-        places = rng.choice(len(evalset.queries), min(count, len(evalset.queries)), replace=False)
-        chosen = np.sort(places).tolist()
-        queries = tuple(evalset.queries[i] for i in chosen)
-        return cls(
-            queries,
-            tuple(evalset.eligible[i] for i in chosen),
-            tuple(index.papers.rows_of(sorted(evalset.qrels[query.id])) for query in queries),
-        )
-
-
-def load_dev_task(index: IndexFolder, split: str = "dev") -> EvalSet | None:
-    """Return the queries of a split with their gold; None if none of them cites a paper of the index."""
-    try:
-        return load_task(index, split)
-    except ConfigError:
-        return None
+    def pairs(self, *lists: Lists) -> Pairs:
+        """Return the pairs of each query with its references and itself, and with its papers in further lists."""
+        each = [(self.queries[one.segment_ids], one.indices) for one in (self.cited, *lists)]
+        return Pairs([*each, (self.queries, self.queries)], self.papers)
 
 
 def load_training_data(index: IndexFolder) -> TrainingData:
@@ -153,10 +197,14 @@ def load_training_data(index: IndexFolder) -> TrainingData:
     Raises:
         ConfigError: If it has no train queries, or they cite no eligible paper.
     """
-    train, held_out = _split_rows(index)
-    years = index.papers.years
+    if missing := [name for name in SPLITS if not (index.splits / f"{name}.ids").is_file()]:
+        raise ConfigError(
+            f"{index.splits} has no {missing[0]}.ids; rebuild the index: "
+            f"citerec index CORPUS --index {index.path} --force"
+        )
+    years, graph, train = index.papers.years, index.graph, train_rows(index)
     pool = np.ones(len(years), np.bool_)
-    pool[held_out] = False
+    pool[held_out_rows(index)] = False
     train = train[pool[train]]
     if not len(train):
         raise ConfigError(
@@ -164,31 +212,120 @@ def load_training_data(index: IndexFolder) -> TrainingData:
         )
     if (years[train] != NO_YEAR).all():
         pool &= years <= years[train].max()
-    graph = index.graph
-    cited = _citations(graph, train, np.ones(len(graph.indices), np.bool_))
-    gold = _citations(graph, train, gold_citations(graph, years) & pool[graph.indices])
-    data = TrainingData(index, train, pool, cited, gold)
+    number = np.full(len(years), -1)
+    number[train] = np.arange(len(train))
+    segment_ids = number[graph.citing]
+
+    def lists(keep: Flags) -> Lists:
+        chosen = (segment_ids >= 0) & keep
+        return Lists.of(segment_ids[chosen], np.asarray(graph.indices)[chosen], len(train))
+
+    gold = lists(gold_citations(graph, years) & pool[graph.indices])
     if not len(gold.indices):
         raise ConfigError(
             f"the train queries of {index.path} cite no eligible paper of the index; there is nothing to train on"
         )
-    return data
+    return TrainingData(index, train, pool, lists(np.ones(len(segment_ids), np.bool_)), gold)
 
 
-def _split_rows(index: IndexFolder) -> tuple[Rows, Rows]:
-    """Return the rows of the train queries and of the dev and test queries."""
-    files = [index.splits / f"{name}.ids" for name in SPLITS]
-    if missing := [file.name for file in files if not file.is_file()]:
-        raise ConfigError(
-            f"{index.splits} has no {missing[0]}; rebuild the index: "
-            f"citerec index CORPUS --index {index.path} --force"
-        )
-    return train_rows(index), held_out_rows(index)
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelledQueries(QueryBatch):
+    """Queries of one split with their references."""
+
+    gold: Sequence[Rows] = field(kw_only=True)  # per query, the rows of its references
+
+    def at(self, positions: Sequence[int]) -> Self:
+        """Return the queries at the given positions."""
+        part = QueryBatch(self.queries, self.eligible, self.cited).at(positions)
+        gold = [self.gold[i] for i in positions]
+        return type(self)(part.queries, part.eligible, part.cited, gold=gold)
 
 
-def _citations(graph: Graph, queries: Rows, keep: Flags) -> Lists:
-    number = np.full(len(graph.indptr) - 1, -1)
-    number[queries] = np.arange(len(queries))
-    segment_ids = number[graph.citing]
-    chosen = (segment_ids >= 0) & keep
-    return Lists.of(segment_ids[chosen], np.asarray(graph.indices)[chosen], len(queries))
+def dev_queries(
+    index: IndexFolder,
+    count: int | None,
+    seed: int,
+    *,
+    held: HeldOut | None = None,
+    split: str = "dev",
+) -> LabelledQueries | None:
+    """Draw `count` queries, or all, of a split that cite a paper and are not held out elsewhere; None without one."""
+    try:
+        eval_set = load_task(index, split)
+    except ConfigError:
+        return None
+    queries = eval_set.queries
+    usable = np.arange(len(queries))
+    if held:
+        titles = [query.title for query in queries]
+        usable = np.flatnonzero(held.allowed_mask([query.id for query in queries], titles))
+    rng = np.random.default_rng([seed, 7])
+    chosen = np.sort(rng.permutation(usable)[:count]).tolist()
+    gold = [index.papers.rows_of(sorted(eval_set.qrels[query.id])) for query in queries]
+    every = LabelledQueries(queries, eval_set.eligible, gold=gold)
+    return every.at(chosen) if chosen else None
+
+
+def candidate_sets(
+    data: TrainingData, first_stage: FirstStage, depth: int, progress: Progress
+) -> Iterator[CandidateSet]:
+    """Yield what the first stage retrieves for each train query: papers of the pool, of no later year, not itself."""
+    for start in range(0, len(data.queries), BLOCK):
+        block = data.queries[start : start + BLOCK]
+        yield from first_stage.candidates(data.texts(block), data.rules(block), depth)
+        progress("searching", start + len(block), len(data.queries))
+
+
+def f1_and_reciprocal_rank(
+    scores: Numbers, cited: Flags, gold: int, depth: int = F1_DEPTH
+) -> tuple[float, float]:
+    """Return F1 at `depth` and 1 / rank of the first cited candidate, both in [0, 1]; 0 where none is cited.
+
+    F1 is 2 * cited candidates among the first `depth` / (`depth` + `gold`), where the query cites `gold` papers,
+    retrieved or not. Of equal scores, those of cited candidates come last: a model that tells no candidates apart gains
+    nothing. `scores` and `cited` have shape (candidates,).
+    """
+    ranked = cited[np.lexsort((cited, -scores))]
+    f1 = 2 * int(ranked[:depth].sum()) / (depth + gold)
+    return f1, 1 / (int(ranked.argmax()) + 1) if ranked.any() else 0.0
+
+
+def dev_measures(lists: Iterable[tuple[Numbers, Flags, int]]) -> dict[str, float]:
+    """Return the means of `f1` at 20 and `mrr` over queries: scores, labels and gold count of each; 0 without one."""
+    measured = [f1_and_reciprocal_rank(*one) for one in lists]
+    f1, reciprocal_ranks = zip(*measured, strict=True) if measured else ((0.0,), (0.0,))
+    return {"mrr": float(np.mean(reciprocal_ranks)), "f1": float(np.mean(f1))}
+
+
+def platt(scores: Numbers, cited: Flags) -> tuple[float, float]:
+    """Fit the probability sigmoid(scale * score + offset) to what is cited (Platt scaling), both shape (papers,).
+
+    Returns:
+        Scale (above 0) and offset; (1, 0) if all papers or none are cited. The targets are smoothed as in the source.
+
+    Source: Platt, Advances in Large Margin Classifiers, 1999.
+    """
+    from scipy.optimize import minimize
+
+    positives = int(cited.sum())
+    negatives = len(cited) - positives
+    if not positives or not negatives:
+        return 1.0, 0.0
+    spread = max(float(np.std(scores)), 1e-6)
+    centre = float(np.mean(scores))
+    x = (scores.astype(np.float64) - centre) / spread
+    targets = np.where(cited, (positives + 1) / (positives + 2), 1 / (negatives + 2))
+
+    def loss(at: Numbers) -> tuple[float, Numbers]:
+        z = at[0] * x + at[1]
+        gap = sigmoid(z) - targets
+        value = np.mean(np.logaddexp(0, z) - targets * z)
+        return float(value), np.array([np.mean(gap * x), np.mean(gap)])
+
+    start = np.array([1.0, np.log(positives / negatives)])
+    # a scale above 0, so that a model worse than chance is not inverted
+    solution = minimize(
+        loss, start, jac=True, method="L-BFGS-B", bounds=[(1e-3, None), (None, None)]
+    ).x
+    scale = float(solution[0]) / spread
+    return scale, float(solution[1]) - scale * centre

@@ -1,4 +1,4 @@
-"""Trains an encoder on the citations of an index: examples, dev measures, SentenceTransformerTrainer, model folder."""
+"""Trains an encoder on the citations of an index: examples, hard negatives, dev measures, Trainer, model folder."""
 
 import copy
 from collections.abc import Mapping
@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from citerec.config import Bm25Config, RecommendConfig
 from citerec.encode.encoder import Encoder, TransformerEncoder, Vectors
 from citerec.encode.model import Parts, load_parts
 from citerec.encode.opening import fingerprint_of
@@ -24,44 +24,71 @@ from citerec.encode.spec import (
     read_spec,
     write_spec,
 )
-from citerec.errors import ConfigError, writing
+from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
-from citerec.io import building
+from citerec.retrieve.hybrid import open_hybrid
 from citerec.rules.known import within
 from citerec.text import encoder_text
-from citerec.train.data import DevQueries, TrainingData, load_training_data
-from citerec.train.lists import Flags, Lists, Pairs, Rows
-from citerec.train.measures import f1_and_reciprocal_rank
-from citerec.train.mine import cited_by_cited, mined, similarities
-from citerec.train.record import (
-    base_facts,
-    check_target,
-    corpus_facts,
-    data_section,
-    find_base,
-    finish_folder,
-    has_weights,
-    model_card,
-    read_training,
-    table,
-    training_record,
+from citerec.train import trainer
+from citerec.train.data import (
+    Flags,
+    Lists,
+    Pairs,
+    Rows,
+    TrainingData,
+    candidate_sets,
+    dev_measures,
+    dev_queries,
+    load_training_data,
 )
-from citerec.train.record import was_trained_so as has_record
-from citerec.train.settings import EncoderLoss, EncoderNegatives, EncoderTraining
-from citerec.train.trainer import (
-    TrainingReport,
-    Workspace,
-    arguments_of,
-    first_process_first,
-    history_json,
-    is_first,
-    prepare,
-    train,
-)
-from citerec.types import Log, Paper, Progress, Query, no_progress
+from citerec.train.settings import EncoderRecipe, EncoderTraining
+from citerec.types import Eligibility, Log, Paper, Progress, Query, no_log, no_progress
 
+MARGIN = 1.0  # of the triplets, in units of the distance; SPECTER's
+TEMPERATURE = 0.05  # of in-batch negatives
 CACHED = 500_000  # papers whose texts are cached
 MISSING = -1  # marks a negative that is still to be drawn
+# Hard negatives of these ranks: many papers of the best ranks could also be cited.
+MINE_FROM, MINE_TO = 10, 100  # from 1
+MAX_HARD = 500  # references of references of a query that are kept, drawn at random
+CHUNK = 4096  # queries whose references of references are made at once
+
+
+def cited_by_cited(data: TrainingData, *, seed: int = 0) -> Lists:
+    """Return for each query the references of its references, without its own references and itself.
+
+    Only references that are train queries have references themselves.
+
+    Source: Cohan et al., ACL 2020, section 2.4, https://arxiv.org/abs/2004.07180.
+    """
+    rng = np.random.default_rng([seed, 1])
+    parts: list[Lists] = []
+    forbidden = data.pairs(data.gold)
+    for start in range(0, len(data.queries), CHUNK):
+        rows = data.queries[start : start + CHUNK]
+        second_order = (data.links[rows] @ data.links).tocsr()
+        second_order.sort_indices()
+        lists = Lists(second_order.indptr.astype(np.int64), second_order.indices.astype(np.int32))
+        lists = lists.where(~forbidden.holds(rows[lists.segment_ids], lists.indices))
+        parts.append(lists.shortened(MAX_HARD, rng))
+    return Lists.joined(parts)
+
+
+def mined(data: TrainingData, *, threads: int, progress: Progress, log: Log = no_log) -> Lists:
+    """Return for each query the papers of rank `MINE_FROM` to `MINE_TO` of the first stage, best first.
+
+    These are papers of the pool that are of no later year and that the query does not cite. The first stage fuses BM25
+    and the vectors of the index, if it has some.
+    """
+    retrieval = RecommendConfig(bm25=Bm25Config(threads=threads))
+    first_stage, forbidden = open_hybrid(data.index, retrieval, log), data.pairs(data.gold)
+    depth = MINE_TO + int(data.cited.lengths.max()) + 1
+    sets = candidate_sets(data, first_stage, depth, progress)
+    lists = [
+        one.hits.rows[~forbidden.holds(row, one.hits.rows)][MINE_FROM - 1 : MINE_TO]
+        for row, one in zip(data.queries, sets, strict=True)
+    ]
+    return Lists(np.cumsum([0, *map(len, lists)]), np.concatenate(lists))
 
 
 @dataclass(frozen=True)
@@ -88,46 +115,36 @@ class EncoderExamples:
                 f"no train query of {data.index.path} has a positive and a negative; use a larger corpus"
             )
         data, hard = data.only(chosen), hard.at(chosen)
-        forbidden = data.forbidden(data.gold)
+        forbidden = data.pairs(data.gold)
         hard = hard.where(~forbidden.holds(data.queries[hard.segment_ids], hard.indices))
         return cls(data, config, hard, forbidden)
 
     def drawn(self) -> Rows:
-        """Return the examples, shape (examples, 2 + negatives); the same for the same settings."""
+        """Return the examples, shape (examples, 2 + negatives); the same for the same settings.
+
+        Triplets: `examples` of each query, `hard` of them with a hard negative; positives may repeat. In-batch: at most
+        `examples` distinct positives of each query, with `hard` negatives each.
+        """
         rng = np.random.default_rng([self.config.seed, 0])
-        triplets = self.config.loss is EncoderLoss.TRIPLET
-        return self._triplets(rng) if triplets else self._pairs(rng)
-
-    def _triplets(self, rng: np.random.Generator) -> Rows:
-        """Draw `examples` triplets of each query, `hard` of them with a hard negative; positives may repeat."""
-        count = self.config.examples
-        positives = self.data.gold.drawn(count, rng, repeat=True)
-        negatives = np.full_like(positives, MISSING)
-        negatives[:, : self.config.hard] = self.hard.drawn(self.config.hard, rng, repeat=False)
-        queries = np.repeat(self.data.queries, count)
-        negatives = self._completed(queries, negatives.reshape(-1, 1), rng)
-        return np.column_stack([queries, positives.ravel(), negatives])
-
-    def _pairs(self, rng: np.random.Generator) -> Rows:
-        """Draw at most `examples` distinct positives of each query, with `hard` negatives each."""
         count, hard = self.config.examples, self.config.hard
-        positives = self.data.gold.drawn(count, rng, repeat=False)
-        negatives = self.hard.drawn(count * hard, rng, repeat=False)
+        triplets = self.config.recipe is EncoderRecipe.SPECTER
+        positives = self.data.gold.drawn(count, rng, repeat=triplets)
+        if triplets:
+            negatives = np.full_like(positives, MISSING)
+            negatives[:, :hard] = self.hard.drawn(hard, rng, repeat=False)
+        else:
+            negatives = self.hard.drawn(count * hard, rng, repeat=False)
         filled = positives.ravel() != MISSING
         queries = np.repeat(self.data.queries, count)[filled]
-        negatives = self._completed(queries, negatives.reshape(len(filled), hard)[filled], rng)
-        return np.column_stack([queries, positives.ravel()[filled], negatives])
-
-    def _completed(self, queries: Rows, negatives: Rows, rng: np.random.Generator) -> Rows:
-        """Replace missing negatives by random papers of the pool; forbidden ones are drawn again."""
+        negatives = negatives.reshape(len(filled), 1 if triplets else hard)[filled]
         papers = np.flatnonzero(self.data.pool).astype(np.int32)
         rows, columns = np.nonzero(negatives == MISSING)
-        while len(rows):
+        while len(rows):  # random papers of the pool; forbidden ones are drawn again
             drawn = rng.choice(papers, len(rows))
             bad = self.forbidden.holds(queries[rows], drawn)
             negatives[rows[~bad], columns[~bad]] = drawn[~bad]
             rows, columns = rows[bad], columns[bad]
-        return negatives
+        return np.column_stack([queries, positives.ravel()[filled], negatives])
 
 
 @dataclass(frozen=True)
@@ -139,57 +156,49 @@ class EncoderDev:
     allowed: Flags  # eligible papers, shape (queries, papers)
     gold: Flags  # cited papers, same shape
 
+    @classmethod
+    def load(cls, index: IndexFolder, config: EncoderTraining) -> "EncoderDev | None":
+        """Draw dev queries and their candidate papers; None if there are none or `dev_queries` is 0.
 
-def load_dev(index: IndexFolder, config: EncoderTraining) -> EncoderDev | None:
-    """Draw dev queries and their candidate papers; None if there are none or `dev_queries` is 0.
+        The candidates are all papers that the queries cite, and random eligible ones up to `dev_pool`.
+        """
+        drawn = dev_queries(index, config.dev_queries, config.seed)
+        if drawn is None:
+            return None
+        years, rows = index.papers.years, np.arange(len(index.papers), dtype=np.int32)
+        gold = np.unique(np.concatenate(drawn.gold))
+        bounds = [rule.year_max for rule in drawn.eligible if rule.year_max is not None]
+        latest = max(bounds) if len(bounds) == len(drawn) else None
+        others = np.setdiff1d(rows[within(Eligibility(latest), years, rows)], gold)
+        more = min(max(config.dev_pool - len(gold), 0), len(others))
+        rng = np.random.default_rng([config.seed, 3])
+        rows = np.union1d(gold, rng.choice(others, more, replace=False)).astype(np.int32)
+        papers = index.papers.at(rows.tolist())
+        return cls(
+            tuple(drawn.queries),
+            tuple(papers[row] for row in rows.tolist()),
+            np.stack([within(eligible, years, rows) for eligible in drawn.eligible]),
+            np.stack([np.isin(rows, cited) for cited in drawn.gold]),
+        )
 
-    The candidates are all papers that the queries cite, and random eligible ones up to `dev_pool`.
-    """
-    rng = np.random.default_rng([config.seed, 3])
-    drawn = DevQueries.drawn(index, config.dev_queries, rng)
-    if drawn is None:
-        return None
-    gold = np.unique(np.concatenate(drawn.gold))
-    rows = np.arange(len(index.papers), dtype=np.int32)
-    bounds = [eligible.year_max for eligible in drawn.eligible]
-    known = [bound for bound in bounds if bound is not None]
-    if len(known) == len(bounds):
-        rows = rows[index.papers.years <= max(known)]
-    others = np.setdiff1d(rows, gold)
-    more = min(max(config.dev_pool - len(gold), 0), len(others))
-    rows = np.union1d(gold, rng.choice(others, more, replace=False)).astype(np.int32)
-    years, papers = index.papers.years, index.papers.at(rows.tolist())
-    return EncoderDev(
-        drawn.queries,
-        tuple(papers[row] for row in rows.tolist()),
-        np.stack([within(eligible, years, rows) for eligible in drawn.eligible]),
-        np.stack([np.isin(rows, cited) for cited in drawn.gold]),
-    )
-
-
-def measure(dev: EncoderDev, encoder: Encoder) -> dict[str, float]:
-    """Return MRR and F1 at 20 of an encoder on the dev queries."""
-    vectors = encoder.encode([*dev.queries, *dev.papers])
-    queries, papers = vectors[: len(dev.queries)], vectors[len(dev.queries) :]
-    scores = similarities(encoder.spec.similarity, queries, papers)
-    scores[~dev.allowed] = -np.inf
-    f1, mrr = mean_f1_and_mrr(scores, dev.gold)
-    return {"mrr": mrr, "f1": f1}
+    def measures(self, encoder: Encoder) -> dict[str, float]:
+        """Return MRR and F1 at 20 of an encoder."""
+        vectors = encoder.encode([*self.queries, *self.papers])
+        queries, papers = vectors[: len(self.queries)], vectors[len(self.queries) :]
+        scores = similarities(encoder.spec.similarity, queries, papers)
+        scores[~self.allowed] = -np.inf
+        return dev_measures(
+            (row, cited, int(cited.sum())) for row, cited in zip(scores, self.gold, strict=True)
+        )
 
 
-def mean_f1_and_mrr(scores: Vectors, gold: Flags) -> tuple[float, float]:
-    """Return the means over the queries of F1 at 20 and of 1 / rank of the first cited paper.
-
-    Args:
-        scores: Shape (queries, papers); higher is better.
-        gold: Cited papers, same shape; each query has at least one.
-    """
-    measured = [
-        f1_and_reciprocal_rank(row, flags, int(flags.sum()))
-        for row, flags in zip(scores, gold, strict=True)
-    ]
-    f1, reciprocal_ranks = zip(*measured, strict=True)
-    return float(np.mean(f1)), float(np.mean(reciprocal_ranks))
+def similarities(similarity: Similarity, queries: Vectors, papers: Vectors) -> Vectors:
+    """Return the inner products or negative L2 distances of queries and papers, shape (queries, papers)."""
+    products = queries @ papers.T
+    if similarity is Similarity.COSINE:
+        return products
+    squares = (queries**2).sum(1)[:, None] + (papers**2).sum(1)[None, :] - 2 * products
+    return -np.sqrt(np.maximum(squares, 0))
 
 
 @dataclass(frozen=True)
@@ -201,7 +210,7 @@ class _Net:
     fingerprint: Fingerprint
 
     @classmethod
-    def of(cls, source: ModelSource, spec: EncoderSpec, config: EncoderTraining) -> "_Net":
+    def of(cls, source: ModelSource, config: EncoderTraining) -> "_Net":
         """Open the base model.
 
         Raises:
@@ -211,22 +220,22 @@ class _Net:
         from sentence_transformers.base.modules import Normalize, Transformer
         from sentence_transformers.sentence_transformer.modules import Pooling as Pool
 
+        spec = trained_spec(source.folder, config)
         parts = load_parts(source.folder, spec)
+        local = {"local_files_only": True}
         reader: Any = Transformer(
             str(source.folder),
-            model_kwargs={"local_files_only": True, "dtype": "float32"},
-            processor_kwargs={"local_files_only": True},
-            config_kwargs={"local_files_only": True},
+            model_kwargs={**local, "dtype": "float32"},
+            processor_kwargs=local,
+            config_kwargs=local,
         )
         reader.max_seq_length = min(config.train_tokens or spec.max_tokens, spec.max_tokens)
-        cosine = spec.similarity is Similarity.COSINE
-        pooling: Any = spec.pooling.value
-        modules: list[Any] = [reader, Pool(parts.dim, pooling), *([Normalize()] if cosine else [])]
-        named = "cosine" if cosine else "euclidean"
+        cosine, pooling = spec.similarity is Similarity.COSINE, spec.pooling.value
+        pool: Any = Pool(parts.dim, pooling)  # pyright: ignore[reportArgumentType]
         model = SentenceTransformer(
-            modules=modules,
+            modules=[reader, pool, *([Normalize()] if cosine else [])],
             device="cpu" if config.device == "cpu" else None,
-            similarity_fn_name=named,
+            similarity_fn_name="cosine" if cosine else "euclidean",
         )
         for name, weights in reader.model.named_parameters():
             if name.startswith("pooler."):  # no vector depends on it
@@ -236,10 +245,8 @@ class _Net:
 
     def frozen(self, config: EncoderTraining) -> Encoder:
         """Return an encoder with a copy of the current weights, which further training does not change."""
-        model = copy.deepcopy(self.parts.model).cpu()
-        return TransformerEncoder(
-            Parts(model, self.parts.tokenizer, self.parts.spec), self.fingerprint, config.running
-        )
+        parts = replace(self.parts, model=copy.deepcopy(self.parts.model).cpu())
+        return TransformerEncoder(parts, self.fingerprint, config.running)
 
 
 def train_encoder(
@@ -250,8 +257,8 @@ def train_encoder(
     resume: bool = False,
     force: bool = False,
     progress: Progress = no_progress,
-    log: Log = lambda message: None,
-) -> TrainingReport:
+    log: Log = no_log,
+) -> trainer.TrainingReport:
     """Train an encoder on the citations of an index; the model folder is created complete at the end.
 
     Args:
@@ -270,84 +277,76 @@ def train_encoder(
         MissingExtraError: If a package of the extra `train` is not installed.
         OutputError: If the folders cannot be written.
     """
-    check_target(output, SPEC, force=force)
-    prepare(config)
+    trainer.check_target(output, SPEC, force=force)
+    trainer.prepare(config)
     data = load_training_data(index).sampled(config.queries, config.seed)
-    source = find_base(config.model, index, log)
-    net = _Net.of(source, trained_spec(source.folder, config), config)
-    dev = load_dev(index, config)
-    models = {"weights": net.fingerprint.weights, "tokenizer": net.fingerprint.tokenizer}
-    workspace = Workspace.for_model(output)
-    plan = config.to_json() | corpus_facts(index) | models
+    source = trainer.find_base(config.model, index, log)
+    net, dev = _Net.of(source, config), EncoderDev.load(index, config)
+    plan = trainer.plan_of(config, index)
+    workspace = trainer.Workspace.for_model(output)
+
+    def hard() -> dict[str, Any]:
+        if not config.hard:
+            none = Lists.of(np.zeros(0, np.int64), np.zeros(0, np.int32), len(data.queries))
+            return asdict(none)
+        if config.recipe is EncoderRecipe.SPECTER:
+            return asdict(cited_by_cited(data, seed=config.seed))
+        return asdict(mined(data, threads=config.threads, progress=progress, log=log))
+
     with workspace.open(plan, resume=resume, log=log):
-        with first_process_first():
-            hard = workspace.kept("hard", lambda: _hard(data, net, config, progress))
-        examples = EncoderExamples.of(data, config, Lists(hard["indptr"], hard["indices"]))
+        with trainer.first_process_first():
+            kept = workspace.kept("hard", hard)
+        examples = EncoderExamples.of(data, config, Lists(kept["indptr"], kept["indices"]))
         drawn = examples.drawn()
-        trainer = _trainer(net, examples, drawn, dev, workspace.folder)
-        before = measure(dev, net.frozen(config)) if dev else {}
-        history, best = train(trainer, workspace, before, resume=resume, progress=progress, log=log)
+        loop = _trainer(net, examples, drawn, dev, workspace.folder)
+        before = dev.measures(net.frozen(config)) if dev else {}
+        history, best = trainer.train(
+            loop, workspace, before, resume=resume, progress=progress, log=log
+        )
+        queries = examples.data.queries
         counts = {
             "papers": data.papers,
-            "train_queries": len(examples.data.queries),
+            "train_queries": len(queries),
             "positives": len(examples.data.gold.indices),
             "examples_an_epoch": len(drawn),
         }
-        facts = base_facts(source, net.fingerprint.weights, index)
-        facts |= {"counts": counts, "tokenizer": net.fingerprint.tokenizer}
-        facts |= {"history": history_json(history), "best_step": best.step}
-        settings = config.to_json() | {"model": facts["base"]}
-        if is_first():
-            with writing(output), building(output) as folder:
-                record = training_record(facts, settings)
-                _write(net, folder, record)
-    return TrainingReport(
-        output=output,
-        queries=counts["train_queries"],
-        examples=len(drawn),
-        before=before,
-        after=best.dev,
-        history=history,
-        step=best.step,
-    )
+        return trainer.finish(
+            trainer.TrainingReport(
+                output=output,
+                queries=len(queries),
+                examples=len(drawn),
+                history=history,
+                best=best,
+            ),
+            trainer.base_facts(source, net.fingerprint.weights, index) | {"counts": counts},
+            config.to_json(),
+            plan,
+            lambda folder, record: _saved(net, folder, record),
+        )
 
 
 def was_trained_so(model: Path, index: IndexFolder, config: EncoderTraining) -> bool:
     """Return whether a model was trained on these papers and splits, from this base, with these settings."""
-    same = has_record(model, config.to_json(), corpus_facts(index))
-    return same and has_weights(config.model, index, read_training(model).get("weights"))
+    return trainer.follows_plan(model, trainer.plan_of(config, index))
 
 
 def trained_spec(folder: Path, config: EncoderTraining) -> EncoderSpec:
-    """Return how the trained model reads and pools: as the base model, unless the settings differ.
+    """Return how the trained model reads and pools: as SPECTER by its recipe, else as the base model.
 
     A base model without a specification (plain BERT) gets mean pooling and cosine similarity.
     """
-    has_spec = any((folder / name).is_file() for name in (SPEC, "modules.json"))
-    plain = EncoderSpec(pooling=Pooling.MEAN, similarity=Similarity.COSINE)
-    spec = read_spec(folder) if has_spec else plain
-    settings = {
-        "pooling": config.pooling,
-        "similarity": config.similarity,
-        "separator": config.separator,
-        "form": config.form,
-        "max_tokens": config.max_tokens or None,
-    }
-    given = {name: value for name, value in settings.items() if value is not None}
-    return replace(spec, reads=Reads.WHOLE, **given)
-
-
-def _hard(
-    data: TrainingData, net: _Net, config: EncoderTraining, progress: Progress
-) -> Mapping[str, npt.NDArray[Any]]:
-    """Return the hard negatives of each query, as the arrays of `Lists`."""
-    if not config.hard:
-        none = Lists.of(np.zeros(0, np.int64), np.zeros(0, np.int32), len(data.queries))
-        return asdict(none)
-    if config.negatives is EncoderNegatives.CITATIONS:
-        return asdict(cited_by_cited(data, seed=config.seed))
-    encoder = net.frozen(config)
-    return asdict(mined(data, encoder, threads=config.threads, progress=progress))
+    if config.recipe is EncoderRecipe.SPECTER:
+        spec = EncoderSpec()
+    elif any((folder / name).is_file() for name in (SPEC, "modules.json")):
+        spec = read_spec(folder)
+    else:
+        spec = EncoderSpec(pooling=Pooling.MEAN, similarity=Similarity.COSINE)
+    return replace(
+        spec,
+        reads=Reads.WHOLE,
+        form=config.form or spec.form,
+        max_tokens=config.max_tokens or spec.max_tokens,
+    )
 
 
 def _trainer(
@@ -384,38 +383,41 @@ def _trainer(
         """max(|q - p| - |q - n| + margin, 0); Cohan et al. 2020, equation 2. Its square root is safe at 0."""
 
         def compute_loss_from_embeddings(self, embeddings: list[Any], labels: Any) -> Any:
-            return torch.nn.functional.triplet_margin_loss(*embeddings, margin=config.margin)
+            return torch.nn.functional.triplet_margin_loss(*embeddings, margin=MARGIN)
 
     class Evaluator(BaseEvaluator):
-        primary_metric = str(config.selection_metric)
+        primary_metric = config.metric
         greater_is_better = True
 
         def __call__(self, *_: object, **__: object) -> dict[str, float]:
-            return measure(dev, net.frozen(config)) if dev else {}
+            return dev.measures(net.frozen(config)) if dev else {}
 
     class EncoderTrainer(SentenceTransformerTrainer):
         def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
             """Add none: the card is ours."""
 
-    in_batch = config.loss is EncoderLoss.IN_BATCH
-    metric = str(config.selection_metric) if dev else None
-    arguments = arguments_of(
-        SentenceTransformerTrainingArguments, config, folder, len(drawn), metric
+    def products(queries: Any, papers: Any) -> Any:
+        return queries @ papers.T
+
+    def distances(queries: Any, papers: Any) -> Any:
+        norms = queries.pow(2).sum(-1)[:, None] + papers.pow(2).sum(-1)[None, :]
+        # a square root has no derivative at 0
+        return -((norms - 2 * queries @ papers.T).clamp(min=0) + 1e-12).sqrt()
+
+    arguments = trainer.arguments_of(
+        SentenceTransformerTrainingArguments, config, folder, len(drawn), has_dev=bool(dev)
     )
-    if in_batch:  # a paper that is twice in a batch would be a negative of its own query
+    loss: Any = Triplet(net.model)
+    if config.recipe is EncoderRecipe.STRONG:
+        loss = losses.MultipleNegativesRankingLoss(
+            net.model,
+            scale=1 / TEMPERATURE,
+            similarity_fct=distances if spec.similarity is Similarity.L2 else products,
+        )
+        # a paper that is twice in a batch would be a negative of its own query
         arguments.batch_sampler = "no_duplicates"
         arguments.dataloader_drop_last = len(drawn) > config.batch
     names = ["query", "positive", *(f"negative_{i}" for i in range(drawn.shape[1] - 2))]
-    euclidean = spec.similarity is Similarity.L2
-    loss = (
-        losses.MultipleNegativesRankingLoss(
-            net.model,
-            scale=1 / config.temperature,
-            similarity_fct=_euclidean if euclidean else _products,
-        )
-        if in_batch
-        else Triplet(net.model)
-    )
     return EncoderTrainer(
         model=net.model,
         args=arguments,
@@ -426,36 +428,19 @@ def _trainer(
     )
 
 
-def _products(queries: Any, papers: Any) -> Any:
-    return queries @ papers.T
-
-
-def _euclidean(queries: Any, papers: Any) -> Any:
-    """Return minus the distances; their square root has no derivative at 0."""
-    norms = queries.pow(2).sum(-1)[:, None] + papers.pow(2).sum(-1)[None, :]
-    return -((norms - 2 * queries @ papers.T).clamp(min=0) + 1e-12).sqrt()
-
-
-def _write(net: _Net, folder: Path, record: Mapping[str, Any]) -> None:
-    """Write the model, which transformers, sentence-transformers and citerec open, with its record and card."""
+def _saved(net: _Net, folder: Path, record: Mapping[str, Any]) -> str:
+    """Write the model, which transformers, sentence-transformers and citerec open; return its card."""
     model, spec = net.model, net.parts.spec
     net.parts.model.config._name_or_path = ""  # otherwise the local path of the base model
     model.max_seq_length = spec.max_tokens
     model.cpu().save_pretrained(str(folder), create_model_card=False)
     write_spec(folder, spec)
-    finish_folder(folder, record, _card(net.parts, record))
-
-
-def _card(parts: Parts, record: Mapping[str, Any]) -> str:
-    spec, separator = parts.spec, f'"{parts.tokenizer.sep_token}"'
     by_token = spec.separator is Separator.TOKEN
-    rows = [
-        (str(p["step"]), p["loss"], p["dev"].get("mrr"), p["dev"].get("f1"))
-        for p in record["history"]
-    ]
-    return model_card(
+    separator = f'"{net.parts.tokenizer.sep_token}"' if by_token else '" "'
+    return trainer.model_card(
+        record,
         f"An encoder of papers, trained on the citations of {record['index']}",
-        f"It maps title and abstract to a vector of {parts.dim} numbers; papers that cite each other have similar "
+        f"It maps title and abstract to a vector of {net.parts.dim} numbers; papers that cite each other have similar "
         "vectors.",
         {
             "Use": f"""\
@@ -465,17 +450,15 @@ With citerec: `citerec index CORPUS --encoder FOLDER`, or `citerec encode --inde
 from sentence_transformers import SentenceTransformer
 
 model = SentenceTransformer("FOLDER")
-vectors = model.encode([title + {separator if by_token else '" "'} + abstract])
+vectors = model.encode([title + {separator} + abstract])
 ```
 
 The input of a paper is {spec.form}, with {separator if by_token else "a space"} between the parts,
 at most {spec.max_tokens} tokens; pooling: {spec.pooling}; similarity: {spec.similarity}.""",
-            "Data": data_section(record),
+            "Data": trainer.data_section(record),
             "Measures": "On a sample of the dev queries, before the training (0) and after so many updates; the weights"
             f" are those of update {record['best_step']}.\n\n"
-            + table(("update", "loss", "dev MRR", "dev F1@20"), rows),
+            + trainer.history_table(record, {"mrr": "dev MRR", "f1": "dev F1@20"}),
         },
-        record["provenance"]["settings"],
-        base=record["base"],
         hub=("sentence-similarity", "feature-extraction"),
     )

@@ -1,69 +1,315 @@
-"""Trains the learning-to-rank model on the citations of one or several indexes.
+"""Trains the learning-to-rank model on the citations of indexes: its queries and candidates, its folder and its card.
+
+`Gatherer` makes the candidate sets and their features by the stages of `recommend`: the first stage, the expansion,
+`citerec.rank.features.Features`, and the reranker.
 
 A model must not be run on train queries that it was trained on: its scores there are better than on any draft. Such an
 encoder or reranker is run on dev queries only, which then are training data of the ranker, too.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from citerec.config import RANKING_DEPTH, ExpandConfig, RecommendConfig, RerankConfig
 from citerec.encode.config import EncodeConfig
 from citerec.encode.files import weights_files
 from citerec.encode.opening import reopen
 from citerec.encode.source import find_model
 from citerec.encode.spec import Fingerprint
-from citerec.errors import ModelError
+from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.io import building, check_writable, sha256_of_files
-from citerec.pipeline import FirstStage
+from citerec.pipeline import FirstStage, Pipeline
 from citerec.rank.calibrate import TOP
-from citerec.rank.features import FEATURES
-from citerec.rank.ltr import SPEC, Variant, write_spec
-from citerec.rerank.choose import auto_reranker
+from citerec.rank.expand import CandidateExpander
+from citerec.rank.features import FEATURES, Features, Matrix
+from citerec.rank.ltr import (
+    DEFAULT,
+    SPEC,
+    Variant,
+    expanded,
+    open_ranker,
+    with_rerank_feature,
+    write_spec,
+)
+from citerec.rerank.choose import auto_reranker, open_reranker
+from citerec.retrieve.hybrid import open_hybrid
 from citerec.rules.held_out import held_out, may_know_queries
+from citerec.rules.known import (
+    CitationScope,
+    GraphSnapshot,
+    TemporalGraph,
+)
+from citerec.train import trainer
 from citerec.train.boost import (
     COPIES,
     FittedVariant,
     IndexExamples,
     Measures,
-    ablations,
-    fit_variant,
-    measure,
-)
-from citerec.train.ranker_examples import (
-    CITATION_LAG,
-    EXPAND,
-    Gatherer,
     RankerExamples,
+    fit_variant,
+)
+from citerec.train.data import (
+    Flags,
+    LabelledQueries,
+    TrainingData,
     dev_queries,
-    load_train,
+    load_training_data,
 )
-from citerec.train.record import (
-    check_target,
-    corpus_facts,
-    encoder_folder,
-    encoder_of,
-    finish_folder,
-    model_card,
-    read_training,
-    table,
-    training_record,
-)
-from citerec.train.record import was_trained_so as has_record
 from citerec.train.settings import RankerTraining
-from citerec.train.trainer import Workspace
-from citerec.types import Log, Progress, no_progress
+from citerec.types import Hits, Log, Progress, no_log, no_progress
 
 PACKAGES = ("lightgbm", "numpy", "scipy")
+BLOCK = 64  # queries whose candidates are in memory at once
+NEGATIVES = 400  # sampled candidates per query that it does not cite, at most
+CITATION_LAG = 5  # years; half of the queries do not know the newest citations, of 1 to so many
+KNOWN_FRACTION = 0.15  # of the train queries, which know half of their references, as with --cited
+EXPAND = ExpandConfig()  # how the references of neighbours join the candidates
 
 # (name, make) -> arrays, of an interrupted training if there are some
-Kept = Callable[[str, Callable[[], Mapping[str, npt.NDArray[Any]]]], dict[str, npt.NDArray[Any]]]
+Kept = Callable[[str, Callable[[], trainer.Arrays]], trainer.Arrays]
+
+
+def train_queries(data: TrainingData) -> LabelledQueries:
+    """Return the train queries of an index; dev and test queries are not eligible for them."""
+    gold = [data.gold[i] for i in range(len(data.queries))]
+    return LabelledQueries(data.texts(data.queries), data.rules(data.queries), gold=gold)
+
+
+def with_known_half(
+    queries: LabelledQueries, share: float, rng: np.random.Generator
+) -> LabelledQueries:
+    """Return the same queries; a `share` of them knows half of its references, and only the rest is gold."""
+    halves = [
+        rng.permutation(gold)[: len(gold) // 2] if rng.random() < share else gold[:0]
+        for gold in queries.gold
+    ]
+    known = [np.sort(half).tolist() for half in halves]
+    rules = [
+        replace(rule, excluded=rule.excluded.union(half)) if half else rule
+        for rule, half in zip(queries.eligible, known, strict=True)
+    ]
+    rest = [np.setdiff1d(gold, half) for gold, half in zip(queries.gold, halves, strict=True)]
+    return LabelledQueries(queries.queries, rules, known, gold=rest)
+
+
+class LaggedGraph(TemporalGraph):
+    """The citation graph without the newest citations.
+
+    The citations of dev and test papers are unknown in an evaluation, as are recent citations if the corpus is some
+    years older than the query.
+    """
+
+    def __init__(self, graph: TemporalGraph, years: int) -> None:
+        """Prepare; citations of the last `years` years before each query's year are unknown."""
+        super().__init__(graph.index, graph.scope)
+        self._stale = years
+
+    def _new_snapshot(self, year: int | None, own: tuple[int, ...]) -> GraphSnapshot:
+        snapshot = super()._new_snapshot(year, own)
+        known = snapshot.is_citing(np.arange(len(self._years), dtype=np.int32))
+        return self._array_snapshot(
+            snapshot.year, known & (self._years < snapshot.year - self._stale)
+        )
+
+
+# --- candidates and features
+
+
+class Gatherer:
+    """Makes examples of the queries of one index: searches them, expands the candidates, computes features."""
+
+    def __init__(
+        self,
+        index: IndexFolder,
+        config: RankerTraining,
+        log: Log,
+        *,
+        encoder: bool = True,
+        reranker: str | None = None,
+        first_stage: FirstStage | None = None,
+    ) -> None:
+        """Open the stages of an index.
+
+        Args:
+            index: The index whose queries are searched.
+            config: The settings of the training.
+            log: Receives a message before a download from the hub.
+            encoder: Whether the vectors of the index are searched.
+            reranker: The reranker of the best candidates; None for none.
+            first_stage: Retrieves the candidates; by default that of `recommend`.
+
+        Raises:
+            ModelError: If a model of the index is missing.
+        """
+        self._config = config
+        retrieval = RecommendConfig(
+            encoder="auto" if encoder else "none", retrievers=config.retrievers
+        )
+        self._first_stage = first_stage or open_hybrid(index, retrieval, log)
+        self._reranker = self._first_order = None
+        if reranker:
+            settings = RerankConfig(
+                model=reranker, depth=config.rerank_depth, threads=config.threads
+            )
+            self._reranker = open_reranker(index, settings, log)
+            self._first_order = open_ranker(DEFAULT).score
+        self._graph = TemporalGraph(index, CitationScope.TRAIN)
+        self._features = Features(index, self._graph)  # the candidates hold the snapshots
+
+    def train(self, data: TrainingData, progress: Progress) -> RankerExamples:
+        """Return examples of the train queries; for half of them the newest citations are unknown.
+
+        At most `rerank_queries` of them are reranked; for the others the feature is missing.
+        """
+        config, rng = self._config, np.random.default_rng([self._config.seed, 6])
+        number = len(data.queries)
+        drawn = rng.permutation(number)[: config.queries or number]
+        chosen = np.sort(drawn)
+        most = config.rerank_queries if self._reranker else 0
+        reranked = np.isin(chosen, drawn[: most or len(drawn)])
+        queries = with_known_half(train_queries(data.only(chosen)), KNOWN_FRACTION, rng)
+        lags = rng.integers(1, CITATION_LAG, len(chosen), endpoint=True)
+        lags[rng.random(len(chosen)) >= 0.5] = 0
+        parts: list[RankerExamples] = []
+        for lag, reranks in product(range(CITATION_LAG + 1), (True, False)):
+            rows = np.flatnonzero((lags == lag) & (reranked == reranks))
+            for one in self._gathered(queries.at(rows.tolist()), lag, reranks):
+                parts.append(sampled(*one, NEGATIVES, rng))
+                progress("features", len(parts), len(chosen))
+        return RankerExamples.joined(parts)
+
+    def whole(self, queries: LabelledQueries, progress: Progress) -> RankerExamples:
+        """Return examples of all candidates of some queries; all citations of train papers are known."""
+        parts: list[RankerExamples] = []
+        for one in self._gathered(queries, 0, reranks=True):
+            parts.append(RankerExamples.one(*one))
+            progress("features of dev queries", len(parts), len(queries))
+        return RankerExamples.joined(parts)
+
+    def _gathered(
+        self, queries: LabelledQueries, citation_lag: int, reranks: bool
+    ) -> Iterator[tuple[Matrix, Flags, int]]:
+        """Yield for each query the features of its candidates, their gold mask, and the gold count."""
+        graph = LaggedGraph(self._graph, citation_lag) if citation_lag else self._graph
+        expand = CandidateExpander(graph, EXPAND)
+        pipeline = Pipeline(self._first_stage, (expand,), RANKING_DEPTH, queries_per_part=BLOCK)
+        for start in range(0, len(queries), BLOCK):
+            part = queries.at(range(start, min(start + BLOCK, len(queries))))
+            candidates = [expanded(one) for one in pipeline.all(part)]
+            matrices = [
+                self._features.matrix(query, one, part.known_references(i))
+                for i, (query, one) in enumerate(zip(part.queries, candidates, strict=True))
+            ]
+            if self._reranker and self._first_order and reranks:
+                id_rank = self._graph.index.id_rank
+                lists = [
+                    Hits.ordered(one.rows, self._first_order(matrix), id_rank)
+                    for one, matrix in zip(candidates, matrices, strict=True)
+                ]
+                done = self._reranker.rerank(part.queries, lists)
+                matrices = [
+                    with_rerank_feature(matrix, one.rows, self._reranker.unit_scores(after))
+                    for matrix, one, after in zip(matrices, candidates, done, strict=True)
+                ]
+            for matrix, one, gold in zip(matrices, candidates, part.gold, strict=True):
+                yield matrix, np.isin(one.rows, gold), len(gold)
+
+
+def sampled(
+    matrix: Matrix, cited: Flags, gold: int, negatives: int, rng: np.random.Generator
+) -> RankerExamples:
+    """Sample the examples of one query: all cited papers, and at most `negatives` others.
+
+    Half of the others are the top candidates, where the ranking is decided; the rest is drawn from all candidates. Each
+    of these is weighted by the square root of the number of papers that it represents. Without weights the model would
+    learn that middle ranks are nearly empty and would raise useless papers from there; the full weight would cost
+    accuracy at the top.
+    """
+    others = np.flatnonzero(~cited)
+    best, rest = others[: negatives // 2], others[negatives // 2 :]
+    drawn = rng.choice(rest, min(len(rest), negatives - len(best)), replace=False)
+    weights = np.ones(len(cited), np.float32)
+    weights[drawn] = np.sqrt(len(rest) / max(len(drawn), 1))
+    rows = np.sort(np.concatenate([np.flatnonzero(cited), best, drawn]))
+    return RankerExamples.one(matrix[rows], cited[rows], gold, weights[rows])
+
+
+def gather_examples(
+    index: IndexFolder,
+    reranker: str | None,
+    others: Sequence[IndexFolder],
+    config: RankerTraining,
+    *,
+    progress: Progress = no_progress,
+    log: Log = no_log,
+    first_stage: FirstStage | None = None,
+    kept: Kept = lambda name, make: dict(make()),
+) -> IndexExamples:
+    """Return the training and dev examples of an index.
+
+    Args:
+        index: The index.
+        reranker: Its reranker; None for none.
+        others: Further indexes; their dev and test queries are held out of the training data.
+        config: The settings.
+        progress: Receives the number of gathered queries.
+        log: Receives what is left out.
+        first_stage: Retrieves the candidates; by default that of `recommend`.
+        kept: Returns the arrays of an interrupted training under a name, or makes them.
+    """
+    name = index.manifest.name
+    folder = trainer.encoder_folder(index)
+    # An encoder without a record of citerec was trained elsewhere, and is run; a reranker without one is not.
+    encoder_knows = bool(
+        folder and trainer.read_training(folder) and may_know_queries(folder, index)
+    )
+    reranker_knows = bool(
+        reranker and may_know_queries(find_model(reranker, base=index.path).folder, index)
+    )
+    known = {"encoder": encoder_knows, "reranker": reranker_knows}
+    if any(known.values()):
+        excluded = " and ".join(model for model, knows in known.items() if knows)
+        log(
+            f"{name}: the citations of the train queries are training data of the {excluded}; the train queries are "
+            "searched without, and the dev queries are training data, too"
+        )
+    gatherer = by_train = Gatherer(index, config, log, reranker=reranker, first_stage=first_stage)
+    if any(known.values()):
+        by_train = Gatherer(
+            index,
+            config,
+            log,
+            encoder=not encoder_knows,
+            reranker=None if reranker_knows else reranker,
+            first_stage=first_stage,
+        )
+    train = dev = RankerExamples.joined([])
+    try:
+        data = load_training_data(index)
+    except ConfigError:
+        log(f"{name}: no train query cites an eligible paper")
+    else:
+        titles = index.papers.texts("title", data.queries).to_pylist()
+        held = held_out(others, ("dev", "test"))
+        free = held.allowed_mask(index.papers.ids_at(data.queries.tolist()), titles)
+        if not free.all():
+            log(f"{name}: {(~free).sum():,} train queries are dropped: held out in another index")
+        data = data.only(np.flatnonzero(free))
+        train = RankerExamples(**kept("train", lambda: by_train.train(data, progress).arrays))
+    most, held = config.dev_queries or None, held_out(others, ("test",))
+    if queries := dev_queries(index, most, config.seed, held=held):
+        dev = RankerExamples(**kept("dev", lambda: gatherer.whole(queries, progress).arrays))
+    return IndexExamples(index, train, dev, any(known.values()), reranker)
+
+
+# --- the training
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,8 +320,6 @@ class RankerReport:
     queries: int  # training queries
     before: Measures  # of the dev queries in first-stage order
     after: Mapping[Variant, Measures]
-    trees: Mapping[Variant, int]
-    calibrated: bool  # whether the model has calibrated probabilities
     dev: RankerExamples  # complete candidate sets of the dev queries
 
 
@@ -88,8 +332,7 @@ def train_ranker(
     resume: bool = False,
     force: bool = False,
     progress: Progress = no_progress,
-    log: Log = lambda message: None,
-    finders: Mapping[str, FirstStage] | None = None,
+    log: Log = no_log,
 ) -> RankerReport:
     """Train a learning-to-rank model on the citations of indexes; the model folder is created complete at the end.
 
@@ -102,7 +345,6 @@ def train_ranker(
         force: Replace an existing model.
         progress: Receives task, done and total of each kind of work.
         log: Receives the measures and warnings.
-        finders: Candidate retrievers by the name of the index; those of `recommend` by default.
 
     Raises:
         ConfigError: If there is nothing to train on.
@@ -110,19 +352,15 @@ def train_ranker(
         ModelExistsError: If there is a model at `output` and `force` is false.
         OutputError: If the folder cannot be written.
     """
-    check_target(output, SPEC, force=force)
+    trainer.check_target(output, SPEC, force=force)
     check_writable(output)
     rerankers = [_reranker(index, config) for index in indexes]
-    finders = finders or {}
     for index in indexes:  # before the first is searched
-        if (recorded := index.manifest.settings.get("encoder")) and _name(index) not in finders:
+        if recorded := index.manifest.settings.get("encoder"):
             reopen(Fingerprint.from_json(recorded), index.path, EncodeConfig())
-    workspace = Workspace.for_model(output)
-    identities = {
-        "indexes": [*map(_identity, indexes, rerankers)],
-        "apart": [_identity(index, None) for index in apart],
-    }
-    with workspace.open(config.to_json() | identities, resume=resume, log=log):
+    workspace = trainer.Workspace.for_model(output)
+    plan = _plan(indexes, config, apart)
+    with workspace.open(plan, resume=resume, log=log):
         examples = [
             gather_examples(
                 index,
@@ -131,21 +369,21 @@ def train_ranker(
                 config,
                 progress=progress,
                 log=log,
-                finder=finders.get(_name(index)),
                 kept=lambda name, make, n=number: workspace.kept(f"{n}.{name}", make),
             )
             for number, (index, reranker) in enumerate(zip(indexes, rerankers, strict=True))
         ]
-        return train_on(examples, output, config, log)
+        return train_on(examples, output, config, log, plan=plan)
 
 
-def was_trained_so(model: Path, indexes: Sequence[IndexFolder], config: RankerTraining) -> bool:
+def was_trained_so(
+    model: Path,
+    indexes: Sequence[IndexFolder],
+    config: RankerTraining,
+    apart: Sequence[IndexFolder] = (),
+) -> bool:
     """Return whether a model was trained on these papers, splits and vectors with these settings."""
-    try:
-        facts = {"indexes": [_identity(index, _reranker(index, config)) for index in indexes]}
-    except ModelError:  # a reranker is missing
-        return False
-    return has_record(model, _recorded_settings(config, indexes), facts)
+    return trainer.follows_plan(model, _plan(indexes, config, apart))
 
 
 def _reranker(index: IndexFolder, config: RankerTraining) -> str | None:
@@ -155,66 +393,20 @@ def _reranker(index: IndexFolder, config: RankerTraining) -> str | None:
     return None if config.reranker == "none" else config.reranker
 
 
-def gather_examples(
-    index: IndexFolder,
-    reranker: str | None,
-    others: Sequence[IndexFolder],
-    config: RankerTraining,
-    *,
-    progress: Progress = no_progress,
-    log: Log = lambda message: None,
-    finder: FirstStage | None = None,
-    kept: Kept = lambda name, make: dict(make()),
-) -> IndexExamples:
-    """Return the training and dev examples of an index.
+def _plan(
+    indexes: Sequence[IndexFolder], config: RankerTraining, apart: Sequence[IndexFolder]
+) -> dict[str, Any]:
+    """Return what a training depends on: the settings, and papers, splits, encoder and reranker of each index."""
+    facts = [_facts(index, _reranker(index, config)) for index in indexes]
+    settings = config.to_json() | {"reranker": Path(config.reranker).name}
+    return settings | {"indexes": facts, "apart": [trainer.corpus_facts(index) for index in apart]}
 
-    Args:
-        index: The index.
-        reranker: Its reranker; None for none.
-        others: Further indexes; their dev and test queries are held out of the training data.
-        config: The settings.
-        progress: Receives the number of gathered queries.
-        log: Receives what is left out.
-        finder: The candidate retriever; that of `recommend` by default.
-        kept: Returns the arrays of an interrupted training under a name, or makes them.
-    """
-    name = _name(index)
-    folder = encoder_folder(index)
-    # An encoder without a record of citerec was trained elsewhere, and is run; a reranker without one is not.
-    encoder_knows = bool(folder and read_training(folder) and may_know_queries(folder, index))
-    reranker_knows = bool(
-        reranker and may_know_queries(find_model(reranker, base=index.path).folder, index)
-    )
-    known = {"encoder": encoder_knows, "reranker": reranker_knows}
-    if any(known.values()):
-        excluded = " and ".join(model for model, knows in known.items() if knows)
-        log(
-            f"{name}: the citations of the train queries are training data of the {excluded}; the train queries are "
-            "searched without, and the dev queries are training data, too"
-        )
-    data = load_train(index)
-    if data is None:
-        log(f"{name}: no train query cites an eligible paper")
-    elif others:
-        titles = index.papers.texts("title", data.queries).to_pylist()
-        held = held_out(others, ("dev", "test"))
-        free = held.allowed_mask(index.papers.ids_at(data.queries.tolist()), titles)
-        if not free.all():
-            log(f"{name}: {(~free).sum():,} train queries are dropped: held out in another index")
-        data = data.only(np.flatnonzero(free))
-    whole = Gatherer(index, config, log, reranker=reranker, finder=finder)
-    by_train = whole
-    if any(known.values()):
-        usable = None if reranker_knows else reranker
-        by_train = Gatherer(
-            index, config, log, encoder=not encoder_knows, reranker=usable, finder=finder
-        )
-    train = dev = RankerExamples.joined([])
-    if some := data:
-        train = RankerExamples(**kept("train", lambda: by_train.train(some, progress).arrays))
-    if queries := dev_queries(index, config, held_out(others, ("test",))):
-        dev = RankerExamples(**kept("dev", lambda: whole.whole(queries, progress).arrays))
-    return IndexExamples(index, train, dev, any(known.values()), reranker)
+
+def _facts(index: IndexFolder, reranker: str | None) -> dict[str, Any]:
+    weights = None
+    if reranker:
+        weights = sha256_of_files(weights_files(find_model(reranker, base=index.path).folder))
+    return trainer.corpus_facts(index) | {"encoder": trainer.encoder_of(index), "reranker": weights}
 
 
 def train_on(
@@ -223,6 +415,7 @@ def train_on(
     config: RankerTraining,
     log: Log,
     variants: Sequence[Variant] = tuple(Variant),
+    plan: Mapping[str, Any] | None = None,
 ) -> RankerReport:
     """Train some variants, `Variant.FULL` among them, on gathered examples; otherwise as `train_ranker`."""
     fits: dict[Variant, FittedVariant] = {}
@@ -234,52 +427,11 @@ def train_on(
     if full.calibration is None:
         log("too few cited papers in the dev lists to calibrate: there will be no probability")
     dev = RankerExamples.joined(one.dev for one in examples)
-    with building(output) as folder:
-        _write(folder, examples, fits, dev, config)
-    return RankerReport(
-        output=output,
-        queries=full.queries,
-        before=dev.first_stage(),
-        after={variant: one.measures for variant, one in fits.items()},
-        trees={variant: one.trees.rounds for variant, one in fits.items()},
-        calibrated=full.calibration is not None,
-        dev=dev,
-    )
-
-
-def _name(index: IndexFolder) -> str:
-    return index.manifest.name
-
-
-def _identity(index: IndexFolder, reranker: str | None) -> dict[str, Any]:
-    """Return what a training on an index depends on: the sha256 of its papers, splits, encoder and reranker."""
-    weights = None
-    if reranker:
-        weights = sha256_of_files(weights_files(find_model(reranker, base=index.path).folder))
-    return corpus_facts(index) | {"encoder": encoder_of(index), "reranker": weights}
-
-
-def _recorded_settings(config: RankerTraining, indexes: Sequence[IndexFolder]) -> dict[str, Any]:
-    """Return the settings as they are recorded: only the name of a reranker in a folder."""
-    name = config.reranker
-    local = any(folder.is_dir() for folder in (Path(name), *(one.path / name for one in indexes)))
-    return config.to_json() | {"reranker": Path(name).name if local else name}
-
-
-def _write(
-    folder: Path,
-    examples: Sequence[IndexExamples],
-    fits: Mapping[Variant, FittedVariant],
-    dev: RankerExamples,
-    config: RankerTraining,
-) -> None:
-    """Write the variants of a model, their training record and the model card into a folder."""
-    for variant, one in fits.items():
-        (folder / f"{variant}.txt").write_text(one.trees.text, encoding="utf-8")
+    before, after = dev.first_stage(), {variant: one.measures for variant, one in fits.items()}
     indexes = [
         {
-            "name": _name(one.index),
-            **_identity(one.index, one.reranker),
+            "name": one.index.manifest.name,
+            **_facts(one.index, one.reranker),
             "papers": len(one.index.papers),
             "train_queries": len(one.train),
             "dev_queries": len(one.dev),
@@ -294,37 +446,26 @@ def _write(
         "rerankers": sorted({facts["reranker"] for facts in indexes} - {None}),
         "cross_fitted": any(facts["train_queries_reranked"] for facts in indexes),
     }
-    features = {variant: one.trees.features for variant, one in fits.items()}
-    calibrations = {v: one.calibration for v, one in fits.items() if one.calibration}
-    write_spec(folder, features, EXPAND, origin, calibrations)
-    full = fits[Variant.FULL]
     facts = {
         "indexes": indexes,
-        "before": dict(dev.first_stage()),
-        "after": {str(variant): dict(one.measures) for variant, one in fits.items()},
-        "ablations": [
-            {"label": label, "f1": row["f1@20"], "mrr": row["mrr"]}
-            for label, row in ablations(full.evaluations).items()
-        ],
+        "before": before,
+        "after": {str(variant): measures for variant, measures in after.items()},
         "gains": {str(variant): one.trees.gains for variant, one in fits.items()},
     }
-    settings = _recorded_settings(config, [one.index for one in examples])
-    record = training_record(facts, settings, PACKAGES)
-    by_index = [
-        (_name(one.index), one.dev.first_stage(), measure(own))
-        for one in examples
-        if (own := [e for e in full.evaluations if e.index is one.index]) and len(one.dev)
-    ]
-    finish_folder(folder, record, _card(record, by_index, fits))
+    settings = config.to_json() | {"reranker": Path(config.reranker).name}
+    record = trainer.training_record(facts, settings, plan or {}, PACKAGES)
+    with building(output) as folder:
+        for variant, one in fits.items():
+            (folder / f"{variant}.txt").write_text(one.trees.text, encoding="utf-8")
+        features = {variant: one.trees.features for variant, one in fits.items()}
+        calibrations = {v: one.calibration for v, one in fits.items() if one.calibration}
+        write_spec(folder, features, EXPAND, origin, calibrations)
+        trainer.finish_folder(folder, record, _card(record, fits))
+    return RankerReport(output=output, queries=full.queries, before=before, after=after, dev=dev)
 
 
-def _card(
-    record: Mapping[str, Any],
-    by_index: Sequence[tuple[str, Measures, Measures]],
-    fits: Mapping[Variant, FittedVariant],
-) -> str:
-    indexes = record["indexes"]
-    names, trees = ", ".join(facts["name"] for facts in indexes), fits[Variant.FULL].trees
+def _card(record: Mapping[str, Any], fits: Mapping[Variant, FittedVariant]) -> str:
+    indexes, full = record["indexes"], fits[Variant.FULL]
     meaning = {feature.name: feature.meaning for feature in FEATURES}
     queries = [
         (
@@ -339,45 +480,33 @@ def _card(
         (name, one["f1@20"], one["mrr"])
         for name, one in {"first stage": record["before"], **record["after"]}.items()
     ]
-    measures = [
-        (name, before["f1@20"], after["f1@20"], before["mrr"], after["mrr"])
-        for name, before, after in by_index
-    ]
     calibrations = [
         (str(v), f"{one.calibration.scale:.3f}", f"{one.calibration.offset:.3f}")
         for v, one in fits.items()
         if one.calibration
     ]
-    return model_card(
-        f"A learning-to-rank model for citations, trained on {names}",
+    gains = [(name, f"{gain:.1%}", meaning[name]) for name, gain in full.trees.gains.items()]
+    return trainer.model_card(
+        record,
+        f"A learning-to-rank model for citations, trained on {', '.join(one['name'] for one in indexes)}",
         f"""It ranks the candidates of a draft by lexical and semantic similarity, the references of neighbours,
-citations, age, authors and venue: LambdaMART of LightGBM, {trees.rounds} trees.
+citations, age, authors and venue: LambdaMART of LightGBM, {full.trees.rounds} trees.
 If an index has no vectors, authors, citation graph or reranker, these features are disabled, as in training copies.""",
         {
             "Use": """`citerec recommend --query FILE --ranker FOLDER`; `--no-popularity` and `--no-authors` select
 the variants that were trained without citation counts and age, and without authors.""",
-            "Data": f"""{table(("index", "papers", "train queries", "dev queries"), queries)}
+            "Data": f"""{trainer.table(("index", "papers", "train queries", "dev queries"), queries)}
 
 It was not trained on test queries. It was trained on dev queries only of an index whose encoder or reranker
 was trained on the citations of its train queries; such dev queries are measured by cross-validation. Half of the train
 queries did not know the newest citations, of up to {CITATION_LAG} years. Each train query has
 {COPIES} copies with disabled feature groups.""",
-            "Measures": f"On the dev queries:\n\n{table(('variant', 'F1@20', 'MRR'), variants)}\n\n"
-            + table(("index", "F1@20 before", "after", "MRR before", "after"), measures),
+            "Measures": f"On the dev queries:\n\n{trainer.table(('variant', 'F1@20', 'MRR'), variants)}",
             "Probabilities": f"""\
 sigmoid(scale * (score - mean of the list's best {TOP} scores) + offset), fitted on the best {TOP} papers
 of each dev query's complete list; none if too few of them are cited.
 
-{table(("variant", "scale", "offset"), calibrations)}""",
-            "Ablations": "On the dev queries, with disabled feature groups; nothing is trained again.\n\n"
-            + table(
-                ("feature groups", "F1@20", "MRR"),
-                [(row["label"], row["f1"], row["mrr"]) for row in record["ablations"]],
-            ),
-            "Features": table(
-                ("feature", "share of the gain", "what it is"),
-                [(name, f"{share:.1%}", meaning[name]) for name, share in trees.gains.items()],
-            ),
+{trainer.table(("variant", "scale", "offset"), calibrations)}""",
+            "Features": trainer.table(("feature", "share of the gain", "what it is"), gains),
         },
-        record["provenance"]["settings"],
     )

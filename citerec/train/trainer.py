@@ -1,4 +1,4 @@
-"""What both transformer trainings share around the Trainer: its arguments, checkpoints, log, and the training folder.
+"""How a transformer is trained and what that leaves: arguments, loop, checkpoints; training record, model card, folder.
 
 The loop, the schedule and the checkpoints are those of transformers' Trainer (sentence-transformers subclasses it);
 several GPUs train together under `accelerate launch`.
@@ -9,10 +9,11 @@ import os
 import shutil
 import signal
 import threading
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import timedelta
+from importlib.metadata import version
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -22,15 +23,170 @@ import numpy.typing as npt
 import orjson
 
 from citerec.encode.config import Precision, has_bfloat16
-from citerec.errors import ConfigError, OutputError, extra, writing
+from citerec.encode.files import weights_files
+from citerec.encode.source import ModelSource, find_model, is_name, recorded_folder
+from citerec.errors import ConfigError, ModelExistsError, OutputError, extra, writing
+from citerec.folder import IndexFolder
+from citerec.io import TRAINING, building, check_name, seal_model, sha256_of_files
+from citerec.machine import provenance, versions
+from citerec.rules.held_out import BASES, data_of, recorded_indexes
 from citerec.train.settings import ModelTraining
 from citerec.types import Log, Progress
 
 EVERY = 600.0  # seconds between checkpoints: what a crash loses at most
 WEIGHT_DECAY = 0.01
 PLAN = "plan.json"
+PACKAGES = ("torch", "transformers", "sentence-transformers", "accelerate")
+_JSON = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
 
 Arrays = Mapping[str, npt.NDArray[Any]]
+
+
+# --- what a training depends on
+
+
+def corpus_facts(index: IndexFolder) -> dict[str, Any]:
+    """Return what identifies the papers and splits of an index."""
+    corpus, splits = data_of(index)
+    return {"corpus_sha256": corpus, "splits_sha256": splits}
+
+
+def encoder_of(index: IndexFolder) -> str | None:
+    """Return the sha256 of the weights of the encoder of an index; None without vectors."""
+    recorded = index.manifest.settings.get("encoder")
+    return recorded["weights"] if recorded else None
+
+
+def encoder_folder(index: IndexFolder) -> Path | None:
+    """Return the folder of the model that an index was embedded by; None without vectors or if it has only a name."""
+    recorded = index.manifest.settings.get("encoder")
+    return recorded_folder(str(recorded["source"]), base=index.path) if recorded else None
+
+
+def plan_of(config: ModelTraining, index: IndexFolder, **facts: Any) -> dict[str, Any]:
+    """Return what the training of a transformer depends on: settings, base model, papers, splits, and further facts.
+
+    The base model is identified by its name, or by the sha256 of the weights of a local folder.
+    """
+    name = config.model
+    folders = [folder for folder in (Path(name), index.path / name) if folder.is_dir()]
+    is_local = folders and not is_name(name)
+    base = sha256_of_files(weights_files(folders[0])) if is_local else name
+    return config.to_json() | {"model": base} | corpus_facts(index) | facts
+
+
+def follows_plan(model: Path, plan: Mapping[str, Any]) -> bool:
+    """Return whether a model was trained by a plan."""
+    return read_training(model).get("plan") == plan
+
+
+def read_training(model: Path) -> dict[str, Any]:
+    """Return the content of training.json; empty if it cannot be read."""
+    try:
+        return orjson.loads((model / TRAINING).read_bytes())
+    except (OSError, ValueError):
+        return {}
+
+
+def find_base(model: str, index: IndexFolder, log: Log) -> ModelSource:
+    """Return the base model of a training.
+
+    Raises:
+        ConfigError: If it has an adapter.
+        ModelError: If it cannot be found.
+    """
+    source = find_model(model, base=index.path, log=log)
+    if source.adapter:
+        raise ConfigError(
+            f"{model} has an adapter, which cannot be trained further; choose its base model with --model"
+        )
+    return source
+
+
+def check_target(output: Path, spec: str, *, force: bool) -> None:
+    """Refuse to replace a folder without the files of a trained model, `spec` among them, and a model without `force`.
+
+    Raises:
+        ConfigError: If the folder holds something else.
+        ModelExistsError: If the folder holds a model and `force` is false.
+        OutputError: If the name is too long.
+    """
+    check_name(output)
+    if not output.exists() or (output.is_dir() and not any(output.iterdir())):
+        return
+    if not (output / spec).is_file() or not (output / TRAINING).is_file():
+        raise ConfigError(
+            f"{output} exists and is no model that citerec trained; choose another folder with --output"
+        )
+    if not force:
+        raise ModelExistsError(output)
+
+
+# --- the training folder
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """The folder next to a model folder that keeps checkpoints and prepared data of an unfinished training."""
+
+    folder: Path
+
+    @classmethod
+    def for_model(cls, output: Path) -> "Workspace":
+        """Return the training folder that belongs to a model folder."""
+        output = output.absolute()
+        return cls(output.with_name(f".{output.name}.training"))
+
+    @contextmanager
+    def open(self, plan: Mapping[str, Any], *, resume: bool, log: Log) -> Generator[None]:
+        """Start or resume a training with a plan; a block that ends without an error removes the folder.
+
+        Raises:
+            ConfigError: If the training in the folder was started with another plan.
+            OutputError: If the folder cannot be written.
+        """
+        file = self.folder / PLAN
+        if is_first() and resume and file.is_file():
+            started = orjson.loads(file.read_bytes())
+            if changed := [k for k in {**started, **plan} if started.get(k) != plan.get(k)]:
+                name = changed[0]
+                raise ConfigError(
+                    f"the training in {self.folder} had other settings: {name} was {started.get(name)}, is "
+                    f"{plan.get(name)}; use the same ones, or leave --resume out"
+                )
+        elif is_first():
+            if resume:
+                log(f"nothing to resume at {self.folder}: starting again")
+            with writing(self.folder):
+                shutil.rmtree(self.folder, ignore_errors=True)
+                self.folder.mkdir(parents=True)
+                file.write_bytes(orjson.dumps(plan, option=_JSON))
+        try:
+            yield
+        except ConfigError:  # nothing to learn from: what was prepared is of no use
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
+        if is_first():
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    @property
+    def checkpoint(self) -> Path | None:
+        """The last complete checkpoint."""
+        whole = self.folder.glob("checkpoint-*/trainer_state.json")  # which is written last
+        return max((f.parent for f in whole), key=lambda f: int(f.name[11:]), default=None)
+
+    def kept(self, name: str, make: Callable[[], Arrays]) -> dict[str, npt.NDArray[Any]]:
+        """Return the arrays that an interrupted training prepared under a name, or make and keep them."""
+        file, unfinished = self.folder / f"{name}.npz", self.folder / f"{name}.tmp.npz"
+        if not file.is_file():
+            with writing(file):
+                np.savez(unfinished, allow_pickle=False, **make())
+                unfinished.replace(file)
+        with np.load(file, allow_pickle=False) as read:
+            return {part: read[part] for part in read.files}
+
+
+# --- the loop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,79 +212,27 @@ class TrainingReport:
     output: Path
     queries: int
     examples: int  # per epoch
-    before: Mapping[str, float]  # on the dev queries: of the base encoder, or of the first stage
-    after: Mapping[str, float]  # of the saved weights; empty without dev queries, as `before`
     history: tuple[Point, ...]
-    step: int  # the update of the saved weights
-
-
-@dataclass(frozen=True, slots=True)
-class Workspace:
-    """The folder next to a model folder that keeps checkpoints and prepared data of an unfinished training."""
-
-    folder: Path
-
-    @classmethod
-    def for_model(cls, output: Path) -> "Workspace":
-        """Return the training folder that belongs to a model folder."""
-        output = output.absolute()
-        return cls(output.with_name(f".{output.name}.training"))
-
-    @contextmanager
-    def open(self, plan: Mapping[str, Any], *, resume: bool, log: Log) -> Generator[None]:
-        """Start or resume a training with a plan; a block that ends without an error removes the folder.
-
-        Raises:
-            ConfigError: If the training in the folder was started with another plan.
-            OutputError: If the folder cannot be written.
-        """
-        now = orjson.loads(orjson.dumps(plan))
-        if resume and self.is_there and is_first():
-            started = orjson.loads((self.folder / PLAN).read_bytes())
-            if changed := [k for k in started | now if started.get(k) != now.get(k)]:
-                raise ConfigError(
-                    f"the training in {self.folder} had other settings: {changed[0]} was "
-                    f"{started.get(changed[0])}, is {now.get(changed[0])}; use the same ones, or leave --resume out"
-                )
-        elif is_first():
-            if resume:
-                log(f"nothing to resume at {self.folder}: starting again")
-            with writing(self.folder):
-                shutil.rmtree(self.folder, ignore_errors=True)
-                self.folder.mkdir(parents=True)
-                (self.folder / PLAN).write_bytes(orjson.dumps(plan, option=orjson.OPT_INDENT_2))
-        try:
-            yield
-        except ConfigError:  # nothing to learn from; what was prepared is of no use
-            shutil.rmtree(self.folder, ignore_errors=True)
-            raise
-        if is_first():
-            shutil.rmtree(self.folder, ignore_errors=True)
+    best: Point  # the evaluation of the saved weights; the last point without dev queries
 
     @property
-    def is_there(self) -> bool:
-        """Whether there is an unfinished training."""
-        return (self.folder / PLAN).is_file()
+    def before(self) -> Mapping[str, float]:
+        """The measures on the dev queries of the base encoder, or of the first stage; empty without dev queries."""
+        return self.history[0].dev
 
     @property
-    def checkpoint(self) -> Path | None:
-        """The last complete checkpoint."""
-        whole = self.folder.glob("checkpoint-*/trainer_state.json")  # which is written last
-        return max((f.parent for f in whole), key=lambda f: int(f.name[11:]), default=None)
-
-    def kept(self, name: str, make: Callable[[], Arrays]) -> dict[str, npt.NDArray[Any]]:
-        """Return the arrays that an interrupted training prepared under a name, or make and keep them."""
-        file = self.folder / f"{name}.npz"
-        if not file.is_file():
-            with writing(file):
-                np.savez(self.folder / f"{name}.tmp.npz", allow_pickle=False, **make())
-                (self.folder / f"{name}.tmp.npz").replace(file)
-        with np.load(file, allow_pickle=False) as read:
-            return {part: read[part] for part in read.files}
+    def after(self) -> Mapping[str, float]:
+        """The measures on the dev queries of the saved weights; empty without dev queries."""
+        return self.best.dev
 
 
-def prepare(config: ModelTraining) -> Any:
-    """Import the training packages, set seed and threads; return transformers.
+def is_first() -> bool:
+    """Whether this is the first process of a training, which writes and logs for all."""
+    return int(os.environ.get("RANK", "0")) == 0
+
+
+def prepare(config: ModelTraining) -> None:
+    """Import the training packages, set seed and threads.
 
     Raises:
         MissingExtraError: If a package of the extra `train` is not installed.
@@ -143,7 +247,6 @@ def prepare(config: ModelTraining) -> Any:
     transformers.set_seed(config.seed)  # a new classification head is initialised at random
     if config.threads:
         torch.set_num_threads(config.threads)
-    return transformers
 
 
 @contextmanager
@@ -160,25 +263,20 @@ def first_process_first() -> Generator[None]:
 
 
 def arguments_of(
-    kind: Any, config: ModelTraining, folder: Path, examples: int, metric: str | None
+    kind: Any, config: ModelTraining, folder: Path, examples: int, *, has_dev: bool
 ) -> Any:
-    """Return the arguments of a Trainer.
+    """Return the arguments, of class `kind`, of a Trainer whose epoch has a number of examples.
 
-    Args:
-        kind: Their class.
-        config: The settings.
-        folder: For the checkpoints.
-        examples: The number of examples in an epoch.
-        metric: The dev measure that selects the weights; None without dev queries.
+    Dev queries select the weights by `config.metric`; without, the last weights are saved.
 
     Raises:
-        ConfigError: If the devices cannot share a batch evenly, or an epoch has no complete batch.
+        ConfigError: If the devices cannot share a batch evenly.
     """
     import torch
 
     on_cpu = config.device == "cpu" or not torch.cuda.is_available()
     bfloat16 = has_bfloat16() if on_cpu else torch.cuda.is_bf16_supported()
-    strategy = "steps" if config.eval_steps else "epoch"
+    strategy, steps = "steps" if config.eval_steps else "epoch", config.eval_steps or 500
     arguments = kind(
         output_dir=str(folder),
         use_cpu=on_cpu,
@@ -190,15 +288,16 @@ def arguments_of(
         weight_decay=WEIGHT_DECAY,
         lr_scheduler_type="linear",
         max_grad_norm=1.0,
-        eval_strategy=strategy if metric else "no",
+        eval_strategy=strategy if has_dev else "no",
         save_strategy=strategy,
+        logging_strategy=strategy,  # so that a logged loss is the mean since the last evaluation
         eval_steps=config.eval_steps or None,
-        save_steps=config.eval_steps or 500,
+        save_steps=steps,
+        logging_steps=steps,
         save_total_limit=2,
-        load_best_model_at_end=metric is not None,
-        metric_for_best_model=f"eval_{metric}" if metric else None,
+        load_best_model_at_end=has_dev,
+        metric_for_best_model=f"eval_{config.metric}" if has_dev else None,
         greater_is_better=True,
-        logging_steps=10,
         dataloader_pin_memory=not on_cpu,
         remove_unused_columns=False,
         label_names=[],
@@ -257,7 +356,7 @@ def train(
     if last:
         log(f"resuming from {last.name}")
     with _stoppable() as stopping:
-        trainer.add_callback(_watch(trainer, on_epoch, stopping, progress, log))
+        trainer.add_callback(_watch(on_epoch, stopping, progress, log))
         trainer.train(resume_from_checkpoint=str(last) if last else None)
     history = (first, *_points(trainer.state.log_history, metric))
     if len(history) == 1:
@@ -267,46 +366,42 @@ def train(
             "the training diverged: weights became infinite or no numbers; lower learning_rate, now "
             f"{trainer.args.learning_rate:g}"
         )
-    name = metric.removeprefix("eval_") if metric else ""
-    best = max(history[1:], key=lambda point: point.dev[name]) if metric else history[-1]
-    if metric and not Path(trainer.state.best_model_checkpoint or "").is_dir():
+    if not metric:
+        return history, history[-1]
+    if not Path(trainer.state.best_model_checkpoint or "").is_dir():
         raise OutputError("the checkpoint of the best weights is missing; train again")
-    if metric and best.dev[name] <= before[name]:
+    name = metric.removeprefix("eval_")
+    best = max(history[1:], key=lambda point: point.dev[name])
+    if best.dev[name] <= before[name]:
         log(f"the training did not improve dev {name}: {before[name]:.4f}, {best.dev[name]:.4f}")
     return history, best
 
 
 @contextmanager
 def _stoppable() -> Generator[list[int]]:
-    """Collect a signal in the yielded list, and raise it again at the end; a second one is raised at once."""
+    """Collect a signal in the yielded list, and raise it again at the end; a second one ends the block at once."""
     caught: list[int] = []
     former: dict[int, Any] = {}
 
-    def restore() -> None:
-        for number, handler in former.items():
-            signal.signal(number, handler)
-
     def catch(number: int, _: object) -> None:
+        if caught:
+            raise KeyboardInterrupt
         caught.append(number)
-        restore()
 
     if threading.current_thread() is threading.main_thread():
         former = {n: signal.signal(n, catch) for n in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield caught
     finally:
-        restore()
+        for number, handler in former.items():
+            signal.signal(number, handler)
     if caught:
         signal.raise_signal(caught[0])
         raise KeyboardInterrupt
 
 
 def _watch(
-    trainer: Any,
-    on_epoch: Callable[[int], None],
-    stopping: Sequence[int],
-    progress: Progress,
-    log: Log,
+    on_epoch: Callable[[int], None], stopping: Sequence[int], progress: Progress, log: Log
 ) -> Any:
     from transformers import TrainerCallback
 
@@ -323,14 +418,11 @@ def _watch(
                 control.should_save = True
             if args.eval_steps and state.global_step >= state.max_steps:
                 control.should_evaluate = args.eval_strategy != "no"
-                control.should_save = True
+                control.should_save = control.should_log = True
             control.should_training_stop |= bool(stopping)
-            control.should_log |= control.should_evaluate or control.should_save
 
         def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            control.should_log = True
-            if stopping:
-                control.should_evaluate = False
+            control.should_evaluate &= not stopping
 
         def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             self.saved = monotonic()
@@ -344,29 +436,134 @@ def _watch(
 
 
 def _points(entries: Sequence[Mapping[str, Any]], metric: str | None) -> list[Point]:
-    """Return the evaluations of a Trainer's log, each with the mean loss since the one before; without, its end."""
+    """Return the evaluations of a Trainer's log with the loss before each; without evaluations, its end."""
     points: list[Point] = []
-    losses: list[tuple[int, float]] = []  # updates, mean loss
-    seen = 0
+    loss: float | None = None
     for entry in entries:
-        if "loss" in entry:
-            losses.append((entry["step"] - seen, entry["loss"]))
-            seen = entry["step"]
+        loss = entry.get("loss", loss)
         if metric in entry or (metric is None and "train_runtime" in entry):
-            count = sum(n for n, _ in losses)
-            loss = sum(n * one for n, one in losses) / count if count else None
-            dev = {k[5:]: v for k, v in entry.items() if k.startswith("eval_") and k != "eval_loss"}
-            dev = {k: v for k, v in dev.items() if "per_second" not in k and k != "runtime"}
+            dev = {k[5:]: v for k, v in entry.items() if k in ("eval_mrr", "eval_f1", "eval_mixed")}
             points.append(Point(step=entry["step"], epoch=entry["epoch"], loss=loss, dev=dev))
-            losses = []
     return points
 
 
-def history_json(history: Sequence[Point]) -> list[dict[str, Any]]:
-    """Return a history as JSON values."""
-    return [asdict(point) for point in history]
+# --- what a training leaves
 
 
-def is_first() -> bool:
-    """Whether this is the first process of a training, which writes and logs for all."""
-    return int(os.environ.get("RANK", "0")) == 0
+def base_facts(
+    source: ModelSource, weights: str, index: IndexFolder, teachers: Sequence[Path] = ()
+) -> dict[str, Any]:
+    """Return the entries of a training record for the base model, with a sha256 of its weights, and the index.
+
+    What base model and teachers were trained on is recorded, too: the new model may know their queries.
+    """
+    # of a model in a folder, the name without its path
+    local = recorded_folder(source.location, base=index.path) is not None
+    base = source.folder.name if local else source.name
+    named = {"base": base, "weights": weights, "index": index.manifest.name}
+    earlier = recorded_indexes([source.folder, *teachers])
+    return named | corpus_facts(index) | ({BASES: earlier} if earlier else {})
+
+
+def finish(
+    report: TrainingReport,
+    facts: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    plan: Mapping[str, Any],
+    write: Callable[[Path, dict[str, Any]], str],
+) -> TrainingReport:
+    """Write the folder of a model in the first process; `write` saves the model there and returns its card."""
+    if is_first():
+        history = [asdict(point) for point in report.history]
+        facts = {**facts, "history": history, "best_step": report.best.step}
+        with writing(report.output), building(report.output) as folder:
+            record = training_record(facts, {**settings, "model": facts["base"]}, plan)
+            finish_folder(folder, record, write(folder, record))
+    return report
+
+
+def training_record(
+    facts: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    plan: Mapping[str, Any],
+    packages: Iterable[str] = PACKAGES,
+) -> dict[str, Any]:
+    """Return the content of training.json: facts, plan, versions of packages, and settings without local paths."""
+    shared = {"packages": versions(packages), "provenance": provenance(dict(settings))}
+    return {**facts, "plan": plan, **shared}
+
+
+def finish_folder(folder: Path, record: Mapping[str, Any], card: str) -> None:
+    """Write training.json and the model card, give the weights the same file mode, and seal the folder.
+
+    `save_pretrained` makes the weights readable by their owner only.
+    """
+    (folder / TRAINING).write_bytes(orjson.dumps(record, option=_JSON))
+    (folder / "README.md").write_text(card, encoding="utf-8")
+    for weights in folder.glob("*.safetensors"):
+        weights.chmod((folder / TRAINING).stat().st_mode)
+    seal_model(folder)
+
+
+def model_card(
+    record: Mapping[str, Any],
+    title: str,
+    about: str,
+    sections: Mapping[str, str],
+    hub: tuple[str, ...] = (),
+) -> str:
+    """Return README.md of a model: what it is and does, sections by heading, and the settings of its record.
+
+    `hub` is, for a model that sentence-transformers opens, the pipeline of the hub and a tag.
+    """
+    base = record.get("base")
+    settings = record["provenance"]["settings"]
+    values = "\n".join(f"{name} = {value}" for name, value in settings.items())
+    parts = {**sections, "Settings": f"```\n{values}\n```"}
+    body = "\n\n".join(f"## {heading}\n\n{text.strip()}" for heading, text in parts.items())
+    head = (
+        f"""---
+library_name: sentence-transformers
+pipeline_tag: {hub[0]}
+base_model: {base}
+tags:
+- sentence-transformers
+- {hub[1]}
+- citation-recommendation
+---
+
+"""
+        if hub
+        else ""
+    )
+    trained = f"Trained by citerec {version('citerec')}{f' from {base}' if base else ''}."
+    return f"{head}# {title}\n\n{about}\n{trained}\n\n{body}\n"
+
+
+def data_section(record: Mapping[str, Any]) -> str:
+    """Return the section of a model card on the training data: the index, and the counts of a training record."""
+    lines = [f"- {count:,} {name.replace('_', ' ')}" for name, count in record["counts"].items()]
+    return f"""Index {record["index"]}, corpus sha256 {record["corpus_sha256"]}.
+
+{chr(10).join(lines)}
+
+The training papers contain no dev or test query of the data."""
+
+
+def history_table(record: Mapping[str, Any], columns: Mapping[str, str]) -> str:
+    """Return the evaluations of a training record as a table; `columns` are headings by the name of the measure."""
+    rows = [
+        (str(point["step"]), point["loss"], *(point["dev"].get(name) for name in columns))
+        for point in record["history"]
+    ]
+    return table(("update", "loss", *columns.values()), rows)
+
+
+def table(heading: Sequence[str], rows: Iterable[Sequence[str | float | None]]) -> str:
+    """Return a Markdown table; numbers have four decimals, None is an empty cell."""
+
+    def cell(value: str | float | None) -> str:
+        return value if isinstance(value, str) else "" if value is None else f"{value:.4f}"
+
+    lines = [heading, ["---"] * len(heading), *([cell(one) for one in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

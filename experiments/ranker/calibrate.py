@@ -11,20 +11,25 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from citerec.config import ExpandConfig
-from citerec.evaluate.metrics import Reliability
+from citerec.evaluate.metrics import Reliability, reliability
 from citerec.folder import IndexFolder, open_index
 from citerec.io import CARD, editing_model
 from citerec.java import start_jvm
 from citerec.rank.calibrate import TOP, Calibration
 from citerec.rank.features import Group, without_groups
 from citerec.rank.ltr import DEFAULT, SPEC, Ranker, Variant, open_ranker, write_spec
-from citerec.train.boost import TopLists, fitted, measured_at_top
-from citerec.train.ranker_examples import Gatherer, RankerExamples, dev_queries
+from citerec.retrieve.fuse import sigmoid
+from citerec.train.boost import Numbers, RankerExamples, calibrated, top_lists
+from citerec.train.data import F1_DEPTH, Flags, dev_queries
+from citerec.train.ranker import Gatherer
 from citerec.train.settings import RankerTraining
 
+TopList = tuple[Numbers, Flags]
 HEADING = "## Probabilities"
-NEXT = "## Ablations"
+NEXT = "## Features"
 DISABLED = {
     "all": (),
     "without vectors": (Group.SEMANTIC,),
@@ -40,7 +45,7 @@ def main() -> None:
     test = {name: whole(index, "test") for name, index in indexes.items()}
     rankers = {variant: open_ranker(DEFAULT, variant) for variant in Variant}
     lists = {v: {n: top(ranker, dev[n]) for n in dev} for v, ranker in rankers.items()}
-    calibrations = {v: made for v in rankers if (made := fitted([*lists[v].values()]))}
+    calibrations = {v: made for v in rankers if (made := calibrated([*lists[v].values()]))}
     rows = measured(rankers, calibrations, test, lists[Variant.FULL])
     write(DEFAULT, rankers, calibrations, section([*indexes], rows))
 
@@ -49,7 +54,7 @@ def measured(
     rankers: Mapping[Variant, Ranker],
     calibrations: Mapping[Variant, Calibration],
     test: Mapping[str, RankerExamples],
-    of_full: Mapping[str, TopLists],
+    of_full: Mapping[str, TopList],
 ) -> list[tuple[str, str, Reliability]]:
     """Return how reliable the probabilities are on the test queries of each corpus.
 
@@ -71,7 +76,7 @@ def measured(
             rows.append(
                 (name, label, measured_at_top(calibrations[Variant.FULL], examples, scores))
             )
-        if left_out := fitted([one for other, one in of_full.items() if other != name]):
+        if left_out := calibrated([one for other, one in of_full.items() if other != name]):
             scores = full.score(examples.matrix)
             label = "fitted without this corpus"
             rows.append((name, label, measured_at_top(left_out, examples, scores)))
@@ -103,16 +108,24 @@ def write(
 
 def whole(index: IndexFolder, split: str) -> RankerExamples:
     """Return all candidates of all queries of a split."""
-    config = RankerTraining(reranker="none", dev_queries=0)
-    queries = dev_queries(index, config, split=split)
+    config = RankerTraining(reranker="none")
+    queries = dev_queries(index, None, config.seed, split=split)
     if queries is None:
         raise SystemExit(f"{index.path} has no {split} queries")
     return Gatherer(index, config, print).whole(queries, lambda what, done, total: None)
 
 
-def top(ranker: Ranker, examples: RankerExamples) -> TopLists:
+def top(ranker: Ranker, examples: RankerExamples) -> TopList:
     """Return the best papers of each list by a ranker."""
-    return TopLists.of(examples, ranker.score(examples.matrix), TOP)
+    return top_lists(examples, ranker.score(examples.matrix), TOP)
+
+
+def measured_at_top(
+    calibration: Calibration, examples: RankerExamples, scores: Numbers, top: int = F1_DEPTH
+) -> Reliability:
+    """Measure a calibration on the best `top` papers of each query, which users see."""
+    relative, cited = top_lists(examples, scores, top)
+    return reliability(sigmoid(calibration.scale * relative.astype(np.float64) + calibration.offset), cited)
 
 
 def section(names: Sequence[str], rows: Sequence[tuple[str, str, Reliability]]) -> str:

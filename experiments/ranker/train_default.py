@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from citerec.folder import IndexFolder, open_index
-from citerec.io import read_toml
 from citerec.java import start_jvm
 from citerec.rank.ltr import Variant
 from citerec.train.boost import IndexExamples
@@ -30,7 +29,7 @@ def main() -> None:
     start_jvm(None)
     indexes = [open_index(path) for path in options.indexes]
     everything = [*indexes, *(open_index(path) for path in options.apart)]
-    config = RankerTraining.of(read_toml(options.config))
+    config = RankerTraining.read(options.config, {})
     examples = [gathered(index, everything, config, options.examples) for index in indexes]
     if options.output:
         train_on(examples, options.output, config, print)
