@@ -29,7 +29,6 @@ from citerec.train.settings import RankerTraining
 
 TopList = tuple[Numbers, Flags]
 HEADING = "## Probabilities"
-NEXT = "## Features"
 DISABLED = {
     "all": (),
     "without vectors": (Group.SEMANTIC,),
@@ -102,8 +101,8 @@ def write(
     with editing_model(folder) as copy:
         write_spec(copy, features, expand, spec["provenance"], calibrations)
         card = copy / CARD
-        before, after = card.read_text(encoding="utf-8").split(NEXT)
-        card.write_text(before.split(HEADING)[0] + text + NEXT + after, encoding="utf-8")
+        before, rest = card.read_text(encoding="utf-8").split(HEADING)
+        card.write_text(before + text + rest[rest.index("## ") :], encoding="utf-8")
 
 
 def whole(index: IndexFolder, split: str) -> RankerExamples:
