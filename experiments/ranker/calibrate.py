@@ -124,7 +124,9 @@ def measured_at_top(
 ) -> Reliability:
     """Measure a calibration on the best `top` papers of each query, which users see."""
     relative, cited = top_lists(examples, scores, top)
-    return reliability(sigmoid(calibration.scale * relative.astype(np.float64) + calibration.offset), cited)
+    return reliability(
+        sigmoid(calibration.scale * relative.astype(np.float64) + calibration.offset), cited
+    )
 
 
 def section(names: Sequence[str], rows: Sequence[tuple[str, str, Reliability]]) -> str:

@@ -128,7 +128,7 @@ def ranker_of(experiment: Experiment, index: IndexFolder, indexes: Path, progres
     ]
     model = index.models / f"ranker-{settings.stem}"
     apart = [] if any(other.path == index.path for other in train_indexes) else [index]
-    if not was_trained_so(model, train_indexes, config):
+    if not was_trained_so(model, train_indexes, config, apart):
         train_ranker(
             train_indexes, model, config, apart=apart, resume=True, force=True, progress=progress
         )
