@@ -249,7 +249,7 @@ def test_replicas_give_the_answers_of_one_server(
     from support.server import serving
 
     from citerec.distributed import Replicas, served
-    from citerec.serve.guard import ServeConfig
+    from citerec.serve import ServeConfig
     from citerec.serve.service import Service
 
     indexes, draft = {"sample": sample_index.path}, {"title": "Dense retrieval", "reranker": "none"}

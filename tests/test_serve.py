@@ -23,8 +23,9 @@ import citerec
 from citerec.cli import run
 from citerec.config import RecommendConfig, RerankConfig
 from citerec.folder import IndexFolder
+from citerec.serve import ServeConfig
 from citerec.serve.app import accepted_format, create_app
-from citerec.serve.guard import ProblemError, ServeConfig
+from citerec.serve.guard import ProblemError
 from citerec.serve.service import OpenIndex, Service
 
 BERT = {

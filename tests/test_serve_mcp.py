@@ -28,7 +28,7 @@ from citerec.errors import BadInputError
 from citerec.folder import IndexFolder
 from citerec.references.check import check_references
 from citerec.search import SearchFilter
-from citerec.serve.guard import ServeConfig
+from citerec.serve import ServeConfig
 from citerec.serve.mcp import create_server, http_app
 from citerec.serve.service import Service
 

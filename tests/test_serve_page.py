@@ -32,7 +32,7 @@ from support.server import listening
 
 from citerec import Paper, Query, Recommender
 from citerec.folder import IndexFolder
-from citerec.serve.guard import ServeConfig
+from citerec.serve import ServeConfig
 from citerec.serve.page import (
     Upload,
     in_words_of_the_page,

@@ -35,7 +35,7 @@ COMMANDS = {  # module and function of each command, or app of a group of comman
     "recommend": ("recommend", "recommend"),
     "check": ("inspect", "check"),
     "serve": ("serve", "serve"),
-    "mcp": ("mcp", "mcp"),
+    "mcp": ("serve", "mcp"),
     "tune": ("tune", "tune"),
     "evaluate": ("evaluate", "evaluate"),
     "train": ("train", "train"),

@@ -1,115 +1,114 @@
-"""`citerec serve`."""
+"""`citerec serve` and `citerec mcp`."""
 
 import os
-from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from pydantic import Field
 
 from citerec.cli.console import ConsoleOutput
-from citerec.cli.options import Heap, Quiet, Threads, Verbose
-from citerec.cli.rerank import BackendOption, DeviceOption, DtypeOption, RerankOptions
-from citerec.config import Bm25Config, DenseConfig, RecommendConfig
-from citerec.encode.config import Backend, Precision
+from citerec.cli.options import MODEL, Index, settings_options, under
+from citerec.config import RecommendConfig, RerankConfig, Settings
 from citerec.errors import BadInputError, ConfigError, extra
+from citerec.serve import Port, ServeConfig
 
 TOKENS = "CITEREC_TOKENS"  # environment variable: bearer tokens, separated by white space
+HTTP = {"--host": "host", "--port": "port", "--allow-host": "hosts"}
+SERVE = HTTP | {
+    "--allow-origin": "origins",
+    "--queue-size": "queue_size",
+    "--timeout": "timeout_seconds",
+}
+MODELS = {
+    "--ranker": "ranker",
+    **under("reranker", MODEL),
+    "--threads": "bm25.threads dense.threads reranker.threads",
+}
 
 
+class McpConfig(ServeConfig):
+    """A server of the Model Context Protocol, which may run beside `citerec serve`."""
+
+    port: Port = 8765
+
+
+class Access(Settings):
+    """Who may use a server."""
+
+    token_file: Path | None = Field(
+        default=None, description=f"A file of bearer tokens, one per line; or set {TOKENS}."
+    )
+    no_token: bool = Field(default=False, description="Let other machines in without a token.")
+
+    def checked(self, settings: ServeConfig) -> ServeConfig:
+        """Return the settings with the bearer tokens of the file and of the environment.
+
+        Raises:
+            BadInputError: If the file cannot be read or holds no token; a line that starts with # is none.
+            ConfigError: If other machines could connect without one.
+        """
+        tokens = os.environ.get(TOKENS, "").split()
+        if self.token_file is not None:
+            try:
+                lines = self.token_file.read_text(encoding="utf-8").splitlines()
+            except (OSError, UnicodeDecodeError) as error:
+                raise BadInputError(
+                    self.token_file, f"the tokens cannot be read: {error}"
+                ) from error
+            read = [line.strip() for line in lines if line.strip() and line.strip()[0] != "#"]
+            if not read:
+                raise BadInputError(self.token_file, "there is no token; expected one per line")
+            tokens += read
+        if not (settings.is_local or tokens or self.no_token):
+            raise ConfigError(
+                f"--host {settings.host} lets other machines in, and there is no token; give --token-file FILE or set "
+                f"{TOKENS}, or let everybody in: --no-token"
+            )
+        return settings.replace(tokens=tuple(dict.fromkeys(tokens)))
+
+
+@settings_options
 def serve(
+    *,
     index: Annotated[
         list[Path] | None,
         typer.Option(
             help="An index folder; may be repeated: requests choose by the folder's name, the first is the default."
         ),
     ] = None,
-    host: Annotated[
-        str, typer.Option(help="The address to listen on; other machines reach 0.0.0.0.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = 8000,
-    token_file: Annotated[
-        Path | None,
-        typer.Option(help=f"A file of bearer tokens, one per line; or set {TOKENS}."),
-    ] = None,
-    no_token: Annotated[
-        bool, typer.Option("--no-token", help="Let other machines in without a token.")
-    ] = False,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A name by which clients address the server; may be repeated; * for any."
-        ),
-    ] = None,
-    allow_origin: Annotated[
-        list[str] | None,
-        typer.Option(help="The origin of a web page that may call the API; may be repeated."),
-    ] = None,
+    settings: Annotated[ServeConfig, SERVE],
+    access: Access,
     reranker: Annotated[
         list[str] | None,
         typer.Option(
             help="auto, none, a folder or hub id; if repeated, requests choose, the first is the default."
         ),
     ] = None,
-    ranker: Annotated[str, typer.Option(help="auto, none, or a folder.")] = "auto",
-    device: DeviceOption = "auto",
-    dtype: DtypeOption = Precision.AUTO,
-    backend: BackendOption = Backend.AUTO,
-    threads: Threads = 0,
-    heap: Heap = None,
-    queue_size: Annotated[
-        int, typer.Option(min=1, help="Requests in flight; more are answered by 429.")
-    ] = 128,
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds until an answer.")] = 60.0,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    config: Annotated[RecommendConfig, MODELS],
+    console: ConsoleOutput,
 ) -> None:
     """Serve recommendations over HTTP: a page for authors, an API for programs."""
     with extra("serve"):
         from citerec.serve.app import address, bound, create_app
         from citerec.serve.app import serve as run
-        from citerec.serve.guard import ServeConfig, log_to_stderr
+        from citerec.serve.guard import log_to_stderr
         from citerec.serve.service import Service
-    from citerec.folder import open_index
-    from citerec.java import set_heap
-    from citerec.rank.ltr import suits_default_reranker
     from citerec.rank.trees import load
 
-    console = ConsoleOutput(quiet=quiet, verbose=verbose)
-    settings = ServeConfig(
-        host=host,
-        port=port,
-        tokens=bearer_tokens(token_file),
-        hosts=tuple(allow_host or ()),
-        origins=tuple(allow_origin or ()),
-        queue_size=queue_size,
-        timeout_seconds=timeout,
-    )
-    check_open(settings.is_local or bool(settings.tokens), no_token, host)
+    settings = access.checked(settings)
     indexes = named_indexes(index)
-    config = RecommendConfig(
-        few_queries=True,
-        bm25=Bm25Config(threads=threads),
-        dense=DenseConfig(threads=threads),
-        ranker=ranker,
-    )
-    configs = dict.fromkeys(indexes, config)
-    how = RerankOptions(
-        model=reranker[0] if reranker else None, device=device, precision=dtype, backend=backend
-    )
-    if how != RerankOptions():
-        for name, path in indexes.items():
-            folder, how = open_index(path), replace(how, threads=threads)
-            suits = suits_default_reranker(ranker, folder)
-            chosen = how.config(folder, console, default=suits) or "none"
-            configs[name] = config.replace(reranker=chosen)
+    config = config.replace(few_queries=True)
+    if reranker:
+        how = config.reranker if isinstance(config.reranker, RerankConfig) else RerankConfig()
+        config = config.replace(reranker=how.replace(model=reranker[0]))
     listening = bound(settings)
-    set_heap(heap)
     load(hide_optional=True)  # before any thread imports a library that it hides
     offered = tuple(name for name in reranker or () if name not in ("auto", "none"))
-    service = Service(indexes, configs, settings, offered)
+    service = Service(indexes, dict.fromkeys(indexes, config), settings, offered)
     service.warm_up()
-    log_to_stderr(quiet=quiet)
+    log_to_stderr(quiet=console.quiet)
     shown, number = address(listening)
     console.log(f"serving {', '.join(indexes)} at http://{shown}:{number}/ (Ctrl-C to stop)")
     run(create_app(service), service, listening)
@@ -136,25 +135,50 @@ def named_indexes(folders: list[Path] | None) -> dict[str, Path]:
     return indexes
 
 
-def bearer_tokens(file: Path | None) -> tuple[str, ...]:
-    """Return the bearer tokens of a file and of the environment; a line that starts with # is none."""
-    lines = os.environ.get(TOKENS, "").split()
-    if file is not None:
-        try:
-            text = file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise BadInputError(file, f"the tokens cannot be read: {error}") from error
-        found = [line.strip() for line in text.splitlines()]
-        found = [line for line in found if line and not line.startswith("#")]
-        if not found:
-            raise BadInputError(file, "there is no token; expected one per line")
-        lines += found
-    return tuple(dict.fromkeys(lines))
+class Transport(StrEnum):
+    """How an assistant reaches the server."""
+
+    STDIO = "stdio"
+    HTTP = "http"
 
 
-def check_open(is_guarded: bool, no_token: bool, host: str) -> None:
-    if not is_guarded and not no_token:
-        raise ConfigError(
-            f"--host {host} lets other machines in, and there is no token; give --token-file FILE or set {TOKENS}, "
-            "or let everybody in: --no-token"
-        )
+@settings_options
+def mcp(
+    *,
+    index: Index = None,
+    transport: Annotated[
+        Transport, typer.Option(help="stdio for one assistant, which starts it, or http.")
+    ] = Transport.STDIO,
+    settings: Annotated[McpConfig, HTTP],
+    access: Access,
+    config: Annotated[RecommendConfig, {"--reranker": "reranker.model"}],
+    console: ConsoleOutput,
+) -> None:
+    """Serve an index to assistants as tools, by the Model Context Protocol."""
+    with extra("serve"):
+        from citerec.serve.app import address, bound
+        from citerec.serve.app import serve as run
+        from citerec.serve.mcp import http_app, run_stdio
+        from citerec.serve.service import Service
+    from citerec.folder import find_index, open_index
+
+    is_http = transport is Transport.HTTP
+    if not is_http and (settings.model_fields_set or access.model_fields_set):
+        raise ConfigError("options of host, port and tokens are for --transport http")
+    checked = access.checked(settings) if is_http else settings
+    path = find_index(index)
+    open_index(path)  # a wrong one is an error at once, not of the first call
+    configs = {path.name: config.replace(few_queries=True)}
+
+    def open_service() -> Service:
+        return Service({path.name: path}, configs, checked)
+
+    if not is_http:
+        console.detail(f"serving {path} on stdin and stdout")
+        run_stdio(open_service)
+        return
+    listening = bound(checked)
+    shown, number = address(listening)
+    service = open_service()
+    console.log(f"serving MCP at http://{shown}:{number}/mcp (Ctrl-C to stop)")
+    run(http_app(service), service, listening)

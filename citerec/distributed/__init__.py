@@ -29,7 +29,7 @@ from citerec.types import Log, Paper, Progress, Query, no_progress
 if TYPE_CHECKING:
     from citerec.encode.encoder import Encoder
     from citerec.encode.spec import Fingerprint
-    from citerec.serve.guard import ServeConfig
+    from citerec.serve import ServeConfig
 
 NAME = "citerec"  # of the application in Ray Serve
 
@@ -76,8 +76,8 @@ def served(
         MissingExtraError: If the extra `serve` is not installed.
     """
     with extra("serve"):
+        from citerec.serve import ServeConfig
         from citerec.serve.app import create_app
-        from citerec.serve.guard import ServeConfig
         from citerec.serve.service import Service
     replicas, settings = replicas or Replicas(), settings or ServeConfig()
     folders = {name: path.absolute() for name, path in indexes.items()}

@@ -22,8 +22,8 @@ from citerec.bibliography.keys import paper_doi
 from citerec.errors import CiterecError, OutputError
 from citerec.export import Format, Result, dump
 from citerec.search import LinkedPapers, SearchFilter
-from citerec.serve import page, scholar
-from citerec.serve.guard import LOG, Guard, ProblemError, ServeConfig
+from citerec.serve import ServeConfig, page, scholar
+from citerec.serve.guard import LOG, Guard, ProblemError
 from citerec.serve.requests import (
     RecommendAnswer,
     RecommendRequest,

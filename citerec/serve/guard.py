@@ -17,14 +17,12 @@ from time import monotonic
 from typing import Any
 from uuid import uuid4
 
-from pydantic import Field, field_validator
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from citerec.config import Settings
-from citerec.errors import shown
+from citerec.serve import ServeConfig
 
 LOG = logging.getLogger("citerec.serve")
 MEDIA_TYPE = "application/problem+json"
@@ -47,58 +45,6 @@ MAX_DETAIL = 1000  # characters
 PUBLIC = frozenset({"/", "/healthz", "/readyz", "/favicon.ico"})
 PUBLIC_FOLDER = "/static/"
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-# As browsers send it, since the header is compared as text: lower case, and no default port.
-ORIGIN = re.compile(
-    r"\*|null|(?!http://[^/]*:80$|https://[^/]*:443$)"
-    r"[a-z][a-z0-9+.-]*://(?:[a-z0-9_.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?"
-)
-
-
-class ServeConfig(Settings):
-    """What a server accepts, and how much of it."""
-
-    host: str = Field(
-        default="127.0.0.1", description="The address to listen on; other machines reach 0.0.0.0."
-    )
-    port: int = Field(default=8000, ge=0, le=65535, description="The port; 0 for a free one.")
-    tokens: tuple[str, ...] = Field(default=(), repr=False)  # bearer tokens; empty: none is needed
-    hosts: tuple[str, ...] = Field(
-        default=(), description="A name by which clients address the server; * for any."
-    )
-    origins: tuple[str, ...] = Field(
-        default=(), description="The origin of a web page that may call the API."
-    )
-    queue_size: int = Field(
-        default=128, ge=1, description="Requests in flight; more are answered by 429."
-    )
-    timeout_seconds: float = Field(default=60.0, gt=0, description="Seconds until an answer.")
-    max_body_bytes: int = Field(default=16 * 2**20, ge=1)  # of one request
-    max_held_bytes: int = Field(default=128 * 2**20, ge=1)  # of all requests in flight together
-    max_queries: int = Field(default=64, ge=1)  # of one request
-
-    @field_validator("origins")
-    @classmethod
-    def _are_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
-        if wrong := [origin for origin in origins if not ORIGIN.fullmatch(origin)]:
-            raise ValueError(
-                f"{shown(wrong[0])} is no origin of a web page; expected scheme and host as browsers send them, such "
-                "as https://example.org (lower case, no path, no default port), or null, or *"
-            )
-        return origins
-
-    @field_validator("tokens")
-    @classmethod
-    def _are_long(cls, tokens: tuple[str, ...]) -> tuple[str, ...]:
-        if any(len(token) < 16 or not token.isascii() for token in tokens):
-            raise ValueError(
-                "a token must have at least 16 ASCII characters; make one: openssl rand -hex 32"
-            )
-        return tokens
-
-    @property
-    def is_local(self) -> bool:
-        """Whether only this machine can connect."""
-        return self.host in {"127.0.0.1", "::1", "localhost"}
 
 
 class ProblemError(HTTPException):

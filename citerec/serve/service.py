@@ -21,7 +21,8 @@ from fastapi import Depends, Request
 
 from citerec import RecommendConfig, Recommender, open_index
 from citerec.io import MODEL_SUMS
-from citerec.serve.guard import CLIENT_CLOSED, ProblemError, ServeConfig
+from citerec.serve import ServeConfig
+from citerec.serve.guard import CLIENT_CLOSED, ProblemError
 
 T = TypeVar("T")
 DEFAULT = RecommendConfig(few_queries=True)
