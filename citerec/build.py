@@ -24,8 +24,14 @@ from citerec.config import DenseIndexConfig
 from citerec.corpus.collector import Collector, bytes_read
 from citerec.corpus.graph import open_graph, read_references, write_graph, write_references
 from citerec.corpus.papers import NO_YEAR, Papers, write_papers
-from citerec.corpus.readers import Located, detect_format, read_papers
-from citerec.corpus.readers.source import Source, find_source, sha256_of
+from citerec.corpus.readers import (
+    Located,
+    Source,
+    detect_format,
+    find_source,
+    read_papers,
+    sha256_of,
+)
 from citerec.corpus.splits import FOLDER as SPLITS
 from citerec.corpus.splits import (
     QUERIES,

@@ -17,7 +17,7 @@ import citerec
 from citerec import plugins
 from citerec.cli import run
 from citerec.config import FuseConfig, FuseMethod
-from citerec.corpus.readers import FILE_FORMATS, FORMATS
+from citerec.corpus.readers import FORMATS
 from citerec.errors import ConfigError
 from citerec.export import formats
 from citerec.folder import IndexFolder, open_index
@@ -217,7 +217,7 @@ def test_a_format_that_nobody_registered_is_refused_with_those_there_are(
 
     code, shown = cli("papers.csv", "--format", "excel")
 
-    listed = ", ".join([*FORMATS, *FILE_FORMATS, "csv", "datacite"])
+    listed = ", ".join([*FORMATS, "csv", "datacite"])
     assert (code, shown) == (2, f"citerec: error: no format 'excel'; there are: {listed}\n")
 
 

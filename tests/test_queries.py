@@ -92,7 +92,10 @@ def test_a_judged_query_that_is_not_there_is_a_fault(ship: Ship) -> None:
         ({"_id": "q1", "text": "another"}, r"line 4: query 'q1' occurs above with another text"),
         ({"_id": "q4"}, r"line 4: no 'text' in this record"),
         ({"_id": 4, "text": "x"}, r"line 4: '_id' must be a string, found 4"),
-        ({"_id": "q4", "text": "x", "metadata": {"year": "?"}}, r"line 4: 'year' must be a year"),
+        (
+            {"_id": "q4", "text": "x", "metadata": {"year": "?"}},
+            r"line 4: 'metadata.year' must be a year",
+        ),
     ],
 )
 def test_a_query_that_cannot_be_taken_is_named_with_its_line(

@@ -1,9 +1,8 @@
-"""Libraries of reference managers and exports of citation databases become papers, or a fault with its place."""
+"""Libraries, exports of citation databases and PubMed's XML become papers, or a fault with its place."""
 
 import csv
 import gzip
 import io
-import json
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -11,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from citerec.corpus.readers import detect_format, read_papers
+from citerec.bibliography.markup import plain_text, restored
+from citerec.corpus.readers import Located, detect_format, find_source, read_papers
 from citerec.corpus.readers.exports import Reference, wos_reference
-from citerec.corpus.readers.files import Located
-from citerec.corpus.readers.source import find_source
 from citerec.errors import BadInputError, BadRecordError
 from citerec.types import Paper
 
@@ -148,7 +146,7 @@ RIS = (
     "T1  - A title that\r\ncontinues here\r\nY1  - 2001/05/12/Spring\r\n"
     "N2  - The abstract\r\n  goes on.\r\nJF  - Journal of Trees\r\nVL  - 7\r\nIS  - 2\r\n"
     "SP  - 12\r\nEP  - 15\r\nUR  - https://doi.org/10.1234/abc\r\nKW  - one\r\nKW  - two\r\nER  - \r\n\r\n"
-    "AU  - Doe, Jane\r\nTY  - CONF\r\nTI  - Tags before the type\r\nPY  - 2005\r\nDO  - 10.1234/def\r\n"
+    "TY  - CONF\r\nTI  - No end\r\nAU  - Doe, Jane\r\nPY  - 2005\r\nDO  - 10.1234/def\r\n"
     "TY  - BOOK\r\nTI  - No end of the one before\r\nID  - 77\r\nER  -\r\n"
 )
 
@@ -191,78 +189,6 @@ def test_a_record_without_any_id_is_named_by_its_file_and_line(write: Write) -> 
     [paper] = papers(write("TY  - JOUR\nTI  - T\nER  - \n", "my.refs.ris"))
 
     assert paper.id == "my:1"
-
-
-# --- CSL-JSON
-
-CSL = [
-    {
-        "id": 12,
-        "type": "article-journal",
-        "title": "On <i>Quercus</i>",
-        "container-title": "Trees",
-        "issued": {"date-parts": [["2001", 5]]},
-        "author": [
-            {"family": "Berg", "given": "Anna", "non-dropping-particle": "van der"},
-            {"literal": "The Tree Consortium"},
-        ],
-        "DOI": "10.1234/ABC",
-        "page": "12-15",
-    },
-    {"id": "b", "type": "book", "title": 'Brace } in " a title', "issued": {"raw": "c. 1999"}},
-]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        json.dumps(CSL),
-        json.dumps(CSL, indent=2),
-        "\n".join(map(json.dumps, CSL)),
-        "\ufeff" + json.dumps(CSL),
-    ],
-    ids=["list", "indented list", "lines", "BOM"],
-)
-def test_csl_json_is_read_in_every_layout(write: Write, text: str) -> None:
-    name, found = read(write(text, "library.json"))
-
-    assert name == "csl"
-    assert [located.paper for located in found] == [
-        Paper(
-            id="12",
-            title="On Quercus",
-            year=2001,
-            authors=("Anna van der Berg", "The Tree Consortium"),
-            venue="Trees",
-            doi="10.1234/ABC",
-            type="article-journal",
-            pages="12-15",
-        ),
-        Paper(id="b", title='Brace } in " a title', year=1999, type="book"),
-    ]
-
-
-def test_json_lines_with_citations_are_not_taken_for_csl(write: Write) -> None:
-    text = '{"id": "a", "title": "A", "DOI": "10.5555/a", "issued": 2001, "citations": ["b"]}'
-
-    name, [found] = read(write(text, "papers.jsonl"))
-
-    assert name == "canonical"
-    assert isinstance(found.paper, Paper)
-    assert found.paper.citations == ("b",)
-
-
-# --- Zotero
-
-
-def test_a_folder_of_two_formats_says_how_they_are_joined(tmp_path: Path, write: Write) -> None:
-    write("@misc{a, title={A}}", "library/refs.bib")
-    write("TY  - JOUR\nTI  - A\nER  -\n", "library/refs.ris")
-
-    with pytest.raises(
-        BadInputError, match=r"bibtex \(refs.bib\) and ris \(refs.ris\).*corpus merge"
-    ):
-        find_source(tmp_path / "library")
 
 
 # --- Web of Science
@@ -549,47 +475,136 @@ def test_a_scopus_row_with_too_many_columns_names_the_line_where_it_begins(write
     assert str(found[4].paper).endswith("line 7: 2 columns; the header has 17")
 
 
-# --- arXiv
+# --- PubMed
 
-ARXIV = {
-    "id": "0704.0001",
-    "submitter": "A B",
-    "authors": "C. Bal\\'azs and E. L. Berger",
-    "title": "Calculation of\n  prompt $\\gamma$ photons",
-    "doi": "10.5555/photons",
-    "journal-ref": "J.Example 76:013009,2007",
-    "abstract": "  We calculate. ",
-    "versions": [{"version": "v1", "created": "Mon, 2 Apr 2007 19:18:42 GMT"}],
-    "update_date": "2008-11-26",
-    "authors_parsed": [["Bal\\'azs", "C.", ""], ["Berger", "E. L.", "Jr.", "An Institute"]],
-}
+PUBMED = """<?xml version="1.0" encoding="utf-8"?>
+<!DOCTYPE PubmedArticleSet PUBLIC "-//NLM//DTD PubMedArticle, 1st January 2025//EN"
+  "https://dtd.nlm.nih.gov/ncbi/pubmed/out/pubmed_250101.dtd">
+<PubmedArticleSet>
+{}
+</PubmedArticleSet>
+"""
+ARTICLE = """<PubmedArticle>
+  <MedlineCitation Status="MEDLINE" Owner="NLM"><PMID Version="1">101</PMID>
+    <DateCompleted><Year>2001</Year></DateCompleted>
+    <Article PubModel="Print"><Journal><JournalIssue CitedMedium="Print"><Volume>13</Volume><Issue>2</Issue>
+      <PubDate><MedlineDate>1998 Dec-1999 Jan</MedlineDate></PubDate></JournalIssue><Title>J. Trees</Title></Journal>
+    <ArticleTitle>CO<sub>2</sub> in <i>Quercus</i> &amp; more.</ArticleTitle>
+    <Pagination><MedlinePgn>117-26</MedlinePgn></Pagination>
+    <ELocationID EIdType="pii" ValidYN="Y">S1</ELocationID>
+    <Abstract><AbstractText Label="AIM" NlmCategory="OBJECTIVE">To <b>draw</b>.</AbstractText>
+      <AbstractText Label="RESULTS">Trees.</AbstractText><CopyrightInformation>x</CopyrightInformation></Abstract>
+    <AuthorList CompleteYN="Y"><Author><LastName>Smith</LastName><ForeName>Ada B</ForeName></Author>
+      <Author><CollectiveName>Tree Group</CollectiveName></Author></AuthorList>
+    <PublicationTypeList><PublicationType UI="D016428">Journal Article</PublicationType></PublicationTypeList>
+    </Article></MedlineCitation>
+  <PubmedData><ReferenceList><Title>References</Title>
+      <Reference><Citation>x</Citation><ArticleIdList><ArticleId IdType="doi">10.5555/Z</ArticleId>
+        <ArticleId IdType="pubmed">7</ArticleId></ArticleIdList></Reference>
+      <ReferenceList><Reference><ArticleIdList><ArticleId IdType="doi">10.5555/Y</ArticleId></ArticleIdList></Reference>
+        <Reference><Citation>no id</Citation></Reference></ReferenceList></ReferenceList>
+    <ArticleIdList><ArticleId IdType="pubmed">101</ArticleId><ArticleId IdType="doi">10.5555/101</ArticleId>
+    </ArticleIdList></PubmedData></PubmedArticle>"""
 
 
-def test_the_snapshot_of_arxiv_is_read(write: Write) -> None:
-    log: list[str] = []
-    old = ARXIV | {"id": "hep-th/9901001", "versions": [], "authors_parsed": [], "doi": None}
-
-    first, second = papers(write(f"{json.dumps(ARXIV)}\n{json.dumps(old)}\n", "arxiv.json"), log)
-
-    assert first == Paper(
-        id="0704.0001",
-        title="Calculation of prompt γ photons",
-        abstract="We calculate.",
-        year=2007,
-        authors=("C. Balázs", "E. L. Berger Jr."),
-        venue="J.Example 76:013009,2007",
-        doi="10.5555/photons",
-        url="https://arxiv.org/abs/0704.0001",
-        type="preprint",
+def article(pmid: int | str, title: str, version: int = 1, more: str = "") -> str:
+    return (
+        f'<PubmedArticle><MedlineCitation><PMID Version="{version}">{pmid}</PMID><Article>'
+        f"<ArticleTitle>{title}</ArticleTitle>{more}</Article></MedlineCitation></PubmedArticle>"
     )
-    assert (second.year, second.authors) == (1999, ("C. Balázs", "E. L. Berger"))
-    assert log[0].startswith("the snapshot of arXiv has no citations")
 
 
-# --- Linking
+def test_an_article_of_pubmed_is_read_with_markup_labels_and_nested_references(
+    write: Write,
+) -> None:
+    path = write(gzip.compress(PUBMED.format(ARTICLE).encode()), "pubmed26n0001.xml.gz")
+
+    name, [found] = read(path)
+
+    assert name == "pubmed"
+    assert found.paper == Paper(
+        id="101",
+        title="CO2 in Quercus & more.",
+        abstract="AIM: To draw. RESULTS: Trees.",
+        year=1998,
+        authors=("Ada B Smith", "Tree Group"),
+        venue="J. Trees",
+        citations=("7", "10.5555/y"),
+        doi="10.5555/101",
+        url="https://pubmed.ncbi.nlm.nih.gov/101/",
+        type="Journal Article",
+        volume="13",
+        issue="2",
+        pages="117-26",
+    )
 
 
-# --- Everything
+def test_later_versions_replace_earlier_ones_and_deletions_delete(write: Write) -> None:
+    retracted = "<PublicationTypeList><PublicationType>Retracted Publication</PublicationType></PublicationTypeList>"
+    first = [article(1, "one"), article(2, "two, v2", 2), article(2, "two"), article(3, "three")]
+    second = [article(1, "one, corrected"), article(4, "four", more=retracted), article(5, "five")]
+    deleted = "<DeleteCitation><PMID Version='1'>3</PMID><PMID>5</PMID></DeleteCitation>"
+    later = PUBMED.format("\n".join([*second, deleted])).encode()
+    write(PUBMED.format("\n".join(first)), "dump/baseline/pubmed26n0001.xml")
+    write(b"MD5 = 0\n", "dump/baseline/pubmed26n0001.xml.md5")
+    path = write(gzip.compress(later), "dump/updatefiles/pubmed26n0002.xml.gz")
+    log: list[str] = []
+
+    found = papers(path.parent.parent, log)
+
+    assert {p.id: p.title for p in found} == {"1": "one, corrected", "2": "two, v2"}
+    assert log == [
+        "left out 4 records that later ones replace or delete",
+        "left out 1 records that were retracted",
+    ]
+
+
+def test_a_book_of_pubmed_is_a_paper(write: Write) -> None:
+    book = """<PubmedBookArticle><BookDocument><PMID Version="1">9</PMID><Book><Publisher><PublisherName>NIH
+    </PublisherName></Publisher><BookTitle>Tree Reviews</BookTitle><PubDate><Year>1993</Year></PubDate></Book>
+    <ArticleTitle>Oak</ArticleTitle><Abstract><AbstractText>Tall.</AbstractText></Abstract></BookDocument>
+    </PubmedBookArticle>"""
+
+    [paper] = papers(write(PUBMED.format(book), "p.xml"))
+
+    assert (paper.title, paper.year, paper.venue) == ("Oak", 1993, "Tree Reviews")
+    assert (paper.abstract, paper.publisher) == ("Tall.", "NIH")
+
+
+def test_an_endless_record_of_xml_is_refused(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("citerec.corpus.readers.pubmed.LONGEST", 2**20)
+    path = write("<PubmedArticleSet><PubmedArticle>" + "<a>" * 2**20, "a.xml")
+
+    with pytest.raises(BadInputError, match="a record of over 1,048,576 bytes"):
+        read(path)
+
+
+# --- Markup
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a < b and c > d", "a < b and c > d"),
+        ("H<sub>2</sub>O<br/>two", "H2O two"),
+        ("&lt;i&gt;E. coli&lt;/i&gt; AT&amp;T", "E. coli AT&T"),
+        ("<jats:title>Summary.</jats:title><jats:p>A</jats:p><jats:p>B</jats:p>", "A B"),
+        ("f <jats:tex-math>\\alpha</jats:tex-math><mml:mi>α</mml:mi>", "f α"),
+        ("<" * 50_000 + "</i", "<" * 50_000 + "</i"),
+    ],
+)
+def test_markup_is_removed_and_other_brackets_stay(text: str, expected: str) -> None:
+    assert plain_text(text) == expected
+
+
+def test_an_inverted_index_has_gaps_and_a_limit() -> None:
+    assert restored({"IndexLength": 2, "InvertedIndex": {"b": [7], "a": [0, 2]}}) == "a a b"
+    assert restored({"a": [10**18], "b": [None, 1.5], "c": "x"}) == "a"
+    with pytest.raises(ValueError, match="abstract has 2,000,005 characters; expected"):
+        restored({"word": [0] * 400_001})
+
+
+# --- Faults
 
 
 @pytest.mark.parametrize(
@@ -617,15 +632,19 @@ def test_hostile_texts_are_read_in_linear_time(write: Write, content: str, name:
     assert time.process_time() - start < 3
 
 
+BOMB = f"""<?xml version="1.0"?>
+<!DOCTYPE PubmedArticleSet [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;"><!ENTITY c SYSTEM "file:///etc/passwd">]>
+<PubmedArticleSet>{article(1, "&b;&c;")}</PubmedArticleSet>"""
 BAD = {
     "Latin-1 BibTeX": (b"@article{a,\ntitle={\xe9}}", "a.bib", "not UTF-8"),
     "Latin-1 RIS": (b"TY  - JOUR\nTI  - \xe9\n", "a.ris", "not UTF-8"),
     "Latin-1 CSV": (SCOPUS.encode() + b'"\xe9"', "a.csv", "not UTF-8"),
     "open quote": (f'{SCOPUS}"open {"x" * 17_000_000}'.encode(), "a.csv", "line 7: not CSV"),
-    "cut CSL": (
-        b'[{"id": "a", "title": "A", "issued": {}},\n{"id": "b"',
-        "a.json",
-        "line 2: the file ends",
+    "cut XML": (PUBMED.format(article(1, "a"))[:-8].encode(), "a.xml", "the XML is cut off"),
+    "cut record of XML": (
+        PUBMED.format(article(1, "a") + "\n<PubmedArticle><x>")[:-22].encode(),
+        "a.xml",
+        "the XML is cut off",
     ),
     "cut gzip": (gzip.compress(RIS.encode())[:-20], "a.ris.gz", "the file is cut off"),
 }
@@ -652,31 +671,20 @@ FAULTS = {
     "no title in BibTeX": ("@misc{a,}\n", "a.bib", "line 1: this record has no title"),
     "comma in BibTeX": ("@misc{a, title={A} year=1}", "a.bib", "a comma is missing"),
     "open brace in BibTeX": ("@misc{a, title={A", "a.bib", "cannot be read"),
-    "long BibTeX": ("@misc{a, title={" + "x" * 4_000_001, "a.bib", "is a brace not closed?"),
     "long title": (f"TY  - JOUR\nTI  - {'x' * 20_001}\n", "a.ris", "'title' has 20,001 characters"),
-    "wrong CSL year": (
-        '{"id": "a", "title": "A", "issued": 7.5}',
-        "a.json",
-        "must be a year",
-    ),
-    "wrong CSL title": (
-        '{"id": "a", "title": {}, "issued": {}}',
-        "a.json",
-        '"title" must be a string',
-    ),
-    "wrong CSL id": ('{"id": [], "title": "A", "issued": {}}', "a.json", '"id" must be a string'),
     "WoS without a title": (
         "FN ISI\nPT J\nUT 1\nER\n",
         "a.txt",
         "line 2: this record has no title",
     ),
-    "Scopus row": (SCOPUS + '"a"\n', "a.csv", "line 7: 1 columns; the header has 17"),
-    "arXiv authors": (
-        json.dumps(ARXIV | {"authors_parsed": "A"}),
-        "a.json",
-        "'authors_parsed' must be a list",
+    "XML": (
+        PUBMED.format(f"{article(1, 'a')}\n{article(2, '<b>x')}\n{article(3, 'c')}"),
+        "a.xml",
+        "line 6: this record is not well-formed XML",
     ),
-    "arXiv title": (json.dumps(ARXIV | {"title": None}), "a.json", "'title' must be a string"),
+    "XML without an id": (PUBMED.format(article("", "a")), "a.xml", "no 'id' in this record"),
+    "entities of a DTD are not expanded": (BOMB, "a.xml", "undefined entity"),
+    "Scopus row": (SCOPUS + '"a"\n', "a.csv", "line 7: 1 columns; the header has 17"),
 }
 
 
@@ -689,17 +697,3 @@ def test_a_broken_record_is_one_line_with_file_and_line(write: Write, name: str)
     assert message in fault
     assert "\n" not in fault
     assert f"{file}, line " in fault
-
-
-def test_every_file_format_is_recognised_by_content_alone(write: Write) -> None:
-    contents = {
-        "bibtex": BIB,
-        "ris": RIS[RIS.index("TY") :],
-        "csl": json.dumps(CSL),
-        "wos": WOS,
-        "scopus": SCOPUS,
-    }
-
-    found = {name: read(write(text, f"{name}.data"))[0] for name, text in contents.items()}
-
-    assert found == {name: name for name in contents}

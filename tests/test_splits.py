@@ -13,8 +13,7 @@ from support.corpora import real_corpus
 from citerec.corpus.collector import Collector
 from citerec.corpus.graph import Graph, open_graph, write_graph, write_references
 from citerec.corpus.papers import NO_YEAR
-from citerec.corpus.readers import read_papers
-from citerec.corpus.readers.source import find_source
+from citerec.corpus.readers import find_source, read_papers
 from citerec.corpus.splits import (
     gold_citations,
     read_ids,

@@ -20,8 +20,7 @@ from typing import Any
 import orjson
 
 from citerec.collect.service import SourceName
-from citerec.corpus.readers import read_papers
-from citerec.corpus.readers.source import Source
+from citerec.corpus.readers import Source, read_papers
 from citerec.errors import BadInputError, OutputError, writing
 from citerec.io import MAX_RECORD, replacing
 from citerec.text import csv_cell

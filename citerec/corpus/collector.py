@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from citerec.corpus.readers import Located
-from citerec.corpus.readers.source import Source, size_of
+from citerec.corpus.readers import Located, Source, size_of
 from citerec.errors import BadRecordError
 from citerec.types import Paper, Progress
 

@@ -15,9 +15,8 @@ from typing import Any
 
 import orjson
 
-from citerec.bibliography.keys import doi_of, paper_doi, title_key
+from citerec.bibliography.keys import doi_of, name_key, paper_doi, title_key
 from citerec.corpus.collector import Collector
-from citerec.corpus.readers.exports import author_key
 from citerec.corpus.tools import Corpus, canonical_line, write_lines
 from citerec.errors import ConfigError, writing
 from citerec.io import destination
@@ -116,7 +115,7 @@ def _title_and_year(paper: Paper) -> int:
     if key.count(" ") + 1 >= SHORT:
         return hash((key, paper.year))
     author = paper.authors[0] if paper.authors else ""
-    family = author_key(author).split(" ")[0] or title_key(author).rpartition(" ")[2]
+    family = name_key(author).rpartition(" ")[2]
     return hash((key, paper.year, family)) if family else 0
 
 

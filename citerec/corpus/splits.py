@@ -21,7 +21,7 @@ import orjson
 from citerec.corpus.graph import Graph
 from citerec.corpus.papers import NO_YEAR, no_later
 from citerec.errors import BadInputError
-from citerec.inputs import read_lines, read_rows, reading
+from citerec.inputs import read_rows, reading
 from citerec.io import sha256_of
 from citerec.types import Query
 
@@ -136,7 +136,9 @@ def shipped_queries(folder: Path) -> ShippedQueries | None:
         BadInputError: If a file cannot be read, a query occurs twice with different texts, or the qrels name
             a query that is missing.
     """
-    from citerec.corpus.readers import parse_record
+    from citerec.corpus.readers.fields import Fields
+    from citerec.corpus.readers.files import Broken, read_file
+    from citerec.corpus.readers.json_stream import json_records
     from citerec.run import read_qrels
 
     files = {name: folder / "qrels" / f"{name}.tsv" for name in SPLITS}
@@ -147,10 +149,12 @@ def shipped_queries(folder: Path) -> ShippedQueries | None:
     if path is None or not files:
         return None
     queries: dict[str, Query] = {}
-    for number, line in read_lines(path):
-        fields = parse_record(path, number, line)
-        has_metadata = isinstance(fields.record.get("metadata"), dict)
-        year = fields.inner("metadata").year() if has_metadata else None
+    for number, row in read_file(path, json_records):
+        if isinstance(row, Broken):
+            raise BadInputError(path, row.message, line=number)
+        fields = Fields(row, path, number)
+        has_metadata = isinstance(row.get("metadata"), dict)
+        year = fields.year("metadata.year") if has_metadata else None
         if not (title := fields.title("text")):
             fields.fail("'text' is empty; a query needs at least one word")
         query = Query(id=fields.id("_id"), title=title, year=year)

@@ -15,8 +15,7 @@ import orjson
 
 from citerec.bibliography.keys import paper_doi, title_key
 from citerec.corpus.collector import Collector, bytes_read
-from citerec.corpus.readers import detect_format, read_papers
-from citerec.corpus.readers.source import Source, find_source
+from citerec.corpus.readers import Source, detect_format, find_source, read_papers
 from citerec.corpus.splits import shipped_queries, shipped_splits
 from citerec.errors import BadInputError, ConfigError, OutputError, writing
 from citerec.inputs import zstd

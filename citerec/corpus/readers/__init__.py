@@ -1,33 +1,143 @@
-"""Corpus readers, one module per format; a format is recognised by its content.
+"""Corpora of any format: finds their files, recognises the format by its content, and streams the papers.
 
-A dialect of JSON lines is an entry of `jsonl.FORMATS`; any other format is a module as `files.FileFormat` describes it,
-and a line in `formats.FILE_FORMATS`. Other packages add readers by entry points of the group `citerec.readers`: a
-module with `matches(keys)` and `read(fields)` for JSON lines, or with `records(stream)`, `read(fields)` and `suffixes`
-or `sniff(head, name)` for other files.
+Other packages add readers by entry points of the group `citerec.readers`: a module with `matches(record)` and
+`read(fields)` for JSON lines, or with `records(stream)`, `read(fields)` and `suffixes` or `sniff(head, name)` for other
+files, as `files.Format` describes them.
 """
 
-from collections.abc import Callable, Iterator
+import hashlib
+import os
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import orjson
-
+from citerec import plugins
+from citerec.corpus.readers.exports import SCOPUS, WOS
 from citerec.corpus.readers.fields import Fields
-from citerec.corpus.readers.files import Located, head_of, located, read_file
-from citerec.corpus.readers.formats import (
-    FILE_FORMATS,
-    FORMATS,
-    file_format,
-    format_names,
-    registered,
+from citerec.corpus.readers.files import (
+    BytesRead,
+    Format,
+    Located,
+    Source,
+    head_of,
+    located,
+    read_file,
 )
-from citerec.corpus.readers.json_stream import first_keys, json_records
-from citerec.corpus.readers.source import Source
+from citerec.corpus.readers.json_formats import CANONICAL, JSON_FORMATS
+from citerec.corpus.readers.json_stream import first_record, json_records
+from citerec.corpus.readers.libraries import BIBTEX, RIS
+from citerec.corpus.readers.pubmed import PUBMED
+from citerec.corpus.readers.s2ag import S2AG
 from citerec.errors import BadInputError, CiterecError, ConfigError, InvalidValueError
-from citerec.inputs import read_lines, refuse_binary
+from citerec.inputs import BOM, read_lines, reading, refuse_binary
 from citerec.types import Log, Paper, no_log
 
-__all__ = ["FILE_FORMATS", "FORMATS", "Located", "detect_format", "format_names", "read_papers"]
+__all__ = [
+    "FORMATS",
+    "Located",
+    "Source",
+    "detect_format",
+    "find_source",
+    "read_papers",
+    "sha256_of",
+    "size_of",
+]
+
+# The first match wins: canonical is last, since other formats have its keys, too.
+FORMATS: Mapping[str, Format] = {
+    "bibtex": BIBTEX,
+    "ris": RIS,
+    "wos": WOS,
+    "scopus": SCOPUS,
+    "pubmed": PUBMED,
+    "s2ag": S2AG,
+    **JSON_FORMATS,
+    "canonical": CANONICAL,
+}
+RECORD_SUFFIXES = {".json", ".jsonl", ".ndjson"}
+SIDE_FOLDERS = {"splits", "qrels"}  # folders next to a corpus that hold no papers
+# What OpenAlex, Crossref and collections put beside their records.
+SIDE_FILES = {"manifest", "manifest.json", "collection.json"}
+_OPENING = re.compile(rb'\{[ \t]*"')  # how a record begins
+_SPREAD = re.compile(rb"\{\s*\n")  # how settings begin: one JSON object over many lines
+
+
+# --- Formats
+
+
+def format_names() -> tuple[str, ...]:
+    """Return the names of all formats: citerec's own, and those of registered readers."""
+    return (*FORMATS, *_registered())
+
+
+def _registered() -> dict[str, Format]:
+    """Return the formats of other packages by name; citerec's own names keep their meaning.
+
+    Raises:
+        ConfigError: If one cannot be loaded, or lacks a part.
+    """
+    names = [name for name in plugins.names(plugins.READERS) if name not in FORMATS]
+    return {name: _of_plugin(name, plugins.load(plugins.READERS, name)) for name in names}
+
+
+def _of_plugin(name: str, reader: Any) -> Format:
+    suffixes = tuple(getattr(reader, "suffixes", ()))
+    is_recognised = bool(suffixes) or hasattr(reader, "sniff")
+    if not hasattr(reader, "read") or not (
+        is_recognised if hasattr(reader, "records") else hasattr(reader, "matches")
+    ):
+        raise ConfigError(
+            f"the reader {name!r} is not complete; expected read and matches (for JSON lines), "
+            "or read, records and suffixes or sniff (for other files)"
+        )
+    records = getattr(reader, "records", json_records)
+
+    def to_paper(fields: Fields) -> Paper:
+        try:
+            return reader.read(fields)
+        except InvalidValueError as error:
+            fields.fail(str(error))
+
+    def sniff(head: bytes, file: str) -> bool:
+        return file.endswith(suffixes) or (hasattr(reader, "sniff") and reader.sniff(head, file))
+
+    def papers(
+        source: Source, read: BytesRead, log: Log, scratch: Path | None
+    ) -> Iterator[Located]:
+        for file in source.files:
+            line: int | None = None
+            try:
+                for line, row in read_file(file, records, read):
+                    yield located(file, line, row, to_paper)
+            except CiterecError:
+                raise
+            except Exception as error:  # whatever goes wrong in it is an error with its name
+                what = f"the reader {name!r} failed: {type(error).__name__}: {error}"
+                raise BadInputError(file, what, line=line) from error
+
+    def matches(record: Mapping[str, Any]) -> bool:
+        return hasattr(reader, "matches") and reader.matches(record)
+
+    return Format(records=records, read=to_paper, sniff=sniff, matches=matches, papers=papers)
+
+
+def _format_of(file: Path, head: bytes, *, lines: bool = False) -> str | None:
+    """Return the name of the format of a file by its first bytes or name; None if there is none.
+
+    Args:
+        file: The file.
+        head: Its first bytes.
+        lines: Whether the first lines may be of no format: then the first that is of one counts.
+    """
+    formats = {**_registered(), **FORMATS}
+    if name := next((k for k, f in formats.items() if f.sniff(head, _plain_name(file))), None):
+        return name
+    for start in [head, *head.split(b"\n")[1:]] if lines else [head]:
+        record = first_record(start)
+        if name := next((k for k, f in formats.items() if f.matches(record)), None):
+            return name
+    return None
 
 
 def detect_format(source: Source, *, skip_bad: bool = False) -> str:
@@ -40,31 +150,20 @@ def detect_format(source: Source, *, skip_bad: bool = False) -> str:
     Raises:
         BadInputError: If the corpus holds nothing, or nothing of a known format.
     """
-    own, canonical = list(FORMATS.items())[:-1], list(FORMATS.items())[-1]
-    dialects = [
-        *own,
-        *((k, r) for k, r in registered().items() if hasattr(r, "matches")),
-        canonical,
-    ]
     for file in source.files:
         head = head_of(file)
-        if not head.removeprefix(b"\xef\xbb\xbf").strip():
+        if not head.removeprefix(BOM).strip():
             for _ in read_lines(file):  # raises if the file is damaged
                 pass
             continue
-        if name := file_format(file, head):
+        if name := _format_of(file, head, lines=skip_bad):
             return name
         refuse_binary(file, head, "a corpus: JSON lines, or an export that citerec reads")
-        starts = [head, *head.split(b"\n")[1:]] if skip_bad else [head]
-        for start in starts:
-            keys = dict.fromkeys(first_keys(start))
-            if name := next((name for name, reader in dialects if reader.matches(keys)), None):
-                return name
-        keys = ", ".join(sorted(first_keys(head))[:6])
-        found = f"has these fields: {keys}" if keys else f"begins so: {head[:40]!r}"
+        keys = ", ".join(sorted(first_record(head))[:6])
+        what = f"has these fields: {keys}" if keys else f"begins so: {head[:40]!r}"
         raise BadInputError(
             file,
-            f"no format that citerec reads {found}; expected one paper a line as JSON with 'id' and 'title', "
+            f"no format that citerec reads {what}; expected one paper a line as JSON with 'id' and 'title', "
             f"or name the format: --format {'|'.join(format_names())}",
             line=1,
         )
@@ -74,7 +173,7 @@ def detect_format(source: Source, *, skip_bad: bool = False) -> str:
 def read_papers(
     source: Source,
     format_name: str,
-    read: Callable[[int], None] = lambda _: None,
+    read: BytesRead = lambda more: None,
     log: Log = no_log,
     scratch: Path | None = None,
 ) -> Iterator[Located]:
@@ -93,10 +192,8 @@ def read_papers(
     """
     if format_name not in format_names():
         raise ConfigError(f"no format {format_name!r}; there are: {', '.join(format_names())}")
-    reader: Any = FORMATS.get(format_name) or FILE_FORMATS.get(format_name)
-    if reader is None:
-        records = _plugin_papers(source, format_name, registered()[format_name], read)
-    elif hasattr(reader, "papers"):
+    reader = FORMATS.get(format_name) or _registered()[format_name]
+    if reader.papers:
         records = reader.papers(source, read, log, scratch)
     else:
         records = (
@@ -108,43 +205,116 @@ def read_papers(
     for record in records:
         papers += isinstance(record.paper, Paper)
         yield record
-    if papers and (note := getattr(reader, "NOTE", "")):
-        log(note)
+    if papers and reader.note:
+        log(reader.note)
 
 
-def _plugin_papers(
-    source: Source, name: str, reader: Any, read: Callable[[int], None]
-) -> Iterator[Located]:
-    """Yield the records of a registered reader; whatever goes wrong in it is an error with its name."""
-
-    def to_paper(fields: Fields) -> Paper:
-        try:
-            return reader.read(fields)
-        except InvalidValueError as error:
-            fields.fail(str(error))
-
-    for file in source.files:
-        line: int | None = None
-        try:
-            for line, row in read_file(file, getattr(reader, "records", json_records), read):
-                yield located(file, line, row, to_paper)
-        except CiterecError:
-            raise
-        except Exception as error:
-            what = f"the reader {name!r} failed: {type(error).__name__}: {error}"
-            raise BadInputError(file, what, line=line) from error
+# --- Files
 
 
-def parse_record(path: Path, number: int, line: bytes) -> Fields:
-    """Parse one line as a JSON object.
+def find_source(path: Path) -> Source:
+    """Find the files of the corpus at `path`, a file or a folder of shards.
 
     Raises:
-        BadInputError: If it is not one.
+        BadInputError: If there is nothing to read, or `path` is an index folder.
     """
-    try:
-        record: Any = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
-        raise BadInputError(path, f"not JSON: {error.msg}", line=number) from error
-    if not isinstance(record, dict):
-        raise BadInputError(path, "expected a JSON object", line=number)
-    return Fields(cast("dict[str, Any]", record), path, number)
+    with reading(path):
+        if not path.exists():
+            raise BadInputError(path, "no such file or folder; name a corpus file or folder")
+        if path.is_file():
+            return Source(path, (path,))
+        if not path.is_dir():
+            raise BadInputError(path, "neither a file nor a folder; a corpus is read several times")
+        if _is_index(path):
+            raise BadInputError(path, "this is an index, not a corpus; name what it was built from")
+        files = _files(path)
+        by_name = {_plain_name(file): file for file in files if file.parent == path}
+        if by_name.keys() >= {"corpus.jsonl", "queries.jsonl"}:  # BEIR's layout
+            shards = [by_name["corpus.jsonl"]]
+        else:
+            shards = [file for file in files if _holds_records(file)] or _of_one_format(path, files)
+    if not shards:
+        raise BadInputError(
+            path,
+            "no corpus file in this folder; expected JSONL files, plain or as .gz .zst .bz2, "
+            "or an export or library in another format that citerec reads",
+        )
+    return Source(path, tuple(shards), tuple(file for file in files if file not in {*shards}))
+
+
+def _is_index(folder: Path) -> bool:
+    return (folder / "manifest.json").is_file() and (folder / "papers.arrow").is_file()
+
+
+def _files(folder: Path) -> list[Path]:
+    """Return the files of a folder, in order, except for hidden ones, side folders and indexes."""
+    indexes = {arrow.parent for arrow in folder.rglob("papers.arrow") if _is_index(arrow.parent)}
+    return [
+        file
+        for file in sorted(folder.rglob("*"))
+        if file.is_file()
+        and not any(
+            part.startswith((".", "_")) or part in SIDE_FOLDERS
+            for part in file.relative_to(folder).parts
+        )
+        and indexes.isdisjoint(file.parents)
+    ]
+
+
+def _holds_records(file: Path) -> bool:
+    """Whether a file of a folder holds JSON records: by its name, else by its first bytes."""
+    name = Path(_plain_name(file))
+    head = head_of(file).removeprefix(BOM).lstrip()
+    if name.name in SIDE_FILES:
+        return False
+    if name.suffix in RECORD_SUFFIXES or (name.suffix == "" and name.name != file.name):
+        return file.stat().st_size > 0 and not (name.suffix == ".json" and _SPREAD.match(head))
+    return _OPENING.match(head) is not None
+
+
+def _of_one_format(folder: Path, files: list[Path]) -> list[Path]:
+    """Return the files of a folder that are in a known format.
+
+    Raises:
+        BadInputError: If they are in several formats.
+    """
+    formats = {file: name for file in files if (name := _format_of(file, head_of(file)))}
+    examples = {name: file.name for file, name in reversed(formats.items())}
+    if len(examples) > 1:
+        listed = " and ".join(f"{name} ({examples[name]})" for name in sorted(examples))
+        advice = "name one of them, or join them: citerec corpus merge A B -o papers.jsonl"
+        raise BadInputError(
+            folder, f"this folder holds files of several formats: {listed}; {advice}"
+        )
+    return list(formats)
+
+
+def _plain_name(file: Path) -> str:
+    """Return the name of a file without the suffix of its compression."""
+    return file.with_suffix("").name if file.suffix in {".gz", ".zst", ".bz2"} else file.name
+
+
+def size_of(source: Source) -> int:
+    """Return the size of a corpus in bytes, compressed files as they are.
+
+    Raises:
+        BadInputError: If one of its files is missing.
+    """
+    with reading(source.path):
+        return sum(file.stat().st_size for file in source.files)
+
+
+def sha256_of(source: Source) -> str:
+    """Return the sha256 of a corpus: of its file, or of the list of its shards' checksums.
+
+    Raises:
+        BadInputError: If one of its files cannot be read.
+    """
+    sums: list[tuple[str, str]] = []
+    for path in source.files:
+        with reading(path), path.open("rb") as stream:
+            sums.append((hashlib.file_digest(stream, "sha256").hexdigest(), path.name))
+    if len(sums) == 1:
+        return sums[0][0]
+    listing = "".join(f"{digest}  {name}\n" for digest, name in sums)
+    return hashlib.sha256(os.fsencode(listing)).hexdigest()

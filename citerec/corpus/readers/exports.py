@@ -1,6 +1,5 @@
 """Exports of Web of Science and Scopus: tables of fields, with cited references that are linked to papers.
 
-A reference is linked to a paper of the same export by its DOI, else by first author, year, volume and page.
 Web of Science: plain text with tags, or a table separated by tabs; the tags:
 https://images.webofknowledge.com/images/help/WOS/hs_wos_fieldtags.html.
 Scopus: CSV. It writes a reference as `Doe J., Title, Journal, 89, 2, pp. 12-15, (2001)` since 2023, and before as
@@ -13,17 +12,21 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from citerec.bibliography.keys import doi_of
-from citerec.corpus.readers.fields import Fields, library_paper, page_range
+from citerec.corpus.readers.fields import Fields, library_paper
 from citerec.corpus.readers.files import (
     Broken,
+    BytesRead,
+    Format,
     Located,
     Records,
     Rows,
+    Source,
     head_text,
     located,
     read_file,
@@ -33,13 +36,8 @@ from citerec.corpus.readers.files import (
 from citerec.text import normalized
 from citerec.types import Log, Paper
 
-if TYPE_CHECKING:
-    from citerec.corpus.readers.source import Source
-
-_AMBIGUOUS = ""  # in place of an id: several papers have the key
 _INITIALS = re.compile(r"(?:[^\W\d_]\.?[- ]?){1,4}")
 _NUMBER = re.compile(r"0*([0-9a-z]+)")
-_NO_LETTERS = re.compile(r"[^a-z]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,61 +48,55 @@ class Reference:
     key: str = ""  # of `work_key`
 
 
-@dataclass(frozen=True, slots=True)
-class Export:
-    """A format of exports whose references are linked: one pass for the keys of the papers, one for the papers."""
+def _linked(
+    records: Records,
+    to_paper: Callable[[Fields], Paper],
+    key_of: Callable[[Mapping[str, Any]], str],
+    references_of: Callable[[Mapping[str, Any]], list[Reference]],
+    source: Source,
+    read: BytesRead,
+    log: Log,
+    scratch: Path | None,
+) -> Iterator[Located]:
+    """Yield every record of an export with its references linked, by DOI, else by first author, year, volume and page.
 
-    sniff: Callable[[bytes, str], bool]
-    records: Records
-    read: Callable[[Fields], Paper]
-    key: Callable[[Mapping[str, Any]], str]
-    references: Callable[[Mapping[str, Any]], list[Reference]]
+    Two passes: for the keys of the papers, which memory holds, and for the papers. A key that several papers have links
+    nothing. The DOI of a paper outside the corpus stays in place of its id; a reference without a DOI that cannot be
+    linked is left out.
+    """
+    ids: dict[str, set[str]] = {}
+    counts = Counter[str]()
 
-    def papers(
-        self, source: "Source", read: Callable[[int], None], log: Log, scratch: Path | None
-    ) -> Iterator[Located]:
-        """Yield every record of an export with its references linked.
+    def link(reference: Reference) -> str:
+        dois = [doi.lower() for doi in reference.dois]
+        cited, rule = set[str]().union(*(ids.get(doi, ()) for doi in dois)), "doi"
+        if not cited and reference.key:
+            cited, rule = ids.get(reference.key, set()), "key"
+        if len(cited) != 1:
+            counts["ambiguous" if cited else "outside"] += 1
+            return "" if cited or not dois else dois[0]
+        counts[rule] += 1
+        return next(iter(cited))
 
-        Memory holds the keys of the papers, not their texts; a key that several papers have links nothing. The DOI of a
-        paper outside the corpus stays in place of its id; a reference without a DOI that cannot be linked is left out.
-        """
-        by_doi, by_key = dict[str, str](), dict[str, str]()
-        counts = Counter[str]()
+    def rows(share: Callable[[int], int]) -> Iterator[tuple[Any, Located]]:
+        for file in source.files:
+            for line, row in read_file(file, records, lambda more: read(share(more))):
+                yield row, located(file, line, row, to_paper)
 
-        def link(reference: Reference) -> str:
-            dois = [doi.lower() for doi in reference.dois]
-            found, rule = {by_doi[doi] for doi in dois if doi in by_doi}, "doi"
-            if not found and reference.key in by_key:
-                found, rule = {by_key[reference.key]}, "key"
-            if not found:
-                counts["outside"] += 1
-                return dois[0] if dois else ""
-            if len(found) > 1 or _AMBIGUOUS in found:
-                counts["ambiguous"] += 1
-                return ""
-            counts[rule] += 1
-            return found.pop()
-
-        def rows(share: Callable[[int], int]) -> Iterator[tuple[Any, Located]]:
-            for file in source.files:
-                for line, row in read_file(file, self.records, lambda more: read(share(more))):
-                    yield row, located(file, line, row, self.read)
-
-        for row, record in rows(lambda more: more - more // 2):
-            if isinstance(paper := record.paper, Paper):
-                for table, key in ((by_doi, doi_of(paper.doi).lower()), (by_key, self.key(row))):
-                    if key and table.setdefault(key, paper.id) != paper.id:
-                        table[key] = _AMBIGUOUS
-        for row, record in rows(lambda more: more // 2):
-            if isinstance(paper := record.paper, Paper):
-                cited = tuple(filter(None, map(link, self.references(row))))
-                yield replace(record, paper=replace(paper, citations=cited))
-            else:
-                yield record
-        log(
-            f"references: {counts['doi']:,} linked by DOI, {counts['key']:,} by first author, year, volume and page; "
-            f"{counts['ambiguous']:,} ambiguous ones left out, {counts['outside']:,} to papers outside the corpus"
-        )
+    for row, record in rows(lambda more: more - more // 2):
+        if isinstance(paper := record.paper, Paper):
+            for key in filter(None, (doi_of(paper.doi).lower(), key_of(row))):
+                ids.setdefault(key, set()).add(paper.id)
+    for row, record in rows(lambda more: more // 2):
+        if isinstance(paper := record.paper, Paper):
+            cited = tuple(filter(None, map(link, references_of(row))))
+            yield replace(record, paper=replace(paper, citations=cited))
+        else:
+            yield record
+    log(
+        f"references: {counts['doi']:,} linked by DOI, {counts['key']:,} by first author, year, volume and page; "
+        f"{counts['ambiguous']:,} ambiguous ones left out, {counts['outside']:,} to papers outside the corpus"
+    )
 
 
 def work_key(author: str, year: str, volume: str, page: str) -> str:
@@ -113,22 +105,19 @@ def work_key(author: str, year: str, volume: str, page: str) -> str:
     The author is `Family, Given`, `Family J.A.` or `FAMILY JA`; leading zeros of volume and page do not count.
     """
     numbers = [_NUMBER.match(text.strip().lower()) for text in (volume, page)]
-    parts = [author_key(author), year, *(match[1] if match else "" for match in numbers)]
+    parts = [_author_key(author), year, *(match[1] if match else "" for match in numbers)]
     return "|".join(parts) if all(parts) else ""
 
 
-def author_key(name: str) -> str:
-    """Return the family name without accents, blanks and hyphens, and the first initial: `vandenberg j`.
-
-    It is empty for an anonymous author, and for a name without initials.
-    """
+def _author_key(name: str) -> str:
+    """Return the letters of the family name and the first initial: `vandenberg j`; empty for an anonymous author."""
     family, comma, given = name.partition(",")
     if not comma:
         words, count = name.split(), 1
         while (
             count < len(words) - 1
-            and "." in words[-count - 1]
-            and _INITIALS.fullmatch(words[-count - 1])
+            and "." in (word := words[-count - 1])
+            and _INITIALS.fullmatch(word)
         ):
             count += 1
         family, given = " ".join(words[:-count]), " ".join(words[-count:])
@@ -139,24 +128,27 @@ def author_key(name: str) -> str:
 
 
 def _letters(text: str) -> str:
-    if text.isascii():
-        return _NO_LETTERS.sub("", text.lower())
     folded = normalized("NFKD", text).lower()
     return "".join(c for c in folded if c.isalpha() and not unicodedata.combining(c))
 
 
-def _paper(fields: Fields, names: Mapping[str, str], authors: Sequence[str]) -> Paper:
-    """Make a paper of a row; `names` maps fields of a paper, and `first`, `last`, `article`, `id`, to columns."""
-    row = {name: fields.record.get(column, "") for name, column in names.items()}
-    year = re.match(r"[12][0-9]{3}", row["year"])
-    people = (family_given.partition(",") for family_given in authors)
+def _paper(
+    fields: Fields, columns: Mapping[str, str], row: Mapping[str, Any], people: Sequence[str]
+) -> Paper:
+    """Make a paper of a row; `columns` names those of fields of a paper, and of `first`, `last`, `article`, `id`."""
+    texts = {name: row.get(column, "") for name, column in columns.items()}
+    year = re.match(r"[12][0-9]{3}", texts.pop("year"))
+    article, ids = texts.pop("article"), [texts.pop("id"), texts["doi"]]
+    pages = fields.of(texts).pages("first", "last")
+    del texts["first"], texts["last"]
+    names = (family_given.partition(",") for family_given in people)
     return library_paper(
         fields,
-        ids=[row.pop("id"), row["doi"]],
+        ids,
         year=int(year[0]) if year else None,
-        authors=[f"{given.strip()} {family.strip()}" for family, _, given in people],
-        pages=page_range(row.pop("first"), row.pop("last")) or row["article"],
-        **{name: text for name, text in row.items() if name not in {"year", "article"}},
+        authors=[f"{given.strip()} {family.strip()}" for family, _, given in names],
+        pages=pages or article,
+        **texts,
     )
 
 
@@ -170,19 +162,9 @@ _VOLUME = re.compile(r", V([0-9A-Z]*[0-9][0-9A-Z]*)(?=,|$)")
 _PAGE = re.compile(r", (?:P|ARTN |ART )([^\s,]+)(?=,|$)")
 _DOIS = re.compile(r",\s*DOI\s+(.+)$")
 _EACH_DOI = re.compile(r"10\.[0-9]{4,9}/\S+")
-_WOS_NAMES = {
-    "id": "UT",
-    "title": "TI",
-    "abstract": "AB",
-    "year": "PY",
-    "venue": "SO",
-    "doi": "DI",
-    "type": "DT",
-    "volume": "VL",
-    "issue": "IS",
-    "first": "BP",
-    "last": "EP",
-    "article": "AR",
+_WOS_COLUMNS = {
+    **{"id": "UT", "title": "TI", "abstract": "AB", "year": "PY", "venue": "SO", "doi": "DI"},
+    **{"type": "DT", "volume": "VL", "issue": "IS", "first": "BP", "last": "EP", "article": "AR"},
     "publisher": "PU",
 }
 
@@ -231,9 +213,9 @@ def _tagged(lines: Iterator[tuple[int, str]]) -> Rows:
 def _wos_paper(fields: Fields) -> Paper:
     row = fields.record
     people = row.get("AF") or row.get("AU") or row.get("CA") or []
-    dated = fields.of({**row, "PY": row.get("PY", "") or row.get("EA", "")[-4:]})
-    typed = dated.of({**dated.record, "DT": row.get("DT", "").split(";")[0]})
-    return _paper(typed, _WOS_NAMES, [n for n in people if "anonymous" not in n.lower()])
+    year = row.get("PY", "") or row.get("EA", "")[-4:]  # of early access
+    single = {**row, "PY": year, "DT": row.get("DT", "").split(";")[0]}
+    return _paper(fields, _WOS_COLUMNS, single, [n for n in people if "anonymous" not in n.lower()])
 
 
 def _wos_key(row: Mapping[str, Any]) -> str:
@@ -247,8 +229,8 @@ def wos_reference(text: str) -> Reference:
     if match := _DOIS.search(text):
         text, tail = text[: match.start()], match[1].strip()
         parts = (tail[1:].removesuffix("]") if tail.startswith("[") else tail).split(", ")
-        found = (_EACH_DOI.search(part) for part in parts)
-        dois = tuple(dict.fromkeys(m[0].rstrip(".") for m in found if m))
+        matches = (_EACH_DOI.search(part) for part in parts)
+        dois = tuple(dict.fromkeys(m[0].rstrip(".") for m in matches if m))
     author, _, rest = text.partition(", ")
     year, volume, page = (pattern.search(f", {rest}") for pattern in (_CITED_YEAR, _VOLUME, _PAGE))
     if not (year and volume and page):
@@ -256,19 +238,24 @@ def wos_reference(text: str) -> Reference:
     return Reference(dois, work_key(author, year[1], volume[1], page[1]))
 
 
-WOS = Export(
-    _is_wos,
-    _wos_records,
-    _wos_paper,
-    _wos_key,
-    lambda row: [wos_reference(text) for text in row.get("CR", ())],
+WOS = Format(
+    sniff=_is_wos,
+    records=_wos_records,
+    read=_wos_paper,
+    papers=partial(
+        _linked,
+        _wos_records,
+        _wos_paper,
+        _wos_key,
+        lambda row: [wos_reference(text) for text in row.get("CR", ())],
+    ),
 )
 
 # --- Scopus
 
 LONGEST = 16_000_000  # characters of a field
 LONGEST_REFERENCE = 2_000  # characters
-_COLUMNS = (frozenset({"Authors", "Title", "EID"}), frozenset({"Title", "References", "Year"}))
+_HEADERS = (frozenset({"Authors", "Title", "EID"}), frozenset({"Title", "References", "Year"}))
 _YEAR = re.compile(r"\(([12][0-9]{3})[a-z]?\)")
 _AUTHOR = re.compile(r"\s*([^\W\d_][^,;()0-9]*?),?\s+((?:[^\W\d_]\.-?\s?)+)(?=[,;\s]|$)")
 _NEW = re.compile(
@@ -280,20 +267,10 @@ _OLD = re.compile(
 )
 _DOI = re.compile(r"10\.[0-9]{4,9}/[^\s,;]+")
 _NUMBERED = re.compile(r"\s*\([0-9]+\)$")  # the id of an author after the name
-_SCOPUS_NAMES = {
-    "id": "EID",
-    "title": "Title",
-    "abstract": "Abstract",
-    "year": "Year",
-    "venue": "Source title",
-    "doi": "DOI",
-    "url": "Link",
-    "type": "Document Type",
-    "volume": "Volume",
-    "issue": "Issue",
-    "first": "Page start",
-    "last": "Page end",
-    "article": "Art. No.",
+_SCOPUS_COLUMNS = {
+    **{"id": "EID", "title": "Title", "abstract": "Abstract", "year": "Year", "doi": "DOI"},
+    **{"venue": "Source title", "url": "Link", "type": "Document Type", "volume": "Volume"},
+    **{"issue": "Issue", "first": "Page start", "last": "Page end", "article": "Art. No."},
     "publisher": "Publisher",
 }
 
@@ -304,7 +281,7 @@ def _is_scopus(head: bytes, name: str) -> bool:
         header = set(next(csv.reader([line]), [])) if "," in line else set[str]()
     except csv.Error:
         return False
-    return any(columns <= header for columns in _COLUMNS)
+    return any(columns <= header for columns in _HEADERS)
 
 
 def _scopus_records(stream: BinaryIO) -> Rows:
@@ -328,7 +305,7 @@ def _scopus_paper(fields: Fields) -> Paper:
     people = [] if names.startswith("[No author") else _split_names(names)
     if row.get("Abstract", "").startswith("[No abstract"):
         row["Abstract"] = ""
-    return _paper(fields.of(row), _SCOPUS_NAMES, [*map(_family_given, people)])
+    return _paper(fields, _SCOPUS_COLUMNS, row, [*map(_family_given, people)])
 
 
 def _family_given(name: str) -> str:
@@ -350,24 +327,20 @@ def _scopus_key(row: Mapping[str, Any]) -> str:
     return work_key(first, row.get("Year", ""), row.get("Volume", ""), page)
 
 
-def split_references(text: str) -> list[str]:
-    """Split a column of references at semicolons.
-
-    A piece without a year continues in the next one, unless that begins with an author.
-    """
-    references: list[str] = []
-    for piece in filter(None, map(str.strip, text.split(";"))):
-        open_end = references and not _YEAR.search(references[-1])
-        is_short = references and len(references[-1]) + len(piece) <= LONGEST_REFERENCE
+def _scopus_references(row: Mapping[str, Any]) -> list[Reference]:
+    """Parse a column of references: a piece without a year continues in the next, unless that begins with an author."""
+    texts: list[str] = []
+    for piece in filter(None, map(str.strip, row.get("References", "").split(";"))):
+        open_end = texts and not _YEAR.search(texts[-1])
+        is_short = texts and len(texts[-1]) + len(piece) <= LONGEST_REFERENCE
         if open_end and is_short and not _AUTHOR.match(piece):
-            references[-1] = f"{references[-1]}; {piece}"
+            texts[-1] = f"{texts[-1]}; {piece}"
         else:
-            references.append(piece)
-    return references
+            texts.append(piece)
+    return [*map(_scopus_reference, texts)]
 
 
-def scopus_reference(text: str) -> Reference:
-    """Parse a reference of either style; parts may be missing."""
+def _scopus_reference(text: str) -> Reference:
     dois = tuple(dict.fromkeys(match.rstrip(".)") for match in _DOI.findall(text)))
     if len(text) > LONGEST_REFERENCE:
         return Reference(dois)
@@ -379,10 +352,9 @@ def scopus_reference(text: str) -> Reference:
     return Reference(dois, work_key(name, years[-1], place["volume"], place["page"]))
 
 
-SCOPUS = Export(
-    _is_scopus,
-    _scopus_records,
-    _scopus_paper,
-    _scopus_key,
-    lambda row: [*map(scopus_reference, split_references(row.get("References", "")))],
+SCOPUS = Format(
+    sniff=_is_scopus,
+    records=_scopus_records,
+    read=_scopus_paper,
+    papers=partial(_linked, _scopus_records, _scopus_paper, _scopus_key, _scopus_references),
 )

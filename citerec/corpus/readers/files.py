@@ -2,21 +2,36 @@
 
 import csv
 import io
+import re
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 from citerec.corpus.readers.fields import Fields
 from citerec.errors import BadInputError, BadRecordError
 from citerec.inputs import BOM, UNREADABLE, damaged, open_unpacked, reading
-from citerec.types import Paper
+from citerec.types import Log, Paper
 
 HEAD = 64 * 2**10  # bytes by which a format is recognised, unpacked
 REPORT_EVERY = 500  # records
 MAX_TEXT_LINE = 16 * 2**20  # characters of a line of a text format
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The files that hold the papers of one corpus, in reading order."""
+
+    path: Path  # as the user named it
+    files: tuple[Path, ...]
+    ignored: tuple[Path, ...] = ()  # files of the folder that hold no records
+
+    @property
+    def folder(self) -> Path:
+        """The folder that may also hold splits and queries of the corpus."""
+        return self.path if self.path.is_dir() else self.path.parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +48,6 @@ class Broken:
     """A record that cannot be parsed; `records` yields it instead of fields, and continues with the next record."""
 
     message: str
-    kind: str = "broken_lines"  # by which faults are counted
 
 
 class StreamFaultError(Exception):
@@ -46,35 +60,30 @@ class StreamFaultError(Exception):
 
 Rows = Iterator[tuple[int, Mapping[str, Any] | Broken]]  # line or number of each record, from 1
 Records = Callable[[BinaryIO], Rows]
+BytesRead = Callable[[int], None]  # receives how many more bytes were read
 
 
-class FileFormat(Protocol):
-    """A module that reads files of one format; readers of other packages have the same names.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """A format of corpora; a file is of it if `sniff` or, in case of JSON, `matches` says so.
 
-    It may have `NOTE`, a line for the user, such as what the format lacks. A format of several passes or files has
-    `papers(source, read, log, scratch)` instead of `records`: it yields a `Located` for each record of all
-    `source.files`; `scratch` is the folder for temporary files, or None.
+    Attributes:
+        records: Yields the records of an unpacked file, each with its line (or number), from 1; broken ones as
+            `Broken`. It raises `StreamFaultError` if the rest cannot be read.
+        read: Makes a paper of a record; the methods of `Fields` raise `BadRecordError` with file and line.
+        sniff: Receives the first 64 KiB of a file, unpacked, and its name without .gz and the like.
+        matches: Receives the first record of a file; of one longer than 64 KiB, its keys.
+        papers: Reads a corpus in several passes or from several files, with a folder for temporary files or None;
+            None for one file after the other.
+        note: A line for the user, such as what the format lacks.
     """
 
-    def sniff(self, head: bytes, name: str) -> bool:
-        """Whether a file is of this format, by its first 64 KiB, unpacked; `name` is without .gz and the like."""
-        ...
-
-    def records(self, stream: BinaryIO) -> Rows:
-        """Yield the records of one unpacked file, each with its line (or number), from 1; broken ones as `Broken`.
-
-        Raises:
-            StreamFaultError: If the rest of the stream cannot be read.
-        """
-        ...
-
-    def read(self, fields: Fields) -> Paper:
-        """Make a paper of one record.
-
-        Raises:
-            BadRecordError: If the record cannot be read; the methods of `fields` raise it with file and line.
-        """
-        ...
+    records: Records
+    read: Callable[[Fields], Paper]
+    sniff: Callable[[bytes, str], bool] = lambda head, name: False
+    matches: Callable[[Mapping[str, Any]], bool] = lambda record: False
+    papers: Callable[[Source, BytesRead, Log, Path | None], Iterator[Located]] | None = None
+    note: str = ""
 
 
 def head_of(file: Path) -> bytes:
@@ -101,8 +110,8 @@ def head_text(head: bytes) -> str:
     return head.removeprefix(BOM).decode(errors="replace")
 
 
-def read_file(file: Path, records: Records, read: Callable[[int], None]) -> Rows:
-    """Yield the records of one file as a `records` function parses it; `read` receives how many more bytes were read.
+def read_file(file: Path, records: Records, read: BytesRead = lambda more: None) -> Rows:
+    """Yield the records of one file.
 
     Raises:
         BadInputError: If the file cannot be read to its end.
@@ -133,7 +142,7 @@ def located(
 ) -> Located:
     """Return a record as a paper, or as its fault."""
     if isinstance(row, Broken):
-        return Located(file, line, BadRecordError(file, line, row.message, kind=row.kind))
+        return Located(file, line, BadRecordError(file, line, row.message, kind="broken_lines"))
     try:
         return Located(file, line, to_paper(Fields(row, file, line)))
     except BadRecordError as error:
@@ -165,3 +174,17 @@ def text_lines(stream: BinaryIO) -> Iterator[tuple[int, str]]:
             if len(line) > MAX_TEXT_LINE:
                 raise StreamFaultError(f"a line of over {MAX_TEXT_LINE:,} characters", number)
             yield number, line.rstrip("\n")
+
+
+def text_blocks(stream: BinaryIO, start: "re.Pattern[str]") -> Iterator[tuple[int, str]]:
+    """Yield the parts of a text that begin with lines of a pattern, each with the number of its first line."""
+    first, block = 0, list[str]()
+    for number, line in text_lines(stream):
+        if start.match(line):
+            if block:
+                yield first, "\n".join(block)
+            first, block = number, [line]
+        elif block:
+            block.append(line)
+    if block:
+        yield first, "\n".join(block)

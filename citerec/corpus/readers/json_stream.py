@@ -1,11 +1,12 @@
-"""Streams the objects of JSON files of any size: lines, one huge array, a list inside an object, indented objects.
+"""Streams the objects of JSON files of any size: lines, one huge array, indented objects, pages of an API.
 
 One object is in memory at a time. Brackets are counted outside of strings, so nesting costs no stack, and an object
-that is not valid JSON does not hide the next one.
+that is not valid JSON does not hide the next one. A value in the notation of MongoDB's shell, as in AMiner's v13, is
+read as JSON.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO, cast
 
 import orjson
@@ -15,26 +16,23 @@ from citerec.errors import shown
 from citerec.inputs import BOM, MAX_LINE, lines_of
 
 CHUNK = 2**20  # bytes read at once
-HEAD = 64 * 2**10  # bytes in which the list of an object must begin
 # whole strings, and what is neither string nor bracket
 _TO_BRACKET = re.compile(rb'[^"{}\[\]]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"{}\[\]]*+)*+', re.DOTALL)
 _SCALAR = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[^\s,\]"][^\s,\]]*+(?=[\s,\]])', re.DOTALL)
 _BETWEEN = re.compile(rb"[\s,]*+")
 _KEY = re.compile(rb'"([^"\\]{1,60})"\s*:')
 _SPREAD = re.compile(rb"\{\s*\n")  # how an object over several lines begins
+_SHELL = re.compile(  # a string, or a value in the notation of MongoDB's shell
+    rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+    rb'|Number(?:Int|Long|Decimal)\(\s*"?(?P<number>-?[0-9.]+)"?\s*\)'
+    rb'|(?:ObjectId|ISODate|UUID)\(\s*(?P<text>"[^"\\]*")\s*\)'
+    rb"|\b(?P<none>NaN|undefined)\b",
+    re.DOTALL,
+)
 
-Repair = Callable[[bytes], bytes]  # turns what is almost JSON into JSON
 
-
-def json_records(
-    stream: BinaryIO, opener: "re.Pattern[bytes] | None" = None, repair: Repair | None = None
-) -> Rows:
+def json_records(stream: BinaryIO) -> Rows:
     """Yield the objects of a stream with their lines; those on line 1 with their numbers.
-
-    Args:
-        stream: JSON lines, an array of objects, objects over several lines, or objects that hold a list.
-        opener: How the list begins of objects that hold one, such as `"results": [`.
-        repair: Applied to an object that is not valid JSON, before it is parsed again.
 
     Raises:
         StreamFaultError: If the JSON ends too early, or one record is too long.
@@ -44,41 +42,35 @@ def json_records(
     if first == b"[":
         window.move(window.at + 1)
         values = window.values(b"]")
-    elif first == b"{" and opener and opener.search(window.data, 0, window.at + HEAD):
-        values = window.lists(opener)
     elif first == b"{" and _SPREAD.match(window.data, window.at):
         values = window.values(b"")
     else:
         stream.seek(0)
-        for number, line in lines_of(stream, MAX_LINE):
-            if len(line) > MAX_LINE:
-                yield number, Broken(f"a line of over {MAX_LINE:,} bytes; expected one record")
-            else:
-                yield number, _parse(line, 0, repair)
-        return
+        values = lines_of(stream, MAX_LINE)
     for count, (line, value) in enumerate(values, start=1):
-        yield (count if line == 1 else line), _parse(value, count, repair)
+        if len(value) > MAX_LINE:
+            yield line, Broken(f"a line of over {MAX_LINE:,} bytes; expected one record")
+            continue
+        row = _parse(value, count if first == b"[" else 0)
+        for item in _items(row):
+            yield (count if line == 1 else line), item
 
 
-def first_keys(
-    head: bytes, opener: "re.Pattern[bytes] | None" = None, repair: Repair | None = None
-) -> frozenset[str]:
-    """Return the keys of the first object of a file by its first bytes; empty if it does not begin as JSON does.
+def first_record(head: bytes) -> Mapping[str, Any]:
+    """Return the first object of a file by its first bytes; empty if it does not begin as JSON does.
 
-    Of an object that is longer than `head`, and of an invalid one, nested keys are among them.
+    Of an object that is longer than `head`, and of an invalid one, the keys are returned, nested ones among them.
     """
     head = head.removeprefix(BOM).lstrip()
     if head[:1] not in {b"{", b"["}:
-        return frozenset()
-    if opener and head.startswith(b"{") and (match := opener.search(head)):
-        head = head[match.end() :]
+        return {}
     head = head.removeprefix(b"[").lstrip(b", \t\r\n")
     if head.startswith(b"{") and (end := _end_of_value(head, 0)):
-        row = _parse(head[:end], 1, repair)
+        row = next(_items(_parse(head[:end], 1)), Broken(""))
         if not isinstance(row, Broken):
-            return frozenset(row)
+            return row
         head = head[:end]
-    return frozenset(key.decode(errors="replace") for key in _KEY.findall(head))
+    return dict.fromkeys(key.decode(errors="replace") for key in _KEY.findall(head))
 
 
 class _Window:
@@ -127,17 +119,6 @@ class _Window:
             value = self.data[self.at : end]
             self.move(end)
             yield line, value
-        self.move(self.at + len(closing))
-
-    def lists(self, opener: "re.Pattern[bytes]") -> Iterator[tuple[int, bytes]]:
-        """Yield the values of each list that begins with `opener`."""
-        while True:
-            while not (match := opener.search(self.data, self.at)):
-                self.move(max(self.at, len(self.data) - HEAD))
-                if not self.more():
-                    return
-            self.move(match.end())
-            yield from self.values(b"]")
 
 
 def _end_of_value(data: bytes, start: int) -> int:
@@ -157,18 +138,32 @@ def _end_of_value(data: bytes, start: int) -> int:
     return 0
 
 
-def _parse(value: bytes, count: int, repair: Repair | None) -> dict[str, Any] | Broken:
+def _parse(value: bytes, count: int) -> Any:
     """Parse one record; `count` is its number in its list, or 0 if its line is known."""
-    what = f"record {count} is " if count else ""
     try:
-        try:
-            record: Any = orjson.loads(value)
-        except orjson.JSONDecodeError:
-            if repair is None:
-                raise
-            record = orjson.loads(repair(value))
+        return orjson.loads(value)
     except orjson.JSONDecodeError as error:
-        return Broken(f"{what}not JSON: {error.msg} at character {error.pos + 1}")
-    if isinstance(record, dict):
-        return cast("dict[str, Any]", record)
-    return Broken(f"expected {what and f'record {count} as '}a JSON object, found {shown(record)}")
+        try:
+            return orjson.loads(_SHELL.sub(_plain, value))
+        except orjson.JSONDecodeError:
+            what = f"record {count} is " if count else ""
+            return Broken(f"{what}not JSON: {error.msg} at character {error.pos + 1}")
+
+
+def _plain(match: "re.Match[bytes]") -> bytes:
+    return match["number"] or match["text"] or (b"null" if match["none"] else match[0])
+
+
+def _items(row: Any) -> Iterator[Mapping[str, Any] | Broken]:
+    """Yield a record, or those of a page of an API."""
+    if isinstance(row, dict) and "meta" in row and isinstance(page := row.get("results"), list):
+        for item in cast("list[Any]", page):
+            yield from _items(item)
+    elif isinstance(row, dict):
+        yield cast("dict[str, Any]", row)
+    else:
+        yield (
+            row
+            if isinstance(row, Broken)
+            else Broken(f"expected a JSON object, found {shown(row)}")
+        )

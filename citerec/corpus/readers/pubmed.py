@@ -1,53 +1,52 @@
 """PubMed's XML, as the baseline, the daily updates and a search export it: files of one `PubmedArticleSet` each.
 
-Files are read from the last to the first: a later version of a record replaces an earlier one, and a `DeleteCitation`
-removes the records of its own and of earlier files. Retracted publications are left out. Each record is cut out of the
-file and parsed alone: one that is not well-formed does not hide the next, and a DTD is never parsed.
-Source: https://www.nlm.nih.gov/bsd/licensee/elements_descriptions.html.
+Each record is cut out of the file and parsed alone: one that is not well-formed does not hide the next, and a DTD is
+never parsed. Source: https://www.nlm.nih.gov/bsd/licensee/elements_descriptions.html.
 """
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 from xml.etree.ElementTree import Element, ParseError, fromstring
+
+import numpy as np
 
 from citerec.bibliography.entry import first_year
 from citerec.bibliography.keys import doi_of
-from citerec.corpus.readers.fields import Fields, page_range
+from citerec.corpus.readers.fields import Fields
 from citerec.corpus.readers.files import (
     Broken,
+    BytesRead,
+    Format,
     Located,
     Rows,
+    Source,
     StreamFaultError,
     located,
     read_file,
 )
 from citerec.text import one_line
-from citerec.types import Log, Paper
-
-if TYPE_CHECKING:
-    from citerec.corpus.readers.source import Source
+from citerec.types import Log
 
 CHUNK = 2**20  # bytes read at once
 LONGEST = 16 * 2**20  # bytes of a record; papers of thousands of authors have about 2 MB
-_LARGEST = 2**30  # PMIDs have eight digits: the set of those that were read is a bitmap
+PMIDS = 10**8  # they have eight digits: a mask of all takes 100 MB, of which few are touched
 _SET = re.compile(rb"<(?:!DOCTYPE\s+)?Pubmed(?:Book)?Article(?:Set)?\b")
 _RECORD = re.compile(rb"<(?P<tag>Pubmed(?:Book)?Article|DeleteCitation)[\s>].*?</(?P=tag)>", re.S)
 _OPEN = re.compile(rb"<(?:Pubmed(?:Book)?Article|DeleteCitation)[\s>]")
 _IDS = re.compile(rb'<(?:MedlineCitation|BookDocument)\b[^>]*>\s*<PMID(?: Version="(\d+)")?>(\d+)<')
+_DELETED = re.compile(rb">\s*([0-9]{1,17})\s*</PMID")
 _TRANSLATED = re.compile(r"\[((?:[^\[\]]++|\[[^\[\]]*+\])*+)\](\.?)")
 _UNAVAILABLE = {"", "[not available].", "[not available]", "not available", "not available."}
-_LEFT_OUT = {"replaced": "that later ones replace or delete", "retracted": "that were retracted"}
 
 
-def sniff(head: bytes, name: str) -> bool:
-    """Whether a file is of this format."""
+def _is_pubmed(head: bytes, name: str) -> bool:
     return head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<") and _SET.search(head) is not None
 
 
-def records(stream: BinaryIO) -> Rows:
+def _records(stream: BinaryIO) -> Rows:
     """Yield the records of one file, each with the line where it begins."""
     for line, text in _cut(stream):
         if text.startswith(b"<DeleteCitation"):
@@ -82,83 +81,46 @@ def _cut(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
         raise StreamFaultError("the XML is cut off: fetch it again", line)
 
 
-def papers(
-    source: "Source", read_bytes: Callable[[int], None], log: Log, scratch: Path | None
-) -> Iterator[Located]:
-    """Yield the latest version of each record of all files."""
-    later, counts = _Pmids(), Counter[str]()
+def _papers(source: Source, read: BytesRead, log: Log, scratch: Path | None) -> Iterator[Located]:
+    """Yield the latest version of each record of all files, except for retracted publications.
+
+    Files are read from the last to the first: a later record replaces an earlier one, and a `DeleteCitation` removes
+    the records of its own and of earlier files.
+    """
+    counts = Counter[str]()
+    seen = np.zeros(PMIDS, np.bool_)
     for file in reversed(source.files):
-        latest, deleted = _versions(file)
-        own = _Pmids()
-        for line, row in read_file(file, records, read_bytes):
-            if isinstance(row, Broken):
-                yield located(file, line, row, read)
-                continue
-            pmid = _number(row.get("id", ""))
-            known = pmid in later or pmid in own or pmid in deleted
-            if known or latest.get(pmid, 1) > row["version"]:
-                counts["replaced"] += 1
-                continue
-            own.add(pmid)
-            if row["retracted"]:
-                counts["retracted"] += 1
-            else:
-                yield located(file, line, row, read)
-        later.update(own)
-        for pmid in deleted:
-            later.add(pmid)
+        latest: dict[str, int] = {}  # the last version of a record of this file, where above 1
+
+        def scan(stream: BinaryIO, latest: dict[str, int] = latest) -> Rows:
+            for _, text in _cut(stream):
+                if text.startswith(b"<DeleteCitation"):
+                    seen[[_number(pmid.decode()) for pmid in _DELETED.findall(text)]] = True
+                    seen[0] = False
+                elif (match := _IDS.search(text)) and int(match[1] or 1) > 1:
+                    pmid = match[2].decode()
+                    latest[pmid] = max(latest.get(pmid, 1), int(match[1]))
+            yield from ()
+
+        list(read_file(file, scan))
+        for line, row in read_file(file, _records, read):
+            if not isinstance(row, Broken):
+                docid = row.get("id", "")
+                if seen[_number(docid)] or latest.get(docid, 1) > row["version"]:
+                    counts["that later ones replace or delete"] += 1
+                    continue
+                seen[_number(docid)] = _number(docid) > 0
+                if row["retracted"]:
+                    counts["that were retracted"] += 1
+                    continue
+            yield located(file, line, row, Fields.paper)
     for why in sorted(counts):
-        log(f"left out {counts[why]:,} records {_LEFT_OUT[why]}")
-
-
-def read(fields: Fields) -> Paper:
-    """Turn one record into a paper."""
-    return fields.paper()
-
-
-class _Pmids:
-    """A set of PMIDs in one bit each; 0 and larger numbers are never in it."""
-
-    def __init__(self) -> None:
-        self._bits = bytearray()
-
-    def add(self, pmid: int) -> None:
-        if 0 < pmid < _LARGEST:
-            if pmid >> 3 >= len(self._bits):
-                self._bits.extend(bytes((pmid >> 3) + 1 - len(self._bits)))
-            self._bits[pmid >> 3] |= 1 << (pmid & 7)
-
-    def update(self, other: "_Pmids") -> None:
-        size = max(len(self._bits), len(other._bits))
-        numbers = (int.from_bytes(bits, "little") for bits in (self._bits, other._bits))
-        first, second = numbers
-        self._bits = bytearray((first | second).to_bytes(size, "little"))
-
-    def __contains__(self, pmid: int) -> bool:
-        return pmid >> 3 < len(self._bits) and bool(self._bits[pmid >> 3] >> (pmid & 7) & 1)
-
-
-def _versions(file: Path) -> tuple[dict[int, int], set[int]]:
-    """Return the latest version of each record of a file, where above 1, and what it deletes: that is at its end."""
-    latest: dict[int, int] = {}
-    deleted: set[int] = set()
-
-    def scan(stream: BinaryIO) -> Rows:
-        for _, text in _cut(stream):
-            if text.startswith(b"<DeleteCitation"):
-                deleted.update(map(int, re.findall(rb">\s*([0-9]{1,17})\s*</PMID", text)))
-            elif (match := _IDS.search(text)) and int(match[1] or 1) > 1:
-                pmid = int(match[2])
-                latest[pmid] = max(latest.get(pmid, 1), int(match[1]))
-        yield from ()
-
-    list(read_file(file, scan, lambda _: None))
-    return latest, deleted
+        log(f"left out {counts[why]:,} records {why}")
 
 
 def _number(pmid: str) -> int:
-    """Return a PMID as a number; 0 if it is not one."""
-    return int(pmid) if pmid.isdecimal() and len(pmid) < 18 else 0
+    """Return a PMID as a number; 0, which is none, for anything else."""
+    return int(pmid) if pmid.isdecimal() and len(pmid) <= 8 else 0
 
 
 def _record(element: Element) -> dict[str, Any]:
@@ -181,19 +143,21 @@ def _record(element: Element) -> dict[str, Any]:
         *element.iterfind("PubmedData/ArticleIdList/ArticleId[@IdType='doi']"),
         *element.iterfind("PubmedBookData/ArticleIdList/ArticleId[@IdType='doi']"),
     ]
+    parts = body.findall("Abstract/AbstractText")
+    labelled = ((one_line(part.get("Label", "")), _text(part)) for part in parts)
     record = {
         "title": _title(text("ArticleTitle"), text("VernacularTitle"), text("Book/BookTitle")),
-        "abstract": _abstract(body),
+        "abstract": " ".join(f"{label}: {t}" if label else t for label, t in labelled if t),
         "year": _year(body),
-        "authors": list(_authors(body)),
+        "authors": [*filter(None, map(_name, body.iterfind("AuthorList/Author")))],
         "venue": text("Journal/Title", "Book/BookTitle"),
-        "citations": list(_references(element)),
+        "citations": [*_references(element)],
         "doi": next(filter(None, (doi_of(_text(one)) for one in dois)), ""),
         "url": f"https://pubmed.ncbi.nlm.nih.gov/{docid}/" if docid else "",
         "type": types[0] if types else "",
         "volume": text("Journal/JournalIssue/Volume"),
         "issue": text("Journal/JournalIssue/Issue"),
-        "pages": text("Pagination/MedlinePgn") or page_range(*pages),
+        "pages": text("Pagination/MedlinePgn") or "-".join(dict.fromkeys(filter(None, pages))),
         "publisher": text("Book/Publisher/PublisherName"),
         "version": int(version) if version.isdecimal() and len(version) < 6 else 1,
         "retracted": "Retracted Publication" in types,
@@ -214,12 +178,6 @@ def _title(title: str, vernacular: str, book: str) -> str:
     return translated[1] + translated[2] if translated else title
 
 
-def _abstract(body: Element) -> str:
-    parts = body.findall("Abstract/AbstractText")
-    texts = ((one_line(part.get("Label", "")), _text(part)) for part in parts)
-    return " ".join(f"{label}: {text}" if label else text for label, text in texts if text)
-
-
 def _year(body: Element) -> int | None:
     """Return the year of the issue, else of the electronic publication; of `1998 Dec-1999 Jan` the first."""
     paths = ("Journal/JournalIssue/PubDate", "Book/PubDate", "ArticleDate", "ContributionDate")
@@ -228,12 +186,10 @@ def _year(body: Element) -> int | None:
     return next((year for text in texts if (year := first_year(text))), None)
 
 
-def _authors(body: Element) -> Iterator[str]:
-    for author in body.iterfind("AuthorList/Author"):
-        names = [_text(author.find(key)) for key in ("ForeName", "LastName", "Suffix")]
-        names[0] = names[0] or _text(author.find("Initials"))
-        if name := " ".join(filter(None, names)) or _text(author.find("CollectiveName")):
-            yield name
+def _name(author: Element) -> str:
+    names = [_text(author.find(key)) for key in ("ForeName", "LastName", "Suffix")]
+    names[0] = names[0] or _text(author.find("Initials"))
+    return " ".join(filter(None, names)) or _text(author.find("CollectiveName"))
 
 
 def _references(element: Element) -> Iterator[str]:
@@ -245,3 +201,6 @@ def _references(element: Element) -> Iterator[str]:
         pmid = ids.get("pubmed", "")
         if docid := pmid if pmid.isdecimal() else doi_of(ids.get("doi", "")).lower():
             yield docid
+
+
+PUBMED = Format(sniff=_is_pubmed, records=_records, read=Fields.paper, papers=_papers)

@@ -6,24 +6,29 @@ corpus id; with the dump paper-ids it is the sha that the API of Semantic Schola
 Sources: https://api.semanticscholar.org/api-docs/datasets, https://duckdb.org/docs.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any
 
 import orjson
 
 from citerec.bibliography.keys import doi_of
 from citerec.corpus.readers.fields import Fields, number_text
-from citerec.corpus.readers.files import Located, Rows, head_of, located, read_file
-from citerec.corpus.readers.json_stream import first_keys, json_records
+from citerec.corpus.readers.files import (
+    BytesRead,
+    Format,
+    Located,
+    Source,
+    head_of,
+    located,
+    read_file,
+)
+from citerec.corpus.readers.json_stream import first_record, json_records
 from citerec.errors import BadInputError, OutputError, extra, shown
 from citerec.types import Log, Paper
-
-if TYPE_CHECKING:
-    from citerec.corpus.readers.source import Source
 
 _KINDS: Mapping[str, frozenset[str]] = {  # the first whose keys a record has
     "citations": frozenset({"citingcorpusid", "citedcorpusid"}),
@@ -53,26 +58,13 @@ _COLUMNS = {
 }
 
 
-def sniff(head: bytes, name: str) -> bool:
-    """Whether a file is one of these dumps."""
-    return _kind(head) is not None
-
-
-def _kind(head: bytes) -> str | None:
-    keys = first_keys(head)
-    if not keys.isdisjoint({"id", "_id"}):
+def _kind(record: Mapping[str, Any]) -> str | None:
+    if "id" in record or "_id" in record:
         return None
-    return next((kind for kind, needed in _KINDS.items() if needed <= keys), None)
+    return next((kind for kind, needed in _KINDS.items() if needed <= record.keys()), None)
 
 
-def records(stream: BinaryIO) -> Rows:
-    """Yield the records of one file."""
-    return json_records(stream)
-
-
-def papers(
-    source: "Source", read_bytes: Callable[[int], None], log: Log, scratch: Path | None
-) -> Iterator[Located]:
+def _papers(source: Source, read: BytesRead, log: Log, scratch: Path | None) -> Iterator[Located]:
     """Yield the papers of all dumps; those that are joined, in the order of their corpus ids.
 
     Raises:
@@ -82,13 +74,13 @@ def papers(
     """
     files: dict[str, list[Path]] = {kind: [] for kind in _KINDS}
     for file in source.files:
-        if kind := _kind(head_of(file)):
+        if kind := _kind(first_record(head_of(file))):
             files[kind].append(file)
         else:
             log(f"left out {file.name}: neither papers nor abstracts, citations or paper-ids")
     if not files["papers"]:
-        found = ", ".join(kind for kind in _KINDS if files[kind])
-        message = f"the dump of papers is missing; found {found}; put papers into the same folder"
+        present = ", ".join(kind for kind in _KINDS if files[kind])
+        message = f"the dump of papers is missing; found {present}; put papers into the same folder"
         raise BadInputError(source.path, message)
     for kind in ("abstracts", "citations"):
         if not files[kind]:
@@ -97,8 +89,8 @@ def papers(
         yield from _joined(files, source.path, log, scratch)
         return
     for file in files["papers"]:
-        for line, row in read_file(file, records, read_bytes):
-            yield located(file, line, row, read)
+        for line, row in read_file(file, json_records, read):
+            yield located(file, line, row, _paper)
 
 
 def _joined(
@@ -125,8 +117,8 @@ def _joined(
                     while citing is not None and corpus is not None and citing < corpus:
                         citing, group = next(cited, (None, iter(())))
                     citations = [one for _, one in group] if citing == corpus else []
-                    joined = {"id": docid, "abstract": abstract, "citations": citations}
-                    yield located(path, line, orjson.loads(record) | joined, read)
+                    more = {"id": docid, "abstract": abstract, "citations": citations}
+                    yield located(path, line, orjson.loads(record) | more, _paper)
         except (duckdb.IOException, duckdb.OutOfMemoryException) as error:
             reason = str(error).splitlines()[0][:200]
             raise OutputError(f"cannot join the dumps in {folder}: {reason}") from error
@@ -153,32 +145,23 @@ def _rows(database: Any, query: str) -> Iterator[tuple[Any, ...]]:
         yield from rows
 
 
-def read(fields: Fields) -> Paper:
+def _paper(fields: Fields) -> Paper:
     """Turn one record of the dump of papers into a paper; what was joined to it has the keys of a canonical one."""
-    external, journal = fields.inner("externalids"), fields.inner("journal")
-    record = fields.record
-    title = record.get("title")
-    corpus = number_text(record.get("corpusid"))
+    raw = fields.record
+    corpus = number_text(raw.get("corpusid"))
     if not corpus.isdecimal():
-        fields.fail(f"'corpusid' must be a whole number, found {shown(record.get('corpusid'))}")
-    more = fields.of(
-        {
-            "id": record.get("id") or corpus,
-            "title": "" if title is None else title,
-            "year": record.get("year") or None,
-        }
+        fields.fail(f"'corpusid' must be a whole number, found {shown(raw.get('corpusid'))}")
+    named = {"id": raw.get("id") or corpus, "title": raw.get("title") or ""}
+    return fields.of({**raw, **named, "year": raw.get("year") or None}).paper(
+        {"type": "publicationtypes", "volume": "journal.volume", "pages": "journal.pages"},
+        doi=doi_of(fields.short("externalids.DOI")),
+        venue=fields.text("venue") or fields.short("journal.name"),
     )
-    return Paper(
-        id=more.id(),
-        title=more.title(),
-        abstract=fields.text("abstract"),
-        year=more.year(),
-        authors=tuple(filter(None, (a.short("name") for a in fields.objects("authors")))),
-        venue=fields.text("venue") or journal.short("name"),
-        citations=fields.strings("citations"),
-        doi=doi_of(external.short("DOI")),
-        url=fields.short("url"),
-        type=fields.short("publicationtypes"),
-        volume=journal.short("volume"),
-        pages=journal.short("pages"),
-    )
+
+
+S2AG = Format(
+    records=json_records,
+    read=_paper,
+    papers=_papers,
+    matches=lambda record: _kind(record) is not None,
+)

@@ -25,8 +25,7 @@ from citerec.corpus.graph import (
     write_references,
 )
 from citerec.corpus.papers import NO_YEAR
-from citerec.corpus.readers import read_papers
-from citerec.corpus.readers.source import Source, size_of
+from citerec.corpus.readers import Source, read_papers, size_of
 from citerec.corpus.splits import (
     FOLDER,
     SPLITS,

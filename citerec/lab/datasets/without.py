@@ -24,8 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from citerec.corpus.readers import detect_format, read_papers
-from citerec.corpus.readers.source import find_source
+from citerec.corpus.readers import detect_format, find_source, read_papers
 from citerec.corpus.splits import FOLDER as SPLITS
 from citerec.corpus.splits import read_ids
 from citerec.errors import BadInputError, ConfigError, writing

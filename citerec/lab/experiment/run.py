@@ -17,7 +17,7 @@ import orjson
 
 from citerec.build import BuildConfig, build_index, check_splits
 from citerec.config import FuseMethod
-from citerec.corpus.readers.source import find_source, sha256_of
+from citerec.corpus.readers import find_source, sha256_of
 from citerec.corpus.splits import SPLITS, open_queries, read_ids, shipped_queries, shipped_splits
 from citerec.embed import EmbedConfig, embed_anew
 from citerec.encode.hub import HubError

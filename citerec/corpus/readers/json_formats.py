@@ -1,0 +1,290 @@
+"""Corpora of one JSON object a paper: citerec's own, BEIR, Open Research, Citeomatic, arXiv, AMiner, OpenAlex, CSL.
+
+Sources: BEIR: Thakur et al., NeurIPS 2021. Open Research Corpus: Ammar et al., NAACL 2018. Citeomatic: Bhagavatula et
+al., NAACL 2018. arXiv's snapshot: https://www.kaggle.com/datasets/Cornell-University/arxiv. AMiner's DBLP v10 to v14:
+https://www.aminer.org/citation. OpenAlex: https://developers.openalex.org.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from citerec.bibliography.json_entries import Item, to_entry
+from citerec.bibliography.keys import doi_of, to_text
+from citerec.bibliography.markup import plain_text, restored
+from citerec.corpus.readers.fields import NO_CITATIONS, Fields, library_paper, number_text
+from citerec.corpus.readers.files import (
+    Broken,
+    BytesRead,
+    Format,
+    Located,
+    Source,
+    located,
+    read_file,
+)
+from citerec.corpus.readers.json_stream import json_records
+from citerec.errors import BadInputError
+from citerec.types import BIBLIOGRAPHIC, Log, Paper
+
+OPENRESEARCH = {
+    "abstract": "paperAbstract",
+    "citations": "outCitations",
+    "url": "s2Url",
+    "volume": "journalVolume",
+    "pages": "journalPages",
+}
+BEIR = {  # years, authors and references are in `metadata`, if anywhere, as SciDocs has them
+    "id": "_id",
+    "abstract": "text",
+    "citations": "metadata.references",
+    **{name: f"metadata.{name}" for name in ("year", "authors", "venue", *BIBLIOGRAPHIC)},
+}
+OPENALEX = {
+    "year": "publication_year",
+    "authors": "authorships",
+    "url": "primary_location.landing_page_url",
+    "volume": "biblio.volume",
+    "issue": "biblio.issue",
+    "publisher": "primary_location.source.host_organization_name",
+}
+# Two digits of the year begin the ids of arXiv: `hep-th/9901001` until March 2007, `0704.0001` since.
+_ARXIV_ID = re.compile(r"(?:[a-z-]+(?:\.[A-Za-z-]+)?/)?([0-9]{2})[0-9]{2}\.?[0-9]{3,5}")
+_YEAR = re.compile(r"(?<![0-9])(?:19|20)[0-9]{2}(?![0-9])")
+_WORK = re.compile(r"(?:https?://openalex\.org/(?:works/)?)?[Ww]([0-9]{1,18})")
+_DATE = re.compile(r"updated_date=([0-9]{4}-[0-9]{2}-[0-9]{2})")
+
+
+def _beir(fields: Fields) -> Paper:
+    return fields.paper(BEIR, title=fields.title() if "title" in fields.record else "")
+
+
+def _abstract(fields: Fields, key: str) -> str:
+    """Return the abstract that an inverted index states."""
+    try:
+        return restored(fields.inner(key).record)
+    except ValueError as error:
+        fields.fail(str(error))
+
+
+def _openalex(fields: Fields) -> Paper:
+    if not (docid := _work(fields.id())):
+        fields.fail(f"'id' must be that of a work, such as W1; found {fields.id()!r}")
+    title = fields.record.get("title") or fields.record.get("display_name") or ""
+    return fields.paper(
+        OPENALEX,
+        id=docid,  # the short one, such as W2741809807, as API clients use it
+        title=plain_text(fields.of({"title": title}).title()),
+        abstract=plain_text(_abstract(fields, "abstract_inverted_index")),
+        venue=fields.short("primary_location.source.display_name"),
+        citations=fields.items("referenced_works", _cited_work),
+        doi=doi_of(fields.short("doi")),
+        pages=fields.pages("biblio.first_page", "biblio.last_page"),
+    )
+
+
+def _work(value: object) -> str:
+    """Return the short id of a work; empty if it is not one."""
+    match = _WORK.fullmatch(value.strip()) if isinstance(value, str) else None
+    return f"W{int(match[1])}" if match else ""
+
+
+def _cited_work(value: object) -> str | None:
+    return "" if value is None else _work(value) or None
+
+
+def _openalex_papers(
+    source: Source, read: BytesRead, log: Log, scratch: Path | None
+) -> Iterator[Located]:
+    """Yield the works of a file, or of a snapshot, those of the latest `updated_date` first.
+
+    So `--skip-bad` keeps the latest record of a work. Retracted works and paratext, such as covers, are left out.
+    """
+
+    def date(file: Path) -> str:
+        match = _DATE.search(str(file.parent))
+        return match[1] if match else ""
+
+    # a snapshot has folders of authors and the like, too
+    works = [file for file in source.files if "works" in file.parts[:-1]] or source.files
+    counts = Counter[str]()
+    for file in sorted(works, key=date, reverse=True):
+        for line, row in read_file(file, json_records, read):
+            if isinstance(row, Broken):
+                yield located(file, line, row, _openalex)
+            elif row.get("is_retracted") is True:
+                counts["that were retracted"] += 1
+            elif row.get("is_paratext") is True or row.get("type") == "paratext":
+                counts["that are paratext, such as covers"] += 1
+            else:
+                yield located(file, line, row, _openalex)
+    for why in sorted(counts):
+        log(f"left out {counts[why]:,} works {why}")
+
+
+def _aminer(fields: Fields) -> Paper:
+    raw = fields.record
+    docid = raw.get("id", raw.get("_id"))
+    record = fields.of(
+        {
+            **raw,
+            **({} if docid is None else {"id": number_text(docid) or docid}),
+            "title": raw.get("title") or "",
+            "year": None if raw.get("year") in (0, "0", -1) else raw.get("year"),
+        }
+    )
+    if isinstance(raw.get("venue"), dict):
+        venues = map(record.short, ("venue.raw", "venue.name_d", "venue.name"))
+        venue = next(filter(None, venues), "")
+    else:
+        venue = record.text("venue")
+    return record.paper(
+        {"type": "doc_type"},
+        abstract=record.text("abstract") or _abstract(record, "indexed_abstract"),
+        venue=venue,
+        citations=record.items(
+            "references", lambda one: "" if one in (None, "") else number_text(one) or None
+        ),
+        doi=doi_of(record.short("doi")),
+        pages=record.pages("page_start", "page_end"),
+    )
+
+
+def _arxiv(fields: Fields) -> Paper:
+    docid = fields.id()
+    authors = fields.items("authors_parsed", _parsed_name)
+    if not authors and isinstance(text := fields.record.get("authors"), str):
+        authors = tuple(re.split(r",\s+|\s+and\s+", to_text(text)))
+    return library_paper(
+        fields,
+        [docid],
+        to_text(fields.title()),
+        abstract=to_text(fields.text("abstract")),
+        year=_arxiv_year(fields, docid),
+        authors=authors,
+        venue=to_text(fields.text("journal-ref")),
+        doi=fields.text("doi").split(" ")[0],
+        url=f"https://arxiv.org/abs/{docid}",
+        type="preprint",
+    )
+
+
+def _parsed_name(parts: Any) -> str | None:
+    """Turn `["Doe", "Jane", "Jr."]` into `Jane Doe Jr.`; further parts are affiliations."""
+    if not isinstance(parts, list):
+        return None
+    words = [part for part in cast("list[Any]", parts)[:3] if isinstance(part, str)]
+    last, first, suffix = (*words, "", "", "")[:3]
+    return to_text(" ".join(filter(None, (first, last, suffix))))
+
+
+def _arxiv_year(fields: Fields, docid: str) -> int | None:
+    """Return the year of the first version; else that in the id; else that of the last update."""
+    created = next((version.text("created") for version in fields.objects("versions")), "")
+    if match := _YEAR.search(created):
+        return int(match[0])
+    if match := _ARXIV_ID.fullmatch(docid):
+        return int(match[1]) + (1900 if int(match[1]) > 90 else 2000)
+    match = _YEAR.search(fields.text("update_date"))
+    return int(match[0]) if match else None
+
+
+def _csl(fields: Fields) -> Paper:
+    item = fields.of({key: _first_text(value) for key, value in fields.record.items()})
+    try:
+        entry = to_entry(Item(fields.line, fields.line, item.record), fields.path)
+    except BadInputError as error:
+        fields.fail(error.message)
+    doi = next(iter(entry.dois), "")
+    return library_paper(
+        fields,
+        [entry.key, doi],
+        entry.title,
+        abstract=entry.abstract,
+        year=entry.year,
+        authors=entry.authors,
+        venue=entry.venue,
+        doi=doi,
+        url=item.short("URL"),
+        pages=item.short("page"),
+        **{name: item.short(name) for name in ("type", "volume", "issue", "publisher")},
+    )
+
+
+def _first_text(value: Any) -> Any:
+    """Return the first of a list of texts, as Crossref writes titles; other values unchanged."""
+    if (
+        isinstance(value, list)
+        and value
+        and all(isinstance(v, str) for v in cast("list[Any]", value))
+    ):
+        return cast("list[Any]", value)[0]
+    return value
+
+
+def _has(keys: Mapping[str, Any], needed: str, own: str, other: str = "citations") -> bool:
+    """Whether a record has all of some keys, one of a format's own, and none of some others."""
+    return (
+        keys.keys() >= {*needed.split()}
+        and not keys.keys().isdisjoint(own.split())
+        and (keys.keys().isdisjoint(other.split()))
+    )
+
+
+# The first match wins. Only canonical records have `citations`.
+JSON_FORMATS: Mapping[str, Format] = {
+    "openalex": Format(
+        records=json_records,
+        read=_openalex,
+        papers=_openalex_papers,
+        matches=lambda keys: _has(
+            keys, "id", "abstract_inverted_index referenced_works authorships works_count"
+        ),
+    ),
+    "csl": Format(
+        records=json_records,
+        read=_csl,
+        matches=lambda keys: _has(
+            keys,
+            "title",
+            "issued container-title author",
+            "_id year authors citations authorships paperAbstract",
+        ),
+        note=NO_CITATIONS,
+    ),
+    "arxiv": Format(
+        records=json_records,
+        read=_arxiv,
+        matches=lambda keys: _has(keys, "id", "authors_parsed versions"),
+        note=NO_CITATIONS.replace("this library", "the snapshot of arXiv"),
+    ),
+    "openresearch": Format(
+        records=json_records,
+        read=lambda fields: fields.paper(OPENRESEARCH),
+        matches=lambda keys: _has(
+            keys, "id", "paperAbstract outCitations inCitations s2Url keyPhrases"
+        ),
+    ),
+    "citeomatic": Format(
+        records=json_records,
+        read=lambda fields: fields.paper({"citations": "out_citations"}),
+        matches=lambda keys: _has(
+            keys, "id", "out_citations in_citations key_phrases out_citation_count"
+        ),
+    ),
+    "beir": Format(
+        records=json_records, read=_beir, matches=lambda keys: _has(keys, "_id", "text")
+    ),
+    "aminer": Format(
+        records=json_records,
+        read=_aminer,
+        matches=lambda keys: (
+            _has(keys, "title", "id _id")
+            and _has(keys, "title", "references n_citation indexed_abstract fos")
+        ),
+    ),
+}
+CANONICAL = Format(
+    records=json_records, read=Fields.paper, matches=lambda keys: _has(keys, "id title", "id", "")
+)

@@ -1,0 +1,191 @@
+"""BibTeX and RIS libraries, as reference managers and publishers export them; they have no citations."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from citerec.bibliography import bibtex, ris
+from citerec.bibliography.entry import Entry, Record
+from citerec.bibliography.keys import to_text
+from citerec.corpus.readers.fields import NO_CITATIONS, Fields, library_paper
+from citerec.corpus.readers.files import (
+    Broken,
+    BytesRead,
+    Format,
+    Located,
+    Rows,
+    Source,
+    head_text,
+    located,
+    read_file,
+    text_blocks,
+    text_lines,
+)
+from citerec.types import Log, Paper
+
+
+def _paper(fields: Fields, entry: Entry, ids: list[str], **values: str) -> Paper:
+    return library_paper(
+        fields,
+        ids,
+        values.pop("title", entry.title),
+        abstract=entry.abstract,
+        year=entry.year,
+        authors=entry.authors,
+        venue=entry.venue,
+        doi=next(iter(entry.dois), ""),
+        **values,
+    )
+
+
+# --- BibTeX and BibLaTeX
+
+_BLOCK = re.compile(r"\s*@\s*([A-Za-z]+)\s*[{(]")  # begins an entry, even if a brace is still open
+_FIRST = re.compile(r"(?:\s|%[^\n]*\n)*@\s*[A-Za-z]+\s*[{(]")
+_ANYWHERE = re.compile(r"^[ \t]*@\s*[A-Za-z]+\s*[{(]", re.MULTILINE)
+_PARENTS = re.compile(r"\b(?:crossref|xdata)\s*=\s*[{\"]([^{}\"]*)[}\"]", re.IGNORECASE)
+_OWN = frozenset({"title", "subtitle", "author", "abstract", "doi", "url", "pages", "crossref"})
+_NO_PAPERS = frozenset({"xdata", "set", "control"})  # types of BibLaTeX that are no works
+_KEY, _TYPE = "(key)", "(type)"  # no names of fields
+
+
+def _is_bibtex(head: bytes, name: str) -> bool:
+    """Whether a file begins with an entry, or has one and is named .bib."""
+    text = head_text(head)
+    named = name.lower().endswith((".bib", ".bibtex", ".biblatex"))
+    return bool(_FIRST.match(text) or (named and _ANYWHERE.search(text)))
+
+
+def _bibtex_records(stream: BinaryIO) -> Rows:
+    """Yield the entries of one file with their lines; what they inherit is not resolved."""
+    macros: dict[str, str] = {}
+    open_braces = 0  # of a comment, which may hold entries
+    for start, block in text_blocks(stream, _BLOCK):
+        kind = block.partition("@")[2].lstrip()[:8].lower()
+        if open_braces > 0 or kind.startswith(("comment", "preamble")):
+            open_braces += block.count("{") - block.count("}")
+            continue
+        entries, broken = bibtex.read_records(block, macros)
+        for entry in entries:
+            row = {**entry.fields, _KEY: entry.key, _TYPE: entry.type}
+            yield start + entry.line - 1, row
+        for fault in broken:
+            yield start + fault.line - 1, Broken(fault.fault)
+
+
+def _bibtex_papers(
+    source: Source, read: BytesRead, log: Log, scratch: Path | None
+) -> Iterator[Located]:
+    """Yield every entry of a library, with the fields that it inherits from later ones by `crossref` and `xdata`."""
+    for file in source.files:
+        parents = _parents(file)
+        for line, row in read_file(file, _bibtex_records, read):
+            if isinstance(row, Broken):
+                yield located(file, line, row, _bibtex_paper)
+            elif row[_TYPE] not in _NO_PAPERS:
+                yield located(file, line, _inherited(row, parents), _bibtex_paper)
+
+
+def _parents(file: Path) -> dict[str, Mapping[str, Any]]:
+    """Return the entries of a file from which others inherit, by their keys in lower case."""
+
+    def named(stream: BinaryIO) -> Rows:
+        for number, line in text_lines(stream):
+            for match in _PARENTS.finditer(line):
+                yield number, {key.strip().lower(): "" for key in match[1].split(",")}
+
+    wanted = {
+        key for _, row in read_file(file, named) if not isinstance(row, Broken) for key in row
+    }
+    if not wanted:
+        return {}
+    rows = [row for _, row in read_file(file, _bibtex_records) if not isinstance(row, Broken)]
+    return {key: row for row in rows if (key := row[_KEY].lower()) in wanted}
+
+
+def _inherited(
+    entry: Mapping[str, Any], parents: Mapping[str, Mapping[str, Any]], depth: int = 3
+) -> Mapping[str, Any]:
+    """Return an entry with the fields that it inherits; a parent may inherit, too, at most `depth` levels."""
+    fields = dict(entry)
+    for name in ("xdata", "crossref") if depth else ():
+        for key in entry.get(name, "").lower().split(","):
+            if (parent := parents.get(key.strip())) is None or parent is entry:
+                continue
+            parent = _inherited(parent, parents, depth - 1)
+            left_out = _OWN if name == "crossref" else frozenset[str]()
+            fields = {k: v for k, v in parent.items() if k not in left_out} | fields
+            if name == "crossref" and not fields.get("booktitle"):
+                fields["booktitle"] = parent.get("title", "")
+    return fields
+
+
+def _bibtex_paper(fields: Fields) -> Paper:
+    """Turn one entry into a paper; its key is its id."""
+    raw = fields.record
+    key = raw.get(_KEY, "")
+
+    def text(*names: str) -> str:
+        return to_text(next((raw[name] for name in names if raw.get(name)), ""))
+
+    return _paper(
+        fields,
+        bibtex.to_entry(Record(fields.line, raw, key)),
+        [key],
+        title=": ".join(filter(None, (text("title"), text("subtitle")))),
+        url=bibtex.link(raw.get("url", "")),
+        type=raw.get(_TYPE, ""),
+        volume=text("volume"),
+        issue=text("number", "issue"),
+        pages=text("pages"),
+        publisher=text("publisher", "institution", "school", "organization"),
+    )
+
+
+BIBTEX = Format(
+    sniff=_is_bibtex,
+    records=_bibtex_records,
+    read=_bibtex_paper,
+    papers=_bibtex_papers,
+    note=NO_CITATIONS,
+)
+
+# --- RIS
+
+_START = re.compile(r"TY {1,2}-(?: |$)")
+
+
+def _is_ris(head: bytes, name: str) -> bool:
+    """Whether a file is of this format: some programs write a few lines before the first record."""
+    lines = head_text(head).lstrip().splitlines()
+    return any(map(_START.match, lines if name.lower().endswith(".ris") else lines[:1]))
+
+
+def _ris_records(stream: BinaryIO) -> Rows:
+    """Yield the records of one file, each with the line of its TY tag; a record without an end tag is read, too."""
+    for line, block in text_blocks(stream, _START):
+        for record in ris.read_records(block):
+            yield line, record.fields
+
+
+def _ris_paper(fields: Fields) -> Paper:
+    entry = ris.to_entry(Record(fields.line, fields.record))
+
+    def text(name: str) -> str:
+        return ris.first_text(fields.record, name)
+
+    return _paper(
+        fields,
+        entry,
+        [text("id"), *entry.dois, text("accession_number")],
+        url=text("urls").split(" ")[0],
+        type=text("type_of_reference"),
+        volume=text("volume"),
+        issue=text("number"),
+        pages=fields.pages("start_page", "end_page"),
+        publisher=text("publisher"),
+    )
+
+
+RIS = Format(sniff=_is_ris, records=_ris_records, read=_ris_paper, note=NO_CITATIONS)
