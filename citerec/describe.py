@@ -14,21 +14,21 @@ from citerec.tuned import fusion_in_use, rerank_weight_in_use
 from citerec.types import CandidateSet, Eligibility, Query, QueryKind
 
 
-def describe_cascade(cascade: OpenReranker, ranker: LtrModel | None) -> str:
+def describe_reranker(reranker: OpenReranker, ranker: LtrModel | None) -> str:
     """Describe a reranker and its settings in one line.
 
     Args:
-        cascade: The reranker.
+        reranker: The reranker.
         ranker: The learning-to-rank model; None for none.
     """
-    interpolates = ranker and not reads_probability(ranker, cascade)
-    return f"{cascade}, against {ranker}" if interpolates else str(cascade)
+    interpolates = ranker and not reads_probability(ranker, reranker)
+    return f"{reranker}, against {ranker}" if interpolates else str(reranker)
 
 
 def describe_settings(
     index: IndexFolder,
     config: RecommendConfig,
-    cascade: OpenReranker | None,
+    reranker: OpenReranker | None,
     ranker: LtrModel | None,
     *,
     fuses: bool,
@@ -38,15 +38,15 @@ def describe_settings(
     Args:
         index: The index.
         config: The settings that were given.
-        cascade: The reranker; None for none.
+        reranker: The reranker; None for none.
         ranker: The learning-to-rank model; None for none.
         fuses: Whether several retrievers are fused.
     """
     lines = [f"fusion: {fusion_in_use(index, config)}"] if fuses else []
-    if cascade and ranker and reads_probability(ranker, cascade):
+    if reranker and ranker and reads_probability(ranker, reranker):
         lines.append(f"rerank weight: none, the probability is a feature of {ranker}")
-    elif cascade:
-        last, requested = cascade, config.reranker
+    elif reranker:
+        last, requested = reranker, config.reranker
         weight = rerank_weight_in_use(
             index,
             last.weight,

@@ -10,35 +10,30 @@ or reorders them. The order depends on whether a learning-to-rank model is in us
 |---|---|---|
 | retrieve, fuse | `HybridRetriever` | searches by BM25, vectors and other retrievers; fuses their hits |
 | expand | `CandidateExpander` | adds papers that the first candidates cite or are cited together with |
-| rank | `LtrStage` | a learning-to-rank model orders all candidates by their features |
-| rank | `RerankedLtrStage` | the same twice; in between, a cross-encoder scores the best, and the model reads that |
+| rank | `LtrStage` | a learning-to-rank model orders all candidates by features, which may be those of a reranker |
 | rerank | `RerankingStage` | a cross-encoder reorders the best candidates |
 | diversify | `DiversityStage` | chooses papers that differ from each other |
 
-Stages in brackets are optional; after `RerankedLtrStage` none reranks. A system of `citerec evaluate` is a pipeline
-with stages left out.
+Stages in brackets are optional. A system of `citerec evaluate` is a pipeline with stages left out.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from citerec.config import RANKING_DEPTH, RecommendConfig, RerankConfig
+import numpy as np
+import numpy.typing as npt
+
+from citerec.config import RANKING_DEPTH, RRF_K0, RecommendConfig, RerankConfig
 from citerec.folder import IndexFolder
-from citerec.rank.diversity import DEPTH, SimilarityFunction, diversified
-from citerec.rank.diversity import DEPTH as DIVERSE
 from citerec.rank.expand import CandidateExpander
-from citerec.rank.features import Group
-from citerec.rank.ltr import (
-    LtrModel,
-    LtrStage,
-    RankedCandidates,
-    reads_probability,
-    reranker_notice,
-)
+from citerec.rank.features import Group, title_words
+from citerec.rank.ltr import LtrModel, LtrStage, reads_probability, reranker_notice
 from citerec.rerank.choose import choose_reranker, open_reranker
 from citerec.rerank.reranker import NAME, OpenReranker, Reranker
-from citerec.rules.known import Rows, TemporalGraph
+from citerec.retrieve.dense import DenseRetriever
+from citerec.retrieve.fuse import min_max
+from citerec.rules.known import TemporalGraph
 from citerec.types import (
     CandidateSet,
     Eligibility,
@@ -49,6 +44,13 @@ from citerec.types import (
     QueryBatch,
     no_progress,
 )
+
+WEIGHT_AFTER_RANKER = 0.4  # weight of a reranker whose probabilities are no feature of the ranker
+DIVERSE = 200  # least number of papers of the list that diversity chooses from
+
+Similarities = npt.NDArray[np.float32]
+# from the position of one paper to its similarity with each paper, shape (papers,)
+SimilarityFunction = Callable[[int], Similarities]
 
 
 class FirstStage(Protocol):
@@ -78,7 +80,7 @@ class Stage(Protocol):
 class RerankingStage:
     """Orders the best candidates by a reranker, whose scores are interpolated with the previous ones."""
 
-    cascade: OpenReranker
+    reranker: OpenReranker
     calibrated: bool = True  # whether the probabilities of the reranker follow the new order
 
     def run(
@@ -88,49 +90,24 @@ class RerankingStage:
         progress: Progress = no_progress,
     ) -> list[CandidateSet]:
         """Score the pairs of all queries together; papers below the depth keep their order."""
-        done = self.cascade.rerank(batch.queries, [one.hits for one in candidates], progress)
+        done = self.reranker.rerank(batch.queries, [one.hits for one in candidates], progress)
         return [
             replace(
                 before,
                 hits=after.hits,
                 hits_by_source={**before.hits_by_source, NAME: after.scored},
-                probabilities=self.cascade.probabilities(after) if self.calibrated else None,
+                probabilities=self.reranker.probabilities(after) if self.calibrated else None,
             )
             for before, after in zip(candidates, done, strict=True)
         ]
 
 
 @dataclass(frozen=True, slots=True)
-class RerankedLtrStage:
-    """Orders candidates by a learning-to-rank model that reads the probabilities of a reranker.
-
-    The model first orders all candidates without probabilities. The reranker scores the best of these, and the model
-    orders all candidates again.
-    """
-
-    ltr: LtrStage
-    cascade: OpenReranker
-
-    def run(
-        self,
-        batch: QueryBatch,
-        candidates: Sequence[CandidateSet],
-        progress: Progress = no_progress,
-    ) -> list[RankedCandidates]:
-        """Order all candidates of each query; the pairs of all queries are scored together."""
-        first = self.ltr.run(batch, candidates)
-        done = self.cascade.rerank(batch.queries, [one.hits for one in first], progress)
-        return [
-            self.ltr.reordered(before, self.cascade.unit_scores(after), {NAME: after.scored})
-            for before, after in zip(first, done, strict=True)
-        ]
-
-
-@dataclass(frozen=True, slots=True)
 class DiversityStage:
-    """Chooses `k` of the best candidates that differ from each other."""
+    """Chooses `k` of the best candidates that differ from each other, by their vectors, else by their titles."""
 
-    similarity: Callable[[Rows], SimilarityFunction]  # of the papers at some rows
+    index: IndexFolder
+    dense: DenseRetriever | None
     diversity: float  # in [0, 1]
     k: int
 
@@ -141,19 +118,64 @@ class DiversityStage:
         progress: Progress = no_progress,
     ) -> list[CandidateSet]:
         """Choose by maximal marginal relevance."""
-        return [replace(before, hits=self._chosen(before.hits)) for before in candidates]
+        chosen: list[CandidateSet] = []
+        for before in candidates:
+            top = before.hits.best(max(self.k, DIVERSE))
+            if self.dense:
+                similarity = by_vectors(self.dense.vectors(top.rows))
+            else:
+                titles = self.index.papers.texts("title", top.rows).to_pylist()
+                similarity = by_words([*map(title_words, titles)])
+            hits = diversified(top, similarity, self.diversity, self.k)
+            chosen.append(replace(before, hits=hits))
+        return chosen
 
-    @property
-    def depth(self) -> int:
-        """The number of candidates to choose from."""
-        return max(self.k, DEPTH)
 
-    def _chosen(self, hits: Hits) -> Hits:
-        top = hits.best(self.depth)
-        return diversified(top, self.similarity(top.rows), self.diversity, self.k)
+def diversified(hits: Hits, similarity: SimilarityFunction, diversity: float, k: int) -> Hits:
+    """Choose `k` papers one by one by the highest (1 - d) * relevance - d * maximum similarity to the chosen papers.
+
+    The relevance is 1 / (`RRF_K0` + rank), min-max scaled to [0, 1]. Scores are not read: those below the depth of a
+    reranker are not comparable with those above it.
+
+    Args:
+        hits: The list, best first.
+        similarity: Computes the similarity of papers, at most 1; values below 0 count as 0.
+        diversity: d, in [0, 1]; 0 keeps the order of the list.
+        k: The number of papers to choose.
+
+    Source: Carbonell and Goldstein, SIGIR 1998, https://doi.org/10.1145/290941.291025.
+    """
+    relevance = min_max((1 / (RRF_K0 + np.arange(1, len(hits) + 1))).astype(np.float32))
+    weighted = ((1 - diversity) * relevance).astype(np.float32)
+    max_similarity = np.zeros(len(hits), np.float32)
+    chosen: list[int] = []
+    scores: list[float] = []
+    for _ in range(min(k, len(hits))):
+        value = weighted - np.float32(diversity) * max_similarity
+        value[chosen] = -np.inf
+        position = int(np.argmax(value))  # the first of equal values
+        chosen.append(position)
+        scores.append(float(value[position]))
+        max_similarity = np.maximum(max_similarity, similarity(position))
+    return Hits(hits.rows[chosen], np.array(scores, np.float32))
 
 
-WEIGHT_AFTER_RANKER = 0.4  # weight of a reranker whose probabilities are no feature of the ranker
+def by_vectors(vectors: npt.NDArray[np.float32]) -> SimilarityFunction:
+    """Return the cosine of vectors as a similarity function."""
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit = vectors / np.maximum(length, 1e-9)
+    return lambda position: (unit @ unit[position]).astype(np.float32)
+
+
+def by_words(words: Sequence[frozenset[str]]) -> SimilarityFunction:
+    """Return the Jaccard similarity of sets of words as a similarity function."""
+
+    def similarity(position: int) -> Similarities:
+        own = words[position]
+        pairs = [(len(own & other), max(len(own | other), 1)) for other in words]
+        return np.array([shared / either for shared, either in pairs], np.float32)
+
+    return similarity
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,40 +207,37 @@ class Pipeline:
 
     def all(self, batch: QueryBatch, progress: Progress = no_progress) -> list[CandidateSet]:
         """Return the candidates of each query of a batch."""
-        parts = self.run(batch, progress)
-        return [candidate_set for _, candidates in parts for candidate_set in candidates]
+        return [one for _, candidates in self.run(batch, progress) for one in candidates]
 
 
 def rank_stages(
     graph: TemporalGraph,
     ranker: LtrModel,
-    cascade: OpenReranker | None,
+    reranker: OpenReranker | None,
     *,
     expander: CandidateExpander | None = None,
     disabled_features: Collection[Group] = (),
 ) -> tuple[Stage, ...]:
-    """Return the stages of a learning-to-rank model: expansion, reranking where the model reads it, the model.
+    """Return the stages of a learning-to-rank model: expansion, the model, the reranker in it or after it.
 
     Args:
         graph: The citation graph with the known citations.
         ranker: The model.
-        cascade: The reranker, as `configure_for_ranker` returns them; None for none. They follow a model that
-            does not read their probabilities.
+        reranker: The reranker, as `configure_for_ranker` returns it; None for none. It follows a model that does not
+            read its probabilities.
         expander: The expansion; by default that of the model's training.
         disabled_features: Feature groups to leave out; without the graph there is no expansion.
     """
     expand = expander or CandidateExpander(graph, ranker.expand)
     if Group.GRAPH in disabled_features:
         expand = CandidateExpander(graph, expand.config.replace(extra=0))
-    order = LtrStage(graph, ranker, disabled_features)
-    if cascade is None:
-        return expand, order
-    if reads_probability(ranker, cascade):
-        if Group.RERANKER in disabled_features:
-            return expand, order
-        return expand, RerankedLtrStage(order, cascade)
-    # Interpolated scores are not calibrated, and the probabilities of the model have another order.
-    return expand, order, RerankingStage(cascade, calibrated=False)
+    if reranker is None or not reads_probability(ranker, reranker):
+        order = LtrStage(graph, ranker, disabled_features)
+        # Interpolated scores are not calibrated, and the probabilities of the model have another order.
+        after = (RerankingStage(reranker, calibrated=False),) if reranker else ()
+        return expand, order, *after
+    read = None if Group.RERANKER in disabled_features else reranker
+    return expand, LtrStage(graph, ranker, disabled_features, read)
 
 
 def open_reranking(
@@ -240,63 +259,58 @@ def open_reranking(
     Raises:
         ModelError, MissingExtraError, ConfigError: As for `open_reranker`.
     """
-    suits = ranker is None or bool(ranker.rerankers)  # as `suits_default_reranker` decides
     if reranker is not None:
         requested = config.reranker if isinstance(config.reranker, RerankConfig) else RerankConfig()
+        opened = OpenReranker.of(index, reranker, requested.weight)
     else:
+        suits = ranker is None or bool(ranker.rerankers)  # as `suits_default_reranker` decides
         requested = choose_reranker(config.reranker, index, default=suits)
-    weight = _weight_after_ranker(requested) if ranker else requested and requested.weight
-    if reranker is not None:
-        cascade = OpenReranker.of(index, reranker, weight)
-    elif requested:
+        if requested is None:
+            return None
+        # a tuned weight is not used after a ranker, because `citerec tune` finds it without one
+        weight = _weight_after(requested) if ranker else requested.weight
         settings = requested.replace(weight=weight)
-        cascade = open_reranker(index, settings, log, few_queries=config.few_queries)
-    else:
-        return None
-    return configure_for_ranker(cascade, ranker, requested, log) if ranker else cascade
+        opened = open_reranker(index, settings, log, few_queries=config.few_queries)
+    return configure_for_ranker(opened, ranker, requested, log) if ranker else opened
 
 
 def configure_for_ranker(
-    cascade: OpenReranker,
+    reranker: OpenReranker,
     ranker: LtrModel,
     requested: RerankConfig | None = None,
     log: Log | None = None,
 ) -> OpenReranker:
     """Return a reranker configured for a learning-to-rank model.
 
-    After a model that reads its probabilities its scores alone count. Otherwise it reranks after the model,
-     with the requested weight, else `WEIGHT_AFTER_RANKER`.
+    In a model that reads its probabilities its scores alone count. Otherwise it reranks after the model, with the
+    requested weight, else `WEIGHT_AFTER_RANKER`.
 
     Args:
-        cascade: The reranker.
+        reranker: The reranker.
         ranker: The model.
         requested: The user's settings.
         log: Receives a line if the model was trained with another cross-encoder.
     """
-    if log and (notice := reranker_notice(ranker, cascade)):
+    if log and (notice := reranker_notice(ranker, reranker)):
         log(notice)
-    if reads_probability(ranker, cascade):
-        return cascade.with_weight(1)
-    return cascade.with_weight(_weight_after_ranker(requested))
+    if reads_probability(ranker, reranker):
+        return reranker.with_weight(1)
+    return reranker.with_weight(_weight_after(requested))
 
 
-def _weight_after_ranker(requested: RerankConfig | None) -> float:
-    """Return the requested weight of a reranker after a learning-to-rank model, else `WEIGHT_AFTER_RANKER`.
-
-    A tuned weight is not used, because `citerec tune` finds it without a learning-to-rank model.
-    """
+def _weight_after(requested: RerankConfig | None) -> float:
     weight = requested.weight if requested else None
     return WEIGHT_AFTER_RANKER if weight is None else weight
 
 
-def depth_for(k: int, *, cascade: OpenReranker | None, ranks: bool, diversifies: bool) -> int:
+def depth_for(k: int, *, reranker: OpenReranker | None, ranks: bool, diversifies: bool) -> int:
     """Return how many candidates the first stage must retrieve for `k` recommendations.
 
     Args:
         k: Recommendations.
-        cascade: The reranker, if any.
+        reranker: The reranker, if any.
         ranks: Whether a learning-to-rank model orders the candidates.
         diversifies: Whether the list is diversified.
     """
-    scored = cascade.depth if cascade else 0
+    scored = reranker.depth if reranker else 0
     return max(k, scored, RANKING_DEPTH if ranks else 0, DIVERSE if diversifies else 0)

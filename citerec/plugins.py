@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ENCODERS, SYSTEMS = "citerec.encoders", "citerec.systems"
 EXPORTERS, READERS = "citerec.exporters", "citerec.readers"
-RETRIEVERS = "citerec.retrievers"
+RETRIEVERS, RERANKERS, FEATURES = "citerec.retrievers", "citerec.rerankers", "citerec.features"
 
 
 @cache

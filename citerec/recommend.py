@@ -4,7 +4,7 @@ The command line, the web page, the HTTP API, MCP, evaluation on a cluster and p
 """
 
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
@@ -16,7 +16,7 @@ from citerec.bibliography.keys import doi_of
 from citerec.bibliography.paper_list import paper_list_of, read_paper_list
 from citerec.config import RecommendConfig
 from citerec.describe import (
-    describe_cascade,
+    describe_reranker,
     describe_settings,
     explain_no_results,
     unmatched_notice,
@@ -35,15 +35,12 @@ from citerec.pipeline import (
     open_reranking,
     rank_stages,
 )
-from citerec.rank.diversity import SimilarityFunction, by_vectors, by_words
 from citerec.rank.expand import CandidateExpander
-from citerec.rank.features import title_words
-from citerec.rank.ltr import CustomRanker, LtrModel, RankModel, ranker_of, reads_sentence_vectors
+from citerec.rank.features import Feature, declared_features
+from citerec.rank.ltr import CustomRanker, LtrModel, RankModel, ranker_of
 from citerec.rank.missing import (
     SeedCandidates,
-    SeedFirstStage,
     SeedRetriever,
-    by_key_terms,
     seed_reasons,
 )
 from citerec.rank.reasons import MOST_WORDS, with_reasons
@@ -60,7 +57,6 @@ from citerec.rules.known import (
     DEFAULT_OPTIONS,
     CitationScope,
     QueryOptions,
-    Rows,
     TemporalGraph,
     eligible,
 )
@@ -116,6 +112,7 @@ class Recommender:
         retrievers: Sequence[Retriever] | None = None,
         reranker: Reranker | None = None,
         ranker: RankModel | None = None,
+        features: Sequence[Feature] = (),
         on_close: Callable[[], None] | None = None,
     ) -> None:
         """Open an index and the models that `config` names.
@@ -127,6 +124,7 @@ class Recommender:
             retrievers: The first stage, in place of BM25 and the vectors of the index.
             reranker: Scores the best candidates, in place of the reranker that `config` names.
             ranker: Orders the candidates by their features, in place of the model that `config` names.
+            features: Features that the ranker reads besides citerec's own and those of the retrievers and the reranker.
             on_close: Called once: by `close`, else when the recommender is garbage-collected or Python ends.
 
         Raises:
@@ -137,14 +135,14 @@ class Recommender:
             index = open_index(find_index(None if index is None else Path(index)))
         self.index, self.config, self._log = index, config or RecommendConfig(), log
         self._corpus: Corpus | None = None
-        model = CustomRanker(ranker) if ranker is not None else ranker_of(index, self.config)
-        self._opened: _Parts | None = _Parts(
-            open_hybrid(index, self.config, log, retrievers=retrievers),
-            model,
-            open_reranking(index, self.config, model, reranker, log),
-            TemporalGraph(index, CitationScope.PUBLISHED),
-        )
-        self.retriever.sentences_ahead = model is not None and reads_sentence_vectors(model)
+        retriever = open_hybrid(index, self.config, log, retrievers=retrievers)
+        added = declared_features((*retriever.retrievers, reranker), features)
+        custom = None if ranker is None else CustomRanker(model=ranker, added=added)
+        model = custom or ranker_of(index, self.config, added)
+        retriever.sentences_ahead = model is not None and model.reads_sentence_vectors
+        opened = open_reranking(index, self.config, model, reranker, log)
+        graph = TemporalGraph(index, CitationScope.PUBLISHED)
+        self._opened: _Parts | None = _Parts(retriever, model, opened, graph)
         if read_manifest(index.path) != index.manifest:  # parts of two indexes may be open
             raise IndexReplacedError(index.path)
         self._removal = weakref.finalize(self, on_close) if on_close else None
@@ -192,7 +190,7 @@ class Recommender:
     def reranker_in_use(self) -> str:
         """The reranker and its settings in one line; empty without one."""
         parts = self._parts
-        return describe_cascade(parts.reranker, parts.ranker) if parts.reranker else ""
+        return describe_reranker(parts.reranker, parts.ranker) if parts.reranker else ""
 
     @property
     def settings_in_use(self) -> tuple[str, ...]:
@@ -446,7 +444,7 @@ class Recommender:
             (*stages, *self._diversify),
             depth=depth_for(
                 config.k,
-                cascade=reranker,
+                reranker=reranker,
                 ranks=ranker is not None,
                 diversifies=config.diversity > 0,
             ),
@@ -457,24 +455,22 @@ class Recommender:
         """Return the pipeline for lists of references: ranker and reranker would read the text of a draft."""
         k, diversifies = self.config.k, self.config.diversity > 0
         return Pipeline(
-            SeedFirstStage(self._seeds, batch.cited),
+            self._seed_retriever(batch.cited),
             self._diversify,
-            depth=depth_for(k, cascade=None, ranks=False, diversifies=diversifies),
+            depth=depth_for(k, reranker=None, ranks=False, diversifies=diversifies),
             queries_per_part=READ_AT_ONCE,
         )
 
     @property
     def _diversify(self) -> tuple[Stage, ...]:
         config = self.config
-        stage = DiversityStage(self.similarity, config.diversity, config.k)
+        stage = DiversityStage(self.index, self.retriever.dense, config.diversity, config.k)
         return (stage,) if config.diversity else ()
 
-    @property
-    def _seeds(self) -> SeedRetriever:
-        bm25, dense = self.retriever.bm25, self.retriever.dense
-        return SeedRetriever(
-            self._parts.graph, bm25=by_key_terms(bm25) if bm25 else None, dense=dense
-        )
+    def _seed_retriever(self, lists: Sequence[Collection[int]] = ()) -> SeedRetriever:
+        parts = self._parts
+        bm25, dense = parts.retriever.bm25, parts.retriever.dense
+        return SeedRetriever(parts.graph, lists, bm25=bm25, dense=dense)
 
     def _finished(
         self, batch: QueryBatch, candidates: Sequence[CandidateSet], *, explain: bool
@@ -508,7 +504,7 @@ class Recommender:
     ) -> tuple[Recommendation, ...]:
         parts = self._parts
         if isinstance(candidates, SeedCandidates):
-            words = self._seeds.matches(candidates, candidates.rows.tolist(), MOST_WORDS)
+            words = self._seed_retriever().matches(candidates, candidates.rows.tolist(), MOST_WORDS)
             return seed_reasons(parts.graph, candidates, items, words)
         return with_reasons(
             query,
@@ -517,15 +513,8 @@ class Recommender:
             graph=parts.graph,
             bm25=parts.retriever.bm25,
             ranker=parts.ranker,
-            cascade=parts.reranker,
+            reranker=parts.reranker,
         )
-
-    def similarity(self, rows: Rows) -> SimilarityFunction:
-        """Return the similarity of the papers at some rows: of their vectors, else of their titles."""
-        if self.retriever.dense:
-            return by_vectors(self.retriever.dense.vectors(rows))
-        titles = self.index.papers.texts("title", rows).to_pylist()
-        return by_words([title_words(title) for title in titles])
 
 
 def open(  # noqa: A001  (as `gzip.open`: always `citerec.open`)

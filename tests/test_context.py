@@ -18,7 +18,7 @@ from citerec.drafts.context import read_context, sentence_query, without_markers
 from citerec.errors import ConfigError
 from citerec.export import Format
 from citerec.folder import IndexFolder, open_index
-from citerec.rank.calibrate import Calibration
+from citerec.rank.ltr import Calibration
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.hybrid import ContextRetriever, HybridRetriever
 from citerec.text import pair_text

@@ -9,8 +9,7 @@ import pytest
 from support.tiny_ranker import tiny_ranker
 
 from citerec.io import CARD, TRAINING, editing_model, model_faults, seal_model
-from citerec.rank.calibrate import Calibration
-from citerec.rank.ltr import DEFAULT, Variant, open_ranker
+from citerec.rank.ltr import DEFAULT, Calibration, Variant, open_ranker
 
 SCRIPTS = Path(__file__).parent.parent / "experiments" / "ranker"
 

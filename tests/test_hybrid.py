@@ -16,7 +16,7 @@ from citerec.encode.opening import open_encoder
 from citerec.encode.spec import EncoderSpec
 from citerec.errors import BadInputError, ConfigError, EncoderMismatchError, ModelError
 from citerec.folder import IndexFolder
-from citerec.rank.ltr import DEFAULT, open_ranker, reads_sentence_vectors
+from citerec.rank.ltr import DEFAULT, open_ranker
 from citerec.recommend import Recommender
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
@@ -87,8 +87,8 @@ def test_sentences_are_encoded_ahead_only_for_a_model_that_reads_them() -> None:
     full = open_ranker(DEFAULT)
     by_words = replace(full, features=("bm25", "sentence_bm25"))
 
-    assert reads_sentence_vectors(full)
-    assert not reads_sentence_vectors(by_words)
+    assert full.reads_sentence_vectors
+    assert not by_words.reads_sentence_vectors
 
 
 def test_a_recommendation_says_where_each_stage_put_it(dense_sample: IndexFolder) -> None:

@@ -1,14 +1,23 @@
-"""What close papers say by their references."""
+"""Neighbour scores, expansion and the walk: arithmetic by hand, and dense linear algebra as the oracle."""
 
 from collections.abc import Callable
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from citerec.config import ExpandConfig
 from citerec.folder import IndexFolder
-from citerec.rank.expand import neighbour_scores
-from citerec.rules.known import CitationScope, TemporalGraph
+from citerec.rank.expand import (
+    MOST,
+    CandidateExpander,
+    NeighbourScores,
+    neighbour_scores,
+    thinned,
+    walk,
+)
+from citerec.rules.known import CitationScope, TemporalGraph, eligible
+from citerec.types import CandidateSet, Hits, Query, QueryBatch
 
 Build = Callable[..., IndexFolder]
 
@@ -28,76 +37,117 @@ def rows(*numbers: int) -> np.ndarray:
 
 
 @pytest.fixture
-def known(build: Build) -> TemporalGraph:
+def graph(build: Build) -> TemporalGraph:
     return TemporalGraph(build(CORPUS), CitationScope.EARLIER)
 
 
-def test_a_paper_weighs_what_the_close_papers_weigh_that_cite_it(known: TemporalGraph) -> None:
-    [said] = neighbour_scores(known, known.snapshot_before(2010), [rows(0, 1)], TWO)
+def scores(
+    graph: TemporalGraph, neighbours: tuple[int, ...], papers: tuple[int, ...], year: int = 2010
+) -> NeighbourScores:
+    """The scores that some neighbours, closest first, give to some papers."""
+    found = neighbour_scores(graph, graph.snapshot_before(year), rows(*neighbours), TWO)
+    return found.at(rows(*papers))
 
-    at = said.at(rows(2, 3, 4))
+
+def test_a_paper_has_the_weight_of_the_neighbours_that_cite_it(graph: TemporalGraph) -> None:
+    at = scores(graph, (0, 1), (2, 3, 4))
+
     assert at.cites.tolist() == pytest.approx([2 / 3, 1, 0])
     assert at.counts.tolist() == [1, 2, 0]
 
 
-def test_papers_cited_together_with_a_close_one_count_by_the_cosine(known: TemporalGraph) -> None:
-    [said] = neighbour_scores(known, known.snapshot_before(2010), [rows(0)], TWO)
-
-    # The survey, its only citer, cites near and far, which has no other; cited has two.
-    at = said.at(rows(5, 2, 0))
-    assert at.co.tolist() == pytest.approx([2 / 3, 2 / 3 / 2**0.5, 0])
-
-
-def test_papers_that_cite_what_a_close_one_cites_count_by_the_cosine(known: TemporalGraph) -> None:
-    [said] = neighbour_scores(known, known.snapshot_before(2010), [rows(0)], TWO)
-
+def test_co_citation_and_coupling_are_cosines(graph: TemporalGraph) -> None:
+    # The survey, the only paper that cites near, cites far, which no other cites, and cited, which two cite.
+    assert scores(graph, (0,), (5, 2, 0)).co.tolist() == pytest.approx([2 / 3, 2 / 3 / 2**0.5, 0])
     # Near cites cited and classic; next cites classic alone, the survey cited and two others.
-    at = said.at(rows(1, 4, 0))
-    assert at.coupled.tolist() == pytest.approx([2 / 3 / 2**0.5, 2 / 3 / 6**0.5, 0])
+    assert scores(graph, (0,), (1, 4, 0)).coupled.tolist() == pytest.approx(
+        [2 / 3 / 2**0.5, 2 / 3 / 6**0.5, 0]
+    )
 
 
-def test_the_closest_speak_once_more(build: Build) -> None:
+def test_the_closest_neighbours_are_ten(build: Build) -> None:
     papers = [
         {"id": f"p{i}", "title": "P", "year": 2000, "citations": ["c" if i else "first"]}
         for i in range(12)
     ]
     index = build([*papers, {"id": "c", "title": "C", "year": 1990}, {"id": "first", "title": "F"}])
     graph = TemporalGraph(index, CitationScope.EARLIER)
-    flat = ExpandConfig(neighbours=12, k0=10**6)  # all weigh the same
+    flat = ExpandConfig(neighbours=12, k0=10**6)  # all have the same weight
 
-    [said] = neighbour_scores(graph, graph.snapshot_before(2010), [rows(*range(12))], flat)
+    found = neighbour_scores(graph, graph.snapshot_before(2010), rows(*range(12)), flat)
 
-    at = said.at(rows(12, 13))
+    at = found.at(rows(12, 13))
     assert at.cites.tolist() == pytest.approx([11 / 12, 1 / 12], abs=1e-4)
     assert at.closest.tolist() == pytest.approx([9 / 10, 1 / 10], abs=1e-4)
 
 
-def test_who_has_nothing_to_say_is_passed_over(known: TemporalGraph) -> None:
-    silent_first = neighbour_scores(known, known.snapshot_before(2010), [rows(5, 3, 0, 1)], TWO)[0]
+def test_papers_without_known_references_are_no_neighbours(graph: TemporalGraph) -> None:
+    at = scores(graph, (5, 3, 0, 1), (3,))
 
-    assert silent_first.at(rows(3)).counts.tolist() == [
-        2
-    ]  # near and next are asked, not far, classic
-    assert silent_first.at(rows(3)).cites[0] == pytest.approx(
-        (1 / 3 + 1 / 4) / 1.5
-    )  # by their ranks
+    assert at.counts.tolist() == [2]  # of near and next
+    assert at.cites[0] == pytest.approx((1 / 3 + 1 / 4) / 1.5)  # by their ranks
+    assert not len(scores(graph, (), ()).rows)
 
 
-def test_citations_of_the_querys_year_or_later_say_nothing(known: TemporalGraph) -> None:
-    [said] = neighbour_scores(known, known.snapshot_before(2002), [rows(0, 1)], TWO)
-
-    assert said.at(rows(3)).counts.tolist() == [1]  # next is of 2002
-    assert not said.at(rows(5)).co.any()  # and the survey of 2003
+def test_citations_of_the_querys_year_or_later_are_unknown(graph: TemporalGraph) -> None:
+    assert scores(graph, (0, 1), (3,), 2002).counts.tolist() == [1]  # next is of 2002
+    assert not scores(graph, (0, 1), (5,), 2002).co.any()  # and the survey of 2003
 
 
-def test_a_batch_says_of_each_query_what_it_says_alone(known: TemporalGraph) -> None:
-    lists = [rows(0, 1), rows(), rows(4)]
+def expanded(
+    graph: TemporalGraph, cited: tuple[int, ...] = (), excluded: tuple[int, ...] = ()
+) -> CandidateSet:
+    """The candidates of a query of 2010 that retrieved `next` alone."""
+    query = Query(id="q", title="Q", year=2010)
+    rules = eligible([query], graph.index.papers, excluded=excluded)
+    hits = Hits(rows(1), np.ones(1, np.float32))
+    expander = CandidateExpander(graph, ExpandConfig(neighbours=1))
+    [one] = expander.run(QueryBatch([query], rules, [cited]), [CandidateSet(hits, {"bm25": hits})])
+    return one
 
-    together = neighbour_scores(known, known.snapshot_before(2010), lists, TWO)
 
-    for mine, said in zip(lists, together, strict=True):
-        [alone] = neighbour_scores(known, known.snapshot_before(2010), [mine], TWO)
-        assert said.rows.tolist() == alone.rows.tolist()
-        assert said.co.tolist() == alone.co.tolist()
-    assert not len(together[1].rows)
-    assert together[1].at(rows(0, 3)).cites.tolist() == [0, 0]
+def test_eligible_papers_that_neighbours_cite_are_added(graph: TemporalGraph) -> None:
+    assert expanded(graph).rows.tolist() == [1, 3]  # next cites classic
+    assert expanded(graph).hits_by_source["expand"].rows.tolist() == [3]
+    assert expanded(graph, excluded=(3,)).rows.tolist() == [1]
+
+
+def test_known_references_are_the_first_neighbours(graph: TemporalGraph) -> None:
+    added = expanded(graph, cited=(0,)).hits_by_source["expand"]
+
+    # near cites cited and classic, and is cited together with cited and far
+    assert {*added.rows.tolist()} == {2, 3, 5}
+
+
+def test_a_walk_agrees_with_dense_linear_algebra(build: Build) -> None:
+    rng = np.random.default_rng(0)
+    size = 12
+    papers = [
+        {"id": f"p{i:02}", "title": "P", "year": 2000 + i}
+        | {"citations": [f"p{j:02}" for j in range(size) if j != i and rng.random() < 0.3]}
+        for i in range(size)
+    ]
+    graph = TemporalGraph(build(papers), CitationScope.EARLIER)
+    snapshot = graph.snapshot_before(2009)  # the references of 9, 10 and 11 are unknown
+
+    visited = walk(graph, snapshot, rows(3, 1))
+
+    cites = np.zeros((size, size))
+    cites[graph.index.graph.citing, graph.index.graph.indices] = 1
+    cites[9:] = 0
+    steps = (cites + cites.T) / np.maximum((cites + cites.T).sum(axis=1, keepdims=True), 1)
+    start = np.zeros(size)
+    start[[3, 1]] = np.array([1 / 61, 1 / 62]) / (1 / 61 + 1 / 62)
+    expected = 0.15 * 0.85 * (start @ steps + 0.85 * start @ steps @ steps)
+    assert visited.at(rows(*range(size)), graph.scratch) == pytest.approx(expected)
+
+
+def test_of_many_linked_papers_an_even_sample_is_read() -> None:
+    links = csr_array(([1.0] * 250, ([1] * 250, range(250))), shape=(3, 300))
+
+    even = thinned(links, links.indices != 7)  # 249 links
+
+    assert np.diff(even.indptr).tolist() == [0, MOST, 0]
+    assert 7 not in even.indices
+    gaps = np.diff(even.indices)
+    assert (gaps.min(), gaps.max()) == (2, 4)  # every 2.49th, and once 7 between two of them

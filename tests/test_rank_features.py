@@ -1,26 +1,47 @@
-"""Pools and features: what is known of each candidate, as of the query's year."""
+"""Features: what is known of each candidate, as of the query's year; arithmetic by hand."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from math import log
+from math import log, sqrt
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.tiny_ranker import column
 
+from citerec.bibliography.keys import name_key
+from citerec.build import BuildConfig, build_index
 from citerec.config import ExpandConfig
 from citerec.corpus.graph import Graph
-from citerec.folder import IndexFolder
+from citerec.evaluate.audit import audit
+from citerec.evaluate.protocol import EvalConfig, EvalSet
+from citerec.folder import IndexFolder, open_index
 from citerec.rank.expand import CandidateExpander, ExpandedCandidates
-from citerec.rank.features import FEATURES, NAMES, Features, Matrix
+from citerec.rank.features import (
+    FEATURES,
+    NAMES,
+    NEAR,
+    Authors,
+    Features,
+    Group,
+    Matrix,
+    Titles,
+    VenueRates,
+    near,
+    same_venue,
+    standardised,
+    table_ranks,
+    without_groups,
+)
+from citerec.retrieve.dense import LEAST_WORDS, MOST, sentence_queries
 from citerec.rules.known import CitationScope, TemporalGraph, eligible
-from citerec.types import CandidateSet, Eligibility, Hits, Query, QueryBatch
+from citerec.types import CandidateSet, Hits, Query, QueryBatch, QueryVector, SentenceScores
 
 Build = Callable[..., IndexFolder]
 
-CORPUS = [  # rows 0 to 6
+CORPUS = [  # rows 0 to 6; a query of 2010 does not know what 4, 5 and 6 cite
     {
         "id": "near",
         "title": "Drawing graphs",
@@ -35,6 +56,7 @@ CORPUS = [  # rows 0 to 6
         "authors": ["C. Dee"],
         "citations": ["old"],
         "abstract": "Tall.",
+        "venue": "VIS",
     },
     {"id": "cited", "title": "Drawing", "year": 2000, "authors": ["Bee, A."], "venue": "VIS 1"},
     {"id": "old", "title": "Graphs", "year": 1970, "venue": "Elsewhere"},
@@ -43,64 +65,46 @@ CORPUS = [  # rows 0 to 6
     {"id": "undated", "title": "U", "citations": ["cited"]},
 ]
 QUERY = Query(id="q", title="Drawing trees", year=2010, authors=("A. Bee", "X. Y."), venue="VIS 2")
+VECTORS = np.array([[3, 4], [0, 2], [1, 0], [0, 1], [1, 1], [9, 9], [9, 9]], np.float32)
+VECTOR = QueryVector(np.array([2, 0], np.float32), lambda rows: VECTORS[rows])
 
 
-def hits(*rows: int, best: float = 4.0) -> Hits:
-    return Hits(np.array(rows, np.int32), np.linspace(best, 1, len(rows), dtype=np.float32))
+def hits(*rows: int) -> Hits:
+    return Hits(np.array(rows, np.int32), np.linspace(4, 1, len(rows), dtype=np.float32))
 
 
-FOUND = CandidateSet(hits(0, 1), {"bm25": hits(0, 1), "dense": hits(1, 0)})
+FOUND = CandidateSet(hits(0, 1), {"bm25": hits(0, 1), "dense": hits(1, 0)}, query_vector=VECTOR)
 
 
-def expand(
-    expander: CandidateExpander,
-    queries: list[Query],
-    rules: list[Eligibility],
-    found: list[CandidateSet],
-    cited: list[list[int]] | None = None,
-) -> list[ExpandedCandidates]:
-    return expander.run(QueryBatch(queries, rules, cited or ()), found)
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory, java: None) -> IndexFolder:
+    folder = tmp_path_factory.mktemp("features")
+    (folder / "corpus.jsonl").write_text("".join(json.dumps(paper) + "\n" for paper in CORPUS))
+    build_index(folder / "corpus.jsonl", folder / "index", BuildConfig())
+    return open_index(folder / "index")
 
 
-@pytest.fixture
-def index(build: Build) -> IndexFolder:
-    return build(CORPUS)
-
-
-def seen(
-    index: IndexFolder, query: Query = QUERY, found: CandidateSet = FOUND
+def computed(
+    index: IndexFolder,
+    query: Query = QUERY,
+    found: CandidateSet = FOUND,
+    cited: Sequence[int] = (),
+    names: Sequence[str] = NAMES,
 ) -> tuple[ExpandedCandidates, Matrix]:
-    expander = CandidateExpander(
-        TemporalGraph(index, CitationScope.EARLIER), ExpandConfig(neighbours=2)
-    )
-    [pool] = expand(expander, [query], eligible([query], index.papers), [found])
-    return pool, Features(index, expander.graph).matrix(query, pool)
+    """The candidates of a query, the two retrieved and two that they cite, and their features."""
+    graph = TemporalGraph(index, CitationScope.EARLIER)
+    expander = CandidateExpander(graph, ExpandConfig(neighbours=2))
+    [candidates] = expander.run(QueryBatch([query], eligible([query], index.papers)), [found])
+    return candidates, Features(graph, names).matrix(query, candidates, cited)
 
 
-def test_what_close_papers_cite_joins_the_candidates(index: IndexFolder) -> None:
-    pool, _ = seen(index)
-
-    assert pool.rows.tolist() == [0, 1, 3, 2]  # found, then what they cite: old by both of them
-    assert pool.hits_by_source["expand"].rows.tolist() == [3, 2]
-    assert pool.neighbour_scores.counts.tolist() == [0, 0, 2, 1]
-    assert len(pool.neighbour_scores.neighbours) == 2
-
-
-def test_who_may_not_be_recommended_does_not_join(index: IndexFolder) -> None:
-    expander = CandidateExpander(TemporalGraph(index, CitationScope.EARLIER))
-    rules = eligible([QUERY], index.papers, excluded=[3])
-
-    [pool] = expand(expander, [QUERY], rules, [FOUND])
-
-    assert pool.rows.tolist() == [0, 1, 2]
-
-
-def test_each_feature_is_what_its_name_says(index: IndexFolder) -> None:
-    _, matrix = seen(index)  # near, next, old, cited
+def test_each_feature_is_what_its_meaning_states(index: IndexFolder) -> None:
+    candidates, matrix = computed(index)
 
     def of(name: str) -> list[float]:
         return column(matrix, name)
 
+    assert index.papers.ids_at(candidates.rows) == ["near", "next", "old", "cited"]
     assert of("bm25") == [1, 0.25, 0, 0]
     assert of("bm25_rank") == pytest.approx([1 / 61, 1 / 62, 0, 0])
     assert of("dense") == [0, 1, 0, 0]
@@ -111,79 +115,67 @@ def test_each_feature_is_what_its_name_says(index: IndexFolder) -> None:
     assert of("cited_by_similar_count") == [0, 0, 2, 1]
     near, next_ = (1 / 61 / (1 / 61 + 1 / 62) / 2**0.5), (1 / 62 / (1 / 61 + 1 / 62) / 2**0.5)
     assert of("coupled") == pytest.approx([next_, near, 0, 0])  # both cite old: 1 / sqrt(2 * 1)
+    assert np.isnan(of("coupling")).all()  # no reference of the query is known
     assert of("citations") == pytest.approx([0, 0, log(3), log(2)])
     assert of("citations_3y") == of("citations")
     assert of("age") == [2, 1, 30, 10]
     assert of("author_overlap") == pytest.approx([1 / 2, 0, np.nan, 1 / 2], nan_ok=True)
     assert of("self_cited") == pytest.approx([0, 0, log(2), log(2)])  # near, by Bee, cites both
-    assert of("venue_match") == pytest.approx([np.nan, np.nan, 0, 1], nan_ok=True)
+    assert of("venue_match") == pytest.approx([np.nan, 1, 0, 1], nan_ok=True)
+    # next, of VIS, cites old alone, of Elsewhere
+    assert of("venue_citations") == pytest.approx([np.nan, 0, 1, 0], nan_ok=True)
     assert of("title_overlap") == pytest.approx([1 / 3, 1 / 2, 0, 1 / 2])
     assert of("no_abstract") == [1, 0, 1, 1]
     assert of("abstracts") == [1 / 4] * 4
-    assert matrix.shape == (4, len(FEATURES))
-
-
-def test_what_known_references_are_cited_with_joins_before_all(index: IndexFolder) -> None:
-    expander = CandidateExpander(
-        TemporalGraph(index, CitationScope.EARLIER), ExpandConfig(neighbours=1)
-    )
-    nothing = CandidateSet(hits(1), {"bm25": hits(1)})
-
-    [alone] = expand(expander, [QUERY], eligible([QUERY], index.papers), [nothing])
-    [helped] = expand(expander, [QUERY], eligible([QUERY], index.papers), [nothing], [[0]])
-
-    assert alone.hits_by_source["expand"].rows.tolist() == [3]  # next cites old
-    assert {*helped.hits_by_source["expand"].rows.tolist()} == {
-        2,
-        3,
-    }  # near, which it cites, cites both
+    # near cites cited (1, 0) and old (0, 1), next cites old; near (.6, .8) cites cited, and both cite old
+    by_both = 0.6 / sqrt(0.6**2 + 1.8**2)
+    cosines = np.array([1 / sqrt(2), 0, by_both, 0.6])
+    assert of("linked_similarity") == pytest.approx(cosines * sqrt(2))  # min-max scaled
+    # from near (1/61) and next (1/62) to old and cited, and back
+    start = np.array([1 / 61, 1 / 62, 1 / 63, 1 / 64])
+    steps = np.array([[0, 0, 0.5, 0.5], [0, 0, 1, 0], [0.5, 0.5, 0, 0], [1, 0, 0, 0]])
+    visits = start @ steps + 0.85 * start @ steps @ steps
+    assert of("walk") == pytest.approx(visits / visits.max())
 
 
 def test_known_references_couple_papers_that_share_them(index: IndexFolder) -> None:
-    expander = CandidateExpander(TemporalGraph(index, CitationScope.EARLIER))
-    [pool] = expand(expander, [QUERY], eligible([QUERY], index.papers), [FOUND])
+    candidates, matrix = computed(index, cited=[3])
 
-    matrix = Features(index, expander.graph).matrix(QUERY, pool, [3])
-
-    coupling = dict(zip(pool.rows.tolist(), column(matrix, "coupling"), strict=True))
+    coupling = dict(zip(candidates.rows.tolist(), column(matrix, "coupling"), strict=True))
     assert coupling == pytest.approx({0: 1 / 2**0.5, 1: 1, 3: 0, 2: 0})
 
 
-def test_what_is_not_there_is_missing_and_not_zero(index: IndexFolder) -> None:
-    bare = Query(id="q", title="Drawing trees", year=1960)
-    _, matrix = seen(index, bare, CandidateSet(hits(6), {"bm25": hits(6)}))
+def test_an_unknown_value_is_nan_and_not_zero(index: IndexFolder) -> None:
+    bare = Query(id="q", title="Drawing trees", year=1960)  # no citation is known
+    _, matrix = computed(index, bare, CandidateSet(hits(6), {"bm25": hits(6)}))
 
-    there = {name for name, value in zip(NAMES, matrix[0], strict=True) if not np.isnan(value)}
+    known = {name for name, value in zip(NAMES, matrix[0], strict=True) if not np.isnan(value)}
     of_text = {"title_overlap", "title_found", "no_abstract", "abstracts"}
-    assert there == {"bm25", "bm25_rank", "rrf", *of_text}
+    assert known == {"bm25", "bm25_rank", "rrf", *of_text}
 
 
-def test_where_no_author_is_named_none_is_known_to_be_cited(build: Build) -> None:
+def test_without_authors_or_candidates_there_is_nothing_to_know(build: Build) -> None:
     index = build([{**paper, "authors": []} for paper in CORPUS])
 
-    _, matrix = seen(index)
+    _, matrix = computed(index)
+    empty, nothing = computed(index, found=CandidateSet(hits(), {"bm25": hits(), "dense": hits()}))
 
     assert np.isnan(column(matrix, "author_overlap")).all()
     assert np.isnan(column(matrix, "self_cited")).all()
+    assert (len(empty.rows), nothing.shape) == (0, (0, len(FEATURES)))
 
 
-def test_citations_of_no_year_are_none_of_the_last_years(build: Build) -> None:
+def test_undated_citations_are_not_recent(build: Build) -> None:
     undated = [{key: value for key, value in paper.items() if key != "year"} for paper in CORPUS]
 
-    _, matrix = seen(build(undated), replace(QUERY, year=None))
+    _, matrix = computed(build(undated), replace(QUERY, year=None))
 
     assert column(matrix, "citations")[:2] == pytest.approx([log(3), log(2)])  # near, next
     assert column(matrix, "citations_3y")[:2] == [0, 0]
 
 
-def test_nothing_found_makes_an_empty_pool(index: IndexFolder) -> None:
-    pool, matrix = seen(index, QUERY, CandidateSet(hits(), {"bm25": hits(), "dense": hits()}))
-
-    assert not len(pool.rows)
-    assert matrix.shape == (0, len(FEATURES))
-
-
-def with_citations(index: IndexFolder, added: list[tuple[int, int]]) -> IndexFolder:
+def with_citations(index: IndexFolder, added: Sequence[tuple[int, int]]) -> IndexFolder:
+    """Return the index with more citations, each from a citing to a cited row."""
     graph = index.graph
     pairs = sorted({*zip(graph.citing.tolist(), graph.indices.tolist(), strict=True), *added})
     counts = np.bincount([a for a, _ in pairs], minlength=len(index.papers))
@@ -191,29 +183,197 @@ def with_citations(index: IndexFolder, added: list[tuple[int, int]]) -> IndexFol
     return replace(index, graph=Graph(indptr, np.array([b for _, b in pairs], np.int32)))
 
 
-def test_a_future_citation_moves_no_feature_and_an_earlier_one_does(index: IndexFolder) -> None:
-    def moved(citing: int, cited: int) -> bool:
-        return not np.array_equal(
-            seen(with_citations(index, [(citing, cited)]))[1], seen(index)[1], equal_nan=True
-        )
-
-    assert not moved(5, 2)  # of 2012
-    assert not moved(4, 3)  # of the query's year
-    assert not moved(6, 3)  # of no known year
-    assert moved(1, 2)  # of 2009
-
-
-@settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=30)
 @given(added=st.lists(st.tuples(st.sampled_from([4, 5, 6]), st.integers(0, 6)), min_size=1))
-def test_no_citation_of_the_querys_year_or_later_moves_anything(
+def test_no_citation_of_the_querys_year_or_later_changes_anything(
     index: IndexFolder, added: list[tuple[int, int]]
 ) -> None:
-    pool, matrix = seen(index)
+    candidates, matrix = computed(index)
 
-    other, moved = seen(with_citations(index, added))
+    others, changed = computed(with_citations(index, added))
 
-    assert other.rows.tolist() == pool.rows.tolist()
-    assert other.hits.scores.tolist() == pool.hits.scores.tolist()
-    assert np.array_equal(moved, matrix, equal_nan=True)
+    assert others.rows.tolist() == candidates.rows.tolist()
+    assert changed.tobytes() == matrix.tobytes()
+    assert computed(with_citations(index, [(1, 2)]))[1].tobytes() != matrix.tobytes()  # of 2009
+
+
+def test_a_disabled_group_is_missing(index: IndexFolder) -> None:
+    _, whole = computed(index)
+
+    matrix = without_groups(whole, [Group.SEMANTIC])
+
+    missing = {f.name for f in FEATURES if np.isnan(column(matrix, f.name)).all()}
+    assert missing >= {"dense", "dense_rank", "linked_similarity"}
+    assert column(matrix, "rrf") == column(matrix, "bm25_rank")
+
+
+def test_only_features_that_the_model_reads_are_computed(index: IndexFolder) -> None:
+    _, whole = computed(index)
+    _, some = computed(index, names=["bm25", "walk"])
+
+    assert column(some, "walk") == column(whole, "walk")
+    assert np.isnan(column(some, "linked_similarity")).all()
+
+
+def test_the_audit_recomputes_features_of_vectors(index: IndexFolder) -> None:
+    queries = tuple(replace(QUERY, id=paper) for paper in ("same year", "outside"))
+    rules = tuple(eligible(queries, index.papers))
+    task = EvalSet("test", queries, rules, {query.id: frozenset() for query in queries})
+    scores = np.arange(7, dtype=np.float32)
+    alone = SentenceScores(vectors=lambda: VECTORS[:2], bm25=lambda rows: scores[None, rows])
+    found = [replace(FOUND, sentences=alone)] * 2
+
+    checked = audit(index, task, EvalConfig(known_graph=CitationScope.EARLIER), found, [])
+
+    assert checked.faults == ()
+    assert checked.features == len(NAMES) - len({"rerank", "coupling"})
+
+
+# --- sentences
+
+
+DRAFT = replace(
+    QUERY,
+    title="Maps of bees",
+    abstract="We draw large maps. Bees, e.g. A. mellifera, dance for food. Short one. Fields are mown in June.",
+)
+
+
+def test_title_and_sentences_are_compared_alone() -> None:
+    parts = sentence_queries(DRAFT)
+
+    assert [part.title for part in parts] == [
+        "Maps of bees",
+        "We draw large maps.",
+        "Bees, e.g. A. mellifera, dance for food.",
+        "Fields are mown in June.",
+    ]
+    assert {(p.abstract, p.authors, p.venue, p.year) for p in parts} == {("", (), "", 2010)}
+    long = replace(DRAFT, abstract=f"Word{' word' * LEAST_WORDS}. " * (MOST + 5))
+    assert len(sentence_queries(long)) == 1 + MOST
+
+
+def test_scores_of_a_sentence_are_compared_with_its_other_scores() -> None:
+    falling = -np.arange(NEAR + 2, dtype=np.float32)
+    table = np.stack([falling, falling[::-1], np.zeros(NEAR + 2, np.float32)])
+
+    # The first two papers are the farthest of the second sentence; of equal papers the first are the closest.
+    assert near(table).tolist() == [2, 2, *[3] * (NEAR - 2), 1, 1]
+    spread = standardised(np.array([[1, 3], [10, 50], [7, 7]], np.float32))
+    assert spread.tolist() == [[-1, 1], [-1, 1], [0, 0]]
+    ranks = table_ranks(np.array([[0, 0, 0], [3, 5, 3]], np.float32))
+    assert ranks == pytest.approx(np.array([[0, 0, 0], [1 / 62, 1 / 61, 1 / 63]]))
+
+
+def of_sentences(index: IndexFolder, sentences: SentenceScores) -> Matrix:
+    """The features of the papers of the rows 2, 3 and 4, which cite nothing that is known, in this order."""
+    found = replace(FOUND, hits=hits(2, 3, 4), sentences=sentences)
+    candidates, matrix = computed(index, DRAFT, found)
+    assert candidates.rows.tolist() == [2, 3, 4]
+    return matrix
+
+
+def test_features_are_those_of_the_best_sentence(index: IndexFolder) -> None:
+    # of title and two sentences; the title does not count here: cosines 0, 1, s and 1, 0, s with s = sqrt(1/2)
+    vectors = np.array([[2, 0], [0, 1], [5, 0]], np.float32)
+    bm25 = np.array([[0, 0, 0], [1, 2, 0], [0, 0, 1]], np.float32)
+
+    matrix = of_sentences(index, SentenceScores(lambda: vectors, lambda rows: bm25[:, rows - 2]))
+
+    s = sqrt(1 / 2)
+    mean = (1 + s) / 3
+    spread = sqrt(((1 - mean) ** 2 + mean**2 + (s - mean) ** 2) / 3)
+    expected = (np.array([1, 1, s]) - mean) / spread
+    assert column(matrix, "sentence") == pytest.approx(expected, rel=1e-5)
+    assert column(matrix, "sentences_near") == [3, 3, 3]  # of three candidates all are near
+    # BM25's first sentence gives 1, 2 and 0; the second one 0, 0 and 1
+    assert column(matrix, "sentence_bm25") == pytest.approx(
+        [0, 1 / sqrt(2 / 3), (2 / 3) / (sqrt(2) / 3)], abs=1e-6
+    )
+    assert column(matrix, "sentence_bm25_rank") == pytest.approx([1 / 62, 1 / 61, 1 / 61])
+
+
+def test_without_an_abstract_the_title_is_the_sentence(index: IndexFolder) -> None:
+    matrix = of_sentences(index, SentenceScores(vectors=lambda: VECTORS[2:3]))
+
+    assert np.argmax(column(matrix, "sentence")) == 0
+    assert np.isnan(column(matrix, "sentence_bm25")).all()
+
+
+# --- titles, authors, venues
+
+
+ALL = np.arange(3, dtype=np.int32)
+
+
+def test_titles_are_compared_by_their_words(build: Build) -> None:
+    titles = ["The Drawing of Graphs", "Drawing trees, fast", "???"]
+    index = build([{"id": str(n), "title": t} for n, t in enumerate(titles)])
+
+    overlap = Titles(index.papers).overlap("On drawing large graphs", ALL)
+    shares = Titles(index.papers).found_in("Drawing with graphs", ALL)
+
+    assert overlap.tolist() == pytest.approx([2 / 3, 1 / 5, 0])  # of drawing, large, graphs
+    common, rare = log(4 / 2), log(4 / 1)  # drawing is in two of three titles
+    assert shares == pytest.approx([1, common / (common + 2 * rare), 0])
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        *(
+            (name, "r ribler")
+            for name in (
+                *("Ribler, R. L.", "Randy L. Ribler", "R.L. Ribler", "Ribler RL", "RL Ribler"),
+                *("Randy Ribler 0001", "R. Ribler Jr."),
+            )
+        ),
+        ("Laurens van der Maaten", "l maaten"),
+        ("Mu\u0308ller, J.", "j muller"),
+        ("Plato", "plato"),
+        ("Brooks, Frederick P., Jr.", "f brooks"),
+        ("李明", "李明"),
+        ("—", ""),
+    ],
+)
+def test_one_author_has_one_key_however_the_name_is_written(name: str, key: str) -> None:
+    assert name_key(name) == key
+
+
+def test_the_papers_of_some_authors_are_found(build: Build) -> None:
+    authors = [["Ann Bee", "C. Dee"], [], ["Dee, Carl"]]
+    index = build([{"id": str(n), "title": "T", "authors": a} for n, a in enumerate(authors)])
+    known = Authors(index.papers)
+
+    rows, count = known.written_by(["Anna Bee", "C Dee", "Carl Dee", "Nobody Else", "?"])
+
+    assert (rows.tolist(), count) == ([0, 0, 2], 3)  # the first by both; Bee, Dee, Else
+    assert known.is_named(ALL).tolist() == [True, False, True]
+    assert known.written_by(["?"])[0].tolist() == []
+
+
+def test_a_venue_is_the_same_in_another_year(build: Build) -> None:
+    venues = ["Proc. IEEE VIS 2019", "PacificVis", ""]
+    papers = build([{"id": str(n), "title": "T", "venue": v} for n, v in enumerate(venues)]).papers
+
+    same = same_venue(papers, "Proc. IEEE VIS (2004)", ALL)
+
+    assert same.tolist() == pytest.approx([1, 0, np.nan], nan_ok=True)
+    assert np.isnan(same_venue(papers, "", ALL)).all()
+
+
+def test_of_a_large_venue_an_even_sample_of_papers_is_counted(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the four papers of Vis, the first and the third are read: they cite Bio, the others Geo."""
+    monkeypatch.setattr("citerec.rank.features.MOST", 2)
+    cited = [{"id": name, "title": name, "year": 2000, "venue": name} for name in ("Bio", "Geo")]
+    citing = [
+        {"id": f"v{i}", "title": "Vis", "year": 2005, "venue": "Vis", "citations": [other]}
+        for i, other in enumerate(["Bio", "Geo", "Bio", "Geo"])
+    ]
+    graph = TemporalGraph(build([*cited, *citing]), CitationScope.PUBLISHED)
+
+    rates = VenueRates(graph).rates(graph.snapshot_before(2010), "Vis", ALL[:2])
+
+    assert rates.tolist() == [1, 0]

@@ -14,7 +14,7 @@ from citerec.config import ExpandConfig
 from citerec.errors import ModelError
 from citerec.folder import IndexFolder
 from citerec.io import model_faults, seal_model
-from citerec.rank.diversity import by_vectors, by_words, diversified
+from citerec.pipeline import by_vectors, by_words, diversified
 from citerec.rank.expand import neighbour_scores
 from citerec.rank.features import FEATURES, NAMES, Matrix
 from citerec.rank.ltr import DEFAULT, Variant, find_ranker, open_ranker
@@ -75,7 +75,7 @@ def test_a_ranker_that_cannot_be_used_is_refused(folder: Path, tmp_path: Path) -
     spec["variants"]["full"]["features"][0] = "horoscope"
     (only_full / "ranker.json").write_bytes(orjson.dumps(spec))
     seal_model(only_full)
-    with pytest.raises(ModelError, match="ranks by 'horoscope', which this version"):
+    with pytest.raises(ModelError, match="no feature 'horoscope'"):
         open_ranker(only_full)
 
     (only_full / "ranker.json").write_text("{")
@@ -113,8 +113,8 @@ def facts(build: Callable[..., IndexFolder]) -> Facts:
         {"id": "r", "title": "R", "year": 2011, "citations": ["p"]},
     ]
     known = TemporalGraph(build(papers), CitationScope.EARLIER)
-    rows = [np.array([2, 1], np.int32)]
-    [found] = neighbour_scores(known, known.snapshot_before(None), rows, ExpandConfig())
+    rows = np.array([2, 1], np.int32)
+    found = neighbour_scores(known, known.snapshot_before(None), rows, ExpandConfig())
     return Facts(known, known.snapshot_before(None), found)
 
 

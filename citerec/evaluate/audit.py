@@ -186,7 +186,7 @@ class _Computing:
     def __init__(self, index: IndexFolder, config: EvalConfig, expand: ExpandConfig | None) -> None:
         graph = TemporalGraph(index, config.known_graph)
         self._expander = CandidateExpander(graph, expand)
-        self._features = Features(index, graph)
+        self._features = Features(graph)
 
     def __call__(
         self, task: EvalSet, candidates_of: Sequence[CandidateSet], members: Sequence[int]

@@ -3,15 +3,18 @@
 A model is a folder with one LightGBM model, as text, for each variant of the features. ranker.json: {"format": 1,
 "neighbours": 50, "variants": {"full": {"file": "full.txt", "features": [names, in the order of the model],
 "calibration": {"top": 100, "scale": 1.1, "offset": -2.8}}, …}, "provenance": {…}}. A model without a calibration gives
-no probabilities. Each model reads the columns of `features.Features.matrix` that its `features` name.
+no probabilities. Each model reads the columns of `features.Features.matrix` that its `features` name; names that are
+not citerec's own are features of installed packages.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from math import isfinite
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +25,6 @@ from citerec.encode.numpy_bert import one_blas_thread
 from citerec.errors import ConfigError, ModelError, shown
 from citerec.folder import IndexFolder
 from citerec.io import check_model, is_regular, name_fault, read_record, sha256_of
-from citerec.rank.calibrate import Calibration
 from citerec.rank.expand import ExpandedCandidates
 from citerec.rank.features import (
     FEATURES,
@@ -32,109 +34,67 @@ from citerec.rank.features import (
     Features,
     Group,
     Matrix,
+    added_features,
     without_groups,
 )
 from citerec.rank.trees import Booster, read_booster
 from citerec.rerank.reranker import NAME as RERANK
 from citerec.rerank.reranker import OpenReranker
-from citerec.retrieve.fuse import Rank, ranks_and_scores
+from citerec.retrieve.fuse import ranks_and_scores, sigmoid
 from citerec.rules.held_out import RANKER, own_model
 from citerec.rules.known import Rows, Scores, TemporalGraph
-from citerec.types import CandidateSet, Hits, Progress, Query, QueryBatch, no_progress
+from citerec.types import CandidateSet, Hits, Progress, QueryBatch, no_progress
 
-
-class RankModel(Protocol):
-    """Scores candidates by their features."""
-
-    def score(self, features: Matrix) -> npt.NDArray[np.floating]:
-        """Return the score of each paper, shape (papers,); a higher one is better.
-
-        Args:
-            features: Shape (papers, len(NAMES)), columns as `citerec.rank.features.NAMES`; NaN where a source is
-                missing.
-        """
-        ...
-
-
-class LtrModel(Protocol):
-    """A learning-to-rank model with the properties that the pipeline reads, such as `Ranker` and `CustomRanker`."""
-
-    @property
-    def features(self) -> Sequence[str]:
-        """The features that the model reads; some of the others are not computed."""
-        ...
-
-    @property
-    def expand(self) -> ExpandConfig:
-        """How the candidates of the model are expanded."""
-        ...
-
-    @property
-    def calibration(self) -> Calibration | None:
-        """Maps its scores to probabilities; None without a calibration."""
-        ...
-
-    @property
-    def reads_reranker(self) -> bool:
-        """Whether the model reads the probabilities of a reranker."""
-        ...
-
-    @property
-    def rerankers(self) -> Collection[str]:
-        """The sha256 of the weights of the rerankers that it was trained with; empty if they are unknown."""
-        ...
-
-    @property
-    def cross_fitted(self) -> bool:
-        """Whether train queries were reranked, by models that were not trained on them."""
-        ...
-
-    def score(self, matrix: Matrix) -> npt.NDArray[np.float32]:
-        """Return the score of each paper, shape (papers,)."""
-        ...
-
-    def contributions(self, matrix: Matrix) -> npt.NDArray[np.float64]:
-        """Return what each feature adds to each score, shape (papers, len(NAMES) + 1); the last is the base."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class CustomRanker:
-    """A user-defined model in place of a trained one. It reads no reranker and has no calibration."""
-
-    model: RankModel
-    expand: ExpandConfig = ExpandConfig()
-    calibration: Calibration | None = None
-    reads_reranker: bool = False
-    rerankers: tuple[str, ...] = ()
-    cross_fitted: bool = False
-    features: Sequence[str] = NAMES
-
-    def __str__(self) -> str:
-        return str(getattr(self.model, "name", "") or type(self.model).__name__)
-
-    def score(self, matrix: Matrix) -> npt.NDArray[np.float32]:
-        """Return the score of each paper, shape (papers,).
-
-        Raises:
-            ConfigError: If the model does not return one finite number per paper.
-        """
-        scores = np.asarray(self.model.score(matrix), np.float32)
-        if scores.shape != (len(matrix),) or not np.isfinite(scores).all():
-            raise ConfigError(
-                f"{self}.score must return {len(matrix)} finite numbers, one per paper, got shape {scores.shape}"
-            )
-        return scores
-
-    def contributions(self, matrix: Matrix) -> npt.NDArray[np.float64]:
-        """Return 0 for each contribution, because they are unknown; shape (papers, len(NAMES) + 1)."""
-        return np.zeros((len(matrix), len(NAMES) + 1))
-
-
+NAME = "ranker"  # the name of the hits of this stage
 SPEC, FORMAT = "ranker.json", 1
 DEFAULT = Path(__file__).parent / "default"  # the ranker of the package
+TOP = 100  # best scores of a list: their mean is subtracted, and the calibration is fitted on them
 
 Contributions = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """Maps the scores of one list to probabilities that a paper is cited.
+
+    A ranker's scores order the papers of one query. Their level differs between queries and corpora, so the mean of the
+    best `TOP` scores of the list is subtracted. The probability is sigmoid(scale * (score - mean) + offset); Platt,
+    Advances in Large Margin Classifiers, 1999. It rises strictly with the score, so both give the same order.
+    """
+
+    scale: float  # above 0
+    offset: float
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.scale) and isfinite(self.offset) and self.scale > 0):
+            raise ValueError(
+                f"a calibration needs a scale above 0 and a finite offset, got {self.scale} and {self.offset}"
+            )
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Read the JSON values of `to_json`.
+
+        Raises:
+            KeyError, TypeError, ValueError: If `content` is not of this form.
+        """
+        if content["top"] != TOP:
+            raise ValueError(f"a calibration reads the best {TOP} scores, got {content['top']}")
+        return cls(scale=float(content["scale"]), offset=float(content["offset"]))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the calibration as JSON values."""
+        return {"top": TOP, "scale": self.scale, "offset": self.offset}
+
+    def probabilities(self, scores: Scores) -> npt.NDArray[np.float64]:
+        """Return the probability of each paper, shape (papers,); `scores` are those of one whole list, in any order."""
+        return sigmoid(self.scale * relative(scores) + self.offset)
+
+
+def relative(scores: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+    """Subtract the mean of the best `TOP` scores of one whole list, in any order; shape (papers,)."""
+    wide = scores.astype(np.float64)
+    return wide - np.sort(wide)[-TOP:].mean() if len(wide) else wide
 
 
 class Variant(StrEnum):
@@ -152,30 +112,100 @@ class Variant(StrEnum):
             return cls.FULL if authors else cls.NO_AUTHORS
         return cls.NO_POPULARITY if authors else cls.NO_POPULARITY_NO_AUTHORS
 
+    def reads(self, feature: Feature) -> bool:
+        """Return whether the variant may read a feature."""
+        return not any(f"no-{group}" in self.value for group in feature.groups)
+
     @property
     def features(self) -> tuple[Feature, ...]:
-        """The features of the variant, in the order of `FEATURES`."""
-        barred = {Group.POPULARITY, Group.AUTHORS}
-        if self in (Variant.FULL, Variant.NO_AUTHORS):
-            barred.discard(Group.POPULARITY)
-        if self in (Variant.FULL, Variant.NO_POPULARITY):
-            barred.discard(Group.AUTHORS)
-        return tuple(feature for feature in FEATURES if not feature.groups & barred)
+        """The features of citerec that the variant may read, in the order of `FEATURES`."""
+        return tuple(filter(self.reads, FEATURES))
 
 
-@dataclass(frozen=True)
-class Ranker:
-    """One opened variant of a ranker."""
+class RankModel(Protocol):
+    """Scores candidates by their features."""
+
+    def score(self, features: Matrix) -> npt.NDArray[np.floating]:
+        """Return the score of each paper, shape (papers,); a higher one is better.
+
+        Args:
+            features: Shape (papers, features), columns as `citerec.rank.features.NAMES`, then the added features in the
+                order given; NaN where a value is unknown.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class LtrModel(ABC):
+    """A learning-to-rank model with the properties that the pipeline reads."""
+
+    features: tuple[str, ...] = NAMES  # that the model reads; the others are not computed
+    added: tuple[Feature, ...] = ()  # features that are not citerec's own: the last columns
+    expand: ExpandConfig = ExpandConfig()  # how the candidates of the model are expanded
+    calibration: Calibration | None = None  # None if its scores have no probabilities
+    # sha256 of the rerankers, or names of objects, that it was trained with; empty if unknown
+    rerankers: tuple[str, ...] = ()
+    cross_fitted: bool = False  # whether train queries were reranked, by models of other queries
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns of a matrix."""
+        return (*NAMES, *(feature.name for feature in self.added))
+
+    @property
+    def reads_reranker(self) -> bool:
+        """Whether the model reads the probabilities of a reranker."""
+        return False
+
+    @property
+    def reads_sentence_vectors(self) -> bool:
+        """Whether the model reads the vectors of the sentences of a query."""
+        return not SENTENCE_VECTORS.isdisjoint(self.features)
+
+    @abstractmethod
+    def score(self, matrix: Matrix) -> Scores:
+        """Return the score of each paper, shape (papers,)."""
+
+    @abstractmethod
+    def contributions(self, matrix: Matrix) -> Contributions:
+        """Return what each feature adds to each score, shape (papers, columns + 1); the last is the base."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CustomRanker(LtrModel):
+    """A user-defined model in place of a trained one. It reads no reranker and has no calibration."""
+
+    model: RankModel
+
+    def __str__(self) -> str:
+        return str(getattr(self.model, "name", "") or type(self.model).__name__)
+
+    def score(self, matrix: Matrix) -> Scores:
+        """Return the score of each paper, shape (papers,).
+
+        Raises:
+            ConfigError: If the model does not return one finite number per paper.
+        """
+        scores = np.asarray(self.model.score(matrix), np.float32)
+        if scores.shape != (len(matrix),) or not np.isfinite(scores).all():
+            raise ConfigError(
+                f"{self}.score must return {len(matrix)} finite numbers, one per paper, got shape {scores.shape}"
+            )
+        return scores
+
+    def contributions(self, matrix: Matrix) -> Contributions:
+        """Return 0 for each contribution, because they are unknown."""
+        return np.zeros((len(matrix), matrix.shape[1] + 1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranker(LtrModel):
+    """One opened variant of a trained ranker; it adds nothing for features that it does not read."""
 
     folder: Path
     shown: str  # its name in messages and reports
     variant: Variant
-    features: tuple[str, ...]  # the columns of its model, in their order
     booster: Booster
-    expand: ExpandConfig = ExpandConfig()  # the expansion of its training data
-    calibration: Calibration | None = None  # None if its scores have no probabilities
-    rerankers: tuple[str, ...] = ()  # sha256 of those that it was trained with; empty if unknown
-    cross_fitted: bool = False  # whether train queries were reranked, by models of other queries
 
     def __str__(self) -> str:
         """Return the name and the variant."""
@@ -189,23 +219,21 @@ class Ranker:
         return self.booster.predict(self._inputs(matrix)).astype(np.float32)
 
     def contributions(self, matrix: Matrix) -> Contributions:
-        """Return what each feature adds to each score, shape (papers, len(FEATURES) + 1); the last is the base.
-
-        A feature that the model does not read adds 0.
-        """
-        whole = np.zeros((len(matrix), len(NAMES) + 1))
+        """Return what each feature adds to each score, shape (papers, columns + 1); the last is the base."""
+        whole = np.zeros((len(matrix), matrix.shape[1] + 1))
         if len(matrix):
-            whole[:, [*self._columns, -1]] = self.booster.contributions(self._inputs(matrix))
+            whole[:, [*self._places, -1]] = self.booster.contributions(self._inputs(matrix))
         return whole
 
     @property
     def reads_reranker(self) -> bool:
         """Whether at least one tree reads the probability of a reranker."""
-        return self._used.get(RERANK, False)
+        used = dict(zip(self.features, self._used, strict=True))
+        return bool(used.get(RERANK))
 
     @cached_property
-    def _used(self) -> dict[str, bool]:
-        return dict(zip(self.features, self.booster.used.tolist(), strict=True))
+    def _used(self) -> list[bool]:
+        return self.booster.used.tolist()
 
     @cached_property
     def fingerprint(self) -> str:
@@ -213,11 +241,11 @@ class Ranker:
         return sha256_of(self.folder / f"{self.variant}.txt")
 
     @cached_property
-    def _columns(self) -> list[int]:
-        return [NAMES.index(name) for name in self.features]
+    def _places(self) -> list[int]:
+        return [self.columns.index(name) for name in self.features]
 
     def _inputs(self, matrix: Matrix) -> npt.NDArray[np.float64]:
-        return matrix[:, self._columns].astype(np.float64)
+        return matrix[:, self._places].astype(np.float64)
 
 
 def find_ranker(name: str, index: IndexFolder) -> Path | None:
@@ -233,17 +261,24 @@ def find_ranker(name: str, index: IndexFolder) -> Path | None:
     """
     if name == "none":
         return None
-    if name != "auto":
-        if not is_regular(Path(name) / SPEC):
-            raise ModelError(
-                f"{name} is no ranker (it holds no {SPEC}); give the folder of a ranker, or --ranker none"
-            )
-        return Path(name)
-    return own_model(index, RANKER, SPEC) or (DEFAULT if DEFAULT.is_dir() else None)
+    if name == "auto":
+        return own_model(index, RANKER, SPEC) or (DEFAULT if DEFAULT.is_dir() else None)
+    if not is_regular(Path(name) / SPEC):
+        raise ModelError(
+            f"{name} is no ranker (it holds no {SPEC}); give the folder of a ranker, or --ranker none"
+        )
+    return Path(name)
 
 
-def open_ranker(folder: Path, variant: Variant = Variant.FULL) -> Ranker:
+def open_ranker(
+    folder: Path, variant: Variant = Variant.FULL, features: Sequence[Feature] = ()
+) -> Ranker:
     """Open one variant of the ranker in a folder.
+
+    Args:
+        folder: The folder.
+        variant: The variant.
+        features: Features that the model may name besides citerec's own and those of installed packages.
 
     Raises:
         ModelError: If the ranker is damaged or invalid, has no such variant, or reads an unknown feature.
@@ -254,33 +289,36 @@ def open_ranker(folder: Path, variant: Variant = Variant.FULL) -> Ranker:
     if variant_spec is None:
         variants = ", ".join(sorted(spec["variants"]))
         raise ModelError(f"{folder} has no ranker of the kind {variant}; it has: {variants}")
-    allowed = {feature.name for feature in variant.features}
-    if unknown := [name for name in variant_spec["features"] if name not in allowed]:
+    names: tuple[str, ...] = tuple(variant_spec["features"])
+    try:
+        added = added_features(names, features)
+    except ConfigError as error:
         raise ModelError(
-            f"{folder} ranks by {unknown[0]!r}, which this version of citerec does not know for {variant}; "
-            "train it again: citerec train-ranker"
-        )
-    booster = read_booster(folder / variant_spec["file"], len(variant_spec["features"]))
-    shown = "the default ranker" if folder == DEFAULT else folder.name
-    expand = ExpandConfig(neighbours=spec["neighbours"])
-    calibration_json: Any = variant_spec.get("calibration")
-    calibration = None if calibration_json is None else Calibration.from_json(calibration_json)
+            f"{folder} was trained with a feature that is not installed ({error}); install the package that adds "
+            "it, or train it again: citerec train-ranker"
+        ) from error
+    if barred := [f.name for f in (*FEATURES, *added) if f.name in names and not variant.reads(f)]:
+        raise ModelError(f"{folder} ranks by {barred[0]!r}, which is no feature for {variant}")
+    calibration: Any = variant_spec.get("calibration")
     origin: Any = spec.get("provenance", {})
     return Ranker(
-        folder,
-        shown,
-        variant,
-        tuple(variant_spec["features"]),
-        booster,
-        expand,
-        calibration,
+        folder=folder,
+        shown="the default ranker" if folder == DEFAULT else folder.name,
+        variant=variant,
+        features=names,
+        added=added,
+        booster=read_booster(folder / variant_spec["file"], len(names)),
+        expand=ExpandConfig(neighbours=spec["neighbours"]),
+        calibration=None if calibration is None else Calibration.from_json(calibration),
         rerankers=tuple(map(str, origin.get("rerankers", ()))),
         cross_fitted=bool(origin.get("cross_fitted")),
     )
 
 
-def ranker_of(index: IndexFolder, config: RecommendConfig) -> Ranker | None:
-    """Open the ranker of a config for an index; None for none.
+def ranker_of(
+    index: IndexFolder, config: RecommendConfig, features: Sequence[Feature] = ()
+) -> Ranker | None:
+    """Open the ranker of a config for an index; None for none. `features` are as for `open_ranker`.
 
     Raises:
         ConfigError: If there is no ranker, but the config disables features.
@@ -290,7 +328,7 @@ def ranker_of(index: IndexFolder, config: RecommendConfig) -> Ranker | None:
     folder = find_ranker(config.ranker, index)
     if folder is None and variant is not Variant.FULL:
         raise ConfigError(f"{index.path} has no ranker, so no stage reads popularity or authors")
-    return open_ranker(folder, variant) if folder else None
+    return open_ranker(folder, variant, features) if folder else None
 
 
 def read_spec(folder: Path) -> dict[str, Any]:
@@ -354,14 +392,7 @@ def suits_default_reranker(ranker: str, index: IndexFolder) -> bool:
     """Return whether lists are reranked by the default cross-encoder of the package if no option asks for it.
 
     They are if there is no learning-to-rank model, or one that was trained with a cross-encoder. They are not if there
-    is no such model: whoever opens it reports that.
-
-    Args:
-        ranker: As for `find_ranker`.
-        index: The index.
-
-    Raises:
-        IndexDamagedError: As for `find_ranker`.
+    is no such model: whoever opens it reports that. `ranker` is as for `find_ranker`.
     """
     try:
         folder = find_ranker(ranker, index)
@@ -370,47 +401,41 @@ def suits_default_reranker(ranker: str, index: IndexFolder) -> bool:
         return False
 
 
-def reads_sentence_vectors(ranker: LtrModel) -> bool:
-    """Return whether a learning-to-rank model reads the vectors of the sentences of a query."""
-    return not SENTENCE_VECTORS.isdisjoint(ranker.features)
-
-
-def reads_probability(ranker: LtrModel, cascade: OpenReranker) -> bool:
-    """Return whether a learning-to-rank model reads the probabilities of the last reranker as a feature.
+def reads_probability(ranker: LtrModel, reranker: OpenReranker) -> bool:
+    """Return whether a learning-to-rank model reads the probabilities of a reranker as a feature.
 
     It reads those of a reranker that it was trained with, and calibrated ones, which mean the same for every reranker.
     A model that records no reranker reads every probability.
     """
-    if not (ranker.reads_reranker and cascade.has_probability):
+    if not ranker.reads_reranker:
         return False
-    return cascade.calibrated or not ranker.rerankers or _knows(ranker, cascade)
+    if _was_trained_with(ranker, reranker):
+        return True
+    return reranker.has_probability and (reranker.calibrated or not ranker.rerankers)
 
 
-def reranker_notice(ranker: LtrModel, cascade: OpenReranker) -> str:
+def reranker_notice(ranker: LtrModel, reranker: OpenReranker) -> str:
     """Return what a user should know if a model that reads a reranker was trained with another one; else empty.
 
     A model whose train queries were reranked by models of other corpora is made for any calibrated reranker.
     """
-    if not (ranker.reads_reranker and ranker.rerankers) or _knows(ranker, cascade):
+    if not ranker.reads_reranker or not ranker.rerankers or _was_trained_with(ranker, reranker):
         return ""
-    if not reads_probability(ranker, cascade):
+    if not reads_probability(ranker, reranker):
         return (
-            f"{cascade.name} gives no calibrated probabilities, which {ranker} reads; "
+            f"{reranker.name} gives no calibrated probabilities, which {ranker} reads; "
             "its scores are interpolated with those of the ranker"
         )
     if ranker.cross_fitted:
         return ""
     return (
-        f"{ranker} was trained with another reranker than {cascade.name}; train it again: "
-        f"citerec train-ranker --index {cascade.index.path} --force"
+        f"{ranker} was trained with another reranker than {reranker.name}; train it again: "
+        f"citerec train-ranker --index {reranker.index.path} --force"
     )
 
 
-def _knows(ranker: LtrModel, cascade: OpenReranker) -> bool:
-    return cascade.settings.get("weights") in ranker.rerankers
-
-
-NAME = "ranker"  # the name of the hits of this stage
+def _was_trained_with(ranker: LtrModel, reranker: OpenReranker) -> bool:
+    return reranker.settings.get("weights") in ranker.rerankers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -429,21 +454,30 @@ class RankedCandidates(CandidateSet):
 
 
 class LtrStage:
-    """A stage that orders expanded candidates by a learning-to-rank model."""
+    """A stage that orders expanded candidates by a learning-to-rank model.
+
+    If the model reads the probabilities of a reranker, it first orders all candidates without. The reranker scores the
+    best of these, and the model orders all candidates again.
+    """
 
     def __init__(
-        self, graph: TemporalGraph, ranker: LtrModel, disabled_features: Collection[Group] = ()
+        self,
+        graph: TemporalGraph,
+        ranker: LtrModel,
+        disabled: Collection[Group] = (),
+        reranker: OpenReranker | None = None,
     ) -> None:
         """Prepare.
 
         Args:
             graph: The citation graph of the expansion.
             ranker: The model.
-            disabled_features: Feature groups to leave out, for comparisons.
+            disabled: Feature groups to leave out, for comparisons.
+            reranker: The reranker whose probabilities the model reads; None for none.
         """
-        self._ranker, self._graph, self._disabled = ranker, graph, disabled_features
-        self._id_rank: Rank = graph.index.id_rank
-        self._features = Features(graph.index, graph, ranker.features)
+        self._ranker, self._disabled, self._reranker = ranker, disabled, reranker
+        self._id_rank = graph.index.id_rank
+        self._features = Features(graph, ranker.features, ranker.added)
 
     def run(
         self,
@@ -451,45 +485,29 @@ class LtrStage:
         candidates: Sequence[CandidateSet],
         progress: Progress = no_progress,
     ) -> list[RankedCandidates]:
-        """Order all candidates of each query.
-
-        Args:
-            batch: The queries.
-            candidates: One `ExpandedCandidates` per query.
-            progress: Not called, because ranking is fast.
-
-        Raises:
-            TypeError: If the candidates were not expanded.
-        """
+        """Order all candidates of each query, one `ExpandedCandidates` each; the reranked pairs are scored together."""
+        ranked: list[RankedCandidates] = []
+        for place, (query, one) in enumerate(zip(batch.queries, candidates, strict=True)):
+            of_query, cited = expanded(one), batch.known_references(place)
+            with one_blas_thread():  # on more threads its sums differ in the last bits
+                matrix = self._features.matrix(query, of_query, cited)
+            if self._disabled:
+                matrix = without_groups(matrix, self._disabled, added=self._ranker.added)
+            ranked.append(self._ordered(matrix, of_query.hits_by_source, of_query, cited))
+        if self._reranker is None:
+            return ranked
+        done = self._reranker.rerank(batch.queries, [one.hits for one in ranked], progress)
         return [
-            self._ranked(query, expanded(of_query), batch.known_references(position))
-            for position, (query, of_query) in enumerate(
-                zip(batch.queries, candidates, strict=True)
+            self._ordered(
+                with_rerank_feature(
+                    one.matrix, one.matrix_rows, self._reranker.unit_scores(reranked)
+                ),
+                {**one.expanded.hits_by_source, RERANK: reranked.scored},
+                one.expanded,
+                one.cited,
             )
+            for one, reranked in zip(ranked, done, strict=True)
         ]
-
-    def reordered(
-        self, ranked: RankedCandidates, scored: Hits, hits_by_reranker: Mapping[str, Hits]
-    ) -> RankedCandidates:
-        """Order candidates again, with the probabilities of a reranker.
-
-        Args:
-            ranked: The candidates in the order of the model without them.
-            scored: The papers that the reranker scored, with their probabilities.
-            hits_by_reranker: By name, the papers that each reranker scored, with its scores.
-        """
-        matrix = with_rerank_feature(ranked.matrix, ranked.matrix_rows, scored)
-        before = {name: hits for name, hits in ranked.hits_by_source.items() if name != NAME}
-        return self._ordered(matrix, {**before, **hits_by_reranker}, ranked.expanded, ranked.cited)
-
-    def _ranked(
-        self, query: Query, candidates: ExpandedCandidates, cited: Sequence[int]
-    ) -> RankedCandidates:
-        with one_blas_thread():  # on more threads its sums differ in the last bits
-            matrix = self._features.matrix(query, candidates, cited)
-        if self._disabled:
-            matrix = without_groups(matrix, self._disabled)
-        return self._ordered(matrix, candidates.hits_by_source, candidates, cited)
 
     def _ordered(
         self,
@@ -498,9 +516,7 @@ class LtrStage:
         candidates: ExpandedCandidates,
         cited: Sequence[int],
     ) -> RankedCandidates:
-        rows = candidates.rows
-        scores = self._ranker.score(matrix)
-        hits = Hits.ordered(rows, scores, self._id_rank)
+        hits = Hits.ordered(candidates.rows, self._ranker.score(matrix), self._id_rank)
         probabilities = None
         if calibration := self._ranker.calibration:
             values = calibration.probabilities(hits.scores).astype(np.float32)
@@ -509,7 +525,7 @@ class LtrStage:
             hits,
             {**hits_by_source, NAME: hits},
             matrix=matrix,
-            matrix_rows=rows,
+            matrix_rows=candidates.rows,
             expanded=candidates,
             cited=cited,
             probabilities=probabilities,
@@ -530,11 +546,7 @@ def with_rerank_feature(matrix: Matrix, rows: Rows, scored: Hits) -> Matrix:
 
 
 def expanded(candidates: CandidateSet) -> ExpandedCandidates:
-    """Return candidates with the type of expanded candidates.
-
-    Raises:
-        TypeError: If the candidates are not expanded.
-    """
+    """Return candidates with the type of expanded candidates; a `TypeError` if they are not."""
     if not isinstance(candidates, ExpandedCandidates):
         raise TypeError(
             "the candidates are not expanded; run a CandidateExpander before this stage"

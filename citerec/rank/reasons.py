@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from citerec.corpus.papers import NO_YEAR
 from citerec.rank.expand import NeighbourScores
-from citerec.rank.features import NAMES
+from citerec.rank.features import NAMES, Feature
 from citerec.rank.ltr import LtrModel, RankedCandidates, reads_probability
 from citerec.rerank.reranker import NAME as RERANK
 from citerec.rerank.reranker import OpenReranker
@@ -22,6 +22,12 @@ from citerec.retrieve.hybrid import sentence_of
 from citerec.rules.known import RECENT_YEARS, GraphSnapshot, Rows, TemporalGraph
 from citerec.text import percentage, plural
 from citerec.types import CandidateSet, Query, Recommendation
+
+MOST = 4  # reasons per paper
+MOST_WORDS = 6  # maximum number of matching words in a reason
+MIN_PROBABILITY = 0.01  # least probability of the reranker that is a reason
+MAX_DENSE_RANK = 100  # the last rank of dense retrieval that is a reason where no model weighs it
+_TITLE = 60  # maximum characters of a title
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +53,8 @@ class SharedReferences:
     """The references that the candidate shares with another paper."""
 
     count: int  # shared references
-    with_paper: (
-        str  # the title of the other paper; if that is the query, the title of a shared reference
-    )
+    # the title of the other paper; if that is the query, the title of a shared reference
+    with_paper: str
 
 
 class Facts:
@@ -62,20 +67,13 @@ class Facts:
         neighbour_scores: NeighbourScores,
         cited: Sequence[int] = (),
     ) -> None:
-        """Prepare.
-
-        Args:
-            graph: The citation graph.
-            snapshot: The citations that are known for the query.
-            neighbour_scores: The neighbours of the query.
-            cited: Rows of the known references of the query.
-        """
-        self._graph, self._snapshot, self._neighbour_scores = graph, snapshot, neighbour_scores
+        """Prepare; `neighbour_scores` hold the neighbours of the query, `cited` its known references."""
+        self._graph, self._snapshot, self._scores = graph, snapshot, neighbour_scores
         self._cited = np.array(sorted(cited), np.int32)
 
     def cited_by_similar(self, row: int) -> CitedBy | None:
         """Return the neighbours that cite a paper; None if there is none."""
-        neighbours = self._neighbour_scores.neighbours
+        neighbours = self._scores.neighbours
         citing = neighbours[np.isin(neighbours, self._citing(row))]
         if not len(citing):
             return None
@@ -83,63 +81,43 @@ class Facts:
 
     def co_citation(self, row: int) -> CoCitation | None:
         """Return the neighbour with the most co-citations of a paper; None without a co-citation."""
-        citing = self._citing(row)
-        neighbours = self._neighbour_scores.cited_neighbours
-        both = [np.intersect1d(citing, self._citing(other)) for other in neighbours.tolist()]
-        best = self._largest(row, neighbours, both)
-        if best is None:
+        best, both = self._largest(row, self._scores.cited_neighbours, self._citing)
+        if not len(both):
             return None
-        years = self._graph.index.papers.years[both[best]]
-        newest = both[best][np.argmax(np.where(years == NO_YEAR, -1, years))]
-        return CoCitation(self._title(neighbours[best]), self._title(newest), len(both[best]) - 1)
+        years = self._graph.index.papers.years[both]
+        newest = both[np.argmax(np.where(years == NO_YEAR, -1, years))]
+        return CoCitation(self._title(best), self._title(newest), len(both) - 1)
 
     def shared_references(self, row: int) -> SharedReferences | None:
         """Return the neighbour that shares the most references with a paper; None if no reference is shared."""
-        references, neighbours = self._references(row), self._neighbour_scores.neighbours
-        both = [
-            np.intersect1d(references, self._references(other)) for other in neighbours.tolist()
-        ]
-        best = self._largest(row, neighbours, both)
-        if best is None:
-            return None
-        return SharedReferences(len(both[best]), self._title(neighbours[best]))
+        best, both = self._largest(row, self._scores.neighbours, self._references)
+        return SharedReferences(len(both), self._title(best)) if len(both) else None
 
     def own_references(self, row: int) -> SharedReferences | None:
         """Return the known references of the query that a paper cites; None if there is none."""
         both = np.intersect1d(self._references(row), self._cited)
         return SharedReferences(len(both), self._title(both[0])) if len(both) else None
 
-    @staticmethod
-    def _largest(row: int, neighbours: Rows, both: Sequence[Rows]) -> int | None:
-        """Return the position of the neighbour with the most shared papers; None if there is none.
-
-        Ties go to the closest neighbour. The paper itself does not count.
-        """
-        sizes = [
-            0 if other == row else len(rows)
-            for other, rows in zip(neighbours.tolist(), both, strict=True)
-        ]
-        best = int(np.argmax(sizes)) if sizes else 0
-        return best if sizes and sizes[best] else None
+    def _largest(
+        self, row: int, neighbours: Rows, links: Callable[[int], Rows]
+    ) -> tuple[int, Rows]:
+        """Return the neighbour that has the most links in common with a paper, and these; the closest of equal ones."""
+        own, best, most = links(row), row, self._cited[:0]
+        for other in neighbours.tolist():
+            both = np.intersect1d(own, links(other))
+            if other != row and len(both) > len(most):
+                best, most = other, both
+        return best, most
 
     def _citing(self, row: int) -> Rows:
-        rows = self._graph.citers.citers(row)
-        return rows[self._snapshot.is_citing(rows)]
+        return self._graph.citing(row, self._snapshot)
 
     def _references(self, row: int) -> Rows:
-        citations = self._graph.index.graph
-        [is_known] = self._snapshot.is_citing(np.array([row], np.int32))
-        return citations.references(row) if is_known else citations.indices[:0]
+        return self._graph.references(row, self._snapshot)
 
     def _title(self, row: int) -> str:
         (title,) = self._graph.index.papers.texts("title", np.array([row], np.int32)).to_pylist()
         return title
-
-
-MOST = 4  # reasons per paper
-MOST_WORDS = 6  # maximum number of matching words in a reason
-_TITLE = 60  # maximum characters of a title
-MIN_PROBABILITY = 0.01  # least probability of the reranker that is a reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,32 +136,25 @@ class RankedPaper:
         return round(float(np.expm1(value))) if np.isfinite(value) else 0
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """A reason and the features that contribute to it."""
-
-    features: tuple[str, ...]
-    describe: Callable[[RankedPaper], str]  # its text; empty if the reason does not apply
+def matching(words: Sequence[str]) -> str:
+    """Return the reason of words that a paper shares with the query; empty without any."""
+    return f"matches: {', '.join(words)}" if words else ""
 
 
-def reasons(paper: RankedPaper, contributions: npt.NDArray[np.floating]) -> tuple[str, ...]:
-    """Return the reasons that raised a paper's score, largest contribution first.
-
-    Args:
-        paper: The paper.
-        contributions: The contribution of each feature to the score, in the order of `NAMES`.
-    """
-    added = dict(zip(NAMES, contributions.tolist(), strict=False))
-    weighted = [(sum(added[name] for name in reason.features), reason) for reason in REASONS]
-    weighted.sort(key=lambda pair: -pair[0])
-    texts = _texts(paper, [reason for weight, reason in weighted if weight > 0])
-    return tuple(islice(texts, MOST))  # facts of further reasons are not looked up
+def semantic(rank: int) -> str:
+    """Return the reason of a rank by dense retrieval."""
+    return f"semantic similarity: rank {rank}"
 
 
-def _texts(paper: RankedPaper, best: Sequence[Reason]) -> Iterator[str]:
-    for reason in best:
-        if words := reason.describe(paper):
-            yield words
+def reranked(probability: float) -> str:
+    """Return the reason of a reranker's probability; empty if it is too low for one."""
+    if not probability >= MIN_PROBABILITY:
+        return ""
+    return f"reranker: probability {percentage(probability)}"
+
+
+def _quoted(title: str) -> str:
+    return f'"{shorten(title, _TITLE, placeholder="…")}"' if title.strip() else "an untitled paper"
 
 
 def _cited_by_similar(paper: RankedPaper) -> str:
@@ -220,92 +191,79 @@ def _coupling(paper: RankedPaper) -> str:
     return f"cites {plural(fact.count, 'paper')} that you cite{such_as} {_quoted(fact.with_paper)}"
 
 
-def _quoted(title: str) -> str:
-    return f'"{shorten(title, _TITLE, placeholder="…")}"' if title.strip() else "an untitled paper"
-
-
-def _matches(paper: RankedPaper) -> str:
-    return matching(paper.matched)
-
-
 def _semantic(paper: RankedPaper) -> str:
     dense = paper.item.stages.get("dense")
     return semantic(dense.rank) if dense else ""
 
 
-def _reranked(paper: RankedPaper) -> str:
-    return reranked(paper.features["rerank"])
+def _counted(feature: str, noun: str, prefix: str, suffix: str) -> Callable[[RankedPaper], str]:
+    def describe(paper: RankedPaper) -> str:
+        count = paper.number(feature)
+        return f"{prefix} {plural(count, noun)} {suffix}" if count else ""
+
+    return describe
 
 
-def matching(words: Sequence[str]) -> str:
-    """Return the reason of words that a paper shares with the query; empty without any."""
-    return f"matches: {', '.join(words)}" if words else ""
-
-
-def semantic(rank: int) -> str:
-    """Return the reason of a rank by dense retrieval."""
-    return f"semantic similarity: rank {rank}"
-
-
-def reranked(probability: float) -> str:
-    """Return the reason of a reranker's probability; empty if it is too low for one."""
-    if not probability >= MIN_PROBABILITY:
-        return ""
-    return f"reranker: probability {percentage(probability)}"
-
-
-def _much_cited(paper: RankedPaper) -> str:
-    count = paper.number("citations")
-    return f"cited {plural(count, 'time')} in this corpus" if count else ""
-
-
-def _cited_of_late(paper: RankedPaper) -> str:
-    count = paper.number("citations_3y")
-    return f"cited {plural(count, 'time')} in the last {RECENT_YEARS} years" if count else ""
-
-
-def _age(paper: RankedPaper) -> str:
-    year = paper.item.paper.year
-    return "" if year is None else f"published {year}"
-
-
-def _shares_author(paper: RankedPaper) -> str:
-    return "shares an author with you" if paper.features["author_overlap"] > 0 else ""
-
-
-def _cited_before(paper: RankedPaper) -> str:
-    count = paper.number("self_cited")
-    return f"cited by {plural(count, 'earlier paper')} of your authors" if count else ""
-
-
-def _same_venue(paper: RankedPaper) -> str:
-    is_same = paper.features["venue_match"] > 0
-    return f"in the same venue: {paper.item.paper.venue}" if is_same else ""
-
-
-_OF_PARTS = ("sentence_bm25", "sentence_bm25_rank", "title_found")
-
-REASONS = (
-    Reason(("bm25", "bm25_rank", "rrf", "title_overlap", *_OF_PARTS), _matches),
-    Reason(("dense", "dense_rank", "linked_similarity", "sentence", "sentences_near"), _semantic),
-    Reason(("rerank",), _reranked),
-    Reason(
-        ("cited_by_similar", "cited_by_closest", "cited_by_similar_count", "walk"),
-        _cited_by_similar,
+# the features that contribute to each reason, and its text; empty if it does not apply
+REASONS: tuple[tuple[tuple[str, ...], Callable[[RankedPaper], str]], ...] = (
+    (
+        (
+            *("bm25", "bm25_rank", "rrf", "title_overlap"),
+            *("sentence_bm25", "sentence_bm25_rank", "title_found"),
+        ),
+        lambda paper: matching(paper.matched),
     ),
-    Reason(("co_cited",), _co_cited),
-    Reason(("coupled",), _coupled),
-    Reason(("coupling",), _coupling),
-    Reason(("citations",), _much_cited),
-    Reason(("citations_3y",), _cited_of_late),
-    Reason(("age",), _age),
-    Reason(("author_overlap",), _shares_author),
-    Reason(("self_cited",), _cited_before),
-    Reason(("venue_match",), _same_venue),
+    (("dense", "dense_rank", "linked_similarity", "sentence", "sentences_near"), _semantic),
+    (("rerank",), lambda paper: reranked(paper.features["rerank"])),
+    (("cited_by_similar", "cited_by_closest", "cited_by_similar_count", "walk"), _cited_by_similar),
+    (("co_cited",), _co_cited),
+    (("coupled",), _coupled),
+    (("coupling",), _coupling),
+    (("citations",), _counted("citations", "time", "cited", "in this corpus")),
+    (
+        ("citations_3y",),
+        _counted("citations_3y", "time", "cited", f"in the last {RECENT_YEARS} years"),
+    ),
+    (("age",), lambda p: "" if p.item.paper.year is None else f"published {p.item.paper.year}"),
+    (
+        ("author_overlap",),
+        lambda p: "shares an author with you" if p.features["author_overlap"] > 0 else "",
+    ),
+    (("self_cited",), _counted("self_cited", "earlier paper", "cited by", "of your authors")),
+    (
+        ("venue_match",),
+        lambda p: (
+            f"in the same venue: {p.item.paper.venue}" if p.features["venue_match"] > 0 else ""
+        ),
+    ),
 )
 
 
-MAX_DENSE_RANK = 100  # the last rank of dense retrieval that is a reason where no model weighs it
+def reasons(
+    paper: RankedPaper, contributions: npt.NDArray[np.floating], added: Sequence[Feature] = ()
+) -> tuple[str, ...]:
+    """Return the reasons that raised a paper's score, largest contribution first.
+
+    Args:
+        paper: The paper.
+        contributions: The contribution of each feature to the score, in the order of `NAMES` and `added`.
+        added: The features that are not citerec's own; the reason of one is its meaning and its value.
+    """
+    names = (*NAMES, *(feature.name for feature in added))
+    by_name = dict(zip(names, contributions.tolist(), strict=False))
+    weighted = [(sum(by_name[name] for name in read), text) for read, text in REASONS]
+    weighted += [(by_name[one.name], _added(one)) for one in added]
+    weighted.sort(key=lambda pair: -pair[0])
+    texts = (describe(paper) for weight, describe in weighted if weight > 0)
+    return tuple(islice(filter(None, texts), MOST))  # facts of further reasons are not looked up
+
+
+def _added(feature: Feature) -> Callable[[RankedPaper], str]:
+    def describe(paper: RankedPaper) -> str:
+        value = paper.features[feature.name]
+        return f"{feature.meaning}: {value:g}" if np.isfinite(value) else ""
+
+    return describe
 
 
 def with_reasons(
@@ -316,7 +274,7 @@ def with_reasons(
     graph: TemporalGraph,
     bm25: Bm25Retriever | None,
     ranker: LtrModel | None,
-    cascade: OpenReranker | None,
+    reranker: OpenReranker | None,
 ) -> tuple[Recommendation, ...]:
     """Add its reasons to each recommended paper.
 
@@ -327,72 +285,38 @@ def with_reasons(
         graph: The citation graph.
         bm25: Finds the matching words; None for none.
         ranker: The learning-to-rank model; None without one.
-        cascade: The reranker; None without one.
+        reranker: The reranker; None without one.
     """
     rows = candidates.rows.tolist()
     words = bm25.matches(sentence_of(query), rows, most=MOST_WORDS) if bm25 else [[] for _ in rows]
-    if isinstance(candidates, RankedCandidates) and ranker:
-        return _ranker_reasons(graph, ranker, candidates, result, words, cascade)
-    return tuple(
-        replace(item, reasons=tuple(_stage_reasons(item, matched, cascade)))
-        for item, matched in zip(result, words, strict=True)
-    )
-
-
-def _ranker_reasons(
-    graph: TemporalGraph,
-    ranker: LtrModel,
-    candidates: RankedCandidates,
-    result: tuple[Recommendation, ...],
-    words: Sequence[Sequence[str]],
-    cascade: OpenReranker | None,
-) -> tuple[Recommendation, ...]:
-    """Add to each paper the reasons with the largest contributions to its score.
-
-    Args:
-        graph: The citation graph.
-        ranker: The learning-to-rank model.
-        candidates: The papers of `result` in the order of the model.
-        result: The recommended papers.
-        words: For each paper, the matching words of the query, highest BM25 weight first.
-        cascade: The reranker; None without one.
-    """
+    if not isinstance(candidates, RankedCandidates) or not ranker:
+        return tuple(
+            replace(item, reasons=tuple(filter(None, _stage_reasons(item, matched, reranker))))
+            for item, matched in zip(result, words, strict=True)
+        )
     expanded = candidates.expanded
     facts = Facts(graph, expanded.snapshot, expanded.neighbour_scores, candidates.cited)
-    matrix = candidates.features_of(candidates.hits.rows)
+    matrix = candidates.features_of(candidates.rows)
     contributions = ranker.contributions(matrix)
-    if cascade and not reads_probability(ranker, cascade):
+    if reranker and not reads_probability(ranker, reranker):
         # The reranker follows the model, so its probability is used as its contribution.
-        probabilities = [
-            cascade.probability(i.stages[RERANK].score) if RERANK in i.stages else 0.0
-            for i in result
-        ]
-        matrix[:, NAMES.index(RERANK)] = contributions[:, NAMES.index(RERANK)] = probabilities
-    papers = [
-        RankedPaper(
-            item=item,
-            features=dict(zip(NAMES, features.tolist(), strict=True)),
-            matched=matched,
-            row=row,
-            facts=facts,
-        )
-        for item, features, matched, row in zip(
-            result, matrix, words, candidates.hits.rows.tolist(), strict=True
-        )
-    ]
-    return tuple(
-        replace(paper.item, reasons=reasons(paper, of_paper))
-        for paper, of_paper in zip(papers, contributions, strict=True)
-    )
+        scored = (item.stages.get(RERANK) for item in result)
+        column = [reranker.probability(hit.score) if hit else 0.0 for hit in scored]
+        matrix[:, NAMES.index(RERANK)] = contributions[:, NAMES.index(RERANK)] = column
+    explained: list[Recommendation] = []
+    for i, (item, matched, row) in enumerate(zip(result, words, rows, strict=True)):
+        features = dict(zip(ranker.columns, matrix[i].tolist(), strict=True))
+        paper = RankedPaper(item=item, features=features, matched=matched, row=row, facts=facts)
+        texts = reasons(paper, contributions[i], ranker.added)
+        explained.append(replace(item, reasons=texts))
+    return tuple(explained)
 
 
 def _stage_reasons(
-    item: Recommendation, matched: Sequence[str], cascade: OpenReranker | None
+    item: Recommendation, matched: Sequence[str], reranker: OpenReranker | None
 ) -> Iterator[str]:
-    if matched:
-        yield matching(matched)
+    yield matching(matched)
     if (dense := item.stages.get("dense")) and dense.rank <= MAX_DENSE_RANK:
         yield semantic(dense.rank)
-    by_reranker = item.stages.get(RERANK)
-    if by_reranker and cascade:
-        yield from filter(None, [reranked(cascade.probability(by_reranker.score))])
+    if (hit := item.stages.get(RERANK)) and reranker:
+        yield reranked(reranker.probability(hit.score))

@@ -13,9 +13,8 @@ import numpy.typing as npt
 
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
-from citerec.rank.calibrate import TOP, Calibration, relative
 from citerec.rank.features import FEATURES, NAMES, Group, Matrix, without_groups
-from citerec.rank.ltr import Variant
+from citerec.rank.ltr import TOP, Calibration, Variant, relative
 from citerec.rank.trees import load
 from citerec.rerank.reranker import NAME as RERANK
 from citerec.train.data import F1_DEPTH, Flags, Numbers, dev_measures, platt

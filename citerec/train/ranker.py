@@ -26,12 +26,12 @@ from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.io import building, check_writable, sha256_of_files
 from citerec.pipeline import FirstStage, Pipeline
-from citerec.rank.calibrate import TOP
 from citerec.rank.expand import CandidateExpander
 from citerec.rank.features import FEATURES, Features, Matrix
 from citerec.rank.ltr import (
     DEFAULT,
     SPEC,
+    TOP,
     Variant,
     expanded,
     open_ranker,
@@ -161,7 +161,7 @@ class Gatherer:
             self._reranker = open_reranker(index, settings, log)
             self._first_order = open_ranker(DEFAULT).score
         self._graph = TemporalGraph(index, CitationScope.TRAIN)
-        self._features = Features(index, self._graph)  # the candidates hold the snapshots
+        self._features = Features(self._graph)  # the candidates hold the snapshots
 
     def train(self, data: TrainingData, progress: Progress) -> RankerExamples:
         """Return examples of the train queries; for half of them the newest citations are unknown.

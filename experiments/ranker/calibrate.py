@@ -18,9 +18,17 @@ from citerec.evaluate.metrics import Reliability, reliability
 from citerec.folder import IndexFolder, open_index
 from citerec.io import CARD, editing_model
 from citerec.java import start_jvm
-from citerec.rank.calibrate import TOP, Calibration
 from citerec.rank.features import Group, without_groups
-from citerec.rank.ltr import DEFAULT, SPEC, Ranker, Variant, open_ranker, write_spec
+from citerec.rank.ltr import (
+    DEFAULT,
+    SPEC,
+    TOP,
+    Calibration,
+    Ranker,
+    Variant,
+    open_ranker,
+    write_spec,
+)
 from citerec.retrieve.fuse import sigmoid
 from citerec.train.boost import Numbers, RankerExamples, calibrated, top_lists
 from citerec.train.data import F1_DEPTH, Flags, dev_queries

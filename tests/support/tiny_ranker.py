@@ -7,9 +7,8 @@ import numpy as np
 
 from citerec.config import ExpandConfig
 from citerec.io import seal_model
-from citerec.rank.calibrate import Calibration
 from citerec.rank.features import NAMES
-from citerec.rank.ltr import Variant, write_spec
+from citerec.rank.ltr import Calibration, Variant, write_spec
 from citerec.rank.trees import load
 
 

@@ -1,4 +1,4 @@
-"""A score that people can read: the calibrated probability of being cited."""
+"""The calibrated probability that a paper is cited."""
 
 from dataclasses import replace
 from math import exp
@@ -17,9 +17,8 @@ from citerec.evaluate.metrics import reliability
 from citerec.export import Format, Result, dump
 from citerec.folder import IndexFolder
 from citerec.io import seal_model
-from citerec.rank.calibrate import TOP, Calibration, relative
 from citerec.rank.features import FEATURES
-from citerec.rank.ltr import DEFAULT, Variant, open_ranker
+from citerec.rank.ltr import DEFAULT, TOP, Calibration, Variant, open_ranker, relative
 from citerec.recommend import Recommender
 from citerec.retrieve.fuse import sigmoid
 from citerec.text import percentage

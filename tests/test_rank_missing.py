@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from itertools import combinations
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from citerec.rank.missing import (
     CO_CITATION,
     COUPLING,
     SIMILAR_LISTS,
-    SeedFacts,
+    connections,
     graph_scores,
 )
 from citerec.recommend import list_query
@@ -82,72 +81,52 @@ def cli(
 # --- the citation graph
 
 
-def by_hand(
-    cites: dict[int, set[int]], seeds: set[int], paper: int, known: set[int]
-) -> dict[str, float]:
-    """Return the scores of one paper by the definitions, pair by pair; only references of `known` papers count."""
-    cites = {citing: cited if citing in known else set[int]() for citing, cited in cites.items()}
-    cited_by = {p: {c for c, cited in cites.items() if p in cited} for p in cites}
+def random_graph(build: Build, size: int) -> tuple[TemporalGraph, dict[int, set[int]], list[int]]:
+    """Return a graph of papers that cite five others at random, with its references and years."""
+    rng = np.random.default_rng(0)
+    cites = {i: {int(j) for j in rng.choice(size, 5) if j != i} for i in range(size)}
+    years = rng.integers(2000, 2020, size).tolist()
+    records = [
+        {"id": str(i), "title": f"Title {i}", "year": years[i]}
+        | {"citations": [str(j) for j in cites[i]]}
+        for i in range(size)
+    ]
+    return TemporalGraph(build(records), CitationScope.PUBLISHED), cites, years
+
+
+@pytest.mark.parametrize("year", [None, 2010, 2015])
+def test_scores_and_counts_are_those_of_brute_force(build: Build, year: int | None) -> None:
+    size, seeds = 30, {1, 4, 9, 16, 25, 29}
+    graph, cites, years = random_graph(build, size)
+    known = {i: cites[i] if year is None or years[i] < year else set[int]() for i in range(size)}
+    cited_by = {p: {c for c, cited in known.items() if p in cited} for p in range(size)}
+    rows = np.array(sorted(seeds), np.int32)
 
     def cosine(a: set[int], b: set[int]) -> float:
         return len(a & b) / sqrt(len(a) * len(b)) if a and b else 0.0
 
-    others = [seed for seed in seeds if seed != paper]
-    return {
-        CO_CITATION: sum(cosine(cited_by[paper], cited_by[s]) for s in others) / len(seeds),
-        SIMILAR_LISTS: sum(cosine(cites[citing], seeds) ** 2 for citing in cited_by[paper]),
-        COUPLING: cosine(cites[paper], seeds),
-        CITED_BY: len(cited_by[paper] & seeds) / len(seeds),
+    snapshot = graph.snapshot_before(year)
+    found = graph_scores(graph, snapshot, rows)
+    scores = {
+        name: dict(zip(one.rows.tolist(), one.weights.tolist(), strict=True))
+        for name, one in found.items()
     }
 
-
-def test_the_scores_are_those_of_brute_force(build: Build) -> None:
-    rng = np.random.default_rng(0)
-    size = 30
-    cites = {i: {int(j) for j in rng.choice(size, 5) if j != i} for i in range(size)}
-    years = {i: int(rng.integers(2000, 2020)) for i in range(size)}
-    index = build(
-        [
-            {"id": str(i), "title": f"Title {i}", "year": years[i]}
-            | {"citations": [str(j) for j in cites[i]]}
-            for i in range(size)
-        ]
-    )
-    graph = TemporalGraph(index, CitationScope.PUBLISHED)
-    for year in (None, 2010, 2015) * 3:
-        seeds = {int(i) for i in rng.choice(size, 6, replace=False)}
-        known = {i for i in range(size) if year is None or years[i] < year}
-
-        found = graph_scores(graph, graph.snapshot_before(year), np.array(sorted(seeds), np.int32))
-        scores = {
-            name: dict(zip(one.rows.tolist(), one.weights.tolist(), strict=True))
-            for name, one in found.items()
-        }
-
-        for paper in set(range(size)) - seeds:
-            for name, value in by_hand(cites, seeds, paper, known).items():
-                assert scores[name].get(paper, 0) == pytest.approx(value, abs=1e-5)
-
-
-def test_the_counts_of_the_reasons_are_those_of_brute_force(build: Build) -> None:
-    rng = np.random.default_rng(7)
-    size = 25
-    cites = {i: {int(j) for j in rng.choice(size, 4) if j != i} for i in range(size)}
-    papers = [
-        {"id": str(i), "title": f"Title {i}", "citations": [str(j) for j in cites[i]]}
-        for i in range(size)
-    ]
-    graph = TemporalGraph(build(papers), CitationScope.PUBLISHED)
-    seeds = {1, 4, 9, 16}
-    facts = SeedFacts(graph, graph.snapshot_before(None), np.array(sorted(seeds), np.int32))
-
     for paper in set(range(size)) - seeds:
-        citers = [i for i in range(size) if paper in cites[i]]
-        assert facts.cited_together(paper) == len(set().union(*(cites[i] for i in citers)) & seeds)
-        assert facts.cites(paper) == len(cites[paper] & seeds)
-        assert facts.cited_by(paper) == len(set(citers) & seeds)
-        several = [i for i in citers for _ in [*combinations(cites[i] & seeds, 2)][:1]]
-        assert facts.similar_lists(paper) == len(several)
+        citing = cited_by[paper]
+        expected = {
+            CO_CITATION: sum(cosine(citing, cited_by[s]) for s in seeds) / len(seeds),
+            SIMILAR_LISTS: sum(cosine(known[one], seeds) ** 2 for one in citing),
+            COUPLING: cosine(known[paper], seeds),
+            CITED_BY: len(citing & seeds) / len(seeds),
+        }
+        assert {n: scores[n].get(paper, 0) for n in expected} == pytest.approx(expected, abs=1e-5)
+        assert connections(graph, snapshot, rows, paper) == {
+            CO_CITATION: len(set().union(*(known[one] for one in citing)) & seeds),
+            SIMILAR_LISTS: sum(len(known[one] & seeds) > 1 for one in citing),
+            COUPLING: len(known[paper] & seeds),
+            CITED_BY: len(citing & seeds),
+        }
 
 
 # --- the list
@@ -204,7 +183,7 @@ def test_k_and_diversity_hold_for_lists(index: IndexFolder) -> None:
     assert len(diverse.recommend(cited=LIST, k=2)) == 2
 
 
-def test_a_list_of_which_the_corpus_has_nothing_is_refused(tiny: Recommender) -> None:
+def test_a_list_without_a_paper_of_the_corpus_is_refused(tiny: Recommender) -> None:
     with pytest.raises(ConfigError, match="none of the references is among the 9 papers"):
         tiny.recommend(cited=["nobody"])
     with pytest.raises(ConfigError, match="year_max must be a year"):
