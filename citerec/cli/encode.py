@@ -138,10 +138,10 @@ def shards_elsewhere(ray: str | None, console: ConsoleOutput) -> "Generator[Shar
     if ray is None:
         yield None
         return
-    from citerec.distributed import ray_shards
+    from citerec.distributed import RayShards, connected
 
-    with ray_shards(ray, console.log) as elsewhere:
-        yield elsewhere
+    with connected(ray):
+        yield RayShards()
 
 
 @contextmanager

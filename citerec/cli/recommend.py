@@ -268,11 +268,10 @@ def opened(
     if ray is None:
         yield recommender, recommender.recommend_many
         return
-    from citerec.distributed import RayRecommender
-    from citerec.distributed.cluster import connected
+    from citerec.distributed import RayRecommender, connected
 
-    with connected(ray) as cluster:
-        workers = RayRecommender(recommender, cluster, config.bm25.threads, log=console.log)
+    with connected(ray):
+        workers = RayRecommender(recommender, config.bm25.threads)
         yield recommender, workers.recommend_many
 
 

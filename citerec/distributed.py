@@ -1,0 +1,370 @@
+"""Runs long work on a Ray cluster: `citerec encode|index|recommend --ray ADDRESS|local`, and the server by Ray Serve.
+
+Ray Data gives items (shards of papers, blocks of queries) to actors, starts more of them where there is room, and
+repeats the items of lost ones. Results equal those of one process, bit by bit, on machines of one kind: actors run the
+code of the plain path. The process of the command writes vectors and results, so that a killed command leaves nothing
+half-written. Every node that ranks or serves needs the folder of the index, and the models, at the same path.
+"""
+
+import logging
+import os
+import socket
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from warnings import catch_warnings, simplefilter
+
+from citerec.config import RecommendConfig, RerankConfig
+from citerec.corpus.papers import Papers
+from citerec.encode.config import EncodeConfig, Precision
+from citerec.errors import CiterecError, ClusterError, ConfigError, extra
+from citerec.folder import open_index
+from citerec.recommend import AT_ONCE, Recommender
+from citerec.recommendations import Recommendations
+from citerec.rules.known import DEFAULT_OPTIONS, QueryOptions
+from citerec.shards import PlannedShard, Shard
+from citerec.types import Paper, Progress, Query, no_progress
+
+if TYPE_CHECKING:
+    from citerec.encode.encoder import Encoder
+    from citerec.encode.spec import Fingerprint
+    from citerec.serve import ServeConfig
+
+LOCAL = "local"
+CONNECT_SECONDS = 10
+RETRIES = 3  # of an item whose actor was lost
+STORE_BYTES = 2**28  # shared memory of a local cluster; a shard of vectors takes some megabytes
+SETTINGS = {  # environment variables that ray reads when it is imported or started
+    "RAY_USAGE_STATS_ENABLED": "0",  # no usage data is sent
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # actors without a GPU see those of their node
+    "RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1",  # no stacks of C++ at SIGTERM
+    "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
+}
+LOG = logging.getLogger(__name__)
+AUTH_MODE = "RAY_AUTH_MODE"  # for an address, Ray looks for a token only if this is `token`
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def _library(name: str) -> Any:
+    """Import Ray or a part of it; by name, so that type checkers do not need the package."""
+    for variable, value in SETTINGS.items():
+        os.environ.setdefault(variable, value)
+    with extra("ray"):
+        return import_module(name)
+
+
+@contextmanager
+def connected(address: str) -> Generator[None]:
+    """Connect to a cluster until the block ends; a local one is started before and ended after it.
+
+    A program that is connected already keeps its connection.
+
+    Args:
+        address: `local` to start a cluster on this machine, of all of its processors; else the address of one, such as
+            `10.0.0.1:6379` or `ray://10.0.0.1:10001`.
+
+    Raises:
+        MissingExtraError: If Ray is not installed.
+        ClusterError: If there is no cluster at the address, or it does not start.
+    """
+    ray = _library("ray")
+    if ray.is_initialized():
+        yield
+        return
+    # Ray would print messages about lost workers to stdout, among the results; it has no setting for that
+    _library("ray._private.worker").print_to_stdstream = _log_lines
+    options: dict[str, Any] = {"address": address}
+    if address == LOCAL:
+        options |= {"num_cpus": os.cpu_count(), "include_dashboard": False}
+        options |= {"object_store_memory": STORE_BYTES}
+    try:
+        _check_reachable(address)
+        ray.init(**options, logging_level=logging.ERROR, log_to_driver=False)
+    except Exception as error:  # ConnectionError, RuntimeError, ValueError or Exception
+        reason = str(error).strip().split("\n")[0] or type(error).__name__
+        if address != LOCAL and not os.environ.get(AUTH_MODE):
+            reason += f" (if it has a token, as in ~/.ray/auth_token, set {AUTH_MODE}=token)"
+        raise ClusterError(
+            f"no Ray cluster at {address}: {reason}; start one: ray start --head, or work on this machine: --ray local"
+        ) from error
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _log_lines(data: Mapping[str, Any], *_: Any, **__: Any) -> None:
+    for line in data["lines"]:
+        LOG.info("Ray: %s", line)
+
+
+def _check_reachable(address: str) -> None:
+    """Connect to the host and port of an address, if it has them: ray itself would try for minutes."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
+
+
+class Worker:
+    """What runs in an actor; results and errors of citerec go back as bytes and text."""
+
+    def __init__(self, make: Callable[[], Callable[[Any], Any]], citerec: str) -> None:
+        self._make, self._citerec = make, citerec
+        self._work: Callable[[Any], Any] | None = None
+
+    def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[Any]]:
+        """Work on a batch of one item; what `make` opens is opened at the first one."""
+        pickle = _library("ray.cloudpickle")
+        try:
+            if self._citerec != version("citerec"):
+                raise ClusterError(
+                    f"it runs citerec {version('citerec')}, this command runs {self._citerec}; "
+                    "install one version on all nodes"
+                )
+            self._work = self._work or self._make()
+            results = [self._work(pickle.loads(item)) for item in batch["item"]]
+        except CiterecError as error:
+            return {"result": [b""], "error": [str(error)]}
+        except Exception as error:
+            LOG.exception("a defect of citerec")  # in the log of the worker
+            return {"result": [b""], "error": [f"{type(error).__name__}: {error}"]}
+        return {"result": [pickle.dumps(result) for result in results], "error": [""]}
+
+
+def map_in_actors(
+    items: Iterable[Item],
+    make: Callable[[], Callable[[Item], Result]],
+    *,
+    cpus: int = 1,
+    gpus: int = 0,
+) -> Iterator[Result]:
+    """Yield the result of each item, in their order, from actors of the cluster that is connected.
+
+    Args:
+        items: Copied into the memory of the cluster, which writes to disk what it has no room for.
+        make: Called once in each actor; returns what works on items.
+        cpus: Processors of an actor, at least 1.
+        gpus: GPUs of an actor.
+
+    Raises:
+        ClusterError: If the work fails, or the actors of one item were lost `RETRIES` + 1 times.
+    """
+    ray, data, pickle = _library("ray"), _library("ray.data"), _library("ray.cloudpickle")
+    context = data.DataContext.get_current()
+    context.execution_options.preserve_order = True
+    context.enable_progress_bars = False
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)
+    rows = [{"item": pickle.dumps(item)} for item in items]
+    if not rows:
+        return
+    pool = data.ActorPoolStrategy(min_size=1, max_size=len(rows), max_tasks_in_flight_per_actor=1)
+    with catch_warnings():
+        # the only way to bound the retries of Ray Data, which are endless by default
+        simplefilter("ignore", DeprecationWarning)
+        dataset = data.from_items(rows, override_num_blocks=len(rows)).map_batches(
+            Worker,
+            fn_constructor_args=(make, version("citerec")),
+            batch_size=1,
+            compute=pool,
+            num_cpus=cpus,
+            num_gpus=gpus,
+            max_restarts=RETRIES,
+            max_task_retries=RETRIES,
+        )
+    try:
+        for row in dataset.iter_rows():
+            if row["error"]:
+                raise ClusterError(f"a worker failed: {row['error']}")
+            yield pickle.loads(row["result"])
+    except ray.exceptions.RayError as error:
+        reason = str(error).strip().split("\n")[0]
+        raise ClusterError(f"workers were lost with one item: {reason}") from error
+
+
+# --- encoding
+
+
+@dataclass(frozen=True, slots=True)
+class RayShards:
+    """A `ShardEncoder` whose shards are encoded by the actors of the cluster."""
+
+    def __call__(
+        self, encoder: "Encoder", base: Path, papers: Papers, missing: Sequence[PlannedShard]
+    ) -> Iterator[tuple[PlannedShard, Shard]]:
+        """Yield the missing shards with their vectors; see `ShardEncoder`.
+
+        Raises:
+            ClusterError: If a worker cannot open the encoder, or too many workers are lost.
+        """
+        config = encoder.config
+        config = replace(
+            config,
+            precision=Precision(encoder.precision),  # as this process resolved it
+            device="cpu" if config.device == "auto" else config.device,
+            threads=config.threads or 1,
+        )
+        texts = ([*papers.at(shard.rows).values()] for shard in missing)
+        make = partial(open_encoding, encoder.fingerprint, base.absolute(), config)
+        gpus = int(config.device.startswith("cuda"))
+        vectors = map_in_actors(texts, make, cpus=config.thread_count, gpus=gpus)
+        yield from zip(missing, vectors, strict=True)
+
+
+def open_encoding(
+    fingerprint: "Fingerprint", base: Path, config: EncodeConfig
+) -> Callable[[list[Paper]], Shard]:
+    """Open the encoder in an actor; return what encodes a shard.
+
+    Raises:
+        ModelError: If the encoder does not exist on this machine, or is another one.
+    """
+    from citerec.encode.opening import reopen
+
+    return reopen(fingerprint, base, config).encode
+
+
+# --- recommending
+
+
+@dataclass(frozen=True, slots=True)
+class RayRecommender:
+    """Recommends papers in the actors of the cluster, as a recommender does in this process."""
+
+    recommender: Recommender  # says which index and models
+    threads: int = 0  # of an actor; 0 for one
+    heap: str | None = None  # of the JVM of an actor
+    block: int = AT_ONCE  # queries of a block; with another number, results agree up to rounding
+
+    def recommend_many(
+        self,
+        queries: Sequence[Query],
+        options: QueryOptions = DEFAULT_OPTIONS,
+        progress: Progress = no_progress,
+    ) -> Iterator[Recommendations]:
+        """Yield what `Recommender.recommend_many` yields; `progress` is not called.
+
+        Raises:
+            ClusterError: If a worker cannot open the index or a model, or too many workers are lost.
+        """
+        threads, index = self.threads or 1, self.recommender.index
+        config, reranker = self.recommender.config, self.recommender.config.reranker
+        opened = self.recommender.open_reranker
+        if opened and isinstance(reranker, str):
+            reranker = RerankConfig(model=reranker)
+        if opened and isinstance(reranker, RerankConfig):
+            # the depth as this process resolved it
+            reranker = reranker.replace(depth=opened.depth, threads=threads)
+            if reranker.device == "auto" and not config.few_queries:
+                reranker = reranker.replace(device="cpu")
+        gpus = int(isinstance(reranker, RerankConfig) and reranker.device.startswith("cuda"))
+        config = config.replace(
+            reranker=reranker,
+            bm25=config.bm25.replace(threads=threads),
+            dense=config.dense.replace(threads=threads),
+        )
+        created = str(index.manifest.created)
+        make = partial(open_ranking, index.path.absolute(), created, config, options, self.heap)
+        starts = range(0, len(queries), self.block)
+        blocks = (queries[start : start + self.block] for start in starts)
+        for results in map_in_actors(blocks, make, cpus=threads, gpus=gpus):
+            yield from results
+
+
+def open_ranking(
+    path: Path, created: str, config: RecommendConfig, options: QueryOptions, heap: str | None
+) -> Callable[[Sequence[Query]], list[Recommendations]]:
+    """Open an index and its models in an actor; return what ranks a block.
+
+    Raises:
+        ClusterError: If another index is at the path on this machine.
+        CiterecError: If the index or a model cannot be opened.
+    """
+    from citerec.java import set_heap
+
+    index = open_index(path)
+    if index.manifest.created != created:
+        raise ClusterError(
+            f"{path} on a worker's machine was built at {index.manifest.created}, here at {created}; "
+            "copy the index to all nodes, or put it into a folder that they share"
+        )
+    set_heap(heap)
+    recommender = Recommender(index, config)
+    return lambda queries: list(recommender.recommend_many(queries, options))
+
+
+# --- serving
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replicas:
+    """How many replicas there are; each has the indexes and models open."""
+
+    least: int = 1
+    most: int = 4
+    requests: int = 8  # in flight per replica; more start another one
+    cpus: int = 1  # processors and threads of a replica
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.least <= self.most or self.requests < 1 or self.cpus < 1:
+            raise ConfigError(
+                f"{self}: all numbers must be at least 1, and least at most {self.most}"
+            )
+
+
+@contextmanager
+def served(
+    indexes: Mapping[str, Path],
+    *,
+    configs: Mapping[str, RecommendConfig] | None = None,
+    settings: "ServeConfig | None" = None,
+    replicas: Replicas | None = None,
+) -> Generator[str]:
+    """Serve indexes on the cluster that is connected until the block ends; yield the URL on this machine.
+
+    Limits and tokens of the settings hold in each replica.
+
+    Args:
+        indexes: Index folders by name, the default first; each node needs them and the models at the same paths.
+        configs: How papers are found and ordered, by index.
+        settings: What the server accepts.
+        replicas: How many replicas.
+
+    Raises:
+        MissingExtraError: If the extra `serve` is not installed.
+    """
+    with extra("serve"):
+        from citerec.serve import ServeConfig
+        from citerec.serve.app import create_app
+        from citerec.serve.service import Service
+    replicas, settings = replicas or Replicas(), settings or ServeConfig()
+    folders = {name: path.absolute() for name, path in indexes.items()}
+
+    def build() -> Any:  # in each replica
+        service = Service(folders, configs, settings)
+        service.warm_up()
+        return create_app(service)
+
+    serve = _library("ray.serve")
+    deployment = serve.deployment(
+        name="citerec",
+        max_ongoing_requests=settings.queue_size,
+        ray_actor_options={"num_cpus": replicas.cpus},
+        autoscaling_config={
+            "min_replicas": replicas.least,
+            "max_replicas": replicas.most,
+            "target_ongoing_requests": replicas.requests,
+        },
+    )
+    serve.start(http_options={"host": settings.host, "port": settings.port})
+    serve.run(deployment(serve.ingress(build)()).bind(), name="citerec", route_prefix="/")
+    try:
+        yield f"http://{settings.host}:{settings.port}/"
+    finally:
+        serve.shutdown()
