@@ -9,7 +9,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, overload
 
 from citerec.bibliography.entry import PaperList
 from citerec.bibliography.keys import doi_of
@@ -28,6 +28,7 @@ from citerec.folder import IndexFolder, find_index, open_index, read_manifest
 from citerec.matching import listed_rows, recognise
 from citerec.pipeline import (
     DiversityStage,
+    FirstStage,
     Pipeline,
     RerankingStage,
     Stage,
@@ -79,6 +80,17 @@ if TYPE_CHECKING:
 IndexPath = str | PathLike[str]
 PaperListLike = str | PathLike[str] | Iterable[str] | PaperList  # a file, or ids, DOIs or titles
 LIST_FILES = frozenset({".bib", ".bibtex", ".ris", ".txt", ".json", ".jsonl", ".csl"})
+
+
+class RecommendOptions(TypedDict, total=False):
+    """The options of `Recommender.recommend` that several queries share."""
+
+    k: int | None
+    year_max: int | None
+    excluded: PaperListLike | None
+    cited: PaperListLike | None
+    explain: bool
+
 
 AT_ONCE = 256  # queries of a batch that are searched together; more take memory and save no time
 PAIRS_AT_ONCE = 4096  # pairs that are reranked together; enough to sort them by length
@@ -221,23 +233,11 @@ class Recommender:
         abstract: str = "",
         year: int | None = None,
         context: str | None = None,
-        k: int | None = None,
-        year_max: int | None = None,
-        excluded: PaperListLike | None = None,
-        cited: PaperListLike | None = None,
-        explain: bool = False,
+        **options: Unpack[RecommendOptions],
     ) -> Recommendations: ...
     @overload
     def recommend(
-        self,
-        query: Iterable[Query],
-        /,
-        *,
-        k: int | None = None,
-        year_max: int | None = None,
-        excluded: PaperListLike | None = None,
-        cited: PaperListLike | None = None,
-        explain: bool = False,
+        self, query: Iterable[Query], /, **options: Unpack[RecommendOptions]
     ) -> list[Recommendations]: ...
     def recommend(
         self,
@@ -295,12 +295,7 @@ class Recommender:
     def _listed(
         self, papers: PaperListLike | None, name: str
     ) -> tuple[frozenset[int], tuple[str, ...]]:
-        """Return the rows of the papers of a list, and its entries that are not in the corpus or cannot be read.
-
-        Raises:
-            BadInputError: If it is a file that is missing or cannot be read.
-            ConfigError: If it holds something other than strings, such as row numbers.
-        """
+        """Return the rows of the papers of a list, and its entries that are not in the corpus or cannot be read."""
         if papers is None:
             return frozenset(), ()
         given: Any = papers
@@ -367,7 +362,9 @@ class Recommender:
             known = iter([one.notice for one in recognised])
             rules = eligible(part, papers, year_max=options.year_max, excluded=rows)
             batch = QueryBatch(part, rules, [sorted(options.cited)] * len(part))
-            pipeline = self._missing(batch) if True in kinds else self.pipeline
+            pipeline = self.pipeline
+            if True in kinds:  # ranker and reranker would read the text of a draft
+                pipeline = self._pipeline(self._seed_retriever(batch.cited))
             for group, candidates in pipeline.run(batch, progress):
                 for one in self._finished(group, candidates, explain=options.explain):
                     notices = tuple(filter(None, (next(known), *one.notices)))
@@ -386,10 +383,7 @@ class Recommender:
             self._log(line)
 
     def unreadable(self, query: Query) -> float:
-        """Return the share of a query's letters in words that neither encoder nor corpus knows, in [0, 1].
-
-        From about a half on, recommendations mean little: nothing covers the script or the language of the text.
-        """
+        """Return the share of a query's letters in words that neither encoder nor corpus knows, in [0, 1]."""
         bm25 = self.retriever.bm25
         return unreadable_share(query, bm25, self.retriever.tokens) if bm25 else 0.0
 
@@ -439,33 +433,26 @@ class Recommender:
             stages += rank_stages(parts.graph, ranker, reranker, expander=expander)
         elif reranker:
             stages.append(RerankingStage(reranker))
+        first_stage = ContextRetriever(parts.retriever, self.index.id_rank)
+        return self._pipeline(first_stage, stages, reranker, ranks=ranker is not None)
+
+    def _pipeline(
+        self,
+        first_stage: FirstStage,
+        stages: Sequence[Stage] = (),
+        reranker: OpenReranker | None = None,
+        *,
+        ranks: bool = False,
+    ) -> Pipeline:
+        config = self.config
+        diversify = DiversityStage(self.index, self.retriever.dense, config.diversity, config.k)
+        diversifies = config.diversity > 0
         return Pipeline(
-            ContextRetriever(parts.retriever, self.index.id_rank),
-            (*stages, *self._diversify),
-            depth=depth_for(
-                config.k,
-                reranker=reranker,
-                ranks=ranker is not None,
-                diversifies=config.diversity > 0,
-            ),
+            first_stage,
+            (*stages, diversify) if diversifies else tuple(stages),
+            depth=depth_for(config.k, reranker=reranker, ranks=ranks, diversifies=diversifies),
             queries_per_part=max(1, PAIRS_AT_ONCE // reranker.depth) if reranker else READ_AT_ONCE,
         )
-
-    def _missing(self, batch: QueryBatch) -> Pipeline:
-        """Return the pipeline for lists of references: ranker and reranker would read the text of a draft."""
-        k, diversifies = self.config.k, self.config.diversity > 0
-        return Pipeline(
-            self._seed_retriever(batch.cited),
-            self._diversify,
-            depth=depth_for(k, reranker=None, ranks=False, diversifies=diversifies),
-            queries_per_part=READ_AT_ONCE,
-        )
-
-    @property
-    def _diversify(self) -> tuple[Stage, ...]:
-        config = self.config
-        stage = DiversityStage(self.index, self.retriever.dense, config.diversity, config.k)
-        return (stage,) if config.diversity else ()
 
     def _seed_retriever(self, lists: Sequence[Collection[int]] = ()) -> SeedRetriever:
         parts = self._parts
@@ -486,17 +473,12 @@ class Recommender:
             for query, one in zip(batch.queries, candidates, strict=True)
         ]
         papers = with_papers(self.index.papers, best)
-        for query, rule, one, items in zip(
-            batch.queries, batch.eligible, best, papers, strict=True
-        ):
+        parts = zip(batch.queries, batch.eligible, best, papers, strict=True)
+        for query, rule, one, items in parts:
             shown = self._explained(query, one, items) if explain else items
             weak = unreadable_notice(query, self.unreadable(query)) or unmatched_notice(query, one)
-            reason = ""
-            if not items:
-                has_vectors = bool(self.encoder)
-                reason = explain_no_results(
-                    self.index, rule, has_vectors=has_vectors, kind=query.kind
-                )
+            facts: dict[str, Any] = {"has_vectors": bool(self.encoder), "kind": query.kind}
+            reason = "" if items else explain_no_results(self.index, rule, **facts)
             yield Recommendations(query, shown, reason, notices=(weak,) if weak else ())
 
     def _explained(
@@ -541,11 +523,7 @@ def _queries(
     *,
     has_list: bool,
 ) -> Sequence[Query]:
-    """Return the queries that the arguments of `Recommender.recommend` describe.
-
-    Raises:
-        ConfigError: If the arguments do not fit together.
-    """
+    """Return the queries that the arguments of `Recommender.recommend` describe."""
     if query is None and title is None and (context is not None or has_list):
         if abstract:
             raise ConfigError("abstract goes with title; give the title of the draft")

@@ -2,7 +2,6 @@
 
 import gc
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -17,7 +16,7 @@ import citerec
 from citerec import CiterecError, Paper, Query, RecommendConfig, Recommender
 from citerec.cli import run
 from citerec.encode.source import auto_encoder
-from citerec.errors import BadInputError, ConfigError, IndexNotFoundError, MissingExtraError
+from citerec.errors import BadInputError, ConfigError
 from citerec.export import Format, formats
 from citerec.folder import IndexFolder
 from citerec.retrieve.bm25 import Bm25Retriever
@@ -62,13 +61,6 @@ def test_an_index_is_opened_by_a_string_a_path_or_its_name_under_indexes(
     assert repr(found[2]) == "<citerec.Recommender of indexes/vis: 300 papers, bm25>"
 
 
-def test_an_index_that_is_not_there_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(IndexNotFoundError) as error:
-        citerec.open(tmp_path / "nowhere")
-
-    assert "\n" not in str(error.value) and "nowhere" in str(error.value)
-
-
 def test_a_closed_recommender_refuses_drafts(tiny: Recommender) -> None:
     with tiny as recommender:
         assert recommender.recommend(title="quarks").ids == ("10.1145/ABC",)
@@ -100,13 +92,6 @@ def test_an_abstract_and_a_year_go_with_a_title(tiny: Recommender) -> None:
     found = tiny.recommend(title="quarks", abstract="We draw a graph.", year=2010)
 
     assert set(found.ids) == {"10.1145/ABC", "old", "undated"}  # "new" is of 2020
-
-
-def test_k_is_the_number_of_papers_of_one_call(tiny: Recommender) -> None:
-    assert [len(tiny.recommend(title="graph", k=k)) for k in (1, 2)] == [1, 2]
-    assert len(tiny.recommend(title="graph")) == 3
-    with pytest.raises(ConfigError, match="k must be at least 1, got 0"):
-        tiny.recommend(title="graph", k=0)
 
 
 @pytest.mark.parametrize(
@@ -191,12 +176,6 @@ def test_what_the_corpus_does_not_have_is_named(build: Build) -> None:
     ]
 
 
-def test_a_bibliography_that_is_not_there_is_one_line(tiny: Recommender, tmp_path: Path) -> None:
-    for missing in (tmp_path / "refs", str(tmp_path / "refs.bib")):
-        with pytest.raises(BadInputError, match=r"no such file$"):
-            tiny.recommend(title="tensor", excluded=missing)
-
-
 @pytest.mark.parametrize("wrong", [[3], 3, [Path("refs.bib")]])
 def test_row_numbers_are_no_ids(tiny: Recommender, wrong: Any) -> None:
     with pytest.raises(ConfigError, match=r"cited must be the path of a \.bib, .* ids or DOIs"):
@@ -204,16 +183,6 @@ def test_row_numbers_are_no_ids(tiny: Recommender, wrong: Any) -> None:
 
 
 # --- what comes out
-
-
-def test_a_result_is_a_sequence_of_recommendations(tiny: Recommender) -> None:
-    found = tiny.recommend(title="graph drawing", explain=True)
-
-    assert (len(found), found[0].rank, found[-1].paper.id) == (3, 1, "undated")
-    assert [item.paper.id for item in found] == [*found.ids] == [p.id for p in found.papers]
-    assert found[:2] == (found[0], found[1])
-    assert found[0] in found
-    assert found[0].reasons == ("matches: drawing, graph",)
 
 
 def test_a_result_prints_as_the_table_of_the_command_line(
@@ -280,15 +249,6 @@ def test_a_data_frame_has_a_row_per_paper_and_columns_for_the_stages(tiny: Recom
     assert tiny.recommend(title="zzzz").to_pandas().empty
 
 
-def test_without_pandas_the_error_names_what_to_install(
-    tiny: Recommender, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "pandas", None)
-
-    with pytest.raises(MissingExtraError, match=r"pip install 'citerec\[pandas\]'"):
-        tiny.recommend(title="graph drawing").to_pandas()
-
-
 def test_a_result_is_exported_in_every_format(tiny: Recommender) -> None:
     found = tiny.recommend(title="graph drawing", k=1)
 
@@ -323,17 +283,6 @@ def test_stages_of_ones_own_are_passed_as_objects(build: Build) -> None:
 # --- papers in memory
 
 
-def test_papers_in_memory_are_indexed_in_one_line() -> None:
-    recommender = citerec.from_papers(PAPERS)
-
-    found = recommender.recommend(title="graph drawing", excluded=["new"])
-
-    assert recommender.retriever_names == ("bm25",)
-    assert found.ids[0] == "old"
-    assert found[0].paper.authors == ("Ann Lee", "Bo Wu")
-    recommender.close()
-
-
 def test_the_temporary_index_is_removed_when_nobody_uses_it() -> None:
     closed, collected = citerec.from_papers(PAPERS), citerec.from_papers(PAPERS)
     folders = [closed.index.path.parent, collected.index.path.parent]
@@ -344,21 +293,6 @@ def test_the_temporary_index_is_removed_when_nobody_uses_it() -> None:
     gc.collect()
 
     assert not any(folder.exists() for folder in folders)
-
-
-def test_the_temporary_index_is_removed_when_python_ends(tmp_path: Path) -> None:
-    script = (
-        "import citerec; plain = citerec.RecommendConfig(ranker='none');"
-        "r = citerec.from_papers([{'id': 'a', 'title': 'A'}], config=plain); print(r)"
-    )
-    environment = os.environ | {"TMPDIR": str(tmp_path)}
-
-    done = subprocess.run(
-        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
-    )
-
-    assert str(tmp_path) in done.stdout
-    assert [file.name for file in tmp_path.iterdir() if file.name.startswith("citerec-")] == []
 
 
 def test_an_index_of_papers_may_be_kept(tmp_path: Path) -> None:
@@ -407,19 +341,6 @@ def test_a_data_frame_with_gaps_is_read_like_dicts() -> None:
     assert papers[1] == Paper(id="2", title="Tree drawing")
     assert [paper.year for paper in papers] == [1990, None, 1999]
     assert citations == 0 + 1 + 2
-
-
-def test_the_missing_values_of_nullable_columns_are_missing() -> None:
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"id": ["a", "b"], "title": ["A", "B"], "year": [1990, None]})
-
-    with citerec.from_papers(frame.convert_dtypes()) as recommender:
-        assert [recommender.index.papers[row].year for row in range(2)] == [1990, None]
-
-
-def test_papers_may_be_objects_or_come_from_a_generator() -> None:
-    with citerec.from_papers(Paper(id=i, title=f"Graph {i}") for i in "ab") as recommender:
-        assert set(recommender.recommend(title="graph").ids) == {"a", "b"}
 
 
 A = {"id": "a", "title": "A"}

@@ -6,15 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from support.tiny_ranker import tiny_ranker
 
 from citerec import Query, RecommendConfig, Recommender
 from citerec.build import BuildConfig, build_index
 from citerec.cli import run
 from citerec.config import Bm25Config
-from citerec.drafts.context import read_context, sentence_query, without_markers
+from citerec.drafts.context import read_context, without_markers
 from citerec.errors import ConfigError
 from citerec.export import Format
 from citerec.folder import IndexFolder, open_index
@@ -94,14 +92,6 @@ def test_citation_markers_are_removed_and_nothing_else(text: str, plain: str) ->
     assert without_markers(text) == plain
 
 
-@given(st.text(alphabet="([{\\cite @12090,;Sab}])", max_size=200))
-def test_markers_are_removed_once_and_for_all(text: str) -> None:
-    once = without_markers(text)
-
-    assert len(once) <= len(text)
-    assert "[CITE]" not in once
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -152,23 +142,6 @@ def test_the_lists_are_fused_by_weighted_ranks(index: IndexFolder) -> None:
     assert fused.hits.scores.tolist() == pytest.approx(points)
 
 
-def test_queries_without_a_context_stay_as_they_are_in_a_batch(tiny: Recommender) -> None:
-    queries = [DRAFT, Query(id="e", title="Drawing trees", context=SENTENCE)]
-
-    plain, with_context = tiny.recommend(queries)
-
-    assert plain.ids == tiny.recommend(DRAFT).ids
-    assert [one.score for one in plain] == [one.score for one in tiny.recommend(DRAFT)]
-    assert with_context.ids == tiny.recommend(queries[1]).ids
-
-
-def test_a_sentence_that_is_a_title_is_not_taken_for_the_paper_itself(tiny: Recommender) -> None:
-    found = tiny.recommend(context="Late interaction over token vectors")
-
-    assert found.ids[0] == "late"
-    assert found.notices == ()
-
-
 def test_a_reranker_reads_the_sentence_and_the_title() -> None:
     query = Query(id="d", title="Drawing trees", abstract="We draw.", context="Trees grow")
 
@@ -211,11 +184,6 @@ def test_arguments_for_a_sentence_that_do_not_fit_are_refused(
         tiny.recommend(**arguments)
 
 
-def test_a_context_is_of_one_draft(tiny: Recommender) -> None:
-    with pytest.raises(ConfigError, match="a sentence of one draft, got 2 queries"):
-        tiny.recommend([DRAFT, sentence_query("Trees")], context="Trees grow")
-
-
 # --- the command line
 
 
@@ -227,17 +195,6 @@ def test_every_format_takes_a_sentence(
 
     assert code == 0
     assert "ate" in out or (format == Format.DOI and not out)  # its id, or its title; it has no DOI
-
-
-def test_the_command_takes_a_sentence_with_a_draft(
-    cli: Callable[..., tuple[int, str, str]], tmp_path: Path
-) -> None:
-    (tmp_path / "draft.txt").write_text("Drawing trees\n\nWe draw trees.\n")
-
-    code, out, _ = cli("--query", "draft.txt", "--context", SENTENCE, "--format", "json")
-
-    assert code == 0
-    assert {item["id"] for item in json.loads(out)} == {"late", "sparse", "trees", "graphs"}
 
 
 def test_a_batch_has_a_sentence_in_each_line(

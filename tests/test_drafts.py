@@ -7,8 +7,8 @@ import pytest
 from support.documents import pdf, raw_pdf, rezipped, word
 
 from citerec.drafts import QueryFile, pandoc, parse_queries, read_queries
-from citerec.drafts.document import MAX_FIRST_PARAGRAPHS, first_sentences
-from citerec.errors import BadInputError, ConfigError, MissingExtraError
+from citerec.drafts.document import MAX_FIRST_PARAGRAPHS
+from citerec.errors import BadInputError, MissingExtraError
 
 ABSTRACT = "We rank the papers that a manuscript should cite, without any figure."
 TITLE = "Ranking References for Manuscripts"
@@ -133,18 +133,6 @@ def test_the_text_and_the_citations_of_unknown_commands_are_kept(tmp_path: Path)
     assert file.queries[0].title == "On Ranks"
     assert file.queries[0].abstract == "We rank papers 3 % faster than before, and better."
     assert set(titles(file)) == {"The one paper", "The two paper"}
-
-
-def test_the_title_and_the_authors_of_icml_are_read_and_today_is_no_year() -> None:
-    text = (
-        r"\documentclass{article}\begin{document}\twocolumn[\icmltitle{Deep Ranking}\begin{icmlauthorlist}"
-        r"\icmlauthor{Ada Lovelace}{x}\icmlauthor{Bo Xu}{y}\end{icmlauthorlist}]\date{\today} Text."
-    )
-
-    [query] = parse(text).queries
-
-    assert (query.title, query.authors) == ("Deep Ranking", ("Ada Lovelace", "Bo Xu"))
-    assert query.year is None
 
 
 def test_comments_and_what_iffalse_hides_are_not_read() -> None:
@@ -359,11 +347,6 @@ def test_headings_of_markdown_are_title_and_abstract_by_their_content() -> None:
     assert read(text.replace(f"# {TITLE}", f"{TITLE}\n======"), "a.md") == (TITLE, ABSTRACT)
 
 
-def test_plain_text_is_still_plain_text() -> None:
-    assert read(f"{TITLE}\n\n{ABSTRACT}") == (TITLE, ABSTRACT)
-    assert read(f"# {TITLE}\n\n{ABSTRACT}") == (TITLE, ABSTRACT)
-
-
 def test_references_in_front_matter_are_used_without_a_file() -> None:
     file = parse("---\ntitle: T\nreferences:\n- {id: a, title: Alpha beta}\n---\nSee [@a].\n")
 
@@ -379,12 +362,6 @@ def test_styles_and_headings_of_a_word_document_are_read() -> None:
 
     assert read(data) == (TITLE, ABSTRACT)
     assert parse(data).notices[0].startswith(f"draft (Word): title {TITLE!r}, abstract 'We rank")
-
-
-def test_a_labelled_paragraph_of_a_word_document_is_its_abstract() -> None:
-    data = word(f"---\ntitle: {TITLE}\n---\nAbstract: {ABSTRACT}\n\nSome other paragraph.\n")
-
-    assert read(data) == (TITLE, ABSTRACT)
 
 
 def test_the_first_line_of_a_word_document_is_the_last_resort_for_a_title() -> None:
@@ -406,12 +383,6 @@ def test_title_and_abstract_of_a_pdf_are_found_by_layout(
     data = pdf(long_title, ABSTRACT, heading=heading, after=after, columns=columns)
 
     assert read(data) == (long_title, ABSTRACT)
-
-
-def test_words_that_a_pdf_hyphenates_are_whole_again() -> None:
-    data = pdf(TITLE, "We rank the refer-\nences of a manu-\nscript that has none at all.")
-
-    assert read(data)[1] == "We rank the references of a manuscript that has none at all."
 
 
 def test_a_pdf_without_an_abstract_uses_its_introduction() -> None:
@@ -452,12 +423,6 @@ def test_headings_and_marks_of_a_page_are_read(abstract: str) -> None:
     assert read(page) == (TITLE, ABSTRACT)
 
 
-def test_the_encoding_that_a_page_declares_is_used() -> None:
-    page = "<html><head><meta charset='iso-8859-1'><title>Über</title></head><body></body></html>"
-
-    assert read(page.encode("latin-1"))[0] == "Über"
-
-
 # --- what all of them share
 
 
@@ -470,18 +435,6 @@ def test_a_stated_title_and_abstract_override_those_of_the_file(tmp_path: Path) 
 
     assert (both.title, both.abstract, both.year) == ("New", "New text", 2020)
     assert (title.title, title.abstract, title.year) == ("New", "Text without a heading.", 2020)
-
-
-def test_a_batch_has_no_stated_title() -> None:
-    with pytest.raises(
-        ConfigError, match="--title and --abstract are for one draft, but b holds 2"
-    ):
-        parse_queries(b'{"title": "A"}\n{"title": "B"}\n', name="b", title="T")
-
-
-def test_a_long_text_is_cut_at_a_sentence() -> None:
-    assert first_sentences("One two. Three four. Five six.", 22) == "One two. Three four."
-    assert first_sentences("no end of a sentence here", 10) == "no end of"
 
 
 def test_a_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -505,31 +458,23 @@ def test_pandoc_reads_no_file_that_a_draft_names(tmp_path: Path) -> None:
     assert all("SECRET" not in read(text)[1] for text in texts)
 
 
-NESTED = "<w:p>" * 9_000 + "</w:p>" * 9_000
 SAVED = word(f"---\ntitle: {TITLE}\n---\nText.\n")
 PDF = pdf("A Title of Words", "An abstract.")
 LATEX = "\\documentclass{article}\n"
 BAD: dict[str, tuple[bytes | str, str]] = {
     "LaTeX without a title": (f"{LATEX}\\begin{{document}}x", "has no title that was found"),
-    "LaTeX whose title is a comment": (f"{LATEX}%\\title{{T}}", "no title"),
     "LaTeX with a title of 100 kB": (titled("x", "word " * 20_000), "expected at most 20,000"),
     "LaTeX of 17 MB": (LATEX + "x" * (17 * 2**20), "more than 16 MB"),
     "LaTeX with an open formula": (titled("$x_{"), "pandoc cannot read this LaTeX draft"),
     "broken front matter": ("---\ntitle: a: b\n---\n\nText.\n", "YAML"),
-    "front matter without a title": ("---\nauthor: Ada\n---\n\nText.\n", "has no title"),
-    "a cut Word document": (SAVED[: len(SAVED) // 2], "pandoc cannot read this Word draft"),
     "a Word document without text": (rezipped(SAVED, None), "zip archive|pandoc cannot read|query as"),
     "a Word document of broken XML": (rezipped(SAVED, "<w:document"), "pandoc cannot read"),
-    "a deep Word document": (rezipped(SAVED, NESTED), "pandoc cannot read"),
     "a cut PDF": (PDF[:300], "but this one is damaged"),
     "a PDF without text": (raw_pdf(), "has no text: it is a scan"),
     "a PDF with a password": (pdf("A Title", "Text.", password="x"), "this one is encrypted"),
     "a PDF whose pages hold each other": (
         raw_pdf(pages=b"<< /Kids [2 0 R] /Count 1 >>"), "this one is damaged",
     ),
-    "HTML without a title": ("<!doctype html><body><p>Text.</p></body>", "has no title"),
-    "an old Word document": (b"\xd0\xcf\x11\xe0" + bytes(100), "an old Word document"),
-    "RTF": ("{\\rtf1 Text}", "an RTF document"),
 }  # fmt: skip
 
 

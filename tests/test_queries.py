@@ -60,16 +60,6 @@ def test_queries_are_read_with_their_year_and_gold_is_what_is_relevant(ship: Shi
     assert shipped.splits == {"train": [], "dev": [], "test": ["q1", "q2"]}
 
 
-def test_each_table_of_judgements_is_a_split(ship: Ship) -> None:
-    ship()
-    folder = ship(judged=HEADER + "q3\td1\t1\n", split="dev")
-
-    shipped = shipped_queries(folder)
-
-    assert shipped is not None
-    assert shipped.splits == {"train": [], "dev": ["q3"], "test": ["q1", "q2"]}
-
-
 def test_a_folder_without_queries_or_without_judgements_ships_none(ship: Ship) -> None:
     folder = ship()
     (folder / "qrels" / "test.tsv").rename(folder / "qrels" / "test.txt")
@@ -103,10 +93,6 @@ def test_a_query_that_cannot_be_taken_is_named_with_its_line(
 ) -> None:
     with pytest.raises(BadInputError, match=fault):
         shipped_queries(ship([*QUERIES, query]))
-
-
-def test_a_query_that_comes_twice_word_for_word_is_one(ship: Ship) -> None:
-    assert shipped_queries(ship([*QUERIES, QUERIES[0]])) == FOUND
 
 
 def test_queries_come_back_from_the_splits_of_an_index(tmp_path: Path) -> None:

@@ -12,9 +12,7 @@ import pytest
 from support.tiny_ranker import tiny_ranker
 
 from citerec.bibliography.entry import Entry, PaperList
-from citerec.bibliography.paper_list import read_paper_list
 from citerec.config import Bm25Config, RecommendConfig, RerankConfig
-from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.matching import listed_rows
 from citerec.recommend import Recommender
@@ -65,16 +63,6 @@ def test_papers_come_best_first_with_the_rank_and_score_of_each_stage(
     assert found[0].paper.authors[0] == "Qi He"
 
 
-def test_each_query_of_a_batch_gets_its_own_list(tiny: Recommender) -> None:
-    titles = ["quarks", "nothing of that kind", "zebras"]
-    queries = [Query(id=f"q{i}", title=title) for i, title in enumerate(titles)]
-
-    found = tiny.recommend(queries)
-
-    assert [ids(one) for one in found] == [["10.1145/ABC"], [], ["https://doi.org/10.1145/X.7"]]
-    assert tiny.recommend([]) == []
-
-
 def test_a_paper_of_the_corpus_is_not_recommended_to_itself(tiny: Recommender) -> None:
     (found,) = tiny.recommend([Query(id="new", title="Drawing graphs with tensors")])
 
@@ -92,34 +80,6 @@ def test_the_querys_year_is_the_bound_unless_another_is_given(tiny: Recommender)
     assert under(2020) == {"old", "undated", "new"}
 
 
-def test_a_query_without_a_year_has_no_bound(tiny: Recommender) -> None:
-    (found,) = tiny.recommend([Query(id="draft", title="graph")])
-
-    assert set(ids(found)) == {"old", "undated", "new"}
-
-
-def test_excluded_papers_make_room_for_the_next(tiny: Recommender) -> None:
-    query = Query(id="draft", title="graph drawing")
-    one = Recommender(tiny.index, PLAIN.replace(k=1))
-
-    assert [
-        ids(one.recommend([query], excluded=out)[0]) for out in ([], ["old"], ["old", "new"])
-    ] == [
-        ["old"],
-        ["new"],
-        ["undated"],
-    ]
-
-
-def test_more_papers_than_there_are_may_be_asked_for(sample_index: IndexFolder) -> None:
-    recommender = Recommender(sample_index, RecommendConfig(k=2_000_000))
-
-    (found,) = recommender.recommend([Query(id="d", title="a model of citation data retrieval")])
-
-    assert 100 < len(found) <= 300
-    assert len(set(ids(found))) == len(found)
-
-
 def test_the_form_of_the_query_is_a_setting(tiny: Recommender) -> None:
     query = Query(id="draft", title="quarks", abstract="zebra")
     config = RecommendConfig(bm25=Bm25Config(form=QueryForm.TITLE))
@@ -128,12 +88,6 @@ def test_the_form_of_the_query_is_a_setting(tiny: Recommender) -> None:
 
     assert ids(by_title) == ["10.1145/ABC"]
     assert len(tiny.recommend([query])[0]) == 2
-
-
-@pytest.mark.parametrize("k", [0, -1])
-def test_numbers_below_one_are_refused(k: int) -> None:
-    with pytest.raises(ConfigError, match="must be at least 1"):
-        RecommendConfig(k=k)
 
 
 # --- reasons
@@ -183,17 +137,6 @@ def test_exclusions_are_found_by_id_doi_and_title(tiny: Recommender) -> None:
     assert rows_of(tiny, listed) == {0, 1, 3, 4}
 
 
-def test_a_bibliography_excludes_what_it_holds(tiny: Recommender, tmp_path: Path) -> None:
-    bibliography = tmp_path / "mine.bib"
-    bibliography.write_text(
-        "@misc{key, title = {Tensor Graphs}}\n"
-        "@misc{other, title = {Stripes}, doi = {10.1145/X.7}}\n"
-        "@misc{third, title = {Something else}}\n"
-    )
-
-    assert rows_of(tiny, read_paper_list(bibliography)) == {2, 4}
-
-
 def test_an_id_or_a_doi_of_a_reference_counts_whatever_its_year(tiny: Recommender) -> None:
     titled = Entry(title="Graph drawing", year=2020)  # the paper is of 1990
     by_doi = Entry(ids=("10.1145/abc",), title="The quark model", year=1964)
@@ -222,15 +165,6 @@ def test_a_draft_that_is_in_the_corpus_under_another_id_is_treated_as_that_paper
     assert lines[0].startswith("9 of 18 drafts are in the corpus; the first: 'draft0' is in")
     assert lines[1].startswith(f"'draft0' is in this corpus ({papers[0].id}, by its title)")
     assert len(lines) == 1 + 1  # one line a batch
-
-
-def test_an_id_is_compared_as_it_stands_but_for_a_doi(tiny: Recommender) -> None:
-    def rows(*named: str) -> set[int]:
-        return set(rows_of(tiny, PaperList((Entry(ids=named),))))
-
-    assert rows("NEW", "ol", "old ") == set()
-    assert rows() == set()
-    assert rows("old") == {0}
 
 
 def test_a_long_batch_is_the_sum_of_its_parts(sample_index: IndexFolder) -> None:
@@ -389,8 +323,3 @@ def test_a_batch_is_ranked_as_each_query_alone(build: Build, tmp_path: Path) -> 
 
     assert together == [recommender.recommend([query])[0] for query in queries]
     assert together[2].items == ()
-
-
-def test_popularity_cannot_be_left_out_where_nothing_ranks() -> None:
-    with pytest.raises(ConfigError, match="read by the ranker only"):
-        RecommendConfig(ranker="none", popularity=False)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -24,7 +23,7 @@ from citerec.cli import run
 from citerec.config import RecommendConfig, RerankConfig
 from citerec.folder import IndexFolder
 from citerec.serve import ServeConfig
-from citerec.serve.app import accepted_format, create_app
+from citerec.serve.app import create_app
 from citerec.serve.guard import ProblemError
 from citerec.serve.service import OpenIndex, Service
 
@@ -134,26 +133,6 @@ def test_http_the_command_line_and_python_give_equal_answers(
     assert len(printed) == 7
     assert printed[0]["reasons"]
     assert answered == printed == found
-
-
-def test_queries_of_one_request_are_answered_in_their_order(client: httpx.Client) -> None:
-    queries = [{"id": f"draft-{n}", "title": title} for n, title in enumerate(TITLES)]
-
-    answer = client.post("/v1/recommend", json={"query": queries, "k": 3}).json()
-
-    assert [one["query"] for one in answer["answers"]] == [one["id"] for one in queries]
-    assert all(len(one["results"]) == 3 for one in answer["answers"])
-
-
-def test_an_answer_has_one_notice_that_its_list_may_be_unreliable(client: httpx.Client) -> None:
-    foreign, misspelled = (
-        client.post("/v1/recommend", json={"title": title, "k": 1}).json()["answers"][0]["notices"]
-        for title in ("基于预训练模型的学术论文引用推荐方法研究", "Zzyzx qwertz")
-    )
-
-    assert len(foreign) == len(misspelled) == 1
-    assert foreign[0].startswith("most words of this draft are in a script or language that the")
-    assert misspelled[0].startswith("no word of this draft occurs in an eligible paper")
 
 
 def test_options_have_the_names_and_the_effect_of_the_command_line(client: httpx.Client) -> None:
@@ -434,38 +413,7 @@ def test_metrics_count_requests_by_route(client: httpx.Client) -> None:
     assert 'citerec_index_papers{index="sample"} 300.0' in text
 
 
-def test_other_vectors_and_another_ranker_are_another_version(
-    dense_sample: IndexFolder, tmp_path: Path
-) -> None:
-    folder = tmp_path / "live"
-    shutil.copytree(dense_sample.path, folder)
-
-    def version() -> str:
-        return OpenIndex("live", folder, WORDS).version
-
-    first = version()
-    assert version() == first
-    (folder / "models" / "ranker").mkdir(parents=True)
-    (folder / "models" / "ranker" / "checksums.json").write_text("{}")
-
-    assert version() != first
-    assert first.split()[0] == version().split()[0]  # the time of the build
-
-
 # --- files for reference managers, and the description of the API
-
-
-@pytest.mark.parametrize(
-    ("accept", "media_type"),
-    [
-        ("text/html, application/x-research-info-systems;q=0.9, */*", "application/x-research-info-systems"),
-        ("application/json, application/x-bibtex", None),
-        ("*/*", None),
-        ("", None),
-    ],
-)  # fmt: skip
-def test_a_format_must_be_named_and_preferred_to_json(accept: str, media_type: str | None) -> None:
-    assert accepted_format(accept) == media_type
 
 
 @pytest.mark.parametrize(

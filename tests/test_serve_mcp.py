@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -23,10 +22,8 @@ from mcp.client.streamable_http import create_mcp_http_client, streamable_http_c
 from mcp_types import CallToolResult
 
 from citerec import RecommendConfig, Recommender
-from citerec.cli import run
 from citerec.errors import BadInputError
 from citerec.folder import IndexFolder
-from citerec.references.check import check_references
 from citerec.search import SearchFilter
 from citerec.serve import ServeConfig
 from citerec.serve.mcp import create_server, http_app
@@ -147,12 +144,6 @@ def test_a_signal_ends_the_server_at_once(sample_index: IndexFolder, number: int
     assert (process.returncode, errors) == (128 + number, "")
 
 
-def test_other_machines_need_a_token(capfd: pytest.CaptureFixture[str]) -> None:
-    assert run(["mcp", "--transport", "http", "--host", "0.0.0.0"]) == 2
-
-    assert "--token-file" in capfd.readouterr().err
-
-
 def test_recommend_leaves_out_what_is_cited_and_names_what_is_unknown(
     call: Call, recommender: Recommender
 ) -> None:
@@ -178,19 +169,6 @@ def test_a_sentence_and_a_list_alone_get_recommendations(
         (of_list, recommender.recommend(cited=[TRANSFORMER], k=3)),
     ):
         assert tuple(paper["id"] for paper in result["results"]) == expected.ids
-
-
-def test_search_has_filters_and_pages(call: Call, recommender: Recommender) -> None:
-    first = content(call("search", keywords="neural networks", year_min=2015, k=2))
-    second = content(
-        call("search", keywords="neural networks", year_min=2015, k=2, offset=first["next_offset"])
-    )
-
-    ids = [paper["id"] for page in (first, second) for paper in page["results"]]
-    found = recommender.corpus.search("neural networks", k=300)
-    assert ids == [item.paper.id for item in found if (item.paper.year or 0) >= 2015][:4]
-    assert [paper["rank"] for paper in second["results"]] == [3, 4]
-    assert all(len(paper["abstract"]) <= 200 for paper in first["results"])
 
 
 def test_http_mcp_and_python_find_the_same_papers_in_the_same_order(
@@ -236,37 +214,6 @@ def test_get_paper_has_the_abstract_and_an_entry_for_a_bib(call: Call) -> None:
     assert (len(card["authors"]), card["author_count"]) == (5, 8)
     assert card["bibtex"].startswith("@inproceedings{karpukhin2020dense,")
     assert len(card["abstract"]) > 200
-
-
-def test_references_and_citers_agree_with_the_graph(call: Call, recommender: Recommender) -> None:
-    both = content(call("references_and_citers", id=DPR, k=2))
-    cited_by = content(call("references_and_citers", id=DPR, direction="cited_by", k=50))
-
-    corpus = recommender.corpus
-    assert [paper["id"] for paper in both["references"]["papers"]] == [
-        paper.id for paper in corpus.references(DPR, k=2).papers
-    ]
-    assert both["references"]["next_offset"] == 2
-    assert cited_by["references"] is None
-    assert cited_by["cited_by"]["total"] == corpus.cited_by(DPR).total
-    assert cited_by["cited_by"]["next_offset"] is None
-    assert both["cited_by"]["papers"] == cited_by["cited_by"]["papers"][:2]
-
-
-def test_check_bibliography_finds_what_check_finds(
-    call: Call, recommender: Recommender, tmp_path: Path
-) -> None:
-    bib = "@article{a, title={Attention Is All You Need}, year=2016}\n@misc{b, title={Unheard of}}"
-    file = tmp_path / "refs.bib"
-    file.write_text(bib)
-
-    of_text = content(call("check_bibliography", content=bib))
-
-    expected = check_references(file, recommender.index.papers)
-    assert (of_text["entries"], of_text["found"], of_text["with_problem"]) == (2, 1, 1)
-    assert [(one["problem"], one["stated"], one["corpus"]) for one in of_text["problems"]] == [
-        (one.problem, one.stated, one.known) for one in expected.findings
-    ]
 
 
 def test_corpus_info_describes_the_corpus(call: Call) -> None:

@@ -247,31 +247,6 @@ def test_the_fused_list_is_there_before_a_slow_reranker_and_rows_stay_under_the_
 
 
 @pytest.mark.slow
-def test_a_new_order_is_shown_on_request_by_key_and_the_focus_stays(
-    browser: Any, slow: tuple[str, Reversed]
-) -> None:
-    address, reranker = slow
-    with open_page(browser, address) as page:
-        for field, text in DRAFT.items():
-            page.fill(field, text)
-        page.click("#find")
-        expect(page.locator("#status")).to_contain_text("on its way")
-        page.focus("#stages")
-        page.keyboard.press("Escape")
-        page.evaluate("() => document.activeElement.blur()")
-        for _ in range(3):
-            page.keyboard.press("j")
-        focused = page.evaluate("() => document.activeElement.dataset.id")
-        reranker.released.set()
-        expect(page.locator("#newer button")).to_be_visible()
-
-        page.keyboard.press("n")
-
-        expect(page.locator("#newer button")).to_be_hidden()
-        assert page.evaluate("() => document.activeElement.dataset.id") == focused
-
-
-@pytest.mark.slow
 def test_a_bad_file_gives_one_clear_message_and_loses_nothing(page: Any) -> None:
     page.fill("#title", TITLE)
 
@@ -315,27 +290,6 @@ def test_what_was_read_of_a_file_is_shown_and_can_be_corrected(
     page.click("#read >> text=Undo")
     expect(page.locator("#known li")).to_have_count(0)
     find(page, {"#title": "Sparse retrieval"})
-
-
-@pytest.mark.slow
-def test_the_year_of_a_file_does_not_stay_for_the_next_file(page: Any) -> None:
-    def take(front: str) -> None:
-        data = f"---\n{front}\n---\n\n# Abstract\n\n{ABSTRACT}\n".encode()
-        page.set_input_files("#file", {"name": "a.md", "mimeType": "", "buffer": data})
-
-    year = page.locator("#year")
-    page.locator("details:has(#year) summary").click()
-    take("title: A first draft\ndate: 2015")
-    expect(year).to_have_value("2015")
-
-    take("title: A second draft")
-    expect(page.locator("#title")).to_have_value("A second draft")
-    expect(year).to_have_value("")
-
-    page.fill("#year", "2012")  # what the author states stays
-    take("title: A third draft")
-    expect(page.locator("#title")).to_have_value("A third draft")
-    expect(year).to_have_value("2012")
 
 
 @pytest.mark.slow
@@ -530,17 +484,6 @@ def test_an_address_with_a_title_fills_in_the_draft_and_can_be_undone(page: Any)
 
 
 @pytest.mark.slow
-def test_an_empty_list_gives_its_reason(page: Any) -> None:
-    page.click(".settings summary")
-    page.fill("#year-max", "1800")
-    page.fill("#title", TITLE)
-    page.click("#find")
-
-    expect(page.locator("#empty")).to_contain_text("later than 1800")
-    expect(page.locator("#empty")).not_to_contain_text("--")
-
-
-@pytest.mark.slow
 def test_a_busy_server_is_waited_for(page: Any) -> None:
     refused: list[str] = []
 
@@ -558,18 +501,6 @@ def test_a_busy_server_is_waited_for(page: Any) -> None:
     expect(page.locator("#trouble")).to_contain_text("busy")
     expect(page.locator("#status")).to_contain_text("after")
     expect(page.locator("#trouble")).to_be_hidden()
-
-
-@pytest.mark.slow
-def test_the_other_index_has_marks_of_its_own(page: Any) -> None:
-    find(page)
-    page.click(".row .act.known >> nth=0", force=True)
-    expect(page.locator("#known li")).to_have_count(1)
-
-    page.select_option("#index", "again")
-
-    expect(page.locator("#status")).to_contain_text("after")
-    expect(page.locator("#known")).to_be_hidden()
 
 
 @pytest.mark.slow
@@ -624,29 +555,6 @@ def test_axe_finds_no_serious_issue(browser: Any, address: str, scheme: str, wid
         page.keyboard.press("Escape")
         page.click("#help")
         assert not issues()
-
-
-@pytest.mark.slow
-def test_the_answers_of_the_page_and_of_the_api_are_equal(page: Any, address: str) -> None:
-    find(page)
-    shown = ids(page)
-
-    answer = page.request.post(
-        f"{address}v1/recommend", data={"query": {"title": TITLE, "abstract": ABSTRACT}}
-    )
-
-    assert [one["id"] for one in answer.json()["answers"][0]["results"]] == shown
-
-
-@pytest.mark.slow
-def test_the_policy_forbids_scripts_within_the_page(page: Any, address: str) -> None:
-    answer = page.request.get(address)
-    policy = answer.headers["content-security-policy"]
-
-    assert "unsafe" not in policy
-    assert "default-src 'none'" in policy
-    assert not re.search(r"<script(?![^>]*src=)|\son[a-z]+=|\sstyle=", answer.text())
-    assert not re.search(r"(?:src|href)=\"(?:https?:)?//", answer.text())
 
 
 @pytest.mark.slow

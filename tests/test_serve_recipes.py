@@ -92,18 +92,3 @@ def test_the_task_of_the_editor_runs_the_script() -> None:
     assert task["args"] == ["${userHome}/cite.mjs"]
     assert f'"args": "{task["label"]}"' in GUIDE.read_text()
     assert len((RECIPES / "cite.mjs").read_text().splitlines()) <= 32
-
-
-@needs_node
-def test_the_script_says_that_there_is_no_server() -> None:
-    done = subprocess.run(
-        [NODE, RECIPES / "cite.mjs", "Trees [CITE]."],
-        env={"CITEREC_SERVER": "http://127.0.0.1:9"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("http://127.0.0.1:9: ")
-    assert done.stderr.count("\n") == 1
