@@ -83,7 +83,7 @@ def read_references(
     """
     from citerec.bibliography.entry import Entry
     from citerec.bibliography.paper_list import read_paper_list
-    from citerec.collect.resolve import identifier
+    from citerec.collect.snowball import identifier
     from citerec.errors import BadInputError
 
     entries, name = list[Entry](), search
@@ -128,7 +128,7 @@ def summary(folder: Path, report: "CollectReport") -> list[str]:
     ]
     if report.unresolved:
         lines += ["", f"not resolved ({folder / 'unresolved.tsv'}):"]
-    for place, title, _, reason, closest, score in (one.row for one in report.unresolved[:SHOWN]):
+    for place, title, _, reason, closest, score in report.unresolved[:SHOWN]:
         found = f"; closest: {closest[:60]} ({score}%)" if closest else ""
         lines.append(f"  {place[:40]}: {title[:60]}: {reason}{found}")
     if (more := len(report.unresolved) - SHOWN) > 0:

@@ -4,56 +4,88 @@ hishel, an HTTP cache for httpx, stores answers to GET and HEAD only, and whole 
 Answers are therefore stored by `ResponseCache`, by a hash of the request without the key.
 """
 
+import gzip
 import hashlib
 import logging
-import random
+import shutil
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from math import isfinite
-from typing import Any
-from urllib.parse import urljoin, urlsplit
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import orjson
 
-from citerec.collect.service import Politeness, Service, address, retry_after
-from citerec.collect.store import ResponseCache
-from citerec.collect.work import CollectError
+from citerec.collect.source import CollectError, Service
+from citerec.errors import writing
+from citerec.io import locked, replacing
 from citerec.types import Log
 
-MAX_BODY = 64 * 2**20  # bytes of a response, unpacked
+if TYPE_CHECKING:
+    from httpx import Request, Response
+
+WORK = ".collect"  # readers of corpora skip folders whose name begins with a dot
+MAX_AGE = 30 * 24 * 3600  # seconds after which a stored response is fetched again
+LONGEST_PAUSE = 60.0  # seconds between two tries
 LONGEST_WAIT = 900.0  # seconds; a service that asks for a longer pause ends the run
-MAX_REDIRECTS = 3
 TRANSIENT = {408, 425, 429, 500, 502, 503, 504}
 OFFLINE_TRIES = 3  # of the first request
+KEPT = "what was fetched is kept: the same command continues"
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A request without the key."""
+class ResponseCache:
+    """The responses of an unfinished run in a folder, a file each; keys of services are not in it."""
 
-    path: str
-    params: Mapping[str, str]
-    ids: Sequence[str] | None = None  # the body of a POST: {"ids": [...]}
-    optional: bool = False  # whether it may be missing (HTTP 404)
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
 
-    @property
-    def description(self) -> str:
-        """The request as text, equal for equal requests."""
-        return orjson.dumps([self.path, sorted(self.params.items()), self.ids]).decode()
+    def get(self, digest: str) -> bytes | None:
+        """Return the body of a stored response; None if there is none."""
+        file = self._folder / digest
+        if not file.is_file() or file.stat().st_mtime < time.time() - MAX_AGE:
+            return None
+        return gzip.decompress(file.read_bytes())
 
-    def digest(self, url: str) -> str:
-        """Return the hash of this request to the service at `url`."""
-        return hashlib.sha256(f"{url} {self.description}".encode()).hexdigest()
+    def put(self, digest: str, body: bytes) -> None:
+        """Store a response, by the hash of its request."""
+        with writing(self._folder), replacing(self._folder / digest) as temporary:
+            temporary.write_bytes(gzip.compress(body, 1))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self._folder.iterdir())
+
+
+@contextmanager
+def open_cache(folder: Path, run: str) -> Generator[ResponseCache]:
+    """Open the responses of a run in the folder of a corpus; those of another run are removed.
+
+    If the block ends without an error, the run is finished, and its responses are removed.
+
+    Raises:
+        OutputError: If the folder cannot be written.
+        IndexLockedError: If another process fills it.
+    """
+    work = folder / WORK
+    responses = work / hashlib.sha256(run.encode()).hexdigest()
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder):
+        for other in work.iterdir() if work.is_dir() else ():
+            if other != responses:
+                shutil.rmtree(other)
+        with writing(folder):
+            responses.mkdir(parents=True, exist_ok=True)
+        yield ResponseCache(responses)
+        shutil.rmtree(work)
 
 
 class _TransientError(Exception):
     """A failure that may pass; `wait` are the seconds that the service asks for."""
 
-    def __init__(self, reason: str, wait: float | None = None, *, connected: bool = True) -> None:
+    def __init__(self, reason: str, wait: float | None = None) -> None:
         super().__init__(reason)
-        self.wait, self.connected = wait, connected
+        self.wait = wait
 
 
 class RefusedError(CollectError):
@@ -61,38 +93,61 @@ class RefusedError(CollectError):
 
 
 class Client:
-    """Sends requests to one service, one at a time."""
+    """Sends requests to one service, one at a time.
+
+    Args:
+        service: The service.
+        cache: The responses that it has sent already.
+        log: Receives a message for each failure that may pass.
+        tries: Of one request.
+        first_pause: Seconds after the first failure; doubled at each further one.
+        timeout: Seconds without a byte.
+    """
 
     def __init__(
-        self, service: Service, politeness: Politeness, cache: ResponseCache, log: Log
+        self,
+        service: Service,
+        cache: ResponseCache,
+        log: Log,
+        *,
+        tries: int = 8,
+        first_pause: float = 1.0,
+        timeout: float = 60.0,
     ) -> None:
         import httpx
 
         for name in ("httpx", "httpcore"):  # their logs hold whole URLs
             logging.getLogger(name).setLevel(logging.WARNING)
-        self.service, self.politeness, self._cache, self._log = service, politeness, cache, log
-        self.sent = self.reused = 0  # requests that were sent, and those that were in the cache
+        self.service, self._cache, self._log = service, cache, log
+        self.sent = self.reused = 0  # requests that were answered, and those that were in the cache
         self.dollars = 0.0
-        self._answered = False
-        self._next = 0.0
-        self._random = random.Random(politeness.seed)
+        self._tries, self._first_pause, self._next = tries, first_pause, 0.0
         self._http = httpx.Client(
-            timeout=politeness.timeout,
+            timeout=timeout,
             headers={"User-Agent": "citerec", "Accept": "application/json"},
+            follow_redirects=True,  # OpenAlex redirects from a merged work to the other one
+            event_hooks={"request": [self._prepare]},
         )
 
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
 
-    def get(
-        self, path: str, params: Mapping[str, str], dollars: float = 0.0, *, optional: bool = False
+    def fetch(
+        self,
+        path: str,
+        params: Mapping[str, str],
+        ids: Sequence[str] | None = None,
+        *,
+        dollars: float = 0.0,
+        optional: bool = False,
     ) -> Any:
-        """Return the JSON at a path.
+        """Return the JSON at a path below the address of the service.
 
         Args:
-            path: The path below the address of the service.
+            path: The path.
             params: The query parameters, without the key.
+            ids: Ids to send in the body of a POST; None for a GET.
             dollars: What the request costs.
             optional: Whether HTTP 404 means that the service does not have it; None is returned then.
 
@@ -100,58 +155,50 @@ class Client:
             RefusedError: If the service does not accept the request.
             CollectError: If the service cannot be reached, or fails repeatedly.
         """
-        return self._once(Request(path, params, optional=optional), dollars)
-
-    def post(self, path: str, params: Mapping[str, str], ids: Sequence[str]) -> Any:
-        """Return the JSON that answers a list of ids; otherwise as `get`."""
-        return self._once(Request(path, params, tuple(ids)), 0.0)
-
-    def _once(self, request: Request, dollars: float) -> Any:
-        digest = request.digest(self.service.url)
-        stored = self._cache.get(digest)
-        if stored is not None:
+        request = orjson.dumps([self.service.url, path, sorted(params.items()), ids])
+        digest = hashlib.sha256(request).hexdigest()
+        if (stored := self._cache.get(digest)) is not None:
             self.reused += 1
             return orjson.loads(stored)
-        body = self._repeat(request)
-        self.dollars += dollars
-        self._cache.put(digest, request.description, body)
-        return orjson.loads(body)
-
-    def _repeat(self, request: Request) -> bytes:
-        tried = 0
-        while True:
+        body, tried = b"", 0
+        while not body:
             tried += 1
             try:
-                return self._send(request)
+                body = self._send(path, params, ids, optional=optional)
             except _TransientError as failure:
-                self._give_up(failure, tried)
-                pause = self._pause(tried, failure.wait)
-                self._log(f"{self.service.title}: {failure}; trying again in {pause:.0f} s")
-                time.sleep(pause)
+                self._pause(failure, tried)
+        self.dollars += dollars
+        self._cache.put(digest, body)
+        return orjson.loads(body)
 
-    def _give_up(self, failure: _TransientError, tried: int) -> None:
-        """Raise if a failed request is not to be repeated."""
-        name, kept = self.service.title, "what was fetched is kept: the same command continues"
-        if not self._answered and not failure.connected and tried >= OFFLINE_TRIES:
-            raise CollectError(
-                f"{name} cannot be reached at {address(self.service.url)} ({failure}); citerec collect needs a "
-                f"network; {kept}"
-            ) from failure
-        if failure.wait is not None and failure.wait > LONGEST_WAIT:
-            hours = f"{failure.wait / 3600:.1f} hours" if isfinite(failure.wait) else "a long time"
-            raise CollectError(
-                f"{name} asks to wait {hours} ({failure}); the daily allowance may be used up; {kept} then"
-            ) from failure
-        if tried >= self.politeness.tries:
-            raise CollectError(f"{name} failed {tried} times ({failure}); {kept}") from failure
+    def _pause(self, failure: _TransientError, tried: int) -> None:
+        """Wait before the next try: as long as the service asks for, else longer each time.
 
-    def _pause(self, tried: int, wait: float | None) -> float:
-        """Return the seconds before the next try: what the service asks for, else exponential with jitter."""
-        most = min(self.politeness.first_pause * 2 ** (tried - 1), self.politeness.longest_pause)
-        jitter = self._random.uniform(0.5, 1.0) * most
-        return jitter if wait is None else wait + 0.1 * jitter
+        Raises:
+            CollectError: If the request is not to be repeated.
+        """
+        name, wait = self.service.title, failure.wait
+        if not self.sent and tried >= min(OFFLINE_TRIES, self._tries):
+            fault = f"cannot be reached at {self.service.address} ({failure}); citerec collect needs a network"
+            raise CollectError(f"{name} {fault}; {KEPT}") from failure
+        if wait is not None and wait > LONGEST_WAIT:
+            fault = f"asks to wait {wait / 3600:.1f} hours ({failure}); the daily allowance may be used up"
+            raise CollectError(f"{name} {fault}; {KEPT} then") from failure
+        if tried >= self._tries:
+            raise CollectError(f"{name} failed {tried} times ({failure}); {KEPT}") from failure
+        if wait is None:
+            wait = min(self._first_pause * 2 ** (tried - 1), LONGEST_PAUSE)
+        self._log(f"{name}: {failure}; trying again in {wait:.0f} s")
+        time.sleep(wait)
 
-    def _send(self, request: Request) -> bytes:
+    def _send(
+        self,
+        path: str,
+        params: Mapping[str, str],
+        ids: Sequence[str] | None,
+        *,
+        optional: bool,
+    ) -> bytes:
         """Send a request; return the body of the answer, which is JSON.
 
         Raises:
@@ -160,119 +207,72 @@ class Client:
         """
         import httpx
 
-        self._keep_rate()
+        method, content = ("GET", None) if ids is None else ("POST", {"ids": list(ids)})
+        url = f"{self.service.url.rstrip('/')}{path}"
         try:
-            status, headers, body = self._exchange(request)
-        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            raise _TransientError(
-                self._clean(str(error)) or "no connection", connected=False
-            ) from None
-        except httpx.TimeoutException:
-            raise _TransientError("no answer in time") from None
+            response = self._http.request(method, url, params=dict(params), json=content)
         except httpx.RequestError as error:
             raise _TransientError(self._clean(str(error)) or type(error).__name__) from None
-        except httpx.InvalidURL:
-            raise CollectError(
-                f"{self.service.title}: not an address: {address(self.service.url)}"
-            ) from None
-        self._answered = True
-        if status == 404 and request.optional:
+        self.sent += 1
+        if response.status_code == 404 and optional:
             return b"null"
-        if status >= 300:
-            self._refuse(status, headers, body)
-        return self._checked(body, headers)
-
-    def _exchange(self, request: Request) -> tuple[int, Mapping[str, str], bytes]:
-        """Send a request, follow redirects within the service, and read the answer within limits."""
-        url = f"{self.service.url.rstrip('/')}{request.path}"
-        for _ in range(MAX_REDIRECTS + 1):
-            with self._http.stream(
-                "GET" if request.ids is None else "POST",
-                url,
-                params={**request.params, **self._key_of(self.service.parameter)},
-                headers=self._key_of(self.service.header),
-                json=None if request.ids is None else {"ids": list(request.ids)},
-            ) as response:
-                self.sent += 1
-                target = response.headers.get("location", "")
-                if not (response.is_redirect and self._is_own(urljoin(url, target))):
-                    return response.status_code, response.headers, self._read(response)
-                url = urljoin(url, target).partition("?")[0]
-        raise _TransientError("endless redirects")
-
-    def _read(self, response: Any) -> bytes:
-        deadline, body = time.monotonic() + 5 * self.politeness.timeout, bytearray()
-        for chunk in response.iter_bytes():
-            body += chunk
-            if len(body) > MAX_BODY:
-                raise CollectError(
-                    f"{self.service.title} sent more than {MAX_BODY >> 20} MB in one answer"
-                )
-            if time.monotonic() > deadline:
-                raise _TransientError("the answer came too slowly")
-        return bytes(body)
-
-    def _is_own(self, url: str) -> bool:
-        """Whether a redirect stays with the service, which alone may receive the key."""
-        ours, theirs = urlsplit(self.service.url), urlsplit(url)
-        return (ours.scheme, ours.netloc) == (theirs.scheme, theirs.netloc)
-
-    def _key_of(self, name: str) -> dict[str, str]:
-        return {name: self.service.key} if name and self.service.key else {}
-
-    def _checked(self, body: bytes, headers: Mapping[str, str]) -> bytes:
+        if not response.is_success:
+            self._refuse(response)
         try:
-            value = orjson.loads(body)
-        except orjson.JSONDecodeError as error:
-            kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-            found = "damaged JSON" if "json" in kind else self._clean(kind) or "no content type"
-            raise _TransientError(f"the answer is not JSON ({found})") from error
-        if not isinstance(value, (dict, list)):
-            raise _TransientError(
-                f"the answer is JSON, but neither an object nor a list: {body[:20]!r}"
-            )
-        return body
+            orjson.loads(response.content)
+        except orjson.JSONDecodeError:
+            raise _TransientError("the answer is not JSON") from None
+        return response.content
 
-    def _refuse(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+    def _prepare(self, request: "Request") -> None:
+        """Keep the rate, and add the key to a request, which may be a redirect.
+
+        Raises:
+            CollectError: If it leaves the service, which alone may receive the key.
+        """
+        own = urlsplit(self.service.url)
+        host = request.url.netloc.decode()
+        if (request.url.scheme, host) != (own.scheme, own.netloc.rpartition("@")[2]):
+            raise CollectError(f"{self.service.title} redirects to {host}, which is not followed")
+        if self.service.key and self.service.parameter:
+            request.url = request.url.copy_set_param(self.service.parameter, self.service.key)
+        elif self.service.key:
+            request.headers[self.service.header] = self.service.key
+        now = time.monotonic()
+        time.sleep(max(self._next - now, 0.0))
+        self._next = max(now, self._next) + 1 / self.service.rate
+
+    def _refuse(self, response: "Response") -> None:
         """Raise the error for an HTTP status."""
-        reason, wait = (
-            self._reason(body),
-            retry_after(headers.get("retry-after", ""), datetime.now(UTC)),
-        )
+        status, reason = response.status_code, self._reason(response.content)
         fault = f"HTTP {status}{reason and f': {reason}'}"
+        stated = response.headers.get("retry-after", "")
+        wait = float(stated) if stated.replace(".", "", 1).isdecimal() else None
         limited = status == 403 and (wait is not None or "rate limit" in reason.lower())
         if status in TRANSIENT or status >= 520 or limited:
             raise _TransientError(fault, wait)
         name, variable = self.service.title, self.service.variable
         if status in {401, 403}:
-            advice = (
-                f"check the key in {variable}" if self.service.key else f"set a key in {variable}"
-            )
+            advice = f"{'check the' if self.service.key else 'set a'} key in {variable}"
             raise CollectError(f"{name} refused the request ({fault}); {advice}")
         if status in {400, 413, 414}:
             raise RefusedError(f"{name} did not accept a request ({fault})")
-        raise CollectError(
-            f"{name} answered {fault}; is {address(self.service.url)} the right address?"
-        )
+        raise CollectError(f"{name} answered {fault}; is {self.service.address} the right address?")
 
     def _reason(self, body: bytes) -> str:
         try:
             value = orjson.loads(body)
         except orjson.JSONDecodeError:
             return ""
-        if not isinstance(value, dict):
-            return ""
-        texts = [value.get(name) for name in ("message", "error", "detail")]
-        return self._clean(next((text for text in texts if isinstance(text, str) and text), ""))
+        texts = (
+            [value.get(name) for name in ("message", "error", "detail")]
+            if isinstance(value, dict)
+            else []
+        )
+        return self._clean(next((text for text in texts if isinstance(text, str)), ""))
 
     def _clean(self, text: str) -> str:
         """Return a text for a message: one short line, without the key."""
         if self.service.key:
             text = text.replace(self.service.key, "***")
         return " ".join(text.split())[:160]
-
-    def _keep_rate(self) -> None:
-        now = time.monotonic()
-        if now < self._next:
-            time.sleep(self._next - now)
-        self._next = max(now, self._next) + 1 / self.politeness.rate

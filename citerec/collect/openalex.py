@@ -6,22 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from citerec.bibliography.keys import doi_of, title_key
-from citerec.bibliography.markup import restored
+from citerec.bibliography.keys import title_key
 from citerec.collect.client import Client
-from citerec.collect.service import Service
-from citerec.collect.work import (
-    Link,
-    Work,
-    chunks,
-    dict_of,
-    dicts_of,
-    make_work,
-    text_of,
-    texts_of,
-)
+from citerec.collect.source import Link, Service, Work, batches, objects, read_work
+from citerec.corpus.readers.openalex import read
 from citerec.errors import ConfigError
-from citerec.types import Log
 
 URL = "https://api.openalex.org"
 KEY_PAGE = "https://openalex.org/settings/api"
@@ -39,7 +28,7 @@ SELECT = (
 _ID = re.compile(r"(?:https?://openalex\.org/(?:works/)?)?(W[0-9]{1,15})", re.IGNORECASE)
 
 
-def service() -> Service:
+def service(rate: float | None) -> Service:
     """Return OpenAlex with the key of `OPENALEX_API_KEY`; `OPENALEX_URL` names a mirror.
 
     Raises:
@@ -56,6 +45,7 @@ def service() -> Service:
         key=key,
         variable="OPENALEX_API_KEY",
         parameter="api_key",
+        rate=RATE if rate is None else rate,
     )
 
 
@@ -66,29 +56,27 @@ def work_id(text: str) -> str:
 
 
 class OpenAlex:
-    """A `Source`; works that lists contain are kept, so that `fetch` does not request them again."""
+    """The works and citations of OpenAlex; works in lists are kept, so that `fetch` does not request them again."""
 
-    title = "OpenAlex"
-
-    def __init__(self, client: Client, log: Log) -> None:
-        self._client, self._log = client, log
+    def __init__(self, client: Client) -> None:
+        self._client, self.service = client, client.service
         self._works: dict[str, Work] = {}
 
     def find_ids(self, ids: Sequence[str]) -> Mapping[str, str]:
-        """Return the id of the work of each of `ids` that OpenAlex knows; see `Source`."""
+        """Return the id of the work of each of `ids` (`doi:…`, `arxiv:…`, `id:…`) that OpenAlex knows."""
         found = {i: own for i in ids if (own := work_id(i.removeprefix("id:")))}
         dois = {_doi(i): i for i in ids if _doi(i)}
-        listable = [doi for doi in dois if not set(doi) & set("|,\"' ")]
-        for batch in _within_length(listable):
-            for raw in self._page({"filter": f"doi:{'|'.join(batch)}"}):
-                if (work := self._keep(raw)) and (doi := work.paper.doi.lower()) in dois:
+        listable = {doi: len(quote(doi)) + 3 for doi in dois if not set(doi) & set("|,\"' ")}
+        for batch in batches(list(listable), PAGE, listable, MAX_FILTER):
+            for work in self._page({"filter": f"doi:{'|'.join(batch)}"}):
+                if (doi := work.paper.doi.lower()) in dois:
                     found.setdefault(dois[doi], work.id)
         for doi in (
             doi for doi in dois if doi not in listable
         ):  # a separator of filters is part of the DOI
             path = f"/works/doi:{quote(doi, safe='')}"
-            raw = self._client.get(path, {"select": SELECT}, optional=True)
-            if work := self._keep(dict_of(raw)):
+            raw = self._client.fetch(path, {"select": SELECT}, optional=True)
+            for work in self._keep([raw] if raw else []):
                 found[dois[doi]] = work.id
         return found
 
@@ -96,21 +84,17 @@ class OpenAlex:
         """Return works whose title has the words of `title`, most relevant first."""
         words = title_key(title)  # in lower case: AND, OR and NOT are operators
         params = {"filter": f"title.search:{words[:500]}", "per_page": "10"}
-        works = (self._keep(raw) for raw in self._page(params, SEARCH_DOLLARS))
-        return [work for work in works if work]
+        return self._page(params, SEARCH_DOLLARS)
 
     def search(self, text: str, most: int) -> list[str]:
         """Return the ids of at most `most` works that match a query, most relevant first."""
-        params = {"search": text}
-        works = (self._keep(raw) for raw in self._all(params, most, SEARCH_DOLLARS))
-        return [work.id for work in works if work][:most]
+        return [work.id for work in self._all({"search": text}, most, SEARCH_DOLLARS)]
 
     def fetch(self, ids: Sequence[str]) -> Mapping[str, Work]:
-        """Return the works with these ids; see `Source`."""
+        """Return the works with these ids; unknown ones, and works without a title, are left out."""
         missing = [i for i in dict.fromkeys(ids) if i not in self._works and work_id(i)]
-        for batch in chunks(missing, PAGE):
-            for raw in self._page({"filter": f"openalex:{'|'.join(batch)}"}):
-                self._keep(raw)
+        for batch in batches(missing, PAGE):
+            self._page({"filter": f"openalex:{'|'.join(batch)}"})
         return {i: self._works[i] for i in ids if i in self._works}
 
     def times_cited(self, ids: Sequence[str]) -> Mapping[str, int]:
@@ -123,119 +107,49 @@ class OpenAlex:
         return {i: work.paper.citations for i, work in self.fetch(ids).items()}
 
     def citing(self, ids: Sequence[str], most: int, since: str = "") -> Iterator[Link]:
-        """Yield citations of these works; of a work with more than `most`, those by the most cited works."""
-        works = self.fetch(ids)
-        counts = {i: works[i].times_cited for i in ids if i in works and works[i].times_cited}
+        """Yield citations of these works; of a work with more than `most`, those by the most cited works.
+
+        If `since` (YYYY-MM-DD) is given, only works published on that day or later count.
+        """
+        counts = {i: n for i, work in self.fetch(ids).items() if (n := work.times_cited)}
         dated = f",from_publication_date:{since}" if since else ""
         few = [i for i in counts if counts[i] <= most or since]
-        for group in _groups(few, counts):
+        for group in batches(few, PAGE, counts, GROUP):
             filters = f"cites:{'|'.join(group)}{dated}"
             yield from self._links({"filter": filters}, len(group) * most, group)
         for one in (i for i in counts if i not in few):
-            params = {"filter": f"cites:{one}{dated}", "sort": "cited_by_count:desc"}
+            params = {"filter": f"cites:{one}", "sort": "cited_by_count:desc"}
             yield from self._links(params, most, [one])
 
     def _links(self, params: dict[str, str], most: int, cited: Sequence[str]) -> Iterator[Link]:
         wanted = set(cited)
-        for raw in self._all(params, most, LIST_DOLLARS):
-            if work := self._keep(raw):
-                hits = [i for i in work.paper.citations if i in wanted]
-                yield from (Link(work.id, i) for i in hits)
+        for work in self._all(params, most, LIST_DOLLARS):
+            yield from (Link(work.id, i) for i in work.paper.citations if i in wanted)
 
-    def _all(self, params: dict[str, str], most: int, dollars: float) -> Iterator[dict[str, Any]]:
-        """Yield at most `most` results of all pages; stops at a cursor that leads nowhere."""
-        cursor, seen, count = "*", {"*"}, 0
-        ids: set[str] = set()
-        while cursor and count < most:
+    def _all(self, params: dict[str, str], most: int, dollars: float) -> Iterator[Work]:
+        """Yield at most `most` works of all pages of a list."""
+        cursor, listed = "*", 0
+        while cursor and listed < most:
             answer = self._request({**params, "cursor": cursor}, dollars)
-            page = dicts_of(answer.get("results"))
-            new = [raw for raw in page if text_of(raw.get("id")) not in ids]
-            ids.update(text_of(raw.get("id")) for raw in new)
-            yield from new[: most - count]
-            count += len(new)
-            cursor = text_of(dict_of(answer.get("meta")).get("next_cursor"))
-            if page and (not new or cursor in seen):
-                self._log("OpenAlex repeats a page of a list; the rest of the list is left out")
-                return
-            if not page:
-                return
-            seen.add(cursor)
+            page = objects(answer, "results")[: most - listed]
+            yield from self._keep(page)
+            listed += len(page)
+            cursor = answer["meta"]["next_cursor"] if page else ""
 
-    def _page(self, params: dict[str, str], dollars: float = LIST_DOLLARS) -> list[dict[str, Any]]:
-        return dicts_of(self._request(params, dollars).get("results"))
+    def _page(self, params: dict[str, str], dollars: float = LIST_DOLLARS) -> list[Work]:
+        return self._keep(objects(self._request(params, dollars), "results"))
 
     def _request(self, params: dict[str, str], dollars: float) -> dict[str, Any]:
         shape = {"select": SELECT, "per_page": str(PAGE)}
-        return dict_of(self._client.get("/works", {**shape, **params}, dollars))
+        return self._client.fetch("/works", {**shape, **params}, dollars=dollars)
 
-    def _keep(self, raw: dict[str, Any]) -> Work | None:
-        """Read a work and remember it; None if it has no id or no title."""
-        own = work_id(text_of(raw.get("id")))
-        if own not in self._works and (work := _read(own, raw)):
-            self._works[own] = work
-        return self._works.get(own)
-
-
-def _read(own: str, raw: dict[str, Any]) -> Work | None:
-    location = dict_of(raw.get("primary_location"))
-    journal, biblio = dict_of(location.get("source")), dict_of(raw.get("biblio"))
-    first, last = text_of(biblio.get("first_page")), text_of(biblio.get("last_page"))
-    authors = (
-        dict_of(a.get("author")).get("display_name") for a in dicts_of(raw.get("authorships"))
-    )
-    return make_work(
-        raw.get("cited_by_count"),
-        id=own,
-        title=raw.get("title"),
-        abstract=_abstract(raw.get("abstract_inverted_index")),
-        year=raw.get("publication_year"),
-        authors=[name for a in authors if (name := text_of(a))],
-        venue=text_of(journal.get("display_name")),
-        citations=[i for text in texts_of(raw.get("referenced_works")) if (i := work_id(text))],
-        doi=doi_of(text_of(raw.get("doi"))),
-        url=text_of(location.get("landing_page_url")),
-        type=text_of(raw.get("type")),
-        volume=text_of(biblio.get("volume")),
-        issue=text_of(biblio.get("issue")),
-        pages="-".join(dict.fromkeys(filter(None, (first, last)))),
-        publisher=text_of(journal.get("host_organization_name")),
-    )
-
-
-def _abstract(index: object) -> str:
-    """Return the text of an inverted index; none if it is too long to be an abstract."""
-    try:
-        return restored(index)
-    except ValueError:
-        return ""
+    def _keep(self, page: Sequence[dict[str, Any]]) -> list[Work]:
+        """Return the works of a page, and remember them."""
+        works = [work for raw in page if (work := read_work(raw, "cited_by_count", read))]
+        return [self._works.setdefault(work.id, work) for work in works]
 
 
 def _doi(identifier: str) -> str:
     """Return the DOI of `doi:…` or `arxiv:…`; empty for others."""
     kind, _, value = identifier.partition(":")
     return {"doi": value, "arxiv": f"10.48550/arxiv.{value}"}.get(kind, "").lower()
-
-
-def _within_length(dois: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the DOIs in groups that fit into one filter."""
-    batch: list[str] = []
-    for doi in dois:
-        if batch and (len(batch) == PAGE or len(quote("|".join([*batch, doi]))) > MAX_FILTER):
-            yield batch
-            batch = []
-        batch.append(doi)
-    if batch:
-        yield batch
-
-
-def _groups(ids: Sequence[str], counts: Mapping[str, int]) -> Iterator[list[str]]:
-    """Yield the ids in groups that are cited about `GROUP` times together."""
-    group: list[str] = []
-    for i in ids:
-        full = len(group) == PAGE or sum(counts[j] for j in group) + counts[i] > GROUP
-        if group and full:
-            yield group
-            group = []
-        group.append(i)
-    if group:
-        yield group

@@ -1,11 +1,16 @@
-"""Collects a corpus: resolve, snowball, write; or adds to one what is new since."""
+"""Collects a corpus: resolve, snowball, write; or adds to one what is new since.
+
+The corpus is written at the end; each file appears whole, and the last one, `collection.json`, has the checksum of the
+papers.
+"""
 
 import hashlib
 import os
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from math import ceil
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,28 +19,37 @@ from pydantic import Field, model_validator
 
 from citerec.bibliography.entry import Entry
 from citerec.collect import openalex, semanticscholar
-from citerec.collect.client import Client
-from citerec.collect.estimate import MAX_DOLLARS, MAX_MINUTES, Estimate, estimate
-from citerec.collect.resolve import HEADER, Resolved, Unresolved, identifiers, resolve
-from citerec.collect.service import Politeness, Service, SourceName
-from citerec.collect.snowball import newer, snowball
-from citerec.collect.store import (
-    ResponseCache,
-    open_cache,
-    read_collected,
-    read_record,
-    remove_cache,
-    write_corpus,
+from citerec.collect.client import Client, ResponseCache, open_cache
+from citerec.collect.snowball import (
+    EXPANDED,
+    HEADER,
+    LEAST_CITING,
+    Resolved,
+    Source,
+    citing_each,
+    identifiers,
+    newer,
+    resolve,
+    snowball,
 )
-from citerec.collect.work import CollectError, Source
+from citerec.collect.source import CollectError, Service, SourceName
 from citerec.config import Settings
-from citerec.errors import ConfigError
+from citerec.corpus.readers import read_papers
+from citerec.corpus.readers import source as corpus
+from citerec.corpus.tools import canonical_line, write_lines
+from citerec.errors import BadInputError, ConfigError, writing
+from citerec.io import replacing, sha256_of
 from citerec.machine import versions
-from citerec.types import Log, Paper, Progress, no_progress
+from citerec.text import csv_cell, plural
+from citerec.types import Log, Paper, Progress, no_log, no_progress
 
+PAPERS, RECORD, UNRESOLVED = "papers.jsonl.gz", "collection.json", "unresolved.tsv"
 SEARCH_SEEDS = 100  # results of a search that become seeds
 FORMAT = 1  # of collection.json
 LATE = timedelta(days=180)  # how long after its publication a service may learn of a paper
+REFERENCES = 40  # of a paper, about
+LATENCY = 0.4  # seconds from a request to its answer, about
+MAX_DOLLARS, MAX_MINUTES = openalex.ALLOWANCE, 120.0  # beyond these --yes is needed
 
 
 class CollectOptions(Settings):
@@ -84,11 +98,26 @@ class CollectConfig(CollectOptions):
 
 
 @dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a collection takes, about."""
+
+    requests: int
+    minutes: float
+    dollars: float | None = None  # None for a service without prices
+
+    def __str__(self) -> str:
+        duration = "under a minute" if self.minutes < 1 else plural(round(self.minutes), "minute")
+        free = f"of the ${openalex.ALLOWANCE:.0f} that is free each day"
+        price = "" if self.dollars is None else f", ${self.dollars:.2f} {free}"
+        return f"about {self.requests:,} requests, {duration}{price}"
+
+
+@dataclass(frozen=True, slots=True)
 class CollectReport:
     """What a run did."""
 
     record: Mapping[str, Any]  # the content of collection.json
-    unresolved: tuple[Unresolved, ...]
+    unresolved: tuple[tuple[str, ...], ...]  # the cells of `snowball.HEADER` for each reference
     sent: int  # requests
     reused: int  # responses of an earlier run that was interrupted
     added: int  # papers
@@ -101,25 +130,57 @@ class Plan:
     config: CollectConfig
     folder: Path
     source: SourceName
-    service: Service = field(repr=False)
-    rate: float  # requests per second
+    service: Service
     previous: Mapping[str, Any]  # the record of the collection to update; empty for a new one
-    estimate: Estimate
 
     @property
-    def run(self) -> str:
-        """The name of this run in the work folder; responses of another run are not used."""
-        return f"update of {self.previous['finished']}" if self.previous else "collection"
+    def estimate(self) -> Estimate:
+        """What it takes, from the length of its list."""
+        entries, papers = self.config.entries, self.config.papers
+        searches = SEARCH_SEEDS if self.config.search else 0
+        with_id = sum(bool(identifiers(entry)) for entry in entries)
+        requests = titles = len(entries) - with_id + bool(searches)
+        seeds = len(entries) + searches
+        first = seeds * (REFERENCES + LEAST_CITING)
+        rounds = ceil(max(papers - first, 0) / (EXPANDED * REFERENCES))
+        dollars = None
+        if self.source is SourceName.OPENALEX:
+            listed = seeds * min(citing_each(papers, seeds), 2 * LEAST_CITING)
+            listed += rounds * EXPANDED * LEAST_CITING
+            fetched = (seeds + rounds * EXPANDED) * REFERENCES
+            lists = ceil(with_id / 50) + sum(ceil(n / openalex.PAGE) for n in (listed, fetched))
+            requests += lists
+            dollars = lists * openalex.LIST_DOLLARS + titles * openalex.SEARCH_DOLLARS
+        else:
+            requests += sum(ceil(n / semanticscholar.BATCH) for n in (len(entries), papers)) + 1
+            requests += seeds + rounds * EXPANDED
+        return Estimate(requests, requests * max(1 / self.service.rate, LATENCY) / 60, dollars)
+
+    @property
+    def query(self) -> dict[str, Any]:
+        """What is collected, for the record."""
+        config = self.config
+        texts = [[*identifiers(entry), entry.title] for entry in config.entries]
+        digest = hashlib.sha256(orjson.dumps([texts, config.search, config.papers])).hexdigest()
+        return {
+            "name": config.name,
+            "references": len(config.entries),
+            "search": config.search,
+            "papers": config.papers,
+            "sha256": digest,
+        }
 
 
 def make_plan(folder: Path, config: CollectConfig) -> Plan:
-    """Check the options and the folder, and estimate the work; nothing is sent or written.
+    """Check the options and the folder; nothing is sent or written.
 
     Raises:
         ConfigError: If a key is missing, or the options contradict each other or the collection in the folder.
     """
     record = read_record(folder) if not config.force else {}
-    source = config.source or (SourceName(record["source"]) if record else default_source())
+    has_key = os.environ.get("OPENALEX_API_KEY") or os.environ.get("OPENALEX_URL")
+    default = SourceName.OPENALEX if has_key else SourceName.S2
+    source = config.source or (SourceName(record["source"]) if record else default)
     if record and record["source"] != source:
         raise ConfigError(
             f"{folder} was collected from {record['source']}, whose ids differ from those of {source}; "
@@ -127,30 +188,8 @@ def make_plan(folder: Path, config: CollectConfig) -> Plan:
         )
     if config.update and not record:
         raise ConfigError(f"{folder} has no finished collection to update; leave --update out")
-    service = (openalex if source is SourceName.OPENALEX else semanticscholar).service()
-    rate = _default_rate(source, service) if config.rate is None else config.rate
-    Politeness(rate=rate)
-    expected = estimate(
-        config.entries,
-        config.papers,
-        rate,
-        is_openalex=source is SourceName.OPENALEX,
-        search_seeds=SEARCH_SEEDS if config.search else 0,
-    )
-    previous = record if config.update else {}
-    return Plan(config, folder, source, service, rate, previous, expected)
-
-
-def default_source() -> SourceName:
-    """Return OpenAlex if its key or a mirror is set, else Semantic Scholar."""
-    has_key = os.environ.get("OPENALEX_API_KEY") or os.environ.get("OPENALEX_URL")
-    return SourceName.OPENALEX if has_key else SourceName.S2
-
-
-def _default_rate(source: SourceName, service: Service) -> float:
-    if source is SourceName.OPENALEX:
-        return openalex.RATE
-    return semanticscholar.RATE if service.key else semanticscholar.RATE_WITHOUT_KEY
+    service = (openalex if source is SourceName.OPENALEX else semanticscholar).service(config.rate)
+    return Plan(config, folder, source, service, record if config.update else {})
 
 
 def check_size(plan: Plan) -> None:
@@ -159,9 +198,10 @@ def check_size(plan: Plan) -> None:
     Raises:
         ConfigError: If its estimate is beyond `MAX_DOLLARS` or `MAX_MINUTES`.
     """
-    if plan.estimate.is_large:
+    estimate = plan.estimate
+    if (estimate.dollars or 0) > MAX_DOLLARS or estimate.minutes > MAX_MINUTES:
         raise ConfigError(
-            f"this would take {plan.estimate}, more than ${MAX_DOLLARS:.0f} or {MAX_MINUTES:.0f} minutes; "
+            f"this would take {estimate}, more than ${MAX_DOLLARS:.0f} or {MAX_MINUTES:.0f} minutes; "
             "start it with --yes, or lower --papers"
         )
 
@@ -173,7 +213,7 @@ def is_complete(plan: Plan) -> bool:
         ConfigError: If it has another one.
     """
     record = {} if plan.config.force or plan.config.update else read_record(plan.folder)
-    if record and record.get("query", {}).get("sha256") != _query_of(plan.config)["sha256"]:
+    if record and record["query"]["sha256"] != plan.query["sha256"]:
         raise ConfigError(
             f"{plan.folder} has another collection; add to it with --update, replace it with --force, "
             "or name another folder with --output"
@@ -181,9 +221,7 @@ def is_complete(plan: Plan) -> bool:
     return bool(record)
 
 
-def collect(
-    plan: Plan, progress: Progress = no_progress, log: Log = lambda _: None
-) -> CollectReport:
+def collect(plan: Plan, progress: Progress = no_progress, log: Log = no_log) -> CollectReport:
     """Collect a corpus; an interrupted run is continued by the same call.
 
     Returns:
@@ -194,7 +232,8 @@ def collect(
         OutputError: If the folder cannot be written.
     """
     started = datetime.now(UTC)
-    with open_cache(plan.folder, plan.run) as cache, _open(plan, cache, log) as (client, source):
+    run = f"update of {plan.previous['finished']}" if plan.previous else "collection"
+    with open_cache(plan.folder, run) as cache, _open(plan, cache, log) as (client, source):
         if len(cache):
             log(f"continuing: {len(cache):,} responses of an interrupted run are used again")
         resolved = _seeds(plan.config, source, progress)
@@ -203,21 +242,17 @@ def collect(
         else:
             ids = snowball(source, resolved.ids, plan.config.papers, progress)
         works = source.fetch(ids)
-        record = _record(plan, resolved, started, client)
-        rows = [HEADER, *(one.row for one in resolved.unresolved)]
-        papers = (works[i].paper for i in ids if i in works)
-        record = write_corpus(plan.folder, _all_papers(plan, papers), rows, record)
-        sent, reused = client.sent, client.reused
-    remove_cache(plan.folder)
-    return CollectReport(record, resolved.unresolved, sent, reused, len(works))
+        papers = [works[i].paper for i in ids if i in works]
+        record = _write_corpus(plan, papers, resolved, started, client)
+    return CollectReport(record, resolved.unresolved, client.sent, client.reused, len(papers))
 
 
 @contextmanager
 def _open(plan: Plan, cache: ResponseCache, log: Log) -> Generator[tuple[Client, Source]]:
-    client = Client(plan.service, Politeness(rate=plan.rate), cache, log)
+    client = Client(plan.service, cache, log)
     try:
         if plan.source is SourceName.OPENALEX:
-            yield client, openalex.OpenAlex(client, log)
+            yield client, openalex.OpenAlex(client)
         else:
             yield client, semanticscholar.SemanticScholar(client, log)
     finally:
@@ -227,16 +262,14 @@ def _open(plan: Plan, cache: ResponseCache, log: Log) -> Generator[tuple[Client,
 def _seeds(config: CollectConfig, source: Source, progress: Progress) -> Resolved:
     if config.search:
         found = source.search(config.search, SEARCH_SEEDS)
-        resolved = Resolved(tuple(dict.fromkeys(found)), (), 0)
+        resolved = Resolved(tuple(dict.fromkeys(found)))
     else:
         resolved = resolve(config.entries, source, progress)
     known = source.fetch(resolved.ids)
     if not known:
         what = f"no result for {config.search!r}" if config.search else "none of the references"
-        raise CollectError(f"{source.title} has {what}; nothing was collected")
-    return Resolved(
-        tuple(i for i in resolved.ids if i in known), resolved.unresolved, resolved.references
-    )
+        raise CollectError(f"{source.service.title} has {what}; nothing was collected")
+    return Resolved(tuple(i for i in resolved.ids if i in known), resolved.unresolved)
 
 
 def _update(plan: Plan, source: Source, resolved: Resolved, progress: Progress) -> list[str]:
@@ -250,44 +283,82 @@ def _update(plan: Plan, source: Source, resolved: Resolved, progress: Progress) 
     return [i for i in dict.fromkeys([*around, *later]) if i not in known]
 
 
-def _all_papers(plan: Plan, new: Iterator[Paper]) -> Iterator[Paper]:
-    """Yield the papers that an updated collection has, unchanged, and then the new ones."""
-    if plan.previous:
-        yield from read_collected(plan.folder)
-    yield from new
+def read_record(folder: Path) -> dict[str, Any]:
+    """Return the record of a finished collection; empty if there is none.
+
+    Raises:
+        BadInputError: If the record is damaged.
+    """
+    file = folder / RECORD
+    if not file.is_file():
+        return {}
+    try:
+        record: Any = orjson.loads(file.read_bytes())
+        datetime.fromisoformat(record["started"])
+        if SourceName(record["source"]) and {"seeds", "runs", "finished", "query"} <= record.keys():
+            return record
+    except (ValueError, KeyError, TypeError):  # JSONDecodeError is a ValueError
+        pass
+    raise BadInputError(file, "not a record of citerec collect; collect anew with --force")
 
 
-def _query_of(config: CollectConfig) -> dict[str, Any]:
-    texts = [[*identifiers(entry), entry.title] for entry in config.entries]
-    digest = hashlib.sha256(orjson.dumps([texts, config.search, config.papers])).hexdigest()
-    return {
-        "name": config.name,
-        "references": len(config.entries),
-        "search": config.search,
-        "papers": config.papers,
-        "sha256": digest,
-    }
+def read_collected(folder: Path) -> Iterator[Paper]:
+    """Yield the papers of a finished collection, in order.
+
+    Raises:
+        BadInputError: If the file is missing or damaged.
+    """
+    for located in read_papers(corpus.Source(folder, (folder / PAPERS,)), "canonical"):
+        if not isinstance(located.paper, Paper):
+            raise located.paper
+        yield located.paper
 
 
-def _record(plan: Plan, resolved: Resolved, started: datetime, client: Client) -> dict[str, Any]:
-    """Return what `collection.json` holds, without counts and checksum."""
-    seeds: Sequence[str] = list(dict.fromkeys([*plan.previous.get("seeds", []), *resolved.ids]))
+def _write_corpus(
+    plan: Plan, papers: Sequence[Paper], resolved: Resolved, started: datetime, client: Client
+) -> dict[str, Any]:
+    """Write papers, the table of unresolved references, and the record, each file whole; return the record.
+
+    An update keeps the papers that the collection has, unchanged.
+    """
+    folder = plan.folder
+    counts = {"papers": 0, "with_abstract": 0, "references": 0}
+    with write_lines(folder / PAPERS) as write:
+        for part in (read_collected(folder) if plan.previous else (), papers):
+            for paper in part:
+                write(canonical_line(paper))
+                counts["papers"] += 1
+                counts["with_abstract"] += bool(paper.abstract)
+                counts["references"] += len(paper.citations)
     run = {
         "started": started.isoformat(timespec="seconds"),
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "requests": client.sent + client.reused,
         "dollars": round(client.dollars, 4) if plan.source is SourceName.OPENALEX else None,
     }
-    return {
+    record = {
         "format": FORMAT,
         "source": plan.source.value,
         "service": client.service.title,
-        "query": _query_of(plan.config),
+        "query": plan.query,
         "started": run["started"],
         "finished": run["finished"],
-        "seeds": seeds,
+        "seeds": list(dict.fromkeys([*plan.previous.get("seeds", []), *resolved.ids])),
         "resolved": len(resolved.ids),
         "unresolved": len(resolved.unresolved),
         "runs": [*plan.previous.get("runs", []), run],
         "versions": versions(("citerec", "httpx", "rapidfuzz")),
+        "counts": counts,
+        "papers_sha256": sha256_of(folder / PAPERS),
     }
+    rows = (
+        "\t".join(csv_cell(" ".join(c.split())) for c in r) for r in (HEADER, *resolved.unresolved)
+    )
+    texts = {
+        UNRESOLVED: "".join(f"{row}\n" for row in rows),
+        RECORD: orjson.dumps(record, option=orjson.OPT_INDENT_2).decode() + "\n",
+    }
+    for name, text in texts.items():
+        with writing(folder), replacing(folder / name) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+    return record

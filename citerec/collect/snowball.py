@@ -1,15 +1,97 @@
-"""Chooses the papers of a corpus: the seeds, then what they cite and what cites them, in rounds."""
+"""Chooses the papers of a corpus: the works of the references, then what they cite and what cites them, in rounds."""
 
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
-from citerec.collect.work import Source
+from rapidfuzz import fuzz
+
+from citerec.bibliography.entry import Entry
+from citerec.bibliography.keys import doi_of, title_key
+from citerec.collect.openalex import OpenAlex, work_id
+from citerec.collect.semanticscholar import SemanticScholar, is_paper_id
+from citerec.collect.source import Work
+from citerec.matching import rows_of_entry, similar_titles
 from citerec.types import Progress
 
+Source = OpenAlex | SemanticScholar
 LEAST_CITING, MOST_CITING = 100, 1000  # citing works of one paper that are listed
 EXPANDED = 50  # papers of a further round
 MAX_ROUNDS = 40
+HEADER = ("reference", "title", "ids", "reason", "closest title found", "similarity %")
+_ARXIV = re.compile(
+    r"(?:arxiv:\s*|https?://(?:www\.)?arxiv\.org/(?:abs|pdf)/|(?:https?://doi\.org/)?10\.48550/arxiv\.)"
+    r"([0-9]{4}\.[0-9]{4,5}|[a-z-]+(?:\.[a-z]{2})?/[0-9]{7})(?:v[0-9]{1,3})?(?:\.pdf)?",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The works of a reference list."""
+
+    ids: tuple[str, ...]  # of the works, each once, in the order of the list
+    unresolved: tuple[
+        tuple[str, ...], ...
+    ] = ()  # the cells of `HEADER`, for each reference that is not found
+
+
+def identifier(text: str) -> str:
+    """Return `doi:…`, `arxiv:…` or `id:…` for an id that a service knows; empty for others, such as BibTeX keys."""
+    text = text.strip()
+    if match := _ARXIV.fullmatch(text):
+        return f"arxiv:{match[1].lower()}"
+    if doi := doi_of(text):
+        return f"doi:{doi.lower()}"
+    return f"id:{work_id(text) or text}" if work_id(text) or is_paper_id(text) else ""
+
+
+def identifiers(entry: Entry) -> list[str]:
+    """Return the ids of an entry that a service knows."""
+    return list(dict.fromkeys(filter(None, map(identifier, entry.ids))))
+
+
+def resolve(entries: Sequence[Entry], source: Source, progress: Progress) -> Resolved:
+    """Find the works of the entries.
+
+    An id is preferred. A title must match as in `citerec recommend --cited`: over small differences, unless year or
+    authors contradict it. Of several works with the same title, the most cited one is chosen.
+
+    Raises:
+        CollectError: If the service fails.
+    """
+    by_id = source.find_ids(list(dict.fromkeys(i for entry in entries for i in identifiers(entry))))
+    found: list[str] = []
+    unresolved: list[tuple[str, ...]] = []
+    for number, entry in enumerate(entries, start=1):
+        progress("resolving", number, len(entries))
+        ids, works = identifiers(entry), list[Work]()
+        if known := next((by_id[i] for i in ids if i in by_id), ""):
+            found.append(known)
+            continue
+        if has_title := bool(title_key(entry.title)):
+            works = source.find_title(entry.title)
+            if matching := _matching(entry, works):
+                found.append(min(matching, key=lambda work: (-work.times_cited, work.id)).id)
+                continue
+        if works:
+            titles = (work.paper.title for work in works)
+            scores = ((fuzz.ratio(title_key(entry.title), title_key(t)), t) for t in titles)
+            similarity, closest = max(scores)
+            reason = ("title, year or authors differ", closest, f"{similarity:.0f}")
+        elif has_title or ids:
+            reason = (f"unknown to {source.service.title}", "", "")
+        else:
+            reason = ("neither a DOI, an arXiv id nor a title", "", "")
+        unresolved.append((entry.place, entry.title, " ".join(ids), *reason))
+    return Resolved(tuple(dict.fromkeys(found)), tuple(unresolved))
+
+
+def _matching(entry: Entry, works: Sequence[Work]) -> list[Work]:
+    papers = {row: work.paper for row, work in enumerate(works)}
+    similar = similar_titles([entry.title], (paper.title for paper in papers.values()))
+    return [works[row] for row in rows_of_entry(entry, similar[entry.title], papers)]
 
 
 @dataclass(slots=True)
@@ -24,9 +106,7 @@ class Neighbours:
             self.touched[paper].add(expanded)
 
     def ranked(self, seeds: Set[str], counts: Mapping[str, int]) -> list[str]:
-        """Return all of them, best first.
-
-        The order: seeds touched, expanded papers touched, citations, rising id.
+        """Return all of them, best first: by seeds touched, expanded papers touched, citations, rising id.
 
         Args:
             seeds: The seeds.
@@ -56,23 +136,21 @@ def snowball(source: Source, seeds: Sequence[str], papers: int, progress: Progre
         CollectError: If the service fails.
     """
     chosen = dict.fromkeys(seeds)
-    neighbours, waiting = Neighbours(), list(seeds)
-    first, seed_set = True, frozenset(seeds)
-    for _ in range(MAX_ROUNDS):
-        batch = waiting if first else waiting[:EXPANDED]
-        waiting = [] if first else waiting[EXPANDED:]
+    neighbours, waiting, most = Neighbours(), list(seeds), citing_each(papers, len(seeds))
+    for number in range(MAX_ROUNDS):
+        size = EXPANDED if number else len(seeds)
+        batch, waiting = waiting[:size], waiting[size:]
         if len(chosen) >= papers or not batch:
             break
-        most = citing_each(papers, len(seeds)) if first else LEAST_CITING
-        expand(source, batch, most, neighbours, progress)
+        _expand(source, batch, LEAST_CITING if number else most, neighbours, progress)
         for paper in chosen:
             neighbours.touched.pop(paper, None)
-        ranked = neighbours.ranked(seed_set, source.times_cited(sorted(neighbours.touched)))
-        new = existing(source, ranked, papers - len(chosen))
+        counts = source.times_cited(sorted(neighbours.touched))
+        ranked = neighbours.ranked(frozenset(seeds), counts)
+        new = _existing(source, ranked, papers - len(chosen))
         chosen.update(dict.fromkeys(new))
         waiting += new
         progress("choosing", min(len(chosen), papers), papers)
-        first = False
     return list(chosen)
 
 
@@ -81,7 +159,7 @@ def citing_each(papers: int, seeds: int) -> int:
     return min(max(2 * papers // max(seeds, 1), LEAST_CITING), MOST_CITING)
 
 
-def expand(
+def _expand(
     source: Source, ids: Sequence[str], most: int, neighbours: Neighbours, progress: Progress
 ) -> None:
     """Add to `neighbours` what some works cite, and at most `most` works that cite each of them."""
@@ -96,7 +174,7 @@ def expand(
         progress("citing works of", len(listed), len(ids))
 
 
-def existing(source: Source, ranked: Sequence[str], most: int) -> list[str]:
+def _existing(source: Source, ranked: Sequence[str], most: int) -> list[str]:
     """Return the first `most` works that the service has with a title."""
     found: list[str] = []
     for part in _parts(ranked, most):
@@ -115,7 +193,7 @@ def _parts(ranked: Sequence[str], most: int) -> Iterator[Sequence[str]]:
 
 
 def newer(
-    source: Source, seeds: Iterable[str], since: str, known: Set[str], papers: int
+    source: Source, seeds: Sequence[str], since: str, known: Set[str], papers: int
 ) -> list[str]:
     """Return works that cite the seeds, were published on a day or later, and are not known yet, best first.
 
@@ -126,11 +204,10 @@ def newer(
         known: Ids to leave out.
         papers: How many works at most.
     """
-    ids = list(seeds)
-    source.fetch(ids)
+    source.fetch(seeds)
     neighbours = Neighbours()
-    for link in source.citing(ids, MOST_CITING, since):
+    for link in source.citing(seeds, MOST_CITING, since):
         if link.citing not in known:
             neighbours.add(link.citing, link.cited)
     counts = source.times_cited(sorted(neighbours.touched))
-    return existing(source, neighbours.ranked(frozenset(ids), counts), papers)
+    return _existing(source, neighbours.ranked(frozenset(seeds), counts), papers)

@@ -21,7 +21,6 @@ from citerec.bibliography.keys import title_key
 
 PER_PAGE = 100  # OpenAlex's most
 BATCH = 500  # Semantic Scholar's most
-LOOKS_LIKE_JSON = "application/json"
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,6 @@ def busy(seconds: str) -> Fault:
 
 BROKEN = Fault(500, b'{"error": "Internal Server Error"}')
 CUT = Fault(cut=True)
-MALFORMED = Fault(body=b'{"results": [')
 HTML = Fault(body=b"<html>Welcome to the hotel</html>", headers={"Content-Type": "text/html"})
 
 
@@ -64,11 +62,9 @@ class ScholarServer(ThreadingHTTPServer):
 
     def __init__(self, papers: Iterable[Mapping[str, Any]]) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
-        self.faults: list[Fault] = []  # the answers of the next requests, before it behaves
+        self.faults: list[Fault | None] = []  # the answers of the next requests; None: as it should
         self.requests: list[Sent] = []
         self.keys: set[str] = set()  # the keys that it accepts; all if empty
-        self.wild: list[Any] = []  # one JSON value that answers everything, if any
-        self.endless = False  # whether cursors never end
         self.abstracts = True
         self.hidden: set[str] = set()  # papers that it does not know for now
         self.most_bytes = 10 * 2**20  # of an answer of /paper/batch
@@ -162,8 +158,6 @@ class ScholarServer(ThreadingHTTPServer):
         start = 0 if cursor in {"", "*"} else int(cursor.split("-")[1])
         page = found[start : start + size]
         following = f"c-{start + size}" if start + size < len(found) and cursor else None
-        if self.endless and cursor:
-            following = f"c-0-{time.monotonic_ns()}"
         fields = params["select"].split(",") if "select" in params else None
         rows = [self.openalex(i) for i in page]
         if fields:
@@ -255,7 +249,7 @@ class Handler(BaseHTTPRequestHandler):
         self, status: int, body: bytes, headers: Mapping[str, str], *, cut: bool = False
     ) -> None:
         self.send_response(status)
-        for name, value in {"Content-Type": LOOKS_LIKE_JSON, **headers}.items():
+        for name, value in {"Content-Type": "application/json", **headers}.items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -269,10 +263,6 @@ class Handler(BaseHTTPRequestHandler):
         if scholar.keys and key not in scholar.keys:
             return 403, {"message": f"Invalid key: {key}"}
         parts = sent.path.strip("/").split("/")
-        if scholar.wild:
-            [value] = scholar.wild
-            is_batch = parts[-1] == "batch"
-            return 200, [value] * len(json.loads(sent.body)["ids"]) if is_batch else value
         match parts:
             case ["works"]:
                 return 200, scholar.works(sent.params)
