@@ -20,8 +20,7 @@ from citerec.collect.client import Client, open_cache
 from citerec.collect.run import CollectConfig, make_plan, read_record
 from citerec.collect.snowball import HEADER, Neighbours, identifier
 from citerec.collect.source import CollectError, Service, batches
-from citerec.corpus.readers import detect_format
-from citerec.corpus.readers.source import find_source
+from citerec.corpus.readers import detect_format, find_source
 from citerec.errors import BadInputError, CiterecError, ConfigError
 
 KEY = "secret-key-0123456789"

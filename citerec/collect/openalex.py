@@ -9,7 +9,7 @@ from urllib.parse import quote
 from citerec.bibliography.keys import title_key
 from citerec.collect.client import Client
 from citerec.collect.source import Link, Service, Work, batches, objects, read_work
-from citerec.corpus.readers.openalex import read
+from citerec.corpus.readers.json_formats import JSON_FORMATS
 from citerec.errors import ConfigError
 
 URL = "https://api.openalex.org"
@@ -25,6 +25,7 @@ SELECT = (
     "id,doi,title,publication_year,type,authorships,primary_location,biblio,cited_by_count,referenced_works,"
     "abstract_inverted_index"
 )
+_READ = JSON_FORMATS["openalex"].read
 _ID = re.compile(r"(?:https?://openalex\.org/(?:works/)?)?(W[0-9]{1,15})", re.IGNORECASE)
 
 
@@ -145,7 +146,7 @@ class OpenAlex:
 
     def _keep(self, page: Sequence[dict[str, Any]]) -> list[Work]:
         """Return the works of a page, and remember them."""
-        works = [work for raw in page if (work := read_work(raw, "cited_by_count", read))]
+        works = [work for raw in page if (work := read_work(raw, "cited_by_count", _READ))]
         return [self._works.setdefault(work.id, work) for work in works]
 
 

@@ -34,8 +34,7 @@ from citerec.collect.snowball import (
 )
 from citerec.collect.source import CollectError, Service, SourceName
 from citerec.config import Settings
-from citerec.corpus.readers import read_papers
-from citerec.corpus.readers import source as corpus
+from citerec.corpus import readers
 from citerec.corpus.tools import canonical_line, write_lines
 from citerec.errors import BadInputError, ConfigError, writing
 from citerec.io import replacing, sha256_of
@@ -308,7 +307,7 @@ def read_collected(folder: Path) -> Iterator[Paper]:
     Raises:
         BadInputError: If the file is missing or damaged.
     """
-    for located in read_papers(corpus.Source(folder, (folder / PAPERS,)), "canonical"):
+    for located in readers.read_papers(readers.Source(folder, (folder / PAPERS,)), "canonical"):
         if not isinstance(located.paper, Paper):
             raise located.paper
         yield located.paper
