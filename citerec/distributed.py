@@ -239,7 +239,6 @@ class RayRecommender:
 
     recommender: Recommender  # says which index and models
     threads: int = 0  # of an actor; 0 for one
-    heap: str | None = None  # of the JVM of an actor
     block: int = AT_ONCE  # queries of a block; with another number, results agree up to rounding
 
     def recommend_many(
@@ -270,7 +269,7 @@ class RayRecommender:
             dense=config.dense.replace(threads=threads),
         )
         created = str(index.manifest.created)
-        make = partial(open_ranking, index.path.absolute(), created, config, options, self.heap)
+        make = partial(open_ranking, index.path.absolute(), created, config, options)
         starts = range(0, len(queries), self.block)
         blocks = (queries[start : start + self.block] for start in starts)
         for results in map_in_actors(blocks, make, cpus=threads, gpus=gpus):
@@ -278,7 +277,7 @@ class RayRecommender:
 
 
 def open_ranking(
-    path: Path, created: str, config: RecommendConfig, options: QueryOptions, heap: str | None
+    path: Path, created: str, config: RecommendConfig, options: QueryOptions
 ) -> Callable[[Sequence[Query]], list[Recommendations]]:
     """Open an index and its models in an actor; return what ranks a block.
 
@@ -286,15 +285,12 @@ def open_ranking(
         ClusterError: If another index is at the path on this machine.
         CiterecError: If the index or a model cannot be opened.
     """
-    from citerec.java import set_heap
-
     index = open_index(path)
     if index.manifest.created != created:
         raise ClusterError(
             f"{path} on a worker's machine was built at {index.manifest.created}, here at {created}; "
             "copy the index to all nodes, or put it into a folder that they share"
         )
-    set_heap(heap)
     recommender = Recommender(index, config)
     return lambda queries: list(recommender.recommend_many(queries, options))
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, metadata, requires, version
+from importlib.metadata import metadata, requires
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
@@ -69,17 +69,7 @@ class Finding:
 
 def examine(*areas: str) -> tuple[Finding, ...]:
     """Run the checks of all areas, or of the named ones; nothing is raised."""
-    checks: dict[str, Callable[[], Iterator[Finding]]] = {
-        "python": _python,
-        "java": _java,
-        "cpu": _cpu,
-        "memory": _memory,
-        "gpu": _gpu,
-        "packages": _packages,
-        "extras": _extras,
-        "hub": _hub,
-        "folders": _folders,
-    }
+    checks = {check.__name__.removeprefix("_"): check for check in CHECKS}
     requested = areas or tuple(checks)
     with ThreadPoolExecutor(len(requested)) as pool:
         found = pool.map(_guarded, requested, [checks[area] for area in requested])
@@ -128,8 +118,9 @@ def _finding(
     advice: str,
     otherwise: Literal["note", "fault"] = "note",
 ) -> Finding:
-    status, advice = ("ok", "") if is_ok else (otherwise, advice)
-    return Finding(area, name, status, found, advice)
+    return (
+        Finding(area, name, "ok", found) if is_ok else Finding(area, name, otherwise, found, advice)
+    )
 
 
 def _python() -> Iterator[Finding]:
@@ -185,9 +176,9 @@ def _gpu() -> Iterator[Finding]:
 
 def _packages() -> Iterator[Finding]:
     for requirement in _requirements():
-        name, found = requirement.name, _version(requirement.name) or "not installed"
-        advice = f"pip install '{name}{requirement.specifier}'"
+        name, found = requirement.name, _version(requirement) or "not installed"
         otherwise = "note" if name in NOT_ESSENTIAL else "fault"
+        advice = f"pip install '{name}{requirement.specifier}'"
         yield _finding("packages", name, _fits(requirement), found, advice, otherwise)
 
 
@@ -218,16 +209,13 @@ def _requirements(extra: str = "") -> "Iterator[Requirement]":
             yield requirement
 
 
+def _version(requirement: "Requirement") -> str | None:
+    return machine.versions([requirement.name])[requirement.name]
+
+
 def _fits(requirement: "Requirement") -> bool:
-    found = _version(requirement.name)
+    found = _version(requirement)
     return found is not None and requirement.specifier.contains(found, prereleases=True)
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
 
 
 def _hub() -> Iterator[Finding]:
@@ -254,3 +242,6 @@ def _folders() -> Iterator[Finding]:
     usable = (cache := cache_folder()) is not None and private_folder(cache)
     advice = "it cannot be written: set XDG_CACHE_HOME to a folder of yours"
     yield _finding("folders", "cache", usable, str(cache), advice)
+
+
+CHECKS = (_python, _java, _cpu, _memory, _gpu, _packages, _extras, _hub, _folders)

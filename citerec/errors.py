@@ -1,29 +1,4 @@
-"""All errors that citerec raises on purpose; the command line prints them as one line and exits with 2.
-
-CiterecError
-├── ConfigError             an invalid option or setting
-├── InvalidValueError       an invalid paper or query, such as one without a title
-├── PaperNotFoundError      a paper that the corpus does not have
-├── BadInputError           a file that cannot be read in the expected format
-│   └── BadRecordError      one record of a corpus, with its file and line
-├── IndexNotFoundError      no index folder, or more than one to choose from
-├── IndexExistsError        a build would replace an index without --force
-├── IndexFormatError        an index folder of another format version
-├── IndexDamagedError       a file of an index is missing or was changed
-├── IndexReplacedError      a build replaced an index while it was being read
-├── IndexLockedError        another process is changing an index
-├── ModelError              a model that does not exist or cannot be used
-│   ├── ModelDamagedError       a file of a model is missing or was changed
-│   ├── EncoderMismatchError    an index was embedded by another encoder
-│   └── ModelExistsError        a training would replace a model without --force
-├── MissingExtraError       an optional part of citerec that is not installed
-├── DatasetError            a dataset that cannot be fetched, or has changed (citerec.lab.datasets)
-├── OutputError             a folder or file that cannot be written, or a full disk
-├── ClusterError            a Ray cluster that cannot be reached, or whose workers fail
-├── OpenSearchError         an OpenSearch server that does not answer, or not completely
-├── ServerError             the server that CITEREC_SERVER names does not answer
-└── JavaError               no Java that can run Lucene
-"""
+"""All errors that citerec raises on purpose; the command line prints them as one line and exits with 2."""
 
 import reprlib
 from collections.abc import Generator
@@ -190,17 +165,6 @@ class ClusterError(CiterecError):
 
 class OpenSearchError(CiterecError):
     """An OpenSearch server that does not answer, or not completely, or whose index holds other papers."""
-
-
-class ServerError(CiterecError):
-    """The server that the user names does not answer."""
-
-    def __init__(self, named: str, reason: str) -> None:
-        super().__init__(
-            f"the server {named} (CITEREC_SERVER) does not answer: {reason}; start one: citerec serve, "
-            "or work without: --no-server"
-        )
-        self.named, self.reason = named, reason
 
 
 class JavaError(CiterecError):

