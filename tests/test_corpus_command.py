@@ -345,7 +345,7 @@ BAD: dict[str, tuple[list[str], str]] = {
     "unknown format": (["info", "good.jsonl", "--format", "word"], "no format 'word'; there are: "),
     "wrong format": (
         ["convert", "good.jsonl", "--format", "ris", "-o", "x.jsonl"],
-        "good.jsonl holds no valid paper; x.jsonl was not made",
+        "good.jsonl holds no valid paper",
     ),
     "no output": (["convert", "good.jsonl"], "Missing option '--output' / '-o'"),
     "suffix": (

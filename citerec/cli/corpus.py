@@ -123,12 +123,11 @@ def merge(
     check_target(output, paths, force=force)
     opened = [open_corpus(path, skip_bad=skip_bad) for path in paths]
     with console.progress() as progress:
-        report = merge_corpora(opened, output, progress, console.log)
-    counts = {**report.counts, "papers": report.papers, "citations": report.citations}
+        counts, examples = merge_corpora(opened, output, progress, console.log)
     if not console.quiet:
         shown = {"papers", "citations", "outside"}
         write_lines(f"{output}  ({len(paths)} corpora)", *count_lines(counts, shown))
-    report_faults([f for one in report.collectors for f in one.examples], opened, console)
+    report_faults(examples, opened, console)
 
 
 @corpus.command()
@@ -151,10 +150,9 @@ def sample(
     check_target(output, [path], force=force)
     opened = open_corpus(path, format, skip_bad=skip_bad)
     with console.progress() as progress:
-        report = draw(opened, output, n, seed, progress, console.log)
-    if report.papers < n:
-        console.log(f"the corpus has only {report.papers:,} papers")
-    counts = {"papers": report.papers, "citations": report.citations, "parts": report.parts}
+        counts = draw(opened, output, n, seed, progress, console.log)
+    if counts["papers"] < n:
+        console.log(f"the corpus has only {counts['papers']:,} papers")
     if not console.quiet:
         write_lines(f"{output}", *count_lines(counts, counts))
 

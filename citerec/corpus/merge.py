@@ -1,25 +1,14 @@
-"""Merges corpora: joins the records of one paper, takes the most complete value of each field, remaps citations.
+"""Merges corpora: joins the records of one paper, takes the most complete value of each field, remaps citations."""
 
-The corpora are read twice: for their keys, and for their texts. Records that wait for others of the same paper lie on
-disk, so that memory does not hold texts.
-"""
-
-from array import array
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any
-
-import orjson
 
 from citerec.bibliography.keys import doi_of, name_key, paper_doi, title_key
 from citerec.corpus.collector import Collector
 from citerec.corpus.tools import Corpus, canonical_line, write_lines
-from citerec.errors import ConfigError, writing
-from citerec.io import destination
 from citerec.types import BIBLIOGRAPHIC, Log, Paper, Progress, no_log, no_progress
 
 SHORT = 4  # words; shorter titles, such as "Editorial", join only with the same first author
@@ -28,159 +17,107 @@ _LONGEST = ("abstract", "venue", "pages", "publisher")  # fields of which the lo
 
 @dataclass(slots=True)
 class _Group:
-    """Records that are the same paper."""
+    """Records that are the same paper, each with the number of its corpus."""
 
-    id: str  # that of its first record
-    title: int  # hash of the title of its first record
+    id: str  # that of its first record, unless another paper has it
     doi: str = ""
-    size: int = 0  # records
+    records: list[tuple[int, Paper]] = field(default_factory=list[tuple[int, Paper]])
 
 
-class Groups:
-    """Records grouped by paper: by DOI, by id and title, else by title and year.
-
-    Two records with different DOIs are never joined. Memory holds keys, not texts.
-    """
+class _Groups:
+    """Records grouped by paper: by DOI, by id and title, else by title and year; never two different DOIs."""
 
     def __init__(self) -> None:
-        self.groups: list[_Group] = []  # in the order of their first records
-        self.counts = Counter[str]()
-        self._by_doi = dict[str, int]()
-        self._by_title = dict[int, int]()
-        self._by_id: list[dict[str, int]] = []  # one per corpus
-        self.by_final_id = dict[str, int]()
+        self.by_id: dict[str, _Group] = {}  # in the order of their first records
+        self.counts: Counter[str] = Counter()
+        self._by_doi: dict[str, _Group] = {}
+        self._by_title: dict[tuple[object, ...], _Group] = {}
+        self._by_stated_id: dict[tuple[int, str], _Group] = {}  # by corpus and id
 
-    def start_corpus(self) -> None:
-        """Begin with the records of the next corpus, which has ids of its own."""
-        self._by_id.append({})
-
-    def add(self, paper: Paper) -> int:
-        """Add a record of the current corpus; return the number of its group."""
-        doi, title = paper_doi(paper).lower(), hash(title_key(paper.title))
-        dated = _title_and_year(paper)
-        number = self._joined(paper, doi, title, dated)
-        if number is None:
-            number = self._new(paper.id, title)
-        group = self.groups[number]
-        group.size += 1
-        if doi and not group.doi:
-            group.doi = doi
-            self._by_doi.setdefault(doi, number)
-        if dated:
-            self._by_title.setdefault(dated, number)
-        self._by_id[-1][paper.id] = number
-        self.counts["records"] += 1
-        return number
-
-    def _joined(self, paper: Paper, doi: str, title: int, dated: int) -> int | None:
-        same_id = self.by_final_id.get(paper.id)
-        if same_id is not None and self.groups[same_id].title != title:
+    def add(self, corpus: int, paper: Paper) -> None:
+        """Add a record of a corpus."""
+        doi, dated = paper_doi(paper).lower(), _title_and_year(paper)
+        same_id = self.by_id.get(paper.id)
+        if same_id and title_key(same_id.records[0][1].title) != title_key(paper.title):
             same_id = None
-        rules = (
-            ("by_doi", self._by_doi.get(doi) if doi else None),
+        group = None
+        for rule, candidate in (
+            ("by_doi", self._by_doi.get(doi)),
             ("by_id", same_id),
             ("by_title", self._by_title.get(dated)),
-        )
-        for rule, number in rules:
-            if number is not None and (not doi or self.groups[number].doi in {"", doi}):
+        ):
+            if candidate and (not doi or candidate.doi in {"", doi}):
                 self.counts[rule] += 1
-                return number
-        return None
+                group = candidate
+                break
+        if group is None:
+            docid, number = paper.id, corpus + 1
+            while docid in self.by_id:  # another paper's, such as a key that two libraries use
+                docid, number = f"{paper.id}#{number}", number + 1
+            self.counts["renamed"] += docid != paper.id
+            group = self.by_id[docid] = _Group(docid)
+        group.records.append((corpus, paper))
+        if doi and not group.doi:
+            group.doi = doi
+            self._by_doi.setdefault(doi, group)
+        if dated:
+            self._by_title.setdefault(dated, group)
+        self._by_stated_id[corpus, paper.id] = group
+        self.counts["records"] += 1
 
-    def _new(self, docid: str, title: int) -> int:
-        if docid in self.by_final_id:  # another paper, such as of a key that two libraries use
-            self.counts["renamed"] += 1
-            number = len(self._by_id)
-            while f"{docid}#{number}" in self.by_final_id:
-                number += 1
-            docid = f"{docid}#{number}"
-        self.by_final_id[docid] = len(self.groups)
-        self.groups.append(_Group(docid, title))
-        return len(self.groups) - 1
-
-    def cited(self, corpus: int, docid: str) -> int | None:
+    def cited(self, corpus: int, docid: str, corpora: int) -> _Group | None:
         """Return the group to which a citation of a record refers: by the ids of its corpus, by DOI, by other ids."""
-        if (group := self._by_id[corpus].get(docid)) is not None:
-            return group
-        if (doi := doi_of(docid)) and (group := self._by_doi.get(doi.lower())) is not None:
-            return group
-        return next((ids[docid] for ids in self._by_id if docid in ids), None)
+        own = self._by_stated_id.get((corpus, docid)) or self._by_doi.get(doi_of(docid).lower())
+        others = (self._by_stated_id.get((number, docid)) for number in range(corpora))
+        return own or next(filter(None, others), None)
 
 
-def _title_and_year(paper: Paper) -> int:
-    """Return a hash of title and year, and of the first author if the title is short; 0 without a title."""
+def _title_and_year(paper: Paper) -> tuple[object, ...]:
+    """Return title and year, and the family name of the first author if the title is short; empty without a title."""
     key = title_key(paper.title)
-    if not key:
-        return 0
     if key.count(" ") + 1 >= SHORT:
-        return hash((key, paper.year))
-    author = paper.authors[0] if paper.authors else ""
-    family = name_key(author).rpartition(" ")[2]
-    return hash((key, paper.year, family)) if family else 0
-
-
-@dataclass(frozen=True, slots=True)
-class MergeReport:
-    """What was merged."""
-
-    papers: int
-    citations: int  # among the merged papers
-    counts: Counter[str]  # records, by_doi, by_id, by_title, renamed, outside
-    collectors: tuple[Collector, ...]  # one per corpus: what was skipped
+        return key, paper.year
+    family = name_key(paper.authors[0]).rpartition(" ")[2] if paper.authors else ""
+    return (key, paper.year, family) if key and family else ()
 
 
 def merge(
     corpora: Sequence[Corpus], output: Path, progress: Progress = no_progress, log: Log = no_log
-) -> MergeReport:
+) -> tuple[Counter[str], list[str]]:
     """Join the papers of corpora, in order of precedence, into one file of canonical JSON lines.
+
+    Memory holds the papers of all corpora.
+
+    Returns:
+        The counts (papers, citations and outside of the result; records, by_doi, by_id, by_title, renamed), and
+        examples of records that were skipped.
 
     Raises:
         BadInputError: If a record is invalid and is not skipped.
-        ConfigError: If there is no valid paper.
+        ConfigError: If a corpus has no valid paper.
         OutputError: If the file cannot be written.
     """
-    groups, of_record = Groups(), array("i")
-    collectors = tuple(Collector(corpus.skip_bad) for corpus in corpora)
-    for corpus, collector in zip(corpora, collectors, strict=True):
-        groups.start_corpus()
-        for paper in corpus.papers(collector, f"keys of {corpus.path.name}", progress, log):
-            of_record.append(groups.add(paper))
-    if not of_record:
-        raise ConfigError(f"there is no valid paper in the corpora; {output} was not made")
-    numbers, citations = iter(of_record), 0
-    waiting = defaultdict[int, list[int]](list)  # places of the records in a file, by group
-    with ExitStack() as stack:
-        write = stack.enter_context(write_lines(output))
-        with writing(output):  # without a name: no end of the process leaves it behind
-            file = stack.enter_context(TemporaryFile(dir=destination(output).parent))
-        for place, corpus in enumerate(corpora):
-            task = f"texts of {corpus.path.name}"
-            for paper in corpus.papers(Collector(corpus.skip_bad), task, progress):
-                number = next(numbers)
-                group = groups.groups[number]
-                linked = ((docid, groups.cited(place, docid)) for docid in paper.citations)
-                ids = (c if n is None else groups.groups[n].id for c, n in linked if n != number)
-                record = replace(paper, citations=tuple(dict.fromkeys(ids)))
-                if len(waiting[number]) + 1 < group.size:
-                    with writing(output):
-                        waiting[number].append(file.seek(0, 2))
-                        file.write(canonical_line(record))
-                    continue
-                earlier = (_read(file, at) for at in waiting.pop(number))
-                merged = replace(merged_paper([*earlier, record]), id=group.id)
-                inside = sum(cited in groups.by_final_id for cited in merged.citations)
-                citations += inside
-                groups.counts["outside"] += len(merged.citations) - inside
-                write(canonical_line(merged))
-    return MergeReport(len(groups.groups), citations, groups.counts, collectors)
-
-
-def _read(file: Any, place: int) -> Paper:
-    file.seek(place)
-    record: dict[str, Any] = orjson.loads(file.readline())
-    for name in ("authors", "citations"):
-        record[name] = tuple(record.get(name, ()))
-    return Paper(**record)
+    groups, examples = _Groups(), list[str]()
+    for number, corpus in enumerate(corpora):
+        collector = Collector(corpus.skip_bad)
+        for paper in corpus.papers(collector, f"reading {corpus.path.name}", progress, log):
+            groups.add(number, paper)
+        examples += collector.examples
+    counts = groups.counts
+    with write_lines(output) as write:
+        for group in groups.by_id.values():
+            cited: dict[str, None] = {}
+            for number, paper in group.records:
+                for docid in paper.citations:
+                    other = groups.cited(number, docid, len(corpora))
+                    if other is not group:
+                        cited[other.id if other else docid] = None
+            merged = merged_paper([paper for _, paper in group.records])
+            write(canonical_line(replace(merged, id=group.id, citations=tuple(cited))))
+            counts["papers"] += 1
+            counts["citations"] += (inside := sum(docid in groups.by_id for docid in cited))
+            counts["outside"] += len(cited) - inside
+    return counts, examples
 
 
 def merged_paper(records: Sequence[Paper]) -> Paper:

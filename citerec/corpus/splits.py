@@ -12,7 +12,6 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +19,10 @@ import orjson
 
 from citerec.corpus.graph import Graph
 from citerec.corpus.papers import NO_YEAR, no_later
-from citerec.errors import BadInputError
+from citerec.errors import BadInputError, InvalidValueError
 from citerec.inputs import read_rows, reading
 from citerec.io import sha256_of
+from citerec.run import read_qrels
 from citerec.types import Query
 
 SPLITS = ("train", "dev", "test")
@@ -100,11 +100,7 @@ def read_ids(path: Path) -> list[str]:
 
 
 def splits_sha256(folder: Path) -> str:
-    """Return one sha256 of the splits in a folder.
-
-    Raises:
-        OSError: If one of them is missing.
-    """
+    """Return one sha256 of the splits in a folder."""
     files = [folder / f"{name}.ids" for name in SPLITS]
     return hashlib.sha256("".join(map(sha256_of, files)).encode()).hexdigest()
 
@@ -136,13 +132,13 @@ def shipped_queries(folder: Path) -> ShippedQueries | None:
         BadInputError: If a file cannot be read, a query occurs twice with different texts, or the qrels name
             a query that is missing.
     """
+    # here: no query needs the readers
     from citerec.corpus.readers.fields import Fields
     from citerec.corpus.readers.files import Broken, read_file
     from citerec.corpus.readers.json_stream import json_records
-    from citerec.run import read_qrels
 
-    files = {name: folder / "qrels" / f"{name}.tsv" for name in SPLITS}
     with reading(folder):
+        files = {name: folder / "qrels" / f"{name}.tsv" for name in SPLITS}
         files = {name: file for name, file in files.items() if file.is_file()}
         names = [folder / f"{QUERIES}{packed}" for packed in ("", ".gz", ".zst", ".bz2")]
         path = next(filter(Path.is_file, names), None)
@@ -153,8 +149,7 @@ def shipped_queries(folder: Path) -> ShippedQueries | None:
         if isinstance(row, Broken):
             raise BadInputError(path, row.message, line=number)
         fields = Fields(row, path, number)
-        has_metadata = isinstance(row.get("metadata"), dict)
-        year = fields.year("metadata.year") if has_metadata else None
+        year = fields.year("metadata.year") if isinstance(row.get("metadata"), dict) else None
         if not (title := fields.title("text")):
             fields.fail("'text' is empty; a query needs at least one word")
         query = Query(id=fields.id("_id"), title=title, year=year)
@@ -188,17 +183,13 @@ def open_queries(folder: Path) -> ShippedQueries | None:
     if not (folder / QUERIES).is_file():
         return None
     try:
-        records = [orjson.loads(line) for line in (folder / QUERIES).read_bytes().splitlines()]
-        queries = (Query(**record | _tuples(record)) for record in records)
+        lines = (folder / QUERIES).read_bytes().splitlines()
+        queries = [Query(**orjson.loads(line)) for line in lines]
         gold = {
             name: {qid: frozenset(docids) for qid, docids in qrels.items()}
             for name, qrels in orjson.loads((folder / GOLD).read_bytes()).items()
         }
         return ShippedQueries({query.id: query for query in queries}, gold)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, TypeError, AttributeError, InvalidValueError) as error:
         reason = " ".join(repr(error).split())[:120]
         raise BadInputError(folder, f"its queries cannot be parsed ({reason})") from error
-
-
-def _tuples(record: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    return {name: tuple(record[name]) for name in ("authors", "corpus_ids")}

@@ -1,13 +1,18 @@
-"""What `citerec corpus` does with one corpus of any format: opens it, counts it, converts it, draws a sample."""
+"""Works on corpora of any format without an index: counts, converts and samples them.
+
+A corpus is streamed: memory holds ids, hashes and citations, not texts.
+"""
 
 import gzip
 import random
 from array import array
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO, Any
 
 import numpy as np
@@ -15,9 +20,11 @@ import orjson
 
 from citerec.bibliography.keys import paper_doi, title_key
 from citerec.corpus.collector import Collector, bytes_read
+from citerec.corpus.graph import Graph, open_graph, write_graph, write_references
+from citerec.corpus.papers import NO_YEAR
 from citerec.corpus.readers import Source, detect_format, find_source, read_papers
 from citerec.corpus.splits import shipped_queries, shipped_splits
-from citerec.errors import BadInputError, ConfigError, OutputError, writing
+from citerec.errors import ConfigError, OutputError, writing
 from citerec.inputs import zstd
 from citerec.io import destination, replacing
 from citerec.types import Log, Paper, Progress, no_log, no_progress
@@ -51,11 +58,15 @@ class Corpus:
 
         Raises:
             BadInputError: If a record is invalid and is not skipped.
+            ConfigError: If there is no valid paper.
         """
-        read = bytes_read(self.source, lambda _, done, total: progress(task, done, total))
+        read = bytes_read(self.source, progress, task)
         for located in read_papers(self.source, self.format, read, log):
             if (paper := collector.add(located)) is not None:
                 yield paper
+        if not collector.rows:
+            fault = f" ({collector.examples[0]})" if collector.examples else ""
+            raise ConfigError(f"{self.path} holds no valid paper{fault}")
 
 
 def open_corpus(path: Path, format_name: str = "auto", *, skip_bad: bool = False) -> Corpus:
@@ -84,18 +95,14 @@ class Summary:
 
 
 def summarise(corpus: Corpus, progress: Progress = no_progress, log: Log = no_log) -> Summary:
-    """Read a corpus once and count it; invalid records are counted, not refused.
-
-    Memory holds a hash of each id, title and citation, not their texts.
-    """
+    """Read a corpus once and count it; invalid records are counted, not refused."""
     collector = Collector(skip_bad=True)
-    citations, counts = array("q"), collector.counts
+    citations, counts, years = array("q"), collector.counts, set[int]()
     seen: dict[str, set[int]] = {"same_doi": set(), "same_title": set()}
-    years = Counter[int]()
     for paper in corpus.papers(collector, progress=progress, log=log):
         citations.extend(map(hash, set(paper.citations)))
         if paper.year is not None:
-            years[paper.year] += 1
+            years.add(paper.year)
         doi, title = paper_doi(paper).lower(), title_key(paper.title)
         counts["with_doi"] += bool(doi)
         for name, key in (("same_doi", doi), ("same_title", title and f"{title} {paper.year}")):
@@ -103,10 +110,10 @@ def summarise(corpus: Corpus, progress: Progress = no_progress, log: Log = no_lo
                 counts[name] += hash(key) in seen[name]
                 seen[name].add(hash(key))
     ids = np.fromiter(map(hash, collector.rows), np.int64, len(collector.rows))
-    inside = int(np.isin(np.frombuffer(citations, np.int64), ids).sum()) if citations else 0
+    inside = int(np.isin(np.array(citations, np.int64), ids).sum())
     counts["citations_inside"], counts["citations_outside"] = inside, len(citations) - inside
     span = (min(years), max(years)) if years else None
-    return Summary(corpus.format, len(corpus.source.files), counts, span, tuple(collector.examples))
+    return Summary(corpus.format, len(corpus.source.files), counts, span, (*collector.examples,))
 
 
 # --- Writing
@@ -120,61 +127,41 @@ def check_target(output: Path, inputs: Sequence[Path], *, force: bool) -> None:
         OutputError: If it is a folder, or its folder does not exist.
     """
     if not output.name.endswith(SUFFIXES):
-        raise ConfigError(
-            f"{output} must be named .jsonl, .jsonl.gz or .jsonl.zst; it was not made"
-        )
-    if output.exists() and not output.is_file():
-        raise OutputError(f"cannot write {output}: it is no ordinary file")
+        raise ConfigError(f"{output} must be named .jsonl, .jsonl.gz or .jsonl.zst")
     if not output.parent.is_dir():
         raise OutputError(f"cannot write {output}: there is no folder {output.parent}")
+    if not output.exists():
+        return
+    if not output.is_file():
+        raise OutputError(f"cannot write {output}: it is no ordinary file")
     target = destination(output)
     for path in inputs:
-        if not path.exists():
-            raise BadInputError(path, "no such file or folder; name a corpus file or folder")
-        if output.exists() and path.resolve() in {target, *target.parents}:
+        if path.resolve() in {target, *target.parents}:
             raise ConfigError(f"{output} is a part of the corpus {path}; name another file")
-    if output.exists() and not force:
+    if not force:
         raise ConfigError(f"{output} already exists; replace it with --force, or name another file")
 
 
 @contextmanager
-def write_lines(output: Path) -> Generator[Callable[[bytes], None]]:
+def write_lines(output: Path) -> Generator[Callable[[bytes], Any]]:
     """Yield a function that writes a line, packed by the suffix; the file appears complete or not at all.
 
     Raises:
         OutputError: If it cannot be written.
     """
-    with replacing(destination(output), output) as temporary, ExitStack() as stack:
-        with writing(output):
-            raw = stack.enter_context(temporary.open("wb"))
-            sink: IO[bytes] | Any = raw
-            if output.suffix == ".gz":
-                sink = stack.enter_context(gzip.GzipFile("", "wb", LEVEL, raw, mtime=0))
-            elif output.suffix == ".zst":
-                sink = stack.enter_context(zstd.open(raw, "wb"))
-
-        def write(line: bytes) -> None:
-            with writing(output):
-                sink.write(line)
-
-        yield write
-        with writing(output):
-            stack.close()  # the last block is written, before the file is moved
+    with writing(output), replacing(destination(output), output) as temporary, ExitStack() as stack:
+        sink: IO[bytes] | Any = stack.enter_context(temporary.open("wb"))
+        if output.suffix == ".gz":
+            sink = stack.enter_context(gzip.GzipFile("", "wb", LEVEL, sink, mtime=0))
+        elif output.suffix == ".zst":
+            sink = stack.enter_context(zstd.open(sink, "wb"))
+        yield sink.write
 
 
 def canonical_line(paper: Paper) -> bytes:
     """Return a paper as a line of canonical JSON; fields without a value are left out, except the title."""
     kept = {name: value for name, value in asdict(paper).items() if value or name == "title"}
     return orjson.dumps(kept, option=orjson.OPT_APPEND_NEWLINE)
-
-
-def beir_line(paper: Paper) -> bytes:
-    """Return a paper as a line of BEIR's `corpus.jsonl`; what BEIR has no field for is in its metadata."""
-    rest = asdict(paper) | {"references": paper.citations}
-    skipped = {"id", "title", "abstract", "citations"}
-    metadata = {name: value for name, value in rest.items() if value and name not in skipped}
-    record = {"_id": paper.id, "title": paper.title, "text": paper.abstract, "metadata": metadata}
-    return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def convert(
@@ -191,8 +178,6 @@ def convert(
     with write_lines(output) as write:
         for paper in corpus.papers(collector, progress=progress, log=log):
             write(canonical_line(paper))
-        if not collector.rows:
-            raise ConfigError(f"{corpus.path} holds no valid paper; {output} was not made")
     return collector
 
 
@@ -213,65 +198,55 @@ def to_beir(
         raise ConfigError(f"{folder} already exists; name another folder")
     shipped, collector = shipped_queries(corpus.source.folder), Collector(corpus.skip_bad)
     splits = {} if shipped else shipped_splits(corpus.source.folder) or {}
-    wanted = {docid for split in splits.values() for docid in split}
-    papers, years = dict[str, Paper](), dict[str, int | None]()
+    wanted = {*chain.from_iterable(splits.values())}
+    queries, years = dict[str, Paper](), dict[str, int | None]()
     with writing(folder):
         (folder / "qrels").mkdir(parents=True)
     with write_lines(folder / "corpus.jsonl") as write:
         for paper in corpus.papers(collector, progress=progress, log=log):
-            write(beir_line(paper))
+            write(_beir_line(paper))
             years[paper.id] = paper.year
             if paper.id in wanted:
-                papers[paper.id] = paper
-    if not years:
-        raise ConfigError(f"{corpus.path} holds no valid paper")
-    if not shipped and not splits:
-        log(
-            "this corpus has no splits: there are no queries and qrels; `citerec index` makes splits"
-        )
-    gold = (
-        shipped.gold
-        if shipped
-        else {
-            name: {docid: _gold(papers[docid], years) for docid in split if docid in papers}
+                queries[paper.id] = paper
+    if shipped:
+        texts = {query.id: query.title for query in shipped.queries.values()}
+        gold = shipped.gold
+    else:
+        if not splits:
+            log("no splits: there are no queries and qrels; `citerec index` makes splits")
+        texts = {docid: f"{p.title} {p.abstract}".strip() for docid, p in queries.items()}
+        gold = {
+            name: {docid: _gold(queries[docid], years) for docid in split if docid in queries}
             for name, split in splits.items()
         }
-    )
-    texts = (
-        {query.id: query.title for query in shipped.queries.values()}
-        if shipped
-        else {docid: f"{paper.title} {paper.abstract}".strip() for docid, paper in papers.items()}
-    )
     with write_lines(folder / "queries.jsonl") as write:
         for qid, text in texts.items():
             write(orjson.dumps({"_id": qid, "text": text}, option=orjson.OPT_APPEND_NEWLINE))
     for name, qrels in gold.items():
-        if not any(qrels.values()):
-            continue  # a file of no relevant paper is none
-        with write_lines(folder / "qrels" / f"{name}.tsv") as write:
-            write(b"query-id\tcorpus-id\tscore\n")
-            for qid, docids in qrels.items():
-                write("".join(f"{qid}\t{docid}\t1\n" for docid in sorted(docids)).encode())
+        if any(qrels.values()):  # a file of no relevant paper is none
+            with write_lines(folder / "qrels" / f"{name}.tsv") as write:
+                write(b"query-id\tcorpus-id\tscore\n")
+                for qid, docids in qrels.items():
+                    write("".join(f"{qid}\t{docid}\t1\n" for docid in sorted(docids)).encode())
     return collector
 
 
-def _gold(paper: Paper, years: dict[str, int | None]) -> set[str]:
-    """Return the references of a paper that are in the corpus and not of a later year."""
+def _beir_line(paper: Paper) -> bytes:
+    """Return a paper as a line of `corpus.jsonl`; what BEIR has no field for is in its metadata."""
+    rest = asdict(paper) | {"references": paper.citations}
+    skipped = {"id", "title", "abstract", "citations"}
+    metadata = {name: value for name, value in rest.items() if value and name not in skipped}
+    record = {"_id": paper.id, "title": paper.title, "text": paper.abstract, "metadata": metadata}
+    return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def _gold(paper: Paper, years: Mapping[str, int | None]) -> set[str]:
     cited = {docid for docid in paper.citations if docid in years and docid != paper.id}
     latest = paper.year
     return {c for c in cited if latest is None or (years[c] or latest) <= latest}
 
 
 # --- Sampling
-
-
-@dataclass(frozen=True, slots=True)
-class SampleReport:
-    """What a sample holds."""
-
-    papers: int
-    citations: int
-    parts: int  # of the citation graph from which papers were taken
 
 
 def sample(
@@ -281,69 +256,48 @@ def sample(
     seed: int,
     progress: Progress = no_progress,
     log: Log = no_log,
-) -> SampleReport:
+) -> dict[str, int]:
     """Write `n` papers of a corpus that are connected by citations; the same seed gives the same papers.
 
     The corpus is read twice. Papers keep their order and their citations to papers of the sample; splits are not
     written, so that an index of the sample is split by year. A corpus without citations gives a random sample.
+
+    Returns:
+        The numbers of `papers`, of `citations` among them, and of `parts` of the graph from which they were taken.
 
     Raises:
         BadInputError: If a record is invalid and is not skipped.
         ConfigError: If there is no valid paper.
         OutputError: If the file cannot be written.
     """
-    ids, neighbours = _neighbours(corpus, progress, log)
-    if not ids:
-        raise ConfigError(f"{corpus.path} holds no valid paper; {output} was not made")
-    rng = random.Random(seed)
-    if any(len(rows) for rows in neighbours):
-        chosen, parts = _walk(neighbours, n, rng)
-    else:
-        log("this corpus has no citations: the sample is random")
-        chosen = set(rng.sample(range(len(ids)), min(n, len(ids))))
-        parts = len(chosen)
-    kept = {ids[row] for row in chosen}
-    citations = 0
+    collector, rng = Collector(corpus.skip_bad), random.Random(seed)
+    with TemporaryDirectory() as folder:
+        with write_references(Path(folder)) as references:
+            for row, paper in enumerate(corpus.papers(collector, progress=progress, log=log)):
+                references.add(row, paper.citations)
+        write_graph(Path(folder), collector.rows, [NO_YEAR] * len(collector.rows))
+        graph = open_graph(Path(folder), len(collector.rows))
+        if not len(graph.indices):
+            log("this corpus has no citations: the sample is random")
+        chosen, parts = _walk(graph, n, rng)
+    ids = list(collector.rows)
+    kept, citations = {ids[row] for row in chosen}, 0
     with write_lines(output) as write:
         for paper in corpus.papers(Collector(corpus.skip_bad), "writing", progress):
             if paper.id in kept:
                 inside = tuple(cited for cited in paper.citations if cited in kept)
                 citations += len(inside)
                 write(canonical_line(replace(paper, citations=inside)))
-    return SampleReport(len(kept), citations, parts)
+    return {"papers": len(kept), "citations": citations, "parts": parts}
 
 
-def _neighbours(corpus: Corpus, progress: Progress, log: Log) -> tuple[list[str], list[Any]]:
-    """Return the ids, and for each the rows of its references and then of those that cite it.
-
-    Citations are held as hashes until every id is known.
-    """
-    collector = Collector(corpus.skip_bad)
-    citing, cited = array("i"), array("q")
-    for row, paper in enumerate(corpus.papers(collector, progress=progress, log=log)):
-        citing.extend([row] * len(paper.citations))
-        cited.extend(map(hash, paper.citations))
-    ids = list(collector.rows)
-    if not cited:
-        return ids, [()] * len(ids)
-    hashes = np.fromiter(map(hash, ids), np.int64, len(ids))
-    order = np.argsort(hashes)
-    wanted, sources = np.frombuffer(cited, np.int64), np.frombuffer(citing, np.int32)
-    places = np.minimum(np.searchsorted(hashes[order], wanted), len(ids) - 1)
-    targets = order[places].astype(np.int32)
-    inside = (hashes[targets] == wanted) & (targets != sources)
-    rows = np.concatenate([sources[inside], targets[inside]])
-    others = np.concatenate([targets[inside], sources[inside]])
-    ends = np.cumsum(np.bincount(rows, minlength=len(ids)))
-    return ids, np.split(others[np.argsort(rows, kind="stable")], ends[:-1])
-
-
-def _walk(neighbours: Sequence[Any], n: int, rng: random.Random) -> tuple[set[int], int]:
+def _walk(graph: Graph, n: int, rng: random.Random) -> tuple[set[int], int]:
     """Return rows found breadth-first from random papers, and from how many papers the search began."""
-    starts = list(range(len(neighbours)))
+    degrees = np.diff(graph.indptr) + graph.citation_counts()
+    starts = list(range(len(degrees)))
     rng.shuffle(starts)
     # papers with citations first: others are parts of their own
-    starts.sort(key=lambda row: not len(neighbours[row]))
+    starts.sort(key=lambda row: not degrees[row])
     chosen, parts = set[int](), 0
     for start in starts:
         if len(chosen) >= n:
@@ -355,11 +309,12 @@ def _walk(neighbours: Sequence[Any], n: int, rng: random.Random) -> tuple[set[in
         waiting = deque([start])
         while waiting and len(chosen) < n:
             row = waiting.popleft()
-            found = list(dict.fromkeys(r for r in neighbours[row].tolist() if r not in chosen))
-            drawn = rng.sample(found, FAN) if len(found) > FAN else found
+            around = [*graph.references(row).tolist(), *graph.cited_by(row).tolist()]
+            others = [other for other in dict.fromkeys(around) if other not in chosen]
+            drawn = rng.sample(others, FAN) if len(others) > FAN else others
             drawn = drawn[: n - len(chosen)]
             chosen.update(drawn)
             waiting.extend(drawn)
-            if len(found) > FAN:
+            if len(others) > FAN:
                 waiting.append(row)
     return chosen, parts
