@@ -7,6 +7,9 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+import numpy as np
+import numpy.typing as npt
+
 from citerec.corpus.papers import Papers
 from citerec.errors import ConfigError, extra
 from citerec.export import Format, Result, pieces
@@ -60,9 +63,6 @@ class Recommendations(Sequence[Recommendation]):
     def to_dicts(self, fields: Sequence[str] = ()) -> list[dict[str, Any]]:
         """Return one dict per paper, with the keys of `citerec recommend --format json`.
 
-        The keys are `rank`, `id`, `title`, `year` (int or None), `score`, `stages` (rank and score by stage),
-        `probability` (in [0, 1], or None) and `reasons`.
-
         Args:
             fields: More keys, of `citerec.export.jsonl.FIELDS`, such as `authors`, `venue`, `doi`, `abstract`.
 
@@ -76,13 +76,10 @@ class Recommendations(Sequence[Recommendation]):
         return items(self._result, fields)
 
     def to_pandas(self, fields: Sequence[str] = ()) -> "DataFrame":
-        """Return a data frame with a row per paper.
+        """Return a data frame with a row per paper, and the columns of `to_dicts`.
 
-        Its columns are those of `to_dicts`; `stages` becomes two columns per stage, such as `bm25_rank` and
-        `bm25_score`. `year` and ranks are nullable integers (`Int64`): a stage may not have found a paper.
-
-        Args:
-            fields: More columns, as for `to_dicts`.
+        `stages` becomes two columns per stage, such as `bm25_rank` and `bm25_score`. `year` and ranks are nullable
+        integers (`Int64`): a stage may not have found a paper.
 
         Raises:
             ConfigError: If there is no such field.
@@ -91,7 +88,10 @@ class Recommendations(Sequence[Recommendation]):
         with extra("pandas"):
             from pandas import DataFrame
 
-        rows = [_flat(item) for item in self.to_dicts(fields)]
+        rows = self.to_dicts(fields)
+        for row in rows:
+            stages: dict[str, dict[str, Any]] = row.pop("stages")
+            row |= {f"{stage}_{key}": hit[key] for stage, hit in stages.items() for key in hit}
         names = dict.fromkeys([*COLUMNS, *fields, *(name for row in rows for name in row)])
         types = {name: "Int64" for name in names if name == "year" or name.endswith("rank")}
         return DataFrame(rows, columns=[*names]).astype({**types, "probability": "float64"})
@@ -122,9 +122,7 @@ class Recommendations(Sequence[Recommendation]):
             The keys of the new entries, and the papers that were skipped.
 
         Raises:
-            ConfigError: If there is no such rank.
-            BadInputError: If the file is of another format, or has a broken entry.
-            OutputError: If it cannot be written, or was changed meanwhile.
+            CiterecError: If there is no such rank, the file is broken, or it cannot be written.
         """
         from citerec.references.append import append_papers
 
@@ -174,11 +172,6 @@ class Recommendations(Sequence[Recommendation]):
         return [*notes, f"Not in this corpus: {named}{f'; and {more} more' if more > 0 else ''}"]
 
 
-def _flat(item: dict[str, Any]) -> dict[str, Any]:
-    stages: dict[str, dict[str, Any]] = item.pop("stages")
-    return item | {f"{stage}_{key}": hit[key] for stage, hit in stages.items() for key in hit}
-
-
 def with_papers(
     papers: Papers, candidates: Sequence[CandidateSet]
 ) -> Iterator[tuple[Recommendation, ...]]:
@@ -194,32 +187,28 @@ def as_recommendations(
 ) -> tuple[Recommendation, ...]:
     """Return candidates as recommendations, in their order; `papers` holds each candidate by row."""
     rows = candidates.rows
-    places = {
-        name: _places(candidates.hits_by_source[name], candidates)
-        for name in candidates.hits_by_source
-    }
+    ranks_of = {name: _places(hits, rows) for name, hits in candidates.hits_by_source.items()}
     values: list[float | None] = [None] * len(rows)
     if candidates.probabilities:
-        calibrated = _places(candidates.probabilities, candidates)
-        values = [value if rank else None for rank, value in calibrated]
+        values = [
+            value if rank else None for rank, value in _places(candidates.probabilities, rows)
+        ]
     scored = zip(rows.tolist(), candidates.hits.scores.tolist(), values, strict=True)
     return tuple(
         Recommendation(
-            rank=rank,
+            rank=place + 1,
             paper=papers[row],
             score=score,
             probability=probability,
             stages={
-                name: StageHit(*of_stage[rank - 1])
-                for name, of_stage in places.items()
-                if of_stage[rank - 1][0]  # rank 0 if the stage did not find it
+                name: StageHit(*hits[place]) for name, hits in ranks_of.items() if hits[place][0]
             },
         )
-        for rank, (row, score, probability) in enumerate(scored, start=1)
+        for place, (row, score, probability) in enumerate(scored)
     )
 
 
-def _places(hits: Hits, candidates: CandidateSet) -> list[tuple[int, float]]:
-    """Return the rank and the score of each candidate in the hits of a stage; rank 0 if it is not a hit."""
-    ranks, scores = ranks_and_scores(hits, candidates.rows)
+def _places(hits: Hits, rows: npt.NDArray[np.int32]) -> list[tuple[int, float]]:
+    """Return the rank and the score of each row in the hits of a stage; rank 0 if it is not a hit."""
+    ranks, scores = ranks_and_scores(hits, rows)
     return list(zip(ranks.tolist(), scores.tolist(), strict=True))

@@ -1,5 +1,6 @@
 """`Corpus`: the papers of an open index, searched by keywords, by id or DOI, and along citations."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,9 +18,8 @@ from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.types import YEARS, CandidateSet, Eligibility, Hits, Paper, Query, QueryKind
 
 # what may precede an id, as in the API of Semantic Scholar
-PREFIXES = ("doi:", "corpusid:", "arxiv:", "mag:", "acl:", "pmid:", "pmcid:", "url:")
+_PREFIX = re.compile(r"^(?:doi|corpusid|arxiv|mag|acl|pmid|pmcid|url):\s*", re.IGNORECASE)
 DEEPEST = 50_000  # hits of the keywords that filters are applied to
-_FIRST_DEPTH = 1_000  # hits that are fetched at first if there are filters
 _READ_AT_ONCE = 256  # papers that are read together to apply the filters
 
 
@@ -55,27 +55,18 @@ class SearchFilter:
     venue: str = ""  # words that the name of the venue has, likewise
 
     def __post_init__(self) -> None:
-        if self._years is not None and not self._years:
+        if (self.year_min or YEARS[0]) > (self.year_max or YEARS[-1]):
             shown = f"year_min {self.year_min} and year_max {self.year_max}"
-            raise ConfigError(f"no year fits {shown}; give years from {YEARS[0]} to {YEARS[-1]}")
+            raise ConfigError(f"no year fits {shown}")
 
     def passes(self, paper: Paper) -> bool:
         """Whether a paper fulfils all of it."""
-        years = self._years
-        if years is not None and paper.year not in years:
+        first, last = self.year_min or YEARS[0], self.year_max or YEARS[-1]
+        is_bounded = self.year_min is not None or self.year_max is not None
+        if is_bounded and not (paper.year and first <= paper.year <= last):
             return False
         has_author = not self.author or any(_has(name, self.author) for name in paper.authors)
         return has_author and (not self.venue or _has(paper.venue, self.venue))
-
-    @property
-    def _years(self) -> range | None:
-        """The years that pass; None without a bound."""
-        if self.year_min is None and self.year_max is None:
-            return None
-        first = max(YEARS[0], self.year_min or YEARS[0])
-        return range(
-            first, min(YEARS[-1], YEARS[-1] if self.year_max is None else self.year_max) + 1
-        )
 
 
 class Corpus:
@@ -126,7 +117,7 @@ class Corpus:
         return Recommendations(query, items, "" if items else reason)
 
     def paper(self, id: str) -> PaperDetails:
-        """Return a paper by its id, or by its DOI, bare or as a link; `DOI:` or another of `PREFIXES` may precede it.
+        """Return a paper by its id or its DOI, bare, as a link, or after a prefix such as `DOI:` or `CorpusId:`.
 
         Raises:
             PaperNotFoundError: If the corpus does not have it.
@@ -156,11 +147,10 @@ class Corpus:
     def rows_of(self, ids: Sequence[str]) -> list[int | None]:
         """Return the rows of papers; None for one that the corpus does not have. See `paper` for `ids`."""
         papers, given = self.index.papers, [one.strip() for one in ids]
-        bare = [_without_prefix(one) for one in given]
+        bare = [_PREFIX.sub("", one) for one in given]
         exact, other = papers.rows_of(given).tolist(), papers.rows_of(bare).tolist()
-        by_doi = (
-            rows_by_doi({id_key(one) for one in bare}, papers) if min(exact, default=0) < 0 else {}
-        )
+        keys = {id_key(one) for one in bare}
+        by_doi = rows_by_doi(keys, papers) if min(exact, default=0) < 0 else {}
         found: list[int | None] = []
         for row, bare_row, one in zip(exact, other, bare, strict=True):
             first = row if row >= 0 else bare_row
@@ -169,26 +159,16 @@ class Corpus:
 
     def _hits(self, query: Query, filter: SearchFilter, needed: int) -> Hits:
         """Return the best `needed` hits that pass the filter; papers are read as they are needed."""
-        if filter == SearchFilter():
-            [hits] = self._bm25.retrieve([query], [Eligibility()], needed)
-            return hits
-        depth, rule, papers = (
-            max(needed, _FIRST_DEPTH),
-            Eligibility(filter.year_max),
-            self.index.papers,
-        )
-        while True:
-            [hits] = self._bm25.retrieve([query], [rule], min(depth, DEEPEST))
-            kept: list[int] = []
-            for start in range(0, len(hits), _READ_AT_ONCE):
-                rows = hits.rows[start : start + _READ_AT_ONCE].tolist()
-                read = papers.at(rows)
-                kept += [i for i, row in enumerate(rows, start) if filter.passes(read[row])]
-                if len(kept) >= needed:
-                    break
-            if len(kept) >= needed or len(hits) < depth or depth >= DEEPEST:
-                return Hits(hits.rows[kept[:needed]], hits.scores[kept[:needed]])
-            depth *= 8
+        rule, papers, kept = Eligibility(filter.year_max), self.index.papers, list[int]()
+        depth = needed if filter == SearchFilter() else DEEPEST
+        [hits] = self._bm25.retrieve([query], [rule], depth)
+        for start in range(0, len(hits), _READ_AT_ONCE):
+            rows = hits.rows[start : start + _READ_AT_ONCE].tolist()
+            read = papers.at(rows)
+            kept += [i for i, row in enumerate(rows, start) if filter.passes(read[row])]
+            if len(kept) >= needed:
+                break
+        return Hits(hits.rows[kept[:needed]], hits.scores[kept[:needed]])
 
     def _row(self, id: str) -> int:
         [row] = self.rows_of([id])
@@ -213,11 +193,6 @@ class Corpus:
     def _counts(self) -> npt.NDArray[np.int64]:
         """How many papers of the corpus cite each row, shape (papers,)."""
         return self.index.graph.citation_counts()
-
-
-def _without_prefix(id: str) -> str:
-    lower = id.lower()
-    return next((id[len(one) :].strip() for one in PREFIXES if lower.startswith(one)), id)
 
 
 def _has(name: str, words: str) -> bool:

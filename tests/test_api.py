@@ -88,12 +88,6 @@ def test_a_title_a_query_and_a_list_of_queries_give_the_same_papers(tiny: Recomm
     assert tiny.recommend([]) == []
 
 
-def test_an_abstract_and_a_year_go_with_a_title(tiny: Recommender) -> None:
-    found = tiny.recommend(title="quarks", abstract="We draw a graph.", year=2010)
-
-    assert set(found.ids) == {"10.1145/ABC", "old", "undated"}  # "new" is of 2020
-
-
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [

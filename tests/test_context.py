@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.tiny_ranker import tiny_ranker
@@ -149,12 +148,6 @@ def test_a_reranker_reads_the_sentence_and_the_title() -> None:
     assert pair_text(DRAFT) == "Drawing trees We draw trees in the plane."
 
 
-def test_a_year_bounds_the_papers_for_a_sentence_too(tiny: Recommender) -> None:
-    assert tiny.recommend(context=SENTENCE, year=2020).ids == ("late",)
-    assert tiny.recommend(context=SENTENCE, year_max=2020).ids == ("late",)
-    assert tiny.recommend(context=SENTENCE, excluded=["late"]).ids == ("sparse",)
-
-
 def test_probabilities_are_those_of_drafts_so_a_sentence_has_none(
     index: IndexFolder, tmp_path: Path
 ) -> None:
@@ -167,21 +160,6 @@ def test_probabilities_are_those_of_drafts_so_a_sentence_has_none(
     assert draft[0].probability is not None
     assert sentence[0].probability is None
     assert sentence.ids[0] == "late"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"context": ""}, "the context is empty"),
-        ({"context": "a b", "abstract": "c"}, "abstract goes with title"),
-        ({"title": "A", "context": "[1]"}, "no words besides"),
-    ],
-)
-def test_arguments_for_a_sentence_that_do_not_fit_are_refused(
-    tiny: Recommender, arguments: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(ConfigError, match=message):
-        tiny.recommend(**arguments)
 
 
 # --- the command line

@@ -1,6 +1,5 @@
 """Drafts as LaTeX, Markdown, Word, HTML and PDF: fields, included files, and the references that they cite."""
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,7 @@ from support.documents import pdf, raw_pdf, rezipped, word
 
 from citerec.drafts import QueryFile, pandoc, parse_queries, read_queries
 from citerec.drafts.document import MAX_FIRST_PARAGRAPHS
-from citerec.errors import BadInputError, MissingExtraError
+from citerec.errors import BadInputError
 
 ABSTRACT = "We rank the papers that a manuscript should cite, without any figure."
 TITLE = "Ranking References for Manuscripts"
@@ -133,16 +132,6 @@ def test_the_text_and_the_citations_of_unknown_commands_are_kept(tmp_path: Path)
     assert file.queries[0].title == "On Ranks"
     assert file.queries[0].abstract == "We rank papers 3 % faster than before, and better."
     assert set(titles(file)) == {"The one paper", "The two paper"}
-
-
-def test_comments_and_what_iffalse_hides_are_not_read() -> None:
-    hidden = r"""\iffalse \cite{a} \fi
-    % \cite{c} \input{gone}
-    \begin{comment}\cite{d}\end{comment} \verb|\cite{e}| 100\% \cite{kept}"""
-
-    file = parse(titled(hidden))
-
-    assert "1 citation key, but no bibliography was found" in file.notices[-1]
 
 
 def test_a_draft_in_latin_1_is_read_by_its_declared_encoding() -> None:
@@ -435,13 +424,6 @@ def test_a_stated_title_and_abstract_override_those_of_the_file(tmp_path: Path) 
 
     assert (both.title, both.abstract, both.year) == ("New", "New text", 2020)
     assert (title.title, title.abstract, title.year) == ("New", "Text without a heading.", 2020)
-
-
-def test_a_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pypandoc", None)
-
-    with pytest.raises(MissingExtraError, match=r"pypandoc.*'citerec\[drafts\]'"):
-        parse(titled("x"))
 
 
 def test_pandoc_reads_no_file_that_a_draft_names(tmp_path: Path) -> None:

@@ -233,17 +233,6 @@ def test_any_bytes_give_queries_or_a_clear_error(data: bytes) -> None:
     assert all(query.title for query in file.queries)
 
 
-@settings(deadline=None)
-@given(st.text("@{}\"',#=()\\ \nabTY-{[", max_size=60).map("@misc{a, title=".__add__))
-def test_any_bibtex_gives_queries_or_a_clear_error(text: str) -> None:
-    try:
-        file = parse(text)
-    except BadInputError:
-        return
-
-    assert all(query.title for query in file.queries)
-
-
 JSON = st.recursive(
     st.none() | st.booleans() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),

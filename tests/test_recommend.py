@@ -11,13 +11,11 @@ from typing import Any
 import pytest
 from support.tiny_ranker import tiny_ranker
 
-from citerec.bibliography.entry import Entry, PaperList
-from citerec.config import Bm25Config, RecommendConfig, RerankConfig
+from citerec.config import RecommendConfig, RerankConfig
 from citerec.folder import IndexFolder
-from citerec.matching import listed_rows
 from citerec.recommend import Recommender
 from citerec.rules.known import QueryOptions
-from citerec.text import QueryForm, percentage
+from citerec.text import percentage
 from citerec.types import Query, Recommendation, StageHit
 
 Build = Callable[..., IndexFolder]
@@ -41,10 +39,6 @@ PLAIN = RecommendConfig(ranker="none")  # as the stages before the ranker leave 
 @pytest.fixture
 def tiny(build: Build) -> Recommender:
     return Recommender(build(CORPUS), PLAIN)
-
-
-def rows_of(recommender: Recommender, references: PaperList) -> frozenset[int]:
-    return frozenset[int]().union(*listed_rows(references, recommender.index.papers))
 
 
 def test_papers_come_best_first_with_the_rank_and_score_of_each_stage(
@@ -78,16 +72,6 @@ def test_the_querys_year_is_the_bound_unless_another_is_given(tiny: Recommender)
     assert under(None) == {"old", "undated"}
     assert under(1980) == {"undated"}
     assert under(2020) == {"old", "undated", "new"}
-
-
-def test_the_form_of_the_query_is_a_setting(tiny: Recommender) -> None:
-    query = Query(id="draft", title="quarks", abstract="zebra")
-    config = RecommendConfig(bm25=Bm25Config(form=QueryForm.TITLE))
-
-    (by_title,) = Recommender(tiny.index, config).recommend([query])
-
-    assert ids(by_title) == ["10.1145/ABC"]
-    assert len(tiny.recommend([query])[0]) == 2
 
 
 # --- reasons
@@ -127,23 +111,6 @@ def test_reasons_change_nothing_else(sample_index: IndexFolder) -> None:
 
 
 # --- what a list of exclusions names
-
-
-def test_exclusions_are_found_by_id_doi_and_title(tiny: Recommender) -> None:
-    ids = ("new", "10.1145/abc", "10.1145/x.7", "nobody")
-    titles = ("GRAPH {Drawing}!", "No such paper")
-    listed = PaperList((Entry(ids=ids), *(Entry(title=title) for title in titles)))
-
-    assert rows_of(tiny, listed) == {0, 1, 3, 4}
-
-
-def test_an_id_or_a_doi_of_a_reference_counts_whatever_its_year(tiny: Recommender) -> None:
-    titled = Entry(title="Graph drawing", year=2020)  # the paper is of 1990
-    by_doi = Entry(ids=("10.1145/abc",), title="The quark model", year=1964)
-
-    assert rows_of(tiny, PaperList((titled,))) == set()
-    assert rows_of(tiny, PaperList((replace(titled, ids=("old",)),))) == {0}
-    assert rows_of(tiny, PaperList((by_doi,))) == {3}
 
 
 def test_a_draft_that_is_in_the_corpus_under_another_id_is_treated_as_that_paper(

@@ -216,13 +216,6 @@ def test_get_paper_has_the_abstract_and_an_entry_for_a_bib(call: Call) -> None:
     assert len(card["abstract"]) > 200
 
 
-def test_corpus_info_describes_the_corpus(call: Call) -> None:
-    info = content(call("corpus_info"))
-
-    assert (info["name"], info["papers"], info["with_abstract"]) == ("sample", 300, 300)
-    assert (info["year_min"], info["citations"]) == (1943, 1232)
-
-
 @pytest.mark.parametrize(
     ("name", "arguments", "kind", "part"),
     [

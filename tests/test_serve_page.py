@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable, Generator, Sequence
-from itertools import combinations
 from pathlib import Path
 from textwrap import shorten
 from threading import Event
@@ -387,20 +386,6 @@ def test_years_and_venues_filter_the_list_and_count_what_is_left(page: Any) -> N
 
 
 @pytest.mark.slow
-def test_names_in_the_map_do_not_lie_over_each_other(page: Any) -> None:
-    find(page)
-
-    boxes = page.eval_on_selector_all(
-        "#map-figure .labels text",
-        "all => all.map(one => one.getBoundingClientRect()).map(b => [b.left, b.right, b.top, b.bottom])",
-    )
-    assert boxes
-    for (left, right, top, bottom), other in combinations(boxes, 2):
-        beside = right <= other[0] or other[1] <= left
-        assert beside or abs((top + bottom) - (other[2] + other[3])) / 2 >= (bottom - top) / 2
-
-
-@pytest.mark.slow
 def test_a_link_holds_ids_and_settings_but_no_text(browser: Any, address: str) -> None:
     with open_page(browser, address, permissions=["clipboard-read", "clipboard-write"]) as page:
         find(page)
@@ -421,19 +406,6 @@ def test_a_link_holds_ids_and_settings_but_no_text(browser: Any, address: str) -
         expect(other.locator("#known li")).to_have_count(1)
         expect(other.locator("#hidden li")).to_have_count(1)
         expect(other.locator("#title")).to_have_value("")
-
-
-@pytest.mark.slow
-def test_a_sentence_alone_or_with_its_draft_finds_what_it_needs(page: Any) -> None:
-    page.click("text=A sentence")
-    find(page, {"#context": "BERT is pretrained on masked words [CITE]."})
-    alone = ids(page)
-
-    page.check("#with-draft")
-    find(page, {**DRAFT, "#context": "BERT is pretrained on masked words [CITE]."})
-
-    assert alone
-    expect(page.locator(".row").first).to_contain_text("BERT")
 
 
 @pytest.mark.slow

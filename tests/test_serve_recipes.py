@@ -84,11 +84,3 @@ def test_the_guide_shows_the_bookmarklet_on_one_line() -> None:
     one_line = " ".join((RECIPES / "bookmarklet.js").read_text().split())
 
     assert one_line in GUIDE.read_text().splitlines()
-
-
-def test_the_task_of_the_editor_runs_the_script() -> None:
-    [task] = json.loads((RECIPES / "tasks.json").read_text())["tasks"]
-
-    assert task["args"] == ["${userHome}/cite.mjs"]
-    assert f'"args": "{task["label"]}"' in GUIDE.read_text()
-    assert len((RECIPES / "cite.mjs").read_text().splitlines()) <= 32

@@ -62,6 +62,11 @@ def like(settings: type[Settings], name: str) -> Any:
     return copy(settings.model_fields[name])
 
 
+def about(description: str, default: Any = None, **bounds: Any) -> Any:
+    """Declare a key of a request."""
+    return Field(default, description=description, **bounds)
+
+
 class RecommendRequest(BaseModel):
     """A draft, a sentence or a list of references, or several drafts, and options of `citerec recommend`.
 
@@ -81,38 +86,28 @@ class RecommendRequest(BaseModel):
         },
     )
 
-    index: str | None = Field(
-        default=None, description="The name of an index; by default the first."
+    index: str | None = about("The name of an index; by default the first.")
+    query: dict[str, Any] | Annotated[list[dict[str, Any]], Field(min_length=1)] | None = about(
+        "A draft as a record of a query file, or several."
     )
-    query: dict[str, Any] | Annotated[list[dict[str, Any]], Field(min_length=1)] | None = Field(
-        default=None, description="A draft as a record of a query file, or several."
-    )
-    text: Text | None = Field(
-        default=None,
-        description="The content of a query file: plain text, LaTeX, Markdown, BibTeX, ...",
-    )
-    title: Title | None = Field(default=None, description="In place of the title of query or text.")
+    text: Text | None = about("The content of a query file: text, LaTeX, Markdown, BibTeX, ...")
+    title: Title | None = about("In place of the title of query or text.")
     abstract: Abstract | None = None
-    year: Year | None = Field(default=None, description="The year of the draft that `title` names.")
-    context: Text | None = Field(default=None, description="The sentence; [CITE] marks the place.")
-    cited: Papers | Text | None = Field(
-        default=None,
-        description="What the draft cites: ids, DOIs, titles; or the content of a .bib; none.",
+    year: Year | None = about("The year of the draft that `title` names.")
+    context: Text | None = about("The sentence; [CITE] marks the place.")
+    cited: Papers | Text | None = about(
+        "What the draft cites: ids, DOIs, titles; or the content of a .bib; none."
     )
-    exclude: Papers | Text | None = Field(default=None, description="Papers to exclude, likewise.")
+    exclude: Papers | Text | None = about("Papers to exclude, likewise.")
     year_max: Year | None = None
-    k: int = Field(default=20, ge=1, le=MAX_RESULTS, description="Number of papers.")
-    explain: bool = Field(default=False, description="Whether to add the reasons for each paper.")
-    fields: list[PaperField] = Field(  # pyright: ignore[reportInvalidTypeForm]
-        default=[], max_length=len(FIELDS), description="More of each paper."
-    )
+    k: int = about("Number of papers.", 20, ge=1, le=MAX_RESULTS)
+    explain: bool = about("Whether to add the reasons for each paper.", False)
+    fields: list[PaperField] = about("More of each paper.", [], max_length=len(FIELDS))  # pyright: ignore[reportInvalidTypeForm]
 
-    encoder: Literal["auto", "none"] = Field(default="auto", description="none for BM25 alone.")
+    encoder: Literal["auto", "none"] = about("none for BM25 alone.", "auto")
     fusion: Literal["auto", "rrf", "weighted"] = "auto"
-    retriever: list[str] = Field(default=[], max_length=4, description="Registered retrievers.")
-    reranker: str | None = Field(
-        default=None, description="none, auto, or a model that the server was started with."
-    )
+    retriever: list[str] = about("Registered retrievers.", [], max_length=4)
+    reranker: str | None = about("none, auto, or a model that the server was started with.")
     rerank_depth: int = like(RerankConfig, "depth")
     rerank_weight: float | None = like(RerankConfig, "weight")
     ranker: Literal["auto", "none"] | None = None
@@ -230,19 +225,17 @@ def recommended(
         "explain": request.explain,
     }
     if queries is None:
-        named = request.model_dump(
-            include={"title", "abstract", "year", "context"}, exclude_none=True
-        )
+        stated = {"title", "abstract", "year", "context"}
+        named = request.model_dump(include=stated, exclude_none=True)
         found = [recommender.recommend(**named, **lists)]
     elif len(queries) == 1:
         found = [recommender.recommend(queries[0], context=request.context, **lists)]
     elif request.context is None:
         found = recommender.recommend(queries, **lists)
     else:
-        raise ConfigError(
-            f"context is a sentence of one draft, but there are {len(queries):,}; give one draft, or the key "
-            '"context" in each record of query'
-        )
+        count = f"but there are {len(queries):,}; give one draft"
+        each = 'the key "context" in each record of query'
+        raise ConfigError(f"context is a sentence of one draft, {count}, or {each}")
     fields = tuple(field.value for field in request.fields)
     return Answered(opened, tuple(found), tuple(notices), fields)
 

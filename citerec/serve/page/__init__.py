@@ -25,8 +25,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
-from citerec import Paper, Recommendation, Recommendations, Recommender
 from citerec import Query as Draft
+from citerec import Recommendation, Recommendations, Recommender
 from citerec.bibliography.entry import PaperList
 from citerec.bibliography.paper_list import read_paper_list
 from citerec.drafts import parse_queries
@@ -83,10 +83,10 @@ class PageRequest(BaseModel):
 
     def for_api(self) -> RecommendRequest:
         """Return the request of `/v1/recommend` whose answer is the list in its last order."""
-        stated = self.model_dump(
-            include={"title", "abstract", "year", "authors", "venue", "doi"}, exclude_defaults=True
-        )
+        draft = {"title", "abstract", "year", "authors", "venue", "doi"}
+        stated = self.model_dump(include=draft, exclude_defaults=True)
         return RecommendRequest(
+            index=self.index,
             query=stated if self.title.strip() else None,
             context=self.context,
             cited=self.cited or None,
@@ -140,7 +140,7 @@ async def papers(
     """Return the rows of papers by their ids."""
 
     def work(opened: OpenIndex) -> Response:
-        return json(listed(opened.index, as_list(papers_of(opened, ids))))
+        return json(listed(opened.index, chosen(opened, ids)))
 
     return await answer(request, work, index, "lookups")
 
@@ -163,9 +163,9 @@ async def exported(request: Request, body: ExportRequest) -> Response:
     """Return papers in a format of reference managers."""
 
     def work(opened: OpenIndex) -> Response:
-        if not (found := papers_of(opened, body.ids)):
+        if not (found := chosen(opened, body.ids)):
             raise BadInputError("ids", "this index has none of these papers; search again")
-        return Response(as_list(found).export(body.format), media_type="text/plain")
+        return Response(found.export(body.format), media_type="text/plain")
 
     return await answer(request, work, body.index, "lookups")
 
@@ -185,15 +185,13 @@ async def recommend(service: Served, body: PageRequest) -> Response:
         lambda opened: first_list(service, opened, body.for_api()), body.index, "lookups"
     )
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(
-        events(body, first, service), media_type="text/event-stream", headers=headers
-    )
+    events = _events(body.for_api(), first, service)
+    return StreamingResponse(events, media_type="text/event-stream", headers=headers)
 
 
-async def events(
-    request: PageRequest, first: "Future[dict[str, Any] | None]", service: Service
+async def _events(
+    request: RecommendRequest, first: "Future[dict[str, Any] | None]", service: Service
 ) -> AsyncIterator[bytes]:
-    """Yield the events of a recommendation."""
     start = perf_counter()
 
     def event(name: str, data: Mapping[str, Any]) -> bytes:
@@ -201,7 +199,7 @@ async def events(
         return b"event: %b\ndata: %b\n\n" % (name.encode(), orjson.dumps(timed))
 
     def last(opened: OpenIndex) -> dict[str, Any]:
-        return last_list(service, opened, request.for_api())
+        return last_list(service, opened, request)
 
     try:
         if found := await asyncio.wrap_future(first):
@@ -294,21 +292,16 @@ def found_by(recommender: Recommender) -> str:
 
 def ranked_by(recommender: Recommender) -> list[str]:
     """Return the later stages for people."""
-    stages = ["reranker"] if recommender.reranker else []
-    return [*stages, "ranking model"] if recommender.ranker else stages
+    stages = {"reranker": recommender.reranker, "ranking model": recommender.ranker}
+    return [name for name, model in stages.items() if model]
 
 
-def papers_of(opened: OpenIndex, ids: Sequence[str]) -> list[Paper]:
-    """Return papers by their ids; unknown ids are left out."""
+def chosen(opened: OpenIndex, ids: Sequence[str]) -> Recommendations:
+    """Return papers by their ids as a list in this order; unknown ids are left out."""
     papers = opened.index.papers
     rows = [row for row in papers.rows_of([*dict.fromkeys(ids)]).tolist() if row >= 0]
-    by_row = papers.at(rows)
-    return [by_row[row] for row in rows]
-
-
-def as_list(papers: Sequence[Paper]) -> Recommendations:
-    """Return papers as a list in their order."""
-    items = (Recommendation(rank=i, paper=paper, score=0.0) for i, paper in enumerate(papers, 1))
+    found = papers.at(rows)
+    items = (Recommendation(rank=i, paper=found[row], score=0.0) for i, row in enumerate(rows, 1))
     return Recommendations(Draft(id="page", title="Chosen papers", named=False), tuple(items))
 
 
