@@ -12,7 +12,7 @@ from citerec.cli import run
 from citerec.corpus.papers import Papers, open_lookup, write_papers
 from citerec.folder import IndexFolder
 from citerec.matching import write_tables
-from citerec.references.check import Finding, Problem, ReferenceCheck, check_references
+from citerec.references.check import Problem, ReferenceCheck, check_references
 from citerec.types import Paper
 
 CORPUS: list[dict[str, Any]] = [
@@ -221,14 +221,4 @@ def test_a_recommender_checks_references(sample_index: IndexFolder, tmp_path: Pa
     config = RecommendConfig(encoder="none", ranker="none")
 
     with Recommender(sample_index, config) as recommender:
-        report = recommender.check(tmp_path / "refs.bib")
-
-    assert brief(report) == [("year", "2018", "2017")]
-
-
-def test_a_finding_of_no_entry_counts_by_itself() -> None:
-    findings = tuple(
-        Finding(problem=Problem.UNREADABLE, entry=-1, place=f"line {line}") for line in (1, 2)
-    )
-
-    assert ReferenceCheck(2, 0, findings).with_problem == 2
+        assert brief(recommender.check(tmp_path / "refs.bib")) == [("year", "2018", "2017")]

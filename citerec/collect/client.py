@@ -10,7 +10,7 @@ import logging
 import shutil
 import time
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -35,7 +35,7 @@ KEPT = "what was fetched is kept: the same command continues"
 
 
 class ResponseCache:
-    """The responses of an unfinished run in a folder, a file each; keys of services are not in it."""
+    """The responses of an unfinished run in a folder, a file each by the hash of the request without the key."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -48,7 +48,7 @@ class ResponseCache:
         return gzip.decompress(file.read_bytes())
 
     def put(self, digest: str, body: bytes) -> None:
-        """Store a response, by the hash of its request."""
+        """Store a response."""
         with writing(self._folder), replacing(self._folder / digest) as temporary:
             temporary.write_bytes(gzip.compress(body, 1))
 
@@ -95,13 +95,7 @@ class RefusedError(CollectError):
 class Client:
     """Sends requests to one service, one at a time.
 
-    Args:
-        service: The service.
-        cache: The responses that it has sent already.
-        log: Receives a message for each failure that may pass.
-        tries: Of one request.
-        first_pause: Seconds after the first failure; doubled at each further one.
-        timeout: Seconds without a byte.
+    A request is tried `tries` times, with pauses in seconds, doubled each time; `timeout` is in seconds without a byte.
     """
 
     def __init__(
@@ -172,11 +166,7 @@ class Client:
         return orjson.loads(body)
 
     def _pause(self, failure: _TransientError, tried: int) -> None:
-        """Wait before the next try: as long as the service asks for, else longer each time.
-
-        Raises:
-            CollectError: If the request is not to be repeated.
-        """
+        """Wait before the next try: as long as the service asks for, else longer each time; or give up."""
         name, wait = self.service.title, failure.wait
         if not self.sent and tried >= min(OFFLINE_TRIES, self._tries):
             fault = f"cannot be reached at {self.service.address} ({failure}); citerec collect needs a network"
@@ -199,12 +189,7 @@ class Client:
         *,
         optional: bool,
     ) -> bytes:
-        """Send a request; return the body of the answer, which is JSON.
-
-        Raises:
-            _TransientError: If a repetition may help.
-            CollectError: If not.
-        """
+        """Return the JSON that answers a request; raise `_TransientError` if a repetition may help."""
         import httpx
 
         method, content = ("GET", None) if ids is None else ("POST", {"ids": list(ids)})
@@ -225,11 +210,7 @@ class Client:
         return response.content
 
     def _prepare(self, request: "Request") -> None:
-        """Keep the rate, and add the key to a request, which may be a redirect.
-
-        Raises:
-            CollectError: If it leaves the service, which alone may receive the key.
-        """
+        """Keep the rate, and add the key to a request; one that is redirected from the service may not receive it."""
         own = urlsplit(self.service.url)
         host = request.url.netloc.decode()
         if (request.url.scheme, host) != (own.scheme, own.netloc.rpartition("@")[2]):
@@ -244,7 +225,11 @@ class Client:
 
     def _refuse(self, response: "Response") -> None:
         """Raise the error for an HTTP status."""
-        status, reason = response.status_code, self._reason(response.content)
+        status, value = response.status_code, {}
+        with suppress(ValueError):
+            value = response.json()
+        texts = [value.get(name) for name in ("message", "error", "detail")]
+        reason = self._clean(next((text for text in texts if isinstance(text, str)), ""))
         fault = f"HTTP {status}{reason and f': {reason}'}"
         stated = response.headers.get("retry-after", "")
         wait = float(stated) if stated.replace(".", "", 1).isdecimal() else None
@@ -258,18 +243,6 @@ class Client:
         if status in {400, 413, 414}:
             raise RefusedError(f"{name} did not accept a request ({fault})")
         raise CollectError(f"{name} answered {fault}; is {self.service.address} the right address?")
-
-    def _reason(self, body: bytes) -> str:
-        try:
-            value = orjson.loads(body)
-        except orjson.JSONDecodeError:
-            return ""
-        texts = (
-            [value.get(name) for name in ("message", "error", "detail")]
-            if isinstance(value, dict)
-            else []
-        )
-        return self._clean(next((text for text in texts if isinstance(text, str)), ""))
 
     def _clean(self, text: str) -> str:
         """Return a text for a message: one short line, without the key."""

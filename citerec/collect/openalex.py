@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from citerec.bibliography.keys import title_key
 from citerec.collect.client import Client
-from citerec.collect.source import Link, Service, Work, batches, objects, read_work
+from citerec.collect.source import Service, Work, batches, objects, read_work
 from citerec.corpus.readers.json_formats import JSON_FORMATS
 from citerec.errors import ConfigError
 
@@ -107,25 +107,23 @@ class OpenAlex:
         """Return the references of works that were fetched."""
         return {i: work.paper.citations for i, work in self.fetch(ids).items()}
 
-    def citing(self, ids: Sequence[str], most: int, since: str = "") -> Iterator[Link]:
-        """Yield citations of these works; of a work with more than `most`, those by the most cited works.
+    def citing(self, ids: Sequence[str], most: int, since: str = "") -> Iterator[tuple[str, str]]:
+        """Yield pairs of a citing work and one of these works; at most `most` of a work, the most cited ones.
 
         If `since` (YYYY-MM-DD) is given, only works published on that day or later count.
         """
         counts = {i: n for i, work in self.fetch(ids).items() if (n := work.times_cited)}
         dated = f",from_publication_date:{since}" if since else ""
         few = [i for i in counts if counts[i] <= most or since]
-        for group in batches(few, PAGE, counts, GROUP):
-            filters = f"cites:{'|'.join(group)}{dated}"
-            yield from self._links({"filter": filters}, len(group) * most, group)
+        lists = [
+            ({"filter": f"cites:{'|'.join(group)}{dated}"}, group)
+            for group in batches(few, PAGE, counts, GROUP)
+        ]
         for one in (i for i in counts if i not in few):
-            params = {"filter": f"cites:{one}", "sort": "cited_by_count:desc"}
-            yield from self._links(params, most, [one])
-
-    def _links(self, params: dict[str, str], most: int, cited: Sequence[str]) -> Iterator[Link]:
-        wanted = set(cited)
-        for work in self._all(params, most, LIST_DOLLARS):
-            yield from (Link(work.id, i) for i in work.paper.citations if i in wanted)
+            lists.append(({"filter": f"cites:{one}", "sort": "cited_by_count:desc"}, [one]))
+        for params, group in lists:
+            for work in self._all(params, len(group) * most, LIST_DOLLARS):
+                yield from ((work.id, i) for i in work.paper.citations if i in group)
 
     def _all(self, params: dict[str, str], most: int, dollars: float) -> Iterator[Work]:
         """Yield at most `most` works of all pages of a list."""

@@ -24,7 +24,6 @@ from citerec.collect.snowball import (
     EXPANDED,
     HEADER,
     LEAST_CITING,
-    Resolved,
     Source,
     citing_each,
     identifiers,
@@ -171,10 +170,10 @@ class Plan:
 
 
 def make_plan(folder: Path, config: CollectConfig) -> Plan:
-    """Check the options and the folder; nothing is sent or written.
+    """Check the options, keys and the folder; nothing is sent or written.
 
     Raises:
-        ConfigError: If a key is missing, or the options contradict each other or the collection in the folder.
+        ConfigError: If they contradict each other.
     """
     record = read_record(folder) if not config.force else {}
     has_key = os.environ.get("OPENALEX_API_KEY") or os.environ.get("OPENALEX_URL")
@@ -192,11 +191,7 @@ def make_plan(folder: Path, config: CollectConfig) -> Plan:
 
 
 def check_size(plan: Plan) -> None:
-    """Refuse a collection that is larger than one would start without a thought.
-
-    Raises:
-        ConfigError: If its estimate is beyond `MAX_DOLLARS` or `MAX_MINUTES`.
-    """
+    """Raise a ConfigError for a collection whose estimate is beyond `MAX_DOLLARS` or `MAX_MINUTES`."""
     estimate = plan.estimate
     if (estimate.dollars or 0) > MAX_DOLLARS or estimate.minutes > MAX_MINUTES:
         raise ConfigError(
@@ -206,11 +201,7 @@ def check_size(plan: Plan) -> None:
 
 
 def is_complete(plan: Plan) -> bool:
-    """Whether the folder has this very collection already.
-
-    Raises:
-        ConfigError: If it has another one.
-    """
+    """Whether the folder has this very collection already; raise a ConfigError if it has another one."""
     record = {} if plan.config.force or plan.config.update else read_record(plan.folder)
     if record and record["query"]["sha256"] != plan.query["sha256"]:
         raise ConfigError(
@@ -221,10 +212,7 @@ def is_complete(plan: Plan) -> bool:
 
 
 def collect(plan: Plan, progress: Progress = no_progress, log: Log = no_log) -> CollectReport:
-    """Collect a corpus; an interrupted run is continued by the same call.
-
-    Returns:
-        The report; the files are in the folder of the plan.
+    """Collect a corpus into the folder of the plan; an interrupted run is continued by the same call.
 
     Raises:
         CollectError: If the service fails, or knows none of the references.
@@ -235,15 +223,15 @@ def collect(plan: Plan, progress: Progress = no_progress, log: Log = no_log) -> 
     with open_cache(plan.folder, run) as cache, _open(plan, cache, log) as (client, source):
         if len(cache):
             log(f"continuing: {len(cache):,} responses of an interrupted run are used again")
-        resolved = _seeds(plan.config, source, progress)
+        seeds, unresolved = _seeds(plan.config, source, progress)
         if plan.previous:
-            ids = _update(plan, source, resolved, progress)
+            ids = _update(plan, source, seeds, progress)
         else:
-            ids = snowball(source, resolved.ids, plan.config.papers, progress)
+            ids = snowball(source, seeds, plan.config.papers, progress)
         works = source.fetch(ids)
         papers = [works[i].paper for i in ids if i in works]
-        record = _write_corpus(plan, papers, resolved, started, client)
-    return CollectReport(record, resolved.unresolved, client.sent, client.reused, len(papers))
+        record = _write_corpus(plan, papers, seeds, unresolved, started, client)
+    return CollectReport(record, tuple(unresolved), client.sent, client.reused, len(papers))
 
 
 @contextmanager
@@ -258,23 +246,24 @@ def _open(plan: Plan, cache: ResponseCache, log: Log) -> Generator[tuple[Client,
         client.close()
 
 
-def _seeds(config: CollectConfig, source: Source, progress: Progress) -> Resolved:
+def _seeds(
+    config: CollectConfig, source: Source, progress: Progress
+) -> tuple[list[str], list[tuple[str, ...]]]:
     if config.search:
-        found = source.search(config.search, SEARCH_SEEDS)
-        resolved = Resolved(tuple(dict.fromkeys(found)))
+        ids, unresolved = source.search(config.search, SEARCH_SEEDS), []
     else:
-        resolved = resolve(config.entries, source, progress)
-    known = source.fetch(resolved.ids)
+        ids, unresolved = resolve(config.entries, source, progress)
+    known = source.fetch(ids)
     if not known:
         what = f"no result for {config.search!r}" if config.search else "none of the references"
         raise CollectError(f"{source.service.title} has {what}; nothing was collected")
-    return Resolved(tuple(i for i in resolved.ids if i in known), resolved.unresolved)
+    return list(known), unresolved
 
 
-def _update(plan: Plan, source: Source, resolved: Resolved, progress: Progress) -> list[str]:
+def _update(plan: Plan, source: Source, seeds: list[str], progress: Progress) -> list[str]:
     """Return the ids of the works to add: around new references, and those that cite the old ones since."""
     known = {paper.id for paper in read_collected(plan.folder)}
-    new_seeds = [i for i in resolved.ids if i not in set(plan.previous["seeds"])]
+    new_seeds = [i for i in seeds if i not in set(plan.previous["seeds"])]
     around = snowball(source, new_seeds, plan.config.papers, progress) if new_seeds else []
     since = (datetime.fromisoformat(plan.previous["started"]) - LATE).date().isoformat()
     room = max(plan.config.papers - len(around), 0)
@@ -283,11 +272,7 @@ def _update(plan: Plan, source: Source, resolved: Resolved, progress: Progress) 
 
 
 def read_record(folder: Path) -> dict[str, Any]:
-    """Return the record of a finished collection; empty if there is none.
-
-    Raises:
-        BadInputError: If the record is damaged.
-    """
+    """Return the record of a finished collection; empty if there is none."""
     file = folder / RECORD
     if not file.is_file():
         return {}
@@ -302,11 +287,7 @@ def read_record(folder: Path) -> dict[str, Any]:
 
 
 def read_collected(folder: Path) -> Iterator[Paper]:
-    """Yield the papers of a finished collection, in order.
-
-    Raises:
-        BadInputError: If the file is missing or damaged.
-    """
+    """Yield the papers of a finished collection, in order."""
     for located in readers.read_papers(readers.Source(folder, (folder / PAPERS,)), "canonical"):
         if not isinstance(located.paper, Paper):
             raise located.paper
@@ -314,7 +295,12 @@ def read_collected(folder: Path) -> Iterator[Paper]:
 
 
 def _write_corpus(
-    plan: Plan, papers: Sequence[Paper], resolved: Resolved, started: datetime, client: Client
+    plan: Plan,
+    papers: Sequence[Paper],
+    seeds: Sequence[str],
+    unresolved: Sequence[tuple[str, ...]],
+    started: datetime,
+    client: Client,
 ) -> dict[str, Any]:
     """Write papers, the table of unresolved references, and the record, each file whole; return the record.
 
@@ -342,17 +328,15 @@ def _write_corpus(
         "query": plan.query,
         "started": run["started"],
         "finished": run["finished"],
-        "seeds": list(dict.fromkeys([*plan.previous.get("seeds", []), *resolved.ids])),
-        "resolved": len(resolved.ids),
-        "unresolved": len(resolved.unresolved),
+        "seeds": list(dict.fromkeys([*plan.previous.get("seeds", []), *seeds])),
+        "resolved": len(seeds),
+        "unresolved": len(unresolved),
         "runs": [*plan.previous.get("runs", []), run],
         "versions": versions(("citerec", "httpx", "rapidfuzz")),
         "counts": counts,
         "papers_sha256": sha256_of(folder / PAPERS),
     }
-    rows = (
-        "\t".join(csv_cell(" ".join(c.split())) for c in r) for r in (HEADER, *resolved.unresolved)
-    )
+    rows = ("\t".join(csv_cell(" ".join(c.split())) for c in r) for r in (HEADER, *unresolved))
     texts = {
         UNRESOLVED: "".join(f"{row}\n" for row in rows),
         RECORD: orjson.dumps(record, option=orjson.OPT_INDENT_2).decode() + "\n",

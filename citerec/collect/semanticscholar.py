@@ -11,7 +11,6 @@ from citerec.bibliography.keys import doi_of
 from citerec.bibliography.markup import plain_text
 from citerec.collect.client import Client, RefusedError
 from citerec.collect.source import (
-    Link,
     Service,
     Work,
     batches,
@@ -34,6 +33,12 @@ LIGHT = (
     "citationCount,referenceCount"
 )
 FULL = f"{LIGHT},references.paperId,references.citationCount"
+_KEYS = {
+    "id": "paperId",
+    "type": "publicationTypes",
+    "volume": "journal.volume",
+    "pages": "journal.pages",
+}
 _ID = re.compile(r"[0-9a-f]{40}|corpusid:[0-9]{1,12}", re.IGNORECASE)
 
 
@@ -108,7 +113,7 @@ class SemanticScholar:
         self._without_references.difference_update(ids)
         return {i: self._works[i].paper.citations for i in ids if i in self._works}
 
-    def citing(self, ids: Sequence[str], most: int, since: str = "") -> Iterator[Link]:
+    def citing(self, ids: Sequence[str], most: int, since: str = "") -> Iterator[tuple[str, str]]:
         """Yield at most `most` citations of each work, the latest first, by works published `since` a day."""
         for one in ids:
             if one in self._works and not self._works[one].times_cited:
@@ -119,7 +124,7 @@ class SemanticScholar:
                     break
                 if not since or _is_since(raw, since):
                     found += 1
-                    yield Link(text_of(raw, "paperId"), one)
+                    yield text_of(raw, "paperId"), one
 
     def _listed(self, paper_id: str, what: str, key: str) -> Iterator[dict[str, Any]]:
         """Yield the papers of all pages of a list that the service serves, with an id; their citations are counted."""
@@ -165,21 +170,14 @@ class SemanticScholar:
 
 
 def _read(fields: Fields) -> Paper:
-    journal = fields.inner("journal")
     references = (reference.short("paperId") for reference in fields.objects("references"))
-    return Paper(
-        id=fields.id("paperId"),
+    return fields.paper(
+        _KEYS,
         title=plain_text(fields.title()),
         abstract=plain_text(fields.text("abstract")),
-        year=fields.year(),
-        authors=fields.names("authors"),
-        venue=fields.short("venue") or journal.short("name"),
+        venue=fields.short("venue") or fields.short("journal.name"),
         citations=tuple(dict.fromkeys(filter(None, references))),
-        doi=doi_of(fields.inner("externalIds").short("DOI")),
-        url=fields.short("url"),
-        type=fields.short("publicationTypes"),
-        volume=journal.short("volume"),
-        pages=journal.short("pages"),
+        doi=doi_of(fields.short("externalIds.DOI")),
     )
 
 

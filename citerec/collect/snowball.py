@@ -2,8 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence, Set
 
 from rapidfuzz import fuzz
 
@@ -27,16 +26,6 @@ _ARXIV = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Resolved:
-    """The works of a reference list."""
-
-    ids: tuple[str, ...]  # of the works, each once, in the order of the list
-    unresolved: tuple[
-        tuple[str, ...], ...
-    ] = ()  # the cells of `HEADER`, for each reference that is not found
-
-
 def identifier(text: str) -> str:
     """Return `doi:…`, `arxiv:…` or `id:…` for an id that a service knows; empty for others, such as BibTeX keys."""
     text = text.strip()
@@ -52,8 +41,10 @@ def identifiers(entry: Entry) -> list[str]:
     return list(dict.fromkeys(filter(None, map(identifier, entry.ids))))
 
 
-def resolve(entries: Sequence[Entry], source: Source, progress: Progress) -> Resolved:
-    """Find the works of the entries.
+def resolve(
+    entries: Sequence[Entry], source: Source, progress: Progress
+) -> tuple[list[str], list[tuple[str, ...]]]:
+    """Return the ids of the works of the entries, and the cells of `HEADER` for each entry that is not found.
 
     An id is preferred. A title must match as in `citerec recommend --cited`: over small differences, unless year or
     authors contradict it. Of several works with the same title, the most cited one is chosen.
@@ -85,7 +76,7 @@ def resolve(entries: Sequence[Entry], source: Source, progress: Progress) -> Res
         else:
             reason = ("neither a DOI, an arXiv id nor a title", "", "")
         unresolved.append((entry.place, entry.title, " ".join(ids), *reason))
-    return Resolved(tuple(dict.fromkeys(found)), tuple(unresolved))
+    return list(dict.fromkeys(found)), unresolved
 
 
 def _matching(entry: Entry, works: Sequence[Work]) -> list[Work]:
@@ -94,37 +85,29 @@ def _matching(entry: Entry, works: Sequence[Work]) -> list[Work]:
     return [works[row] for row in rows_of_entry(entry, similar[entry.title], papers)]
 
 
-@dataclass(slots=True)
-class Neighbours:
-    """Papers that cite expanded papers or are cited by them, with the expanded papers that they touch."""
+def ranked(
+    touched: Mapping[str, Set[str]], seeds: Set[str], counts: Mapping[str, int]
+) -> list[str]:
+    """Return papers best first: by seeds touched, expanded papers touched, citations, rising id.
 
-    touched: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    Args:
+        touched: For each paper, the expanded papers that cite it or that it cites.
+        seeds: The seeds.
+        counts: How often each paper is cited.
+    """
 
-    def add(self, paper: str, expanded: str) -> None:
-        """Add a citation between a paper and an expanded paper, in either direction."""
-        if paper != expanded:
-            self.touched[paper].add(expanded)
+    def key(paper: str) -> tuple[int, int, int, str]:
+        others = touched[paper]
+        return (-len(others & seeds), -len(others), -counts.get(paper, 0), paper)
 
-    def ranked(self, seeds: Set[str], counts: Mapping[str, int]) -> list[str]:
-        """Return all of them, best first: by seeds touched, expanded papers touched, citations, rising id.
-
-        Args:
-            seeds: The seeds.
-            counts: How often each paper is cited.
-        """
-
-        def key(paper: str) -> tuple[int, int, int, str]:
-            touched = self.touched[paper]
-            return (-len(touched & seeds), -len(touched), -counts.get(paper, 0), paper)
-
-        return sorted(self.touched, key=key)
+    return sorted(touched, key=key)
 
 
 def snowball(source: Source, seeds: Sequence[str], papers: int, progress: Progress) -> list[str]:
     """Return the ids of at most `papers` works around the seeds; the seeds are first.
 
     The first round expands the seeds. While there is room, further rounds expand the best works so far, `EXPANDED` at a
-    time. A round ranks what it found as `Neighbours.ranked` states.
+    time. A round ranks what it found as `ranked` states.
 
     Args:
         source: The service.
@@ -135,19 +118,27 @@ def snowball(source: Source, seeds: Sequence[str], papers: int, progress: Progre
     Raises:
         CollectError: If the service fails.
     """
-    chosen = dict.fromkeys(seeds)
-    neighbours, waiting, most = Neighbours(), list(seeds), citing_each(papers, len(seeds))
+    chosen, waiting = dict.fromkeys(seeds), list(seeds)
+    touched: defaultdict[str, set[str]] = defaultdict(set)
     for number in range(MAX_ROUNDS):
         size = EXPANDED if number else len(seeds)
         batch, waiting = waiting[:size], waiting[size:]
         if len(chosen) >= papers or not batch:
             break
-        _expand(source, batch, LEAST_CITING if number else most, neighbours, progress)
+        source.fetch(batch)
+        for expanded, references in source.references(batch).items():
+            for reference in references:
+                touched[reference].add(expanded)
+        listed: set[str] = set()
+        for citing, cited in source.citing(
+            batch, LEAST_CITING if number else citing_each(papers, len(seeds))
+        ):
+            listed.add(cited)
+            touched[citing].add(cited)
+            progress("citing works of", len(listed), len(batch))
         for paper in chosen:
-            neighbours.touched.pop(paper, None)
-        counts = source.times_cited(sorted(neighbours.touched))
-        ranked = neighbours.ranked(frozenset(seeds), counts)
-        new = _existing(source, ranked, papers - len(chosen))
+            touched.pop(paper, None)
+        new = _best(source, touched, frozenset(seeds), papers - len(chosen))
         chosen.update(dict.fromkeys(new))
         waiting += new
         progress("choosing", min(len(chosen), papers), papers)
@@ -157,39 +148,6 @@ def snowball(source: Source, seeds: Sequence[str], papers: int, progress: Progre
 def citing_each(papers: int, seeds: int) -> int:
     """Return how many citing works of each seed are listed: about twice as many in all as papers are wanted."""
     return min(max(2 * papers // max(seeds, 1), LEAST_CITING), MOST_CITING)
-
-
-def _expand(
-    source: Source, ids: Sequence[str], most: int, neighbours: Neighbours, progress: Progress
-) -> None:
-    """Add to `neighbours` what some works cite, and at most `most` works that cite each of them."""
-    source.fetch(ids)
-    for expanded, references in source.references(ids).items():
-        for reference in references:
-            neighbours.add(reference, expanded)
-    listed: set[str] = set()
-    for link in source.citing(ids, most):
-        listed.add(link.cited)
-        neighbours.add(link.citing, link.cited)
-        progress("citing works of", len(listed), len(ids))
-
-
-def _existing(source: Source, ranked: Sequence[str], most: int) -> list[str]:
-    """Return the first `most` works that the service has with a title."""
-    found: list[str] = []
-    for part in _parts(ranked, most):
-        works = source.fetch(part)
-        found += [i for i in part if i in works]
-        if len(found) >= most:
-            break
-    return found[:most]
-
-
-def _parts(ranked: Sequence[str], most: int) -> Iterator[Sequence[str]]:
-    """Yield `most` ids first, and then smaller parts for those that do not exist."""
-    yield ranked[:most]
-    for start in range(most, len(ranked), 100):
-        yield ranked[start : start + 100]
 
 
 def newer(
@@ -205,9 +163,21 @@ def newer(
         papers: How many works at most.
     """
     source.fetch(seeds)
-    neighbours = Neighbours()
-    for link in source.citing(seeds, MOST_CITING, since):
-        if link.citing not in known:
-            neighbours.add(link.citing, link.cited)
-    counts = source.times_cited(sorted(neighbours.touched))
-    return _existing(source, neighbours.ranked(frozenset(seeds), counts), papers)
+    touched: defaultdict[str, set[str]] = defaultdict(set)
+    for citing, cited in source.citing(seeds, MOST_CITING, since):
+        if citing not in known:
+            touched[citing].add(cited)
+    return _best(source, touched, frozenset(seeds), papers)
+
+
+def _best(source: Source, touched: Mapping[str, Set[str]], seeds: Set[str], most: int) -> list[str]:
+    """Return the best `most` works that the service has with a title."""
+    order = ranked(touched, seeds, source.times_cited(sorted(touched)))
+    found: list[str] = []
+    start, end = 0, most
+    while start < len(order) and len(found) < most:
+        part = order[start:end]
+        works = source.fetch(part)
+        found += [i for i in part if i in works]
+        start, end = end, end + 100  # in place of those that do not exist
+    return found[:most]

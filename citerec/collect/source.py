@@ -78,14 +78,6 @@ class Work:
         return self.paper.id
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
-    """One citation, found in a list of citing works."""
-
-    citing: str
-    cited: str
-
-
 def read_work(raw: dict[str, Any], count: str, read: Callable[[Fields], Paper]) -> Work | None:
     """Return the work of a JSON object; None if its id or title is missing, or a field has a wrong type.
 
