@@ -63,13 +63,20 @@ def with_client(server: Any, story: Callable[[Client], Awaitable[Any]]) -> Any:
     return asyncio.run(connected())
 
 
-@pytest.fixture
+class Kept(Service):
+    """Stays open for the next client."""
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
 def call(sample_index: IndexFolder) -> Call:
     """Call one tool of a server in this process."""
+    opening: Future[Service] = Future()
+    opening.set_result(Kept({"sample": sample_index.path}, {"sample": CONFIG}))
 
     def of(name: str, **arguments: Any) -> CallToolResult:
-        opening: Future[Service] = Future()
-        opening.set_result(Service({"sample": sample_index.path}, {"sample": CONFIG}))
         server = create_server(opening)
         return with_client(server, lambda client: client.call_tool(name, arguments))
 
@@ -186,6 +193,7 @@ def test_http_mcp_and_python_find_the_same_papers_in_the_same_order(
             own = recommender.corpus.search(words, k=3, offset=1, filter=SearchFilter(**one))
             searched.append((page["results"], tool["results"], own))
         paper = http.get(f"/v1/papers/CorpusId:{DPR}", params={"limit": 4}).json()
+        described = http.get("/v1/index").json()["indexes"]
     card, links = (
         content(call(name, id=DPR, **more))
         for name, more in (("get_paper", {}), ("references_and_citers", {"k": 4}))
@@ -196,6 +204,7 @@ def test_http_mcp_and_python_find_the_same_papers_in_the_same_order(
         assert [(one["id"], one["score"]) for one in page] == expected
         assert [(one["id"], one["score"]) for one in tool] == expected
     assert all(page for page, *_ in searched)
+    assert content(call("corpus_info")) == described[0]
     details = recommender.corpus.paper(DPR)
     assert paper["paper"]["id"] == card["id"] == details.paper.id == DPR
     assert paper["references"]["total"] == card["reference_count"] == details.references

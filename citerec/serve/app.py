@@ -291,22 +291,7 @@ async def paper(
 @api.get("/index")
 async def index(service: Served) -> IndexList:
     """Return what each index holds; the first one is the default."""
-    answers: list[IndexAnswer] = []
-    for opened in service.indexes.values():
-        recommender = opened.default
-        one = IndexAnswer(
-            name=opened.name,
-            version=opened.version,
-            papers=len(opened.index.papers),
-            citations=int(opened.index.manifest.counts.get("citations", 0)),
-            years=recommender.corpus.years,
-            retrievers=[*recommender.retriever_names],
-            encoder=recommender.encoder,
-            reranker=recommender.reranker,
-            ranker=recommender.ranker,
-        )
-        answers.append(one)
-    return IndexList(indexes=answers)
+    return IndexList(indexes=[IndexAnswer(**one.facts()) for one in service.indexes.values()])
 
 
 @health.get("/healthz")

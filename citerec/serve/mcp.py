@@ -66,8 +66,11 @@ class Tools:
     def __init__(self, opening: "Future[Service]") -> None:
         self._opening = opening
 
+    async def _service(self) -> Service:
+        return await asyncio.shield(asyncio.wrap_future(self._opening))
+
     async def _call(self, work: Callable[[Recommender], T], pool: str = "lookups") -> T:
-        service = await asyncio.shield(asyncio.wrap_future(self._opening))
+        service = await self._service()
         future = service.start(lambda opened: work(opened.default), None, pool)
         return await asyncio.wrap_future(future)
 
@@ -206,25 +209,8 @@ class Tools:
 
     async def corpus_info(self) -> Output:
         """Return what this corpus holds, and which models recommend from it."""
-
-        def work(recommender: Recommender) -> Output:
-            manifest, papers = recommender.index.manifest, recommender.index.papers
-            first, last = recommender.corpus.years or (None, None)
-            return {
-                "name": manifest.name,
-                "papers": len(papers),
-                "with_abstract": int(papers.has_abstract.sum()),
-                "citations": len(recommender.index.graph.indices),
-                "year_min": first,
-                "year_max": last,
-                "built": manifest.created,
-                "retrievers": [*recommender.retriever_names],
-                "encoder": recommender.encoder,
-                "reranker": recommender.reranker,
-                "citerec": version("citerec"),
-            }
-
-        return await self._call(work)
+        service = await self._service()
+        return service.open_index().facts()
 
 
 class CitationServer(MCPServer[None]):

@@ -62,6 +62,21 @@ class OpenIndex:
             digest.update(sums.read_bytes())
         return f"{manifest.created} {digest.hexdigest()[:12]}"
 
+    def facts(self) -> dict[str, Any]:
+        """Return what the index holds, and the models that are used on it."""
+        one = self.default
+        return {
+            "name": self.name,
+            "version": self.version,
+            "papers": len(self.index.papers),
+            "citations": len(self.index.graph.indices),
+            "years": one.corpus.years,
+            "retrievers": [*one.retriever_names],
+            "encoder": one.encoder,
+            "reranker": one.reranker,
+            "ranker": one.ranker,
+        }
+
 
 class Service:
     """Open indexes by name, the first one is the default, and the requests in flight."""
