@@ -170,12 +170,6 @@ def test_what_the_corpus_does_not_have_is_named(build: Build) -> None:
     ]
 
 
-@pytest.mark.parametrize("wrong", [[3], 3, [Path("refs.bib")]])
-def test_row_numbers_are_no_ids(tiny: Recommender, wrong: Any) -> None:
-    with pytest.raises(ConfigError, match=r"cited must be the path of a \.bib, .* ids or DOIs"):
-        tiny.recommend(title="tensor", cited=wrong)
-
-
 # --- what comes out
 
 
@@ -287,14 +281,6 @@ def test_the_temporary_index_is_removed_when_nobody_uses_it() -> None:
     gc.collect()
 
     assert not any(folder.exists() for folder in folders)
-
-
-def test_an_index_of_papers_may_be_kept(tmp_path: Path) -> None:
-    citerec.from_papers(PAPERS, path=tmp_path / "kept").close()
-
-    assert citerec.open(tmp_path / "kept").recommend(title="quarks").ids == ("10.1145/ABC",)
-    with pytest.raises(CiterecError, match="already exists"):
-        citerec.from_papers(PAPERS, path=tmp_path / "kept")
 
 
 def test_an_encoder_adds_vectors(tiny_model: str) -> None:

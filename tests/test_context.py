@@ -18,7 +18,6 @@ from citerec.folder import IndexFolder, open_index
 from citerec.rank.ltr import Calibration
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.hybrid import ContextRetriever, HybridRetriever
-from citerec.text import pair_text
 from citerec.types import Eligibility, QueryKind
 
 Build = Callable[..., IndexFolder]
@@ -141,13 +140,6 @@ def test_the_lists_are_fused_by_weighted_ranks(index: IndexFolder) -> None:
     assert fused.hits.scores.tolist() == pytest.approx(points)
 
 
-def test_a_reranker_reads_the_sentence_and_the_title() -> None:
-    query = Query(id="d", title="Drawing trees", abstract="We draw.", context="Trees grow")
-
-    assert pair_text(query) == "Trees grow Drawing trees"
-    assert pair_text(DRAFT) == "Drawing trees We draw trees in the plane."
-
-
 def test_probabilities_are_those_of_drafts_so_a_sentence_has_none(
     index: IndexFolder, tmp_path: Path
 ) -> None:
@@ -219,10 +211,3 @@ def test_what_does_not_fit_a_context_is_an_error_in_one_line(
     assert (code, out) == (2, "")
     assert message in err
     assert err.count("\n") == 1
-
-
-def test_a_sentence_without_a_match_says_so(cli: Callable[..., tuple[int, str, str]]) -> None:
-    code, out, _ = cli("--context", "Quarks bind")
-
-    assert code == 0
-    assert "no word of the sentence occurs in the 5 eligible papers" in " ".join(out.split())

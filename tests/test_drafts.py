@@ -329,13 +329,6 @@ def test_front_matter_and_citations_of_markdown_are_read(tmp_path: Path) -> None
     assert file.notices[-1].endswith("2 citation keys not in refs.bib: third, hidden")
 
 
-def test_headings_of_markdown_are_title_and_abstract_by_their_content() -> None:
-    text = f"# {TITLE}\n\n## Abstract\n\n{ABSTRACT}\n\n## Introduction\n\nMore text.\n"
-
-    assert read(text) == (TITLE, ABSTRACT)
-    assert read(text.replace(f"# {TITLE}", f"{TITLE}\n======"), "a.md") == (TITLE, ABSTRACT)
-
-
 def test_references_in_front_matter_are_used_without_a_file() -> None:
     file = parse("---\ntitle: T\nreferences:\n- {id: a, title: Alpha beta}\n---\nSee [@a].\n")
 
@@ -351,10 +344,6 @@ def test_styles_and_headings_of_a_word_document_are_read() -> None:
 
     assert read(data) == (TITLE, ABSTRACT)
     assert parse(data).notices[0].startswith(f"draft (Word): title {TITLE!r}, abstract 'We rank")
-
-
-def test_the_first_line_of_a_word_document_is_the_last_resort_for_a_title() -> None:
-    assert read(word(f"{TITLE}\n\n{ABSTRACT}\n")) == (TITLE, ABSTRACT)
 
 
 # --- PDF

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from citerec.build import BuildConfig, build_index
-from citerec.corpus.splits import ShippedQueries, open_queries, shipped_queries, write_queries
+from citerec.corpus.splits import ShippedQueries, open_queries, shipped_queries
 from citerec.errors import BadInputError
 from citerec.folder import open_index
 from citerec.types import Query
@@ -60,17 +60,6 @@ def test_queries_are_read_with_their_year_and_gold_is_what_is_relevant(ship: Shi
     assert shipped.splits == {"train": [], "dev": [], "test": ["q1", "q2"]}
 
 
-def test_a_folder_without_queries_or_without_judgements_ships_none(ship: Ship) -> None:
-    folder = ship()
-    (folder / "qrels" / "test.tsv").rename(folder / "qrels" / "test.txt")
-    without_judgements = shipped_queries(folder)
-    (folder / "qrels" / "test.txt").rename(folder / "qrels" / "test.tsv")
-    (folder / "queries.jsonl").rename(folder / "queries.jsonl.bak")
-
-    assert without_judgements is None
-    assert shipped_queries(folder) is None
-
-
 def test_a_judged_query_that_is_not_there_is_a_fault(ship: Ship) -> None:
     with pytest.raises(BadInputError, match=r"test.tsv: query 'q9' is not in queries.jsonl"):
         shipped_queries(ship(judged=HEADER + "q9\td1\t1\n"))
@@ -93,13 +82,6 @@ def test_a_query_that_cannot_be_taken_is_named_with_its_line(
 ) -> None:
     with pytest.raises(BadInputError, match=fault):
         shipped_queries(ship([*QUERIES, query]))
-
-
-def test_queries_come_back_from_the_splits_of_an_index(tmp_path: Path) -> None:
-    write_queries(tmp_path / "splits", FOUND)
-
-    assert open_queries(tmp_path / "splits") == FOUND
-    assert open_queries(tmp_path) is None
 
 
 def test_an_index_of_a_beir_folder_holds_its_queries_and_not_as_papers(

@@ -131,17 +131,6 @@ def test_many_lines_of_json_are_a_batch_with_ids_by_line() -> None:
     assert file.batch
 
 
-def test_bibliographies_of_many_entries_are_batches() -> None:
-    bibtex = parse("@misc{a, title={A}}\n@misc{b, title={B}}")
-    ris = parse("TY  - GEN\nTI  - A\nER  - \n\nTY  - GEN\nT1  - B\nER  - \n")
-    csl = parse('[{"title": "A"}, {"title": "B"}]')
-
-    assert [q.id for q in bibtex.queries] == ["a", "b"]
-    assert [q.id for q in ris.queries] == ["q1", "q5"]
-    assert [q.id for q in csl.queries] == ["q1", "q2"]
-    assert all([q.title for q in file.queries] == ["A", "B"] for file in (bibtex, ris, csl))
-
-
 @pytest.mark.parametrize(
     ("record", "abstract"),
     [
@@ -162,11 +151,6 @@ def test_authors_and_venue_are_read_from_every_shape() -> None:
 
     assert query.authors == ("A B", "C D", "E F", "G")
     assert query.venue == "V"
-
-
-@pytest.mark.parametrize("year", ["2019", '"2019"', "2019.0", '" 2019 "'])
-def test_a_year_is_a_number_in_any_form(year: str) -> None:
-    assert the_query(f'{{"title": "T", "year": {year}}}').year == 2019
 
 
 @pytest.mark.parametrize("year", ['"soon"', "NaN", "true", "2019.5", "0", "[2019]", "1e400", "19"])

@@ -57,12 +57,6 @@ def test_papers_come_best_first_with_the_rank_and_score_of_each_stage(
     assert found[0].paper.authors[0] == "Qi He"
 
 
-def test_a_paper_of_the_corpus_is_not_recommended_to_itself(tiny: Recommender) -> None:
-    (found,) = tiny.recommend([Query(id="new", title="Drawing graphs with tensors")])
-
-    assert ids(found) == ["old", "undated"]
-
-
 def test_the_querys_year_is_the_bound_unless_another_is_given(tiny: Recommender) -> None:
     query = Query(id="draft", title="graph", year=2000)
 
@@ -86,28 +80,6 @@ def test_a_reason_names_the_matching_words_of_the_query(tiny: Recommender) -> No
     assert reasons["old"] == ("matches: drawing",)
     assert reasons["undated"] == ("matches: tensors",)
     assert set(reasons["new"][0].removeprefix("matches: ").split(", ")) == {"drawing", "tensors"}
-
-
-def test_a_match_of_function_words_alone_is_no_reason(build: Build) -> None:
-    recommender = Recommender(build([{"id": "a", "title": "We", "abstract": "between ourselves"}]))
-
-    (found,) = recommender.recommend([Query(id="draft", title="We between us")], explain=True)
-
-    assert [(item.paper.id, item.reasons) for item in found] == [("a", ())]
-
-
-def test_reasons_change_nothing_else(sample_index: IndexFolder) -> None:
-    recommender = Recommender(sample_index)
-    queries = [Query(id="a", title="neural ranking"), Query(id="b", title="protein structure")]
-
-    plain = recommender.recommend(queries)
-    explained = recommender.recommend(queries, explain=True)
-
-    for one, other in zip(plain, explained, strict=True):
-        assert [(i.rank, i.paper, i.score) for i in one] == [
-            (i.rank, i.paper, i.score) for i in other
-        ]
-        assert all(i.reasons for i in other)
 
 
 # --- what a list of exclusions names
@@ -188,23 +160,6 @@ def test_papers_beneath_the_depth_follow_as_they_stood(
     assert ids(found)[4:] == ids(plain)[4:]
     assert [set(item.stages) for item in found] == 4 * [{"bm25", "rerank"}] + 6 * [{"bm25"}]
     assert all(a.score > b.score for a, b in pairwise(found[3:]))
-
-
-def test_a_batch_is_reranked_as_its_queries_are(
-    dense_sample: IndexFolder, tiny_reranker_model: str
-) -> None:
-    config = RecommendConfig(k=5, reranker=reranking(tiny_reranker_model, weight=0.5))
-    recommender = Recommender(dense_sample, config)
-    papers = [dense_sample.papers[row] for row in range(6)]
-    queries = [Query(id=f"as {paper.id}", title=paper.title) for paper in papers]
-
-    together = recommender.recommend(queries)
-
-    for query, mine in zip(queries, together, strict=True):
-        [alone] = recommender.recommend([query])
-        assert ids(alone) == ids(mine)
-        assert [i.score for i in alone] == pytest.approx([i.score for i in mine], abs=1e-4)
-        assert all(set(item.stages) & {"bm25", "dense"} for item in mine)
 
 
 def test_the_index_s_own_reranker_is_used_unless_none_is_wanted(

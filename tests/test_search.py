@@ -83,10 +83,6 @@ def test_a_paper_is_found_by_its_id_or_doi(corpus: Corpus, id: str) -> None:
     assert (found.paper.id, found.references, found.cited_by) == ("b", 1, 1)
 
 
-def test_a_paper_whose_id_is_its_doi_is_found(corpus: Corpus) -> None:
-    assert corpus.paper("doi:10.1234/SOIL").paper.title == "Soil"
-
-
 def test_many_papers_are_looked_up_at_once(corpus: Corpus) -> None:
     ids = ["DOI:10.1234/roots", "none", "c", "10.1234/none", "arXiv:a"]
 

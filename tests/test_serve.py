@@ -383,15 +383,6 @@ def test_clients_of_semantic_scholar_get_its_answers(client: httpx.Client) -> No
     assert wrong.status_code == 400
 
 
-def test_metrics_count_requests_by_route(client: httpx.Client) -> None:
-    client.get("/v1/papers/10.1000/none")
-
-    text = client.get("/metrics").text
-
-    assert 'citerec_requests_total{route="/v1/papers/{id:path}",status="404"}' in text
-    assert 'citerec_index_papers{index="sample"} 300.0' in text
-
-
 # --- files for reference managers, and the description of the API
 
 
