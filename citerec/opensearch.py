@@ -6,10 +6,9 @@ small server that follows its documentation (2.9 and later).
 """
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from math import sqrt
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -51,9 +50,6 @@ class OpenSearchIndex:
             name: The index.
             timeout: Seconds to wait for an answer.
             options: Further arguments of `opensearchpy.OpenSearch`, such as `http_auth` or `ca_certs`.
-
-        Raises:
-            MissingExtraError: If opensearchpy is not installed.
         """
         with extra("opensearch"):  # by name, so that type checkers do not need the package
             self.library: Any = import_module("opensearchpy")
@@ -68,13 +64,10 @@ class OpenSearchIndex:
         errors = self.library.exceptions
         try:
             yield
-        except errors.ConnectionError as error:
-            reason = str(error.info or error.error)
-            raise self.error(f"the server does not answer: {reason}; is it running?") from error
-        except errors.TransportError as error:
-            info = error.info if isinstance(error.info, Mapping) else {}
-            reason = _reason(info.get("error", error.error))
-            raise self.error(f"status {error.status_code}: {reason}") from error
+        except errors.TransportError as error:  # also a server that does not answer
+            info = error.info.get("error") if isinstance(error.info, Mapping) else error.info
+            reason = _reason(info or error.error)
+            raise self.error(f"{reason} (status {error.status_code})") from error
         except (errors.OpenSearchException, KeyError, TypeError) as error:
             raise self.error(f"the answer is not one of OpenSearch ({error!r})") from error
 
@@ -97,14 +90,10 @@ class OpenSearchIndex:
                     if "error" in response:
                         raise self.error(_reason(response["error"]))
                     shards = response["_shards"]
-                    if response["timed_out"]:
-                        raise self.error("the search took too long, and ended early")
-                    if shards["failed"]:
-                        first = (shards.get("failures") or [{}])[0]
-                        raise self.error(
-                            f"{shards['failed']} of {shards['total']} shards did not answer"
-                            f" ({_reason(first.get('reason', 'no reason given'))})"
-                        )
+                    if response["timed_out"] or shards["failed"]:
+                        what = f"{shards['failed']} of {shards['total']} shards did not answer"
+                        reasons = [_reason(one.get("reason")) for one in shards.get("failures", [])]
+                        raise self.error(f"{what}, or not in time: {reasons[:1]}")
                     hits = [hit["sort"] for hit in response["hits"]["hits"]]
                     results.append([(docid, float(score)) for score, docid in hits])
         return results
@@ -116,37 +105,25 @@ def index_body(
     """Return settings and mapping of an OpenSearch index for the papers of an index folder.
 
     The analysis is Lucene's for English, as in the folder; `refresh_interval` is -1, as `load` refreshes at its end.
-
-    Args:
-        index: The index folder.
-        config: `k1` and `b` of BM25.
-        shards: Into how many parts OpenSearch divides the papers; it cannot be changed later.
-        replicas: Copies of each.
+    The number of shards cannot be changed later.
     """
     bm25 = config or Bm25Config()
-    fields: dict[str, Any] = {
-        "id": {"type": "keyword"},
-        "contents": {"type": "text", "analyzer": "english"},
-        "year": {"type": "integer"},
-    }
+    fields: dict[str, Any] = {"id": {"type": "keyword"}, "year": {"type": "integer"}}
+    fields["contents"] = {"type": "text", "analyzer": "english"}
     if index.is_embedded:
         dense = index.manifest.settings["dense"]
         is_cosine = dense["similarity"] == Similarity.COSINE
-        method = {
-            "name": "hnsw",
-            "engine": "faiss",
-            "parameters": {"m": 32, "ef_construction": 200},
-        }
-        method["space_type"] = "innerproduct" if is_cosine else "l2"
-        vector = {"type": "knn_vector", "dimension": int(dense["dim"]), "method": method}
-        fields["vector"] = vector
+        method = {"name": "hnsw", "engine": "faiss"}
+        method |= {"parameters": {"m": 32, "ef_construction": 200}}
+        method |= {"space_type": "innerproduct" if is_cosine else "l2"}
+        fields["vector"] = {"type": "knn_vector", "dimension": int(dense["dim"]), "method": method}
+    similarity = {"default": {"type": "BM25", "k1": bm25.k1, "b": bm25.b}}
     settings = {
         "number_of_shards": shards,
         "number_of_replicas": replicas,
-        "refresh_interval": "-1",
         "knn": index.is_embedded,
-        "similarity": {"default": {"type": "BM25", "k1": bm25.k1, "b": bm25.b}},
     }
+    settings |= {"refresh_interval": "-1", "similarity": similarity}
     mapping = {"dynamic": "strict", "_source": {"enabled": False}, "properties": fields}
     return {"settings": {"index": settings}, "mappings": mapping}
 
@@ -161,10 +138,7 @@ def load(
     """Write the papers of an index folder into an OpenSearch index, which is created if it does not exist.
 
     A paper takes the place of one with its id, so that a load may be repeated. Until it is complete, the retrievers
-    refuse the index. Vectors of an approximate index are written as it holds them, rounded.
-
-    Returns:
-        How many papers were written.
+    refuse the index. Returns how many papers were written.
 
     Raises:
         OpenSearchError: If the server does not answer or refuses a paper, or if its index holds other papers, too.
@@ -174,13 +148,10 @@ def load(
         if not indices.exists(index=server.name):
             indices.create(index=server.name, body=body or index_body(index))
         indices.put_mapping(index=server.name, body={"_meta": {META: {}}})
+        options = {"chunk_size": CHUNK, "max_chunk_bytes": 10 * 2**20, "max_retries": RETRIES}
+        documents = _documents(server.name, index)
         written = server.library.helpers.streaming_bulk(
-            server.client,
-            _documents(server.name, index),
-            chunk_size=CHUNK,
-            max_chunk_bytes=10 * 2**20,
-            max_retries=RETRIES,
-            raise_on_error=False,
+            server.client, documents, raise_on_error=False, **options
         )
         for number, (is_written, item) in enumerate(written, start=1):
             if not is_written:
@@ -206,12 +177,7 @@ def open_retrievers(
     config: RecommendConfig | None = None,
     log: Log | None = None,
 ) -> list[Retriever]:
-    """Open BM25 and, where the index folder has vectors, dense retrieval over an OpenSearch index.
-
-    Raises:
-        OpenSearchError: If the server does not answer, or its index holds other papers.
-        CiterecError: As `encoder_of` raises.
-    """
+    """Open BM25 and, where the index folder has vectors, dense retrieval over an OpenSearch index."""
     config = config or RecommendConfig()
     retrievers: list[Retriever] = [OpenSearchBm25(server, index, config.bm25)]
     if encoder := encoder_of(index, config, log):
@@ -223,8 +189,8 @@ def open_retrievers(
 class OpenSearchBm25:
     """Finds papers by the words of the query, and scores given ones; a `Retriever` with `LexicalScores`.
 
-    The engine scores with the `k1` and `b` of its own settings, see `index_body`. OpenSearch 2 multiplies the scores
-    of Lucene by k1 + 1; no later stage depends on their scale.
+    The engine scores with the `k1` and `b` of its own settings. OpenSearch 2 multiplies the scores of Lucene by k1 + 1;
+    no later stage depends on their scale.
     """
 
     name = "bm25"
@@ -232,12 +198,7 @@ class OpenSearchBm25:
     def __init__(
         self, server: OpenSearchIndex, index: IndexFolder, config: Bm25Config | None = None
     ) -> None:
-        """Check that OpenSearch holds the papers of the index.
-
-        Raises:
-            ConfigError: If the form of the query needs statistics of the collection.
-            OpenSearchError: If the server does not answer, or its index holds other papers.
-        """
+        """Check that OpenSearch holds the papers of the index; an `OpenSearchError` says why not."""
         self.config = resolve(config or Bm25Config(), index)
         if self.config.form is QueryForm.KEY_TERMS:
             raise ConfigError("OpenSearch is searched by title or title-abstract, not by key-terms")
@@ -274,7 +235,7 @@ class OpenSearchBm25:
             bodies.append(_body({"bool": words | ({"filter": [accepted]} if accepted else {})}, k))
         # the statistics of all shards, not those of each
         found = self._server.search(bodies, search_type="dfs_query_then_fetch")
-        return [_rows_and_scores(self._index, one, float) for one in found]
+        return [_rows_and_scores(self._index, one) for one in found]
 
 
 class OpenSearchVectors:
@@ -283,14 +244,8 @@ class OpenSearchVectors:
     name = "dense"
 
     def __init__(self, server: OpenSearchIndex, index: IndexFolder) -> None:
-        """Check that OpenSearch holds the vectors of the index.
-
-        Raises:
-            ConfigError: If the index has none.
-            OpenSearchError: If the server does not answer, or its index holds other vectors.
-        """
-        if not index.is_embedded:
-            raise ConfigError(f"{index.path} has no vectors")
+        """Check that OpenSearch holds the vectors of the index; raise as `OpenSearchBm25` does."""
+        index.check_embedded()
         _check(server, index, "papers", "vectors")
         self._is_cosine = index.manifest.settings["dense"]["similarity"] == Similarity.COSINE
         self._server, self._index = server, index
@@ -305,16 +260,18 @@ class OpenSearchVectors:
             nearest |= {"filter": accepted} if accepted else {}  # holds while the graph is searched
             bodies.append(_body({"knn": {"vector": nearest}}, k))
         found = self._server.search(bodies)
-        return [_rows_and_scores(self._index, one, self._similarity) for one in found]
+        pairs = [_rows_and_scores(self._index, one) for one in found]
+        return [(rows, self._similarities(scores)) for rows, scores in pairs]
 
-    def _similarity(self, score: float) -> float:
-        """Return the inner product, or minus the Euclidean distance, that a score states.
+    def _similarities(self, scores: Floats) -> Floats:
+        """Return the inner products, or minus the Euclidean distances, that scores state.
 
         Source: https://docs.opensearch.org/latest/mappings/supported-field-types/knn-spaces.
         """
+        exact = scores.astype(np.float64)
         if self._is_cosine:
-            return score - 1 if score >= 1 else 1 - 1 / score
-        return -sqrt(max(1 / score - 1, 0.0))
+            return np.where(exact >= 1, exact - 1, 1 - 1 / exact).astype(np.float32)
+        return -np.sqrt(np.maximum(1 / exact - 1, 0)).astype(np.float32)
 
 
 def _documents(name: str, index: IndexFolder) -> Iterator[dict[str, Any]]:
@@ -373,23 +330,17 @@ def _body(query: Mapping[str, Any], k: int) -> dict[str, Any]:
     return {**hits, "query": query, "sort": sort}
 
 
-def _rows_and_scores(
-    index: IndexFolder, found: Found, score_of: Callable[[float], float]
-) -> RowsAndScores:
-    ids = [docid for docid, _ in found]
-    rows = index.papers.rows_of(ids) if ids else np.zeros(0, np.int32)
+def _rows_and_scores(index: IndexFolder, found: Found) -> RowsAndScores:
+    rows = index.papers.rows_of([docid for docid, _ in found])
     if (rows < 0).any():
-        unknown = ids[int(np.argmin(rows))]
-        raise OpenSearchError(f"OpenSearch found {unknown!r}, which {index.path} does not have")
-    return rows, np.array([score_of(score) for _, score in found], np.float32)
+        raise OpenSearchError(f"OpenSearch found papers that {index.path} does not have")
+    return rows, np.array([score for _, score in found], np.float32)
 
 
 def _reason(error: Any) -> str:
-    """Return the innermost reason of an error of the server."""
-    while isinstance(error, Mapping):
-        causes = error.get("root_cause") or [None]
-        inner = error.get("caused_by") or causes[0]
-        if not isinstance(inner, Mapping):
-            return str(error.get("reason") or error.get("type") or dict(error))
-        error = inner
-    return str(error)
+    """Return the reason of an error of the server: that of its cause, if it states one."""
+    if not isinstance(error, Mapping):
+        return str(error)
+    if cause := error.get("caused_by"):
+        return _reason(cause)
+    return str(error.get("reason") or error.get("type") or dict(error))

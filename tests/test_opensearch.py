@@ -264,27 +264,10 @@ def test_papers_that_were_appended_are_loaded_by_another_load(
 
     [hits] = OpenSearchBm25(server, other).retrieve([DRAFT], [ALL], 10)
     assert ids(other, hits) == ["a", "b", "c", "d"]
-
-
-def test_papers_that_the_index_does_not_have_any_more_are_noticed(
-    made: tuple[OpenSearchIndex, IndexFolder], tmp_path: Path
-) -> None:
-    server, index = made
-    (tmp_path / "gone.txt").write_text("e\n")
-    assert run(["index", "--index", str(index.path), "--delete", str(tmp_path / "gone.txt")]) == 0
-    smaller = open_index(index.path)
-
-    with pytest.raises(OpenSearchError, match=r"it holds 5 papers, .* holds 4; load all of them"):
-        load(server, smaller)
+    with pytest.raises(OpenSearchError, match=r"it holds 5 papers, .* holds 3; load all of them"):
+        load(server, index)
     with pytest.raises(OpenSearchError, match="no load was completed"):
-        OpenSearchBm25(server, smaller)
-
-
-def test_an_id_that_is_too_long_is_refused(fake: FakeServer, build: Build) -> None:
-    index = build([{"id": "é" * 300, "title": "Maps"}])
-
-    with pytest.raises(OpenSearchError, match="refuses the paper"):
-        load(OpenSearchIndex(fake.url, "long"), index)
+        OpenSearchBm25(server, index)
 
 
 def test_vectors_of_another_dimension_are_refused(
@@ -326,57 +309,24 @@ def test_a_server_that_is_not_there_is_one_line_without_the_password(build: Buil
     with pytest.raises(OpenSearchError) as error:
         OpenSearchBm25(server, build(PAPERS))
 
-    assert str(error.value).startswith(
-        "OpenSearch at http://127.0.0.1:1, index 'papers': the server"
-    )
+    assert str(error.value).startswith("OpenSearch at http://127.0.0.1:1, index 'papers': ")
     assert "refused" in str(error.value)
     assert "secret" not in str(error.value)
 
 
-def test_an_index_that_is_not_there_is_an_error(fake: FakeServer, build: Build) -> None:
-    server = OpenSearchIndex(fake.url, "nothing")
-
-    with pytest.raises(OpenSearchError, match=r"'nothing': .*no such index"):
-        OpenSearchBm25(server, build(PAPERS))
-
-
-def test_an_index_that_was_deleted_meanwhile_is_an_error(
-    fake: FakeServer, made: tuple[OpenSearchIndex, IndexFolder]
-) -> None:
-    bm25 = OpenSearchBm25(*made)
-    del fake.shelves[made[0].name]
-
-    with pytest.raises(OpenSearchError, match="no such index"):
-        bm25.retrieve([DRAFT], [ALL], 10)
-
-
-def test_a_shard_that_does_not_answer_is_an_error(
+def test_a_search_that_is_not_whole_is_an_error(
     fake: FakeServer, made: tuple[OpenSearchIndex, IndexFolder]
 ) -> None:
     bm25 = OpenSearchBm25(*made)
     fake.failed_shards = 2
-
-    with pytest.raises(OpenSearchError, match=r"2 of 5 shards did not answer \(Data too large\)"):
+    with pytest.raises(OpenSearchError, match=r"2 of 5 shards did not answer.*Data too large"):
         bm25.retrieve([DRAFT], [ALL], 10)
-
-
-def test_a_search_that_ended_early_is_an_error(
-    fake: FakeServer, made: tuple[OpenSearchIndex, IndexFolder]
-) -> None:
-    bm25 = OpenSearchBm25(*made)
-    fake.timed_out = True
-
-    with pytest.raises(OpenSearchError, match="took too long"):
+    fake.failed_shards, fake.timed_out = 0, True
+    with pytest.raises(OpenSearchError, match="not in time"):
         bm25.retrieve([DRAFT], [ALL], 10)
-
-
-def test_a_query_that_the_server_refuses_states_its_reason(
-    sample: OpenSearchIndex, dense_sample: IndexFolder
-) -> None:
-    vectors = OpenSearchVectors(sample, dense_sample)
-
-    with pytest.raises(OpenSearchError, match="dimension"):
-        vectors.nearest(np.ones((1, 3), np.float32), [ALL], 5)
+    del fake.shelves[made[0].name]
+    with pytest.raises(OpenSearchError, match="no such index"):
+        bm25.retrieve([DRAFT], [ALL], 10)
 
 
 def test_another_kind_of_server_is_an_error(build: Build, fake: FakeServer) -> None:
