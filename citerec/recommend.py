@@ -15,13 +15,6 @@ from citerec.bibliography.entry import PaperList
 from citerec.bibliography.keys import doi_of
 from citerec.bibliography.paper_list import paper_list_of, read_paper_list
 from citerec.config import RecommendConfig
-from citerec.describe import (
-    describe_reranker,
-    describe_settings,
-    explain_no_results,
-    unmatched_notice,
-    unreadable_notice,
-)
 from citerec.drafts.context import read_context, read_query, sentence_query
 from citerec.errors import ConfigError, IndexReplacedError, shown
 from citerec.folder import IndexFolder, find_index, open_index, read_manifest
@@ -38,14 +31,21 @@ from citerec.pipeline import (
 )
 from citerec.rank.expand import CandidateExpander
 from citerec.rank.features import Feature, declared_features
-from citerec.rank.ltr import CustomRanker, LtrModel, RankModel, ranker_of
+from citerec.rank.ltr import CustomRanker, LtrModel, RankModel, ranker_of, reads_probability
 from citerec.rank.missing import (
     SeedCandidates,
     SeedRetriever,
     seed_reasons,
 )
 from citerec.rank.reasons import MOST_WORDS, with_reasons
-from citerec.recommendations import READ_AT_ONCE, Recommendations, with_papers
+from citerec.recommendations import (
+    READ_AT_ONCE,
+    Recommendations,
+    describe_settings,
+    explain_no_results,
+    unreliable_notice,
+    with_papers,
+)
 from citerec.rerank.reranker import OpenReranker, Reranker
 from citerec.retrieve.hybrid import (
     ContextRetriever,
@@ -202,7 +202,10 @@ class Recommender:
     def reranker_in_use(self) -> str:
         """The reranker and its settings in one line; empty without one."""
         parts = self._parts
-        return describe_reranker(parts.reranker, parts.ranker) if parts.reranker else ""
+        if not parts.reranker:
+            return ""
+        interpolates = parts.ranker and not reads_probability(parts.ranker, parts.reranker)
+        return f"{parts.reranker}, against {parts.ranker}" if interpolates else str(parts.reranker)
 
     @property
     def settings_in_use(self) -> tuple[str, ...]:
@@ -476,7 +479,7 @@ class Recommender:
         parts = zip(batch.queries, batch.eligible, best, papers, strict=True)
         for query, rule, one, items in parts:
             shown = self._explained(query, one, items) if explain else items
-            weak = unreadable_notice(query, self.unreadable(query)) or unmatched_notice(query, one)
+            weak = unreliable_notice(query, one, self.unreadable(query))
             facts: dict[str, Any] = {"has_vectors": bool(self.encoder), "kind": query.kind}
             reason = "" if items else explain_no_results(self.index, rule, **facts)
             yield Recommendations(query, shown, reason, notices=(weak,) if weak else ())

@@ -10,11 +10,28 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from citerec.corpus.papers import Papers
+from citerec.config import RecommendConfig, RerankConfig
+from citerec.corpus.papers import NO_YEAR, Papers
 from citerec.errors import ConfigError, extra
 from citerec.export import Format, Result, pieces
+from citerec.folder import IndexFolder
+from citerec.rank.ltr import LtrModel, reads_probability
+from citerec.rerank.reranker import OpenReranker
 from citerec.retrieve.fuse import ranks_and_scores
-from citerec.types import CandidateSet, Hits, Paper, Query, Recommendation, StageHit
+from citerec.retrieve.hybrid import UNREADABLE
+from citerec.rules.known import within
+from citerec.text import plural
+from citerec.tuned import fusion_in_use, rerank_weight_in_use
+from citerec.types import (
+    CandidateSet,
+    Eligibility,
+    Hits,
+    Paper,
+    Query,
+    QueryKind,
+    Recommendation,
+    StageHit,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -212,3 +229,98 @@ def _places(hits: Hits, rows: npt.NDArray[np.int32]) -> list[tuple[int, float]]:
     """Return the rank and the score of each row in the hits of a stage; rank 0 if it is not a hit."""
     ranks, scores = ranks_and_scores(hits, rows)
     return list(zip(ranks.tolist(), scores.tolist(), strict=True))
+
+
+# --- what a user is told about a list
+
+
+def describe_settings(
+    index: IndexFolder,
+    config: RecommendConfig,
+    reranker: OpenReranker | None,
+    ranker: LtrModel | None,
+    *,
+    fuses: bool,
+) -> tuple[str, ...]:
+    """Describe the settings of the stages and the origin of each (tuned, default or option), one per line."""
+    lines = [f"fusion: {fusion_in_use(index, config)}"] if fuses else []
+    if reranker and ranker and reads_probability(ranker, reranker):
+        lines.append(f"rerank weight: none, the probability is a feature of {ranker}")
+    elif reranker:
+        named = config.reranker
+        weight = rerank_weight_in_use(
+            index,
+            reranker.weight,
+            str(reranker.settings["weights"]),
+            is_option=isinstance(named, RerankConfig) and named.weight is not None,
+            has_ranker=ranker is not None,
+        )
+        lines.append(f"rerank weight: {weight}")
+    origin = "default" if config.ranker == "auto" else "option"
+    return (*lines, f"ranker: {ranker or 'none'} ({origin})")
+
+
+def explain_no_results(
+    index: IndexFolder,
+    rule: Eligibility,
+    *,
+    has_vectors: bool,
+    kind: QueryKind = QueryKind.DRAFT,
+) -> str:
+    """Return why no paper was found: no paper is eligible, or no eligible paper has a word of the query.
+
+    Dense retrieval finds every eligible paper.
+    """
+    years, papers = index.papers.years, len(index.papers)
+    in_time = within(Eligibility(rule.year_max), years, np.arange(papers, dtype=np.int32))
+    too_late = papers - int(in_time.sum())
+    if too_late == papers:
+        first = int(years[years != NO_YEAR].min())
+        return (
+            f"all {papers:,} papers are later than {rule.year_max}: the earliest is of {first}; "
+            f"give --year-max {first} or a later year, or correct the draft's year"
+        )
+    excluded = sum(bool(in_time[row]) for row in rule.excluded)
+    if excluded + too_late == papers:
+        late = plural(too_late, "paper is", "papers are")
+        bound = f", and {late} later than {rule.year_max}" if too_late else ""
+        return (
+            f"{plural(excluded, 'paper is', 'papers are')} excluded{bound}: none of {papers:,} is eligible; "
+            "leave out --exclude or --cited, or name fewer papers in them"
+        )
+    searched = plural(papers - too_late - excluded, "eligible paper")
+    if kind is QueryKind.REFERENCES:
+        return f"no citation and no word of a title connects the references with the {searched}"
+    no_match = f"no word of the {kind} occurs in the {searched}"
+    if has_vectors:
+        return f"nothing was found in the {searched}; add an abstract, or a title with more words"
+    if index.is_embedded:
+        return f"{no_match}, and its vectors were not searched; leave out --encoder none"
+    return (
+        f"{no_match}, and this index has no vectors for a semantic search; add an abstract, or vectors: "
+        f"citerec encode --index {index.path} --encoder MODEL"
+    )
+
+
+def unreliable_notice(query: Query, candidates: CandidateSet, unreadable: float) -> str:
+    """Return a notice if a list is unreliable; else nothing.
+
+    Args:
+        query: A draft or a sentence.
+        candidates: Its candidates.
+        unreadable: The share of its letters in a script or language that the index does not cover, in [0, 1].
+    """
+    if query.kind is QueryKind.REFERENCES:
+        return ""
+    if unreadable >= UNREADABLE:
+        return (
+            f"most words of this {query.kind} are in a script or language that the index does not cover "
+            f"({unreadable:.0%} of the letters); the recommendations are unreliable"
+        )
+    words = candidates.hits_by_source.get("bm25")
+    if words is None or len(words) or not len(candidates.hits):
+        return ""
+    return (
+        f"no word of this {query.kind} occurs in an eligible paper, so the list may be unreliable; "
+        "check the spelling and the language, or add an abstract"
+    )
