@@ -44,8 +44,7 @@ from citerec.corpus.splits import (
 )
 from citerec.corpus.splits import SPLITS as SPLIT_NAMES
 from citerec.embed import SHARD, EmbedConfig, carry_models, embed, forget_shards
-from citerec.encode.config import EncodeConfig
-from citerec.encode.spec import Fingerprint
+from citerec.encode.spec import EncodeConfig, Fingerprint
 from citerec.errors import ConfigError, EncoderMismatchError, IndexExistsError, shown
 from citerec.folder import (
     BM25,
@@ -153,7 +152,7 @@ def build_index(
     source = check_inputs(corpus, index, force=config.force)
     encoder = None
     if config.encoder:
-        from citerec.encode.opening import open_encoder
+        from citerec.encode.encoder import open_encoder
 
         encoder = open_encoder(config.encoder, config.encode, base=index, log=log)
     with building(index) as folder, locked(index):
@@ -274,7 +273,7 @@ def _encoder_of(index: IndexFolder, config: BuildConfig, log: Log | None) -> "En
                 f"citerec encode --index {index.path} --encoder {config.encoder}"
             )
         return None
-    from citerec.encode.opening import open_encoder, reopen
+    from citerec.encode.encoder import open_encoder, reopen
 
     fingerprint = Fingerprint.from_json(index.manifest.settings["encoder"])
     if config.encoder is None:

@@ -223,11 +223,6 @@ class RerankConfig(Settings):
         pattern="^(auto|float32|bfloat16|float16)$",
         description="auto, float32, bfloat16 or float16.",
     )
-    backend: str = Field(
-        default="auto",
-        pattern="^(auto|torch|openvino)$",
-        description="The library that runs the reranker: auto, torch or openvino.",
-    )
     threads: int = Field(
         default=0, ge=0, description="Threads of the models; 0 for one per processor."
     )

@@ -21,7 +21,7 @@ from warnings import catch_warnings, simplefilter
 
 from citerec.config import RecommendConfig, RerankConfig
 from citerec.corpus.papers import Papers
-from citerec.encode.config import EncodeConfig, Precision
+from citerec.encode.spec import EncodeConfig, Precision
 from citerec.errors import CiterecError, ClusterError, ConfigError, extra
 from citerec.folder import open_index
 from citerec.recommend import AT_ONCE, Recommender
@@ -225,7 +225,7 @@ def open_encoding(
     Raises:
         ModelError: If the encoder does not exist on this machine, or is another one.
     """
-    from citerec.encode.opening import reopen
+    from citerec.encode.encoder import reopen
 
     return reopen(fingerprint, base, config).encode
 

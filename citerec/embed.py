@@ -254,7 +254,7 @@ def _shifted(progress: Progress, first: int, total: int) -> Progress:
 def _key(encoder: "Encoder", papers: list[Paper], elsewhere: ShardEncoder | None) -> str:
     """Return the key of a shard: two shards of one key hold the same vectors."""
     run = encoder.config
-    setup = (encoder.fingerprint.key, run.backend, run.device, run.batch_tokens, encoder.precision)
+    setup = (encoder.fingerprint.key, run.device, run.batch_tokens, encoder.precision)
     digest = hashlib.sha256(repr(setup).encode())
     for paper in papers:
         fields = (paper.id, paper.title, paper.abstract, paper.venue, paper.authors)

@@ -15,7 +15,7 @@ import orjson
 from citerec.build import BuildConfig, build_index
 from citerec.config import RecommendConfig
 from citerec.corpus.readers.fields import Fields
-from citerec.encode.source import auto_encoder
+from citerec.encode.models import auto_encoder
 from citerec.errors import BadInputError, BadRecordError, shown
 from citerec.recommend import Recommender
 from citerec.types import Log, Paper

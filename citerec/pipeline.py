@@ -29,8 +29,7 @@ from citerec.folder import IndexFolder
 from citerec.rank.expand import CandidateExpander
 from citerec.rank.features import Group, title_words
 from citerec.rank.ltr import LtrModel, LtrStage, reads_probability, reranker_notice
-from citerec.rerank.choose import choose_reranker, open_reranker
-from citerec.rerank.reranker import NAME, OpenReranker, Reranker
+from citerec.rerank.reranker import NAME, OpenReranker, Reranker, choose_reranker, open_reranker
 from citerec.retrieve.dense import DenseRetriever
 from citerec.retrieve.fuse import min_max
 from citerec.rules.known import TemporalGraph

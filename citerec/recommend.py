@@ -151,7 +151,6 @@ class Recommender:
         added = declared_features((*retriever.retrievers, reranker), features)
         custom = None if ranker is None else CustomRanker(model=ranker, added=added)
         model = custom or ranker_of(index, self.config, added)
-        retriever.sentences_ahead = model is not None and model.reads_sentence_vectors
         opened = open_reranking(index, self.config, model, reranker, log)
         graph = TemporalGraph(index, CitationScope.PUBLISHED)
         self._opened: _Parts | None = _Parts(retriever, model, opened, graph)

@@ -27,8 +27,7 @@ from citerec.collect.run import CollectConfig, collect, make_plan
 from citerec.collect.source import SourceName
 from citerec.config import RecommendConfig
 from citerec.embed import EmbedConfig, embed_anew
-from citerec.encode.encoder import Encoder
-from citerec.encode.opening import open_encoder
+from citerec.encode.encoder import Encoder, open_encoder
 from citerec.evaluate.significance import student_test
 from citerec.folder import open_index
 from citerec.java import start_jvm

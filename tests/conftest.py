@@ -16,7 +16,8 @@ from support.tiny import tiny_bert, tiny_reranker
 from support.tools import pdflatex_fault, run_pdflatex
 
 from citerec.build import BuildConfig, build_index
-from citerec.encode.source import SHIPPED
+from citerec.encode import onnx
+from citerec.encode.models import SHIPPED
 from citerec.encode.spec import EncoderSpec, Pooling, Similarity
 from citerec.folder import IndexFolder, open_index
 from citerec.java import start_jvm
@@ -32,6 +33,7 @@ os.environ["XDG_CONFIG_HOME"] = str(Path(os.environ["XDG_CACHE_HOME"], "no-setti
 # Tests run without the models of the package, which would rerank every list; those of these models add them.
 for name in SHIPPED:
     SHIPPED[name] = Path(os.environ["XDG_CACHE_HOME"], "no-models", name)
+onnx.KEPT = 500  # exports of tiny models
 # Several test processes share the processors: threads that spin while they wait would take them from each other.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 # no time limits: a busy machine would miss them; the same examples in every run

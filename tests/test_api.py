@@ -15,7 +15,7 @@ from support.guide import BLOCK, GUIDE
 import citerec
 from citerec import CiterecError, Paper, Query, RecommendConfig, Recommender
 from citerec.cli import run
-from citerec.encode.source import auto_encoder
+from citerec.encode.models import auto_encoder
 from citerec.errors import BadInputError, ConfigError
 from citerec.export import Format, formats
 from citerec.folder import IndexFolder

@@ -13,12 +13,12 @@ from citerec.cli import run
 from citerec.config import RerankConfig
 from citerec.folder import IndexFolder, open_index
 from citerec.io import seal_model
-from citerec.rerank.choose import open_reranker
+from citerec.rerank.reranker import open_reranker
 from citerec.tuned import RerankWeight, write_tuned
 
 Cli = Callable[..., "tuple[int, str, str]"]
 TITLE = "Dense retrieval of passages"
-RUN = ("--backend", "torch", "--dtype", "float32", "--threads", 1)
+RUN = ("--dtype", "float32", "--threads", 1)
 PLAIN = ("--ranker", "none")  # as the stages before the ranker leave the list
 ASK = ("recommend", "--title", TITLE, "--format", "json", "--k", 5, *PLAIN)
 

@@ -16,7 +16,7 @@ from support.tiny import tiny_bert
 from citerec.build import BuildConfig, build_index
 from citerec.cli import run
 from citerec.embed import EmbedConfig, embed_anew, shard_count, shard_folder
-from citerec.encode.opening import open_encoder
+from citerec.encode.encoder import open_encoder
 from citerec.encode.spec import EncoderSpec
 from citerec.errors import IndexLockedError
 from citerec.folder import IndexFolder, open_index, verify_index

@@ -392,7 +392,7 @@ def test_a_row_that_reranks_tells_with_what(
 ) -> None:
     asked = row(
         f'system = "rerank"\nreranker = "{tiny_reranker_model}"\n'
-        'rerank = { depth = 3, weight = 0.5, query_tokens = 16, backend = "torch" }'
+        "rerank = { depth = 3, weight = 0.5, query_tokens = 16 }"
     )
 
     outcome = run_experiment(asked, Path("indexes"))
@@ -448,7 +448,7 @@ def test_a_row_trains_its_reranker_once_and_leaves_others_alone(
 
     def weights(name: str) -> str:
         more = f'system = "rerank"\ntrain_reranker = "{tmp_path / name}.toml"'
-        asked = row(f'{more}\nrerank = {{ depth = 2, backend = "torch" }}', corpus=str(SAMPLE))
+        asked = row(f"{more}\nrerank = {{ depth = 2 }}", corpus=str(SAMPLE))
         [told] = run_experiment(asked, indexes).result["provenance"]["settings"]["rerank"]
         return f"{told['model']} {told['weights']}"
 

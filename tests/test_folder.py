@@ -18,7 +18,7 @@ import pytest
 from citerec.cli import run
 from citerec.config import RecommendConfig
 from citerec.corpus.papers import SCHEMA
-from citerec.encode.source import find_model
+from citerec.encode.models import find_model
 from citerec.errors import (
     CiterecError,
     IndexDamagedError,

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from threading import current_thread
 
 import numpy as np
 import numpy.typing as npt
@@ -11,12 +10,10 @@ import pytest
 from support.tiny import tiny_bert
 
 from citerec.config import FuseConfig, FuseMethod, RecommendConfig
-from citerec.encode.encoder import Encoder
-from citerec.encode.opening import open_encoder
+from citerec.encode.encoder import Encoder, open_encoder
 from citerec.encode.spec import EncoderSpec
 from citerec.errors import BadInputError, ConfigError, EncoderMismatchError, ModelError
 from citerec.folder import IndexFolder
-from citerec.rank.ltr import DEFAULT, open_ranker
 from citerec.recommend import Recommender
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
@@ -46,49 +43,35 @@ def test_the_list_is_the_fusion_of_what_bm25_and_the_vectors_find(
     assert list(found.hits_by_source) == ["bm25", "dense"]
 
 
-class WatchedEncoder:
-    """Encodes as another encoder does, and notes the thread that encodes each text."""
+class CountingEncoder:
+    """Encodes as another encoder does, and keeps the number of texts of each call."""
 
-    def __init__(self, encoder: Encoder, *, overlaps: bool) -> None:
-        self._encoder, self.overlaps = encoder, overlaps
-        self.fingerprint = encoder.fingerprint
-        self.threads: dict[tuple[str, str], str] = {}  # by title and abstract
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder, self.fingerprint = encoder, encoder.fingerprint
+        self.calls: list[int] = []
 
     def encode(self, papers: Sequence[Query]) -> npt.NDArray[np.float32]:
-        self.threads |= {(p.title, p.abstract): current_thread().name for p in papers}
+        self.calls.append(len(papers))
         return self._encoder.encode(papers)
 
 
-@pytest.mark.parametrize(
-    ("drafts", "overlaps", "thread"),
-    [(1, True, "encode-ahead_0"), (1, False, "MainThread"), (2, True, "MainThread")],
-)
-def test_the_sentences_of_a_single_draft_are_encoded_while_it_is_searched(
-    dense_sample: IndexFolder, tiny_model: str, drafts: int, overlaps: bool, thread: str
+def test_the_sentences_of_all_drafts_are_encoded_in_one_call_when_they_are_read(
+    dense_sample: IndexFolder, tiny_model: str
 ) -> None:
     text = "We rank papers by a model."
-    queries = [replace(DRAFT, id=f"d{i}", title=f"Draft {i}", abstract=text) for i in range(drafts)]
-    encoder = WatchedEncoder(open_encoder(tiny_model), overlaps=overlaps)
-    dense = DenseRetriever(dense_sample, encoder)
-    retriever = HybridRetriever(dense_sample, [dense])
-    retriever.sentences_ahead = True
+    queries = [replace(DRAFT, id=f"d{i}", title=f"Draft {i}", abstract=text) for i in range(3)]
+    encoder = CountingEncoder(open_encoder(tiny_model))
+    retriever = HybridRetriever(dense_sample, [DenseRetriever(dense_sample, encoder)])
 
-    [first, *_] = retriever.candidates(queries, eligible(queries, dense_sample.papers), 20)
+    first, *others = retriever.candidates(queries, eligible(queries, dense_sample.papers), 20)
+    assert encoder.calls == [3]
     assert first.sentences.vectors
     vectors = first.sentences.vectors()
+    assert [one.sentences.vectors() is not None for one in others if one.sentences.vectors]
 
-    assert encoder.threads[("Draft 0", text)] == "MainThread"
-    assert encoder.threads[("Draft 0", "")] == encoder.threads[(text, "")] == thread
+    assert encoder.calls == [3, 6]  # title and one sentence of each
     title, sentence = (replace(DRAFT, title=part, abstract="") for part in ("Draft 0", text))
-    assert np.array_equal(vectors, encoder.encode([title, sentence]))
-
-
-def test_sentences_are_encoded_ahead_only_for_a_model_that_reads_them() -> None:
-    full = open_ranker(DEFAULT)
-    by_words = replace(full, features=("bm25", "sentence_bm25"))
-
-    assert full.reads_sentence_vectors
-    assert not by_words.reads_sentence_vectors
+    assert np.allclose(vectors, encoder.encode([title, sentence]), atol=1e-5)
 
 
 def test_a_recommendation_says_where_each_stage_put_it(dense_sample: IndexFolder) -> None:

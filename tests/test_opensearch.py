@@ -23,7 +23,7 @@ from citerec import opensearch
 from citerec.cli import run
 from citerec.config import Bm25Config, RecommendConfig
 from citerec.embed import EmbedConfig, embed_anew
-from citerec.encode.opening import open_encoder
+from citerec.encode.encoder import open_encoder
 from citerec.errors import ConfigError, MissingExtraError, OpenSearchError
 from citerec.folder import IndexFolder, open_index
 from citerec.opensearch import (

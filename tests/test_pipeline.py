@@ -16,7 +16,7 @@ from citerec.config import (
     RecommendConfig,
     RerankConfig,
 )
-from citerec.encode.opening import open_encoder
+from citerec.encode.encoder import open_encoder
 from citerec.errors import ConfigError
 from citerec.evaluate.protocol import EvalConfig, load_task
 from citerec.evaluate.systems import Systems

@@ -123,9 +123,7 @@ def test_a_long_batch_is_the_sum_of_its_parts(sample_index: IndexFolder) -> None
 
 def reranking(model: str, **settings: Any) -> RerankConfig:
     depth = settings.pop("depth", 30)
-    return RerankConfig(
-        model=model, depth=depth, precision="float32", backend="torch", threads=1, **settings
-    )
+    return RerankConfig(model=model, depth=depth, precision="float32", threads=1, **settings)
 
 
 DRAFT = Query(id="d", title="Citation recommendation", abstract="Retrieval of papers.", year=2018)

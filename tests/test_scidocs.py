@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from citerec.cli import make_app
 from citerec.cli.scidocs import STORE
-from citerec.encode.opening import open_encoder
+from citerec.encode.encoder import open_encoder
 from citerec.encode.spec import EncoderSpec
 from citerec.errors import BadInputError, CiterecError, ConfigError, ModelError
 from citerec.folder import IndexFolder

@@ -23,16 +23,14 @@ from citerec.evaluate.systems import (
     read_by,
 )
 from citerec.folder import IndexFolder, open_index
-from citerec.rerank.choose import open_reranker
+from citerec.rerank.reranker import open_reranker
 from citerec.tuned import RerankWeight, write_tuned
 from citerec.types import Query
 
 
 @pytest.fixture
 def rerank(tiny_reranker_model: str) -> RerankConfig:
-    return RerankConfig(
-        model=tiny_reranker_model, depth=5, precision="float32", backend="torch", threads=1
-    )
+    return RerankConfig(model=tiny_reranker_model, depth=5, precision="float32", threads=1)
 
 
 def test_a_weight_of_0_leaves_the_order_of_the_first_stages(
@@ -78,7 +76,7 @@ def test_a_tuned_weight_is_not_for_the_candidates_of_bm25(
 def test_the_depth_of_a_measurement_does_not_depend_on_the_machine(
     sample_index: IndexFolder, tiny_reranker_model: str
 ) -> None:
-    setting = EvalConfig(rerank=RerankConfig(model=tiny_reranker_model, backend="torch"))
+    setting = EvalConfig(rerank=RerankConfig(model=tiny_reranker_model))
 
     cascade = Systems(sample_index, load_task(sample_index, "dev"), setting).cascade
 

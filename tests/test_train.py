@@ -15,12 +15,12 @@ from support.tiny import tiny_bert
 from citerec.cli import run
 from citerec.config import RecommendConfig
 from citerec.corpus.splits import read_ids
-from citerec.encode.opening import open_encoder
+from citerec.encode.encoder import open_encoder
 from citerec.errors import ConfigError, ModelExistsError
 from citerec.folder import IndexFolder, open_index
 from citerec.io import model_faults
 from citerec.rerank.cross_encoder import open_cross_encoder
-from citerec.rerank.spec import read_reranker_spec
+from citerec.rerank.pair import read_reranker_spec
 from citerec.retrieve.hybrid import open_hybrid
 from citerec.rules.held_out import may_know_queries, trained_on_other_data
 from citerec.train import encoder, reranker

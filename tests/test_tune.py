@@ -14,7 +14,7 @@ from citerec.evaluate.systems import Systems
 from citerec.evaluate.tune import Choice, Trial, best_of, cross_validate, tune
 from citerec.folder import IndexFolder
 from citerec.io import seal_model
-from citerec.rerank.spec import read_reranker_spec, write_reranker_spec
+from citerec.rerank.pair import read_reranker_spec, write_reranker_spec
 
 SETTING = EvalConfig()
 WEIGHTS = [step / 20 for step in range(21)]  # 0, 0.05, ... 1

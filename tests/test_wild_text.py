@@ -14,7 +14,7 @@ from citerec.bibliography.paper_list import read_paper_list
 from citerec.bibliography.ris import read_records
 from citerec.bibliography.write import bibtex
 from citerec.drafts import parse_queries
-from citerec.encode.sentences import sentences
+from citerec.encode.encoder import sentences
 from citerec.errors import BadInputError, shown
 from citerec.rank.features import name_key
 from citerec.text import MAX_MARKS, normalized, stream_safe

@@ -10,7 +10,7 @@ import typer
 from citerec.cli.console import ConsoleOutput
 from citerec.cli.options import Index, Quiet, Threads, Verbose
 from citerec.config import DenseIndexConfig, DenseKind
-from citerec.encode.config import Backend, EncodeConfig, Precision
+from citerec.encode.spec import EncodeConfig, Precision
 from citerec.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -47,9 +47,6 @@ ShardOption = Annotated[
 ResumeOption = Annotated[
     bool, typer.Option("--resume", help="Reuse the vectors that an interrupted run saved.")
 ]
-BackendOption = Annotated[
-    Backend, typer.Option(help="Runtime of the model; openvino can be faster on a CPU.")
-]
 RayOption = Annotated[
     str | None,
     typer.Option(
@@ -66,7 +63,6 @@ def encode(
     dense_index: DenseIndexOption = DenseKind.AUTO,
     device: DeviceOption = "auto",
     dtype: DtypeOption = Precision.AUTO,
-    backend: BackendOption = Backend.TORCH,
     threads: Threads = 0,
     shard: ShardOption = 2048,
     resume: ResumeOption = False,
@@ -76,7 +72,7 @@ def encode(
 ) -> None:
     """Encode the papers of an index again; the rest of the index is unchanged."""
     from citerec.embed import EmbedConfig, embed_anew
-    from citerec.encode.opening import open_encoder
+    from citerec.encode.encoder import open_encoder
     from citerec.folder import find_index, open_index
 
     console = ConsoleOutput(quiet=quiet, verbose=verbose)
@@ -86,7 +82,7 @@ def encode(
         raise ConfigError(f"{warning or 'there is no encoder'}; choose one with --encoder MODEL")
     if warning:
         console.warn(warning)
-    how = EncodeConfig(device=device, precision=dtype, threads=threads, backend=backend)
+    how = EncodeConfig(device=device, precision=dtype, threads=threads)
     model = open_encoder(name, how, base=target, log=console.log)
     console.detail(f"{model.fingerprint}: {model.dim} dimensions, {model.precision}")
     with (
@@ -111,7 +107,7 @@ def chosen_encoder(
 
     `auto` keeps the encoder of an existing index.
     """
-    from citerec.encode.source import auto_encoder, recorded_folder
+    from citerec.encode.models import auto_encoder, recorded_folder
     from citerec.encode.spec import Fingerprint
     from citerec.errors import CiterecError
     from citerec.folder import read_manifest

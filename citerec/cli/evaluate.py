@@ -164,7 +164,7 @@ def own_systems(
     from citerec.evaluate.protocol import load_task
     from citerec.evaluate.report import Evaluation
     from citerec.evaluate.systems import CEILINGS, RANKED, Systems, weights
-    from citerec.rerank.choose import choose_reranker
+    from citerec.rerank.reranker import choose_reranker
 
     folder = open_named(index)
     wanted = config.rerank or "auto"

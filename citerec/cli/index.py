@@ -11,7 +11,6 @@ import typer
 from citerec.cli.console import ConsoleOutput, write_lines
 from citerec.cli.corpus import count_lines
 from citerec.cli.encode import (
-    BackendOption,
     DenseIndexOption,
     DeviceOption,
     DtypeOption,
@@ -25,7 +24,7 @@ from citerec.cli.encode import (
 )
 from citerec.cli.options import Heap, Quiet, Threads, Verbose
 from citerec.config import DenseIndexConfig, DenseKind
-from citerec.encode.config import Backend, EncodeConfig, Precision
+from citerec.encode.spec import EncodeConfig, Precision
 from citerec.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -69,7 +68,6 @@ def index(
     dense_index: DenseIndexOption = DenseKind.AUTO,
     device: DeviceOption = "auto",
     dtype: DtypeOption = Precision.AUTO,
-    backend: BackendOption = Backend.TORCH,
     threads: Threads = 0,
     shard: ShardOption = 2048,
     resume: ResumeOption = False,
@@ -109,7 +107,7 @@ def index(
         threads=threads,
         heap=heap,
         encoder=name,
-        encode=EncodeConfig(device=device, precision=dtype, threads=threads, backend=backend),
+        encode=EncodeConfig(device=device, precision=dtype, threads=threads),
         dense=DenseIndexConfig(kind=dense_index, threads=threads),
         resume=resume,
         shard=shard,

@@ -67,7 +67,7 @@ def settings_in_use(folder: "IndexFolder") -> list[str]:
     """Return lines about the vectors of an index, and about the defaults of `recommend` on it with their origin."""
     from citerec.encode.spec import Fingerprint
     from citerec.rank.ltr import DEFAULT, find_ranker, suits_default_reranker
-    from citerec.rerank.choose import auto_reranker, shown_reranker
+    from citerec.rerank.reranker import auto_reranker, shown_reranker
     from citerec.tuned import fusion_in_use, kept_rerank_weight
 
     settings = folder.manifest.settings
@@ -124,8 +124,7 @@ def demo(*, console: ConsoleOutput) -> None:
     from citerec.build import BuildConfig, build_index
     from citerec.config import RecommendConfig
     from citerec.drafts import read_queries
-    from citerec.encode.minilm import MINILM
-    from citerec.encode.source import find_model
+    from citerec.encode.models import MINILM, find_model
     from citerec.errors import MissingExtraError
     from citerec.export import Format, Result, dump
     from citerec.folder import INDEXES, open_index

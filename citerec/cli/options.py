@@ -51,7 +51,7 @@ Threads = Annotated[int, typer.Option(min=0, max=1024, help="Threads; 0 for one 
 
 # Flags of the models of a command, where it shows some fields or under other names: the fields that a flag sets.
 Flags = Mapping[str, str]
-MODEL: Flags = {"--device": "device", "--dtype": "precision", "--backend": "backend"}
+MODEL: Flags = {"--device": "device", "--dtype": "precision"}
 RERANK: Flags = {
     "--reranker": "model",
     "--rerank-depth": "depth",

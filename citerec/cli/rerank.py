@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from citerec.config import RerankConfig, StopWords
-from citerec.encode.config import Backend, Precision
+from citerec.encode.spec import Precision
 
 if TYPE_CHECKING:
     from citerec.cli.console import ConsoleOutput
@@ -58,12 +58,6 @@ DeviceOption = Annotated[str, typer.Option(help="Device of the reranker: auto, c
 DtypeOption = Annotated[
     Precision, typer.Option("--dtype", help="Data type of the reranker's computations.")
 ]
-BackendOption = Annotated[
-    Backend,
-    typer.Option(
-        help="Runtime of the reranker; auto: NumPy for few pairs, openvino on a CPU for long work, else torch."
-    ),
-]
 
 OPTIONS = (  # the parameters of these options
     "reranker",
@@ -73,7 +67,6 @@ OPTIONS = (  # the parameters of these options
     "rerank_weight",
     "device",
     "dtype",
-    "backend",
 )
 
 
@@ -97,7 +90,6 @@ class RerankOptions:
     weight: float | None = None
     device: str = "auto"
     precision: Precision = Precision.AUTO
-    backend: Backend = Backend.AUTO
     threads: int = 0
     measures: bool = (
         False  # whether metrics are computed: then not with a model that may know the test queries
@@ -107,7 +99,7 @@ class RerankOptions:
         self, index: "IndexFolder", console: "ConsoleOutput", *, default: bool
     ) -> RerankConfig | None:
         """Return the reranker config for an index, None for no reranker; see `choose_reranker`."""
-        from citerec.rerank.choose import choose_reranker
+        from citerec.rerank.reranker import choose_reranker
 
         config = RerankConfig(
             model="auto" if self.model is None else self.model,
@@ -117,7 +109,6 @@ class RerankOptions:
             weight=self.weight,
             device=self.device,
             precision=self.precision,
-            backend=self.backend,
             threads=self.threads,
         )
         return choose_reranker(

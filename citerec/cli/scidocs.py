@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from citerec.cli.console import ConsoleOutput, check_output, show, write_result
-from citerec.cli.encode import BackendOption, DeviceOption, DtypeOption
+from citerec.cli.encode import DeviceOption, DtypeOption
 from citerec.cli.options import Index, Quiet, Threads, Verbose
-from citerec.encode.config import Backend, EncodeConfig, Precision
+from citerec.encode.spec import EncodeConfig, Precision
 from citerec.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -69,7 +69,6 @@ def scidocs(
     seed: Annotated[int, typer.Option(min=0, help="Seed of all samples and trainings.")] = 0,
     device: DeviceOption = "auto",
     dtype: DtypeOption = Precision.AUTO,
-    backend: BackendOption = Backend.TORCH,
     threads: Threads = 0,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -96,7 +95,7 @@ def scidocs(
         map=map,
         seed=seed,
         store=(output.parent if output else Path()) / STORE,
-        how=EncodeConfig(device=device, precision=dtype, threads=threads, backend=backend),
+        how=EncodeConfig(device=device, precision=dtype, threads=threads),
     )
     of, results = (
         _run_on_data(data, names, options, console)
@@ -150,7 +149,7 @@ def _encoding(
     name: str, options: _SuiteOptions, console: ConsoleOutput, progress: "Progress"
 ) -> "Generator[tuple[str, Encode | PrecomputedVectors]]":
     """Yield the fingerprint and the function that encodes: a model, or a folder of precomputed vectors."""
-    from citerec.encode.opening import open_encoder
+    from citerec.encode.encoder import open_encoder
     from citerec.lab.scidocs.vectors import PrecomputedVectors, has_vector_files
 
     if has_vector_files(Path(name)):
@@ -224,7 +223,7 @@ def _vectors(
     """
     import numpy as np
 
-    from citerec.encode.opening import open_encoder, reopen
+    from citerec.encode.encoder import open_encoder, reopen
     from citerec.lab.scidocs.vectors import embedded_by, kept_vectors
 
     own, stored = embedded_by(folder), kept_vectors(folder)

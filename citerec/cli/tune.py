@@ -54,7 +54,7 @@ def tune(
     from citerec.evaluate.protocol import load_task
     from citerec.evaluate.tune import tune as run
     from citerec.io import check_writable
-    from citerec.rerank.choose import choose_reranker
+    from citerec.rerank.reranker import choose_reranker
     from citerec.tuned import FOLDER, read_tuned, write_tuned
 
     if split == "test" and not dry_run:

@@ -1,8 +1,10 @@
-"""How an encoder reads and pools text, and the fingerprint by which two encoders are compared.
+"""How an encoder reads and pools text, the fingerprint by which two encoders are compared, and how a model is run.
 
-Both are properties of the model, not options: a model folder states them, and an index records them.
+The first two are properties of the model: a model folder states them, and an index records them. How a model is run
+depends on user and machine; its results hardly depend on it.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -11,12 +13,16 @@ from typing import Any, Self
 
 import orjson
 
-from citerec.errors import ModelError, shown
+from citerec.errors import ConfigError, ModelError, shown
 from citerec.io import name_fault, read_record
 from citerec.text import EncoderForm
 
 NAME = "citerec_encoder.json"  # written by our trainer into a model folder
 SPECTER_TOKENS = 512
+DTYPE_VARIABLE = "CITEREC_DTYPE"
+# Parts of the names of instruction sets with bfloat16, by which ONEDNN_MAX_CPU_ISA limits oneDNN.
+BF16_LIMITS = ("BF16", "FP16", "AMX", "AVX10", "DEFAULT")
+BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16", "feat_bf16"}  # without one, float32 is faster
 
 
 class Pooling(StrEnum):
@@ -78,7 +84,7 @@ class EncoderSpec:
             form=EncoderForm(content["form"]),
             separator=Separator(content["separator"]),
             similarity=Similarity(content["similarity"]),
-            reads=Reads(content.get("reads", Reads.WHOLE)),  # older specs lack it
+            reads=Reads(content.get("reads", Reads.WHOLE)),
         )
 
 
@@ -88,7 +94,7 @@ class Fingerprint:
 
     name: str  # as the user gave it
     source: str  # a hub id, or a folder (relative to the index if it is inside)
-    weights: str  # sha256 of the weights, including the adapter's
+    weights: str  # sha256 of the weights, including those of a base model or adapter
     tokenizer: str  # sha256 of the tokenizer
     dim: int
     spec: EncoderSpec
@@ -118,18 +124,71 @@ class Fingerprint:
             revision=str(content.get("revision", "")),
         )
 
-    def differs_from(self, other: Self) -> str:
-        """Describe the difference in `key`."""
-        if self.weights != other.weights:
-            return f"another model (weights {self.weights[:8]})"
-        if self.tokenizer != other.tokenizer:
-            return "a model with another tokenizer"
-        return (
-            f"a model that reads or pools text in another way ({self.dim} dimensions, {self.spec})"
-        )
-
     def __str__(self) -> str:
         return f"{self.name} (weights {self.weights[:8]})"
+
+
+class Precision(StrEnum):
+    """The number format of a model's computation; vectors and scores are always float32."""
+
+    # The one that CITEREC_DTYPE names; else bfloat16 if CPU or GPU have it, else float16 on a GPU, else float32.
+    AUTO = "auto"
+    FLOAT32 = "float32"
+    BFLOAT16 = "bfloat16"
+    FLOAT16 = "float16"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncodeConfig:
+    """How an encoder or a cross-encoder is run; the results hardly depend on it (vectors: cosine > 0.999)."""
+
+    device: str = "auto"  # or cpu, cuda, cuda:1, mps
+    precision: Precision = Precision.AUTO
+    threads: int = 0  # 0 for one per CPU
+    batch_tokens: int = 0  # 0 for a size that suits the device
+    few_texts: bool = False  # so few that importing torch takes longer: ONNX Runtime, in float32
+
+    def __post_init__(self) -> None:
+        if self.threads < 0:
+            raise ConfigError(f"threads must not be negative, got {self.threads}")
+        if self.batch_tokens < 0:
+            raise ConfigError(f"batch_tokens must not be negative, got {self.batch_tokens}")
+
+    @property
+    def thread_count(self) -> int:
+        """The number of threads in use."""
+        return self.threads or os.cpu_count() or 1
+
+
+def requested_precision(precision: Precision) -> Precision:
+    """Replace `auto` by the precision in the environment variable CITEREC_DTYPE, if it is set.
+
+    With `CITEREC_DTYPE=float32` every model runs in float32, so results agree between machines up to rounding.
+
+    Raises:
+        ConfigError: If the variable is set to another value than auto, float32 or bfloat16.
+    """
+    named = os.environ.get(DTYPE_VARIABLE)
+    if precision is not Precision.AUTO or not named:
+        return precision
+    if named not in {Precision.AUTO, Precision.FLOAT32, Precision.BFLOAT16}:
+        raise ConfigError(
+            f"{DTYPE_VARIABLE} is {named!r}; set it to one of auto, float32, bfloat16"
+        )
+    return Precision(named)
+
+
+def has_bfloat16() -> bool:
+    """Whether this CPU computes in bfloat16 and oneDNN, which runs the models, is allowed to use it.
+
+    Source: https://uxlfoundation.github.io/oneDNN/dev_guide_cpu_dispatcher_control.html
+    """
+    from citerec.machine import about_cpu, processor
+
+    limit = os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper()
+    if limit and not any(part in limit for part in BF16_LIMITS):
+        return False
+    return bool(BF16_FLAGS & processor(about_cpu())[1])
 
 
 def read_spec(folder: Path) -> EncoderSpec:
@@ -155,30 +214,39 @@ def write_spec(folder: Path, spec: EncoderSpec) -> None:
 
 
 def _sentence_transformers(folder: Path) -> EncoderSpec:
-    modules: list[tuple[str, str]] = _parse(folder / "modules.json", _modules)
+    record = folder / "modules.json"
+    modules: list[tuple[str, str]] = _parse(record, _modules)
     kinds = [kind for kind, _ in modules]
     if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
         raise ModelError(
-            f"{folder / 'modules.json'}: the modules are {', '.join(kinds) or 'none'}; expected Transformer, "
-            "Pooling and perhaps Normalize; no other kind of sentence-transformers model can be used"
+            f"{record}: the modules are {', '.join(kinds) or 'none'}; only Transformer, Pooling and perhaps Normalize "
+            "can be used"
         )
     if modules[0][1] not in {"", ".", "./"}:
         raise ModelError(
-            f"{folder / 'modules.json'}: the model is in {modules[0][1]}/; expected it in the folder itself"
+            f"{record}: the model is in {modules[0][1]}/; expected it in the folder itself"
         )
+    if fault := name_fault(modules[1][1].rstrip("/")):
+        raise ModelError(f"{record}: {shown(modules[1][1])} {fault}")
     settings = _optional(folder / "sentence_bert_config.json")
     more = _optional(folder / "config_sentence_transformers.json")
     if settings.get("do_lower_case") or more.get("default_prompt_name"):
-        raise ModelError(
-            f"{folder} lower-cases its texts or adds a prompt to them, which citerec does not support"
-        )
-    if fault := name_fault(modules[1][1].rstrip("/")):
-        raise ModelError(f"{folder / 'modules.json'}: {shown(modules[1][1])} {fault}")
+        raise ModelError(f"{folder} lower-cases its texts or adds a prompt, which is not supported")
+    named = more.get("similarity_fn_name")
+    if "Normalize" not in kinds and named not in {None, "cosine", "euclidean"}:
+        raise ModelError(f"{folder}: its similarity is {named!r}; expected cosine or euclidean")
+    # vectors of unit length rank alike by cosine, inner product and distance
+    by_distance = "Normalize" not in kinds and named == "euclidean"
+    limits = (
+        _optional(folder / "tokenizer_config.json").get("model_max_length"),
+        _optional(folder / "config.json").get("max_position_embeddings"),
+        SPECTER_TOKENS,
+    )
     return EncoderSpec(
         pooling=_parse(folder / modules[1][1] / "config.json", _pooling),
-        max_tokens=settings.get("max_seq_length") or _positions(folder),
+        max_tokens=settings.get("max_seq_length") or min(int(n) for n in limits if n),
         separator=Separator.SPACE,
-        similarity=_similarity(folder, kinds, more.get("similarity_fn_name")),
+        similarity=Similarity.L2 if by_distance else Similarity.COSINE,
     )
 
 
@@ -187,28 +255,14 @@ def _modules(content: list[dict[str, str]]) -> list[tuple[str, str]]:
     return [(module["type"].rpartition(".")[2], module["path"]) for module in content]
 
 
-def _similarity(folder: Path, kinds: list[str], named: str | None) -> Similarity:
-    """Return the similarity of a model; vectors of unit length rank alike by cosine, inner product and distance."""
-    if "Normalize" in kinds or named in {None, "cosine"}:
-        return Similarity.COSINE
-    if named == "euclidean":
-        return Similarity.L2
-    raise ModelError(f"{folder}: its similarity is {named!r}; expected cosine or euclidean")
-
-
-def _positions(folder: Path) -> int:
-    """Return the token limit that sentence-transformers uses if none is configured."""
-    tokens = _optional(folder / "tokenizer_config.json").get("model_max_length")
-    positions = _optional(folder / "config.json").get("max_position_embeddings")
-    return min(int(n) for n in (tokens, positions, SPECTER_TOKENS) if n)
-
-
 def _pooling(content: Mapping[str, Any]) -> Pooling:
     """Read 1_Pooling/config.json in the format of older or newer versions of sentence-transformers."""
     modes = [key for key, value in content.items() if key.startswith("pooling_mode_") and value]
     modes = [str(content["pooling_mode"])] if content.get("pooling_mode") else modes
-    short = [mode.removeprefix("pooling_mode_").removesuffix("_tokens") for mode in modes]
-    short = [mode.removesuffix("_token") for mode in short]
+    short = [
+        mode.removeprefix("pooling_mode_").removesuffix("_tokens").removesuffix("_token")
+        for mode in modes
+    ]
     if len(short) != 1 or short[0] not in {*Pooling}:
         raise ModelError(
             f"its tokens are pooled by {' and '.join(short) or 'nothing'}; expected cls, mean or max"

@@ -1,26 +1,365 @@
-"""Runs a net by PyTorch.
+"""Opens models with torch and transformers, and runs them batch by batch: for corpora, batches and GPUs.
 
-On a processor several batches run in parallel, one thread each: with small matrices, threads that share a batch would
-spend their time waiting for each other.
+On a CPU several batches run in parallel, one thread each: with small matrices, threads that share a batch would spend
+their time waiting for each other.
 """
 
+import importlib
+import os
+import re
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
-from citerec.encode.backend import Net, Outputs, Tokens
-from citerec.encode.batching import batches, padded, token_types
-from citerec.encode.config import EncodeConfig, Precision, has_bfloat16, requested_precision
-from citerec.errors import ConfigError
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from citerec.encode.models import (
+    LORA,
+    bottleneck_files,
+    config_file,
+    lora_base,
+    tokenizer_files,
+    tokenizer_folder,
+    weights_files,
+)
+from citerec.encode.spec import (
+    EncodeConfig,
+    EncoderSpec,
+    Pooling,
+    Precision,
+    Separator,
+    Similarity,
+    has_bfloat16,
+    requested_precision,
+)
+from citerec.errors import ConfigError, MissingExtraError, ModelError
 from citerec.types import Log
 
 CPU_TOKENS, GPU_TOKENS = 2048, 65536  # per batch
+ROUND_TO = 8  # widths are multiples of it: few shapes mean few kernels to compile
 FLASH = "flash_attention_2"  # attention that skips padding; its name in transformers
+HEADS = ("pooler.", "cls.", "lm_head.")  # prefixes of heads that no vector depends on
+OFFSET_POSITIONS = {"roberta", "xlm-roberta", "camembert"}  # models whose position ids start at 2
+BOTTLENECK = re.compile(r"(?:^|\.)layer\.(\d+)\..*\.adapters\.(.+)\.adapter_(down\.0|up)\.(\w+)$")
+SPECTER2 = {  # what the record of its adapter says of the computation
+    "non_linearity": "relu",
+    "scaling": 1.0,
+    "output_adapter": True,
+    "original_ln_before": True,
+    "original_ln_after": True,
+    "residual_before_ln": True,
+    "mh_adapter": False,
+    "ln_before": False,
+    "ln_after": False,
+    "is_parallel": False,
+    "use_gating": False,
+    "phm_layer": False,
+    "cross_adapter": False,
+    "inv_adapter": None,
+    "leave_out": [],
+}
 
+Numbers = npt.NDArray[np.int64]
+Outputs = npt.NDArray[np.float32]
+Tokens = Sequence[Sequence[int]]
 Work = Callable[[list[int]], Any]
+
+
+class Runner(Protocol):
+    """Runs a model batch by batch."""
+
+    precision: str  # float32, bfloat16 or float16
+    device: str  # cpu, cuda, mps
+
+    def run(
+        self, tokens: Tokens, firsts: Sequence[int] | None = None
+    ) -> Iterator[tuple[list[int], Outputs]]:
+        """Yield batch by batch the positions of texts in `tokens`, and their outputs, shape (texts, dim).
+
+        Args:
+            tokens: The ids of each text, at most `Net.max_tokens` each.
+            firsts: The length of each text's first segment, for a net that is `typed`; else None.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Net:
+    """A torch module, and how its input is made from tokens."""
+
+    module: Any  # (input_ids, attention_mask[, token_type_ids]) -> float32, shape (texts, dim)
+    padding: int  # the id of the padding token
+    max_tokens: int
+    typed: bool = False  # whether it reads token types: 0 for the first segment, 1 for the second
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """An open encoder: `model` and `tokenizer` are objects of transformers."""
+
+    model: Any
+    tokenizer: Any
+    spec: EncoderSpec
+
+    @property
+    def dim(self) -> int:
+        """The dimension of a vector."""
+        return int(self.model.config.hidden_size)
+
+    @property
+    def separator(self) -> str:
+        """The text between the parts of a paper."""
+        return " " if self.spec.separator is Separator.SPACE else str(self.tokenizer.sep_token)
+
+    def tokens(self, texts: Sequence[str]) -> list[list[int]]:
+        """Tokenize texts into ids: with special tokens, at most `spec.max_tokens` each."""
+        return cut(self.tokenizer, texts, self.spec.max_tokens, special=True)
+
+
+def load_parts(folder: Path, spec: EncoderSpec, adapter: Path | None = None) -> Parts:
+    """Open the encoder in a folder; nothing is fetched, and no code of the folder is run.
+
+    Args:
+        folder: Holds weights, config.json and tokenizer, or an adapter of peft.
+        spec: How it reads and pools text.
+        adapter: The folder of a bottleneck adapter to add.
+
+    Raises:
+        ModelError: If it is not a model that can encode, or its weights are incomplete.
+    """
+    model, tokenizer, missing = open_folder(folder, "AutoModel")
+    refuse_missing(folder, [name for name in missing if not name.startswith(HEADS)])
+    if spec.separator is Separator.TOKEN and not tokenizer.sep_token:
+        raise ModelError(f"{folder}: its tokenizer has no separator token; a BERT-like one has")
+    check_positions(folder, model, spec.max_tokens)
+    if adapter:
+        _add_bottleneck(model, adapter)
+    return Parts(model, tokenizer, spec)
+
+
+def open_folder(folder: Path, kind: str) -> tuple[Any, Any, list[str]]:
+    """Open the model in a folder, in float32; nothing is fetched, and no code of the folder is run.
+
+    Args:
+        folder: Holds weights, config.json and tokenizer, or an adapter of peft, which is merged into its base model.
+        kind: The class of transformers that opens it.
+
+    Returns:
+        The model, the tokenizer, and the names of the tensors that are missing in the weights.
+
+    Raises:
+        ModelError: If the folder does not hold such a model.
+    """
+    config_file(folder)
+    weights_files(folder)
+    if not tokenizer_files(folder):
+        raise ModelError(f"{folder} holds no tokenizer; expected tokenizer.json or vocab.txt there")
+    transformers = _transformers()
+    local: Any = {"local_files_only": True, "trust_remote_code": False}
+    base = lora_base(folder)
+    try:
+        tokenizer = open_tokenizer(tokenizer_folder(folder))
+        model, loading = getattr(transformers, kind).from_pretrained(
+            base or folder,
+            config=transformers.AutoConfig.from_pretrained(folder, **local),
+            output_loading_info=True,
+            dtype="float32",
+            **local,
+        )
+        missing = sorted(loading["missing_keys"])
+        if base:
+            model, missing = _merged(model, folder, missing)
+    except (ModelError, MissingExtraError):
+        raise
+    except Exception as error:  # a broken folder may raise anything
+        reason = " ".join(str(error).split())[:200]
+        raise ModelError(
+            f"{folder} cannot be opened as a model: {type(error).__name__}: {reason}"
+        ) from error
+    if any(".adapter_" in name for name in loading["unexpected_keys"]):
+        raise ModelError(
+            f"{folder}: an adapter is saved among its weights, where it cannot be recognised; save the adapter "
+            "under adapter/"
+        )
+    if tokenizer.pad_token_id is None:
+        raise ModelError(f"{folder}: its tokenizer has no padding token; a BERT-like one has")
+    return model.eval(), tokenizer, missing
+
+
+def open_tokenizer(folder: Path) -> Any:
+    """Open the tokenizer in a folder; nothing is fetched, and no code of the folder is run."""
+    return _transformers().AutoTokenizer.from_pretrained(
+        folder, local_files_only=True, trust_remote_code=False
+    )
+
+
+def _merged(model: Any, folder: Path, missing: list[str]) -> tuple[Any, list[str]]:
+    """Return a base model with an adapter of peft merged into it, and the tensors that neither holds."""
+    from peft import PeftModel
+    from safetensors import safe_open
+
+    with safe_open(folder / LORA[1], "np") as stored:
+        own = {name.removeprefix("base_model.model.") for name in stored.keys()}  # noqa: SIM118
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of transformers, about names that peft uses
+        adapted: Any = PeftModel.from_pretrained(model, str(folder), local_files_only=True)
+    return adapted.merge_and_unload(), [name for name in missing if name not in own]
+
+
+def refuse_missing(folder: Path, missing: Sequence[str]) -> None:
+    """Refuse a model with missing tensors.
+
+    Raises:
+        ModelError: If `missing` is not empty.
+    """
+    if missing:
+        raise ModelError(
+            f"{folder}: its weights lack {len(missing)} of the tensors that config.json names, "
+            f"{missing[0]} among them; they are not this model's"
+        )
+
+
+def check_positions(folder: Path, model: Any, tokens: int) -> None:
+    """Refuse a model that has fewer positions than `tokens`.
+
+    Raises:
+        ModelError: If it has fewer.
+    """
+    positions = positions_of(model.config)
+    if positions and positions < tokens:
+        raise ModelError(
+            f"{folder} has {positions} positions, fewer than the {tokens} tokens to be read"
+        )
+
+
+def positions_of(config: Any) -> int:
+    """Return how many tokens a model of this configuration has positions for; 0 if it has no limit."""
+    reserved = 2 if config.model_type in OFFSET_POSITIONS else 0
+    return max(0, int(getattr(config, "max_position_embeddings", 0) or 0) - reserved)
+
+
+def cut(tokenizer: Any, texts: Sequence[str], at_most: int, *, special: bool) -> list[list[int]]:
+    """Tokenize texts into ids, at most `at_most` each.
+
+    An unpaired surrogate, which is not a character, becomes a question mark.
+
+    Args:
+        tokenizer: A tokenizer of transformers.
+        texts: The texts; may be empty.
+        at_most: The limit, with special tokens.
+        special: Whether to add special tokens to each text.
+    """
+    if not texts:
+        return []
+    encoded = tokenizer(
+        [text.encode(errors="replace").decode() for text in texts],
+        truncation=True,
+        max_length=at_most,
+        add_special_tokens=special,
+        return_attention_mask=False,
+        return_token_type_ids=False,
+        verbose=False,
+    )
+    return encoded["input_ids"]
+
+
+def encoder_net(parts: Parts) -> Net:
+    """Return an encoder as a net: the model with its pooling."""
+    import torch
+
+    spec = parts.spec
+
+    class PooledModel(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = parts.model
+
+        def forward(self, input_ids: Any, attention_mask: Any) -> Any:
+            output = self.model(input_ids=input_ids, attention_mask=attention_mask)
+            vectors = pool(output.last_hidden_state, attention_mask, spec.pooling)
+            if spec.similarity is Similarity.COSINE:
+                vectors = torch.nn.functional.normalize(vectors, dim=-1)
+            return vectors
+
+    return Net(
+        module=PooledModel(), padding=parts.tokenizer.pad_token_id, max_tokens=spec.max_tokens
+    )
+
+
+def pool(states: Any, mask: Any, pooling: Pooling) -> Any:
+    """Pool the token vectors of each text to one vector, shape (texts, dim), in float32.
+
+    Args:
+        states: The output of the last layer, shape (texts, tokens, dim).
+        mask: 1 for a token, 0 for padding, shape (texts, tokens).
+        pooling: The method.
+    """
+    if pooling is Pooling.CLS:
+        return states[:, 0].float()
+    token_mask = mask.unsqueeze(-1)
+    if pooling is Pooling.MAX:
+        return states.float().masked_fill(token_mask == 0, float("-inf")).amax(1)
+    weights = token_mask.float()
+    return (states.float() * weights).sum(1) / weights.sum(1).clamp(min=1)
+
+
+def batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
+    """Group texts of similar length: longest first, at most `budget` tokens per group, including padding.
+
+    A text of more than `budget` tokens is a group of its own.
+
+    Args:
+        lengths: Tokens of each text.
+        budget: The limit of the number of texts in a group times the longest of them.
+    """
+    order = sorted(range(len(lengths)), key=lambda i: (-lengths[i], i))
+    groups: list[list[int]] = []
+    for i in order:
+        longest = lengths[groups[-1][0]] if groups else 0
+        if groups and (len(groups[-1]) + 1) * longest <= budget:
+            groups[-1].append(i)
+        else:
+            groups.append([i])
+    return groups
+
+
+def padded(tokens: Tokens, padding: int, at_most: int) -> tuple[Numbers, Numbers]:
+    """Return ids and mask, shape (texts, width) each; width is the longest text, rounded up to a multiple of 8.
+
+    Args:
+        tokens: The ids of each text, at most `at_most` each.
+        padding: The id of the padding token.
+        at_most: The greatest width; the model may have no positions beyond it.
+    """
+    width = min(-(-max(map(len, tokens)) // ROUND_TO) * ROUND_TO, at_most)
+    ids = np.full((len(tokens), width), padding, np.int64)
+    mask = np.zeros_like(ids)
+    for row, text_ids in enumerate(tokens):
+        ids[row, : len(text_ids)] = text_ids
+        mask[row, : len(text_ids)] = 1
+    return ids, mask
+
+
+def token_types(tokens: Tokens, firsts: Sequence[int], width: int) -> Numbers:
+    """Return the token types for the ids of `padded`, shape (texts, width): 1 for the second segment, else 0.
+
+    Args:
+        tokens: The ids of each text.
+        firsts: The length of the first segment of each text.
+        width: The width of the padded ids.
+    """
+    types = np.zeros((len(tokens), width), np.int64)
+    for row, (text_ids, first) in enumerate(zip(tokens, firsts, strict=True)):
+        types[row, first : len(text_ids)] = 1
+    return types
 
 
 class TorchBackend:
@@ -157,3 +496,81 @@ def _precision(torch: Any, precision: Precision, device: Any) -> str:
     if device.type == "cuda":
         return "bfloat16" if torch.cuda.is_bf16_supported() else "float16"
     return "bfloat16" if device.type == "cpu" and has_bfloat16() else "float32"
+
+
+def _add_bottleneck(model: Any, folder: Path) -> None:
+    """Add SPECTER2's adapter: a bottleneck after the feed-forward part of each layer of a BERT.
+
+    Source: Pfeiffer et al., EACL 2021, https://aclanthology.org/2021.eacl-main.39; the order of residuals and layer
+    norms is that of `adapters.methods.modeling.Adapter`. peft has no adapter of this kind.
+
+    Raises:
+        ModelError: If it cannot be read, is of another kind, or does not fit the model.
+    """
+    import torch
+    from safetensors.torch import load_file
+
+    weights, record = bottleneck_files(folder)
+    try:
+        config = orjson.loads(record.read_bytes())["config"]
+        others = [name for name, value in SPECTER2.items() if config.get(name, value) != value]
+        if others:
+            raise ModelError(f"{record}: {others[0]} is not that of SPECTER2's adapter")
+        tensors: dict[str, Any] = (
+            load_file(weights)
+            if weights.suffix == ".safetensors"
+            else torch.load(weights, map_location="cpu", weights_only=True)
+        )
+        layers, names = model.encoder.layer, set[str]()
+        bottlenecks = [{"down": {}, "up": {}} for _ in layers]
+        for key, tensor in tensors.items():
+            number, name, part, kind = BOTTLENECK.search(key).groups()  # type: ignore[union-attr]
+            bottlenecks[int(number)][part.removesuffix(".0")][kind] = tensor
+            names.add(name)
+        if len(names) != 1:
+            raise ModelError(f"{folder} holds {len(names)} adapters; expected one")
+        for layer, states in zip(layers, bottlenecks, strict=True):
+            narrow, wide = states["down"]["weight"].shape
+            if wide != model.config.hidden_size:
+                raise ModelError(f"{folder}: the adapter is for vectors of {wide} dimensions")
+            down, up = torch.nn.Linear(wide, narrow), torch.nn.Linear(narrow, wide)
+            down.load_state_dict(states["down"])
+            up.load_state_dict(states["up"])
+            layer.output = _with_bottleneck(layer.output, down, up)
+    except ModelError:
+        raise
+    except Exception as error:  # a broken file may raise anything
+        reason = " ".join(str(error).split())[:120]
+        raise ModelError(
+            f"{folder} is not an adapter of SPECTER2's kind for this {type(model).__name__}: {reason}"
+        ) from error
+
+
+def _with_bottleneck(output: Any, down: Any, up: Any) -> Any:
+    """Return the output part of a layer with a bottleneck added."""
+    import torch
+
+    class AdaptedOutput(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.dense, self.LayerNorm = output.dense, output.LayerNorm
+            self.dropout, self.adapter_down, self.adapter_up = output.dropout, down, up
+
+        def forward(self, hidden_states: Any, input_tensor: Any) -> Any:
+            residual = self.dropout(self.dense(hidden_states))
+            states = self.LayerNorm(residual + input_tensor)
+            transformed = self.adapter_up(torch.relu(self.adapter_down(states)))
+            return self.LayerNorm(transformed + residual + input_tensor)
+
+    return AdaptedOutput()
+
+
+def _transformers() -> Any:
+    """Import transformers without its messages, and without the tokenizers' warning about forks."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+    importlib.import_module("torch")  # without torch, transformers can be imported but fails later
+    import transformers
+
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    return transformers

@@ -14,10 +14,8 @@ import numpy as np
 
 from citerec import plugins
 from citerec.config import Bm25Config, ExpandConfig, FuseConfig, FuseMethod
-from citerec.encode.config import EncodeConfig
-from citerec.encode.encoder import Encoder
-from citerec.encode.opening import reopen
-from citerec.encode.spec import Fingerprint
+from citerec.encode.encoder import Encoder, reopen
+from citerec.encode.spec import EncodeConfig, Fingerprint
 from citerec.errors import ConfigError
 from citerec.evaluate.audit import Audit, audit
 from citerec.evaluate.protocol import EvalConfig, EvalSet, as_run
@@ -25,8 +23,7 @@ from citerec.folder import IndexFolder
 from citerec.pipeline import Pipeline, RerankingStage, Stage, configure_for_ranker, rank_stages
 from citerec.rank.expand import CandidateExpander
 from citerec.rank.ltr import Ranker, Variant, find_ranker, open_ranker, reranker_notice
-from citerec.rerank.choose import open_reranker
-from citerec.rerank.reranker import OpenReranker, Reranker, Scorer
+from citerec.rerank.reranker import OpenReranker, Reranker, Scorer, open_reranker
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
 from citerec.retrieve.hybrid import HybridRetriever, Retriever, open_registered

@@ -8,20 +8,22 @@ not citerec's own are features of installed packages.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
+from functools import cache, cached_property
 from math import isfinite
 from pathlib import Path
+from threading import Lock
 from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 import orjson
+from threadpoolctl import ThreadpoolController
 
 from citerec.config import ExpandConfig, RecommendConfig
-from citerec.encode.numpy_bert import one_blas_thread
 from citerec.errors import ConfigError, ModelError, shown
 from citerec.folder import IndexFolder
 from citerec.io import check_model, is_regular, name_fault, read_record, sha256_of
@@ -29,7 +31,6 @@ from citerec.rank.expand import ExpandedCandidates
 from citerec.rank.features import (
     FEATURES,
     NAMES,
-    SENTENCE_VECTORS,
     Feature,
     Features,
     Group,
@@ -156,11 +157,6 @@ class LtrModel(ABC):
     def reads_reranker(self) -> bool:
         """Whether the model reads the probabilities of a reranker."""
         return False
-
-    @property
-    def reads_sentence_vectors(self) -> bool:
-        """Whether the model reads the vectors of the sentences of a query."""
-        return not SENTENCE_VECTORS.isdisjoint(self.features)
 
     @abstractmethod
     def score(self, matrix: Matrix) -> Scores:
@@ -552,3 +548,30 @@ def expanded(candidates: CandidateSet) -> ExpandedCandidates:
             "the candidates are not expanded; run a CandidateExpander before this stage"
         )
     return candidates
+
+
+_LOCK = Lock()
+_users = 0  # blocks that are entered, in all threads
+_limit: Any = None  # of the first of them
+
+
+@contextmanager
+def one_blas_thread() -> Generator[None]:
+    """Let OpenBLAS use one thread until the last of overlapping blocks, in any threads of this process, ends."""
+    global _users, _limit  # noqa: PLW0603
+    with _LOCK:
+        if not _users:
+            _limit = _openblas().limit(limits=1)
+        _users += 1
+    try:
+        yield
+    finally:
+        with _LOCK:
+            _users -= 1
+            if not _users:
+                _limit.restore_original_limits()
+
+
+@cache
+def _openblas() -> Any:
+    return ThreadpoolController().select(internal_api="openblas")

@@ -1,41 +1,160 @@
-"""Runs a cross-encoder: queries and candidates in, scores out."""
+"""Cross-encoders: opened from a folder, they score queries and candidates together."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
-from typing import TYPE_CHECKING, TypedDict
+from threading import Lock, RLock
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 import numpy as np
+import orjson
 
-from citerec.encode.config import Backend, EncodeConfig
-from citerec.encode.files import weights_files
-from citerec.encode.shared import OpenModels
-from citerec.encode.source import find_model
+from citerec.encode.models import find_model, weights_files
+from citerec.encode.onnx import OnnxBackend, export, export_key, exported, tokenized
+from citerec.encode.spec import EncodeConfig, Precision, requested_precision
+from citerec.encode.torch_backend import (
+    Net,
+    Runner,
+    TorchBackend,
+    check_positions,
+    cut,
+    open_folder,
+    positions_of,
+    refuse_missing,
+)
 from citerec.errors import ModelError
 from citerec.folder import IndexFolder
-from citerec.index.tokens import Tokens
+from citerec.index.tokens import LONGEST, Tokens
 from citerec.io import sha256_of_files
-from citerec.rerank.light import NUMPY, LightRerankerParts, NumpyScorer, light_reranker
-from citerec.rerank.spec import RerankerSpec, default_depth, pair
+from citerec.machine import may_have_gpu
+from citerec.rerank.pair import (
+    RerankerSpec,
+    Specials,
+    affordable_depth,
+    default_depth,
+    pair,
+    read_reranker_spec,
+    with_limits,
+)
 from citerec.retrieve.fuse import sigmoid
 from citerec.text import pair_text
 from citerec.types import Log, Progress, Query
 
 if TYPE_CHECKING:
-    from citerec.encode.backend import Runner
-    from citerec.rerank.model import RerankerParts
     from citerec.types import Rows, Scores
 
+KIND = "AutoModelForSequenceClassification"
+POOLER = "pooler."  # below the model's own prefix, and part of the head
 AT_ONCE = 16384  # pairs that are sorted by length and held in memory together
 INDEXES = 4  # indexes whose tokens are held at once
 
 
-class _Limits(TypedDict):
-    """The tokens of both sides, with special ones; 0 for the model's setting."""
+@dataclass(frozen=True, slots=True)
+class RerankerParts:
+    """A cross-encoder that torch opened: `model` and `tokenizer` are objects of transformers."""
 
-    query_tokens: int
-    candidate_tokens: int
+    model: Any
+    tokenizer: Any
+    spec: RerankerSpec
+    specials: Specials
+
+    @property
+    def sizes(self) -> Any:
+        """The configuration of the model, with its sizes."""
+        return self.model.config
+
+    @property
+    def typed(self) -> bool:
+        """Whether the model distinguishes the two segments by token types."""
+        reads_types = "token_type_ids" in self.tokenizer.model_input_names
+        return reads_types and getattr(self.model.config, "type_vocab_size", 0) > 1
+
+    def cut(self, texts: Sequence[str]) -> list[list[int]]:
+        """Tokenize texts into ids, without special tokens, at most as many as one side can have."""
+        return cut(self.tokenizer, texts, LONGEST, special=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedReranker:
+    """The tokenizer of an exported cross-encoder; the counterpart of `RerankerParts`."""
+
+    tokenizer: Any
+    spec: RerankerSpec
+    specials: Specials
+    sizes: Any
+    typed: bool
+
+    def cut(self, texts: Sequence[str]) -> list[list[int]]:
+        """Tokenize texts into ids, without special tokens, at most as many as one side can have."""
+        return tokenized(self.tokenizer, texts, special=False)
+
+
+def load_reranker(
+    folder: Path, *, query_tokens: int = 0, candidate_tokens: int = 0
+) -> RerankerParts:
+    """Open the cross-encoder in a folder, in float32; nothing is fetched, and no code of the folder is run.
+
+    Args:
+        folder: Holds weights, config.json, tokenizer, and `citerec_reranker.json` if our trainer made it.
+        query_tokens: The limit of the query, with special tokens; 0 for the folder's setting, or for the positions that
+            the candidate leaves.
+        candidate_tokens: The same for the candidate.
+
+    Raises:
+        ModelError: If it is not a cross-encoder, its head was not trained, or it has too few positions.
+        ConfigError: If a limit is not possible.
+    """
+    spec = read_reranker_spec(folder)
+    spec.with_tokens(query_tokens, candidate_tokens)  # an error before the model is opened
+    model, tokenizer, missing = open_folder(folder, KIND)
+    inside = f"{model.base_model_prefix}."
+    refuse_missing(folder, [n for n in missing if n.startswith(inside) and POOLER not in n])
+    if missing:
+        raise ModelError(
+            f"{folder} was not trained to rerank: its weights have no head ({missing[0]}); train it: "
+            f"citerec train-reranker --model {folder}"
+        )
+    if model.config.num_labels not in {1, 2}:
+        raise ModelError(
+            f"{folder} has {model.config.num_labels} labels; a cross-encoder has 1 or 2"
+        )
+    spec = with_limits(spec, positions_of(model.config), query_tokens, candidate_tokens)
+    try:
+        check_positions(folder, model, spec.tokens)
+        specials = Specials.of(tokenizer)
+    except ModelError as error:
+        raise ModelError(f"{error}; choose fewer: --query-tokens N --candidate-tokens N") from error
+    except ValueError as error:
+        raise ModelError(f"{folder}: {error}") from error
+    return RerankerParts(model, tokenizer, spec, specials)
+
+
+def reranker_net(parts: RerankerParts) -> Net:
+    """Return a cross-encoder as a net: one score per pair, shape (pairs, 1).
+
+    The score is the logit of its only label, or the logit of the second label minus that of the first.
+    """
+    import torch
+
+    class ScoringModel(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = parts.model
+
+        def forward(self, input_ids: Any, attention_mask: Any, token_type_ids: Any = None) -> Any:
+            types = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
+            output = self.model(input_ids=input_ids, attention_mask=attention_mask, **types)
+            logits = output.logits.float()
+            return logits if logits.shape[1] == 1 else logits[:, 1:] - logits[:, :1]
+
+    return Net(
+        module=ScoringModel(),
+        padding=parts.tokenizer.pad_token_id,
+        max_tokens=parts.spec.tokens,
+        typed=parts.typed,
+    )
 
 
 class CrossEncoder:
@@ -48,31 +167,36 @@ class CrossEncoder:
 
     def __init__(
         self,
-        parts: "RerankerParts | LightRerankerParts",
+        parts: RerankerParts | ExportedReranker,
         source: Path,
         config: EncodeConfig | None = None,
         *,
         name: str = "",
         log: Log | None = None,
+        runner: Runner | None = None,
     ) -> None:
         """Make a cross-encoder of an open model; the model may be moved to another device and precision.
 
         Args:
-            parts: The model; NumPy runs one that was opened without torch.
+            parts: The model, or the tokenizer of one that `runner` runs.
             source: The folder that it was opened from.
             config: How to run it.
             name: As the user gave it; by default the folder.
             log: Receives messages for the user, one line each.
+            runner: What runs it; by default torch.
 
         Raises:
             ConfigError: If there is no such device.
-            MissingExtraError: If OpenVINO is requested but not installed.
         """
-        self.parts = parts
-        self.name = name or str(source)
-        self.source = source
+        self.parts, self.source, self.name = parts, source, name or str(source)
         self.fingerprint = sha256_of_files(weights_files(source))  # of the weights
-        self._runner, self.config = _runner(parts, config or EncodeConfig(), log)
+        self.config = config or EncodeConfig()
+        self.backend = "onnx" if runner else "torch"
+        if runner is None:
+            assert isinstance(parts, RerankerParts)
+            runner = TorchBackend(reranker_net(parts), self.config, log)
+        self._runner = runner
+        self.device, self.precision = runner.device, runner.precision
         self._turn = Lock()
         # of the indexes that were used last, the most recent one at the end
         self._of_indexes: list[Tokens] = []
@@ -85,24 +209,9 @@ class CrossEncoder:
         return self.parts.spec
 
     @property
-    def precision(self) -> str:
-        """The number format of its computation: float32, bfloat16 or float16."""
-        return self._runner.precision
-
-    @property
-    def backend(self) -> str:
-        """The library that runs it: numpy, torch or openvino."""
-        return NUMPY if isinstance(self.parts, LightRerankerParts) else str(self.config.backend)
-
-    @property
-    def device(self) -> str:
-        """The device that it runs on: cpu, cuda, mps."""
-        return self._runner.device
-
-    @property
     def default_depth(self) -> int:
-        """How many candidates it scores within the time that a user waits; see `depth`."""
-        return default_depth(self.parts, self.device, self.config.thread_count)
+        """How many candidates it scores within the time that a user waits."""
+        return default_depth(self.spec, self.parts.sizes, self.device, self.config.thread_count)
 
     def score(
         self,
@@ -122,31 +231,33 @@ class CrossEncoder:
         Raises:
             ModelError: If a score is not finite.
         """
-        owners = np.repeat(np.arange(len(queries)), [len(query_ids) for query_ids in rows])
-        candidate_rows = np.concatenate([np.zeros(0, np.int32), *rows])
-        scores = np.empty(len(candidate_rows), np.float32)
+        owners = np.repeat(np.arange(len(queries)), [len(query_rows) for query_rows in rows])
+        candidates = np.concatenate([np.zeros(0, np.int32), *rows])
+        scores = np.empty(len(candidates), np.float32)
         with self._turn:
             tokens = self._tokens(index)
-            texts = self._cut_queries([pair_text(query) for query in queries])
-            for first in range(0, len(candidate_rows), AT_ONCE):
+            query_ids = self._cut_queries([pair_text(query) for query in queries])
+            for first in range(0, len(candidates), AT_ONCE):
                 part = slice(first, first + AT_ONCE)
-                query_ids = [texts[i] for i in owners[part].tolist()]
-                self._score_pairs(query_ids, candidate_rows[part], tokens, scores[part])
+                of_pairs = [query_ids[i] for i in owners[part].tolist()]
+                scores[part] = self._scores(of_pairs, candidates[part], tokens)
                 if progress:
-                    progress("reranking", min(part.stop, len(candidate_rows)), len(candidate_rows))
-        return (
-            np.split(scores, np.cumsum([len(query_ids) for query_ids in rows])[:-1]) if rows else []
-        )
+                    progress("reranking", min(part.stop, len(candidates)), len(candidates))
+        if not np.isfinite(scores).all():
+            raise ModelError(
+                f"{self.name} gives scores that are not finite, in {self.precision}; try --dtype float32, or another "
+                "model"
+            )
+        ends = np.cumsum([len(query_rows) for query_rows in rows])[:-1]
+        return np.split(scores, ends) if rows else []
 
     def to_unit_interval(self, scores: "Scores") -> "Scores":
         """Return the probability that each query cites the candidate, in [0, 1], as calibrated in training."""
         z = self.spec.scale * scores.astype(np.float64) + self.spec.offset
         return sigmoid(z).astype(np.float32)
 
-    def _score_pairs(
-        self, queries: Sequence[list[int]], rows: "Rows", tokens: Tokens, scores: "Scores"
-    ) -> None:
-        """Score pairs into `scores`, shape (pairs,)."""
+    def _scores(self, queries: Sequence[list[int]], rows: "Rows", tokens: Tokens) -> "Scores":
+        """Return the score of each pair, shape (pairs,)."""
         numbers = rows.tolist()
         papers = tokens.of(numbers)
         pairs = [
@@ -154,13 +265,10 @@ class CrossEncoder:
             for query, row in zip(queries, numbers, strict=True)
         ]
         firsts = [first for _, first in pairs] if self.parts.typed else None
+        scores = np.empty(len(pairs), np.float32)
         for places, outputs in self._runner.run([ids for ids, _ in pairs], firsts):
             scores[places] = outputs[:, 0]
-        if not np.isfinite(scores).all():
-            raise ModelError(
-                f"{self.name} gives scores that are not finite, in {self.precision}; try --dtype float32, or another "
-                "model"
-            )
+        return scores
 
     def _cut_queries(self, texts: Sequence[str]) -> list[list[int]]:
         """Tokenize queries; tokens of the last call are reused, for callers that pass a query's candidates in parts."""
@@ -171,34 +279,16 @@ class CrossEncoder:
 
     def _tokens(self, index: IndexFolder) -> Tokens:
         """Return the tokens of an index; those of the index that was not used for the longest time are dropped."""
-        found = next((one for one in self._of_indexes if one.papers is index.papers), None)
-        found = found or Tokens(index.papers, self.parts.cut)
-        others = [one for one in self._of_indexes if one is not found]
-        self._of_indexes = [*others[-INDEXES + 1 :], found]
-        return found
+        tokens = next((one for one in self._of_indexes if one.papers is index.papers), None)
+        tokens = tokens or Tokens(index.papers, self.parts.cut)
+        others = [one for one in self._of_indexes if one is not tokens]
+        self._of_indexes = [*others[-INDEXES + 1 :], tokens]
+        return tokens
 
 
-def _runner(
-    parts: "RerankerParts | LightRerankerParts", config: EncodeConfig, log: Log | None
-) -> "tuple[Runner, EncodeConfig]":
-    """Return what runs a model, and the configuration with the backend resolved."""
-    if isinstance(parts, LightRerankerParts):
-        return NumpyScorer(parts, config.thread_count), config
-    if config.few_texts and config.backend is Backend.AUTO:
-        config = replace(config, backend=Backend.TORCH)  # OpenVINO takes seconds to prepare
-    from citerec.encode.backend import open_fastest
-    from citerec.rerank.model import reranker_net
-
-    return open_fastest(reranker_net(parts), config, log)
-
-
-def _with_torch(folder: Path, limits: _Limits) -> "RerankerParts":
-    from citerec.rerank.model import load_reranker
-
-    return load_reranker(folder, **limits)
-
-
-_OPEN = OpenModels[CrossEncoder]()
+# A server opens several indexes with one reranker: one that is open is used again while anything uses it.
+_open_rerankers: WeakValueDictionary[Any, CrossEncoder] = WeakValueDictionary()
+_opening = RLock()
 
 
 def open_cross_encoder(
@@ -213,13 +303,17 @@ def open_cross_encoder(
 ) -> CrossEncoder:
     """Open a cross-encoder by its name, hub id or folder.
 
+    ONNX Runtime runs it for few queries (`EncodeConfig.few_texts`) on a machine without a GPU, if no other device or
+    precision is requested, and the pairs of a query are at most as many as `affordable_depth`; else torch. This depends
+    on settings and machine alone, so that each process gives a request the same scores.
+
     Args:
-        name: A folder, a hub id, or a name that `encode.source` knows.
+        name: A folder, a hub id, or a name that `encode.models` knows.
         index: A relative folder is also searched in it.
         config: How to run it.
         query_tokens: The limit of the query, with special tokens; 0 for the model's setting.
         candidate_tokens: The same for the candidate.
-        pairs: The candidates of a query; 0 for the model's setting. Of few queries, NumPy scores few pairs.
+        pairs: The candidates of a query; 0 for the model's setting.
         log: Receives what is fetched from the hub, before the download starts, and other messages for the user.
 
     Raises:
@@ -229,12 +323,66 @@ def open_cross_encoder(
     """
     folder = find_model(name, base=index.path if index else None, log=log).folder
     config = config or EncodeConfig()
-    limits = _Limits(query_tokens=query_tokens, candidate_tokens=candidate_tokens)
-    light = light_reranker(folder, config, pairs, **limits)
+    limits = query_tokens, candidate_tokens
+    weights = sha256_of_files(weights_files(folder))
+    with _opening:
+        key = name, folder, weights, read_reranker_spec(folder), config, limits, pairs
+        model = _open_rerankers.get(key)
+        if model is None:
+            model = _opened(name, folder, config, limits, pairs, log)
+            _open_rerankers[key] = model
+        return model
 
-    def open_model() -> CrossEncoder:
-        parts = (light and light.opened()) or _with_torch(folder, limits)
-        return CrossEncoder(parts, folder, config, name=name, log=log)
 
-    settings = (name, config, *limits.values(), light is not None, log)
-    return _OPEN.get(settings, [folder], open_model)
+def _opened(
+    name: str,
+    folder: Path,
+    config: EncodeConfig,
+    limits: tuple[int, int],
+    pairs: int,
+    log: Log | None,
+) -> CrossEncoder:
+    few = _light_spec(folder, config, limits, pairs)
+    key = export_key(folder, None, few) if few else ""
+    found, parts = exported(key) if few else None, None
+    if found is None:
+        parts = load_reranker(folder, query_tokens=limits[0], candidate_tokens=limits[1])
+        if few:
+            specials = parts.specials
+            facts = {"specials": [specials.before, specials.between, specials.after]}
+            found = export(key, reranker_net(parts), parts.tokenizer, facts)
+    if few and found:
+        specials = Specials(*(tuple(ids) for ids in found.facts["specials"]))
+        typed = bool(found.facts["typed"])
+        light = ExportedReranker(found.tokenizer(LONGEST), few, specials, _sizes(folder), typed)
+        runner = OnnxBackend(found, config.thread_count)
+        return CrossEncoder(light, folder, config, name=name, log=log, runner=runner)
+    assert parts is not None
+    return CrossEncoder(parts, folder, config, name=name, log=log)
+
+
+def _light_spec(
+    folder: Path, config: EncodeConfig, limits: tuple[int, int], pairs: int
+) -> RerankerSpec | None:
+    """Return how a cross-encoder reads if ONNX Runtime may run it, else None."""
+    free = (Precision.AUTO, Precision.FLOAT32)
+    if not (
+        config.few_texts
+        and (config.device == "cpu" or (config.device == "auto" and not may_have_gpu()))
+        and requested_precision(config.precision) in free
+    ):
+        return None
+    try:
+        sizes = _sizes(folder)
+        positions, cores = positions_of(sizes), config.thread_count
+        spec = with_limits(read_reranker_spec(folder), positions, *limits)
+        depth = pairs or spec.depth or default_depth(spec, sizes, "cpu", cores)
+        fits = spec.tokens <= positions and depth <= affordable_depth(spec, sizes, "cpu", cores)
+        return spec if fits else None
+    except (OSError, ValueError, TypeError, AttributeError):
+        return None  # torch's side raises the error
+
+
+def _sizes(folder: Path) -> Any:
+    """Return the configuration of a model, with its sizes, as transformers names them."""
+    return SimpleNamespace(**orjson.loads((folder / "config.json").read_bytes()))

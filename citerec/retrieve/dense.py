@@ -1,10 +1,9 @@
 """Dense retrieval: finds the papers whose vectors are nearest to a query's, and compares papers with its sentences."""
 
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from itertools import accumulate, pairwise
 from typing import Any, Protocol, runtime_checkable
 
@@ -12,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.config import DenseConfig
-from citerec.encode.sentences import sentences
+from citerec.encode.encoder import sentences
 from citerec.encode.spec import Fingerprint
 from citerec.errors import EncoderMismatchError, IndexDamagedError, ModelError
 from citerec.folder import DENSE, IndexFolder
@@ -24,11 +23,7 @@ MOST = 12  # sentences of one query
 
 
 class QueryEncoder(Protocol):
-    """Turns queries into vectors; `citerec.encode.encoder.Encoder` is one.
-
-    It may have `encode_together`, which is faster for the sentences of one query, and `overlaps`: whether two threads
-    may encode at the same time.
-    """
+    """Turns queries into vectors; `citerec.encode.encoder.Encoder` is one."""
 
     @property
     def fingerprint(self) -> Fingerprint:
@@ -146,28 +141,16 @@ class DenseRetriever:
         with self._reading():
             return self._vectors.vectors(rows)
 
-    def sentence_vectors(
-        self, parts: Sequence[Sequence[Query]], *, ahead: bool = False
-    ) -> list[Callable[[], Vectors]]:
+    def sentence_vectors(self, parts: Sequence[Sequence[Query]]) -> list[Callable[[], Vectors]]:
         """Return, for the title and sentences of each query, what returns their vectors, shape (sentences, dim).
 
         The sentences of all queries are encoded in one call, when the first of them is read: one query at a time would
-        take most of the time of a batch. `ahead` begins with those of a single query now, in a thread, if the encoder
-        can, because they will be read.
+        take most of the time of a batch.
         """
-        if len(parts) == 1:
-            encode: Any = getattr(self.encoder, "encode_together", self.encoder.encode)
-            if ahead and getattr(self.encoder, "overlaps", False):
-                return [self._ahead.submit(encode, parts[0]).result]
-            return [partial(encode, parts[0])]
         every = [one for of_query in parts for one in of_query]
         encoded = cache(partial(self.encoder.encode, every))
         ends = accumulate(map(len, parts), initial=0)
         return [partial(_part, encoded, slice(*bounds)) for bounds in pairwise(ends)]
-
-    @cached_property
-    def _ahead(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(1, thread_name_prefix="encode-ahead")
 
     @contextmanager
     def _reading(self) -> Generator[None]:
@@ -211,8 +194,6 @@ def scores_by_sentence(
     queries: Sequence[Query],
     lexical: LexicalScores | None,
     dense: DenseRetriever | None,
-    *,
-    ahead: bool = False,
 ) -> list[SentenceScores]:
     """Return, for each query, what compares papers with its title and each of its sentences, on first use.
 
@@ -222,10 +203,9 @@ def scores_by_sentence(
         queries: The queries.
         lexical: What scores papers by their words, if anything does.
         dense: The dense retriever, if any.
-        ahead: As for `DenseRetriever.sentence_vectors`.
     """
     parts = [*map(sentence_queries, queries)]
-    vectors = dense.sentence_vectors(parts, ahead=ahead) if dense else [None] * len(parts)
+    vectors = dense.sentence_vectors(parts) if dense else [None] * len(parts)
     return [
         SentenceScores(
             vectors=encode, bm25=partial(lexical.scores_of_papers, part) if lexical else None

@@ -58,7 +58,6 @@ class HybridRetriever:
         """
         self.retrievers = tuple(retrievers)
         self.config = config or FuseConfig()
-        self.sentences_ahead = False  # whether a ranking reads the vectors of sentences
         self._id_rank = index.id_rank
         searched = [getattr(one, "retriever", one) for one in retrievers]
         self.bm25 = next((one for one in searched if isinstance(one, Bm25Retriever)), None)
@@ -102,9 +101,7 @@ class HybridRetriever:
             k: Papers per query; each retriever returns as many as the fusion reads, at least `k`.
         """
         depth = k if len(self.retrievers) == 1 else max(k, self.config.depth)
-        sentences = scores_by_sentence(
-            queries, self._lexical, self.dense, ahead=self.sentences_ahead
-        )
+        sentences = scores_by_sentence(queries, self._lexical, self.dense)
         hits = {one.name: one.retrieve(queries, eligible, depth) for one in self.retrievers}
         vectors = self.dense.query_vectors(queries) if self.dense else [None] * len(queries)
         deep = self.config.replace(depth=depth)
@@ -135,9 +132,11 @@ def encoder_of(
     if config.encoder == "none" or (config.encoder == "auto" and not index.is_embedded):
         return None
     index.check_embedded(config.encoder)
-    from citerec.encode.config import EncodeConfig  # not needed for BM25 alone
-    from citerec.encode.opening import open_encoder, reopen
-    from citerec.encode.spec import Fingerprint
+    from citerec.encode.encoder import open_encoder, reopen
+    from citerec.encode.spec import (
+        EncodeConfig,  # not needed for BM25 alone
+        Fingerprint,
+    )
 
     how = EncodeConfig(threads=config.dense.threads, few_texts=config.few_queries)
     if config.encoder != "auto":

@@ -9,10 +9,9 @@ from pydantic import model_validator
 
 from citerec.config import DenseIndexConfig, Settings, read_settings
 from citerec.embed import EmbedConfig, embed_anew
-from citerec.encode.config import EncodeConfig
-from citerec.encode.files import weights_files
-from citerec.encode.opening import open_encoder, reopen
-from citerec.encode.spec import Fingerprint
+from citerec.encode.encoder import open_encoder, reopen
+from citerec.encode.models import weights_files
+from citerec.encode.spec import EncodeConfig, Fingerprint
 from citerec.folder import IndexFolder, open_index
 from citerec.io import read_toml, replace_folder, sha256_of_files
 from citerec.rank.ltr import DEFAULT, SPEC, Variant, open_ranker

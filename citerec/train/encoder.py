@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 
 from citerec.config import Bm25Config, RecommendConfig
-from citerec.encode.encoder import Encoder, TransformerEncoder, Vectors
-from citerec.encode.model import Parts, load_parts
-from citerec.encode.opening import fingerprint_of
-from citerec.encode.source import ModelSource
+from citerec.encode.encoder import Encoder, TransformerEncoder, Vectors, fingerprint_of
+from citerec.encode.models import ModelSource
 from citerec.encode.spec import NAME as SPEC
 from citerec.encode.spec import (
     EncoderSpec,
@@ -24,6 +22,7 @@ from citerec.encode.spec import (
     read_spec,
     write_spec,
 )
+from citerec.encode.torch_backend import Parts, load_parts
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.retrieve.hybrid import open_hybrid
@@ -241,7 +240,7 @@ class _Net:
             if name.startswith("pooler."):  # no vector depends on it
                 weights.requires_grad_(False)
         own = Parts(reader.model, reader.tokenizer, spec)
-        return cls(model, own, fingerprint_of(source, parts))
+        return cls(model, own, fingerprint_of(source, parts.dim, spec))
 
     def frozen(self, config: EncoderTraining) -> Encoder:
         """Return an encoder with a copy of the current weights, which further training does not change."""

@@ -17,11 +17,9 @@ from typing import Any
 import numpy as np
 
 from citerec.config import RANKING_DEPTH, ExpandConfig, RecommendConfig, RerankConfig
-from citerec.encode.config import EncodeConfig
-from citerec.encode.files import weights_files
-from citerec.encode.opening import reopen
-from citerec.encode.source import find_model
-from citerec.encode.spec import Fingerprint
+from citerec.encode.encoder import reopen
+from citerec.encode.models import find_model, weights_files
+from citerec.encode.spec import EncodeConfig, Fingerprint
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.io import building, check_writable, sha256_of_files
@@ -38,7 +36,7 @@ from citerec.rank.ltr import (
     with_rerank_feature,
     write_spec,
 )
-from citerec.rerank.choose import auto_reranker, open_reranker
+from citerec.rerank.reranker import auto_reranker, open_reranker
 from citerec.retrieve.hybrid import open_hybrid
 from citerec.rules.held_out import held_out, may_know_queries
 from citerec.rules.known import (

@@ -14,16 +14,21 @@ import numpy.typing as npt
 
 from citerec.bibliography.keys import title_key
 from citerec.config import FuseConfig, RecommendConfig
-from citerec.encode.batching import batches, padded, token_types
-from citerec.encode.files import weights_files
-from citerec.encode.model import check_positions, open_folder, refuse_missing
+from citerec.encode.models import weights_files
+from citerec.encode.torch_backend import (
+    batches,
+    check_positions,
+    open_folder,
+    padded,
+    refuse_missing,
+    token_types,
+)
 from citerec.errors import ConfigError, ModelError
 from citerec.folder import IndexFolder
 from citerec.io import sha256_of_files
-from citerec.rerank.cross_encoder import CrossEncoder
-from citerec.rerank.model import EXPANDER, KIND, RerankerParts
-from citerec.rerank.spec import NAME as SPEC
-from citerec.rerank.spec import RerankerSpec, Specials, pair, write_reranker_spec
+from citerec.rerank.cross_encoder import KIND, POOLER, CrossEncoder, RerankerParts
+from citerec.rerank.pair import NAME as SPEC
+from citerec.rerank.pair import RerankerSpec, Specials, pair, write_reranker_spec
 from citerec.retrieve.fuse import min_max, ranks_and_scores, sigmoid
 from citerec.retrieve.hybrid import HybridRetriever, open_hybrid
 from citerec.text import pair_text
@@ -336,7 +341,7 @@ def load_base(folder: Path, config: RerankerTraining) -> RerankerParts:
     spec = RerankerSpec(query_tokens=config.query_tokens, candidate_tokens=config.candidate_tokens)
     model, tokenizer, missing = open_folder(folder, KIND)
     prefix = f"{model.base_model_prefix}."
-    refuse_missing(folder, [n for n in missing if n.startswith(prefix) and EXPANDER not in n])
+    refuse_missing(folder, [n for n in missing if n.startswith(prefix) and POOLER not in n])
     check_positions(folder, model, spec.tokens)
     try:
         specials = Specials.of(tokenizer)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field, model_validator
 
 from citerec.config import Settings, read_settings
-from citerec.encode.config import EncodeConfig, Precision
+from citerec.encode.spec import EncodeConfig, Precision
 from citerec.io import read_toml
 from citerec.text import EncoderForm
 

@@ -22,9 +22,8 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from citerec.encode.config import Precision, has_bfloat16
-from citerec.encode.files import weights_files
-from citerec.encode.source import ModelSource, find_model, is_name, recorded_folder
+from citerec.encode.models import ModelSource, find_model, is_name, recorded_folder, weights_files
+from citerec.encode.spec import Precision, has_bfloat16
 from citerec.errors import ConfigError, ModelExistsError, OutputError, extra, writing
 from citerec.folder import IndexFolder
 from citerec.io import TRAINING, building, check_name, seal_model, sha256_of_files

@@ -27,12 +27,12 @@ Encode = Callable[[], Any]  # the vectors, shape (texts, dim)
 
 def citerec(work: Work) -> Encode:
     """Open citerec's encoder as it comes."""
-    return _citerec(work, "torch")
+    from citerec.encode.encoder import open_encoder
+    from citerec.encode.spec import EncodeConfig
 
-
-def openvino(work: Work) -> Encode:
-    """Open citerec's encoder with OpenVINO."""
-    return _citerec(work, "openvino")
+    encoder = open_encoder(MODEL, EncodeConfig(threads=work.threads))
+    papers = _papers(work)
+    return lambda: encoder.encode(papers)
 
 
 def sentence_transformers(work: Work) -> Encode:
@@ -40,7 +40,7 @@ def sentence_transformers(work: Work) -> Encode:
     import torch
     from sentence_transformers import SentenceTransformer
 
-    from citerec.encode.source import find_model
+    from citerec.encode.models import find_model
 
     torch.set_num_threads(work.threads)
     model = SentenceTransformer(str(find_model(MODEL).folder), device="cpu")
@@ -50,7 +50,6 @@ def sentence_transformers(work: Work) -> Encode:
 
 ENCODERS: dict[str, tuple[Callable[[Work], Encode], str]] = {
     "citerec": (citerec, "citerec's encoder, all-MiniLM-L6-v2, title + abstract"),
-    "openvino": (openvino, "the same by OpenVINO (`citerec[openvino]`)"),
     REFERENCE: (sentence_transformers, "SentenceTransformer.encode, its defaults"),
 }
 
@@ -113,15 +112,6 @@ def serve_encoder(name: str, work: Work) -> None:
             reply({"seconds": time.perf_counter() - start})
         else:  # those of the last round
             reply({"path": _saved(vectors, work.folder / f"vectors-{name}.npy")})
-
-
-def _citerec(work: Work, backend: str) -> Encode:
-    from citerec.encode.config import Backend, EncodeConfig
-    from citerec.encode.opening import open_encoder
-
-    config = EncodeConfig(threads=work.threads, backend=Backend(backend))
-    encoder, papers = open_encoder(MODEL, config), _papers(work)
-    return lambda: encoder.encode(papers)
 
 
 def _papers(work: Work) -> list[Any]:

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from statistics import mean
-from typing import Any
 
 import orjson
 
@@ -26,7 +25,7 @@ def matmul(work: Work) -> Once:
     """Multiply matrices by torch, in bfloat16 where the processor has it, as citerec's models do."""
     import torch
 
-    from citerec.encode.config import has_bfloat16
+    from citerec.encode.spec import has_bfloat16
 
     torch.set_num_threads(work.threads)
     kind = torch.bfloat16 if has_bfloat16() else torch.float32
@@ -133,13 +132,13 @@ def tokens_of(sides: Sequence[Sequence[str]], most: Sequence[int]) -> list[int]:
         sides: The texts, or the first and the second texts of the pairs.
         most: The tokens that each side has at most, with its special tokens.
     """
-    from citerec.encode.numpy_bert import WordPiece
-    from citerec.encode.source import find_model
+    from citerec.encode.models import find_model
+    from citerec.encode.torch_backend import cut, open_tokenizer
 
-    words: Any = WordPiece(find_model("minilm").folder)
+    tokenizer = open_tokenizer(find_model("minilm").folder)
     extra = [2, *[1] * (len(sides) - 1)]  # [CLS] and [SEP] of the first side, [SEP] of others
     counts = [
-        [len(ids) + special for ids in words.ids(list(side), limit - special, special=False)]
+        [len(ids) + special for ids in cut(tokenizer, side, limit - special, special=False)]
         for side, limit, special in zip(sides, most, extra, strict=True)
     ]
     return [sum(of_text) for of_text in zip(*counts, strict=True)]

@@ -11,7 +11,7 @@ import orjson
 from bench.measure import Row
 
 COMMAND = "make bench"
-PEERS = ("bm25s", "tantivy", "numba", "torch", "sentence-transformers", "openvino")
+PEERS = ("bm25s", "tantivy", "numba", "torch", "sentence-transformers")
 
 
 def record(path: Path, group: str, rows: list[Row], settings: dict[str, Any], **more: Any) -> None:

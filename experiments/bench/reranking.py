@@ -29,17 +29,13 @@ SPLITS = ((128, 64), (128, 128))  # tokens of query and candidate
 Score = Callable[[], Any]  # a score of each pair, in their order
 
 
-def citerec(
-    work: Work, backend: str, precision: str, tokens: tuple[int, int] = (256, 256)
-) -> Score:
+def citerec(work: Work, precision: str, tokens: tuple[int, int] = (256, 256)) -> Score:
     """Open citerec's cross-encoder; the tokens of the corpus are cut before, once."""
-    from citerec.encode.config import Backend, EncodeConfig, Precision
+    from citerec.encode.spec import EncodeConfig, Precision
     from citerec.folder import open_index
     from citerec.rerank.cross_encoder import open_cross_encoder
 
-    config = EncodeConfig(
-        threads=work.threads, backend=Backend(backend), precision=Precision(precision)
-    )
+    config = EncodeConfig(threads=work.threads, precision=Precision(precision))
     index = open_index(work.index)
     queries, rows = _pairs(work)
     model = open_cross_encoder(
@@ -93,23 +89,18 @@ def _cut(model: Any, texts: Sequence[str], most: int) -> list[str]:
 
 SYSTEMS: dict[str, tuple[Callable[[Work], Score], str, str]] = {
     "citerec": (
-        partial(citerec, backend="auto", precision="auto"),
-        "citerec, 256 + 256 tokens, as it chooses (OpenVINO where installed)",
-        "at least 4 x CrossEncoder.predict with its defaults, 1.5 x its best",
+        partial(citerec, precision="auto"),
+        "citerec, 256 + 256 tokens, bfloat16 where the CPU has it",
+        "at least 2.5 x CrossEncoder.predict with its defaults",
     ),
-    "torch": (
-        partial(citerec, backend="torch", precision="auto"),
-        "citerec by torch, bfloat16 where the processor has it",
-        "",
-    ),
-    "torch-float32": (
-        partial(citerec, backend="torch", precision="float32"),
-        "citerec by torch, float32",
+    "float32": (
+        partial(citerec, precision="float32"),
+        "citerec in float32",
         "",
     ),
     **{
         f"citerec-{q}-{c}": (
-            partial(citerec, backend="auto", precision="auto", tokens=(q, c)),
+            partial(citerec, precision="auto", tokens=(q, c)),
             f"citerec as it chooses, {q} + {c} tokens",
             "",
         )
@@ -192,8 +183,8 @@ def model_of(work: Work) -> Path:
     """Return the cross-encoder that is measured; where there is none, that of the package as a whole model."""
     folder = work.folder / MODEL
     if not (folder / "config.json").is_file():
-        from citerec.encode.source import DEFAULT_RERANKER, SHIPPED
-        from citerec.rerank.model import load_reranker
+        from citerec.encode.models import DEFAULT_RERANKER, SHIPPED
+        from citerec.rerank.cross_encoder import load_reranker
 
         parts = load_reranker(SHIPPED[DEFAULT_RERANKER])
         config, tokenizer = parts.model.config, parts.tokenizer

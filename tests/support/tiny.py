@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from citerec.encode.spec import EncoderSpec, write_spec
-from citerec.rerank.spec import RerankerSpec, write_reranker_spec
+from citerec.rerank.pair import RerankerSpec, write_reranker_spec
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"

@@ -17,7 +17,7 @@ from citerec.config import (
     Settings,
     read_settings,
 )
-from citerec.encode.config import Backend, Precision
+from citerec.encode.spec import Precision
 from citerec.errors import BadInputError, ConfigError
 from citerec.evaluate.metrics import METRICS
 from citerec.evaluate.protocol import CitationScope, KnownGraph, Rules
@@ -87,7 +87,6 @@ class Reranking(Settings):
     query_tokens: int = 0  # 0 for the default of the model
     candidate_tokens: int = 0  # likewise
     precision: Precision = Precision.AUTO
-    backend: Backend = Backend.AUTO
 
     def config(self, model: str, weight: float | None = 1) -> RerankConfig:
         """Return the rerank config for a model; `weight` applies if the row sets none."""
@@ -98,7 +97,6 @@ class Reranking(Settings):
             candidate_tokens=self.candidate_tokens,
             weight=weight if self.weight is None else self.weight,
             precision=self.precision,
-            backend=self.backend,
         )
 
 

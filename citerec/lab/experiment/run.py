@@ -20,9 +20,8 @@ from citerec.config import FuseMethod
 from citerec.corpus.readers import find_source, sha256_of
 from citerec.corpus.splits import SPLITS, open_queries, read_ids, shipped_queries, shipped_splits
 from citerec.embed import EmbedConfig, embed_anew
-from citerec.encode.hub import HubError
-from citerec.encode.opening import open_encoder, reopen
-from citerec.encode.source import HUB_ID, is_name
+from citerec.encode.encoder import open_encoder, reopen
+from citerec.encode.models import HUB_ID, HubError, is_name
 from citerec.encode.spec import Fingerprint
 from citerec.errors import ConfigError, MissingExtraError, writing
 from citerec.evaluate.metrics import evaluate_run

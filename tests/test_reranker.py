@@ -12,9 +12,15 @@ import pytest
 from citerec.config import FuseConfig, RerankConfig
 from citerec.errors import ConfigError, ModelError
 from citerec.folder import IndexFolder
-from citerec.rerank.choose import auto_reranker, choose_reranker, open_reranker
-from citerec.rerank.reranker import OpenReranker, interpolated, reordered
-from citerec.rerank.spec import read_reranker_spec, write_reranker_spec
+from citerec.rerank.pair import read_reranker_spec, write_reranker_spec
+from citerec.rerank.reranker import (
+    OpenReranker,
+    auto_reranker,
+    choose_reranker,
+    interpolated,
+    open_reranker,
+    reordered,
+)
 from citerec.rules.known import Rows, Scores
 from citerec.tuned import RerankWeight, write_tuned
 from citerec.types import Hits, Progress, Query
@@ -129,8 +135,8 @@ def test_a_calibrated_reranker_that_decides_alone_gives_probabilities(
 def test_auto_is_the_reranker_of_the_index_if_there_is_one(
     build: Build, tiny_reranker_model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("citerec.rerank.choose.SHIPPED", {"citerec-reranker": tmp_path / "none"})
-    monkeypatch.setattr("citerec.rerank.choose.is_shipped", lambda _: False)
+    monkeypatch.setattr("citerec.rerank.reranker.SHIPPED", {"citerec-reranker": tmp_path / "none"})
+    monkeypatch.setattr("citerec.rerank.reranker.is_shipped", lambda _: False)
     index = build([{"id": "a", "title": "A paper"}])
     assert choose_reranker("auto", index, default=True) is None
     with pytest.raises(ModelError, match="train-reranker"):
@@ -144,9 +150,7 @@ def test_auto_is_the_reranker_of_the_index_if_there_is_one(
     chosen = choose_reranker("auto", index, default=False)
     assert chosen == RerankConfig(model=str(index.models / "reranker"))
     assert auto_reranker(index, default=True) == chosen.model
-    assert "by models/reranker: 32+32 tokens, torch " in str(
-        open_reranker(index, chosen.replace(backend="torch"))
-    )
+    assert "by models/reranker: 32+32 tokens, torch " in str(open_reranker(index, chosen))
 
 
 def test_settings_reach_the_model(sample_index: IndexFolder, tiny_reranker_model: str) -> None:
@@ -158,7 +162,6 @@ def test_settings_reach_the_model(sample_index: IndexFolder, tiny_reranker_model
         weight=0.25,
         device="cpu",
         precision="float32",
-        backend="torch",
     )
 
     opened = open_reranker(sample_index, config)
@@ -168,14 +171,6 @@ def test_settings_reach_the_model(sample_index: IndexFolder, tiny_reranker_model
     assert (opened.settings["precision"], opened.settings["backend"]) == ("float32", "torch")
 
 
-@pytest.mark.parametrize("setting", ["precision", "backend"])
-def test_an_unknown_setting_is_refused(
-    sample_index: IndexFolder, tiny_reranker_model: str, setting: str
-) -> None:
-    with pytest.raises(ConfigError, match=setting):
-        open_reranker(sample_index, RerankConfig(model=tiny_reranker_model, **{setting: "int7"}))
-
-
 def test_weight_and_depth_are_those_given_else_tuned_else_of_the_model(
     build: Build, tiny_reranker_model: str
 ) -> None:
@@ -183,7 +178,7 @@ def test_weight_and_depth_are_those_given_else_tuned_else_of_the_model(
     folder = Path(shutil.copytree(tiny_reranker_model, index.models / "reranker"))
     (folder / "checksums.json").unlink(missing_ok=True)
     write_reranker_spec(folder, replace(read_reranker_spec(folder), weight=0.3, depth=6))
-    config = RerankConfig(model=str(folder), backend="torch")
+    config = RerankConfig(model=str(folder))
     of_model = open_reranker(index, config)
     assert (of_model.weight, of_model.depth, of_model.default_weight) == (0.3, 6, 0.3)
 

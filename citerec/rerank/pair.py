@@ -1,15 +1,14 @@
 """How a cross-encoder reads a pair: its limits, its tokens, its calibration, and how many pairs it scores in time."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import orjson
 
 from citerec.errors import ConfigError, ModelError
-from citerec.settings import settings_from
 
 NAME = "citerec_reranker.json"
 LEAST, MOST = 8, 448  # tokens of one side, including special tokens
@@ -80,12 +79,10 @@ def read_reranker_spec(folder: Path) -> RerankerSpec:
     if not path.is_file():
         return RerankerSpec()
     try:
-        content: Any = orjson.loads(path.read_bytes())
-        content = {"weight": 1.0, "depth": 0} | content  # which earlier versions do not write
-        return settings_from(RerankerSpec, {f.name: content[f.name] for f in fields(RerankerSpec)})
+        return RerankerSpec(**orjson.loads(path.read_bytes()))
     except ConfigError as error:
         raise ModelError(f"{path}: {error}") from error
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, TypeError) as error:
         raise ModelError(f"{path} cannot be parsed ({error!r}); is it complete?") from error
 
 
@@ -182,49 +179,36 @@ CORES = 2  # of the processor, if the number is not given
 DEPTHS = (1000, 500, 200, 100, 50, 20, 10)
 
 
-class HasSizes(Protocol):
-    """A cross-encoder whose work per pair is known."""
-
-    @property
-    def spec(self) -> RerankerSpec:
-        """How it reads a pair."""
-        ...
-
-    @property
-    def sizes(self) -> Any:
-        """The sizes of its model, by the names of transformers."""
-        ...
-
-
-def default_depth(parts: HasSizes, device: str, cores: int = CORES) -> int:
+def default_depth(spec: RerankerSpec, sizes: Any, device: str, cores: int = CORES) -> int:
     """Return how many pairs of full length take about `SECONDS`: a round number from 10 to 1000.
 
     On two cores: MiniLM of 6 layers takes 4.4 GFLOP for a pair of 128 + 64 tokens: 100; 13.3 at 256 + 256: 20. BERT
     takes 97 at 256 + 256: 10.
 
     Args:
-        parts: The cross-encoder.
+        spec: How the cross-encoder reads a pair.
+        sizes: The configuration of its model, by the names of transformers.
         device: cpu, or another device.
-        cores: Processor cores in use.
+        cores: CPU cores in use.
     """
-    affordable = affordable_depth(parts, device, cores)
+    affordable = affordable_depth(spec, sizes, device, cores)
     return next((depth for depth in DEPTHS if depth <= affordable), DEPTHS[-1])
 
 
-def affordable_depth(parts: HasSizes, device: str, cores: int = CORES) -> float:
+def affordable_depth(spec: RerankerSpec, sizes: Any, device: str, cores: int = CORES) -> float:
     """Return how many pairs of full length take `SECONDS`; the arguments are those of `default_depth`."""
-    return SECONDS * (cores * CORE_FLOPS if device == "cpu" else GPU_FLOPS) / pair_flops(parts)
+    flops = SECONDS * (cores * CORE_FLOPS if device == "cpu" else GPU_FLOPS)
+    return flops / pair_flops(spec.tokens, sizes)
 
 
-def pair_flops(parts: HasSizes) -> float:
+def pair_flops(tokens: int, sizes: Any) -> float:
     """Return the floating-point operations of one pair of full length, T tokens, in a BERT of L layers.
 
     L * (2T * (4h² + 2hf) + 4T²h): four projections and the feed-forward part, two operations per weight and token;
     then attention, which multiplies T × h by h × T, and T × T by T × h.
     """
-    config = parts.sizes
-    tokens, h = parts.spec.tokens, config.hidden_size
-    f = getattr(config, "intermediate_size", 4 * h)
-    return config.num_hidden_layers * (
+    h = sizes.hidden_size
+    f = getattr(sizes, "intermediate_size", 4 * h)
+    return sizes.num_hidden_layers * (
         2 * tokens * (4 * h * h + 2 * h * f) + 4 * tokens * tokens * h
     )

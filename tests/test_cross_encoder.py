@@ -1,25 +1,29 @@
 """A cross-encoder at work, held against plain transformers and sentence-transformers."""
 
 import json
-import sys
+import shutil
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from support.tiny import WORDS, tiny_reranker
+from support.tiny import WORDS, tiny_bert, tiny_reranker
 
 from citerec.build import BuildConfig, build_index
-from citerec.encode.config import Backend, EncodeConfig, Precision
-from citerec.errors import ModelError
+from citerec.encode.spec import EncodeConfig, Precision
+from citerec.errors import ConfigError, ModelError
 from citerec.folder import IndexFolder, open_index
 from citerec.rerank import cross_encoder
-from citerec.rerank.cross_encoder import CrossEncoder, open_cross_encoder
-from citerec.rerank.model import RerankerParts
-from citerec.rerank.spec import NAME
+from citerec.rerank.cross_encoder import (
+    CrossEncoder,
+    RerankerParts,
+    load_reranker,
+    open_cross_encoder,
+)
+from citerec.rerank.pair import NAME, RerankerSpec, default_depth, pair_flops
 from citerec.text import pair_text
 from citerec.types import Query
 
@@ -201,30 +205,34 @@ def test_bfloat16_runs_and_is_close(
     assert np.concatenate(found) == pytest.approx(expected, abs=0.05)
 
 
-@pytest.mark.skipif(not find_spec("openvino"), reason="openvino is not installed")
 @pytest.mark.parametrize(("labels", "tokens"), [(1, 32), (2, 16)])
-def test_openvino_gives_the_same_scores(
+def test_onnx_gives_the_same_scores(
     tmp_path: Path, index: IndexFolder, labels: int, tokens: int
 ) -> None:
     name = str(tiny_reranker(tmp_path, labels=labels, tokens=tokens))
-    how = EncodeConfig(precision=Precision.FLOAT32, backend=Backend.OPENVINO)
 
-    reranker = open_cross_encoder(name, None, how)
-    found = reranker.score(index, QUERIES, ROWS)
+    light = open_cross_encoder(name, None, EncodeConfig(few_texts=True, device="cpu"), pairs=10)
+    scores = light.score(index, QUERIES, ROWS)
 
-    expected = open_cross_encoder(name, None, F32).score(index, QUERIES, ROWS)
-    assert np.concatenate(found) == pytest.approx(np.concatenate(expected), abs=1e-3)
-    assert (reranker.backend, reranker.precision) == ("openvino", "float32")
-    assert not sys.modules["openvino_telemetry"]  # with which it would report to its makers
+    by_torch = open_cross_encoder(name, None, F32)
+    expected = by_torch.score(index, QUERIES, ROWS)
+    assert np.concatenate(scores) == pytest.approx(np.concatenate(expected), abs=1e-4)
+    assert (light.backend, by_torch.backend) == ("onnx", "torch")
+    assert light.default_depth == by_torch.default_depth
 
 
-def test_auto_takes_openvino_where_it_is_installed(folder: Path) -> None:
-    how = EncodeConfig(device="cpu", backend=Backend.AUTO, precision=Precision.FLOAT32)
-
-    reranker = open_cross_encoder(str(folder), None, how)
-
-    assert reranker.backend == ("openvino" if find_spec("openvino") else "torch")
-    assert reranker.device == "cpu"
+@pytest.mark.parametrize(
+    ("config", "pairs"),
+    [
+        (EncodeConfig(few_texts=True, device="cpu"), 10**6),  # more than 1.5 s of pairs
+        (EncodeConfig(few_texts=True, device="cpu", precision=Precision.BFLOAT16), 10),
+        (EncodeConfig(device="cpu"), 10),
+    ],
+)
+def test_torch_scores_many_pairs_and_other_precisions(
+    folder: Path, config: EncodeConfig, pairs: int
+) -> None:
+    assert open_cross_encoder(str(folder), None, config, pairs=pairs).backend == "torch"
 
 
 # --- the tokens of candidates
@@ -278,3 +286,92 @@ def test_a_folder_without_our_word_reads_256_and_256_tokens(tmp_path: Path) -> N
     (folder / NAME).unlink()
 
     assert open_cross_encoder(str(folder), None, F32).spec.tokens == 512
+
+
+# --- which folders open
+
+
+def test_a_folder_says_how_it_reads(folder: Path) -> None:
+    parts = load_reranker(folder)
+
+    assert (parts.spec.query_tokens, parts.spec.candidate_tokens) == (32, 32)
+    assert parts.typed
+    assert load_reranker(folder, query_tokens=16).spec.tokens == 16 + 32
+
+
+def test_an_encoder_is_refused_and_told_how_to_train_it(tmp_path: Path) -> None:
+    folder = tiny_bert(tmp_path / "bert")
+
+    with pytest.raises(ModelError) as error:
+        load_reranker(folder)
+    assert "was not trained to rerank" in str(error.value)
+    assert f"citerec train-reranker --model {folder}" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_more_than_two_labels_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="has 3 labels; a cross-encoder has 1 or 2"):
+        load_reranker(tiny_reranker(tmp_path, labels=3))
+
+
+def test_too_few_positions_are_one_clear_line(folder: Path) -> None:
+    with pytest.raises(ModelError, match=r"128 positions, fewer than the 132 tokens .* --query-to"):
+        load_reranker(folder, query_tokens=100, candidate_tokens=32)
+
+
+def test_the_other_side_gets_what_one_leaves(tmp_path: Path) -> None:
+    folder = tiny_reranker(tmp_path, positions=180, tokens=90)
+
+    assert load_reranker(folder, query_tokens=100).spec.candidate_tokens == 80
+    assert load_reranker(folder, candidate_tokens=110).spec.query_tokens == 70
+    assert load_reranker(folder, query_tokens=64).spec.candidate_tokens == 90  # as it was made for
+    with pytest.raises(
+        ConfigError, match="128 of the query leave 52 for the candidate, which needs at least 64"
+    ):
+        load_reranker(folder, query_tokens=128)
+
+
+def test_a_folder_without_weights_is_one_clear_line(folder: Path, tmp_path: Path) -> None:
+    broken = Path(shutil.copytree(folder, tmp_path / "broken"))
+    (broken / "model.safetensors").unlink()
+
+    with pytest.raises(ModelError, match="holds no weights"):
+        load_reranker(broken)
+
+
+def test_the_weights_of_another_model_are_one_clear_line(folder: Path, tmp_path: Path) -> None:
+    broken = Path(shutil.copytree(folder, tmp_path / "broken"))
+    other = tiny_bert(tmp_path / "other", layers=1)
+    shutil.copy(other / "model.safetensors", broken)
+
+    with pytest.raises(ModelError, match=r"lack \d+ of the tensors"):
+        load_reranker(broken)
+
+
+# --- how deep
+
+
+def sized(layers: int, hidden: int) -> SimpleNamespace:
+    return SimpleNamespace(
+        num_hidden_layers=layers, hidden_size=hidden, intermediate_size=4 * hidden
+    )
+
+
+def test_operations_of_a_pair_are_counted() -> None:
+    tiny = SimpleNamespace(num_hidden_layers=2, hidden_size=32, intermediate_size=64)
+
+    # T = 64: 2 (2 · 64 (4 · 32² + 2 · 32 · 64) + 4 · 64² · 32) = 2 (1,048,576 + 524,288)
+    assert pair_flops(64, tiny) == 3_145_728
+    assert pair_flops(128 + 64, sized(6, 384)) == pytest.approx(4.4e9, rel=0.01)
+    assert pair_flops(512, sized(12, 768)) == pytest.approx(97e9, rel=0.01)
+
+
+def test_a_small_model_reads_deeper_than_a_large_one() -> None:
+    minilm, bert = sized(6, 384), sized(12, 768)
+    short, full = RerankerSpec(query_tokens=128, candidate_tokens=64), RerankerSpec()
+
+    assert default_depth(short, minilm, "cpu") == 100
+    assert default_depth(full, minilm, "cpu") == 20  # 2 * 0.15 TFLOP/s * 1.5 s / 13.3 GFLOP = 33.8
+    assert default_depth(full, bert, "cpu") == 10
+    assert default_depth(full, bert, "cuda") == 1000
+    assert default_depth(full, bert, "cpu", cores=32) == 50  # 7.2 TFLOP / 97 GFLOP = 74

@@ -8,8 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.tiny import WORDS, tiny_reranker
 
-from citerec.encode.batching import token_types
-from citerec.rerank.spec import RerankerSpec, Specials, pair
+from citerec.encode.torch_backend import token_types
+from citerec.errors import ConfigError, ModelError
+from citerec.rerank.pair import (
+    NAME,
+    RerankerSpec,
+    Specials,
+    pair,
+    read_reranker_spec,
+    write_reranker_spec,
+)
 
 BERT = Specials(before=(101,), between=(102,), after=(102,))
 TEXTS = st.lists(st.sampled_from([*WORDS, "x1", "graphs", "?"]), max_size=20).map(" ".join)
@@ -108,3 +116,53 @@ def test_a_pair_of_roberta_keeps_the_limits_too() -> None:
 def test_a_tokenizer_without_special_tokens_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"does not add \[CLS\] and \[SEP\]"):
         Specials.of(lambda a, b: {"input_ids": [[]]})
+
+
+# --- what a folder states
+
+
+def test_a_spec_comes_back(tmp_path: Path) -> None:
+    spec = RerankerSpec(
+        query_tokens=128, candidate_tokens=64, scale=0.5, offset=-1.25, weight=0.3, depth=20
+    )
+
+    write_reranker_spec(tmp_path, spec)
+
+    assert read_reranker_spec(tmp_path) == spec
+    assert spec.tokens == 192
+
+
+def test_the_split_can_be_moved() -> None:
+    spec = RerankerSpec(scale=2.0)
+
+    assert spec.with_tokens() == spec
+    assert spec.with_tokens(448, 64) == RerankerSpec(
+        query_tokens=448, candidate_tokens=64, scale=2.0
+    )
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"query_tokens": 449},
+        {"candidate_tokens": 7},
+        {"scale": 0.0},
+        {"offset": float("inf")},
+        {"depth": -1},
+        {"weight": 1.5},
+    ],
+)
+def test_a_spec_that_cannot_be_is_refused(fault: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError):
+        RerankerSpec(**fault)
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", '{"query_tokens": 9999}', '{"tokens": 5}', '{"scale": "x"}']
+)
+def test_a_spec_that_cannot_be_parsed_is_one_line(tmp_path: Path, content: str) -> None:
+    (tmp_path / NAME).write_text(content)
+
+    with pytest.raises(ModelError, match=NAME) as error:
+        read_reranker_spec(tmp_path)
+    assert "\n" not in str(error.value)

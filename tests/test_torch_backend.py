@@ -1,0 +1,325 @@
+"""Models as torch opens and runs them, held against transformers, sentence-transformers, peft and formulas."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from support.adapters import write_adapter
+from support.tiny import tiny_bert
+
+from citerec.encode.encoder import open_encoder
+from citerec.encode.spec import (
+    EncodeConfig,
+    EncoderSpec,
+    Pooling,
+    Precision,
+    Similarity,
+    has_bfloat16,
+)
+from citerec.encode.torch_backend import Net, TorchBackend, batches, open_folder, padded
+from citerec.errors import ConfigError, ModelError
+from citerec.types import Paper
+
+F32 = EncodeConfig(precision=Precision.FLOAT32)
+SPEC = EncoderSpec(max_tokens=128)
+Array = npt.NDArray[Any]
+
+
+# --- batches
+
+
+@given(st.lists(st.integers(1, 512), max_size=60), st.integers(1, 2048))
+def test_every_text_is_in_one_batch_and_batches_keep_the_budget(
+    lengths: list[int], budget: int
+) -> None:
+    groups = batches(lengths, budget)
+
+    assert sorted(i for group in groups for i in group) == list(range(len(lengths)))
+    for group in groups:
+        assert len(group) == 1 or len(group) * max(lengths[i] for i in group) <= budget
+
+
+def test_padding_is_masked_and_goes_no_further_than_the_model() -> None:
+    ids, mask = padded([[7, 7, 7], [5]], padding=0, at_most=6)
+
+    assert ids.tolist() == [[7, 7, 7, 0, 0, 0], [5, 0, 0, 0, 0, 0]]
+    assert mask.tolist() == [[1, 1, 1, 0, 0, 0], [1, 0, 0, 0, 0, 0]]
+
+
+class Small(torch.nn.Module):
+    """Sums the ids of each text; raises as a device does whose memory holds `most` numbers."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most, self.model = most, SimpleNamespace()
+
+    def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        if ids.numel() > self.most:
+            raise torch.OutOfMemoryError
+        return (ids * mask).sum(1, keepdim=True).float()
+
+
+def test_a_batch_that_does_not_fit_is_halved_and_later_ones_are_smaller() -> None:
+    messages: list[str] = []
+    net = Net(module=Small(most=32), padding=0, max_tokens=8)
+    backend = TorchBackend(net, EncodeConfig(device="cpu", threads=1), messages.append)
+
+    tokens = [[n] * 8 for n in range(16)]  # 128 numbers in one batch
+    outputs = dict(zip(*_joined(backend.run(tokens)), strict=True))
+
+    assert outputs == {n: 8 * n for n in range(16)}
+    assert len(messages) == 1
+    with pytest.raises(ConfigError, match="too little memory for 8 tokens"):
+        list(TorchBackend(Net(module=Small(4), padding=0, max_tokens=8), F32).run([[1] * 8]))
+
+
+def _joined(batches: Iterator[tuple[list[int], Array]]) -> tuple[list[int], list[float]]:
+    rows, values = list[int](), list[float]()
+    for some, outputs in batches:
+        rows += some
+        values += outputs[:, 0].tolist()
+    return rows, values
+
+
+# --- devices and precision
+
+
+@pytest.mark.parametrize("device", ["cuda:99", "abacus"])
+def test_a_device_that_is_not_here_is_refused(tiny_model: str, device: str) -> None:
+    with pytest.raises(ConfigError, match=device):
+        open_encoder(tiny_model, EncodeConfig(device=device))
+
+
+def test_citerec_dtype_sets_auto(tiny_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("float32", "bfloat16"):
+        monkeypatch.setenv("CITEREC_DTYPE", name)
+        assert open_encoder(tiny_model, EncodeConfig(threads=3)).precision == name
+        assert open_encoder(tiny_model, F32).precision == "float32"
+        monkeypatch.setattr("citerec.encode.encoder._open_encoders", {})
+
+    monkeypatch.setenv("CITEREC_DTYPE", "float16")
+    with pytest.raises(ConfigError, match="CITEREC_DTYPE"):
+        open_encoder(tiny_model, EncodeConfig(threads=3))
+
+
+def test_a_limit_of_onednn_without_bfloat16_makes_auto_float32(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
+    without_limit = has_bfloat16()
+
+    for limit, expected in [("AVX2", False), ("avx512_core_bf16", without_limit)]:
+        monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", limit)
+        assert has_bfloat16() is expected, limit
+
+
+# --- adapters
+
+
+def lora(base: Path, folder: Path, build: Callable[[Path], Any], **settings: Any) -> Any:
+    """Write an adapter of random weights by peft; return the model with it."""
+    from peft import LoraConfig, get_peft_model
+
+    config = LoraConfig(r=4, target_modules=["query", "value"], init_lora_weights=False, **settings)
+    torch.manual_seed(1)
+    with pytest.warns(FutureWarning):  # of transformers, about a name that peft uses
+        model = get_peft_model(build(base), config)
+    model.peft_config["default"].base_model_name_or_path = str(base)
+    model.save_pretrained(str(folder))
+    model.get_base_model().config.save_pretrained(str(folder))
+    return model
+
+
+def test_an_adapter_of_peft_opens_as_the_whole_model(tmp_path: Path) -> None:
+    from transformers import AutoModel
+
+    base = tiny_bert(tmp_path / "base", spec=SPEC)
+    expected = lora(base, tmp_path / "lora", AutoModel.from_pretrained).merge_and_unload()
+
+    model, _, missing = open_folder(tmp_path / "lora", "AutoModel")
+
+    assert not missing
+    for name, tensor in expected.state_dict().items():
+        assert torch.allclose(model.state_dict()[name], tensor, atol=1e-6), name
+
+
+def test_the_fingerprint_of_an_adapter_covers_its_base(tmp_path: Path) -> None:
+    from transformers import AutoModel
+
+    base = tiny_bert(tmp_path / "base", spec=SPEC)
+    lora(base, tmp_path / "lora", AutoModel.from_pretrained)
+    (tmp_path / "lora" / "citerec_encoder.json").write_bytes(
+        (base / "citerec_encoder.json").read_bytes()
+    )
+    first = open_encoder(str(tmp_path / "lora")).fingerprint
+
+    tiny_bert(base, spec=SPEC, seed=1)
+
+    assert open_encoder(str(tmp_path / "lora")).fingerprint.weights != first.weights
+
+
+def norm(x: Array, layer: dict[str, Array], name: str) -> Array:
+    mean, variance = x.mean(-1, keepdims=True), x.var(-1, keepdims=True)
+    scaled = (x - mean) / np.sqrt(variance + 1e-12)
+    return scaled * layer[f"{name}.weight"] + layer[f"{name}.bias"]
+
+
+def linear(x: Array, layer: dict[str, Array], name: str) -> Array:
+    return x @ layer[f"{name}.weight"].T + layer[f"{name}.bias"]
+
+
+def through_layer(x: Array, layer: dict[str, Array], adapter: dict[str, Array]) -> Array:
+    """One layer of a BERT of two heads, with the bottleneck as `adapters` computes "pfeiffer"."""
+    width = x.shape[-1] // 2
+    heads: list[Array] = []
+    for head in range(2):
+        part = slice(head * width, (head + 1) * width)
+        q, k, v = (
+            linear(x, layer, f"attention.self.{n}")[:, part] for n in ("query", "key", "value")
+        )
+        weights = np.exp(q @ k.T / np.sqrt(width))
+        heads.append(weights / weights.sum(-1, keepdims=True) @ v)
+    attended = linear(np.hstack(heads), layer, "attention.output.dense")
+    attended = norm(attended + x, layer, "attention.output.LayerNorm")
+    wide = torch.from_numpy(linear(attended, layer, "intermediate.dense"))
+    dense = linear(torch.nn.functional.gelu(wide).numpy(), layer, "output.dense")
+    normed = norm(dense + attended, layer, "output.LayerNorm")  # original_ln_before
+    down = np.maximum(linear(normed, adapter, "down.0"), 0)
+    up = linear(down, adapter, "up") + dense  # residual_before_ln
+    return norm(up + attended, layer, "output.LayerNorm")  # original_ln_after
+
+
+def part_of(tensors: dict[str, torch.Tensor], before: str) -> dict[str, Array]:
+    return {
+        k.removeprefix(before): v.double().numpy()
+        for k, v in tensors.items()
+        if k.startswith(before)
+    }
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_the_bottleneck_of_specter2_is_that_of_the_formula(tmp_path: Path, plain: bool) -> None:
+    from transformers import AutoModel, AutoTokenizer
+
+    folder = tiny_bert(tmp_path, spec=SPEC)
+    adapter = write_adapter(folder / "adapter", plain=plain)
+    model = AutoModel.from_pretrained(folder)
+    ids = AutoTokenizer.from_pretrained(folder)("citation graph[SEP]text")["input_ids"]
+    paper = Paper(id="1", title="citation graph", abstract="text")
+
+    [by_torch] = open_encoder(str(folder), F32).encode([paper])
+    [by_onnx] = open_encoder(str(folder), EncodeConfig(few_texts=True)).encode([paper])
+
+    with torch.no_grad():
+        x = model.embeddings(torch.tensor([ids]))[0].double().numpy()
+    for n in range(2):
+        layer = part_of(model.state_dict(), f"encoder.layer.{n}.")
+        own = part_of(adapter, f"bert.encoder.layer.{n}.output.adapters.[PRX].adapter_")
+        x = through_layer(x, layer, own)
+    assert by_torch == pytest.approx(x[0], abs=1e-5)
+    assert by_onnx == pytest.approx(x[0], abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"mh_adapter": True},
+        {"inv_adapter": "nice"},
+        {"scaling": "learned"},
+        {"leave_out": [0]},
+        {"non_linearity": "wavy"},
+        {"layers": 3},
+        {"hidden": 64},
+    ],
+)
+def test_another_kind_of_adapter_is_one_line(tmp_path: Path, changes: dict[str, Any]) -> None:
+    folder = tiny_bert(tmp_path, spec=SPEC)
+    write_adapter(folder / "adapter", **changes)
+
+    with pytest.raises(ModelError) as error:
+        open_encoder(str(folder))
+    assert "\n" not in str(error.value)
+
+
+# --- vectors
+
+
+def cosines(a: Array, b: Array) -> Array:
+    return (a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
+
+
+def plain_transformers(folder: Path, texts: Sequence[str]) -> Array:
+    """Encode as the model card of SPECTER says, a text at a time."""
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer, model = (kind.from_pretrained(folder) for kind in (AutoTokenizer, AutoModel))
+    with torch.no_grad():
+        states = [
+            model(**tokenizer(t, truncation=True, max_length=128, return_tensors="pt"))[0]
+            for t in texts
+        ]
+    return np.stack([state[0, 0].numpy() for state in states])
+
+
+PAPERS = [
+    Paper(id=str(n), title="neural citation " * (n % 7), abstract="text search graph " * (n % 11))
+    for n in range(40)
+]
+
+
+@pytest.mark.parametrize("few", [False, True])
+def test_the_vector_is_the_cls_of_the_last_layer(tmp_path: Path, few: bool) -> None:
+    folder = tiny_bert(tmp_path, spec=SPEC)
+    config = EncodeConfig(precision=Precision.FLOAT32, few_texts=few)
+
+    vectors = open_encoder(str(folder), config).encode(PAPERS)
+
+    expected = plain_transformers(folder, [f"{p.title}[SEP]{p.abstract}" for p in PAPERS])
+    assert vectors == pytest.approx(expected, abs=1e-5)
+    assert vectors.dtype == np.float32
+
+
+@pytest.mark.parametrize("pooling", [*Pooling])
+def test_vectors_are_those_of_sentence_transformers(tmp_path: Path, pooling: Pooling) -> None:
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Normalize, Transformer
+    from sentence_transformers.sentence_transformer.modules import Pooling as SentencePooling
+
+    transformer = Transformer(str(tiny_bert(tmp_path / "bert")), max_seq_length=64)
+    pool = SentencePooling(32, pooling_mode=str(pooling))
+    theirs = SentenceTransformer(modules=[transformer, pool, Normalize()], device="cpu")
+    theirs.save(str(tmp_path / "whole"))
+
+    ours = open_encoder(str(tmp_path / "whole"), F32)
+    light = open_encoder(str(tmp_path / "whole"), EncodeConfig(few_texts=True))
+
+    expected = theirs.encode([f"{p.title} {p.abstract}".strip() for p in PAPERS])
+    assert (ours.spec.pooling, ours.spec.max_tokens) == (pooling, 64)
+    assert ours.encode(PAPERS) == pytest.approx(expected, abs=1e-5)
+    assert light.encode(PAPERS) == pytest.approx(expected, abs=1e-5)
+    assert np.linalg.norm(expected, axis=1) == pytest.approx(np.ones(40), abs=1e-5)
+
+
+def test_precision_threads_and_batches_hardly_change_the_vectors(tmp_path: Path) -> None:
+    spec = EncoderSpec(max_tokens=128, similarity=Similarity.COSINE)
+    folder = str(tiny_bert(tmp_path, spec=spec))
+    before = torch.get_num_threads()
+    expected = open_encoder(folder, F32).encode(PAPERS)
+
+    for config in (
+        EncodeConfig(precision=Precision.FLOAT32, threads=1),
+        EncodeConfig(precision=Precision.FLOAT32, threads=4, batch_tokens=64),
+        EncodeConfig(precision=Precision.BFLOAT16),
+    ):
+        encoder = open_encoder(folder, config)
+        vectors = encoder.encode(PAPERS)
+        assert cosines(vectors, expected).min() >= 0.999
+        assert np.array_equal(encoder.encode(PAPERS), vectors)
+    assert torch.get_num_threads() == before
