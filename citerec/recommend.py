@@ -74,7 +74,7 @@ from citerec.types import (
 )
 
 if TYPE_CHECKING:
-    from citerec.references.check import ReferenceCheck
+    from citerec.references import ReferenceCheck
     from citerec.search import Corpus
 
 IndexPath = str | PathLike[str]
@@ -395,7 +395,7 @@ class Recommender:
         Raises:
             BadInputError: If the file is missing or cannot be read.
         """
-        from citerec.references.check import check_list
+        from citerec.references import check_list
 
         is_read = isinstance(references, PaperList)
         listed = references if is_read else read_paper_list(fspath(references))

@@ -36,7 +36,7 @@ from citerec.types import (
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from citerec.references.append import Appended
+    from citerec.references import Appended
 
 READ_AT_ONCE = 32  # queries of a batch whose papers are in memory together
 SHOWN = 3  # entries that are named where some were not found
@@ -141,7 +141,7 @@ class Recommendations(Sequence[Recommendation]):
         Raises:
             CiterecError: If there is no such rank, the file is broken, or it cannot be written.
         """
-        from citerec.references.append import append_papers
+        from citerec.references import append_papers
 
         ranks = range(1, len(self.items) + 1) if pick is None else sorted({*pick})
         if wrong := [rank for rank in ranks if not 1 <= rank <= len(self.items)]:

@@ -17,7 +17,7 @@ from citerec.bibliography import bibtex, ris
 from citerec.cli import run
 from citerec.errors import BadInputError, CiterecError, ConfigError
 from citerec.folder import IndexFolder
-from citerec.references.append import append_papers
+from citerec.references import append_papers
 from citerec.types import Paper, Query, Recommendation
 
 TREES = Paper(

@@ -12,7 +12,7 @@ from citerec.cli import run
 from citerec.corpus.papers import Papers, open_lookup, write_papers
 from citerec.folder import IndexFolder
 from citerec.matching import write_tables
-from citerec.references.check import Problem, ReferenceCheck, check_references
+from citerec.references import Problem, ReferenceCheck, check_references
 from citerec.types import Paper
 
 CORPUS: list[dict[str, Any]] = [

@@ -8,7 +8,6 @@ small grammar of values here.
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from citerec.bibliography.entry import Entry, Record, first_year, is_preprint
@@ -16,7 +15,6 @@ from citerec.bibliography.keys import doi_of, to_text
 
 if TYPE_CHECKING:
     from bibtexparser.model import Block
-    from bibtexparser.model import Entry as ParsedEntry
 
 _LONGEST = 1_000_000  # characters of a value: strings that double each other could fill any memory
 _MOST = 64_000_000  # characters of all values of a file, which its strings may multiply
@@ -28,17 +26,9 @@ _LATEX_SIGN = re.compile(r"\\([^A-Za-z])|\\[A-Za-z]+|[{}]")
 _REMARKS = ("howpublished", "publisher", "note", "archiveprefix", "eprinttype", "institution")
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
-    """A block that is not valid BibTeX."""
-
-    line: int
-    fault: str
-
-
 def read_records(
     text: str, macros: dict[str, str] | None = None
-) -> tuple[list[Record], list[Broken]]:
+) -> tuple[list[Record], list[tuple[int, str]]]:
     """Read every entry of a BibTeX file; values are not decoded, field names are in lower case.
 
     A key may be repeated; if a field is repeated in one entry, the first one counts.
@@ -48,7 +38,7 @@ def read_records(
         macros: The strings that earlier parts defined; it receives those of this part.
 
     Returns:
-        The valid entries, in file order, and the broken blocks.
+        The valid entries, in file order; and the line of each broken block, and what is wrong with it.
     """
     from bibtexparser.entrypoint import parse_string
     from bibtexparser.model import String
@@ -57,26 +47,26 @@ def read_records(
     logging.getLogger("bibtexparser").setLevel(logging.CRITICAL)
     macros = {} if macros is None else macros
     records: list[Record] = []
-    broken: list[Broken] = []
+    broken: list[tuple[int, str]] = []
     length = 0
     for block in parse_string(text, parse_stack=[]).blocks:
         try:
             if isinstance(block, String):
                 macros[block.key.lower()] = _value(block.value, macros)
-            elif entry := _entry(block):
-                records.append(_record(entry, macros))
-                length += sum(map(len, records[-1].fields.values()))
+            elif record := _record(block, macros):
+                records.append(record)
+                length += sum(map(len, record.fields.values()))
                 if length > _MOST:
                     raise ValueError(f"the values are longer than {_MOST:,} characters in all")
         except ValueError as error:
-            broken.append(Broken((block.start_line or 0) + 1, str(error)))
+            broken.append(((block.start_line or 0) + 1, str(error)))
             if length > _MOST:
                 break
     return records, broken
 
 
-def _entry(block: "Block") -> "ParsedEntry | None":
-    """Return the entry that `block` is or wraps; None for a comment, a string or a preamble.
+def _record(block: "Block", macros: Mapping[str, str]) -> Record | None:
+    """Return the entry that `block` is or wraps; None for a comment or a preamble.
 
     Raises:
         ValueError: If it is broken; the message states how.
@@ -86,30 +76,22 @@ def _entry(block: "Block") -> "ParsedEntry | None":
 
     # bibtexparser reports a repeated key or field as failed, but keeps the entry, which is usable
     inner = block.ignore_error_block if isinstance(block, ParsingFailedBlock) else block
-    if isinstance(inner, ParsedEntry):
-        return inner
-    start = " ".join(str(block.raw).split())[:40]
-    if isinstance(block, ParsingFailedBlock) and not isinstance(inner, String):
-        reason = str(getattr(block.error, "abort_reason", block.error)).strip().rstrip(".")
-        raise ValueError(f"{start!r} cannot be read: {reason}")
-    if isinstance(block, ImplicitComment) and start.startswith((",", "}")):
-        raise ValueError(f"one brace too many ends the entry before {start!r}")
-    return None
-
-
-def _record(entry: "ParsedEntry", macros: Mapping[str, str]) -> Record:
-    key = str(entry.key).strip()
+    if not isinstance(inner, ParsedEntry):
+        start = " ".join(str(block.raw).split())[:40]
+        if isinstance(block, ParsingFailedBlock) and not isinstance(inner, String):
+            reason = str(getattr(block.error, "abort_reason", block.error)).strip().rstrip(".")
+            raise ValueError(f"{start!r} cannot be read: {reason}")
+        if isinstance(block, ImplicitComment) and start.startswith((",", "}")):
+            raise ValueError(f"one brace too many ends the entry before {start!r}")
+        return None
+    key = str(inner.key).strip()
     fields: dict[str, str] = {}
-    for field in entry.fields:
+    for field in inner.fields:
         try:
             fields.setdefault(field.key.lower(), _value(str(field.value), macros))
         except ValueError as error:
-            raise ValueError(f"{_label(key)}: field {field.key!r}: {error}") from None
-    return Record((entry.start_line or 0) + 1, fields, key, str(entry.entry_type).strip().lower())
-
-
-def _label(key: str) -> str:
-    return f"entry {key!r}" if key else "this entry"
+            raise ValueError(f"entry {key!r}: field {field.key!r}: {error}") from None
+    return Record((inner.start_line or 0) + 1, fields, key, str(inner.entry_type).strip().lower())
 
 
 def _value(raw: str, macros: Mapping[str, str]) -> str:
@@ -175,7 +157,7 @@ def to_entry(record: Record) -> Entry:
         dois=dois,
         is_preprint=is_preprint(kind, venue, map(text, _REMARKS), addresses),
         line=record.line,
-        label=_label(record.key),
+        label=f"entry {record.key!r}" if record.key else "this entry",
     )
 
 

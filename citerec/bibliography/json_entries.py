@@ -42,11 +42,7 @@ class Item:
 
 
 def read_items(text: str, name: Path | str) -> list[Item]:
-    """Read the values of a file: its one value, the elements of its list, or one value per line.
-
-    Raises:
-        BadInputError: If it is not JSON; the message names the line.
-    """
+    """Read the values of a file: its one value, the elements of its list, or one value per line."""
     # only \n ends a line, not a U+2028 inside JSON
     lines = [(n, line) for n, line in enumerate(text.split("\n"), start=1) if line.strip()]
     if len(lines) > 1 and _begins_jsonl([line for _, line in lines]):
@@ -69,11 +65,7 @@ def _begins_jsonl(lines: list[str]) -> bool:
 
 
 def loads(text: str, name: Path | str, *, line: int | None = None) -> Any:
-    """Return the value of a text, which may be a line of a file.
-
-    Raises:
-        BadInputError: If it is not JSON.
-    """
+    """Return the value of a text, which may be a line of a file; raise a BadInputError if it is not JSON."""
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
@@ -84,10 +76,7 @@ def loads(text: str, name: Path | str, *, line: int | None = None) -> Any:
 def to_entry(item: Item, name: Path | str, *, strict: bool = True) -> Entry:
     """Return an item as an entry; unknown keys are ignored.
 
-    Args:
-        item: The item.
-        name: The file in messages.
-        strict: Whether a value of a wrong type is an error; otherwise it counts as missing, and a string is an id.
+    If not strict, a value of a wrong type counts as missing, and a string is an id.
 
     Raises:
         BadInputError: If a value has a wrong type.

@@ -7,7 +7,7 @@ from pathlib import Path
 from citerec.bibliography import bibtex, json_entries, ris
 from citerec.bibliography.entry import Entry, PaperList
 from citerec.bibliography.keys import title_key
-from citerec.bibliography.source import Kind, decode, kind_of, read_bytes, refuse_long
+from citerec.bibliography.source import Kind, decode, kind_of, read_bytes
 from citerec.errors import BadInputError
 
 _READS = "citerec reads ids, one a line, or a bibliography as BibTeX, RIS, CSL-JSON or JSONL"
@@ -40,8 +40,7 @@ def parse_paper_list(text: str, name: str) -> PaperList:
     Raises:
         BadInputError: If it is broken JSON, or LaTeX.
     """
-    kind = kind_of(text)
-    refuse_long(text, kind, name)
+    kind = kind_of(text, name)
     if kind is Kind.TEXT:
         if _LATEX_SOURCE.search(text):
             message = f"this is LaTeX; pass the .bib file that it cites from; {_READS}"
@@ -64,16 +63,10 @@ def paper_list_of(texts: Iterable[str]) -> PaperList:
 def read_entries(
     text: str, kind: Kind, name: Path | str, *, strict: bool
 ) -> tuple[list[Entry], list[str]]:
-    """Return the entries of a bibliography, and descriptions of the parts that could not be read.
-
-    Args:
-        text: BibTeX, RIS or JSON.
-        kind: Which of these.
-        name: Its name in messages.
-        strict: Whether a part that cannot be read is an error, as in queries.
+    """Return the entries of BibTeX, RIS or JSON, and descriptions of the parts that could not be read.
 
     Raises:
-        BadInputError: If it is broken JSON; if strict, for any fault.
+        BadInputError: If it is broken JSON; if strict, as for queries, for any fault.
     """
     if kind is Kind.JSON:
         items = json_entries.read_items(text, name)
@@ -82,28 +75,22 @@ def read_entries(
         return [ris.to_entry(record) for record in ris.read_records(text)], []
     records, broken = bibtex.read_records(text)
     if broken and strict:
-        raise BadInputError(name, broken[0].fault, line=broken[0].line)
-    unread = [f"line {one.line}: {one.fault}" for one in broken]
+        line, fault = broken[0]
+        raise BadInputError(name, fault, line=line)
+    unread = [f"line {line}: {fault}" for line, fault in broken]
     return [bibtex.to_entry(record) for record in records], unread
 
 
 def entries_by_key(data: bytes, name: str, unread: list[str] | None = None) -> dict[str, Entry]:
-    """Read a bibliography whose entries a draft cites by key: BibTeX, or CSL-JSON with ids.
+    """Return the entries of BibTeX or CSL-JSON by key; the first one of a repeated key counts.
 
-    Args:
-        data: The bibliography.
-        name: Its name in messages.
-        unread: Receives descriptions of the entries that cannot be read.
-
-    Returns:
-        The entries that have a title or an id, by key; the first one of a repeated key counts.
+    `unread` receives descriptions of the entries that cannot be read.
 
     Raises:
         BadInputError: If it is empty, not text, or in another format.
     """
     text = decode(data, name, reads=_READS, for_documents=_EXPORT)
-    kind = kind_of(text)
-    refuse_long(text, kind, name)
+    kind = kind_of(text, name)
     if kind not in {Kind.BIBTEX, Kind.JSON}:
         raise BadInputError(name, "this is not a bibliography; expected BibTeX or CSL-JSON")
     entries, faults = read_entries(text, kind, name, strict=False)

@@ -48,18 +48,10 @@ class Kind(StrEnum):
 def read_bytes(
     path: str | Path, stdin: BinaryIO | None = None, *, hint: str = ""
 ) -> tuple[bytes, str]:
-    """Read the file `path`, or standard input if it is `-`.
-
-    Args:
-        path: The file.
-        stdin: The stream to read for `-`; None for `sys.stdin.buffer`.
-        hint: What to do if there is no such file.
-
-    Returns:
-        The bytes, and the name of their source in messages.
+    """Return the bytes of a file, or of standard input for `-`, and the name of their source in messages.
 
     Raises:
-        BadInputError: If there is no such file, or it cannot be read.
+        BadInputError: If there is no such file (`hint` says what to do), or it cannot be read.
     """
     if str(path) == "-":
         if not (stdin or sys.stdin):  # Python has no stream for a closed one
@@ -78,16 +70,11 @@ def read_bytes(
 
 
 def decode(data: bytes, name: Path | str, *, reads: str, for_documents: str = "") -> str:
-    r"""Return `data` as text, with lines ended by `\n`.
-
-    Args:
-        data: UTF-8; a byte order mark is dropped.
-        name: The name of the source in messages.
-        reads: The accepted formats, for messages.
-        for_documents: The advice for a PDF, a Word document and the like; by default how to make a query of it.
+    r"""Return UTF-8 as text, without a byte order mark, with lines ended by `\n`.
 
     Raises:
-        BadInputError: If `data` is empty or not UTF-8 text; the message states what it is and what to do.
+        BadInputError: If it is empty or not UTF-8; the message states what it is, the formats that can be read, and
+            what to do; for a PDF, a Word document and the like that is `for_documents`.
     """
     start = data[:64].lstrip().lower()
     for formats, advice in ((_DOCUMENTS, for_documents), (_ENCODED, "")):
@@ -110,23 +97,22 @@ def decode(data: bytes, name: Path | str, *, reads: str, for_documents: str = ""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def refuse_long(text: str, kind: Kind, name: Path | str) -> None:
-    """Raise for a bibliography or plain text that would take minutes to parse, before it is parsed."""
-    if kind is Kind.JSON:  # JSON is parsed fast, and may be a batch of many queries
-        return
-    if len(text) > _MAX_BIBLIOGRAPHY:
-        size = f"{len(text):,} characters; expected at most {_MAX_BIBLIOGRAPHY:,}"
-        raise BadInputError(name, f"this {kind} has {size}; split the file")
-    entries = {Kind.BIBTEX: text.count("@"), Kind.RIS: text.count("\nTY  -")}.get(kind, 0)
-    if entries > _MAX_ENTRIES:
-        size = f"about {entries:,} entries; expected at most {_MAX_ENTRIES:,}"
-        raise BadInputError(name, f"this {kind} has {size}; split the file")
+def kind_of(text: str, name: Path | str) -> Kind:
+    """Recognise the format of `text` by its content; text of no other format is plain text.
 
-
-def kind_of(text: str) -> Kind:
-    """Recognise the format of `text` by its content; text of no other format is plain text."""
+    Raises:
+        BadInputError: If it would take minutes to parse.
+    """
     if _JSON.match(text):
-        return Kind.JSON
-    if _BIBTEX.search(text):
-        return Kind.BIBTEX
-    return Kind.RIS if _RIS.search(text) else Kind.TEXT
+        return Kind.JSON  # it is parsed fast, and may be a batch of many queries
+    kind = Kind.RIS if _RIS.search(text) else Kind.TEXT
+    kind = Kind.BIBTEX if _BIBTEX.search(text) else kind
+    entries = {Kind.BIBTEX: text.count("@"), Kind.RIS: text.count("\nTY  -")}.get(kind, 0)
+    for size, most, unit in (
+        (len(text), _MAX_BIBLIOGRAPHY, "characters"),
+        (entries, _MAX_ENTRIES, "entries"),
+    ):
+        if size > most:
+            fault = f"this {kind} has {size:,} {unit}; expected at most {most:,}; split the file"
+            raise BadInputError(name, fault)
+    return kind

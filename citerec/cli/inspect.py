@@ -15,7 +15,7 @@ from citerec.text import plural
 
 if TYPE_CHECKING:
     from citerec.folder import IndexFolder
-    from citerec.references.check import Finding, ReferenceCheck
+    from citerec.references import Finding, ReferenceCheck
 
 SAMPLE = Path(__file__).parent.parent / "sample"
 NEXT_STEPS = """
@@ -166,7 +166,7 @@ def check(
     """Compare your references with the corpus: other years, DOIs and titles, published preprints, duplicates."""
     import orjson
 
-    from citerec.references.check import check_references
+    from citerec.references import check_references
 
     folder = open_named(index)
     console.detail(f"{folder.path}: {plural(folder.manifest.counts['papers'], 'paper')}")
@@ -200,7 +200,7 @@ def problem_lines(report: "ReferenceCheck") -> Iterator[str]:
 
 def described(finding: "Finding") -> str:
     """Return one problem in words."""
-    from citerec.references.check import Problem
+    from citerec.references import Problem
 
     known = f"{finding.known} ({finding.id})"
     match finding.problem:

@@ -360,7 +360,7 @@ def picked_ranks(shown: ListOptions, k: int, *, batch: bool) -> frozenset[int]:
     if shown.append:
         if shown.output and realpath(shown.output) == realpath(shown.append):
             raise ConfigError(f"--output would replace {shown.append}; --append writes the file")
-        from citerec.references.append import read_reference_file
+        from citerec.references import read_reference_file
 
         read_reference_file(shown.append)
     return frozenset(ranks)
@@ -375,7 +375,7 @@ def append(
         ConfigError: If a rank is higher than the number of recommendations.
         CiterecError: If the file cannot be extended.
     """
-    from citerec.references.append import append_papers
+    from citerec.references import append_papers
 
     papers = {
         item.paper.id: item.paper

@@ -80,15 +80,14 @@ def parse_queries(
         MissingExtraError: If the library for a document is not installed.
     """
     from citerec.bibliography.paper_list import read_entries
-    from citerec.bibliography.source import Kind, decode, kind_of, refuse_long
+    from citerec.bibliography.source import Kind, decode, kind_of
     from citerec.drafts.document import document_format
 
     stated = {k: v for k, v in (("title", title), ("abstract", abstract)) if v is not None}
     if document := document_format(data, str(name)):
         return _from_document(document, data, str(name), file, stated)
     text = decode(data, name, reads=_READS)
-    kind = kind_of(text)
-    refuse_long(text, kind, name)
+    kind = kind_of(text, name)
     if kind is Kind.TEXT:
         drafts = [_plain(text)]
     else:

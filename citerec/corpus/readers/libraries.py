@@ -70,8 +70,8 @@ def _bibtex_records(stream: BinaryIO) -> Rows:
         for entry in entries:
             row = {**entry.fields, _KEY: entry.key, _TYPE: entry.type}
             yield start + entry.line - 1, row
-        for fault in broken:
-            yield start + fault.line - 1, Broken(fault.fault)
+        for line, fault in broken:
+            yield start + line - 1, Broken(fault)
 
 
 def _bibtex_papers(

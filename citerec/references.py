@@ -1,7 +1,7 @@
-r"""Adds papers to an author's file of references, except those that it has already; no former byte of it changes.
+r"""An author's file of references: compared with a corpus, and extended by papers that it does not have.
 
-New entries have the style of the file: its ends of lines, a blank line between entries, its indentation. The former
-content is kept in `<file>.bak`.
+Added entries have the style of the file: its ends of lines, a blank line between entries, its indentation. No former
+byte changes, and the former content is kept in `<file>.bak`.
 """
 
 import json
@@ -9,21 +9,25 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from citerec.bibliography import bibtex, json_entries, ris, write
-from citerec.bibliography.entry import Entry, PaperList
+from citerec.bibliography import bibtex, json_entries, publication, ris, write
+from citerec.bibliography.entry import Entry, PaperList, is_preprint_doi
 from citerec.bibliography.json_entries import Item
 from citerec.bibliography.keys import paper_doi, title_key
-from citerec.bibliography.source import Kind, decode, kind_of, refuse_long
+from citerec.bibliography.paper_list import read_paper_list
+from citerec.bibliography.source import Kind, decode, kind_of
+from citerec.corpus.papers import Papers
 from citerec.errors import BadInputError, OutputError, writing
 from citerec.inputs import BOM, read_whole
 from citerec.io import replacing
-from citerec.matching import listed_papers
+from citerec.matching import listed_papers, listed_rows, rows_of_entry, same_title, similar_titles
 from citerec.types import Paper
 
 _KINDS = {
@@ -42,6 +46,166 @@ _RIS_ID = re.compile(r"^ID {1,2}- ?(.*)$", re.MULTILINE)
 _RIS_TAG = re.compile(r"^([A-Z][A-Z0-9])  -", re.MULTILINE)
 _RIS_BOUND = re.compile(r"(TY|ER) {1,2}-(?: |$)")
 _ITEM = re.compile(rb"\[(\s*)\{(\s*)\"")  # what precedes an item of CSL-JSON, and its first field
+
+
+# --- Comparing it with a corpus
+
+
+class Problem(StrEnum):
+    """What is wrong with an entry."""
+
+    YEAR = "year"  # the corpus knows the paper under another one
+    DOI = "doi"
+    TITLE = "title"
+    PREPRINT = "preprint"  # the corpus has its published version
+    NO_DOI = "no-doi"  # the corpus has one
+    DUPLICATE = "duplicate"  # of an earlier entry of the file
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One problem of one entry."""
+
+    problem: Problem
+    entry: int  # its position among the entries of the file, from 0; -1 for one that cannot be read
+    place: str  # where it is in the file
+    key: str = ""
+    title: str = ""
+    stated: str = ""  # by the file
+    known: str = ""  # by the corpus; of a duplicate, where the earlier entry is
+    id: str = ""  # of the paper in the corpus
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceCheck:
+    """The problems of a file of references, in the order of its entries."""
+
+    entries: int  # those that could be read, and those that could not
+    found: int  # entries that the corpus has
+    findings: tuple[Finding, ...]
+
+    @property
+    def with_problem(self) -> int:
+        """How many entries have a problem."""
+        readable = {one.entry for one in self.findings if one.entry >= 0}
+        return len(readable) + sum(one.entry < 0 for one in self.findings)
+
+
+def check_references(path: str | Path, papers: Papers) -> ReferenceCheck:
+    """Compare a file of references with a corpus.
+
+    Args:
+        path: BibTeX, RIS, CSL-JSON, JSONL, or ids, one a line.
+        papers: The papers of the corpus.
+
+    Raises:
+        BadInputError: If the file cannot be read as a list of papers.
+    """
+    return check_list(read_paper_list(path), papers)
+
+
+def check_list(listed: PaperList, papers: Papers) -> ReferenceCheck:
+    """Compare a list of references that was read with a corpus, as `check_references` does."""
+    rows = listed_rows(listed, papers)
+    by_row = papers.at(row for one in rows for row in one)
+    findings = [
+        Finding(problem=Problem.UNREADABLE, entry=-1, place=fault) for fault in listed.unread
+    ]
+    earlier = _earlier_entries(listed.entries)
+    found = 0
+    for number, (entry, of_entry) in enumerate(zip(listed.entries, rows, strict=True)):
+        finding = partial(
+            Finding, entry=number, place=entry.place, key=entry.key, title=entry.title
+        )
+        if number in earlier:
+            place = listed.entries[earlier[number]].place
+            findings.append(finding(problem=Problem.DUPLICATE, known=place))
+        matches = [by_row[row] for row in sorted(of_entry) if _is_match(entry, by_row[row])]
+        if matches:
+            found += 1
+            findings += [
+                finding(problem=problem, stated=stated, known=known, id=paper.id)
+                for problem, stated, known, paper in _differences(entry, matches)
+            ]
+    return ReferenceCheck(len(listed.entries) + len(listed.unread), found, tuple(findings))
+
+
+def _is_match(entry: Entry, paper: Paper) -> bool:
+    """Whether a match is more than a citation key that happens to be the id of another paper."""
+    by_key_alone = bool(entry.title) and entry.key == paper.id and not _has_doi(entry, paper)
+    return not by_key_alone or not paper.title or same_title(entry.title, paper.title)
+
+
+def _differences(
+    entry: Entry, matches: Sequence[Paper]
+) -> Iterator[tuple[Problem, str, str, Paper]]:
+    """Yield what an entry and the papers that it matches state differently: problem, entry, corpus, paper."""
+    published = next(filter(_is_published, matches), None) if entry.is_preprint else None
+    if published:
+        doi = paper_doi(published)
+        where = ", ".join(filter(None, (published.venue, str(published.year or ""), doi)))
+        yield Problem.PREPRINT, "preprint", where, published
+        matches = [published]
+    paper = max(  # the one that agrees best
+        matches,
+        key=lambda one: (_has_doi(entry, one), _has_title(entry, one), one.year == entry.year),
+    )
+    if entry.title and paper.title and not any(_has_title(entry, one) for one in matches):
+        yield Problem.TITLE, entry.title, paper.title, paper
+    if published:
+        return
+    if entry.year and paper.year and entry.year not in {one.year for one in matches}:
+        yield Problem.YEAR, str(entry.year), str(paper.year), paper
+    with_doi = next((one for one in (paper, *matches) if paper_doi(one)), None)
+    is_plain_id = not entry.title and not entry.key
+    if with_doi and not is_plain_id and not any(_has_doi(entry, one) for one in matches):
+        stated = [doi for doi in entry.dois if not is_preprint_doi(doi)]
+        if stated or not entry.dois:
+            problem = Problem.DOI if stated else Problem.NO_DOI
+            yield problem, "".join(stated[:1]), paper_doi(with_doi), with_doi
+
+
+def _has_doi(entry: Entry, paper: Paper) -> bool:
+    return paper_doi(paper).lower() in {doi.lower() for doi in entry.dois}
+
+
+def _has_title(entry: Entry, paper: Paper) -> bool:
+    """Whether a paper has the title of an entry, up to case, accents, punctuation and hyphens."""
+    first, second = title_key(entry.title), title_key(paper.title)
+    return first.replace(" ", "") == second.replace(" ", "")
+
+
+def _is_published(paper: Paper) -> bool:
+    """Whether a paper of the corpus appeared in a journal, in proceedings or as a book."""
+    kind = publication.kind_of(paper)
+    return kind is not publication.Kind.PREPRINT and (
+        kind is not publication.Kind.UNKNOWN or bool(paper.venue.strip())
+    )
+
+
+def _earlier_entries(entries: Sequence[Entry]) -> Mapping[int, int]:
+    """Return for each entry that repeats an earlier one the position of the first such: by DOI, key or title."""
+    first: dict[str, int] = {}
+    earlier: dict[int, int] = {}
+    by_place = dict(enumerate(entries))
+    similar = similar_titles(
+        [entry.title for entry in entries if title_key(entry.title)], [e.title for e in entries]
+    )
+    for place, entry in by_place.items():
+        codes = {f"doi {doi.lower()}" for doi in entry.dois}
+        codes |= {f"key {entry.key.lower()}"} if entry.key else {f"id {i}" for i in entry.ids}
+        others = [first[code] for code in codes if code in first]
+        if titles := similar.get(entry.title):
+            others += rows_of_entry(entry, titles.before(place), by_place)
+        if others:
+            earlier[place] = min(others)
+        for code in codes:
+            first.setdefault(code, place)
+    return earlier
+
+
+# --- Adding papers to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +281,7 @@ def read_reference_file(name: Path) -> ReferenceFile:
         raise OutputError(f"cannot write {name}: it is read-only; allow it: chmod u+w {name}")
     data = read_whole(path) if status else b""
     text = _text(data, name)
-    kind = kind_of(text) if text else by_suffix
+    kind = kind_of(text, name) if text else by_suffix
     lines = (line.strip() for line in text.split("\n"))
     if kind is Kind.TEXT and all(not line or line.startswith("%") for line in lines):
         kind = by_suffix  # comments alone
@@ -125,7 +289,6 @@ def read_reference_file(name: Path) -> ReferenceFile:
         raise OutputError(f"cannot write {name}: its format is not known; {_ADVICE}")
     if kind is Kind.TEXT:
         raise BadInputError(name, f"this is plain text, {_READS}; {_ADVICE}")
-    refuse_long(text, kind, name)
     mode = stat.S_IMODE(status.st_mode) if status else None
     return ReferenceFile(name, path, kind, data, mode, text, _records(kind, text, name))
 
@@ -143,8 +306,8 @@ def _records(kind: Kind, text: str, name: Path) -> list[Any]:
     if kind is Kind.BIBTEX:
         records, broken = bibtex.read_records(text)
         if broken:
-            fault = f"{broken[0].fault}; {_UNCHANGED}"
-            raise BadInputError(name, fault, line=broken[0].line)
+            line, fault = broken[0]
+            raise BadInputError(name, f"{fault}; {_UNCHANGED}", line=line)
         return [*records]
     if kind is Kind.RIS:
         begun = 0
