@@ -4,19 +4,18 @@ The file is stored next to the models that were trained on the index.
 """
 
 import os
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from citerec.config import FuseConfig, FuseMethod, RecommendConfig, RerankConfig
+from citerec.config import FuseConfig, FuseMethod, RecommendConfig, read_settings
 from citerec.errors import BadInputError, ConfigError, ModelDamagedError
 from citerec.folder import IndexFolder
 from citerec.io import building, check_model, read_record, seal_model
-from citerec.settings import settings_from
 
 FOLDER, FILE = "fusion", "fusion.json"
 
@@ -31,13 +30,17 @@ class RerankWeight:
     query_tokens: int  # tokens of the query in the tuning, including special tokens
     candidate_tokens: int  # likewise for the candidate
 
-    def __post_init__(self) -> None:
-        RerankConfig(weight=self.weight)  # validates it
-
     @property
     def settings(self) -> tuple[int, int, int]:
         """Depth, query tokens and candidate tokens of the tuning."""
         return self.depth, self.query_tokens, self.candidate_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class _Tuned:
+    fuse: FuseConfig | None = None  # None for the default, here and below
+    rerank: RerankWeight | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])  # of the tuning itself
 
 
 def write_tuned(
@@ -75,45 +78,35 @@ def read_tuned(index: IndexFolder) -> FuseConfig | None:
     Raises:
         BadInputError: If the file cannot be read.
     """
-    with _reading(index):
-        content = _content(index)
-        if content and (settings := content["fuse"]):
-            return settings_from(FuseConfig, settings)
-    return None
+    return _read(index).fuse
 
 
 def tuned_fusion(index: IndexFolder, config: RecommendConfig) -> FuseConfig | None:
-    """Return the tuned fusion for a configuration; None if there is none, or other retrievers are fused, too.
-
-    Raises:
-        BadInputError: If the file cannot be read.
-    """
+    """Return the tuned fusion for a configuration; None if there is none, or other retrievers are fused, too."""
     return None if config.retrievers else read_tuned(index)
 
 
 def read_rerank_weight(index: IndexFolder, reranker: str) -> RerankWeight | None:
-    """Return the tuned weight of a reranker; None if there is none for it.
+    """Return the tuned weight of a reranker, by the sha256 of its weights; None if there is none for it.
 
-    Args:
-        index: The index; a weight that was tuned with other papers or another encoder does not count.
-        reranker: The sha256 of the reranker's weights.
+    A weight that was tuned with other papers or another encoder does not count.
 
     Raises:
         BadInputError: If the file cannot be read.
     """
-    with _reading(index):
-        stored: Any = (_content(index) or {}).get("rerank_weight")
-        if stored and stored["reranker"] == reranker:
-            return settings_from(RerankWeight, stored)
+    stored = _read(index).rerank
+    return stored if stored and stored.reranker == reranker else None
+
+
+def kept_rerank_weight(index: IndexFolder) -> RerankWeight | None:
+    """Return the stored weight, of any reranker; None if there is none, or it cannot be read."""
+    with suppress(BadInputError):
+        return _read(index).rerank
     return None
 
 
 def fusion_in_use(index: IndexFolder, config: RecommendConfig | None = None) -> str:
     """Return how the first stages are fused, and the origin of that setting: `rrf, k 60 (default)`.
-
-    Args:
-        index: The index, which may have been tuned.
-        config: The configuration in use; None for the default.
 
     Raises:
         BadInputError: If the tuned settings cannot be read.
@@ -121,12 +114,11 @@ def fusion_in_use(index: IndexFolder, config: RecommendConfig | None = None) -> 
     config = config or RecommendConfig()
     tuned = tuned_fusion(index, config)
     fuse = config.fuse_with(tuned)
-    if config.fuse is not None:
-        origin = "option"
-        if tuned and isinstance(config.fuse, FuseMethod) and fuse != FuseConfig():
-            origin += ", with the tuned settings"
+    if config.fuse is None:
+        origin = _origin(index, "fusion", is_tuned=tuned is not None)
     else:
-        origin = f"tuned on {_queries(index)}" if tuned else f"default{_rejected(index, 'fusion')}"
+        by_method = isinstance(config.fuse, FuseMethod) and fuse != FuseConfig()
+        origin = "option, with the tuned settings" if tuned and by_method else "option"
     return f"{shown_fusion(fuse)} ({origin})"
 
 
@@ -145,15 +137,10 @@ def rerank_weight_in_use(
     Raises:
         BadInputError: If the tuned settings cannot be read.
     """
-    if is_option:
-        origin = "option"
-    elif has_ranker:
-        origin = "default after a ranker"
-    elif read_rerank_weight(index, reranker):
-        origin = f"tuned on {_queries(index)}"
-    else:
-        origin = f"default{_rejected(index, 'weight')}"
-    return f"{weight:g} ({origin})"
+    if is_option or has_ranker:
+        return f"{weight:g} ({'option' if is_option else 'default after a ranker'})"
+    is_tuned = read_rerank_weight(index, reranker) is not None
+    return f"{weight:g} ({_origin(index, 'weight', is_tuned=is_tuned)})"
 
 
 def shown_fusion(fuse: FuseConfig) -> str:
@@ -163,57 +150,38 @@ def shown_fusion(fuse: FuseConfig) -> str:
     return f"weighted, bm25 {fuse.bm25_weight:g} + dense {fuse.dense_weight:g}"
 
 
-def _settings(index: IndexFolder) -> dict[str, Any]:
-    """Return the settings of the tuning itself; empty if there was none."""
-    with _reading(index):
-        record: Any = (_content(index) or {}).get("how", {})
-        return dict(record.get("settings", {}))
-    return {}
+def _origin(index: IndexFolder, setting: str, *, is_tuned: bool) -> str:
+    """Return the origin of a setting: tuned, default, or a default than which tuning found nothing better."""
+    how = _read(index).settings
+    queries = f"{how['queries']:,} {how['split']} queries" if "queries" in how else "dev queries"
+    if is_tuned:
+        return f"tuned on {queries}"
+    check = (how.get("checks") or {}).get(setting)
+    rejected = f"; tuning on {queries} found nothing better, p {check['p']:.2g}" if check else ""
+    return f"default{rejected}"
 
 
-def _queries(index: IndexFolder) -> str:
-    record = _settings(index)
-    return (
-        f"{record['queries']:,} {record['split']} queries" if "queries" in record else "dev queries"
-    )
-
-
-def _rejected(index: IndexFolder, setting: str) -> str:
-    """Return a note that tuning found nothing better than a default, if it was tried; else empty."""
-    check = (_settings(index).get("checks") or {}).get(setting)
-    if not check:
-        return ""
-    return f"; tuning on {_queries(index)} found nothing better, p {check['p']:.2g}"
-
-
-def kept_rerank_weight(index: IndexFolder) -> RerankWeight | None:
-    """Return the stored weight, of any reranker; None if there is none, or it cannot be read."""
-    with suppress(BadInputError), _reading(index):
-        stored: Any = (_content(index) or {}).get("rerank_weight")
-        return settings_from(RerankWeight, stored) if stored else None
-    return None
-
-
-def _content(index: IndexFolder) -> dict[str, Any] | None:
-    """Return the content of the file; None if it is missing or was tuned for other papers or another encoder."""
+def _read(index: IndexFolder) -> _Tuned:
+    """Return what was tuned; empty if there is no file, or it was tuned for other papers or another encoder."""
     file = index.models / FOLDER / FILE
     if not os.path.lexists(file.parent):
-        return None
-    check_model(file.parent)
-    content: Any = orjson.loads(read_record(file))
-    return content if content["for"] == _of(index) else None
-
-
-@contextmanager
-def _reading(index: IndexFolder) -> Generator[None]:
+        return _Tuned()
     try:
-        yield
+        check_model(file.parent)
+        content = orjson.loads(read_record(file))
+        if content["for"] != _of(index):
+            return _Tuned()
+        fuse, stored = content["fuse"], content.get("rerank_weight")
+        return _Tuned(
+            read_settings(FuseConfig, fuse) if fuse else None,
+            RerankWeight(**stored) if stored else None,
+            content["how"].get("settings", {}),
+        )
     except (
         *(OSError, ValueError, KeyError, TypeError, AttributeError),
         *(ConfigError, ModelDamagedError),
     ) as error:
         advice = f"citerec tune --index {index.path}"
-        file = index.models / FOLDER / FILE
         raise BadInputError(file, f"cannot be read; tune again: {advice}") from error
 
 

@@ -261,14 +261,14 @@ def test_settings_that_cannot_be_are_named(kind: Any, given: dict[str, Any], nam
         kind(**given)
 
 
-def test_a_plan_is_of_small_models_unless_a_table_names_another_recipe(tmp_path: Path) -> None:
+def test_a_plan_is_of_small_models_but_for_the_tables_of_a_file(tmp_path: Path) -> None:
     file = tmp_path / "plan.toml"
-    file.write_text('[encoder]\nrecipe = "specter"\n[reranker]\nbatch = 2\n')
+    file.write_text("[encoder]\nbatch = 2\n")
 
     plan = TrainPlan.read(file, {"seed": 7})
 
-    assert (plan.encoder.model, plan.encoder.queries, plan.encoder.seed) == ("scibert", 0, 7)
-    assert (plan.reranker.model, plan.reranker.steps, plan.reranker.batch) == ("minilm", 400, 2)
+    assert (plan.encoder.model, plan.encoder.batch, plan.encoder.seed) == ("scibert", 2, 7)
+    assert (plan.reranker.model, plan.reranker.steps, plan.reranker.seed) == ("minilm", 400, 7)
 
 
 # --- the models
@@ -381,6 +381,7 @@ def test_commands_write_into_the_index_and_say_what_was_learned(
 # --- all in order
 
 SETTINGS = """[encoder]
+recipe = "strong"
 model = "{base}"
 epochs = 1
 batch = 4
@@ -390,6 +391,7 @@ dev_queries = 8
 dev_pool = 40
 
 [reranker]
+recipe = "strong"
 model = "{base}"
 query_tokens = 24
 candidate_tokens = 24
@@ -428,7 +430,7 @@ def test_all_models_are_trained_and_those_used_that_are_better(
     for name in ("encoder", "reranker", "ranker"):
         assert model_faults(used.models / name) == []
     assert used.manifest.settings["encoder"]["source"].endswith("models/encoder")
-    assert again.count("already") == 3 and "training the" not in again
+    assert again.count("already") == 3 and "training /" not in again
 
     plan = TrainPlan.read(file, {"threads": 1})
     poor = plan.ranker.replace(trees=1, least_rows=2000)

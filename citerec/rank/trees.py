@@ -26,199 +26,24 @@ HEAD = {
 FIXED = {"version": "v4", "num_class": "1", "num_tree_per_iteration": "1", "label_index": "0"}
 OBJECTIVES = {"lambdarank", "rank_xendcg", "regression"}
 END = "end of trees\n"
-MAX_LEAVES, MAX_TREES = (
-    1024,
-    10_000,
-)  # far above those of any ranker; the cost of contributions is quadratic in the leaves
+# far above those of any ranker; the cost of contributions is quadratic in the leaves
+MAX_LEAVES, MAX_TREES = 1024, 10_000
 INTEGERS = (
-    "split_feature",
-    "decision_type",
-    "left_child",
-    "right_child",
-    "leaf_count",
-    "internal_count",
+    *("split_feature", "decision_type", "left_child", "right_child"),
+    *("leaf_count", "internal_count"),
 )
 NUMBERS = (
-    "split_gain",
-    "threshold",
-    "leaf_value",
-    "leaf_weight",
-    "internal_value",
-    "internal_weight",
+    *("split_gain", "threshold", "leaf_value", "leaf_weight"),
+    *("internal_value", "internal_weight"),
 )
 OF_LEAVES = {"leaf_value", "leaf_weight", "leaf_count"}  # the other fields describe inner nodes
+OPTIONAL = ("pandas", "sklearn", "matplotlib", "graphviz", "dask")  # imported by lightgbm if there
 _INTEGER = re.compile(r"[0-9]{1,9}")
 _NUMBERS = re.compile(r"[-+.0-9e ]*")  # the characters of numbers
 _NUMERICAL = {0, 2, 4, 6, 8, 10}  # decision types of numerical splits; odd ones are categorical
 _INFO = re.compile(r"none|\[[-+.0-9e]+:[-+.0-9e]+\]")
 
-
-def checked(text: str, features: int) -> str:
-    """Return the part of a model's text that determines its predictions.
-
-    Args:
-        text: The text that `Booster.save_model` wrote.
-        features: The expected number of features.
-
-    Raises:
-        ValueError: If the text is cut off or inconsistent.
-    """
-    head, _, trees = text.partition("\n\n")
-    sizes = _sizes(head, features)
-    start = 0
-    for number, size in enumerate(sizes):
-        _check_tree(trees[start : start + size], number, features)
-        start += size
-    if not trees[start:].startswith(END):
-        raise ValueError("its trees are cut off, or longer than its tree_sizes")
-    return f"{head}\n\n{trees[:start]}{END}"
-
-
-def _sizes(head: str, features: int) -> list[int]:
-    """Check the head of a model; return the length of the text of each tree."""
-    first, *lines = head.split("\n")
-    fields = _fields(lines, HEAD)
-    if first != "tree" or any(fields.get(name) != value for name, value in FIXED.items()):
-        raise ValueError("its head is not the head of a ranker")
-    if fields.get("objective") not in OBJECTIVES:
-        raise ValueError(f"its objective is {fields.get('objective', '')[:40]!r}")
-    if fields.get("max_feature_idx") != str(features - 1):
-        raise ValueError(f"it does not read {features} features")
-    names, infos = (fields.get(name, "").split(" ") for name in ("feature_names", "feature_infos"))
-    constraints: list[int] = []
-    if "monotone_constraints" in fields:
-        constraints = _integers(fields, "monotone_constraints", features)
-    if len(names) != features or len(infos) != features or not all(map(_INFO.fullmatch, infos)):
-        raise ValueError(f"its head does not describe {features} features")
-    if not {-1, 0, 1}.issuperset(constraints):
-        raise ValueError("its monotone_constraints are not -1, 0 or 1")
-    sizes = fields.get("tree_sizes", "").split(" ")
-    if not all(map(_INTEGER.fullmatch, sizes)) or len(sizes) > MAX_TREES:
-        raise ValueError("its tree_sizes are invalid")
-    return [int(size) for size in sizes]
-
-
-def _check_tree(text: str, number: int, features: int) -> None:
-    """Check one tree: its numbers, their counts, and the structure of its nodes."""
-    first, *lines = text.removesuffix("\n\n\n").split("\n")
-    if first != f"Tree={number}" or not text.endswith("\n\n\n"):
-        raise ValueError(f"tree {number} is cut off")
-    fields = _fields(
-        lines, {"num_leaves", "num_cat", "is_linear", "shrinkage", *INTEGERS, *NUMBERS}
-    )
-    leaves = fields.get("num_leaves", "")
-    if not _INTEGER.fullmatch(leaves) or not 1 <= int(leaves) <= MAX_LEAVES:
-        raise ValueError(f"tree {number} has {leaves[:20]!r} leaves")
-    if (fields.get("num_cat"), fields.get("is_linear")) != ("0", "0"):
-        raise ValueError(f"tree {number} has categorical splits or linear leaves")
-    if leaves == "1":  # LightGBM reads no other field
-        _numbers(fields, "leaf_value", 1)
-        return
-    counts = {name: int(leaves) - (name not in OF_LEAVES) for name in (*INTEGERS, *NUMBERS)}
-    for name in NUMBERS:
-        _numbers(fields, name, counts[name])
-    _numbers(fields, "shrinkage", 1)
-    tree = {name: _integers(fields, name, counts[name]) for name in INTEGERS}
-    _check_nodes(tree, number, int(leaves), features)
-
-
-def _check_nodes(tree: dict[str, list[int]], number: int, leaves: int, features: int) -> None:
-    if not all(0 <= feature < features for feature in tree["split_feature"]):
-        raise ValueError(f"tree {number} splits by a feature that does not exist")
-    if not _NUMERICAL.issuperset(tree["decision_type"]):
-        raise ValueError(f"tree {number} has a split that is not numerical")
-    if any(count < 0 for name in ("leaf_count", "internal_count") for count in tree[name]):
-        raise ValueError(f"tree {number} has a negative count")
-    pairs = [*enumerate(tree["left_child"]), *enumerate(tree["right_child"])]
-    nodes = sorted(child for _, child in pairs if child >= 0)
-    ends = sorted(~child for _, child in pairs if child < 0)
-    is_tree = nodes == [*range(1, leaves - 1)] and ends == [*range(leaves if pairs else 0)]
-    if not is_tree or any(
-        0 <= child <= parent for parent, child in pairs
-    ):  # nodes are numbered in the order of splits
-        raise ValueError(f"the nodes of tree {number} do not form a tree")
-
-
-def _fields(lines: list[str], known: set[str]) -> dict[str, str]:
-    fields: dict[str, str] = {}
-    for line in lines:
-        name, _, value = line.partition("=")
-        if name not in known or name in fields:
-            raise ValueError(f"it has the unexpected line {line[:40]!r}")
-        fields[name] = value
-    return fields
-
-
-def _integers(fields: dict[str, str], name: str, count: int) -> list[int]:
-    if {*".e+"}.intersection(fields.get(name, "")):
-        raise ValueError(f"its {name} are not integers")
-    numbers = [*map(int, _numbers(fields, name, count))]
-    if numbers and max(map(abs, numbers)) >= 2**31:
-        raise ValueError(f"its {name} are too large")
-    return numbers
-
-
-def _numbers(fields: dict[str, str], name: str, count: int) -> list[float]:
-    text = fields.get(name, "missing")
-    finite = (
-        text.replace("inf", "1e308") if name == "threshold" else text
-    )  # LightGBM may write an infinite threshold
-    if not _NUMBERS.fullmatch(finite):
-        raise ValueError(f"its {name} are not numbers")
-    numbers = [*map(float, finite.split())]
-    if len(numbers) != count or not all(map(isfinite, numbers)):
-        raise ValueError(f"it has {len(numbers)} {name}, expected {count} finite ones")
-    return numbers
-
-
-LOG = logging.getLogger(__name__)
-
 Inputs = npt.NDArray[np.float64]  # shape (rows, features); NaN where a value is missing
-
-
-_OPTIONAL = (
-    "pandas",
-    "sklearn",
-    "matplotlib",
-    "graphviz",
-    "dask",
-)  # lightgbm imports them if they are installed
-
-
-def load(*, hide_optional: bool = False) -> Any:
-    """Import lightgbm.
-
-    Args:
-        hide_optional: Hide the optional libraries of lightgbm, whose import takes longer than its own. lightgbm does
-            not use them until the process ends, so set it in a command only.
-    """
-    lightgbm = _import(hide_optional=hide_optional)
-    lightgbm.register_logger(_Log())  # its default logger writes to stdout
-    return lightgbm
-
-
-class _Log:
-    """Passes messages of LightGBM to the log of this module."""
-
-    def info(self, message: str) -> None:
-        """Log a message."""
-        LOG.debug(message.strip())
-
-    def warning(self, message: str) -> None:
-        """Log a warning at level INFO, because it does not help the user of a recommendation."""
-        LOG.info(message.strip())
-
-
-def _import(*, hide_optional: bool) -> Any:
-    if not hide_optional or not sys.modules.keys().isdisjoint({"lightgbm", *_OPTIONAL}):
-        return import_module("lightgbm")
-    hidden: dict[str, Any] = dict.fromkeys(_OPTIONAL)
-    sys.modules.update(hidden)
-    try:
-        return import_module("lightgbm")
-    finally:
-        for name in _OPTIONAL:
-            del sys.modules[name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,10 +75,142 @@ def read_booster(file: Path, features: int) -> Booster:
     lightgbm = load()
     try:
         text = checked(read_record(file).decode("ascii"), features)
-        model = lightgbm.Booster(model_str=text)
+        return Booster(lightgbm.Booster(model_str=text))
     except (OSError, ValueError, lightgbm.basic.LightGBMError) as error:
         reason = " ".join(str(error).split())[:120]
         raise ModelError(f"{file} cannot be parsed ({reason}); train the ranker again") from error
-    if model.num_feature() != features:
-        raise ModelError(f"{file} reads {model.num_feature()} features, expected {features}")
-    return Booster(model)
+
+
+class _Log:
+    """Passes messages of LightGBM to the log of this module: its default logger writes to stdout."""
+
+    def info(self, message: str) -> None:
+        logging.getLogger(__name__).debug(message.strip())
+
+    warning = info  # no warning helps the user of a recommendation
+
+
+def load(*, hide_optional: bool = False) -> Any:
+    """Import lightgbm.
+
+    Args:
+        hide_optional: Hide the optional libraries of lightgbm, whose import takes longer than its own. lightgbm does
+            not use them until the process ends, so set it in a command only.
+    """
+    hides = hide_optional and sys.modules.keys().isdisjoint({"lightgbm", *OPTIONAL})
+    hidden: dict[str, Any] = dict.fromkeys(OPTIONAL if hides else ())
+    sys.modules.update(hidden)
+    try:
+        lightgbm = import_module("lightgbm")
+    finally:
+        for name in hidden:
+            del sys.modules[name]
+    lightgbm.register_logger(_Log())
+    return lightgbm
+
+
+def checked(text: str, features: int) -> str:
+    """Return the part of a model's text that determines its predictions.
+
+    Raises:
+        ValueError: If the text is cut off or inconsistent, or the model has another number of features.
+    """
+    head, _, trees = text.partition("\n\n")
+    start = 0
+    for number, size in enumerate(_sizes(head, features)):
+        _check_tree(trees[start : start + size], number, features)
+        start += size
+    if not trees[start:].startswith(END):
+        raise ValueError("its trees are cut off, or longer than its tree_sizes")
+    return f"{head}\n\n{trees[:start]}{END}"
+
+
+def _sizes(head: str, features: int) -> list[int]:
+    """Check the head of a model; return the length of the text of each tree."""
+    first, *lines = head.split("\n")
+    fields = _fields(lines, HEAD)
+    if first != "tree" or any(fields.get(name) != value for name, value in FIXED.items()):
+        raise ValueError("its head is not the head of a ranker")
+    if fields.get("objective") not in OBJECTIVES:
+        raise ValueError(f"its objective is {fields.get('objective', '')[:40]!r}")
+    if fields.get("max_feature_idx") != str(features - 1):
+        raise ValueError(f"it does not read {features} features")
+    names, infos = (fields.get(name, "").split(" ") for name in ("feature_names", "feature_infos"))
+    if len(names) != features or len(infos) != features or not all(map(_INFO.fullmatch, infos)):
+        raise ValueError(f"its head does not describe {features} features")
+    if "monotone_constraints" in fields and not {-1, 0, 1}.issuperset(
+        _integers(fields, "monotone_constraints", features)
+    ):
+        raise ValueError("its monotone_constraints are not -1, 0 or 1")
+    sizes = fields.get("tree_sizes", "").split(" ")
+    if not all(map(_INTEGER.fullmatch, sizes)) or len(sizes) > MAX_TREES:
+        raise ValueError("its tree_sizes are invalid")
+    return [int(size) for size in sizes]
+
+
+def _check_tree(text: str, number: int, features: int) -> None:
+    """Check one tree: its numbers, their counts, and the structure of its nodes."""
+    first, *lines = text.removesuffix("\n\n\n").split("\n")
+    if first != f"Tree={number}" or not text.endswith("\n\n\n"):
+        raise ValueError(f"tree {number} is cut off")
+    fields = _fields(
+        lines, {"num_leaves", "num_cat", "is_linear", "shrinkage", *INTEGERS, *NUMBERS}
+    )
+    shown = fields.get("num_leaves", "")
+    leaves = int(shown) if _INTEGER.fullmatch(shown) else 0
+    if not 1 <= leaves <= MAX_LEAVES:
+        raise ValueError(f"tree {number} has {shown[:20]!r} leaves")
+    if (fields.get("num_cat"), fields.get("is_linear")) != ("0", "0"):
+        raise ValueError(f"tree {number} has categorical splits or linear leaves")
+    if leaves == 1:  # LightGBM reads no other field
+        _numbers(fields, "leaf_value", 1)
+        return
+    counts = {name: leaves - (name not in OF_LEAVES) for name in (*INTEGERS, *NUMBERS)}
+    for name in NUMBERS:
+        _numbers(fields, name, counts[name])
+    _numbers(fields, "shrinkage", 1)
+    tree = {name: _integers(fields, name, counts[name]) for name in INTEGERS}
+    if not all(0 <= feature < features for feature in tree["split_feature"]):
+        raise ValueError(f"tree {number} splits by a feature that does not exist")
+    if not _NUMERICAL.issuperset(tree["decision_type"]):
+        raise ValueError(f"tree {number} has a split that is not numerical")
+    if min(tree["leaf_count"] + tree["internal_count"]) < 0:
+        raise ValueError(f"tree {number} has a negative count")
+    pairs = [*enumerate(tree["left_child"]), *enumerate(tree["right_child"])]
+    nodes = sorted(child for _, child in pairs if child >= 0)
+    ends = sorted(~child for _, child in pairs if child < 0)
+    is_tree = nodes == [*range(1, leaves - 1)] and ends == [*range(leaves)]
+    # nodes are numbered in the order of splits
+    if not is_tree or any(0 <= child <= parent for parent, child in pairs):
+        raise ValueError(f"the nodes of tree {number} do not form a tree")
+
+
+def _fields(lines: list[str], known: set[str]) -> dict[str, str]:
+    fields: dict[str, str] = {}
+    for line in lines:
+        name, _, value = line.partition("=")
+        if name not in known or name in fields:
+            raise ValueError(f"it has the unexpected line {line[:40]!r}")
+        fields[name] = value
+    return fields
+
+
+def _integers(fields: dict[str, str], name: str, count: int) -> list[int]:
+    if {*".e+"}.intersection(fields.get(name, "")):
+        raise ValueError(f"its {name} are not integers")
+    numbers = [*map(int, _numbers(fields, name, count))]
+    if numbers and max(map(abs, numbers)) >= 2**31:
+        raise ValueError(f"its {name} are too large")
+    return numbers
+
+
+def _numbers(fields: dict[str, str], name: str, count: int) -> list[float]:
+    text = fields.get(name, "missing")
+    if name == "threshold":  # LightGBM may write an infinite one
+        text = text.replace("inf", "1e308")
+    if not _NUMBERS.fullmatch(text):
+        raise ValueError(f"its {name} are not numbers")
+    numbers = [*map(float, text.split())]
+    if len(numbers) != count or not all(map(isfinite, numbers)):
+        raise ValueError(f"it has {len(numbers)} {name}, expected {count} finite ones")
+    return numbers

@@ -1,11 +1,9 @@
 """Trains the models of an index in order, encoder, reranker and ranker, and uses those that are better on dev."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
-
-from pydantic import model_validator
+from typing import Any, Self
 
 from citerec.config import DenseIndexConfig, Settings, read_settings
 from citerec.embed import EmbedConfig, embed_anew
@@ -18,66 +16,47 @@ from citerec.rank.ltr import DEFAULT, SPEC, Variant, open_ranker
 from citerec.rules.held_out import RANKER, RERANKER, own_model, trained_on_other_data
 from citerec.train import encoder, ranker, reranker
 from citerec.train.data import load_training_data
-from citerec.train.settings import EncoderTraining, RankerTraining, RerankerTraining
+from citerec.train.settings import (
+    EncoderRecipe,
+    EncoderTraining,
+    RankerTraining,
+    RerankerRecipe,
+    RerankerTraining,
+)
 from citerec.train.trainer import encoder_folder, encoder_of, read_training
 from citerec.types import Log, Progress, no_log, no_progress
 
 ENCODER, NEW = "encoder", "-new"  # the folder of an encoder; suffix of a model that is not in use
 
-# (model, measure, before, after, folder) -> whether the new model is used
-Decision = Callable[[str, str, float | None, float | None, Path], bool]
-
 
 class TrainPlan(Settings):
-    """The settings of each step. By default small models, which a few cores train in an hour.
+    """The settings of each step; by default small models, which a few cores train in an hour."""
 
-    A table with another recipe has the defaults of that recipe.
-    """
-
-    DEFAULTS: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        ENCODER: {"recipe": "strong", "queries": 3_000, "train_tokens": 128, "dev_pool": 1_500},
-        RERANKER: {
-            "recipe": "strong",
-            "queries": 3_000,
-            "query_tokens": 96,
-            "candidate_tokens": 64,
-            "steps": 400,
-            "batch": 8,
-            "eval_steps": 100,
-            "dev_queries": 100,
-        },
-        RANKER: {"dev_queries": 300, "rerank_depth": 20},
-    }
-
-    encoder: EncoderTraining
-    reranker: RerankerTraining
-    ranker: RankerTraining
-
-    @model_validator(mode="before")
-    @classmethod
-    def _with_defaults(cls, given: Mapping[str, Any]) -> Any:
-        def table(name: str, defaults: Mapping[str, Any]) -> Any:
-            values = given.get(name, {})
-            if not isinstance(values, Mapping):
-                return values
-            is_default = values.get("recipe", defaults.get("recipe")) == defaults.get("recipe")
-            return {**(defaults if is_default else {}), **values}
-
-        return {**given, **{name: table(name, of) for name, of in cls.DEFAULTS.items()}}
+    encoder: EncoderTraining = EncoderTraining(
+        recipe=EncoderRecipe.STRONG, queries=3_000, train_tokens=128, dev_pool=1_500
+    )
+    reranker: RerankerTraining = RerankerTraining(
+        recipe=RerankerRecipe.STRONG,
+        queries=3_000,
+        query_tokens=96,
+        candidate_tokens=64,
+        steps=400,
+        batch=8,
+        eval_steps=100,
+        dev_queries=100,
+    )
+    ranker: RankerTraining = RankerTraining(dev_queries=300, rerank_depth=20)
 
     @classmethod
     def read(cls, file: Path | None, options: Mapping[str, Any]) -> Self:
-        """Read a plan: options, which hold for each step, override a TOML file with a table per step.
+        """Read a plan from a TOML file, in which a table replaces the settings of a step; options hold for each step.
 
         Raises:
             BadInputError: If the file cannot be read.
             ConfigError: If a table, a name or a value is invalid.
         """
-        tables = read_toml(file) if file else {}
-        plan = read_settings(cls, tables, f"{file}: ")
-        return plan.replace(
-            **{name: getattr(plan, name).replace(**options) for name in cls.model_fields}
-        )
+        plan = read_settings(cls, read_toml(file) if file else {}, f"{file}: ")
+        return plan.replace(**{name: step.replace(**options) for name, step in plan})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,17 +79,9 @@ def train_all(
     progress: Progress = no_progress,
     log: Log = no_log,
 ) -> list[StepReport]:
-    """Train each model of an index next to the one in use, which it replaces if it is better on dev.
+    """Train each model of an index next to the one in use, which it replaces if it is better on dev, or by `force`.
 
-    Steps that are done with the same settings are not repeated.
-
-    Args:
-        path: The index.
-        plan: The settings of the steps.
-        resume: Continue an interrupted training.
-        force: Use models that are not better on dev.
-        progress: Receives task, done and total of each kind of work.
-        log: Receives what is done, and why a model is not used.
+    Steps that are done with the same settings are not repeated. The other arguments are those of the trainings.
 
     Raises:
         ConfigError: If there is nothing to train on, or an interrupted training had other settings.
@@ -122,10 +93,9 @@ def train_all(
     options: dict[str, Any] = {"resume": resume, "force": True, "progress": progress, "log": log}
     reports: list[StepReport] = []
 
-    def is_used(
-        name: str, metric: str, before: float | None, after: float | None, model: Path
-    ) -> bool:
+    def is_used(model: Path, metric: str, before: float | None, after: float | None) -> bool:
         used = force or before is None or after is None or after > before
+        name = model.name.removesuffix(NEW)
         reports.append(
             StepReport(model=name, metric=metric, before=before, after=after, is_used=used)
         )
@@ -133,81 +103,64 @@ def train_all(
             log(f"the {name} is not better, and not used: {model} (to use it: --force)")
         return used
 
-    index = _train_encoder(index, plan.encoder, is_used, options)
-    _train_reranker(index, plan.reranker, is_used, options)
-    _train_ranker(index, plan.ranker, is_used, options)
+    def is_done(done: bool, model: Path) -> bool:
+        log(f"{model} was trained with these settings already" if done else f"training {model}")
+        return done
+
+    own, new = _places(index, ENCODER)
+    # Never in the folder of the encoder in use, whose vectors would become useless.
+    in_use = encoder_folder(index)
+    free = new if in_use and in_use.resolve() == own.resolve() else own
+    done = [one for one in (own, new) if encoder.was_trained_so(one, index, plan.encoder)]
+    model = (done or [free])[0]
+    if not is_done(bool(done), model):
+        encoder.train_encoder(index, model, plan.encoder, **options)
+    if encoder_of(index) != sha256_of_files(weights_files(model)):
+        measures = _encoder_measures(index, model, plan.encoder)
+        if is_used(model, plan.encoder.metric, *measures):
+            log("encoding the papers")
+            threads = plan.encoder.threads
+            how = EncodeConfig(threads=threads)
+            opened = open_encoder(str(model.resolve()), how, base=index.path)
+            dense = DenseIndexConfig(threads=threads)
+            embed_anew(index.path, opened, EmbedConfig(dense=dense, resume=True), progress)
+            index = open_index(path)
+
+    own, new = _places(index, RERANKER)
+    if not is_done(reranker.was_trained_so(own, index, plan.reranker), own):
+        report = reranker.train_reranker(index, new, plan.reranker, **options)
+        metric = plan.reranker.metric
+        if is_used(new, metric, report.before.get(metric), report.after.get(metric)):
+            replace_folder(new, own)
+
+    own, new = _places(index, RANKER)
+    if not is_done(ranker.was_trained_so(own, [index], plan.ranker), own):
+        ranked = ranker.train_ranker([index], new, plan.ranker, **options)
+        before = _f1_in_use(index, ranked) if len(ranked.dev) else None
+        if is_used(new, "f1@20", before, ranked.after[Variant.FULL]["f1@20"]):
+            replace_folder(new, own)
     return reports
 
 
-def _train_encoder(
-    index: IndexFolder, config: EncoderTraining, is_used: Decision, options: Mapping[str, Any]
-) -> IndexFolder:
-    """Train the encoder, and encode the papers if it is better over a sample of papers than that of the index."""
-    places = [index.models / ENCODER, index.models / f"{ENCODER}{NEW}"]
-    done = [place for place in places if encoder.was_trained_so(place, index, config)]
-    # Never the folder of the encoder in use, whose vectors would become useless.
-    in_use = encoder_folder(index)
-    free = [place for place in places if not in_use or place.resolve() != in_use.resolve()]
-    model = (done or free)[0]
-    if done:
-        options["log"](f"{model} was trained with these settings already")
-    else:
-        options["log"](f"training the encoder: {model}")
-        encoder.train_encoder(index, model, config, **options)
-    if encoder_of(index) == sha256_of_files(weights_files(model)):
-        return index
-    metric, new = config.metric, str(model.resolve())
-    before = after = None
+def _places(index: IndexFolder, name: str) -> tuple[Path, Path]:
+    """Return the folder of a model that is used, and of one that is not."""
+    return index.models / name, index.models / f"{name}{NEW}"
+
+
+def _encoder_measures(
+    index: IndexFolder, model: Path, config: EncoderTraining
+) -> tuple[float | None, float | None]:
+    """Return the measures of the encoder in use and of a new one; None without vectors or dev queries."""
     dev, recorded = encoder.EncoderDev.load(index, config), index.manifest.settings.get("encoder")
-    if dev and recorded:
-        present = reopen(Fingerprint.from_json(recorded), index.path, config.running)
-        before = dev.measures(present)[metric]
-        after = dev.measures(open_encoder(new, config.running, base=index.path))[metric]
-    if not is_used(ENCODER, metric, before, after, model):
-        return index
-    options["log"]("encoding the papers")
-    threads = config.threads
-    opened = open_encoder(new, EncodeConfig(threads=threads), base=index.path)
-    dense = DenseIndexConfig(threads=threads)
-    embed_anew(index.path, opened, EmbedConfig(dense=dense, resume=True), options["progress"])
-    return open_index(index.path)
+    if not dev or not recorded:
+        return None, None
+    present = reopen(Fingerprint.from_json(recorded), index.path, config.running)
+    new = open_encoder(str(model.resolve()), config.running, base=index.path)
+    before, after = (dev.measures(one)[config.metric] for one in (present, new))
+    return before, after
 
 
-def _train_reranker(
-    index: IndexFolder, config: RerankerTraining, is_used: Decision, options: Mapping[str, Any]
-) -> None:
-    """Train the reranker, and use it if it improves the first stage."""
-    own = index.models / RERANKER
-    if reranker.was_trained_so(own, index, config):
-        options["log"](f"{own} was trained with these settings already")
-        return
-    model = own.with_name(f"{RERANKER}{NEW}")
-    options["log"](f"training the reranker: {model}")
-    report = reranker.train_reranker(index, model, config, **options)
-    metric = config.metric
-    if is_used(RERANKER, metric, report.before.get(metric), report.after.get(metric), model):
-        replace_folder(model, own)
-
-
-def _train_ranker(
-    index: IndexFolder, config: RankerTraining, is_used: Decision, options: Mapping[str, Any]
-) -> None:
-    """Train the ranker, and use it if it ranks the dev queries better than the one in use."""
-    own = index.models / RANKER
-    if ranker.was_trained_so(own, [index], config):
-        options["log"](f"{own} was trained with these settings already")
-        return
-    model = own.with_name(f"{RANKER}{NEW}")
-    options["log"](f"training the ranker: {model}")
-    report = ranker.train_ranker([index], model, config, **options)
-    before = after = None
-    if len(report.dev):
-        before, after = _present(index, report), report.after[Variant.FULL]["f1@20"]
-    if is_used(RANKER, "f1@20", before, after, model):
-        replace_folder(model, own)
-
-
-def _present(index: IndexFolder, report: ranker.RankerReport) -> float:
+def _f1_in_use(index: IndexFolder, report: ranker.RankerReport) -> float:
     """Return the F1@20 of the ranker in use; of one that learned from these dev queries the cross-validated one."""
     own = own_model(index, RANKER, SPEC)
     if own and not trained_on_other_data(own, index):

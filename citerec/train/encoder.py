@@ -318,7 +318,7 @@ def train_encoder(
                 best=best,
             ),
             trainer.base_facts(source, net.fingerprint.weights, index) | {"counts": counts},
-            config.to_json(),
+            config,
             plan,
             lambda folder, record: _saved(net, folder, record),
         )

@@ -312,7 +312,7 @@ def train_reranker(
                 best=best,
             ),
             facts | {"counts": counts, "encoder": plan["encoder"]},
-            config.to_json(),
+            config,
             plan,
             lambda folder, record: _saved(replace(parts, spec=spec), folder, record),
         )

@@ -67,10 +67,10 @@ def plan_of(config: ModelTraining, index: IndexFolder, **facts: Any) -> dict[str
 
     The base model is identified by its name, or by the sha256 of the weights of a local folder.
     """
-    name = config.model
-    folders = [folder for folder in (Path(name), index.path / name) if folder.is_dir()]
-    is_local = folders and not is_name(name)
-    base = sha256_of_files(weights_files(folders[0])) if is_local else name
+    base = config.model
+    folders = [folder for folder in (Path(base), index.path / base) if folder.is_dir()]
+    if folders and not is_name(base):
+        base = sha256_of_files(weights_files(folders[0]))
     return config.to_json() | {"model": base} | corpus_facts(index) | facts
 
 
@@ -133,11 +133,10 @@ class Workspace:
     @classmethod
     def for_model(cls, output: Path) -> "Workspace":
         """Return the training folder that belongs to a model folder."""
-        output = output.absolute()
-        return cls(output.with_name(f".{output.name}.training"))
+        return cls(output.absolute().with_name(f".{output.name}.training"))
 
     @contextmanager
-    def open(self, plan: Mapping[str, Any], *, resume: bool, log: Log) -> Generator[None]:
+    def open(self, plan: dict[str, Any], *, resume: bool, log: Log) -> Generator[None]:
         """Start or resume a training with a plan; a block that ends without an error removes the folder.
 
         Raises:
@@ -147,12 +146,12 @@ class Workspace:
         file = self.folder / PLAN
         if is_first() and resume and file.is_file():
             started = orjson.loads(file.read_bytes())
-            if changed := [k for k in {**started, **plan} if started.get(k) != plan.get(k)]:
-                name = changed[0]
-                raise ConfigError(
-                    f"the training in {self.folder} had other settings: {name} was {started.get(name)}, is "
-                    f"{plan.get(name)}; use the same ones, or leave --resume out"
-                )
+            for name in started | plan:
+                if started.get(name) != plan.get(name):
+                    raise ConfigError(
+                        f"the training in {self.folder} had other settings: {name} was {started.get(name)}, is "
+                        f"{plan.get(name)}; use the same ones, or leave --resume out"
+                    )
         elif is_first():
             if resume:
                 log(f"nothing to resume at {self.folder}: starting again")
@@ -211,17 +210,17 @@ class TrainingReport:
     output: Path
     queries: int
     examples: int  # per epoch
-    history: tuple[Point, ...]
+    history: tuple[Point, ...]  # first the base encoder, or the first stage of a reranker
     best: Point  # the evaluation of the saved weights; the last point without dev queries
 
     @property
     def before(self) -> Mapping[str, float]:
-        """The measures on the dev queries of the base encoder, or of the first stage; empty without dev queries."""
+        """The measures before the training."""
         return self.history[0].dev
 
     @property
     def after(self) -> Mapping[str, float]:
-        """The measures on the dev queries of the saved weights; empty without dev queries."""
+        """The measures of the saved weights."""
         return self.best.dev
 
 
@@ -333,14 +332,8 @@ def train(
 
     A first Ctrl-C or SIGTERM ends the training after the update at hand, with a checkpoint; a second one at once.
 
-    Args:
-        trainer: A Trainer of transformers whose evaluation is logged under `eval_` names.
-        workspace: The training folder.
-        before: The measures before the training.
-        resume: Continue from the last checkpoint.
-        on_epoch: Called before each epoch with its number, from 0.
-        progress: Receives the number of updates.
-        log: Receives each evaluation.
+    `trainer` logs its evaluation under `eval_` names, `before` are the measures before the training, and `on_epoch`
+    receives the number of each epoch before it begins, from 0.
 
     Raises:
         ConfigError: If the training made no update, or diverged.
@@ -467,7 +460,7 @@ def base_facts(
 def finish(
     report: TrainingReport,
     facts: Mapping[str, Any],
-    settings: Mapping[str, Any],
+    config: ModelTraining,
     plan: Mapping[str, Any],
     write: Callable[[Path, dict[str, Any]], str],
 ) -> TrainingReport:
@@ -475,31 +468,29 @@ def finish(
     if is_first():
         history = [asdict(point) for point in report.history]
         facts = {**facts, "history": history, "best_step": report.best.step}
+        settings = config.to_json() | {"model": facts["base"]}
+        record = training_record(facts, settings, plan, PACKAGES)
         with writing(report.output), building(report.output) as folder:
-            record = training_record(facts, {**settings, "model": facts["base"]}, plan)
             finish_folder(folder, record, write(folder, record))
     return report
 
 
 def training_record(
     facts: Mapping[str, Any],
-    settings: Mapping[str, Any],
+    settings: dict[str, Any],
     plan: Mapping[str, Any],
-    packages: Iterable[str] = PACKAGES,
+    packages: Iterable[str],
 ) -> dict[str, Any]:
-    """Return the content of training.json: facts, plan, versions of packages, and settings without local paths."""
-    shared = {"packages": versions(packages), "provenance": provenance(dict(settings))}
-    return {**facts, "plan": plan, **shared}
+    """Return the content of training.json; `settings` are those of the training without local paths."""
+    more = {"packages": versions(packages), "provenance": provenance(settings)}
+    return {**facts, "plan": plan, **more}
 
 
 def finish_folder(folder: Path, record: Mapping[str, Any], card: str) -> None:
-    """Write training.json and the model card, give the weights the same file mode, and seal the folder.
-
-    `save_pretrained` makes the weights readable by their owner only.
-    """
+    """Write training.json and the model card, and seal the folder."""
     (folder / TRAINING).write_bytes(orjson.dumps(record, option=_JSON))
     (folder / "README.md").write_text(card, encoding="utf-8")
-    for weights in folder.glob("*.safetensors"):
+    for weights in folder.glob("*.safetensors"):  # readable by their owner only until now
         weights.chmod((folder / TRAINING).stat().st_mode)
     seal_model(folder)
 
