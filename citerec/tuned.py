@@ -49,16 +49,9 @@ def write_tuned(
     record: Mapping[str, Any],
     rerank: RerankWeight | None = None,
 ) -> Path:
-    """Write the tuned fusion and rerank weight of an index, with a record of the tuning; return the file.
+    """Write the tuned fusion and rerank weight of an index, None for the defaults; return the file.
 
-    Args:
-        index: The index.
-        config: The fusion of the first stages; None for the default.
-        record: The record of the tuning, as JSON values.
-        rerank: The weight of the reranker; None for the default.
-
-    Raises:
-        OutputError: If it cannot be written.
+    `record` is the record of the tuning, as JSON values.
     """
     fuse = None if config is None else config.model_dump()
     content = {"fuse": fuse, "for": _of(index), "how": dict(record)}
@@ -106,11 +99,7 @@ def kept_rerank_weight(index: IndexFolder) -> RerankWeight | None:
 
 
 def fusion_in_use(index: IndexFolder, config: RecommendConfig | None = None) -> str:
-    """Return how the first stages are fused, and the origin of that setting: `rrf, k 60 (default)`.
-
-    Raises:
-        BadInputError: If the tuned settings cannot be read.
-    """
+    """Return how the first stages are fused, and the origin of that setting: `rrf, k 60 (default)`."""
     config = config or RecommendConfig()
     tuned = tuned_fusion(index, config)
     fuse = config.fuse_with(tuned)
@@ -125,17 +114,9 @@ def fusion_in_use(index: IndexFolder, config: RecommendConfig | None = None) -> 
 def rerank_weight_in_use(
     index: IndexFolder, weight: float, reranker: str, *, is_option: bool, has_ranker: bool
 ) -> str:
-    """Return the weight of a reranker, and its origin: `1 (default)`.
+    """Return the weight in use of a reranker, by the sha256 of its weights, and its origin: `1 (default)`.
 
-    Args:
-        index: The index, which may have been tuned.
-        weight: The weight in use.
-        reranker: The sha256 of the reranker's weights.
-        is_option: Whether the user gave the weight.
-        has_ranker: Whether it is applied after a learning-to-rank model, for which no weight is tuned.
-
-    Raises:
-        BadInputError: If the tuned settings cannot be read.
+    It is an option of the user, or applied after a learning-to-rank model, for which no weight is tuned, or tuned.
     """
     if is_option or has_ranker:
         return f"{weight:g} ({'option' if is_option else 'default after a ranker'})"

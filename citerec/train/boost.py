@@ -168,18 +168,7 @@ def fit(
     config: RankerTraining,
     trees: int | None = None,
 ) -> Trees:
-    """Train on some queries.
-
-    Args:
-        train: The training examples.
-        dev: Selects the number of trees by early stopping; None, or nothing to learn from, for the maximum number.
-        features: The features of the model.
-        config: The settings.
-        trees: The maximum number of trees; that of the settings by default.
-
-    Raises:
-        ConfigError: If LightGBM refuses the settings.
-    """
+    """Train on some queries; dev queries select the number of trees, at most `trees`, by early stopping."""
     lightgbm = load()
 
     def dataset(examples: RankerExamples, reference: Any = None) -> Any:
@@ -270,9 +259,6 @@ def fit_variant(
 
     Where dev queries teach, one model per fold is trained on the others to evaluate it and to choose the number of
     trees.
-
-    Raises:
-        ConfigError: If there is nothing to train on, or LightGBM refuses the settings.
     """
     features = [feature.name for feature in variant.features]
     joined = RankerExamples.joined

@@ -101,11 +101,7 @@ class EncoderExamples:
 
     @classmethod
     def of(cls, data: TrainingData, config: EncoderTraining, hard: Lists) -> "EncoderExamples":
-        """Make examples of the queries that have a positive and a possible negative.
-
-        Raises:
-            ConfigError: If there is no such query.
-        """
+        """Make examples of the queries that have a positive and a possible negative."""
         pool = int(data.pool.sum())
         excluded = data.cited.where(data.pool[data.cited.indices]).lengths + data.gold.lengths
         chosen = np.flatnonzero((data.gold.lengths > 0) & (excluded < pool - 1))
@@ -210,11 +206,7 @@ class _Net:
 
     @classmethod
     def of(cls, source: ModelSource, config: EncoderTraining) -> "_Net":
-        """Open the base model.
-
-        Raises:
-            ModelError: If it cannot be opened.
-        """
+        """Open the base model."""
         from sentence_transformers import SentenceTransformer
         from sentence_transformers.base.modules import Normalize, Transformer
         from sentence_transformers.sentence_transformer.modules import Pooling as Pool
@@ -299,28 +291,16 @@ def train_encoder(
         drawn = examples.drawn()
         loop = _trainer(net, examples, drawn, dev, workspace.folder)
         before = dev.measures(net.frozen(config)) if dev else {}
-        history, best = trainer.train(
-            loop, workspace, before, resume=resume, progress=progress, log=log
-        )
-        queries = examples.data.queries
-        counts = {
+        trained = trainer.train(loop, workspace, before, resume=resume, progress=progress, log=log)
+        facts = trainer.base_facts(source, net.fingerprint.weights, index)
+        facts["counts"] = {
             "papers": data.papers,
-            "train_queries": len(queries),
+            "train_queries": len(examples.data.queries),
             "positives": len(examples.data.gold.indices),
             "examples_an_epoch": len(drawn),
         }
         return trainer.finish(
-            trainer.TrainingReport(
-                output=output,
-                queries=len(queries),
-                examples=len(drawn),
-                history=history,
-                best=best,
-            ),
-            trainer.base_facts(source, net.fingerprint.weights, index) | {"counts": counts},
-            config,
-            plan,
-            lambda folder, record: _saved(net, folder, record),
+            output, trained, facts, config, plan, lambda folder, record: _saved(net, folder, record)
         )
 
 

@@ -133,18 +133,9 @@ class Gatherer:
         reranker: str | None = None,
         first_stage: FirstStage | None = None,
     ) -> None:
-        """Open the stages of an index.
+        """Open the stages of an index: its vectors, unless `encoder` is false, and a reranker, unless it is None.
 
-        Args:
-            index: The index whose queries are searched.
-            config: The settings of the training.
-            log: Receives a message before a download from the hub.
-            encoder: Whether the vectors of the index are searched.
-            reranker: The reranker of the best candidates; None for none.
-            first_stage: Retrieves the candidates; by default that of `recommend`.
-
-        Raises:
-            ModelError: If a model of the index is missing.
+        `first_stage` retrieves the candidates; by default that of `recommend`.
         """
         self._config = config
         retrieval = RecommendConfig(
@@ -250,7 +241,7 @@ def gather_examples(
     first_stage: FirstStage | None = None,
     kept: Kept = lambda name, make: dict(make()),
 ) -> IndexExamples:
-    """Return the training and dev examples of an index.
+    """Return the training and dev examples of an index, without the held-out queries of others.
 
     Args:
         index: The index.
@@ -466,22 +457,12 @@ def _card(record: Mapping[str, Any], fits: Mapping[Variant, FittedVariant]) -> s
     indexes, full = record["indexes"], fits[Variant.FULL]
     meaning = {feature.name: feature.meaning for feature in FEATURES}
     queries = [
-        (
-            facts["name"],
-            f"{facts['papers']:,}",
-            f"{facts['train_queries']:,}",
-            f"{facts['dev_queries']:,}" + (", training data" if facts["dev_queries_teach"] else ""),
-        )
-        for facts in indexes
+        (one["name"], *(f"{one[of]:,}" for of in ("papers", "train_queries", "dev_queries")))
+        for one in indexes
     ]
     variants = [
         (name, one["f1@20"], one["mrr"])
         for name, one in {"first stage": record["before"], **record["after"]}.items()
-    ]
-    calibrations = [
-        (str(v), f"{one.calibration.scale:.3f}", f"{one.calibration.offset:.3f}")
-        for v, one in fits.items()
-        if one.calibration
     ]
     gains = [(name, f"{gain:.1%}", meaning[name]) for name, gain in full.trees.gains.items()]
     return trainer.model_card(
@@ -502,9 +483,7 @@ queries did not know the newest citations, of up to {CITATION_LAG} years. Each t
             "Measures": f"On the dev queries:\n\n{trainer.table(('variant', 'F1@20', 'MRR'), variants)}",
             "Probabilities": f"""\
 sigmoid(scale * (score - mean of the list's best {TOP} scores) + offset), fitted on the best {TOP} papers
-of each dev query's complete list; none if too few of them are cited.
-
-{trainer.table(("variant", "scale", "offset"), calibrations)}""",
+of each dev query's complete list; none if too few of them are cited. Scale and offset are in `{SPEC}`.""",
             "Features": trainer.table(("feature", "share of the gain", "what it is"), gains),
         },
     )

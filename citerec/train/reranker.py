@@ -2,12 +2,12 @@
 
 import copy
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -170,6 +170,18 @@ class RerankerExamples:
         return Lists.of(of[places], places, len(self.data.queries))
 
 
+class Evaluation(NamedTuple):
+    """What dev queries say of a model."""
+
+    measures: Mapping[str, float]
+    scale: float  # of the calibration, as `offset`
+    offset: float
+    weight: float  # the best rerank weight
+
+
+NONE = Evaluation({}, 1.0, 0.0, 1.0)
+
+
 @dataclass(frozen=True)
 class RerankerDev:
     """Dev queries and their candidates."""
@@ -191,46 +203,32 @@ class RerankerDev:
         cited = [np.isin(candidates.lists[i], rows) for i, rows in enumerate(drawn.gold)]
         return cls(index, drawn, candidates, np.concatenate(cited))
 
-    def scores(
-        self, parts: RerankerParts, source: Path, config: RerankerTraining
-    ) -> npt.NDArray[np.float32]:
-        """Return the logit of each candidate with a copy of the current weights, shape (entries,)."""
+    def evaluated(self, parts: RerankerParts, source: Path, config: RerankerTraining) -> Evaluation:
+        """Evaluate a copy of the current weights: `mrr`, `f1`, `mixed` (the f1 at the best rerank weight), calibration.
+
+        If the model learned to add to the first-stage scores, its rerank weight is that of the highest product of F1 at
+        20 and MRR, in which a percent of either counts the same.
+        """
         frozen = replace(parts, model=copy.deepcopy(parts.model).cpu().eval())
         lists = [self.candidates.lists[i] for i in range(len(self.queries))]
         encoder = CrossEncoder(frozen, source, config.running)
-        return np.concatenate(encoder.score(self.index, self.queries.queries, lists))
-
-    def measures(self, scores: Numbers) -> dict[str, float]:
-        """Return `f1` and `mrr` of the order by some scores, and `mixed`, the f1 at the best rerank weight."""
-        by_weight = self.by_weight(scores, *platt(scores, self.cited))
-        return self.ranked(scores) | {"mixed": max(one["f1"] for one in by_weight.values())}
+        scores = np.concatenate(encoder.score(self.index, self.queries.queries, lists))
+        scale, offset = platt(scores, self.cited)
+        probabilities = sigmoid(scale * scores.astype(np.float64) + offset)
+        first = np.concatenate([min_max(self.candidates.scores[part]) for part in self._slices])
+        by_weight = {
+            weight: self.ranked(weight * probabilities + (1 - weight) * first)
+            for weight in RERANK_WEIGHTS.tolist()
+        }
+        mixed = max(one["f1"] for one in by_weight.values())
+        best = max(by_weight, key=lambda weight: math.prod(by_weight[weight].values()))
+        weight = best if config.first_stage_weight else 1.0
+        return Evaluation(self.ranked(scores) | {"mixed": mixed}, scale, offset, weight)
 
     def first_stage(self) -> dict[str, float]:
         """Return the measures of the first-stage ranking."""
         measures = self.ranked(self.candidates.scores)
         return measures | {"mixed": measures["f1"]}
-
-    def calibrated(self, spec: RerankerSpec, scores: Numbers, *, adds: bool) -> RerankerSpec:
-        """Return a spec with the calibration of some scores of the candidates.
-
-        If the model learned to add to the first-stage scores, `weight` is the rerank weight of the highest product of
-        F1 at 20 and MRR, in which a percent of either counts the same.
-        """
-        scale, offset = platt(scores, self.cited)
-        by_weight = self.by_weight(scores, scale, offset)
-        best = max(by_weight, key=lambda weight: math.prod(by_weight[weight].values()))
-        return replace(spec, scale=scale, offset=offset, weight=best if adds else spec.weight)
-
-    def by_weight(
-        self, scores: Numbers, scale: float, offset: float
-    ) -> Mapping[float, dict[str, float]]:
-        """Return `ranked` of the probabilities interpolated with scaled first-stage scores, by rerank weight."""
-        probabilities = sigmoid(scale * scores.astype(np.float64) + offset)
-        first = np.concatenate([min_max(self.candidates.scores[part]) for part in self._slices])
-        return {
-            weight: self.ranked(weight * probabilities + (1 - weight) * first)
-            for weight in RERANK_WEIGHTS.tolist()
-        }
 
     def ranked(self, scores: Numbers) -> dict[str, float]:
         """Return the measures of the order by some scores, shape (entries,)."""
@@ -276,11 +274,11 @@ def train_reranker(
         examples = RerankerExamples(data, candidates, config)
         dev = RerankerDev.load(index, config, log)
 
-        def measures() -> dict[str, float]:
-            return dev.measures(dev.scores(parts, source.folder, config)) if dev else {}
+        def evaluated() -> Evaluation:
+            return dev.evaluated(parts, source.folder, config) if dev else NONE
 
-        loop = _trainer(parts, examples, measures if dev else None, workspace.folder)
-        history, best = trainer.train(
+        loop = _trainer(parts, examples, evaluated if dev else None, workspace.folder)
+        trained = trainer.train(
             loop,
             workspace,
             dev.first_stage() if dev else {},
@@ -289,32 +287,23 @@ def train_reranker(
             progress=progress,
             log=log,
         )
-        spec = parts.spec
-        if dev:
-            scores = dev.scores(parts, source.folder, config)
-            spec = dev.calibrated(spec, scores, adds=config.first_stage_weight > 0)
+        _, scale, offset, weight = evaluated()
+        spec = replace(parts.spec, scale=scale, offset=offset, weight=weight)
         teacher = trainer.encoder_folder(index) if config.distill else None
         weights = sha256_of_files(weights_files(source.folder))
         facts = trainer.base_facts(source, weights, index, [teacher] if teacher else [])
-        counts = {
+        facts["encoder"] = plan["encoder"]
+        facts["counts"] = {
             "papers": data.papers,
             "train_queries": len(data.queries),
             "candidates": len(examples.cited),
             "cited_candidates": int(examples.cited.sum()),
             "examples_an_epoch": len(examples),
         }
+        final = replace(parts, spec=spec)
         return trainer.finish(
-            trainer.TrainingReport(
-                output=output,
-                queries=len(data.queries),
-                examples=len(examples),
-                history=history,
-                best=best,
-            ),
-            facts | {"counts": counts, "encoder": plan["encoder"]},
-            config,
-            plan,
-            lambda folder, record: _saved(replace(parts, spec=spec), folder, record),
+            *(output, trained, facts, config, plan),
+            lambda folder, record: _saved(final, folder, record),
         )
 
 
@@ -329,12 +318,7 @@ def _plan(index: IndexFolder, config: RerankerTraining) -> dict[str, Any]:
 
 
 def load_base(folder: Path, config: RerankerTraining) -> RerankerParts:
-    """Open the base model: a cross-encoder with one label, or any BERT-like model, which gets a new head.
-
-    Raises:
-        ModelError: If it is no such model, or has too few positions.
-        ConfigError: If `freeze_layers` exceeds its layers.
-    """
+    """Open the base model: a cross-encoder with one label, or any BERT-like model, which gets a new head."""
     import torch
     from transformers import AutoModelForSequenceClassification
 
@@ -368,7 +352,12 @@ def load_base(folder: Path, config: RerankerTraining) -> RerankerParts:
     return RerankerParts(model, tokenizer, spec, specials)
 
 
-def _trainer(parts: RerankerParts, examples: RerankerExamples, measures: Any, folder: Path) -> Any:
+def _trainer(
+    parts: RerankerParts,
+    examples: RerankerExamples,
+    evaluated: Callable[[], Evaluation] | None,
+    folder: Path,
+) -> Any:
     """Return the Trainer: the 256 + 256 tokens of a pair need a collator of its own."""
     import torch
     from transformers import Trainer, TrainingArguments
@@ -379,7 +368,7 @@ def _trainer(parts: RerankerParts, examples: RerankerExamples, measures: Any, fo
     teacher = candidates.standardised(candidates.similarity)
     first_stage = candidates.standardised(candidates.scores)
     arguments = trainer.arguments_of(
-        TrainingArguments, config, folder, len(examples), has_dev=bool(measures)
+        TrainingArguments, config, folder, len(examples), has_dev=bool(evaluated)
     )
     budget = CPU_TOKENS if arguments.device.type == "cpu" else GPU_TOKENS
     tokens: dict[int, list[int]] = {}  # of papers, by row
@@ -430,7 +419,8 @@ def _trainer(parts: RerankerParts, examples: RerankerExamples, measures: Any, fo
             return (loss, None) if return_outputs else loss
 
         def evaluate(self, *_: object, **__: object) -> dict[str, float]:
-            named = {f"eval_{name}": value for name, value in measures().items()}
+            measures = evaluated().measures if evaluated else {}
+            named = {f"eval_{name}": value for name, value in measures.items()}
             self.log(dict(named))
             self.control = self.callback_handler.on_evaluate(
                 self.args, self.state, self.control, named
@@ -450,15 +440,10 @@ def _trainer(parts: RerankerParts, examples: RerankerExamples, measures: Any, fo
 def loss_of(
     logits: Any, config: RerankerTraining, *, cited: Any, there: Any, teacher: Any, first_stage: Any
 ) -> Any:
-    """Return the loss of each example, shape (lists,).
+    """Return the loss of each example, shape (lists,), from tensors of shape (lists, papers).
 
-    Args:
-        logits: Shape (lists, papers), as all others.
-        config: Selects the loss.
-        cited: 1 for a cited paper, else 0.
-        there: Whether the place holds a paper.
-        teacher: Similarity by the encoder of the index, standardised in each list.
-        first_stage: First-stage scores, standardised in each list; added to the logits with `first_stage_weight`.
+    `cited` is 1 for a cited paper, else 0; `there` tells whether the place holds a paper; `teacher` and `first_stage`
+    are standardised in each list.
     """
     import torch
 

@@ -88,12 +88,7 @@ def read_training(model: Path) -> dict[str, Any]:
 
 
 def find_base(model: str, index: IndexFolder, log: Log) -> ModelSource:
-    """Return the base model of a training.
-
-    Raises:
-        ConfigError: If it has an adapter.
-        ModelError: If it cannot be found.
-    """
+    """Return the base model of a training; one with an adapter is refused."""
     source = find_model(model, base=index.path, log=log)
     if source.adapter:
         raise ConfigError(
@@ -103,13 +98,7 @@ def find_base(model: str, index: IndexFolder, log: Log) -> ModelSource:
 
 
 def check_target(output: Path, spec: str, *, force: bool) -> None:
-    """Refuse to replace a folder without the files of a trained model, `spec` among them, and a model without `force`.
-
-    Raises:
-        ConfigError: If the folder holds something else.
-        ModelExistsError: If the folder holds a model and `force` is false.
-        OutputError: If the name is too long.
-    """
+    """Refuse to replace a folder that is no trained model with a file `spec`, and a model without `force`."""
     check_name(output)
     if not output.exists() or (output.is_dir() and not any(output.iterdir())):
         return
@@ -137,12 +126,7 @@ class Workspace:
 
     @contextmanager
     def open(self, plan: dict[str, Any], *, resume: bool, log: Log) -> Generator[None]:
-        """Start or resume a training with a plan; a block that ends without an error removes the folder.
-
-        Raises:
-            ConfigError: If the training in the folder was started with another plan.
-            OutputError: If the folder cannot be written.
-        """
+        """Start a training, or resume one of the same plan; a block that ends without an error removes the folder."""
         file = self.folder / PLAN
         if is_first() and resume and file.is_file():
             started = orjson.loads(file.read_bytes())
@@ -203,7 +187,7 @@ class Point:
         return f"update {self.step:,}: {shown}" if self.step else f"before: {shown}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class TrainingReport:
     """The result of the training of a transformer."""
 
@@ -230,11 +214,7 @@ def is_first() -> bool:
 
 
 def prepare(config: ModelTraining) -> None:
-    """Import the training packages, set seed and threads.
-
-    Raises:
-        MissingExtraError: If a package of the extra `train` is not installed.
-    """
+    """Import the packages of the extra `train`; set seed and threads."""
     # Busy waiting of OpenMP threads slows training tenfold on a shared machine.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     with extra("train"):
@@ -266,9 +246,6 @@ def arguments_of(
     """Return the arguments, of class `kind`, of a Trainer whose epoch has a number of examples.
 
     Dev queries select the weights by `config.metric`; without, the last weights are saved.
-
-    Raises:
-        ConfigError: If the devices cannot share a batch evenly.
     """
     import torch
 
@@ -334,9 +311,6 @@ def train(
 
     `trainer` logs its evaluation under `eval_` names, `before` are the measures before the training, and `on_epoch`
     receives the number of each epoch before it begins, from 0.
-
-    Raises:
-        ConfigError: If the training made no update, or diverged.
     """
     from transformers import PrinterCallback
 
@@ -458,21 +432,27 @@ def base_facts(
 
 
 def finish(
-    report: TrainingReport,
+    output: Path,
+    progress: tuple[tuple[Point, ...], Point],
     facts: Mapping[str, Any],
     config: ModelTraining,
     plan: Mapping[str, Any],
     write: Callable[[Path, dict[str, Any]], str],
 ) -> TrainingReport:
-    """Write the folder of a model in the first process; `write` saves the model there and returns its card."""
+    """Write the folder of a model in the first process; return the report.
+
+    `progress` is what `train` returned; `write` saves the model in a folder and returns its card.
+    """
+    history, best = progress
     if is_first():
-        history = [asdict(point) for point in report.history]
-        facts = {**facts, "history": history, "best_step": report.best.step}
+        points = [asdict(point) for point in history]
+        facts = {**facts, "history": points, "best_step": best.step}
         settings = config.to_json() | {"model": facts["base"]}
         record = training_record(facts, settings, plan, PACKAGES)
-        with writing(report.output), building(report.output) as folder:
+        with writing(output), building(output) as folder:
             finish_folder(folder, record, write(folder, record))
-    return report
+    queries, examples = facts["counts"]["train_queries"], facts["counts"]["examples_an_epoch"]
+    return TrainingReport(output, queries, examples, history, best)
 
 
 def training_record(
