@@ -14,7 +14,7 @@ from citerec.cli import run
 from citerec.errors import ConfigError, ModelExistsError
 from citerec.folder import IndexFolder, open_index
 from citerec.io import model_faults
-from citerec.rank.features import NAMES
+from citerec.rank.features import NAMES, Feature, Group
 from citerec.rank.ltr import Variant, open_ranker
 from citerec.rules.held_out import held_out
 from citerec.rules.known import CitationScope, TemporalGraph
@@ -123,6 +123,19 @@ def test_every_train_query_is_shown_once_and_dev_queries_with_all_their_candidat
     assert train.cited.sum() == 7 and train.matrix.shape == (28, len(NAMES))
     assert [query.id for query in queries.queries] == ["p8"]
     assert (dev.sizes.tolist(), np.flatnonzero(dev.cited).tolist()) == ([8], [7])
+
+
+def test_a_feature_of_a_program_is_one_more_column_that_the_model_reads(
+    chain: IndexFolder, tmp_path: Path
+) -> None:
+    row = Feature("row", Group.ADDED, lambda signals: signals.rows, "the row of the paper")
+    few = config(least_rows=1, queries=0)
+
+    examples = gather_examples(chain, None, [], few, first_stage=Everything(chain), features=[row])
+    train_on([examples], tmp_path / "ranker", few, print)
+
+    assert examples.dev.matrix[:, -1].tolist() == [*range(8)]
+    assert open_ranker(tmp_path / "ranker", features=[row]).features[-1] == "row"
 
 
 def test_of_many_uncited_papers_some_are_drawn_and_stand_for_the_others() -> None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
-from citerec.rank.features import FEATURES, NAMES, Group, Matrix, without_groups
+from citerec.rank.features import FEATURES, NAMES, Feature, Group, Matrix, without_groups
 from citerec.rank.ltr import TOP, Calibration, Variant, relative
 from citerec.rank.trees import load
 from citerec.rerank.reranker import NAME as RERANK
@@ -50,7 +50,7 @@ Counts = npt.NDArray[np.int64]
 class RankerExamples:
     """The candidates of several queries, query by query, in first-stage order."""
 
-    matrix: Matrix  # shape (papers, features), columns as `FEATURES`
+    matrix: Matrix  # shape (papers, features), columns as `FEATURES` and the added features
     cited: Flags  # shape (papers,)
     sizes: Counts  # papers of each query, shape (queries,)
     gold: Counts  # cited papers of each query, retrieved or not, shape (queries,)
@@ -65,14 +65,12 @@ class RankerExamples:
     @classmethod
     def joined(cls, parts: Iterable[Self]) -> Self:
         """Concatenate the queries of several parts."""
-        none = cls(
-            np.zeros((0, len(FEATURES)), np.float32),
-            np.zeros(0, np.bool_),
-            np.zeros(0, np.int64),
-            np.zeros(0, np.int64),
-            np.zeros(0, np.float32),
-        )
-        columns = zip(*(one.arrays.values() for one in (none, *parts)), strict=True)
+        parts = [one for one in parts if len(one)]
+        if not parts:
+            none = np.zeros(0, np.int64)
+            matrix = np.zeros((0, len(FEATURES)), np.float32)
+            return cls(matrix, none.astype(np.bool_), none, none, none.astype(np.float32))
+        columns = zip(*(one.arrays.values() for one in parts), strict=True)
         return cls(*map(np.concatenate, columns))
 
     @property
@@ -117,7 +115,9 @@ class RankerExamples:
         """Return the measures of the first-stage order."""
         return self.measures(-np.arange(len(self.cited), dtype=np.float64))
 
-    def with_copies(self, copies: int, rng: np.random.Generator) -> Self:
+    def with_copies(
+        self, copies: int, rng: np.random.Generator, added: Sequence[Feature] = ()
+    ) -> Self:
         """Return the queries and `copies` copies of each with disabled feature groups: an index may lack these."""
         parts = [self]
         for _ in range(copies):
@@ -126,7 +126,7 @@ class RankerExamples:
                 disabled = (rng.random(len(self)) < share)[self.segment_ids]
                 # the age of a paper needs no citation graph
                 keep = {"age"} if Group.GRAPH in groups else ()
-                matrix = without_groups(matrix, groups, disabled, keep=keep)
+                matrix = without_groups(matrix, groups, disabled, keep=keep, added=added)
             parts.append(replace(self, matrix=matrix))
         return self.joined(parts)
 
@@ -136,12 +136,14 @@ class Trees:
     """A trained model over some features."""
 
     booster: Any
-    features: tuple[str, ...]  # in the order of the columns
+    features: tuple[str, ...]  # in the order of the model
     rounds: int  # number of trees
+    added: tuple[Feature, ...] = ()  # that are not citerec's own
 
     def scores(self, matrix: Matrix) -> npt.NDArray[np.float64]:
-        """Return the score of each paper, shape (papers,); `matrix` has all features, columns as `NAMES`."""
-        return self.booster.predict(_columns(matrix, self.features), num_iteration=self.rounds)
+        """Return the score of each paper, shape (papers,); `matrix` has all features."""
+        read = _read(matrix, self.features, self.added)
+        return self.booster.predict(read, num_iteration=self.rounds)
 
     @property
     def text(self) -> str:
@@ -157,8 +159,9 @@ class Trees:
         return dict(sorted(by_feature.items(), key=lambda item: -item[1]))
 
 
-def _columns(matrix: Matrix, features: Sequence[str]) -> Matrix:
-    return matrix[:, [NAMES.index(name) for name in features]]
+def _read(matrix: Matrix, features: Sequence[str], added: Sequence[Feature]) -> Matrix:
+    columns = [*NAMES, *(feature.name for feature in added)]
+    return matrix[:, [columns.index(name) for name in features]]
 
 
 def fit(
@@ -167,13 +170,14 @@ def fit(
     features: Sequence[str],
     config: RankerTraining,
     trees: int | None = None,
+    added: tuple[Feature, ...] = (),
 ) -> Trees:
     """Train on some queries; dev queries select the number of trees, at most `trees`, by early stopping."""
     lightgbm = load()
 
     def dataset(examples: RankerExamples, reference: Any = None) -> Any:
         return lightgbm.Dataset(
-            _columns(examples.matrix, features),
+            _read(examples.matrix, features, added),
             examples.cited.astype(np.int8),
             group=examples.sizes,
             weight=examples.weights,
@@ -202,7 +206,7 @@ def fit(
         "force_row_wise": True,
     }
     rng = np.random.default_rng([config.seed, 9])
-    data = dataset(train.learnable().with_copies(COPIES, rng))
+    data = dataset(train.learnable().with_copies(COPIES, rng, added))
     validation = dev.learnable() if dev else None
     try:
         booster = lightgbm.train(
@@ -214,7 +218,8 @@ def fit(
         )
     except lightgbm.basic.LightGBMError as error:
         raise ConfigError(f"LightGBM refuses the settings: {error}") from error
-    return Trees(booster, tuple(features), booster.best_iteration or booster.current_iteration())
+    rounds = booster.best_iteration or booster.current_iteration()
+    return Trees(booster, tuple(features), rounds, added)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -226,6 +231,7 @@ class IndexExamples:
     dev: RankerExamples  # complete candidate sets of dev queries
     dev_teaches: bool  # whether there is such a model: then dev queries are training data, too
     reranker: str | None = None  # the reranker of the dev queries; None for none
+    added: tuple[Feature, ...] = ()  # features that are not citerec's own; the same for each index
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -260,7 +266,8 @@ def fit_variant(
     Where dev queries teach, one model per fold is trained on the others to evaluate it and to choose the number of
     trees.
     """
-    features = [feature.name for feature in variant.features]
+    added = examples_by_index[0].added
+    features = [feature.name for feature in (*FEATURES, *added) if variant.reads(feature)]
     joined = RankerExamples.joined
     teaching = [one for one in examples_by_index if one.dev_teaches]
     others = [one for one in examples_by_index if not one.dev_teaches]
@@ -281,13 +288,14 @@ def fit_variant(
         held_out = [(one.index, one.dev.of(fold == k)) for one, fold in folds]
         if len(rest.learnable()):
             stops = joined([validation, *(dev for _, dev in held_out)])
-            trees = fit(rest, stops, features, config)
+            trees = fit(rest, stops, features, config, added=added)
             evaluations += [DevEvaluation(index, trees, dev) for index, dev in held_out]
             rounds.append(trees.rounds)
     if has_folds:
-        model = fit(whole, None, features, config, max(1, round(float(np.mean(rounds or [1])))))
+        most = max(1, round(float(np.mean(rounds or [1]))))
+        model = fit(whole, None, features, config, most, added)
     else:
-        model = fit(train, validation, features, config)
+        model = fit(train, validation, features, config, added=added)
     evaluations += [DevEvaluation(one.index, model, one.dev) for one in others]
     lists = [top_lists(e.dev, e.trees.scores(e.dev.matrix), TOP) for e in evaluations]
     return FittedVariant(model, evaluations, len(whole), calibrated(lists))

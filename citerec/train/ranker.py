@@ -25,7 +25,14 @@ from citerec.folder import IndexFolder
 from citerec.io import building, check_writable, sha256_of_files
 from citerec.pipeline import FirstStage, Pipeline
 from citerec.rank.expand import CandidateExpander
-from citerec.rank.features import FEATURES, Features, Matrix
+from citerec.rank.features import (
+    FEATURES,
+    Feature,
+    Features,
+    Matrix,
+    added_features,
+    declared_features,
+)
 from citerec.rank.ltr import (
     DEFAULT,
     SPEC,
@@ -132,10 +139,12 @@ class Gatherer:
         encoder: bool = True,
         reranker: str | None = None,
         first_stage: FirstStage | None = None,
+        features: Sequence[Feature] = (),
     ) -> None:
         """Open the stages of an index: its vectors, unless `encoder` is false, and a reranker, unless it is None.
 
-        `first_stage` retrieves the candidates; by default that of `recommend`.
+        `first_stage` retrieves the candidates; by default that of `recommend`. `features` are computed besides
+        citerec's own, those of the settings, and those of the retrievers.
         """
         self._config = config
         retrieval = RecommendConfig(
@@ -150,7 +159,12 @@ class Gatherer:
             self._reranker = open_reranker(index, settings, log)
             self._first_order = open_ranker(DEFAULT).score
         self._graph = TemporalGraph(index, CitationScope.TRAIN)
-        self._features = Features(self._graph)  # the candidates hold the snapshots
+        retrievers = getattr(self._first_stage, "retrievers", ())
+        given = (*features, *added_features(config.features))
+        self.added = declared_features(retrievers, given)
+        self._features = Features(
+            self._graph, added=self.added
+        )  # the candidates hold the snapshots
 
     def train(self, data: TrainingData, progress: Progress) -> RankerExamples:
         """Return examples of the train queries; for half of them the newest citations are unknown.
@@ -239,6 +253,7 @@ def gather_examples(
     progress: Progress = no_progress,
     log: Log = no_log,
     first_stage: FirstStage | None = None,
+    features: Sequence[Feature] = (),
     kept: Kept = lambda name, make: dict(make()),
 ) -> IndexExamples:
     """Return the training and dev examples of an index, without the held-out queries of others.
@@ -251,6 +266,7 @@ def gather_examples(
         progress: Receives the number of gathered queries.
         log: Receives what is left out.
         first_stage: Retrieves the candidates; by default that of `recommend`.
+        features: Features besides citerec's own, those of the settings, and those of the retrievers.
         kept: Returns the arrays of an interrupted training under a name, or makes them.
     """
     name = index.manifest.name
@@ -269,7 +285,8 @@ def gather_examples(
             f"{name}: the citations of the train queries are training data of the {excluded}; the train queries are "
             "searched without, and the dev queries are training data, too"
         )
-    gatherer = by_train = Gatherer(index, config, log, reranker=reranker, first_stage=first_stage)
+    shared: Any = {"first_stage": first_stage, "features": features}
+    gatherer = by_train = Gatherer(index, config, log, reranker=reranker, **shared)
     if any(known.values()):
         by_train = Gatherer(
             index,
@@ -277,7 +294,7 @@ def gather_examples(
             log,
             encoder=not encoder_knows,
             reranker=None if reranker_knows else reranker,
-            first_stage=first_stage,
+            **shared,
         )
     train = dev = RankerExamples.joined([])
     try:
@@ -295,7 +312,7 @@ def gather_examples(
     most, held = config.dev_queries or None, held_out(others, ("test",))
     if queries := dev_queries(index, most, config.seed, held=held):
         dev = RankerExamples(**kept("dev", lambda: gatherer.whole(queries, progress).arrays))
-    return IndexExamples(index, train, dev, any(known.values()), reranker)
+    return IndexExamples(index, train, dev, any(known.values()), reranker, gatherer.added)
 
 
 # --- the training
@@ -318,6 +335,7 @@ def train_ranker(
     config: RankerTraining,
     *,
     apart: Sequence[IndexFolder] = (),
+    features: Sequence[Feature] = (),
     resume: bool = False,
     force: bool = False,
     progress: Progress = no_progress,
@@ -330,6 +348,8 @@ def train_ranker(
         output: The model folder to create.
         config: The settings.
         apart: Further indexes whose dev and test queries are held out of the training data.
+        features: Features that the model reads besides citerec's own, those of the settings, and those of the
+            retrievers.
         resume: Continue an interrupted training with the examples that it gathered.
         force: Replace an existing model.
         progress: Receives task, done and total of each kind of work.
@@ -349,6 +369,8 @@ def train_ranker(
             reopen(Fingerprint.from_json(recorded), index.path, EncodeConfig())
     workspace = trainer.Workspace.for_model(output)
     plan = _plan(indexes, config, apart)
+    if features:
+        plan["given"] = [feature.name for feature in features]
     with workspace.open(plan, resume=resume, log=log):
         examples = [
             gather_examples(
@@ -358,6 +380,7 @@ def train_ranker(
                 config,
                 progress=progress,
                 log=log,
+                features=features,
                 kept=lambda name, make, n=number: workspace.kept(f"{n}.{name}", make),
             )
             for number, (index, reranker) in enumerate(zip(indexes, rerankers, strict=True))
@@ -455,7 +478,7 @@ def train_on(
 
 def _card(record: Mapping[str, Any], fits: Mapping[Variant, FittedVariant]) -> str:
     indexes, full = record["indexes"], fits[Variant.FULL]
-    meaning = {feature.name: feature.meaning for feature in FEATURES}
+    meaning = {one.name: one.meaning for one in (*FEATURES, *full.trees.added)}
     queries = [
         (one["name"], *(f"{one[of]:,}" for of in ("papers", "train_queries", "dev_queries")))
         for one in indexes

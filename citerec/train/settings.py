@@ -218,7 +218,9 @@ class RankerTraining(TrainingSettings):
 
     queries: Queries = 2_000  # per index
     dev_queries: Count = 2_000  # per index; their candidate sets are in memory
-    retrievers: tuple[str, ...] = ()  # more first-stage retrievers, as of `recommend`
+    # what installed packages register: more first-stage retrievers, as of `recommend`, and features
+    retrievers: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
     # auto: that of the index, else none; none; a folder
     reranker: Annotated[str, Field(min_length=1)] = "auto"
     rerank_queries: Count = 1_000  # reranked train queries per index, at most; 0 for all
