@@ -79,12 +79,6 @@ def test_a_wrong_text_or_a_missing_line_is_found(old: str, new: str) -> None:
     assert difference(LIST.replace(old, new), LIST)
 
 
-def test_the_difference_is_named() -> None:
-    assert difference("a b\nc d", "a b\nc e") == "expected 'd', found 'e'"
-    assert difference("a\nb", "a") == "expected '\\n b', found the end"
-    assert difference("a", "a\nb") == "expected the end, found '\\n b'"
-
-
 def test_three_dots_stand_for_any_text_and_any_lines() -> None:
     assert difference("...\n bm25 ...\n...\nend", "x\ny\n bm25 .1 .2\n dense .3\nend") == ""
     assert difference("a ... d", "a b c d") == ""

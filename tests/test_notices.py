@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from citerec.cli import run
-from citerec.config import RecommendConfig
 from citerec.folder import IndexFolder
 from citerec.recommend import Recommender
 from citerec.retrieve.hybrid import unreadable_words
@@ -57,16 +56,6 @@ def test_a_share_is_one_of_letters(build: Build) -> None:
     recommender = Recommender(build([{"id": "a", "title": "Trees"}]))
 
     assert recommender.unreadable(Query(id="d", title="abcd 引用推荐")) == 0.5
-
-
-@pytest.mark.parametrize("title", COVERED)
-def test_without_its_vectors_an_index_reads_the_scripts_that_its_corpus_has(
-    dense_sample: IndexFolder, title: str
-) -> None:
-    plain = Recommender(dense_sample, RecommendConfig(encoder="none"))
-
-    assert plain.unreadable(Query(id="d", title=title)) < 0.5
-    assert plain.unreadable(Query(id="d", title=ARABIC)) == 1
 
 
 def test_a_script_that_the_corpus_has_is_covered(build: Build) -> None:
@@ -169,24 +158,6 @@ def test_an_empty_list_says_why_with_numbers(
     assert why in text
 
 
-def test_formats_without_words_say_on_stderr_why_a_list_is_empty(
-    build: Build, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    index = build(PAPERS)
-    lines = [{"id": "d1", "title": "Drawing"}, {"id": "d2", "title": "Zebras"}]
-    (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, lines)))
-
-    assert recommend(index, "--title", "Zebras", "--format", "bibtex") == 0
-    one = capsys.readouterr()
-    assert recommend(index, "--query", tmp_path / "q.jsonl", "--format", "trec") == 0
-    several = capsys.readouterr()
-
-    assert one.out == ""
-    assert "nothing was found: no word of the draft occurs in the 2 eligible papers" in one.err
-    assert {line.split()[0] for line in several.out.splitlines()} == {"d1"}
-    assert "nothing was found for 1 of 2 drafts (the first: d2): no word" in several.err
-
-
 def test_the_format_of_dois_says_how_many_papers_have_none(
     build: Build, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -202,9 +173,6 @@ def test_the_format_of_dois_says_how_many_papers_have_none(
     assert "1 of 2 recommended papers left out: no DOI; --format bibtex" in both.err
     assert maps.out == ""
     assert "1 of 1 recommended paper left out: no DOI" in maps.err
-    assert recommend(index, "--title", "Maps", "--format", "doi", "--quiet") == 0
-    assert recommend(index, "--title", "Maps", "--format", "bibtex") == 0
-    assert "no DOI" not in capsys.readouterr().err
 
 
 def test_a_list_by_vectors_alone_says_that_no_word_was_found(
