@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from citerec.config import DenseIndexConfig
+from citerec.config import DenseIndexConfig, DenseKind
 from citerec.corpus.collector import Collector, bytes_read
 from citerec.corpus.graph import open_graph, read_references, write_graph, write_references
 from citerec.corpus.papers import NO_YEAR, Papers, write_papers
@@ -186,11 +186,8 @@ def grow_index(
 
     Raises:
         IndexNotFoundError, IndexFormatError, IndexDamagedError: If there is no index that can be opened.
-        IndexLockedError: If another process is changing it.
-        BadInputError: If the corpus or the ids cannot be read, or a record is invalid and `skip_bad` is not set.
         ConfigError: If ids to remove are not in the index and `skip_bad` is not set, or no paper would be left.
-        ModelError: If the encoder of the index does not exist any more, or another one is named.
-        OutputError: If the folder cannot be written.
+        CiterecError: As `build_index` raises.
     """
     source = find_source(corpus) if corpus else None
     ids = read_ids(removed) if removed else []
@@ -214,13 +211,7 @@ def grow_index(
 
 
 def check_inputs(corpus: Path, index: Path, *, force: bool) -> Source:
-    """Check the inputs of a build before anything is read, fetched or created; return the files of the corpus.
-
-    Raises:
-        IndexExistsError, ConfigError: As for `check_target`.
-        BadInputError: If there is no corpus, or its splits or queries cannot be read or are not complete.
-        OutputError: If the folder cannot be created.
-    """
+    """Check the inputs of a build before anything is read, fetched or created; return the files of the corpus."""
     check_target(index, force=force)
     source = find_source(corpus)
     check_splits(source.folder)
@@ -229,23 +220,13 @@ def check_inputs(corpus: Path, index: Path, *, force: bool) -> Source:
 
 
 def check_splits(folder: Path) -> None:
-    """Check the splits, or the queries with their qrels, that are shipped with a corpus.
-
-    Raises:
-        BadInputError: If they cannot be read or are not complete.
-    """
+    """Check the splits, or the queries with their qrels, that are shipped with a corpus; raise `BadInputError`."""
     if shipped_queries(folder) is None:
         shipped_splits(folder)
 
 
 def check_target(index: Path, *, force: bool) -> None:
-    """Refuse to overwrite `index`, unless it is an index and `force` is set.
-
-    Raises:
-        IndexExistsError: If `index` is an index and `force` is not set.
-        ConfigError: If `index` exists and is something else, or its name is not valid.
-        OutputError: If the name is too long.
-    """
+    """Refuse to overwrite `index`, unless it is an index and `force` is set."""
     try:
         str(index).encode()
         check_name(index)
@@ -316,8 +297,12 @@ def _build(
         progress("finishing", 2, 2)
     vectors: dict[str, Any] = {"encoder": None}
     if encoder:
+        dense = config.dense
+        if old:  # vectors are stored as in the old index
+            kind = DenseKind(old.index.manifest.settings["dense"]["kind"])
+            dense = DenseIndexConfig(kind=kind, threads=config.threads)
         how = EmbedConfig(
-            dense=_dense_config(old, config),
+            dense=dense,
             resume=config.resume,
             shard=config.shard,
             elsewhere=config.elsewhere,
@@ -336,17 +321,6 @@ def _build(
         changes = {"added": added - replaced, "replaced": replaced, "removed": removed}
     ignored = source.ignored if source else ()
     return BuildReport(index, manifest, tuple(collector.examples), ignored, changes)
-
-
-def _dense_config(old: _Old | None, config: BuildConfig) -> DenseIndexConfig:
-    """Return how vectors are stored: as in the old index, if there is one."""
-    if old is None:
-        return config.dense
-    from citerec.config import DenseKind
-
-    return DenseIndexConfig(
-        kind=DenseKind(old.index.manifest.settings["dense"]["kind"]), threads=config.threads
-    )
 
 
 def _write_papers(

@@ -198,11 +198,7 @@ class RayShards:
     def __call__(
         self, encoder: "Encoder", base: Path, papers: Papers, missing: Sequence[PlannedShard]
     ) -> Iterator[tuple[PlannedShard, Shard]]:
-        """Yield the missing shards with their vectors; see `ShardEncoder`.
-
-        Raises:
-            ClusterError: If a worker cannot open the encoder, or too many workers are lost.
-        """
+        """Yield the missing shards with their vectors; see `ShardEncoder`."""
         config = encoder.config
         config = replace(
             config,
@@ -220,11 +216,7 @@ class RayShards:
 def open_encoding(
     fingerprint: "Fingerprint", base: Path, config: EncodeConfig
 ) -> Callable[[list[Paper]], Shard]:
-    """Open the encoder in an actor; return what encodes a shard.
-
-    Raises:
-        ModelError: If the encoder does not exist on this machine, or is another one.
-    """
+    """Open the encoder in an actor; return what encodes a shard."""
     from citerec.encode.encoder import reopen
 
     return reopen(fingerprint, base, config).encode
@@ -247,11 +239,7 @@ class RayRecommender:
         options: QueryOptions = DEFAULT_OPTIONS,
         progress: Progress = no_progress,
     ) -> Iterator[Recommendations]:
-        """Yield what `Recommender.recommend_many` yields; `progress` is not called.
-
-        Raises:
-            ClusterError: If a worker cannot open the index or a model, or too many workers are lost.
-        """
+        """Yield what `Recommender.recommend_many` yields; `progress` is not called."""
         threads, index = self.threads or 1, self.recommender.index
         config, reranker = self.recommender.config, self.recommender.config.reranker
         opened = self.recommender.open_reranker
@@ -279,12 +267,7 @@ class RayRecommender:
 def open_ranking(
     path: Path, created: str, config: RecommendConfig, options: QueryOptions
 ) -> Callable[[Sequence[Query]], list[Recommendations]]:
-    """Open an index and its models in an actor; return what ranks a block.
-
-    Raises:
-        ClusterError: If another index is at the path on this machine.
-        CiterecError: If the index or a model cannot be opened.
-    """
+    """Open an index and its models in an actor; return what ranks a block."""
     index = open_index(path)
     if index.manifest.created != created:
         raise ClusterError(

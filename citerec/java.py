@@ -25,15 +25,7 @@ MIN_JAVA = 21
 DEFAULT_HEAP = "2g"
 MIN_HEAP_MB = 64  # below 8 Lucene does not load; below 2 the JVM ends the process
 MAX_HEAP_MB = 16 * 2**20  # above the limit of its address space the JVM ends the process
-USUAL_FOLDERS = (
-    "/usr/lib/jvm/*",
-    "/usr/java/*",
-    "/opt/java/*",
-    "/opt/homebrew/opt/openjdk*/libexec/openjdk.jdk/Contents/Home",
-    "/Library/Java/JavaVirtualMachines/*/Contents/Home",
-    "C:/Program Files/Java/*",
-    "C:/Program Files/Eclipse Adoptium/*",
-)
+USUAL_FOLDERS = ("/usr/lib/jvm/*", "/Library/Java/JavaVirtualMachines/*/Contents/Home")
 # The second compiler takes only what runs very often. By default it also compiles what runs for a second, which takes
 # more processor time than it saves; the loops of a large corpus reach these numbers at once.
 COMPILING = (

@@ -6,12 +6,11 @@ by white space, so each white-space character of an id is written as `_` (`trec_
 
 import re
 import sys
-from collections.abc import Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
-from typing import TextIO, TypeAlias
+from typing import TypeAlias
 
 from citerec.errors import BadInputError, OutputError, writing
 from citerec.inputs import read_rows
@@ -21,9 +20,7 @@ from citerec.types import Ranking, falling
 Qrels: TypeAlias = Mapping[str, frozenset[str]]
 """The papers that each query cites; a query without any is left out."""
 
-_RUN_COLUMNS = "qid Q0 docid rank score tag"
-_QRELS_COLUMNS = "qid 0 docid rel"
-_BEIR_HEADER = ["query-id", "corpus-id", "score"]
+_RUN, _QRELS, _BEIR = "qid Q0 docid rank score tag", "qid 0 docid rel", "query-id corpus-id score"
 # A NUL or a byte order mark would be read as another encoding; an unpaired surrogate has no UTF-8 form.
 _UNWRITABLE = re.compile("[\\s\0\ufeff\ud800-\udfff]")
 
@@ -47,16 +44,15 @@ def trec_ids(ids: Iterable[str], file: Path | str) -> Iterator[str]:
     Raises:
         OutputError: If two of them would be the same in `file`.
     """
-    written: dict[str, str] = {}
+    originals: dict[str, str] = {}
     for original in ids:
-        written_id = trec_id(original)
-        first_id = written.setdefault(written_id, original)
-        if first_id != original:
+        written = trec_id(original)
+        if (first := originals.setdefault(written, original)) != original:
             raise OutputError(
-                f"cannot write {file}: the ids {first_id!r} and {original!r} are the same in a TREC file, "
+                f"cannot write {file}: the ids {first!r} and {original!r} are the same in a TREC file, "
                 "where white space becomes '_'; rename one of them"
             )
-        yield written_id
+        yield written
 
 
 def trec_qrels(qrels: Qrels) -> Qrels:
@@ -80,12 +76,11 @@ def read_run(path: Path, name: str | None = None) -> Run:
     """
     scores: dict[str, dict[str, float]] = {}
     tag = ""
-    for number, line in read_rows(path, f"lines of {_RUN_COLUMNS}"):
-        columns = _columns(path, number, line, expected=_RUN_COLUMNS)
-        qid, _, docid, _, score, tag = columns
-        _add(scores, qid, docid, _number(path, number, score), where=(path, number))
+    for number, line in read_rows(path, f"lines of {_RUN}"):
+        qid, _, docid, _, score, tag = _columns(path, number, line, expected=_RUN)
+        _add(scores, qid, docid, score, path, number)
     if not scores:
-        raise BadInputError(path, f"an empty run; expected lines of {_RUN_COLUMNS}")
+        raise BadInputError(path, f"an empty run; expected lines of {_RUN}")
     rankings = {qid: Ranking.from_scores(values) for qid, values in scores.items()}
     return Run(tag if name is None else name, rankings)
 
@@ -99,13 +94,15 @@ def write_run(run: Run, path: Path) -> None:
     Raises:
         OutputError: If the file cannot be written, or two ids would be the same in it.
     """
-    qids = list(trec_ids(run.rankings, path))
-    tag = trec_id(run.name)
-    with _replacing(path) as file:
+
+    def lines() -> Iterator[str]:
+        tag, qids = trec_id(run.name), list(trec_ids(run.rankings, path))
         for qid, ranking in zip(qids, run.rankings.values(), strict=True):
-            lines = zip(trec_ids(ranking.ids, path), falling(ranking.scores).tolist(), strict=True)
-            for rank, (docid, score) in enumerate(lines, start=1):
-                file.write(f"{qid} Q0 {docid} {rank} {score!r} {tag}\n")
+            hits = zip(trec_ids(ranking.ids, path), falling(ranking.scores).tolist(), strict=True)
+            for rank, (docid, score) in enumerate(hits, start=1):
+                yield f"{qid} Q0 {docid} {rank} {score!r} {tag}\n"
+
+    _write(path, lines())
 
 
 def read_qrels(path: Path) -> Qrels:
@@ -119,15 +116,20 @@ def read_qrels(path: Path) -> Qrels:
             number, or a paper that occurs above for the same query.
     """
     relevances: dict[str, dict[str, float]] = {}
-    for number, qid, docid, relevance in _qrels_lines(path):
-        _add(relevances, qid, docid, _number(path, number, relevance), where=(path, number))
+    is_beir = False
+    for number, line in read_rows(path, f"lines of {_QRELS}"):
+        if number == 1 and line.decode(errors="replace").lower().split() == _BEIR.split():
+            is_beir = True
+            continue
+        separator, expected = (b"\t", _BEIR) if is_beir else (None, _QRELS)
+        columns = _columns(path, number, line, expected=expected, separator=separator)
+        _add(relevances, columns[0], columns[-2], columns[-1], path, number)
     gold = {
         qid: frozenset(i for i, rel in values.items() if rel > 0)
         for qid, values in relevances.items()
     }
-    qrels = {qid: ids for qid, ids in gold.items() if ids}
-    if not qrels:
-        raise BadInputError(path, f"no relevant paper in it; expected lines of {_QRELS_COLUMNS}")
+    if not (qrels := {qid: ids for qid, ids in gold.items() if ids}):
+        raise BadInputError(path, f"no relevant paper in it; expected lines of {_QRELS}")
     return qrels
 
 
@@ -137,76 +139,44 @@ def write_qrels(qrels: Qrels, path: Path) -> None:
     Raises:
         OutputError: If the file cannot be written, or two ids would be the same in it.
     """
-    qids = list(trec_ids(qrels, path))
-    with _replacing(path) as file:
-        for qid, gold in zip(qids, qrels.values(), strict=True):
-            for docid in trec_ids(sorted(gold), path):
-                file.write(f"{qid} 0 {docid} 1\n")
 
+    def lines() -> Iterator[str]:
+        for qid, gold in zip(list(trec_ids(qrels, path)), qrels.values(), strict=True):
+            yield from (f"{qid} 0 {docid} 1\n" for docid in trec_ids(sorted(gold), path))
 
-def _qrels_lines(path: Path) -> Iterator[tuple[int, str, str, str]]:
-    beir = False
-    for number, line in read_rows(path, f"lines of {_QRELS_COLUMNS}"):
-        if number == 1 and line.decode(errors="replace").lower().split() == _BEIR_HEADER:
-            beir = True
-        elif beir:
-            expected = "query-id corpus-id score"
-            qid, docid, rel = _columns(path, number, line, expected=expected, separator=b"\t")
-            yield number, qid, docid, rel
-        else:
-            qid, _, docid, rel = _columns(path, number, line, expected=_QRELS_COLUMNS)
-            yield number, qid, docid, rel
+    _write(path, lines())
 
 
 def _columns(
     path: Path, number: int, line: bytes, *, expected: str, separator: bytes | None = None
 ) -> list[str]:
     # Bytes are split at ASCII white space only: a no-break space is part of an id.
-    fields = line.strip().split(separator)
-    if len(fields) != len(expected.split()):
-        raise BadInputError(
-            path,
-            f"{len(fields)} columns found, {len(expected.split())} expected: {expected}",
-            line=number,
-        )
+    fields, count = line.strip().split(separator), len(expected.split())
+    if len(fields) != count:
+        fault = f"{len(fields)} columns found, {count} expected: {expected}"
+        raise BadInputError(path, fault, line=number)
     try:
         return [field.decode() for field in fields]
     except UnicodeDecodeError as error:
         raise BadInputError(path, "not UTF-8; save it as UTF-8 text", line=number) from error
 
 
-def _number(path: Path, line: int, text: str) -> float:
+def _add(
+    values: dict[str, dict[str, float]], qid: str, docid: str, text: str, path: Path, line: int
+) -> None:
     try:
         value = float(text)
     except ValueError:
         raise BadInputError(path, f"{text!r} is not a number", line=line) from None
     if not isfinite(value) or "_" in text:
         raise BadInputError(path, f"{text!r} is not a finite number", line=line)
-    return value
-
-
-def _add(
-    values: dict[str, dict[str, float]],
-    qid: str,
-    docid: str,
-    value: float,
-    *,
-    where: tuple[Path, int],
-) -> None:
     papers = values.setdefault(qid, {})
     if docid in papers:
-        path, line = where
         raise BadInputError(path, f"paper {docid!r} occurs twice for query {qid!r}", line=line)
     # One string per paper, not one per line: a run of 20 000 queries names each paper many times.
     papers[sys.intern(docid)] = value
 
 
-@contextmanager
-def _replacing(path: Path) -> Generator[TextIO]:
-    """Yield a text file that replaces `path` when the block ends without an error."""
-    with (
-        writing(path),
-        replacing(path) as temporary,
-        temporary.open("w", encoding="utf-8", newline="\n") as file,
-    ):
-        yield file
+def _write(path: Path, lines: Iterable[str]) -> None:
+    with writing(path), replacing(path) as temporary, temporary.open("wb") as file:
+        file.writelines(line.encode() for line in lines)

@@ -1,22 +1,21 @@
-"""faiss, torch and the JVM in one process, whichever comes first: each brings threads of its own."""
+"""The JVM, faiss and torch work in one process, whichever is first, and in threads."""
 
 import json
 import os
 import subprocess
 import sys
-from itertools import permutations
 
 import pytest
 
 from citerec.folder import IndexFolder
 
 PREAMBLE = """
-import json, sys
+import json
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 results = {}
-texts = "citation analysis of the scientific literature"
 
 def jvm():
     from citerec.folder import open_index
@@ -25,9 +24,8 @@ def jvm():
     from citerec.types import Eligibility, Query
 
     start_jvm()
-    index = open_index(Path(sys.argv[1]))
-    retriever = Bm25Retriever(index)
-    query = Query(id="draft", title=texts)
+    retriever = Bm25Retriever(open_index(Path(sys.argv[1])))
+    query = Query(id="draft", title="citation analysis of the scientific literature")
     results["bm25"] = lambda: retriever.retrieve([query], [Eligibility()], 10)[0].rows.tolist()
 
 def use_faiss():
@@ -47,32 +45,25 @@ def use_torch():
     results["matmul"] = lambda: round(float((a @ a @ a).abs().sum()), 3)
 
 parts = {"jvm": jvm, "faiss": use_faiss, "torch": use_torch}
-"""
-EACH_IN_TURN = """
 for name in sys.argv[2].split():
     parts[name]()
     results[sorted(results)[0]]()
-print(json.dumps({name: work() for name, work in sorted(results.items())}))
+alone = {name: work() for name, work in sorted(results.items())}
 """
-TOGETHER = """
-for part in parts.values():
-    part()
-alone = {name: work() for name, work in results.items()}
-
+THREADS = """
 def often(name):
     return all(results[name]() == alone[name] for _ in range(30))
 
-names = ["matmul", "dense", "matmul", "dense"]
 with ThreadPoolExecutor(4) as pool:
-    same = list(pool.map(often, names))
+    assert all(pool.map(often, ["matmul", "dense", "matmul", "dense"]))
 assert results["bm25"]() == alone["bm25"]
-print(json.dumps(same))
 """
 
 
-def run(code: str, *arguments: str) -> str:
+def run(index: IndexFolder, order: str, code: str = "") -> dict[str, list[list[int]]]:
+    program = f"{PREAMBLE}{code}\nprint(json.dumps(alone))"
     done = subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-c", PREAMBLE + code, *arguments],
+        [sys.executable, "-X", "faulthandler", "-c", program, str(index.path), order],
         capture_output=True,
         text=True,
         check=False,
@@ -80,32 +71,19 @@ def run(code: str, *arguments: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     assert "OMP" not in done.stderr
-    return done.stdout
-
-
-@pytest.fixture(scope="module")
-def expected(sample_index: IndexFolder) -> dict[str, object]:
-    """What comes out where the JVM is first, which is the order of `citerec recommend`."""
-    return json.loads(run(EACH_IN_TURN, str(sample_index.path), "jvm faiss torch"))
-
-
-ORDERS = [" ".join(order) for order in permutations(["jvm", "faiss", "torch"])][1:]
-QUICK = "torch faiss jvm"  # the reverse
+    return json.loads(done.stdout)
 
 
 @pytest.mark.parametrize(
-    "order",
-    [order if order == QUICK else pytest.param(order, marks=pytest.mark.slow) for order in ORDERS],
+    "order", ["torch faiss jvm", pytest.param("faiss jvm torch", marks=pytest.mark.slow)]
 )
-def test_every_order_of_imports_gives_the_same(
-    sample_index: IndexFolder, expected: dict[str, object], order: str
+def test_another_order_of_imports_and_threads_give_the_same(
+    sample_index: IndexFolder, order: str
 ) -> None:
-    found = json.loads(run(EACH_IN_TURN, str(sample_index.path), order))
+    expected = run(sample_index, "jvm faiss torch")  # the order of `citerec recommend`
+
+    found = run(sample_index, order, THREADS)
 
     assert found == expected
     assert found["dense"][7][0] == 7  # each vector finds itself
     assert len(found["bm25"]) == 10
-
-
-def test_torch_and_faiss_work_in_threads_at_once(sample_index: IndexFolder) -> None:
-    assert json.loads(run(TOGETHER, str(sample_index.path))) == [True] * 4

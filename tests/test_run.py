@@ -39,22 +39,17 @@ def test_a_written_run_reads_back_whatever_its_ids(
     tmp_path: Path, drawn: dict[str, tuple[list[str], list[float]]]
 ) -> None:
     rankings = {
-        trec_id(qid): Ranking.from_scores(dict(zip(map(trec_id, ids), scores, strict=False)))
-        for qid, (ids, scores) in drawn.items()
-        if ids
-    }
-    by_given_id = {
         trec_id(qid): Ranking.from_scores(dict(zip(ids, scores, strict=False)))
         for qid, (ids, scores) in drawn.items()
         if ids
     }
 
-    write_run(Run("wild", by_given_id), tmp_path / "x.run")
+    write_run(Run("wild", rankings), tmp_path / "x.run")
 
     if rankings:
         read = read_run(tmp_path / "x.run")
         assert {qid: set(one.ids) for qid, one in read.rankings.items()} == {
-            qid: set(one.ids) for qid, one in rankings.items()
+            qid: {*map(trec_id, one.ids)} for qid, one in rankings.items()
         }
 
 
@@ -90,9 +85,7 @@ GOOD = "q Q0 d 1 1.0 t\n"
     ("text", "message"),
     [
         ("", "an empty run"),
-        (" \n\n", "an empty run"),
         (GOOD + "q Q0 e 2 nan t\n", "line 2: 'nan' is not a finite number"),
-        (GOOD + "q Q0 e 2 -inf t\n", "line 2: '-inf' is not a finite number"),
         (GOOD + "q Q0 e 2 high t\n", "line 2: 'high' is not a number"),
         (GOOD + "q Q0 e 2 1_0 t\n", "line 2: '1_0' is not a finite number"),
         (GOOD + "\nq Q0 e 2 0.5\n", "line 3: 5 columns found, 6 expected: qid Q0 docid"),
@@ -115,13 +108,6 @@ def test_a_bad_run_is_refused_with_its_line(
     assert message in str(caught.value)
 
 
-def test_a_run_that_is_not_there_is_bad_input(tmp_path: Path) -> None:
-    with pytest.raises(BadInputError, match="No such file"):
-        read_run(tmp_path / "none.run")
-    with pytest.raises(BadInputError, match="Is a directory"):
-        read_run(tmp_path)
-
-
 def test_ids_that_would_meet_in_the_file_are_refused_and_the_old_file_stays(tmp_path: Path) -> None:
     path = a_file(tmp_path, "old")
     run = Run("x", {"q": Ranking(("a b", "a_b"), (2.0, 1.0))})
@@ -133,11 +119,6 @@ def test_ids_that_would_meet_in_the_file_are_refused_and_the_old_file_stays(tmp_
 
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_folder_that_is_not_there_cannot_be_written_to(tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match="cannot write"):
-        write_run(Run("x", {}), tmp_path / "none" / "x.run")
 
 
 def test_qrels_read_back_as_written(tmp_path: Path) -> None:
