@@ -332,8 +332,8 @@ def _write_papers(
 ) -> tuple["Future[int]", int]:
     """Stream the papers into papers.arrow, the graph and Lucene; return Lucene's end, and how many are of `records`."""
     with (
-        write_references(folder / CITATIONS) as references,
-        write_papers(folder / PAPERS) as papers,
+        write_references(folder / CITATIONS) as add_references,
+        write_papers(folder / PAPERS) as add_paper,
     ):
         batch: list[Paper] = []
         years = list[int]()
@@ -342,8 +342,8 @@ def _write_papers(
         def write(located: Located) -> None:
             if (paper := collector.add(located)) is None:
                 return
-            papers.add(paper)
-            references.add(len(years), paper.citations)
+            add_paper(paper)
+            add_references(len(years), paper.citations)
             years.append(paper.year or NO_YEAR)
             batch.append(paper)
             if len(batch) == BATCH:

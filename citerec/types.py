@@ -209,10 +209,8 @@ class Ranking:
     scores: tuple[float, ...]  # same length; comparable only within this ranking
 
     def __post_init__(self) -> None:
-        if len(self.ids) != len(self.scores):
-            raise ValueError(f"{len(self.ids)} ids but {len(self.scores)} scores")
-        if len(set(self.ids)) != len(self.ids):
-            raise ValueError("a paper occurs twice in one ranking")
+        if not len(self.ids) == len(self.scores) == len(set(self.ids)):
+            raise ValueError(f"{len(set(self.ids))} papers but {len(self.scores)} scores")
         if not_finite := [s for s in self.scores if not isfinite(s)]:
             raise ValueError(f"scores must be finite, got {not_finite[0]}")
         for (a, x), (b, y) in pairwise(zip(self.ids, self.scores, strict=True)):

@@ -30,9 +30,9 @@ SAMPLE_OK = "@inproceedings{a, title={The Maps of Large Trees}, year=2019, doi={
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Papers:
     path = tmp_path_factory.mktemp("check") / "papers.arrow"
-    with write_papers(path) as writer:
+    with write_papers(path) as add:
         for paper in CORPUS:
-            writer.add(Paper(**paper))
+            add(Paper(**paper))
     write_tables(path.parent, Papers(path))
     return Papers(path, open_lookup(path.parent))
 

@@ -9,7 +9,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from citerec.corpus.graph import (
-    BATCH,
     Graph,
     gathered,
     open_graph,
@@ -17,7 +16,7 @@ from citerec.corpus.graph import (
     write_graph,
     write_references,
 )
-from citerec.corpus.papers import NO_YEAR
+from citerec.corpus.papers import BATCH, NO_YEAR
 
 
 def made(
@@ -25,9 +24,9 @@ def made(
 ) -> tuple[Graph, dict[str, int]]:
     """Write the graph of papers that stand in the order of `references`."""
     rows = {docid: row for row, docid in enumerate(references)}
-    with write_references(folder) as writer:
+    with write_references(folder) as add:
         for docid, cited in references.items():
-            writer.add(rows[docid], cited)
+            add(rows[docid], cited)
     counts = write_graph(folder, rows, years or [NO_YEAR] * len(rows))
     return open_graph(folder, len(rows)), counts
 

@@ -26,9 +26,9 @@ WILD = st.builds(
 
 
 def written(folder: Path, papers: list[Paper]) -> Papers:
-    with write_papers(folder / "papers.arrow") as writer:
+    with write_papers(folder / "papers.arrow") as add:
         for paper in papers:
-            writer.add(paper)
+            add(paper)
     return Papers(folder / "papers.arrow")
 
 
@@ -78,8 +78,8 @@ def test_half_a_surrogate_pair_is_the_docid_of_nothing(tmp_path: Path) -> None:
 
 
 def test_nothing_but_whole_batches_is_in_memory_at_once(tmp_path: Path) -> None:
-    with write_papers(tmp_path / "papers.arrow") as writer:
+    with write_papers(tmp_path / "papers.arrow") as add:
         for i in range(BATCH):
-            writer.add(Paper(id=str(i), title="x" * 100))
+            add(Paper(id=str(i), title="x" * 100))
 
         assert (tmp_path / "papers.arrow").stat().st_size > BATCH * 100

@@ -20,15 +20,14 @@ from citerec.corpus.readers import (
     FORMATS,
     Located,
     detect_format,
+    files,
     find_source,
-    json_stream,
     read_papers,
     sha256_of,
     size_of,
 )
 from citerec.corpus.readers.fields import Fields
-from citerec.corpus.readers.files import Broken, StreamFaultError
-from citerec.corpus.readers.json_stream import first_record, json_records
+from citerec.corpus.readers.files import Broken, StreamFaultError, first_record, json_records
 from citerec.errors import BadInputError, BadRecordError, ConfigError
 from citerec.inputs import MAX_LINE, read_lines, zstd
 from citerec.types import Paper
@@ -398,7 +397,7 @@ def test_any_objects_are_read_back_from_any_shape(
         text = '{"meta": 1, "results": ' + text + "}"
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_stream, "CHUNK", chunk)
+        patch.setattr(files, "CHUNK", chunk)
         stream = io.BytesIO(text.encode(errors="replace"))
         found = [row for _, row in json_records(stream)]
 
@@ -419,8 +418,8 @@ def test_no_bytes_break_the_stream(content: bytes) -> None:
 def test_a_record_that_never_ends_is_refused_in_bounded_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(json_stream, "MAX_LINE", 2**17)
-    monkeypatch.setattr(json_stream, "CHUNK", 2**15)
+    monkeypatch.setattr(files, "MAX_LINE", 2**17)
+    monkeypatch.setattr(files, "CHUNK", 2**15)
     deep = io.BytesIO(b"[" + b'{"a":[' * 1_000_000)
     tracemalloc.start()
 

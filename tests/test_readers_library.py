@@ -347,10 +347,10 @@ def test_references_are_linked_across_the_files_of_a_folder(write: Write) -> Non
         (
             "Smith JA, 2001, J ECOL, V089, P123, DOI 10.1/a",
             ("10.1/a",)[:0],
-            "smith j|2001|89|123",
+            "j smith|2001|89|123",
         ),
-        ("van der Berg A, 2001, X, V1, P2", (), "vanderberg a|2001|1|2"),
-        ("SMITH J, 2001, X, V1, ARTN e7", (), "smith j|2001|1|e7"),
+        ("van der Berg A, 2001, X, V1, P2", (), "a berg|2001|1|2"),
+        ("SMITH J, 2001, X, V1, ARTN e7", (), "j smith|2001|1|e7"),
         ("[Anonymous], 2001, X, V1, P2", (), ""),
         ("Smith J, IN PRESS, X", (), ""),
         (

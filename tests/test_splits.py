@@ -173,10 +173,10 @@ def test_the_protocol_gives_the_split_that_vis_ships(tmp_path: Path) -> None:
 def split_real(folder: Path, workspace: Path) -> dict[str, list[str]]:
     collector = Collector(skip_bad=False)
     dates: list[int] = []
-    with write_references(workspace) as references:
+    with write_references(workspace) as add:
         for located in read_papers(find_source(folder), "canonical"):
             if (paper := collector.add(located)) is not None:
-                references.add(len(dates), paper.citations)
+                add(len(dates), paper.citations)
                 dates.append(paper.year or NO_YEAR)
     write_graph(workspace, collector.rows, dates)
     return split_by_year(list(collector.rows), years(*dates), open_graph(workspace, len(dates)))

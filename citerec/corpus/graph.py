@@ -5,7 +5,7 @@ it, so that a reference to a paper that is added later becomes a citation.
 """
 
 from array import array
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from citerec.corpus.papers import NO_YEAR
+from citerec.corpus.papers import NO_YEAR, write_rows
 from citerec.inputs import check_ends, check_rows, open_array
 
 Rows = npt.NDArray[np.int32]
@@ -25,7 +25,6 @@ REFERENCES, INDPTR, INDICES = "references.arrow", "indptr.npy", "indices.npy"
 CITED_BY = ("cited_by_indptr.npy", "cited_by_indices.npy", "cited_by_years.npy")
 MOST = 1000  # citing papers of one paper that a query reads
 UNDATED = np.iinfo(np.int16).max  # in place of an unknown year: not before any year
-BATCH = 4096  # papers whose references are written at once
 _STATED = pa.schema([("row", pa.int32()), ("references", pa.list_(pa.string()))])
 
 
@@ -189,42 +188,15 @@ def open_graph(folder: Path, papers: int) -> Graph:
     return Graph(indptr, indices, transpose)
 
 
-class ReferenceWriter:
-    """Writes references to an Arrow file, one batch in memory at a time."""
-
-    def __init__(self, writer: Any) -> None:
-        self._writer = writer
-        self._rows: list[int] = []
-        self._references: list[tuple[str, ...]] = []
-
-    def add(self, row: int, references: tuple[str, ...]) -> None:
-        """Add the references of the paper at `row`; calls must have rising rows."""
-        if references:
-            self._rows.append(row)
-            self._references.append(references)
-            if len(self._rows) == BATCH:
-                self.flush()
-
-    def flush(self) -> None:
-        """Write the pending references as one batch."""
-        if self._rows:
-            columns = {"row": self._rows, "references": self._references}
-            self._writer.write_batch(pa.RecordBatch.from_pydict(columns, _STATED))
-            self._rows, self._references = [], []
-
-
 @contextmanager
-def write_references(folder: Path) -> Generator[ReferenceWriter]:
-    """Open `references.arrow` in a folder, which is created; it is complete when the block ends."""
+def write_references(folder: Path) -> Generator[Callable[[int, Sequence[str]], None]]:
+    """Yield a function that adds the references of a row to `references.arrow` in a folder, which is created.
+
+    Calls must have rising rows.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with (
-        pa.OSFile(str(folder / REFERENCES), "wb") as sink,
-        pa.ipc.new_file(sink, _STATED, options=options) as writer,
-    ):
-        references = ReferenceWriter(writer)
-        yield references
-        references.flush()
+    with write_rows(folder / REFERENCES, _STATED, "zstd") as add:
+        yield lambda row, references: add(row, references) if references else None
 
 
 def read_references(folder: Path) -> Iterator[tuple[int, list[str]]]:

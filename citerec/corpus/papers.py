@@ -4,7 +4,7 @@ The row number is a paper's internal id. Arrow arrays are read through their buf
 `fill_null` import pandas, which takes 0.2 s and 60 MB of a command that takes one second.
 """
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -30,6 +30,7 @@ BATCH = 4096  # papers per Arrow batch, so that division gives the batch of a ro
 FEW_IDS = 1000  # ids that are looked up in any case
 PER_ID = 64  # papers whose ids are searched in the time of one look-up
 NO_YEAR = 0  # an unknown year
+_EMPTY: dict[str, Any] = {"year": NO_YEAR, "authors": ()}
 SCHEMA = pa.schema(
     [
         pa.field("id", pa.string(), nullable=False),
@@ -127,35 +128,41 @@ def open_lookup(folder: Path) -> Lookup:
 # --- Papers
 
 
-class PaperWriter:
-    """Writes papers to an Arrow file, one batch in memory at a time."""
+@contextmanager
+def write_rows(
+    path: Path, schema: Any, compression: str | None = None
+) -> Generator[Callable[..., None]]:
+    """Yield a function that adds a row to an Arrow file, which is complete when the block ends.
 
-    def __init__(self, writer: Any) -> None:
-        self._writer = writer
-        self._pending: list[Paper] = []
+    One batch is in memory at a time.
+    """
+    rows: list[Sequence[Any]] = []
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with (
+        pa.OSFile(str(path), "wb") as sink,
+        pa.ipc.new_file(sink, schema, options=options) as writer,
+    ):
 
-    def add(self, paper: Paper) -> None:
-        """Append one paper; its row number is the number of papers before it."""
-        self._pending.append(paper)
-        if len(self._pending) == BATCH:
-            self.flush()
+        def flush() -> None:
+            if rows:
+                columns = dict(zip(schema.names, zip(*rows, strict=True), strict=True))
+                writer.write_batch(pa.RecordBatch.from_pydict(columns, schema))
+                rows.clear()
 
-    def flush(self) -> None:
-        """Write the pending papers as one batch."""
-        if self._pending:
-            columns = {name: [getattr(p, name) for p in self._pending] for name in SCHEMA.names}
-            columns["year"] = [year or NO_YEAR for year in columns["year"]]
-            self._writer.write_batch(pa.RecordBatch.from_pydict(columns, SCHEMA))
-            self._pending = []
+        def add(*row: Any) -> None:
+            rows.append(row)
+            if len(rows) == BATCH:
+                flush()
+
+        yield add
+        flush()
 
 
 @contextmanager
-def write_papers(path: Path) -> Generator[PaperWriter]:
-    """Open an Arrow file for papers; it is complete when the block ends."""
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, SCHEMA) as writer:
-        papers = PaperWriter(writer)
-        yield papers
-        papers.flush()
+def write_papers(path: Path) -> Generator[Callable[[Paper], None]]:
+    """Yield a function that adds a paper to an Arrow file; its row number is the number of papers before it."""
+    with write_rows(path, SCHEMA) as add:
+        yield lambda paper: add(*(getattr(paper, n) or _EMPTY.get(n, "") for n in SCHEMA.names))
 
 
 class Papers:

@@ -134,8 +134,7 @@ def shipped_queries(folder: Path) -> ShippedQueries | None:
     """
     # here: no query needs the readers
     from citerec.corpus.readers.fields import Fields
-    from citerec.corpus.readers.files import Broken, read_file
-    from citerec.corpus.readers.json_stream import json_records
+    from citerec.corpus.readers.files import Broken, json_records, read_file
 
     with reading(folder):
         files = {name: folder / "qrels" / f"{name}.tsv" for name in SPLITS}

@@ -272,9 +272,9 @@ def sample(
     """
     collector, rng = Collector(corpus.skip_bad), random.Random(seed)
     with TemporaryDirectory() as folder:
-        with write_references(Path(folder)) as references:
+        with write_references(Path(folder)) as add_references:
             for row, paper in enumerate(corpus.papers(collector, progress=progress, log=log)):
-                references.add(row, paper.citations)
+                add_references(row, paper.citations)
         write_graph(Path(folder), collector.rows, [NO_YEAR] * len(collector.rows))
         graph = open_graph(Path(folder), len(collector.rows))
         if not len(graph.indices):

@@ -20,12 +20,13 @@ from citerec.corpus.readers.files import (
     Format,
     Located,
     Source,
+    first_record,
     head_of,
+    json_records,
     located,
     read_file,
 )
-from citerec.corpus.readers.json_formats import CANONICAL, JSON_FORMATS
-from citerec.corpus.readers.json_stream import first_record, json_records
+from citerec.corpus.readers.json_formats import JSON_FORMATS
 from citerec.corpus.readers.libraries import BIBTEX, RIS
 from citerec.corpus.readers.pubmed import PUBMED
 from citerec.corpus.readers.s2ag import S2AG
@@ -53,7 +54,6 @@ FORMATS: Mapping[str, Format] = {
     "pubmed": PUBMED,
     "s2ag": S2AG,
     **JSON_FORMATS,
-    "canonical": CANONICAL,
 }
 RECORD_SUFFIXES = {".json", ".jsonl", ".ndjson"}
 SIDE_FOLDERS = {"splits", "qrels"}  # folders next to a corpus that hold no papers

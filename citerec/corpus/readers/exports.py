@@ -8,7 +8,6 @@ Scopus: CSV. It writes a reference as `Doe J., Title, Journal, 89, 2, pp. 12-15,
 
 import csv
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from citerec.bibliography.keys import doi_of
+from citerec.bibliography.keys import doi_of, name_key
 from citerec.corpus.readers.fields import Fields, library_paper
 from citerec.corpus.readers.files import (
     Broken,
@@ -33,10 +32,9 @@ from citerec.corpus.readers.files import (
     text_lines,
     text_stream,
 )
-from citerec.text import normalized
 from citerec.types import Log, Paper
 
-_INITIALS = re.compile(r"(?:[^\W\d_]\.?[- ]?){1,4}")
+_INITIALS = re.compile(r"^(.+) ((?:[^\W\d_a-z]\.?-?){1,4})$")
 _NUMBER = re.compile(r"0*([0-9a-z]+)")
 
 
@@ -104,32 +102,12 @@ def work_key(author: str, year: str, volume: str, page: str) -> str:
 
     The author is `Family, Given`, `Family J.A.` or `FAMILY JA`; leading zeros of volume and page do not count.
     """
+    if "," not in author:
+        author = _INITIALS.sub(r"\1, \2", author)
     numbers = [_NUMBER.match(text.strip().lower()) for text in (volume, page)]
-    parts = [_author_key(author), year, *(match[1] if match else "" for match in numbers)]
+    name = name_key(author) if "," in author and "nonymous" not in author else ""
+    parts = [name, year, *(match[1] if match else "" for match in numbers)]
     return "|".join(parts) if all(parts) else ""
-
-
-def _author_key(name: str) -> str:
-    """Return the letters of the family name and the first initial: `vandenberg j`; empty for an anonymous author."""
-    family, comma, given = name.partition(",")
-    if not comma:
-        words, count = name.split(), 1
-        while (
-            count < len(words) - 1
-            and "." in (word := words[-count - 1])
-            and _INITIALS.fullmatch(word)
-        ):
-            count += 1
-        family, given = " ".join(words[:-count]), " ".join(words[-count:])
-        if not _INITIALS.fullmatch(given):
-            return ""
-    family, given = _letters(family), _letters(given)
-    return f"{family} {given[0]}" if family and given and family != "anonymous" else ""
-
-
-def _letters(text: str) -> str:
-    folded = normalized("NFKD", text).lower()
-    return "".join(c for c in folded if c.isalpha() and not unicodedata.combining(c))
 
 
 def _paper(

@@ -7,7 +7,7 @@ https://www.aminer.org/citation. OpenAlex: https://developers.openalex.org.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,10 +21,10 @@ from citerec.corpus.readers.files import (
     Format,
     Located,
     Source,
+    json_records,
     located,
     read_file,
 )
-from citerec.corpus.readers.json_stream import json_records
 from citerec.errors import BadInputError
 from citerec.types import BIBLIOGRAPHIC, Log, Paper
 
@@ -223,68 +223,51 @@ def _first_text(value: Any) -> Any:
     return value
 
 
-def _has(keys: Mapping[str, Any], needed: str, own: str, other: str = "citations") -> bool:
-    """Whether a record has all of some keys, one of a format's own, and none of some others."""
-    return (
-        keys.keys() >= {*needed.split()}
-        and not keys.keys().isdisjoint(own.split())
-        and (keys.keys().isdisjoint(other.split()))
-    )
+def _json(
+    read: Callable[[Fields], Paper], needed: str, own: str, other: str = "citations", **more: Any
+) -> Format:
+    """Return the format of records that have all keys of `needed`, one of `own` and none of `other`."""
+
+    def matches(record: Mapping[str, Any]) -> bool:
+        keys = record.keys()
+        has_own = not keys.isdisjoint(own.split()) and keys.isdisjoint(other.split())
+        return keys >= {*needed.split()} and has_own
+
+    return Format(read=read, matches=matches, **more)
 
 
 # The first match wins. Only canonical records have `citations`.
 JSON_FORMATS: Mapping[str, Format] = {
-    "openalex": Format(
-        records=json_records,
-        read=_openalex,
+    "openalex": _json(
+        _openalex,
+        "id",
+        "abstract_inverted_index referenced_works authorships works_count",
         papers=_openalex_papers,
-        matches=lambda keys: _has(
-            keys, "id", "abstract_inverted_index referenced_works authorships works_count"
-        ),
     ),
-    "csl": Format(
-        records=json_records,
-        read=_csl,
-        matches=lambda keys: _has(
-            keys,
-            "title",
-            "issued container-title author",
-            "_id year authors citations authorships paperAbstract",
-        ),
+    "csl": _json(
+        _csl,
+        "title",
+        "issued container-title author",
+        "_id year authors citations authorships paperAbstract",
         note=NO_CITATIONS,
     ),
-    "arxiv": Format(
-        records=json_records,
-        read=_arxiv,
-        matches=lambda keys: _has(keys, "id", "authors_parsed versions"),
+    "arxiv": _json(
+        _arxiv,
+        "id",
+        "authors_parsed versions",
         note=NO_CITATIONS.replace("this library", "the snapshot of arXiv"),
     ),
-    "openresearch": Format(
-        records=json_records,
-        read=lambda fields: fields.paper(OPENRESEARCH),
-        matches=lambda keys: _has(
-            keys, "id", "paperAbstract outCitations inCitations s2Url keyPhrases"
-        ),
+    "openresearch": _json(
+        lambda fields: fields.paper(OPENRESEARCH),
+        "id",
+        "paperAbstract outCitations inCitations s2Url keyPhrases",
     ),
-    "citeomatic": Format(
-        records=json_records,
-        read=lambda fields: fields.paper({"citations": "out_citations"}),
-        matches=lambda keys: _has(
-            keys, "id", "out_citations in_citations key_phrases out_citation_count"
-        ),
+    "citeomatic": _json(
+        lambda fields: fields.paper({"citations": "out_citations"}),
+        "id",
+        "out_citations in_citations key_phrases out_citation_count",
     ),
-    "beir": Format(
-        records=json_records, read=_beir, matches=lambda keys: _has(keys, "_id", "text")
-    ),
-    "aminer": Format(
-        records=json_records,
-        read=_aminer,
-        matches=lambda keys: (
-            _has(keys, "title", "id _id")
-            and _has(keys, "title", "references n_citation indexed_abstract fos")
-        ),
-    ),
+    "beir": _json(_beir, "_id", "text"),
+    "aminer": _json(_aminer, "title", "references n_citation indexed_abstract fos"),
+    "canonical": _json(Fields.paper, "title", "id", ""),
 }
-CANONICAL = Format(
-    records=json_records, read=Fields.paper, matches=lambda keys: _has(keys, "id title", "id", "")
-)

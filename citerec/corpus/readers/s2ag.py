@@ -22,11 +22,12 @@ from citerec.corpus.readers.files import (
     Format,
     Located,
     Source,
+    first_record,
     head_of,
+    json_records,
     located,
     read_file,
 )
-from citerec.corpus.readers.json_stream import first_record, json_records
 from citerec.errors import BadInputError, OutputError, extra, shown
 from citerec.types import Log, Paper
 
@@ -160,7 +161,6 @@ def _paper(fields: Fields) -> Paper:
 
 
 S2AG = Format(
-    records=json_records,
     read=_paper,
     papers=_papers,
     matches=lambda record: _kind(record) is not None,

@@ -19,7 +19,6 @@ import orjson
 from citerec.corpus.collector import Collector
 from citerec.corpus.graph import (
     Graph,
-    ReferenceWriter,
     open_graph,
     write_graph,
     write_references,
@@ -119,9 +118,16 @@ def prepare_corpus(
     source = Source(path, (path,))
     collector, years = Collector(skip_bad=True), list[int]()
     with writing(folder):
-        with write_references(folder / "graph.tmp") as references:
+        with write_references(folder / "graph.tmp") as add_references:
             _copy(
-                source, format_name, folder / CORPUS, collector, years, references, progress, until
+                source,
+                format_name,
+                folder / CORPUS,
+                collector,
+                years,
+                add_references,
+                progress,
+                until,
             )
         if not years:
             raise BadInputError(path, "contains no paper with a year; expected the published file")
@@ -141,7 +147,7 @@ def _copy(
     target: Path,
     collector: Collector,
     years: list[int],
-    references: ReferenceWriter,
+    add_references: Callable[[int, Sequence[str]], None],
     progress: Progress,
     until: int,
 ) -> None:
@@ -160,7 +166,7 @@ def _copy(
             if (paper := collector.add(located)) is None:
                 continue
             assert paper.year is not None
-            references.add(len(years), paper.citations)
+            add_references(len(years), paper.citations)
             years.append(paper.year)
             sink.write(orjson.dumps(asdict(paper)) + b"\n")
 
