@@ -1,28 +1,34 @@
-"""No line and no file, however it is packed, is read beyond its bound."""
+"""Inputs are read within bounds, and checked before any work starts."""
 
 import bz2
 import gzip
+import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from citerec.bibliography.paper_list import read_paper_list
+from citerec.build import BuildConfig, build_index
+from citerec.cli import run
 from citerec.corpus.splits import read_ids, shipped_queries
 from citerec.drafts import read_queries
-from citerec.errors import BadInputError
-from citerec.inputs import (
-    MAX_FILE,
-    MAX_ROW,
-    read_rows,
-    read_stream,
-    read_whole,
-    zstd,
-)
-from citerec.lab.scidocs.layout import read_judgements
+from citerec.errors import BadInputError, CiterecError, ModelError, OutputError
+from citerec.evaluate.protocol import EvalConfig, load_task
+from citerec.evaluate.systems import Systems
+from citerec.evaluate.tune import tune
+from citerec.folder import IndexFolder, open_index
+from citerec.inputs import MAX_FILE, MAX_ROW, read_rows, read_stream, read_whole, zstd
+from citerec.io import check_writable
+from citerec.lab.experiment.row import read_experiment
+from citerec.lab.experiment.run import run_experiment
 from citerec.lab.scidocs.vectors import VectorFile
 from citerec.run import read_qrels, read_run
+from citerec.train.ranker import train_ranker
+from citerec.train.settings import RankerTraining
 
+Build = Callable[..., IndexFolder]
 READERS: dict[str, Callable[[Path], object]] = {
     "run": read_run,
     "qrels": read_qrels,
@@ -30,16 +36,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "given vectors": lambda path: VectorFile(path)([]),
 }
 
-
-class CountingStream:
-    """A stream without an end, which counts how many bytes were asked for."""
-
-    def __init__(self) -> None:
-        self.asked = 0
-
-    def read(self, size: int) -> bytes:
-        self.asked += size
-        return b"x" * size
+# --- Bounds
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, zstd.compress])
@@ -48,10 +45,9 @@ def test_a_line_without_an_end_is_refused_with_its_place(
     tmp_path: Path, reader: str, pack: Callable[[bytes], bytes]
 ) -> None:
     path = tmp_path / "bomb"
-    path.write_bytes(pack(b"1 2\n" * (reader == "word vectors") + b"x" * (MAX_ROW + 1)))
-    line = 2 if reader == "word vectors" else 1
+    path.write_bytes(pack(b"x" * (MAX_ROW + 1)))
 
-    with pytest.raises(BadInputError, match=f"line {line}: a line of more than 1,048,576 bytes"):
+    with pytest.raises(BadInputError, match=r"line 1: a line of more than 1,048,576 bytes"):
         READERS[reader](path)
 
 
@@ -71,26 +67,138 @@ def test_judgements_of_a_beir_folder_are_read_within_bounds(tmp_path: Path) -> N
         shipped_queries(tmp_path)
 
 
+class EndlessStream:
+    """A stream without an end, which counts how many bytes were read."""
+
+    count = 0
+
+    def read(self, size: int) -> bytes:
+        self.count += size
+        return b"x" * size
+
+
 def test_a_stream_without_an_end_is_read_to_its_bound_and_one_byte_more() -> None:
-    stream = CountingStream()
+    stream = EndlessStream()
 
     with pytest.raises(BadInputError, match="endless: more than 2 MB, the limit for one file"):
         read_stream(stream, "endless", most=2 * 2**20)  # pyright: ignore[reportArgumentType]
 
-    assert stream.asked == 2 * 2**20 + 1
+    assert stream.count == 2 * 2**20 + 1
 
 
-def sparse(path: Path, size: int) -> Path:
-    with path.open("wb") as file:
-        file.truncate(size)
-    return path
-
-
-@pytest.mark.parametrize("read", [read_whole, read_queries, read_paper_list, read_judgements])
+@pytest.mark.parametrize("read", [read_whole, read_queries, read_paper_list])
 def test_a_file_that_is_read_as_a_whole_has_a_bound(
     tmp_path: Path, read: Callable[[Path], object]
 ) -> None:
-    path = sparse(tmp_path / "huge.bib", MAX_FILE + 1)
+    path = tmp_path / "huge.bib"
+    with path.open("wb") as file:
+        file.truncate(MAX_FILE + 1)
 
     with pytest.raises(BadInputError, match=r"huge\.bib: more than 256 MB.*split it"):
         read(path)
+
+
+# --- Before any work
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    """A corpus that ships two of three splits."""
+    folder = tmp_path / "corpus"
+    (folder / "splits").mkdir(parents=True)
+    (folder / "papers.jsonl").write_text('{"id": "a", "title": "Graph drawing", "year": 1990}\n')
+    for name in ("train", "test"):
+        (folder / "splits" / f"{name}.ids").write_text("a\n" if name == "train" else "b\n")
+    return folder
+
+
+def never(what: str, done: int, total: int) -> None:
+    raise AssertionError(f"{what} began")
+
+
+def test_the_corpus_is_checked_before_an_encoder_is_looked_for(
+    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    common = ("--index", str(tmp_path / "index"), "--encoder", "no/such-encoder")
+
+    with pytest.raises(BadInputError, match=r"dev.ids is missing; expected all three, or none"):
+        build_index(corpus, tmp_path / "index", BuildConfig(encoder="no/such-encoder"), never)
+    assert run(["index", str(tmp_path / "nothing.jsonl"), *common]) == 2
+    assert "nothing.jsonl" in capsys.readouterr().err
+    assert not (tmp_path / "index").exists()
+
+
+def test_a_row_checks_the_splits_of_all_its_corpora_before_the_first_is_indexed(
+    corpus: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(corpus, tmp_path / "whole")
+    (tmp_path / "whole" / "splits" / "dev.ids").write_text("")
+    (tmp_path / "training.toml").write_text("trees = 5\n")
+    row = tmp_path / "row.toml"
+    row.write_text(
+        'title = "A row"\nclaim = "None"\ncost = "None"\nencoder = "minilm"\nsystem = "ranker"\n'
+        f'corpus = "{tmp_path / "whole"}"\n'
+        f'train_ranker = "{tmp_path / "training.toml"}"\nranker_corpora = ["{corpus}"]\n'
+    )
+
+    with pytest.raises(BadInputError, match=r"dev.ids is missing"):
+        run_experiment(read_experiment(row), tmp_path / "indexes", never)
+
+    assert not (tmp_path / "indexes").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before_the_build(
+    corpus: Path, tmp_path: Path
+) -> None:
+    (corpus / "splits" / "dev.ids").write_text("")
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(OutputError, match="Not a directory"):
+        check_writable(tmp_path / "file" / "reports" / "mine")
+    with pytest.raises(CiterecError, match="file"):
+        build_index(corpus, tmp_path / "file" / "index", BuildConfig(), never)
+
+
+def papers(name: str, count: int = 20) -> list[dict[str, object]]:
+    return [
+        {"id": f"{name}{n}", "title": "A paper", "year": 1990 + n, "citations": [f"{name}0"]}
+        for n in range(count)
+    ]
+
+
+@pytest.fixture
+def without_encoder(build: Build, tiny_model: str, tmp_path: Path) -> IndexFolder:
+    """An index whose encoder is not there any more."""
+    model = Path(shutil.copytree(tiny_model, tmp_path / "model"))
+    index = build(papers("p"), encoder=str(model))
+    shutil.rmtree(model)
+    return index
+
+
+def test_an_encoder_that_is_gone_stops_an_evaluation_before_anything_is_searched(
+    without_encoder: IndexFolder,
+) -> None:
+    task = load_task(without_encoder, "test")
+    systems = Systems(without_encoder, task, EvalConfig())
+
+    for name in ("dense", "rrf", "expanded", "ranker"):
+        with pytest.raises(ModelError, match="model"):
+            systems.check([name])
+    systems.check(["bm25", "oracle"])
+    with pytest.raises(ModelError, match="model"):
+        tune(without_encoder, load_task(without_encoder, "dev"), EvalConfig(), "mrr", never)
+
+
+def test_all_indexes_are_checked_before_a_ranker_is_trained_on_the_first(
+    without_encoder: IndexFolder, tmp_path: Path
+) -> None:
+    (tmp_path / "first.jsonl").write_text("\n".join(map(json.dumps, papers("q"))))
+    build_index(tmp_path / "first.jsonl", tmp_path / "first", BuildConfig())
+    first, config = open_index(tmp_path / "first"), RankerTraining()
+
+    with pytest.raises(ModelError, match="model"):
+        train_ranker([first, without_encoder], tmp_path / "ranker", config, progress=never)
+
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match="Not a directory"):
+        train_ranker([first], tmp_path / "file" / "ranker", config, progress=never)

@@ -1,15 +1,22 @@
-"""papers.arrow: what goes in comes out, by row and by docid."""
+"""papers.arrow and lookup/: what goes in comes out, by row, docid, DOI, title and author."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from citerec.corpus.papers import BATCH, NO_YEAR, Papers, write_papers
-from citerec.types import Paper, id_fault
+from citerec.bibliography.entry import Entry, PaperList
+from citerec.corpus.papers import BATCH, NO_YEAR, Papers, Table, code_of, write_papers
+from citerec.folder import IndexFolder
+from citerec.matching import listed_rows, recognise
+from citerec.types import Paper, Query, id_fault
 
+Build = Callable[..., IndexFolder]
 WILD = st.builds(
     Paper,
     id=st.text(min_size=1).filter(lambda text: not id_fault(text)),
@@ -67,19 +74,54 @@ def test_docids_are_looked_up_in_any_order_and_more_than_once(tmp_path: Path) ->
     assert papers.rows_of([]).shape == (0,)
 
 
-def test_no_papers_are_read_for_no_rows(tmp_path: Path) -> None:
-    assert written(tmp_path, [Paper(id="a", title="")]).at([]) == {}
-
-
 def test_half_a_surrogate_pair_is_the_docid_of_nothing(tmp_path: Path) -> None:
     papers = written(tmp_path, [Paper(id="?", title=""), Paper(id="\ufffd", title="")])
 
     assert papers.rows_of(["\udcff", "?"]).tolist() == [-1, 0]
+    assert papers.at([]) == {}
 
 
-def test_nothing_but_whole_batches_is_in_memory_at_once(tmp_path: Path) -> None:
-    with write_papers(tmp_path / "papers.arrow") as add:
-        for i in range(BATCH):
-            add(Paper(id=str(i), title="x" * 100))
+# --- Tables
 
-        assert (tmp_path / "papers.arrow").stat().st_size > BATCH * 100
+CORPUS: list[dict[str, Any]] = [
+    {"id": "10.1000/A", "title": "Graph Drawing: A Survey of Methods", "authors": ["Ann Bee"], "year": 2001},
+    {"id": "b", "title": "A survey of maps of all trees", "doi": "https://doi.org/10.1000/B",
+     "authors": ["Dee, C.", "Bee, A."],
+     "year": 2003, "citations": ["10.1000/A"]},
+    {"id": "c", "title": "Grâph drawing -- a survey of methods", "year": 2002, "citations": ["10.1000/A", "b"]},
+    {"id": "d", "title": "", "abstract": "No title.", "authors": ["?"], "year": None, "citations": ["b"]},
+]  # fmt: skip
+
+
+def test_a_list_and_drafts_are_found_by_id_doi_and_title(build: Build) -> None:
+    papers = build(CORPUS).papers
+    entries = [Entry(ids=(i,)) for i in ("b", "10.1000/a", "doi:10.1000/b", "nobody", "10.9/x")]
+    titles = ["Graph drawing", "graph drawing a survey of methods", "Survey of maps of all trees",
+              "A survey of all maps of tress", "Unknown"]  # fmt: skip
+    entries += [Entry(title=title, year=2003, authors=("Bee, A.",)) for title in titles]
+    drafts = [
+        Query(id="x", title="Graph drawing, a survey of methods"),
+        Query(id="y", title="Y", doi="10.1000/b"),
+        Query(id="z", title="Graph drawing"),
+    ]
+
+    found = listed_rows(PaperList(tuple(entries)), papers)
+
+    assert found == [{1}, {0}, {1}, set(), set(), set(), {0, 2}, set(), set(), set()]
+    assert [r.query.corpus_ids for r in recognise(drafts, papers)] == [
+        ("10.1000/A", "c"),
+        ("b",),
+        (),
+    ]
+    assert papers.rows_of(["c", "nobody", "c"]).tolist() == [2, -1, 2]
+
+
+def test_two_keys_of_one_code_are_distinguished_by_their_texts(build: Build) -> None:
+    index = build(CORPUS)
+    papers = index.papers
+    assert papers.lookup is not None
+    everything = Table(np.full(4, code_of("c"), np.uint64), np.arange(4, dtype=np.int32))
+
+    papers.lookup = replace(papers.lookup, ids=everything)
+
+    assert papers.rows_of(["c"]).tolist() == [2]

@@ -1,6 +1,7 @@
 """Neighbour scores, expansion and the walk: arithmetic by hand, and dense linear algebra as the oracle."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from citerec.rank.expand import (
     MOST,
     CandidateExpander,
     NeighbourScores,
+    SparseVector,
     neighbour_scores,
     thinned,
     walk,
@@ -151,3 +153,23 @@ def test_of_many_linked_papers_an_even_sample_is_read() -> None:
     assert 7 not in even.indices
     gaps = np.diff(even.indices)
     assert (gaps.min(), gaps.max()) == (2, 4)  # every 2.49th, and once 7 between two of them
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_product_is_that_of_scipy_bit_by_bit(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    matrix = csr_array((rng.random((50, 50)) < 0.2).astype(np.float32))
+    rows = rng.permutation(50)[:20].astype(np.int32)
+    weights = rng.random(20)
+    start = csr_array((weights, rows, [0, 20]), shape=(1, 50))
+
+    def lists(of: np.ndarray) -> Any:
+        parts = [matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]] for row in of.tolist()]
+        return np.concatenate(parts).astype(np.int32), np.array([len(part) for part in parts])
+
+    scratch = np.empty(50, np.int32)
+    product = SparseVector(rows, weights).times(lists, scratch).times(lists, scratch)
+
+    expected = (start @ matrix) @ matrix
+    assert product.rows.tolist() == expected.indices.tolist()
+    assert product.weights.tolist() == expected.data.tolist()

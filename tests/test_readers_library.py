@@ -9,8 +9,12 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import rispy
+from hypothesis import given
+from hypothesis import strategies as st
 
 from citerec.bibliography.markup import plain_text, restored
+from citerec.bibliography.ris import read_records
 from citerec.corpus.readers import Located, detect_format, find_source, read_papers
 from citerec.corpus.readers.exports import Reference, wos_reference
 from citerec.errors import BadInputError, BadRecordError
@@ -189,6 +193,38 @@ def test_a_record_without_any_id_is_named_by_its_file_and_line(write: Write) -> 
     [paper] = papers(write("TY  - JOUR\nTI  - T\nER  - \n", "my.refs.ris"))
 
     assert paper.id == "my:1"
+
+
+VALUES = st.text(alphabet="ab é", max_size=6)
+LINES = st.lists(
+    st.one_of(st.tuples(st.sampled_from(["TI", "AB", "AU", "KW", "UR", "XX"]), VALUES), VALUES),
+    max_size=12,
+)
+
+
+@given(LINES)
+def test_a_value_of_many_lines_is_read_as_rispy_reads_it(
+    lines: list[str | tuple[str, str]],
+) -> None:
+    seen: set[str] = set()
+    kept: list[str] = []  # rispy adds the further lines of a repeated tag to its first value
+    for line in lines:
+        tag, value = line if isinstance(line, tuple) else ("", line)
+        if tag not in {"TI", "AB"} or tag not in seen:
+            kept.append(f"{tag}  - {value}" if tag else value)
+        seen.add(tag)
+    text = "\n".join(["TY  - JOUR", *kept])
+
+    (ours,) = read_records(text)
+
+    (theirs,) = rispy.loads(f"{text}\nER  - \n", skip_unknown_tags=True)
+    assert _collapsed(ours.fields) == _collapsed(theirs)
+
+
+def _collapsed(fields: object) -> object:
+    """Return fields with each run of blanks as one; rispy keeps one for an empty line."""
+    assert isinstance(fields, dict)
+    return {k: " ".join(v.split()) if isinstance(v, str) else v for k, v in fields.items()}
 
 
 # --- Web of Science

@@ -1,50 +1,128 @@
-"""How a paper or a draft becomes the text that a stage reads."""
+"""How a paper becomes the text that a stage reads, and texts made to be slow or deep."""
 
+import json
+import unicodedata
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.text import QueryForm, contents, query_text, without_stop_words
+from citerec.drafts import parse_queries
+from citerec.encode.encoder import sentences
+from citerec.errors import BadInputError, shown
+from citerec.text import (
+    MAX_MARKS,
+    QueryForm,
+    contents,
+    normalized,
+    query_text,
+    stream_safe,
+    without_stop_words,
+)
 from citerec.types import Paper, Query
 
-
-def test_a_paper_is_read_as_title_then_abstract() -> None:
-    assert contents(Paper(id="p", title="Title", abstract="Abstract")) == "Title\nAbstract"
-
-
-def test_a_paper_without_an_abstract_is_read_as_its_title() -> None:
-    assert contents(Paper(id="p", title="Title")) == "Title"
+ACUTE, DOT_BELOW = "\u0301", "\u0323"
+MANY_MARKS = "e" + (ACUTE + DOT_BELOW) * 40_000  # 160 kB: normalisation took 7 s
 
 
-def test_a_query_is_read_as_its_form_says() -> None:
+def test_a_text_is_the_title_then_the_abstract() -> None:
     query = Query(id="q", title="Title", abstract="Abstract")
 
-    texts = {form: query_text(query, form) for form in QueryForm}
-
-    assert texts == {
+    assert {form: query_text(query, form) for form in QueryForm} == {
         QueryForm.TITLE: "Title",
         QueryForm.TITLE_ABSTRACT: "Title\nAbstract",
         QueryForm.KEY_TERMS: "Title\nAbstract",
     }
+    assert contents(Paper(id="p", title="Title")) == "Title"
 
 
-def test_function_words_and_single_characters_are_dropped() -> None:
-    kept = without_stop_words("We propose a theory of K nearest Neighbours")
-
-    assert kept.split() == ["propose", "theory", "nearest", "Neighbours"]
-
-
-def test_a_word_that_holds_a_function_word_stays() -> None:
-    assert without_stop_words("theory offline") == "theory offline"
-
-
-def test_a_text_of_function_words_alone_stays_as_it_is() -> None:
-    assert without_stop_words("To be or not to be") == "To be or not to be"
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("We propose a theory of K nearest Neighbours", "propose theory nearest Neighbours"),
+        ("theory offline", "theory offline"),
+        ("To be or not to be", "To be or not to be"),
+    ],
+)
+def test_function_words_and_single_characters_are_dropped(text: str, kept: str) -> None:
+    assert without_stop_words(text).split() == kept.split()
 
 
 @given(st.text())
 def test_a_text_with_words_never_becomes_one_without(text: str) -> None:
     has_words = any(c.isalnum() for c in text)
 
-    kept = without_stop_words(text)
+    assert any(c.isalnum() for c in without_stop_words(text)) == has_words
 
-    assert any(c.isalnum() for c in kept) == has_words
+
+def test_marks_beyond_thirty_on_a_letter_are_dropped() -> None:
+    text = f"a{ACUTE * 50}b{ACUTE * 30}c"
+
+    assert stream_safe(text) == f"a{ACUTE * 30}b{ACUTE * 30}c"
+    assert len(normalized("NFKD", MANY_MARKS)) == 1 + MAX_MARKS
+
+
+@given(st.text())
+def test_any_other_text_is_normalised_as_python_does(text: str) -> None:
+    assert normalized("NFC", text) == unicodedata.normalize("NFC", text)
+    assert normalized("NFKD", text) == unicodedata.normalize("NFKD", text)
+
+
+@given(st.text(alphabet=[ACUTE, DOT_BELOW, "\u3099", "\uff9e", "e", "中"], max_size=200))
+def test_no_letter_keeps_more_marks_than_the_bound(text: str) -> None:
+    longest = marks = 0
+    for char in normalized("NFKD", text):
+        marks = marks + 1 if unicodedata.combining(char) else 0
+        longest = max(longest, marks)
+
+    assert longest <= MAX_MARKS
+
+
+def test_abbreviations_without_end_are_one_sentence() -> None:
+    assert sentences("See fig. A. B. The end. Next") == ["See fig. A. B. The end.", "Next"]
+    assert len(sentences("A. " * 20_000)) == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"@article{a,\n" + b"x" * (32 * 2**20), "this BibTeX has 33,554,444 characters"),
+        (b"@a{\n" * 200_001, "this BibTeX has about 200,001 entries; expected at most 200,000"),
+        (b"\nTY  - JOUR" * 200_001, "this RIS has about 200,001 entries"),
+        (b"x" * (32 * 2**20 + 1), "this plain text has 33,554,433 characters"),
+        (b"word " * 5_000, "the title has 24,999 characters; expected at most 20,000"),
+        (b"Graphs\n" + b"x" * 2_000_001, "the abstract has 2,000,001 characters"),
+        (
+            b"@string{a = {" + b"x" * 999_000 + b"}}\n" + b"@misc{k, title = a, note = a}\n" * 70,
+            "the values are longer than 64,000,000 char",
+        ),
+        (
+            json.dumps(
+                {"title": "T", "abstract_inverted_index": {"x" * 100_000: [*range(100_000)]}}
+            ).encode(),
+            "the abstract has 10,000,100,000 characters",
+        ),
+    ],
+)
+def test_a_query_that_would_take_minutes_or_the_memory_is_refused(
+    data: bytes, message: str
+) -> None:
+    with pytest.raises(BadInputError, match=message):
+        parse_queries(data)
+
+
+@pytest.mark.parametrize("depth", [1000, 100_000])
+@pytest.mark.parametrize("around", ["{}", '{{"title": {}}}', '{{"title": "t", "year": {}}}'])
+def test_nested_json_is_one_line_of_an_error(around: str, depth: int) -> None:
+    data = around.format("[" * depth + "]" * depth).encode()
+
+    with pytest.raises(BadInputError) as caught:
+        parse_queries(data)
+
+    assert len(str(caught.value)) < 200
+
+
+@given(st.recursive(st.integers() | st.text() | st.floats(), st.lists))
+def test_any_value_is_shown_on_one_short_line(value: object) -> None:
+    assert len(shown(value)) <= 60
+    assert "\n" not in shown(value)
