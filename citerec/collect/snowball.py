@@ -11,7 +11,7 @@ from citerec.bibliography.keys import doi_of, title_key
 from citerec.collect.openalex import OpenAlex, work_id
 from citerec.collect.semanticscholar import SemanticScholar, is_paper_id
 from citerec.collect.source import Work
-from citerec.matching import rows_of_entry, similar_titles
+from citerec.matching import same_entries
 from citerec.types import Progress
 
 Source = OpenAlex | SemanticScholar
@@ -63,7 +63,8 @@ def resolve(
             continue
         if has_title := bool(title_key(entry.title)):
             works = source.find_title(entry.title)
-            if matching := _matching(entry, works):
+            [rows] = same_entries([entry], [work.paper for work in works])
+            if matching := [works[row] for row in rows]:
                 found.append(min(matching, key=lambda work: (-work.times_cited, work.id)).id)
                 continue
         if works:
@@ -79,21 +80,12 @@ def resolve(
     return list(dict.fromkeys(found)), unresolved
 
 
-def _matching(entry: Entry, works: Sequence[Work]) -> list[Work]:
-    papers = {row: work.paper for row, work in enumerate(works)}
-    similar = similar_titles([entry.title], (paper.title for paper in papers.values()))
-    return [works[row] for row in rows_of_entry(entry, similar[entry.title], papers)]
-
-
 def ranked(
     touched: Mapping[str, Set[str]], seeds: Set[str], counts: Mapping[str, int]
 ) -> list[str]:
-    """Return papers best first: by seeds touched, expanded papers touched, citations, rising id.
+    """Return papers best first: by seeds touched, expanded papers touched, citations (`counts`), rising id.
 
-    Args:
-        touched: For each paper, the expanded papers that cite it or that it cites.
-        seeds: The seeds.
-        counts: How often each paper is cited.
+    `touched` holds for each paper the expanded papers that cite it or that it cites.
     """
 
     def key(paper: str) -> tuple[int, int, int, str]:
@@ -108,12 +100,7 @@ def snowball(source: Source, seeds: Sequence[str], papers: int, progress: Progre
 
     The first round expands the seeds. While there is room, further rounds expand the best works so far, `EXPANDED` at a
     time. A round ranks what it found as `ranked` states.
-
-    Args:
-        source: The service.
-        seeds: Ids of works that the service knows.
-        papers: How many works to choose; never fewer than there are seeds.
-        progress: Receives how many works are chosen.
+    There are never fewer than seeds.
 
     Raises:
         CollectError: If the service fails.
@@ -153,15 +140,7 @@ def citing_each(papers: int, seeds: int) -> int:
 def newer(
     source: Source, seeds: Sequence[str], since: str, known: Set[str], papers: int
 ) -> list[str]:
-    """Return works that cite the seeds, were published on a day or later, and are not known yet, best first.
-
-    Args:
-        source: The service.
-        seeds: The cited works.
-        since: The day, YYYY-MM-DD.
-        known: Ids to leave out.
-        papers: How many works at most.
-    """
+    """Return at most `papers` works that cite the seeds, were published since a day, and are not known yet."""
     source.fetch(seeds)
     touched: defaultdict[str, set[str]] = defaultdict(set)
     for citing, cited in source.citing(seeds, MOST_CITING, since):

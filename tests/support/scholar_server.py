@@ -65,7 +65,6 @@ class ScholarServer(ThreadingHTTPServer):
         self.faults: list[Fault | None] = []  # the answers of the next requests; None: as it should
         self.requests: list[Sent] = []
         self.keys: set[str] = set()  # the keys that it accepts; all if empty
-        self.abstracts = True
         self.hidden: set[str] = set()  # papers that it does not know for now
         self.most_bytes = 10 * 2**20  # of an answer of /paper/batch
         self.fill(papers)
@@ -122,7 +121,7 @@ class ScholarServer(ThreadingHTTPServer):
             "biblio": {"volume": "1", "issue": None, "first_page": "1", "last_page": "9"},
             "cited_by_count": len(self.cited_by[i]),
             "referenced_works": [f"https://openalex.org/{r}" for r in references],
-            "abstract_inverted_index": dict(words) if words and self.abstracts else None,
+            "abstract_inverted_index": dict(words) if words else None,
         }
 
     def filtered(self, filters: str) -> list[str]:
@@ -173,7 +172,7 @@ class ScholarServer(ThreadingHTTPServer):
             "externalIds": {"DOI": paper["doi"]} if paper.get("doi") else {},
             "url": f"https://www.semanticscholar.org/paper/{self.hash[i]}",
             "title": paper["title"],
-            "abstract": (paper.get("abstract") or None) if self.abstracts else None,
+            "abstract": paper.get("abstract") or None,
             "venue": paper.get("venue", ""),
             "year": paper.get("year"),
             "publicationDate": None,
