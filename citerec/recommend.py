@@ -422,13 +422,9 @@ class Recommender:
     @property
     def pipeline(self) -> Pipeline:
         """The pipeline for drafts and sentences; it keeps what it reads of the corpus."""
-        pipelines, k = self._parts.pipelines, self.config.k
-        if k not in pipelines:
-            pipelines[k] = self._composed()
-        return pipelines[k]
-
-    def _composed(self) -> Pipeline:
         config, parts, stages = self.config, self._parts, list[Stage]()
+        if config.k in parts.pipelines:
+            return parts.pipelines[config.k]
         reranker, ranker = parts.reranker, parts.ranker
         if ranker:
             expander = CandidateExpander(parts.graph, config.expand or ranker.expand)
@@ -436,7 +432,8 @@ class Recommender:
         elif reranker:
             stages.append(RerankingStage(reranker))
         first_stage = ContextRetriever(parts.retriever, self.index.id_rank)
-        return self._pipeline(first_stage, stages, reranker, ranks=ranker is not None)
+        pipeline = self._pipeline(first_stage, stages, reranker, ranks=ranker is not None)
+        return parts.pipelines.setdefault(config.k, pipeline)
 
     def _pipeline(
         self,

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, create_model
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
@@ -33,7 +33,7 @@ from citerec.serve.requests import (
     recommended,
 )
 from citerec.serve.service import OpenIndex, Served, Service, answer
-from citerec.types import Paper
+from citerec.types import BIBLIOGRAPHIC, Paper
 
 MAX_OFFSET = 50_000
 MAX_ERRORS = 20  # faults of one request that an answer names
@@ -120,17 +120,8 @@ class FoundPaper(BriefPaper):
     score: float  # of BM25
 
 
-class FullPaper(BriefPaper):
-    """All that the corpus states of a paper."""
-
-    abstract: str
-    doi: str
-    url: str
-    type: str
-    volume: str
-    issue: str
-    pages: str
-    publisher: str
+texts: dict[str, Any] = dict.fromkeys(("abstract", *BIBLIOGRAPHIC), (str, ...))
+FullPaper = create_model("FullPaper", __base__=BriefPaper, **texts)  # all that a corpus states
 
 
 class SearchAnswer(BaseModel):
@@ -156,7 +147,7 @@ class PaperAnswer(BaseModel):
 
     index: str
     version: str
-    paper: FullPaper
+    paper: FullPaper  # pyright: ignore[reportInvalidTypeForm]
     references: PaperPage
     cited_by: PaperPage
 
