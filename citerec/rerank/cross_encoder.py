@@ -1,7 +1,7 @@
 """Cross-encoders: opened from a folder, they score queries and candidates together."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock, RLock
 from types import SimpleNamespace
@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import numpy as np
+import numpy.typing as npt
 import orjson
 
+from citerec.corpus.papers import Papers
 from citerec.encode.models import find_model, weights_files
 from citerec.encode.onnx import OnnxBackend, export, export_key, exported, tokenized
 from citerec.encode.spec import EncodeConfig, Precision, requested_precision
@@ -26,7 +28,6 @@ from citerec.encode.torch_backend import (
 )
 from citerec.errors import ModelError
 from citerec.folder import IndexFolder
-from citerec.index.tokens import LONGEST, Tokens
 from citerec.io import sha256_of_files
 from citerec.machine import may_have_gpu
 from citerec.rerank.pair import (
@@ -49,6 +50,33 @@ KIND = "AutoModelForSequenceClassification"
 POOLER = "pooler."  # below the model's own prefix, and part of the head
 AT_ONCE = 16384  # pairs that are sorted by length and held in memory together
 INDEXES = 4  # indexes whose tokens are held at once
+
+
+LONGEST = 447  # tokens of one text: no side of a pair has room for more
+KEPT = 50_000  # papers whose tokens are kept in memory: 40 MB for abstracts
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The token ids of papers, tokenized on request; those of the last `KEPT` papers are kept."""
+
+    papers: Papers
+    cut: Callable[[Sequence[str]], list[list[int]]]  # texts to ids, at most `LONGEST` each
+    kept: dict[int, npt.NDArray[np.uint32]] = field(
+        default_factory=dict[int, "npt.NDArray[np.uint32]"]
+    )
+
+    def of(self, rows: Iterable[int]) -> dict[int, list[int]]:
+        """Return the ids of the papers at `rows`, without special tokens, by row."""
+        requested = set(rows)
+        papers = self.papers.at(requested - self.kept.keys())
+        ids_by_row = {row: self.kept[row].tolist() for row in requested & self.kept.keys()}
+        fresh = self.cut([pair_text(paper) for paper in papers.values()])
+        ids_by_row.update(zip(papers, fresh, strict=True))
+        self.kept.update((row, np.array(ids_by_row[row], np.uint32)) for row in papers)
+        for row in [*self.kept][: max(0, len(self.kept) - KEPT)]:
+            del self.kept[row]
+        return ids_by_row
 
 
 @dataclass(frozen=True, slots=True)
