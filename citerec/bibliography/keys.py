@@ -133,7 +133,8 @@ def title_key(title: str) -> str:
 
 # DBLP numbers people of the same name
 _ENDING = re.compile(r",?\s(?:jr\.?|sr\.?|ii|iii|iv|[0-9]{4})$", re.IGNORECASE)
-_PUBMED = re.compile(r"(.*[a-z].*)\s([A-Z]{1,3})")  # as in PubMed
+_LOWER = re.compile("[a-z]")
+_LAST_INITIALS = re.compile(r"\s([A-Z]{1,3})\Z")  # as in PubMed
 _WORD = re.compile(r"[^\W\d_]+")
 
 
@@ -146,8 +147,8 @@ def name_key(name: str) -> str:
     family, comma, given = name.partition(",")
     if comma:
         name = f"{given} {family}"
-    elif last := _PUBMED.fullmatch(name):
-        name = f"{last[2]} {last[1]}"
+    elif (last := _LAST_INITIALS.search(name)) and _LOWER.search(name, 0, last.start()):
+        name = f"{last[1]} {name[: last.start()]}"
     words = _WORD.findall(name.lower())
     return f"{words[0][0]} {words[-1]}" if len(words) > 1 else "".join(words)
 
