@@ -194,8 +194,8 @@ class RerankConfig(Settings):
         default="auto",
         min_length=1,
         description="The cross-encoder that reorders the best candidates: a folder or hub id; citerec-reranker, the "
-        "one of the package; none; auto: that of the index, else the package's if no ranker is used, or one that was "
-        "trained with a reranker.",
+        "one of the package; the name of one that an installed package registers; none; auto: that of the index, else "
+        "the package's if no ranker is used, or one that was trained with a reranker.",
     )
     depth: int = Field(
         default=0,

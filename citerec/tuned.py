@@ -4,7 +4,7 @@ The file is stored next to the models that were trained on the index.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -41,6 +41,7 @@ class _Tuned:
     fuse: FuseConfig | None = None  # None for the default, here and below
     rerank: RerankWeight | None = None
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])  # of the tuning itself
+    retrievers: tuple[str, ...] = ()  # registered ones that were fused, too
 
 
 def write_tuned(
@@ -48,13 +49,15 @@ def write_tuned(
     config: FuseConfig | None,
     record: Mapping[str, Any],
     rerank: RerankWeight | None = None,
+    retrievers: Sequence[str] = (),
 ) -> Path:
     """Write the tuned fusion and rerank weight of an index, None for the defaults; return the file.
 
-    `record` is the record of the tuning, as JSON values.
+    `record` is the record of the tuning, as JSON values. The fusion is used with these further retrievers alone.
     """
     fuse = None if config is None else config.model_dump()
-    content = {"fuse": fuse, "for": _of(index), "how": dict(record)}
+    how = {"for": _of(index), "how": dict(record)}
+    content: dict[str, Any] = {"fuse": fuse, "retrievers": [*retrievers], **how}
     if rerank:
         content["rerank_weight"] = asdict(rerank)
     target = index.models / FOLDER
@@ -65,18 +68,19 @@ def write_tuned(
     return target / FILE
 
 
-def read_tuned(index: IndexFolder) -> FuseConfig | None:
-    """Return the tuned fusion of an index; None if its papers and encoder have none.
+def read_tuned(index: IndexFolder, retrievers: Sequence[str] = ()) -> FuseConfig | None:
+    """Return the tuned fusion of an index; None if its papers, encoder and further retrievers have none.
 
     Raises:
         BadInputError: If the file cannot be read.
     """
-    return _read(index).fuse
+    tuned = _read(index)
+    return tuned.fuse if tuned.retrievers == (*retrievers,) else None
 
 
 def tuned_fusion(index: IndexFolder, config: RecommendConfig) -> FuseConfig | None:
-    """Return the tuned fusion for a configuration; None if there is none, or other retrievers are fused, too."""
-    return None if config.retrievers else read_tuned(index)
+    """Return the tuned fusion for a configuration; None if there is none with the same retrievers."""
+    return read_tuned(index, config.retrievers)
 
 
 def read_rerank_weight(index: IndexFolder, reranker: str) -> RerankWeight | None:
@@ -157,6 +161,7 @@ def _read(index: IndexFolder) -> _Tuned:
             read_settings(FuseConfig, fuse) if fuse else None,
             RerankWeight(**stored) if stored else None,
             content["how"].get("settings", {}),
+            tuple(content["retrievers"]),
         )
     except (
         *(OSError, ValueError, KeyError, TypeError, AttributeError),

@@ -54,7 +54,7 @@ def test_alone_the_reranker_orders_the_same_candidates_by_its_own_scores(
     lists = zip(weighed.hits("rerank-alone"), plain.hits("rerank"), strict=True)
 
     assert all(alone.rows.tolist() == one.rows.tolist() for alone, one in lists)
-    assert [weighed.cascade_of(n).weight for n in RERANKED] == [0, 0, 1]
+    assert [weighed.reranker_of(n).weight for n in RERANKED] == [0, 0, 1]
 
 
 def test_a_tuned_weight_is_not_for_the_candidates_of_bm25(
@@ -66,7 +66,7 @@ def test_a_tuned_weight_is_not_for_the_candidates_of_bm25(
 
     systems = Systems(index, load_task(index, "dev"), EvalConfig(rerank=rerank))
 
-    assert {name: systems.cascade_of(name).weight for name in RERANKED} == {
+    assert {name: systems.reranker_of(name).weight for name in RERANKED} == {
         "bm25+rerank": 1,
         "rerank": 0.3,
         "rerank-alone": 1,
@@ -78,9 +78,9 @@ def test_the_depth_of_a_measurement_does_not_depend_on_the_machine(
 ) -> None:
     setting = EvalConfig(rerank=RerankConfig(model=tiny_reranker_model))
 
-    cascade = Systems(sample_index, load_task(sample_index, "dev"), setting).cascade
+    reranker = Systems(sample_index, load_task(sample_index, "dev"), setting).open_reranker
 
-    assert cascade.depth == 100  # `recommend` would score 1000
+    assert reranker.depth == 100  # `recommend` would score 1000
 
 
 @pytest.mark.parametrize("name", ["rerank", "bm25+rerank"])

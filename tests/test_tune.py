@@ -96,7 +96,7 @@ def test_without_vectors_the_reranker_is_weighed_against_bm25(
 
     assert tuning.fusion is None
     assert tuning.weight and with_reranker.rerank
-    alone = replace(with_reranker, rerank=with_reranker.rerank.replace(weight=1))
+    alone = with_reranker.replace(rerank=with_reranker.rerank.replace(weight=1))
     run, _ = Systems(sample_index, task, alone).run("rerank")
     last = tuning.weight.trials[-1]
     assert (last.setting, last.metrics) == (1, mean_metrics(per_query(run, task.qrels)))

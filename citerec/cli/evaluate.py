@@ -24,6 +24,7 @@ REPORTS = Path("reports")
 FAULTS = 5  # faults of an audit that are printed
 FLAGS = {
     "--known-graph": "known_graph",
+    "--retriever": "retrievers",
     **under("bm25", BM25),
     **under("rerank", RERANK),
     "--ranker": "ranker",
@@ -41,10 +42,6 @@ class SystemOptions(Settings):
         "rerank-alone, expanded, ranker, ranker-no-popularity, ranker-no-authors, most-cited, random, oracle; or all. "
         "By default bm25; dense and rrf with vectors; the reranked systems with a reranker; expanded, ranker, and the "
         "baselines.",
-    )
-    retriever: tuple[str, ...] = Field(
-        default=(),
-        description="A first-stage retriever that another package registers, as a further system.",
     )
     audit: bool = Field(
         default=False,
@@ -212,9 +209,9 @@ def system_names(options: SystemOptions, folder: "IndexFolder", config: EvalConf
         names = [name.strip() for name in options.systems.split(",")]
     else:
         names = default_systems(folder, rerank=config.rerank is not None, ranker=config.ranker)
-    if unknown := [name for name in (*names, *options.retriever) if name not in known]:
+    if unknown := [name for name in (*names, *config.retrievers) if name not in known]:
         raise ConfigError(f"no system {unknown[0]!r}; choose from {', '.join(known)}, or all alone")
-    return list(dict.fromkeys([*names, *options.retriever]))
+    return list(dict.fromkeys([*names, *config.retrievers]))
 
 
 def measurable(ranker: str, folder: "IndexFolder", console: ConsoleOutput) -> str:
@@ -252,12 +249,12 @@ def reranking_of(names: list[str], systems: "Systems", console: ConsoleOutput) -
     reranked = [name for name in names if name in RERANKED or (systems.reranks and name in RANKED)]
     if not reranked:
         return {"rerank": [], "rerank_weights": {}}
-    console.log(str(systems.cascade))
-    weights = {name: systems.cascade_of(name).weight for name in reranked}
+    console.log(str(systems.open_reranker))
+    weights = {name: systems.reranker_of(name).weight for name in reranked}
     if len({*weights.values()}) > 1:
         each = ", ".join(f"{name} {weight:g}" for name, weight in weights.items())
         console.log(f"rerank weight: {each}")
-    return {"rerank": [systems.cascade.as_json()], "rerank_weights": weights}
+    return {"rerank": [systems.open_reranker.as_json()], "rerank_weights": weights}
 
 
 def settings_of(

@@ -26,10 +26,15 @@ if TYPE_CHECKING:
 Output = Annotated[
     Path | None, typer.Option(help="The model folder to create; inside the index by default.")
 ]
-RANKER_FLAGS = {f"--{name}": name for name in ("queries", "seed", "threads")}
+COMMON = {f"--{name}": name for name in ("queries", "seed", "threads")}
 FLAGS = {
     f"--{name}": name for name in ("model", "recipe", "epochs", "steps", "batch", "device")
-} | RANKER_FLAGS
+} | COMMON
+RANKER_FLAGS = COMMON | {
+    "--retriever": "retrievers",
+    "--reranker": "reranker",
+    "--feature": "features",
+}
 
 
 @settings_options

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 SHOWN = ("f1@20", "mrr", "recall@100", "recall@1000", "ndcg@20")
 FLAGS = {
+    "--retriever": "retrievers",
     **under("bm25", {flag: field for flag, field in BM25.items() if field != "form"}),
     **under("rerank", {flag: field for flag, field in RERANK.items() if field != "weight"}),
     "--threads": "bm25.threads dense.threads rerank.threads",
@@ -76,8 +77,10 @@ def tune(
         verdict = verdict_on(choice, shown, tuning.metric, split)
         console.log(f"{name}: {verdict}{'' if choice is tuning.fusion else alone}")
     if not dry_run:
-        fuse = tuning.fusion.used if tuning.fusion else read_tuned(folder)
-        file = write_tuned(folder, fuse, record(tuning, task, config), weight_of(tuning, folder))
+        used = config.retrievers
+        fuse = tuning.fusion.used if tuning.fusion else read_tuned(folder, used)
+        how, weight = record(tuning, task, config), weight_of(tuning, folder)
+        file = write_tuned(folder, fuse, how, weight, used)
         console.log(f"recommend uses these settings from now on ({file})")
 
 

@@ -22,7 +22,7 @@ from citerec.corpus.papers import Lookup, Papers
 from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder
 from citerec.rank.expand import CandidateExpander, ExpandedCandidates
-from citerec.rank.features import FEATURES, Features, Matrix
+from citerec.rank.features import FEATURES, NAMES, Feature, Features, Matrix
 from citerec.rules.known import (
     PROTOCOL,
     CitationScope,
@@ -70,6 +70,7 @@ def audit(
     lists: Sequence[Sequence[Hits]],
     expand: ExpandConfig | None = None,
     progress: Progress = no_progress,
+    added: Sequence[Feature] = (),
 ) -> Audit:
     """Audit a run.
 
@@ -81,16 +82,17 @@ def audit(
         lists: The rankings of each system, one per query.
         expand: How papers joined the candidates; `ExpandConfig()` by default.
         progress: Receives the number of checked queries.
+        added: Features that are not citerec's own, which are recomputed, too.
     """
     faults = [*_later(index, task, lists)]
     groups = _knowing_the_same(index, task, config.known_graph)
     checked = candidates = hidden = 0
-    non_empty = np.zeros(len(FEATURES), np.bool_)
-    whole = _Computing(index, config, expand)
+    non_empty = np.zeros(len(FEATURES) + len(added), np.bool_)
+    whole = _Computing(index, config, expand, added)
     for (year, last, own), members in groups.items():
         past = without_future(index, year, own, last=last)
         hidden += len(members) * (len(index.graph.indices) - len(past.graph.indices))
-        again = _Computing(past, config, expand)
+        again = _Computing(past, config, expand, added)
         for start in range(0, len(members), AT_ONCE):
             part = members[start : start + AT_ONCE]
             for i, here, there in zip(
@@ -101,7 +103,7 @@ def audit(
             ):
                 candidates += len(here[0].rows)
                 non_empty |= ~np.isnan(here[1]).all(axis=0)
-                faults += _differences(task.queries[i].id, here, there)
+                faults += _differences(task.queries[i].id, here, there, (*FEATURES, *added))
             checked += len(part)
             progress("audit", checked, len(task.queries))
     count = sum(map(len, lists))
@@ -183,10 +185,16 @@ def _without(lookup: Lookup, hidden: Flags) -> Lookup:
 class _Computing:
     """Computes candidate sets and features of queries on one index."""
 
-    def __init__(self, index: IndexFolder, config: EvalConfig, expand: ExpandConfig | None) -> None:
+    def __init__(
+        self,
+        index: IndexFolder,
+        config: EvalConfig,
+        expand: ExpandConfig | None,
+        added: Sequence[Feature],
+    ) -> None:
         graph = TemporalGraph(index, config.known_graph)
         self._expander = CandidateExpander(graph, expand)
-        self._features = Features(graph)
+        self._features = Features(graph, NAMES, added)
 
     def __call__(
         self, task: EvalSet, candidates_of: Sequence[CandidateSet], members: Sequence[int]
@@ -200,7 +208,10 @@ class _Computing:
 
 
 def _differences(
-    qid: str, here: tuple[ExpandedCandidates, Matrix], there: tuple[ExpandedCandidates, Matrix]
+    qid: str,
+    here: tuple[ExpandedCandidates, Matrix],
+    there: tuple[ExpandedCandidates, Matrix],
+    features: Sequence[Feature],
 ) -> Iterator[str]:
     """Yield what differs for one query: its candidates, or a feature."""
     candidates, recomputed = here[0], there[0]
@@ -210,7 +221,7 @@ def _differences(
     ):
         yield f"query {qid}: the candidates differ without future information"
         return
-    for feature, value, other in zip(FEATURES, here[1].T, there[1].T, strict=True):
+    for feature, value, other in zip(features, here[1].T, there[1].T, strict=True):
         if not _same(value, other):
             yield f"query {qid}: the feature {feature.name} differs without future information"
 

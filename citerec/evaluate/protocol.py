@@ -71,6 +71,10 @@ class EvalConfig(Settings):
     bm25: Bm25Config = Bm25Config()
     dense: DenseConfig = DenseConfig()
     fuse: FuseConfig = FuseConfig(method=FuseMethod.WEIGHTED)  # of the system "weighted"
+    retrievers: tuple[str, ...] = Field(
+        default=(),
+        description="Further first-stage retrievers, fused as in recommend: names that installed packages register.",
+    )
     rerank: RerankConfig | None = None  # None for no reranker
     # the system whose ranking "rerank" and "ranker" rerank; None: the retrievers of `recommend`
     candidates: str | None = None

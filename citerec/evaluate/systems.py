@@ -22,6 +22,7 @@ from citerec.evaluate.protocol import EvalConfig, EvalSet, as_run
 from citerec.folder import IndexFolder
 from citerec.pipeline import Pipeline, RerankingStage, Stage, configure_for_ranker, rank_stages
 from citerec.rank.expand import CandidateExpander
+from citerec.rank.features import Feature, declared_features
 from citerec.rank.ltr import Ranker, Variant, find_ranker, open_ranker, reranker_notice
 from citerec.rerank.reranker import OpenReranker, Reranker, Scorer, open_reranker
 from citerec.retrieve.bm25 import Bm25Retriever
@@ -95,11 +96,11 @@ def default_systems(index: IndexFolder, *, rerank: bool = False, ranker: str = "
     return [*names, *BASELINES, *CEILINGS]
 
 
-def candidates(index: IndexFolder) -> str:
-    """Return the system that finds the candidates of `recommend`."""
+def candidates(index: IndexFolder, retrievers: Sequence[str] = ()) -> str:
+    """Return the system that finds the candidates of `recommend`, fused with further retrievers."""
     if not index.is_embedded:
         return "bm25"
-    tuned = read_tuned(index)
+    tuned = read_tuned(index, retrievers)
     return "weighted" if tuned and tuned.method is FuseMethod.WEIGHTED else "rrf"
 
 
@@ -111,7 +112,7 @@ def weights(index: IndexFolder) -> FuseConfig:
 def read_by(name: str, index: IndexFolder, config: EvalConfig) -> str:
     """Return the system whose list a system reranks, expands or ranks; any other system is its own."""
     if name in RERANKED or name in RANKED or name == EXPANDED:
-        return RERANKED.get(name) or config.candidates or candidates(index)
+        return RERANKED.get(name) or config.candidates or candidates(index, config.retrievers)
     return name
 
 
@@ -250,6 +251,7 @@ class Systems:
         *,
         retrievers: Sequence[Retriever] = (),
         reranker: Reranker | None = None,
+        features: Sequence[Feature] = (),
     ) -> None:
         """Prepare to run systems.
 
@@ -259,12 +261,17 @@ class Systems:
             config: The settings of the systems.
             log: Receives a message before a download from the hub.
             progress: Receives the number of reranked pairs.
-            retrievers: A user's retrievers; each is a system by its name.
+            retrievers: A user's retrievers, in place of the registered ones of `config`; each is also a system by its
+                name.
             reranker: A user's reranker, in place of the one of `config`.
+            features: A user's features, which the ranker may read.
         """
+        self._features = features
         self._log, self._progress = log, progress
         self._own_retrievers = {one.name: one for one in retrievers}
         self._own_reranker = reranker
+        if self._own_retrievers:
+            config = config.replace(retrievers=tuple(self._own_retrievers))
         self._index, self._eval_set, self._config = index, eval_set, config
         self._results: dict[str, tuple[list[Hits], float]] = {}
         self._retrievers: dict[str, CachedRetriever] = {}
@@ -300,11 +307,12 @@ class Systems:
 
     def candidates(self) -> list[CandidateSet]:
         """Return the first-stage candidates of each query, fused as in `recommend` or as configured."""
-        return self._candidates(read_by(EXPANDED, self._index, self._config))
+        return self._candidates(EXPANDED)
 
     def retrieved(self) -> list[Mapping[str, Hits]]:
-        """Return, for each query, the hits of the retrievers `FUSED`; `ConfigError` without vectors."""
-        return [candidate_set.hits_by_source for candidate_set in self._candidates("rrf")]
+        """Return, for each query, the hits of the retrievers that `recommend` fuses."""
+        first = "rrf" if self._index.is_embedded else EXPANDED
+        return [candidate_set.hits_by_source for candidate_set in self._candidates(first)]
 
     def reranked(self, hits: list[Hits], reranker: OpenReranker) -> list[Hits]:
         """Rerank one list per query, by `reranker` of this object or by the same with another weight."""
@@ -317,7 +325,7 @@ class Systems:
         return self._config.rerank is not None or self._own_reranker is not None
 
     @cached_property
-    def cascade(self) -> OpenReranker:
+    def open_reranker(self) -> OpenReranker:
         """The reranker with cached scores.
 
         Raises:
@@ -337,18 +345,18 @@ class Systems:
             opened = open_reranker(self._index, self._config.rerank, self._log, depth=DEPTH)
         return replace(opened, scorer=CachedScorer(opened.scorer))
 
-    def cascade_of(self, name: str) -> OpenReranker:
+    def reranker_of(self, name: str) -> OpenReranker:
         """Return the reranker of one of `RERANKED` or `RANKED`, with the weight that it has there.
 
         A weight that was tuned on the fused list is not used for another list.
         """
         requested = self._config.rerank
         if name in RANKED:
-            return configure_for_ranker(self.cascade, self._ranker(name), requested)
+            return configure_for_ranker(self.open_reranker, self._ranker(name), requested)
         alone = name == "rerank-alone" or (
             RERANKED[name] and requested and requested.weight is None
         )
-        return self.cascade.with_weight(1) if alone else self.cascade
+        return self.open_reranker.with_weight(1) if alone else self.open_reranker
 
     def audit(self, names: Sequence[str], progress: Progress = no_progress) -> Audit:
         """Check that the hits of some systems depend on no citation that is unknown for a query; see `audit`."""
@@ -356,7 +364,9 @@ class Systems:
         rankers = [self._ranker(name) for name in names if name in RANKED]
         expand = rankers[0].expand if rankers else ExpandConfig()
         sets = self.candidates()
-        return audit(self._index, self._eval_set, self._config, sets, lists, expand, progress)
+        added = rankers[0].added if rankers else ()
+        config = self._config
+        return audit(self._index, self._eval_set, config, sets, lists, expand, progress, added)
 
     def check(self, names: Sequence[str]) -> None:
         """Open the models of some systems except the reranker, before any search; raises as `run` does."""
@@ -377,11 +387,14 @@ class Systems:
             raise ConfigError(
                 f"{name} needs a ranker; train one: citerec train-ranker --index {self._index.path}"
             )
-        return open_ranker(folder, RANKED[name])
+        names = self._config.retrievers
+        parts = [self._retriever(one) for one in names]
+        added = declared_features((*parts, self._own_reranker), self._features)
+        return open_ranker(folder, RANKED[name], added)
 
     def _saved(self) -> float:
         """Return the seconds that the caches have saved so far."""
-        opened: OpenReranker | None = self.__dict__.get("cascade")
+        opened: OpenReranker | None = self.__dict__.get("open_reranker")
         saved = sum(retriever.saved for retriever in self._retrievers.values())
         if opened and isinstance(opened.scorer, CachedScorer):
             saved += opened.scorer.saved
@@ -404,12 +417,12 @@ class Systems:
         depth = self._config.depth
         graph = TemporalGraph(self._index, self._config.known_graph)
         if name in RERANKED:
-            stages: tuple[Stage, ...] = (RerankingStage(self.cascade_of(name)),)
+            stages: tuple[Stage, ...] = (RerankingStage(self.reranker_of(name)),)
             parts = len(self._eval_set.queries)  # pairs of all queries are batched together
             return Pipeline(self._hybrid(name), stages, depth, queries_per_part=parts)
         if name in RANKED:
             ranker = self._ranker(name)
-            reranker = self.cascade_of(name) if self.reranks else None
+            reranker = self.reranker_of(name) if self.reranks else None
             if reranker and self._log and (notice := reranker_notice(ranker, reranker)):
                 self._log(notice)
             disabled = self._config.disabled_features
@@ -422,6 +435,8 @@ class Systems:
         """Return the retrievers of a system; all systems share their cached hits."""
         first = read_by(name, self._index, self._config)
         names = FUSED if first in FUSIONS else (first,)
+        if first in FUSIONS or (first != name and not RERANKED.get(name)):  # as `recommend` fuses
+            names = (*names, *self._config.retrievers)
         retrievers = [self._retriever(part) for part in names]
         return HybridRetriever(self._index, retrievers, fuse_of(first, self._config))
 

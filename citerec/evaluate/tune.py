@@ -18,8 +18,9 @@ from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.evaluate.significance import ALPHA, Floats, randomisation_test
 from citerec.evaluate.systems import Systems
 from citerec.folder import IndexFolder
-from citerec.rerank.reranker import OpenReranker
+from citerec.rerank.reranker import OpenReranker, Reranker
 from citerec.retrieve.fuse import fuse
+from citerec.retrieve.hybrid import Retriever
 from citerec.tuned import RerankWeight
 from citerec.types import Hits, Log, Progress, no_progress
 
@@ -109,7 +110,7 @@ class Tuning:
         if weight is None or self.reranker is None:
             return None
         of = self.reranker.settings
-        tokens = of["query_tokens"], of["candidate_tokens"]
+        tokens = of.get("query_tokens", 0), of.get("candidate_tokens", 0)  # 0: a user's object
         return RerankWeight(weight, of["weights"], self.reranker.depth, *tokens)
 
 
@@ -120,6 +121,9 @@ def tune(
     metric: str,
     progress: Progress = no_progress,
     log: Log | None = None,
+    *,
+    retrievers: Sequence[Retriever] = (),
+    reranker: Reranker | None = None,
 ) -> Tuning:
     """Try fusion settings on the queries of an evaluation set, then rerank weights over the chosen fusion.
 
@@ -132,6 +136,8 @@ def tune(
         metric: The tuned metric, one of `PER_QUERY`.
         progress: Receives the number of finished trials.
         log: Receives what is downloaded from the hub.
+        retrievers: A user's retrievers, in place of the registered ones of `config`; they are fused by ranks alone.
+        reranker: A user's reranker, in place of the one of `config`.
 
     Raises:
         ConfigError: If the index has no vectors and there is no reranker.
@@ -142,33 +148,34 @@ def tune(
         raise ValueError(f"no metric {metric!r}; choose from {', '.join(PER_QUERY)}")
     if config.rerank:  # an earlier tuned weight is ignored, even if it cannot be read
         config = config.replace(rerank=config.rerank.replace(weight=1.0))
-    systems = Systems(index, task, config, log, progress)
-    reranker = systems.cascade if config.rerank else None  # opened first, since it may fail
-    fusion = None
-    if reranker and not index.is_embedded:
+    systems = Systems(index, task, config, log, progress, retrievers=retrievers, reranker=reranker)
+    opened = systems.open_reranker if systems.reranks else None  # first, since it may fail
+    further, fusion = bool(retrievers or config.retrievers), None
+    if not index.is_embedded and not further and opened:
         hits = systems.hits("bm25")
     else:
-        systems.check(["dense"])
+        if not further:
+            systems.check(["dense"])
         lists = systems.retrieved()
 
         def fused(setting: FuseConfig) -> list[Hits]:
             return [fuse(one, index.id_rank, setting, k=config.depth) for one in lists]
 
-        ways = [*_fusions(config.depth)]
+        ways = [*_fusions(config.depth, weighted=not further)]
         trials: list[Trial[FuseConfig]] = []
         for way in ways:
             trials.append(_trial(way, fused(way), systems, task, metric))
             progress("tuning", len(trials), len(ways))
         fusion = Choice.of(trials, ways[0])
         hits = fused(fusion.used or FuseConfig())
-    if reranker is None:
+    if opened is None:
         return Tuning(metric, fusion)
-    default = reranker.default_weight
+    default = opened.default_weight
     weights = [
-        _trial(one, systems.reranked(hits, reranker.with_weight(one)), systems, task, metric)
+        _trial(one, systems.reranked(hits, opened.with_weight(one)), systems, task, metric)
         for one in sorted({*WEIGHTS, default})
     ]
-    return Tuning(metric, fusion, Choice.of(weights, default), reranker)
+    return Tuning(metric, fusion, Choice.of(weights, default), opened)
 
 
 def best_of(table: Floats, default: int) -> int:
@@ -212,11 +219,10 @@ def _trial(
     return Trial(setting, mean_metrics(scores), scores[metric])
 
 
-def _fusions(depth: int) -> Iterator[FuseConfig]:
+def _fusions(depth: int, *, weighted: bool) -> Iterator[FuseConfig]:
     """Yield the fusions to try; the first is the default, plain RRF."""
     yield FuseConfig(depth=depth)
     yield from (FuseConfig(k0=k0, depth=depth) for k0 in K0S if k0 != FuseConfig().k0)
-    for dense in WEIGHTS:
-        bm25 = round(1 - dense, 4)
-        weighted = FuseMethod.WEIGHTED
-        yield FuseConfig(method=weighted, bm25_weight=bm25, dense_weight=dense, depth=depth)
+    for dense in WEIGHTS if weighted else ():
+        bm25, method = round(1 - dense, 4), FuseMethod.WEIGHTED
+        yield FuseConfig(method=method, bm25_weight=bm25, dense_weight=dense, depth=depth)

@@ -8,7 +8,7 @@ docs/guides/extend.md. A value is NaN where it is unknown: LightGBM learns at ea
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property, lru_cache
 from math import fsum, log
@@ -363,7 +363,7 @@ def added_features(names: Iterable[str], given: Iterable[Feature] = ()) -> tuple
     """
     by_name = {feature.name: feature for feature in given}
     return tuple(
-        by_name.get(name) or plugins.load(plugins.FEATURES, name)
+        by_name.get(name) or replace(plugins.load(plugins.FEATURES, name), name=name)
         for name in names
         if name not in NAMES
     )

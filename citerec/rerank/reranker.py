@@ -15,6 +15,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
+from citerec import plugins
 from citerec.config import RerankConfig
 from citerec.encode.models import DEFAULT_RERANKER, SHIPPED, is_shipped
 from citerec.encode.spec import EncodeConfig, Precision
@@ -86,21 +87,40 @@ class OpenReranker:
     has_probability: bool = True  # whether a score means the same for every query
 
     @classmethod
-    def of(cls, index: IndexFolder, reranker: Reranker, weight: float | None) -> Self:
+    def of(
+        cls,
+        index: IndexFolder,
+        reranker: Reranker,
+        weight: float | None,
+        *,
+        name: str = "",
+        depth: int = 0,
+    ) -> Self:
         """Wrap a user's reranker; its scores of one query are scaled to [0, 1] for interpolation.
+
+        Args:
+            index: The index of the candidates.
+            reranker: The object.
+            weight: Its weight; None for the tuned one, else 1.
+            name: Its name in messages and records; by default that of the object.
+            depth: Candidates per query; 0 for the depth of the object.
 
         Raises:
             ConfigError: If its depth is no whole number of at least 1.
         """
-        name, depth = name_of(reranker), getattr(reranker, "depth", DEPTH)
-        if isinstance(depth, bool) or not isinstance(depth, int) or depth < 1:
+        name, given = name or name_of(reranker), depth
+        depth = given or getattr(reranker, "depth", DEPTH)
+        if depth < 1:
             raise ConfigError(f"the depth of {name} must be at least 1, got {depth!r}")
+        if weight is None:
+            tuned = read_rerank_weight(index, name)
+            weight = tuned.weight if tuned else 1.0
         return cls(
             index=index,
             name=name,
             scorer=PaperScorer(reranker),
             depth=depth,
-            weight=1.0 if weight is None else weight,
+            weight=weight,
             settings={"device": "cpu", "weights": name},
             has_probability=False,
         )
@@ -341,6 +361,10 @@ def open_reranker(
             f"{index.path} has no reranker; train one: citerec train-reranker --index {index.path}, or name a model: "
             "--reranker MODEL"
         )
+    if chosen.model in plugins.names(plugins.RERANKERS):
+        made = plugins.load(plugins.RERANKERS, chosen.model)(index)
+        own_depth = chosen.depth or depth
+        return OpenReranker.of(index, made, chosen.weight, name=chosen.model, depth=own_depth)
     run_config = EncodeConfig(
         device=config.device,
         precision=Precision(config.precision),

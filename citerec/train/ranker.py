@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from citerec import plugins
 from citerec.config import RANKING_DEPTH, ExpandConfig, RecommendConfig, RerankConfig
 from citerec.encode.encoder import reopen
 from citerec.encode.models import find_model, weights_files
@@ -159,9 +160,11 @@ class Gatherer:
             self._reranker = open_reranker(index, settings, log)
             self._first_order = open_ranker(DEFAULT).score
         self._graph = TemporalGraph(index, CitationScope.TRAIN)
-        retrievers = getattr(self._first_stage, "retrievers", ())
-        given = (*features, *added_features(config.features))
-        self.added = declared_features(retrievers, given)
+        parts: list[object] = [*getattr(self._first_stage, "retrievers", ())]
+        if config.reranker in plugins.names(plugins.RERANKERS):
+            parts.append(plugins.load(plugins.RERANKERS, config.reranker))
+        given = (*features, *added_features(config.features, features))
+        self.added = declared_features(parts, given)
         self._features = Features(
             self._graph, added=self.added
         )  # the candidates hold the snapshots
@@ -275,9 +278,8 @@ def gather_examples(
     encoder_knows = bool(
         folder and trainer.read_training(folder) and may_know_queries(folder, index)
     )
-    reranker_knows = bool(
-        reranker and may_know_queries(find_model(reranker, base=index.path).folder, index)
-    )
+    weights = _folder_of(reranker, index)
+    reranker_knows = bool(weights and may_know_queries(weights, index))
     known = {"encoder": encoder_knows, "reranker": reranker_knows}
     if any(known.values()):
         excluded = " and ".join(model for model, knows in known.items() if knows)
@@ -414,10 +416,16 @@ def _plan(
     return settings | {"indexes": facts, "apart": [trainer.corpus_facts(index) for index in apart]}
 
 
+def _folder_of(reranker: str | None, index: IndexFolder) -> Path | None:
+    """Return the folder of a reranker; None for none, and for one that a package registers."""
+    if reranker is None or reranker in plugins.names(plugins.RERANKERS):
+        return None
+    return find_model(reranker, base=index.path).folder
+
+
 def _facts(index: IndexFolder, reranker: str | None) -> dict[str, Any]:
-    weights = None
-    if reranker:
-        weights = sha256_of_files(weights_files(find_model(reranker, base=index.path).folder))
+    folder = _folder_of(reranker, index)
+    weights = sha256_of_files(weights_files(folder)) if folder else reranker
     return trainer.corpus_facts(index) | {"encoder": trainer.encoder_of(index), "reranker": weights}
 
 

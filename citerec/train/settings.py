@@ -218,11 +218,18 @@ class RankerTraining(TrainingSettings):
 
     queries: Queries = 2_000  # per index
     dev_queries: Count = 2_000  # per index; their candidate sets are in memory
-    # what installed packages register: more first-stage retrievers, as of `recommend`, and features
-    retrievers: tuple[str, ...] = ()
-    features: tuple[str, ...] = ()
-    # auto: that of the index, else none; none; a folder
-    reranker: Annotated[str, Field(min_length=1)] = "auto"
+    retrievers: Annotated[
+        tuple[str, ...],
+        Field(description="More first-stage retrievers: names that installed packages register."),
+    ] = ()
+    features: Annotated[
+        tuple[str, ...],
+        Field(description="More features: names that installed packages register."),
+    ] = ()
+    reranker: Annotated[
+        str,
+        Field(min_length=1, description="auto: that of the index, else none; none; or a model."),
+    ] = "auto"
     rerank_queries: Count = 1_000  # reranked train queries per index, at most; 0 for all
     rerank_depth: Count = 0  # 0 for what suits model and device
     trees: Annotated[int, Field(ge=1, le=10_000)] = 200  # at most

@@ -319,8 +319,8 @@ def _settings(
         experiment.system, index, config
     )  # whose list a system reranks, else itself
     reranks, ranks = experiment.system in RERANKED, experiment.system in RANKED
-    cascade = (
-        systems.cascade_of(experiment.system) if reranks or (ranks and config.rerank) else None
+    reranker = (
+        systems.reranker_of(experiment.system) if reranks or (ranks and config.rerank) else None
     )
     bm25, fuse = bm25_of(retriever, config), fuse_of(retriever, config)
     ranker = open_ranker(Path(config.ranker), RANKED[experiment.system]) if ranks else None
@@ -330,7 +330,7 @@ def _settings(
         "encoder": index.manifest.settings["encoder"],
         "fuse": fuse.model_dump() if fuse else None,
         "candidates": retriever if reranks else None,
-        "rerank": [cascade.as_json()] if cascade else None,
+        "rerank": [reranker.as_json()] if reranker else None,
         "ranker": ranker
         and {
             "model": ranker.shown,
