@@ -84,17 +84,6 @@ def test_a_ranker_that_cannot_be_used_is_refused(folder: Path, tmp_path: Path) -
         open_ranker(only_full)
 
 
-def test_a_damaged_model_is_refused(folder: Path, tmp_path: Path) -> None:
-    broken = tiny_ranker(tmp_path / "broken", {}, variants=[Variant.FULL])
-    (broken / "full.txt").write_text("no trees")
-
-    with pytest.raises(ModelError, match=r"full\.txt is not what was written"):
-        open_ranker(broken)
-    seal_model(broken)
-    with pytest.raises(ModelError, match=r"full\.txt cannot be parsed"):
-        open_ranker(broken)
-
-
 def test_the_ranker_that_is_meant_is_found(
     folder: Path, sample_index: IndexFolder, tmp_path: Path
 ) -> None:

@@ -11,7 +11,7 @@ from support.tiny import tiny_reranker
 
 from citerec.build import BuildConfig, build_index
 from citerec.cli import run
-from citerec.errors import ConfigError, ModelExistsError
+from citerec.errors import ModelExistsError
 from citerec.folder import IndexFolder, open_index
 from citerec.io import model_faults
 from citerec.rank.features import NAMES, Feature, Group
@@ -214,15 +214,6 @@ def test_the_folder_holds_every_variant_its_record_and_its_card(
     assert report.after[Variant.FULL]["mrr"] > report.before["mrr"]
     card, record = (folder / "README.md").read_text(), (folder / "training.json").read_text()
     assert "| bm25 |" in card and str(tmp_path) not in card + record
-
-
-def test_there_must_be_something_to_learn(chain: IndexFolder, tmp_path: Path) -> None:
-    none = RankerExamples.joined([])
-
-    with pytest.raises(ConfigError):
-        train_on([IndexExamples(chain, none, none, False)], tmp_path / "ranker", config(), print)
-
-    assert not (tmp_path / "ranker").exists()
 
 
 @pytest.mark.parametrize("command", ["train", "train-ranker"])

@@ -259,18 +259,10 @@ def gather_examples(
     features: Sequence[Feature] = (),
     kept: Kept = lambda name, make: dict(make()),
 ) -> IndexExamples:
-    """Return the training and dev examples of an index, without the held-out queries of others.
+    """Return the training and dev examples of an index, without the held-out queries of other indexes.
 
-    Args:
-        index: The index.
-        reranker: Its reranker; None for none.
-        others: Further indexes; their dev and test queries are held out of the training data.
-        config: The settings.
-        progress: Receives the number of gathered queries.
-        log: Receives what is left out.
-        first_stage: Retrieves the candidates; by default that of `recommend`.
-        features: Features besides citerec's own, those of the settings, and those of the retrievers.
-        kept: Returns the arrays of an interrupted training under a name, or makes them.
+    `first_stage` and `features` are as for `Gatherer`; `kept` returns the arrays of an interrupted training under a
+    name, or makes them.
     """
     name = index.manifest.name
     folder = trainer.encoder_folder(index)

@@ -189,23 +189,15 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class TrainingReport:
-    """The result of the training of a transformer."""
+    """The result of the training of a transformer; measures are empty without dev queries."""
 
     output: Path
     queries: int
     examples: int  # per epoch
-    history: tuple[Point, ...]  # first the base encoder, or the first stage of a reranker
-    best: Point  # the evaluation of the saved weights; the last point without dev queries
-
-    @property
-    def before(self) -> Mapping[str, float]:
-        """The measures before the training."""
-        return self.history[0].dev
-
-    @property
-    def after(self) -> Mapping[str, float]:
-        """The measures of the saved weights."""
-        return self.best.dev
+    before: Mapping[str, float]  # of the base encoder, or of the first stage
+    after: Mapping[str, float]  # of the saved weights
+    history: tuple[Point, ...]
+    best: Point  # the evaluation of the saved weights
 
 
 def is_first() -> bool:
@@ -452,7 +444,7 @@ def finish(
         with writing(output), building(output) as folder:
             finish_folder(folder, record, write(folder, record))
     queries, examples = facts["counts"]["train_queries"], facts["counts"]["examples_an_epoch"]
-    return TrainingReport(output, queries, examples, history, best)
+    return TrainingReport(output, queries, examples, history[0].dev, best.dev, history, best)
 
 
 def training_record(
