@@ -55,7 +55,7 @@ def test_recommend_reranks_with_the_index_s_own_and_says_how(cli: Cli, own: Path
     code, out, err = cli(*ASK, *RUN, "--rerank-depth", 20)
 
     assert code == 0
-    assert "citerec: reranking the best 20 by models/reranker: 32+32 tokens, torch float32\n" in err
+    assert "citerec: reranking the best 20 by models/reranker: 32+32 tokens, onnx float32\n" in err
     items: list[dict[str, Any]] = json.loads(out)
     assert [item["stages"]["rerank"]["rank"] for item in items] == [1, 2, 3, 4, 5]
     assert {name for item in items for name in item["stages"]} == {"bm25", "dense", "rerank"}
