@@ -83,16 +83,6 @@ SPEED = [  # page, first cell of the row, rows of the benchmark, in the order of
     ("docs/results.md", "BM25 search, 101,021 papers, 2 threads", "search.citerec search.pyserini"),
     ("docs/results.md", "the same, peak memory", "search.citerec.memory search.pyserini.memory"),
     ("docs/results.md", "encoding with MiniLM", "encode.citerec encode.sentence-transformers"),
-    (
-        "docs/results.md",
-        "cross-encoder, 256 + 256 tokens, OpenVINO",
-        "rerank.citerec rerank.sentence-transformers",
-    ),
-    (
-        "docs/results.md",
-        "the same, 128 + 64 tokens, as `citerec-reranker` reads",
-        "rerank.citerec-128-64",
-    ),
     ("docs/results.md", "one query, BM25 and vectors, ranked", "latency.ranked.p50"),
     (
         "docs/results.md",
