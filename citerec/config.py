@@ -1,4 +1,4 @@
-"""The tree of settings: what each stage can be told, with type, range, default and help text, declared once.
+"""The tree of settings: the settings of each stage with type, range, default and help text, declared once.
 
 The options of the command line, TOML files, the schemas of the HTTP API and of MCP, and the rows of experiments are
 views of these models.

@@ -223,9 +223,9 @@ def _has_equal_title(described: Described, paper: Described) -> bool:
 
 def _agrees(described: Described, paper: Described) -> bool:
     """Whether both have a year, at most one year apart, and an author's last name in common."""
-    apart = _years_apart(described, paper)
+    years = _years_apart(described, paper)
     names = _last_names(described)
-    return apart is not None and apart <= 1 and not names.isdisjoint(_last_names(paper))
+    return years is not None and years <= 1 and not names.isdisjoint(_last_names(paper))
 
 
 def _is_short(described: Described) -> bool:

@@ -231,7 +231,7 @@ def _places(hits: Hits, rows: npt.NDArray[np.int32]) -> list[tuple[int, float]]:
     return list(zip(ranks.tolist(), scores.tolist(), strict=True))
 
 
-# --- what a user is told about a list
+# --- notices about a list
 
 
 def describe_settings(

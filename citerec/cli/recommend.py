@@ -175,7 +175,7 @@ class Results:
         if self.empty and kind != "table":
             first, drafts = self.empty[0], len(self.queries)
             many = f" for {len(self.empty):,} of {drafts:,} drafts (the first: {first.query.id})"
-            console.log(f"nothing was found{many if drafts > 1 else ''}: {first.why_nothing}")
+            console.log(f"nothing was found{many if drafts > 1 else ''}: {first.empty_reason}")
         missing = list(self.has_doi.values()).count(False)
         if missing and kind == "doi":
             console.log(

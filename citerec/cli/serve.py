@@ -29,7 +29,7 @@ MODELS = {
 
 
 class McpConfig(ServeConfig):
-    """A server of the Model Context Protocol, which may run beside `citerec serve`."""
+    """A server of the Model Context Protocol, which may run at the same time as `citerec serve`."""
 
     port: Port = 8765
 

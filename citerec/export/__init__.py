@@ -39,7 +39,7 @@ class Result:
 
     query: Query
     recommendations: tuple[Recommendation, ...]
-    why_nothing: str = ""  # why there are no recommendations, for people
+    empty_reason: str = ""  # why there are no recommendations, for people
 
     def __post_init__(self) -> None:
         for recommendation in self.recommendations:

@@ -73,7 +73,9 @@ def tables(
 
 def _table(result: Result) -> RenderableType:
     if not result.recommendations:
-        return Text(f"{_NOTHING}{': ' if result.why_nothing else ''}{visible(result.why_nothing)}.")
+        return Text(
+            f"{_NOTHING}{': ' if result.empty_reason else ''}{visible(result.empty_reason)}."
+        )
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     table.add_column("#", justify="right", no_wrap=True)
     table.add_column("Year", no_wrap=True)

@@ -249,9 +249,9 @@ class DenseIndex:
         cuts = np.linspace(0, len(keep), threads + 1).astype(int)
 
         def part(i: int) -> tuple[Any, Any]:
-            mine = np.zeros(len(keep), np.bool_)
-            mine[cuts[i] : cuts[i + 1]] = keep[cuts[i] : cuts[i + 1]]
-            selector = faiss.IDSelectorBitmap(np.packbits(mine, bitorder="little"))
+            chosen = np.zeros(len(keep), np.bool_)
+            chosen[cuts[i] : cuts[i + 1]] = keep[cuts[i] : cuts[i + 1]]
+            selector = faiss.IDSelectorBitmap(np.packbits(chosen, bitorder="little"))
             return scanned.search(queries, fetch, params=faiss.SearchParameters(sel=selector))
 
         with ThreadPoolExecutor(threads) as pool:

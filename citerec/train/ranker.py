@@ -328,7 +328,7 @@ def train_ranker(
     output: Path,
     config: RankerTraining,
     *,
-    apart: Sequence[IndexFolder] = (),
+    withheld: Sequence[IndexFolder] = (),
     features: Sequence[Feature] = (),
     resume: bool = False,
     force: bool = False,
@@ -341,7 +341,7 @@ def train_ranker(
         indexes: Their train queries are the training data; their dev queries select the number of trees.
         output: The model folder to create.
         config: The settings.
-        apart: Further indexes whose dev and test queries are held out of the training data.
+        withheld: Further indexes whose dev and test queries are held out of the training data.
         features: Features that the model reads besides citerec's own, those of the settings, and those of the
             retrievers.
         resume: Continue an interrupted training with the examples that it gathered.
@@ -362,7 +362,7 @@ def train_ranker(
         if recorded := index.manifest.settings.get("encoder"):
             reopen(Fingerprint.from_json(recorded), index.path, EncodeConfig())
     workspace = trainer.Workspace.for_model(output)
-    plan = _plan(indexes, config, apart)
+    plan = _plan(indexes, config, withheld)
     if features:
         plan["given"] = [feature.name for feature in features]
     with workspace.open(plan, resume=resume, log=log):
@@ -370,7 +370,7 @@ def train_ranker(
             gather_examples(
                 index,
                 reranker,
-                [other for other in (*indexes, *apart) if other is not index],
+                [other for other in (*indexes, *withheld) if other is not index],
                 config,
                 progress=progress,
                 log=log,
@@ -386,10 +386,10 @@ def was_trained_so(
     model: Path,
     indexes: Sequence[IndexFolder],
     config: RankerTraining,
-    apart: Sequence[IndexFolder] = (),
+    withheld: Sequence[IndexFolder] = (),
 ) -> bool:
     """Return whether a model was trained on these papers, splits and vectors with these settings."""
-    return trainer.follows_plan(model, _plan(indexes, config, apart))
+    return trainer.follows_plan(model, _plan(indexes, config, withheld))
 
 
 def _reranker(index: IndexFolder, config: RankerTraining) -> str | None:
@@ -400,12 +400,15 @@ def _reranker(index: IndexFolder, config: RankerTraining) -> str | None:
 
 
 def _plan(
-    indexes: Sequence[IndexFolder], config: RankerTraining, apart: Sequence[IndexFolder]
+    indexes: Sequence[IndexFolder], config: RankerTraining, withheld: Sequence[IndexFolder]
 ) -> dict[str, Any]:
     """Return what a training depends on: the settings, and papers, splits, encoder and reranker of each index."""
     facts = [_facts(index, _reranker(index, config)) for index in indexes]
     settings = config.to_json() | {"reranker": Path(config.reranker).name}
-    return settings | {"indexes": facts, "apart": [trainer.corpus_facts(index) for index in apart]}
+    return settings | {
+        "indexes": facts,
+        "withheld": [trainer.corpus_facts(index) for index in withheld],
+    }
 
 
 def _folder_of(reranker: str | None, index: IndexFolder) -> Path | None:

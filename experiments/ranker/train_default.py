@@ -28,7 +28,7 @@ def main() -> None:
     options = _options()
     start_jvm(None)
     indexes = [open_index(path) for path in options.indexes]
-    everything = [*indexes, *(open_index(path) for path in options.apart)]
+    everything = [*indexes, *(open_index(path) for path in options.held_out)]
     config = RankerTraining.read(options.config, {})
     examples = [gathered(index, everything, config, options.examples) for index in indexes]
     if options.output:
@@ -72,7 +72,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     add = parser.add_argument
     add("indexes", type=Path, nargs="+", help="the indexes")
-    add("--apart", type=Path, nargs="*", default=[], help="indexes that hold out more queries")
+    add("--held-out", type=Path, nargs="*", default=[], help="indexes that hold out more queries")
     add("--config", type=Path, default=SETTINGS, help="the settings of the training")
     add("--examples", type=Path, required=True, help="a folder that keeps the examples")
     add("--left-out", type=Path, help="where to write the rankers without each corpus")

@@ -57,7 +57,7 @@ FORMATS: Mapping[str, Format] = {
 }
 RECORD_SUFFIXES = {".json", ".jsonl", ".ndjson"}
 SIDE_FOLDERS = {"splits", "qrels"}  # folders next to a corpus that hold no papers
-# What OpenAlex, Crossref and collections put beside their records.
+# Keys of OpenAlex, Crossref and collections next to their records.
 SIDE_FILES = {"manifest", "manifest.json", "collection.json"}
 _OPENING = re.compile(rb'\{[ \t]*"')  # how a record begins
 _SPREAD = re.compile(rb"\{\s*\n")  # how settings begin: one JSON object over many lines

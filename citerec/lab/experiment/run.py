@@ -126,10 +126,16 @@ def ranker_of(experiment: Experiment, index: IndexFolder, indexes: Path, progres
         for corpus in corpora
     ]
     model = index.models / f"ranker-{settings.stem}"
-    apart = [] if any(other.path == index.path for other in train_indexes) else [index]
-    if not was_trained_so(model, train_indexes, config, apart):
+    withheld = [] if any(other.path == index.path for other in train_indexes) else [index]
+    if not was_trained_so(model, train_indexes, config, withheld):
         train_ranker(
-            train_indexes, model, config, apart=apart, resume=True, force=True, progress=progress
+            train_indexes,
+            model,
+            config,
+            withheld=withheld,
+            resume=True,
+            force=True,
+            progress=progress,
         )
     return str(model)
 

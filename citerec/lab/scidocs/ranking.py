@@ -125,8 +125,8 @@ def _discounted(gains: npt.NDArray[np.int64]) -> float:
 def _nearest_first(
     query: Vectors, candidates: Vectors, decimals: int | None
 ) -> npt.NDArray[np.int64]:
-    apart = candidates.astype(np.float64) - query.astype(np.float64)
-    distances = np.sqrt((apart**2).sum(axis=1))
+    differences = candidates.astype(np.float64) - query.astype(np.float64)
+    distances = np.sqrt((differences**2).sum(axis=1))
     if decimals is not None:
         distances = np.round(distances, decimals)
     return np.argsort(distances.astype(np.float32), kind="stable")
