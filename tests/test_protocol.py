@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from citerec.build import BuildConfig, build_index
@@ -59,9 +60,8 @@ def tiny(tmp_path: Path) -> IndexFolder:
 def counted(
     index: IndexFolder, year: int | None, known: CitationScope, own: int = -1
 ) -> dict[str, int]:
-    counts = (
-        TemporalGraph(index, known).snapshot_before(year, own=(own,) if own >= 0 else ()).counts
-    )
+    snapshot = TemporalGraph(index, known).snapshot_before(year, own=(own,) if own >= 0 else ())
+    counts = snapshot.citations(np.arange(len(index.papers), dtype=np.int32))
     return {index.papers[row].id: int(n) for row, n in enumerate(counts) if n}
 
 

@@ -87,8 +87,8 @@ def test_abbreviations_without_end_are_one_sentence() -> None:
     ("data", "message"),
     [
         (b"@article{a,\n" + b"x" * (32 * 2**20), "this BibTeX has 33,554,444 characters"),
-        (b"@a{\n" * 200_001, "this BibTeX has about 200,001 entries; expected at most 200,000"),
-        (b"\nTY  - JOUR" * 200_001, "this RIS has about 200,001 entries"),
+        (b"@a{\n" * 200_001, "200,001 entries"),
+        (b"\nTY  - JOUR" * 200_001, "200,001 entries"),
         (b"x" * (32 * 2**20 + 1), "this plain text has 33,554,433 characters"),
         (b"word " * 5_000, "the title has 24,999 characters; expected at most 20,000"),
         (b"Graphs\n" + b"x" * 2_000_001, "the abstract has 2,000,001 characters"),
