@@ -52,7 +52,6 @@ from citerec.retrieve.hybrid import (
     HybridRetriever,
     Retriever,
     open_hybrid,
-    unreadable_share,
 )
 from citerec.rules.known import (
     DEFAULT_OPTIONS,
@@ -384,11 +383,6 @@ class Recommender:
                 line = f"{len(notices):,} of {len(queries):,} drafts are {kind}; the first: {line}"
             self._log(line)
 
-    def unreadable(self, query: Query) -> float:
-        """Return the share of a query's letters in words that neither encoder nor corpus knows, in [0, 1]."""
-        bm25 = self.retriever.bm25
-        return unreadable_share(query, bm25, self.retriever.tokens) if bm25 else 0.0
-
     def check(self, references: str | PathLike[str] | PaperList) -> "ReferenceCheck":
         """Compare a `.bib`, `.ris`, CSL `.json` or list of ids with the corpus, as `citerec check` does.
 
@@ -475,7 +469,7 @@ class Recommender:
         parts = zip(batch.queries, batch.eligible, best, papers, strict=True)
         for query, rule, one, items in parts:
             shown = self._explained(query, one, items) if explain else items
-            weak = unreliable_notice(query, one, self.unreadable(query))
+            weak = unreliable_notice(query, one)
             facts: dict[str, Any] = {"has_vectors": bool(self.encoder), "kind": query.kind}
             reason = "" if items else explain_no_results(self.index, rule, **facts)
             yield Recommendations(query, shown, reason, notices=(weak,) if weak else ())

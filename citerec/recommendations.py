@@ -18,7 +18,6 @@ from citerec.folder import IndexFolder
 from citerec.rank.ltr import LtrModel, reads_probability
 from citerec.rerank.reranker import OpenReranker
 from citerec.retrieve.fuse import ranks_and_scores
-from citerec.retrieve.hybrid import UNREADABLE
 from citerec.rules.known import within
 from citerec.text import plural
 from citerec.tuned import fusion_in_use, rerank_weight_in_use
@@ -302,21 +301,10 @@ def explain_no_results(
     )
 
 
-def unreliable_notice(query: Query, candidates: CandidateSet, unreadable: float) -> str:
-    """Return a notice if a list is unreliable; else nothing.
-
-    Args:
-        query: A draft or a sentence.
-        candidates: Its candidates.
-        unreadable: The share of its letters in a script or language that the index does not cover, in [0, 1].
-    """
+def unreliable_notice(query: Query, candidates: CandidateSet) -> str:
+    """Return a notice if no word of a query was found, and its list is of vectors alone; else nothing."""
     if query.kind is QueryKind.REFERENCES:
         return ""
-    if unreadable >= UNREADABLE:
-        return (
-            f"most words of this {query.kind} are in a script or language that the index does not cover "
-            f"({unreadable:.0%} of the letters); the recommendations are unreliable"
-        )
     words = candidates.hits_by_source.get("bm25")
     if words is None or len(words) or not len(candidates.hits):
         return ""

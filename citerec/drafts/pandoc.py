@@ -1,4 +1,4 @@
-"""Reads a draft from LaTeX, Word, Markdown or HTML: pandoc converts it, and its tree has the fields and the citations.
+"""Reads a draft from LaTeX, Word or Markdown: pandoc converts it, and its tree has the fields and the citations.
 
 Pandoc runs as a process with limits on time and memory, in its sandbox: it reads no file and no address that a draft
 names. It also expands the macros that a LaTeX draft defines.
@@ -6,15 +6,15 @@ names. It also expands the macros that a LaTeX draft defines.
 
 import re
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from citerec.bibliography.keys import doi_of, to_text
+from citerec.drafts.cited import braced, cited_references, decode_latex, inside
 from citerec.drafts.document import LEAST_ABSTRACT, Document, DocumentFormat, document_year
-from citerec.drafts.references import braced, cited_references, decode_latex, inside
 from citerec.errors import BadInputError, MissingExtraError, extra
 from citerec.text import one_line
 
@@ -26,21 +26,13 @@ _READERS = {
     DocumentFormat.LATEX: "latex+raw_tex",  # without it, the arguments of unknown commands are lost
     DocumentFormat.MARKDOWN: "markdown-smart+bracketed_spans",
     DocumentFormat.DOCX: "docx",
-    DocumentFormat.HTML: "html",
 }
-# in the order of trust: publishers' tags say more than the title of a page
-_TITLES = ("citation_title", "dc.title", "dcterms.title", "title")
-_ABSTRACTS = ("citation_abstract", "dc.description", "dcterms.abstract", "abstract")
-_AUTHORS = ("citation_author", "dc.creator", "author", "authors")
-_DATES = ("citation_publication_date", "citation_date", "dc.date", "date", "year")
-_DOIS = ("citation_doi", "dc.identifier", "doi")
 _ABSTRACT = re.compile(
     r"(?:[\d.]+\s*)?(?:abstract|summary|zusammenfassung|résumé|resumen)\s*[.:—–-]*\s*",
     re.IGNORECASE,
 )
 _LABEL = re.compile(r"(?:abstract|summary)\s*(?:[.:—–-]+\s*|(?-i:(?=[A-Z])))", re.IGNORECASE)
 _INTRODUCTION = re.compile(r"[\dI.\s]*introduction\s*[.:]?", re.IGNORECASE)
-_ABSTRACT_MARK = re.compile(r"(?:^|[-_])abs(?:tract|1-content)?(?:$|[-_])|doc-abstract", re.I)
 _CROSS_REFERENCE = re.compile(r"(?:fig|tbl|sec|eq|lst|thm|lem|def|exm|tab|table|figure)[:-]")
 _NAMES = re.compile(r"\s*[,;]\s*(?:and\s+)?|\s+(?:and|&)\s+")
 _NAME_MARKS = re.compile(r"[*†‡§¶∗^]|\d+(?:,\d+)*|\[.*?\]")
@@ -99,8 +91,8 @@ def read(data: bytes, kind: DocumentFormat, name: str, path: Path | None) -> Doc
         abstract=_abstract(meta, blocks),
         body=_section(blocks, _INTRODUCTION) or " ".join(long or paragraphs),
         authors=tuple(_authors(meta)),
-        year=document_year(_first(meta, _DATES)),
-        doi=next(filter(None, (doi_of(_first(meta, (key,))) for key in _DOIS)), ""),
+        year=document_year(_first(meta, "date", "year")),
+        doi=doi_of(_first(meta, "doi")),
         cited=cited,
         sources=sources,
         notices=tuple(notices),
@@ -144,38 +136,27 @@ def _listed(meta: Any, key: str) -> list[Any]:
     return value["c"] if value["t"] == "MetaList" else [value]
 
 
-def _first(meta: Any, names: Iterable[str]) -> str:
+def _first(meta: Any, *names: str) -> str:
     return next(filter(None, (_text(one) for name in names for one in _listed(meta, name))), "")
 
 
 def _title(meta: Any, blocks: Any, kind: DocumentFormat) -> str:
-    """Return the title and the subtitle, else a heading; of a page its only one, of Word the first line."""
-    headings = [(h["c"][0], _text(h["c"][2])) for h in _nodes(blocks, "Header")]
-    tops = [text for level, text in headings if level == 1 and text]
-    is_page = kind is DocumentFormat.HTML
-    title = _first(meta, _TITLES[:-1] if is_page and len(tops) == 1 else _TITLES)
-    title = title or (tops[0] if is_page and tops else next((t for _, t in headings if t), ""))
+    """Return the title and the subtitle, else the first heading; of Word the first line."""
+    title, subtitle = _first(meta, "title"), _first(meta, "subtitle")
+    if not title:
+        headings = (_text(heading["c"][2]) for heading in _nodes(blocks, "Header"))
+        title = next(filter(None, headings), "")
     if not title and kind is DocumentFormat.DOCX:
         title = next(_paragraphs(blocks), "")[:MAX_FIRST_LINE]
-    subtitle = _first(meta, ("subtitle",))
     return f"{title}: {subtitle}" if title and subtitle else title
 
 
 def _abstract(meta: Any, blocks: Any) -> str:
-    """Return the abstract: a field, a section or an element of that name, else a paragraph with the label."""
-    marked = [
-        " ".join(_paragraphs(div["c"][1]))
-        for div in _nodes(blocks, "Div")
-        if any(map(_ABSTRACT_MARK.search, [div["c"][0][0], *div["c"][0][1]]))
-    ]
-    stated = [_first(meta, _ABSTRACTS), *(text for text in marked if len(text) >= LEAST_ABSTRACT)]
-    if text := next(filter(None, stated), ""):
-        return _LABEL.sub("", text, count=1) if _LABEL.match(text) else text
-    if section := _section(blocks, _ABSTRACT):
-        return section
-    labelled = ((text, _LABEL.match(text)) for text in _paragraphs(blocks))
-    found = next((text[label.end() :] for text, label in labelled if label), "")
-    return found or _first(meta, ("description",))
+    """Return the abstract: a field or a section of that name, else a paragraph with the label."""
+    labelled = filter(_LABEL.match, _paragraphs(blocks))
+    text = _first(meta, "abstract") or _section(blocks, _ABSTRACT) or next(labelled, "")
+    label = _LABEL.match(text)
+    return (text[label.end() :] if label else text) or _first(meta, "description")
 
 
 def _section(blocks: Any, heading: re.Pattern[str]) -> str:
@@ -193,8 +174,7 @@ def _section(blocks: Any, heading: re.Pattern[str]) -> str:
 
 def _authors(meta: Any) -> Iterator[str]:
     """Yield names, each as `First Last`; what is no name is left out."""
-    key = next((name for name in _AUTHORS if name in meta), "author")
-    for one in _listed(meta, key)[:1000]:
+    for one in [*_listed(meta, "author"), *_listed(meta, "authors")][:1000]:
         if one["t"] == "MetaMap":
             name = one["c"].get("name", one)
             parts = name["c"] if name["t"] == "MetaMap" else {"given": name}
@@ -202,10 +182,6 @@ def _authors(meta: Any) -> Iterator[str]:
             continue
         # the first line of an author of LaTeX is the name, the others are the affiliation
         line = next(filter(None, map(one_line, _text(one, line_break="\n").split("\n"))), "")
-        family, comma, given = line.partition(",")
-        if comma and key != "author" and "," not in given:
-            yield one_line(f"{given} {family}")
-            continue
         for name in _NAMES.split(_NAME_MARKS.sub(" ", line)):
             words = name.split()
             if 1 <= len(words) <= 6 and words[0][0].isalpha() and not _NO_NAME.search(name):

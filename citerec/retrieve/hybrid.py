@@ -3,7 +3,7 @@
 For a sentence of a draft both the sentence and the draft are searched, and their candidates are fused.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,7 +14,6 @@ from citerec.folder import IndexFolder
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever, LexicalScores, scores_by_sentence
 from citerec.retrieve.fuse import Rank, fuse, rrf, weighted_sum
-from citerec.text import WORD, contents, normalized
 from citerec.tuned import tuned_fusion
 from citerec.types import CandidateSet, Eligibility, Hits, Log, Query, QueryVector
 
@@ -83,12 +82,6 @@ class HybridRetriever:
     def encoder(self) -> str:
         """The name of the encoder whose vectors are searched; empty without vectors."""
         return self.dense.encoder.fingerprint.name if self.dense else ""
-
-    @property
-    def tokens(self) -> "Tokenize | None":
-        """The tokenizer of the encoder; None without vectors."""
-        parts = getattr(self.dense.encoder, "parts", None) if self.dense else None
-        return parts.tokens if parts else None
 
     def candidates(
         self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
@@ -229,67 +222,3 @@ class ContextRetriever:
             mean = weights[0] * vector.values + weights[1] * sentence.query_vector.values
             vector = replace(vector, values=mean)
         return CandidateSet(hits, by_source, query_vector=vector, sentences=sentence.sentences)
-
-
-# token ids of each text, with special tokens at both ends
-Tokenize = Callable[[Sequence[str]], list[list[int]]]
-
-UNREADABLE = 0.5  # share of unreadable letters from which recommendations are unreliable
-SPLIT = 0.8  # tokens per letter from which a word counts as unreadable
-_MOST = 40  # characters of a word that are examined: scripts without spaces make long words
-_AFTER_GREEK = 0x400  # end of Unicode's blocks of Latin and Greek letters
-_UNKNOWN_WORD = "\U00012000"  # a cuneiform sign, which every vocabulary of pieces lacks
-
-
-def unreadable_words(text: str, tokens: Tokenize | None) -> frozenset[str]:
-    """Return the words of a text that an encoder spells letter by letter; without one, those of foreign scripts.
-
-    ASCII words and short ones in Latin or Greek are left out: names, units and symbols of formulas are split into
-    letters in any language.
-    """
-    words = [
-        word
-        for word in dict.fromkeys(WORD.findall(text))
-        if not word.isascii() and not (_letters(word) < 3 and _is_latin(word))
-    ]
-    if tokens is None:
-        return frozenset(word for word in words if not _is_latin(word))
-    if not words:
-        return frozenset()
-    [unknown_ids, *pieces] = tokens([_UNKNOWN_WORD, *(word[:_MOST] for word in words)])
-    # tokenizers of bytes have no unknown token
-    unknown = unknown_ids[1] if len(unknown_ids) == 3 else None
-    return frozenset(
-        word
-        for word, ids in zip(words, pieces, strict=True)
-        if unknown in ids or len(ids) - 2 >= SPLIT * max(_letters(word[:_MOST]), 2)
-    )
-
-
-def unreadable_share(query: Query, bm25: Bm25Retriever | None, tokens: Tokenize | None) -> float:
-    """Return the share of a query's letters in words that no retriever can read, in [0, 1].
-
-    These are words that the encoder spells letter by letter, unless the best paper of BM25 holds one of them.
-    """
-    text = contents(query)
-    words = unreadable_words(text, tokens)
-    if not words:
-        return 0.0
-    if bm25:
-        [hits] = bm25.retrieve([query], [Eligibility()], 1)
-        [matched] = bm25.matches(query, hits.rows.tolist(), most=1000) or [[]]
-        if not {word.lower() for word in matched}.isdisjoint(map(str.lower, words)):
-            return 0.0
-    letters = [(_letters(word), word in words) for word in WORD.findall(text)]
-    return sum(count for count, is_unreadable in letters if is_unreadable) / max(
-        sum(count for count, _ in letters), 1
-    )
-
-
-def _letters(word: str) -> int:
-    return sum(map(str.isalpha, word))
-
-
-def _is_latin(word: str) -> bool:
-    """Whether the letters of a word are Latin, with or without marks, or Greek, as in formulas."""
-    return all(ord(character) < _AFTER_GREEK for character in normalized("NFKD", word[:_MOST]))

@@ -4,21 +4,20 @@ Files are read from the folder of the draft alone.
 """
 
 import re
+from collections import ChainMap
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
 from citerec.bibliography.entry import Entry, PaperList
-from citerec.bibliography.keys import doi_of, title_key, to_text
+from citerec.bibliography.keys import title_key, to_text
 from citerec.bibliography.paper_list import entries_by_key
 from citerec.bibliography.source import read_bytes
-from citerec.drafts.document import document_year
 from citerec.errors import BadInputError
 from citerec.text import plural
 
 EVERY_KEY = "*"  # as in \nocite{*}
-_SHOWN = 5  # missing keys that a notice names, and broken entries that have a notice
-_INPUTENC = re.compile(rb"\\usepackage\s*\[([a-z0-9]+)\]\s*\{inputenc\}")
+_SHOWN = 5  # missing keys that a notice names
 
 
 def inside(folder: Path, name: str, suffixes: Iterable[str] = ("",)) -> Path | None:
@@ -42,16 +41,11 @@ def inside(folder: Path, name: str, suffixes: Iterable[str] = ("",)) -> Path | N
 
 
 def decode_latex(data: bytes) -> str:
-    r"""Return LaTeX source as text: UTF-8, else the encoding that it declares, else Latin-1; lines end with `\n`."""
+    r"""Return LaTeX source as text: UTF-8, else Latin-1; lines end with `\n`."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        stated = _INPUTENC.search(data[: 2**16])
-        name = stated[1].decode() if stated else "latin-1"
-        try:
-            text = data.decode(name, errors="replace")
-        except LookupError:
-            text = data.decode("latin-1")
+        text = data.decode("latin-1")
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
 
 
@@ -82,14 +76,12 @@ def cited_references(
         return PaperList(()), ()
     faults: list[str] = []
     by_source = [_from_file(file, path, faults) for file in dict.fromkeys(files)]
-    formatted, origin = _formatted(source, path, keys)
-    if any(one for _, one in by_source) or not formatted or "outside" in "".join(faults):
+    formatted, origin = _formatted(source, path)
+    if not formatted or any(one for _, one in by_source):
         notices += faults
     by_source += [(origin, formatted), (name, entries_by_key(inline, name) if inline else {})]
     sources = tuple(file for file, one in by_source if one)
-    entries: dict[str, Entry] = {}
-    for _, one in by_source:
-        entries = {**one, **entries}  # the first one of a repeated key counts
+    entries = dict(ChainMap(*(one for _, one in by_source)))  # the first of a repeated key counts
     if not entries:
         if keys != [EVERY_KEY]:
             count = plural(len(keys), "citation key")
@@ -109,37 +101,35 @@ def cited_references(
 
 def _from_file(file: str, path: Path | None, faults: list[str]) -> tuple[str, dict[str, Entry]]:
     """Return the name of a bibliography that a draft names, and its entries by key."""
-    unread, entries, origin = list[str](), dict[str, Entry](), file
-    try:
-        found = inside(path.parent, file, ("", ".bib", ".json")) if path else None
-        if found:
-            entries, origin = entries_by_key(read_bytes(found)[0], file, unread), found.name
-        elif path:
-            faults.append(f"the bibliography {file} is missing; its references are not used")
-        else:
-            faults.append(
-                f"the bibliography {file} cannot be followed from standard input; "
-                "pass the draft by its name, or the references with --cited FILE"
-            )
-    except PermissionError:
-        faults.append(f"the bibliography {file} is outside the folder of the draft")
-    except BadInputError as error:
-        faults.append(f"the bibliography {file} is not used: {error.message}")
-    faults += [f"{file}, {fault}; the entry is ignored" for fault in unread[:_SHOWN]]
-    if (more := len(unread) - _SHOWN) > 0:
-        faults.append(f"{file}: {more:,} more entries are ignored")
-    return origin, entries
+    unread: list[str] = []
+    if path is None:
+        fault = (
+            "cannot be followed from standard input; "
+            "pass the draft by its name, or the references with --cited FILE"
+        )
+    else:
+        try:
+            if found := inside(path.parent, file, ("", ".bib", ".json")):
+                entries = entries_by_key(read_bytes(found)[0], file, unread)
+                if unread:
+                    many = plural(len(unread), "entry is", "entries are")
+                    faults.append(f"{many} ignored in {file}; the first: {unread[0]}")
+                return found.name, entries
+            fault = "is missing; its references are not used"
+        except PermissionError:
+            fault = "is outside the folder of the draft"
+        except BadInputError as error:
+            fault = f"is not used: {error.message}"
+    faults.append(f"the bibliography {file} {fault}")
+    return file, {}
 
 
-# --- references that LaTeX has formatted: \bibitem of BibTeX styles, \entry of biblatex
+# --- references that LaTeX has formatted: \bibitem of BibTeX styles
 
 MAX_ITEM = 10_000  # characters
 MAX_BBL = 16 * 2**20  # bytes
 _LABEL = r"\[(?:[^\[\]{}]|\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})*\]\s*"
 _ITEM = re.compile(rf"\\bibitem(?![A-Za-z@])\s*(?:{_LABEL})?\{{([^{{}}]{{1,300}})\}}")
-_ENTRY = re.compile(r"\\entry\s*\{([^{}]{1,300})\}")
-_FIELD = re.compile(r"\\field\s*\{(title|subtitle|year)\}\s*(?=\{)")
-_VERB_DOI = re.compile(r"\\verb\s*\{doi\}\s*\\verb\s+(\S+)")
 _MARKED_TITLE = re.compile(
     r"\\(?:showarticletitle|bibinfo\s*\{\s*(?:title|booktitle)\s*\}|bibtitle|articletitle)\s*(?=\{)"
 )
@@ -150,31 +140,20 @@ _YEAR = re.compile(r"(?<![0-9-])(?:19|20)[0-9]{2}[a-z]?(?![0-9])")
 _LONE_YEAR = re.compile(r"\(?[12][0-9]{3}[a-z]?\)?\.?\s*")
 
 
-def _formatted(source: str, path: Path | None, keys: Sequence[str]) -> tuple[dict[str, Entry], str]:
+def _formatted(source: str, path: Path | None) -> tuple[dict[str, Entry], str]:
     """Return the formatted references of a draft by key, and the name of their source: the draft, else its `.bbl`."""
     name = path.name if path else "the draft"
-    if source and path and not (_ITEM.search(source) or _ENTRY.search(source)):
+    if source and path and not _ITEM.search(source):
         bbl = inside(path.parent, f"{path.stem}.bbl")
         source, name = (decode_latex(bbl.read_bytes()[:MAX_BBL]), bbl.name) if bbl else ("", "")
     entries: dict[str, Entry] = {}
     items = list(_ITEM.finditer(source))
     for match, following in zip_longest(items, items[1:]):
         end = following.start() if following else len(source)
-        entries.setdefault(match[1].strip(), _from_item(source[match.end() : end][:MAX_ITEM]))
-    for match in _ENTRY.finditer(source):
-        text = source[match.end() : match.end() + MAX_ITEM].split("\\endentry")[0]
-        fields = {m[1]: to_text(braced(text, m.end()) or "") for m in _FIELD.finditer(text)}
-        title = ": ".join(filter(None, (fields.get("title", ""), fields.get("subtitle", ""))))
-        doi, year = _VERB_DOI.search(text), document_year(fields.get("year", ""))
-        ids = (doi[1],) if doi and doi_of(doi[1]) else ()
-        entry = Entry(ids=ids, title=title, year=year, label=title[:60])
-        entries.setdefault(match[1].strip(), entry)
-    kept = {
-        key: entry
-        for key, entry in entries.items()
-        if (entry.ids or title_key(entry.title)) and (key in keys or EVERY_KEY in keys)
-    }
-    return kept, name
+        entry = _from_item(source[match.end() : end][:MAX_ITEM])
+        if entry.ids or title_key(entry.title):
+            entries.setdefault(match[1].strip(), entry)
+    return entries, name
 
 
 def _from_item(latex: str) -> Entry:
