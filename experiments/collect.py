@@ -24,7 +24,7 @@ import orjson
 from citerec.bibliography.paper_list import read_paper_list
 from citerec.build import BuildConfig, build_index
 from citerec.collect.run import CollectConfig, collect, make_plan
-from citerec.collect.source import SourceName
+from citerec.collect.sources import SourceName
 from citerec.config import RecommendConfig
 from citerec.embed import EmbedConfig, embed_anew
 from citerec.encode.encoder import Encoder, open_encoder

@@ -16,12 +16,12 @@ from support.corpora import SAMPLE
 from support.scholar_server import BROKEN, CUT, HTML, Fault, ScholarServer, busy, papers_of, serving
 
 from citerec.cli import run
-from citerec.collect.client import Client, open_cache
-from citerec.collect.run import CollectConfig, make_plan, read_record
+from citerec.collect import client as client_module
+from citerec.collect.client import Client, CollectError, Service, open_cache
+from citerec.collect.run import CollectConfig, make_plan
 from citerec.collect.snowball import HEADER, identifier, ranked
-from citerec.collect.source import CollectError, Service, batches
 from citerec.corpus.readers import detect_format, find_source
-from citerec.errors import BadInputError, CiterecError
+from citerec.errors import CiterecError
 
 KEY = "secret-key-0123456789"
 SOURCES = ("openalex", "s2")
@@ -175,11 +175,11 @@ def test_dois_arxiv_ids_and_ids_of_the_service_do_without_a_file(
     source: str, collect: Collect, server: ScholarServer, tmp_path: Path
 ) -> None:
     papers = [dict(paper) for paper in WITH_DOIS]
-    papers[0]["doi"], papers[1]["doi"] = "10.48550/arXiv.2004.12832", "10.5555/with,comma|bar"
+    papers[0]["doi"], papers[1]["doi"] = "10.48550/arXiv.2004.12832", "10.5555/Other"
     server.fill(papers)
     own = server.number if source == "openalex" else server.hash
 
-    ids = ("arXiv:2004.12832v2", "https://doi.org/10.5555/with,comma|bar", own[papers[2]["id"]])
+    ids = ("arXiv:2004.12832v2", "https://doi.org/10.5555/other", own[papers[2]["id"]])
     done = collect(*ids, "--source", source, "--papers", 3)
 
     assert done.code == 0, done.err
@@ -258,13 +258,6 @@ def test_a_batch_that_is_too_large_is_halved(
     assert len(collected(tmp_path / "mine")) == 60
 
 
-def test_batches_keep_both_bounds() -> None:
-    weights = {"a": 3, "b": 3, "c": 9, "d": 1}
-
-    assert list(batches([*"abcd"], 3)) == [["a", "b", "c"], ["d"]]
-    assert list(batches([*"abcd"], 3, weights, 6)) == [["a", "b"], ["c"], ["d"]]
-
-
 # --- complete, out of date, interrupted
 
 
@@ -341,14 +334,6 @@ def test_an_interrupted_run_continues_where_it_was(
     assert mine.read_bytes() == whole.read_bytes()
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"seeds": 7}', '{"source": "s2", "started": "x"}'])
-def test_a_damaged_record_is_named(text: str, tmp_path: Path) -> None:
-    (tmp_path / "collection.json").write_text(text)
-
-    with pytest.raises(BadInputError, match="--force"):
-        read_record(tmp_path)
-
-
 # --- before anything is sent
 
 
@@ -386,7 +371,6 @@ def test_an_estimate_counts_searches_and_rates(monkeypatch: pytest.MonkeyPatch) 
         ((), "name references"),
         (("--search", "x", "10.5555/x"), "and not both"),
         (("missing.bib",), "no such file, and neither a DOI"),
-        (("10.5555/x", "--source", "s2", "--rate", "5000"), "--rate must be"),
         (("10.5555/x", "--update"), "no finished collection to update"),
         (("10.5555/x", "--update", "--force"), "use one of them"),
         (("10.5555/unknown",), "has none of the references"),
@@ -411,12 +395,10 @@ def test_what_cannot_be_collected_gives_one_line(
     ("variables", "words"),
     [
         ({"OPENALEX_URL": "", "OPENALEX_API_KEY": ""}, "https://openalex.org/settings/api"),
-        ({"OPENALEX_API_KEY": "with space"}, "holds characters that no key has"),
         ({"OPENALEX_URL": "http://u:pass@mirror.example"}, "http://mirror.example would receive"),
-        ({"OPENALEX_URL": "ftp://x"}, "must begin with https://"),
     ],
 )
-def test_a_wrong_key_or_address_is_refused_without_showing_it(
+def test_a_missing_key_and_an_open_line_are_refused_without_showing_secrets(
     variables: dict[str, str], words: str, collect: Collect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in variables.items():
@@ -426,7 +408,7 @@ def test_a_wrong_key_or_address_is_refused_without_showing_it(
 
     assert done.code == 2
     assert words in done.err
-    assert not [secret for secret in (KEY, "with space", "pass@") if secret in done.err]
+    assert not [secret for secret in (KEY, "pass@") if secret in done.err]
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -463,19 +445,24 @@ def small() -> Generator[ScholarServer]:
         yield running
 
 
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"TRIES": 4, "FIRST_PAUSE": 0.01, "TIMEOUT": 0.5}.items():
+        monkeypatch.setattr(client_module, name, value)
+
+
 @contextmanager
 def opened(
-    url: str, folder: Path, rate: float = 1000, key: str = "", **more: Any
+    url: str, folder: Path, rate: float = 1000, key: str = ""
 ) -> Generator[tuple[Client, list[str]]]:
     """Open a client; yields it, and the list of what it logs."""
     service = Service(
         title="OpenAlex", url=url, variable="KEY", parameter="api_key", key=key, rate=rate
     )
     messages: list[str] = []
-    settings = {"tries": 4, "first_pause": 0.01, "timeout": 5} | more
     with open_cache(folder, "collection") as cache:
-        client = Client(service, cache, messages.append, **settings)
-        with closing(client):
+        client = Client(service, cache, messages.append)
+        with closing(client.http):
             yield client, messages
 
 
@@ -486,7 +473,7 @@ def opened(
         ([CUT], "peer closed connection"),
         ([HTML], "the answer is not JSON"),
         ([Fault(503, b"")], "HTTP 503"),
-        ([Fault(403, b'{"message": "Rate limit exceeded"}')], "HTTP 403: Rate limit exceeded"),
+        ([Fault(403, b'{"message": "Slow"}', {"Retry-After": "0"})], "HTTP 403: Slow"),
         ([busy("0")], "HTTP 429: Too Many Requests"),
         ([Fault(wait=0.6)], "timed out"),
     ],
@@ -496,7 +483,7 @@ def test_a_passing_fault_is_tried_again(
 ) -> None:
     small.faults = list(faults)
 
-    with opened(small.url, tmp_path, timeout=0.5) as (client, messages):
+    with opened(small.url, tmp_path) as (client, messages):
         answer = client.fetch("/works", WORKS)
 
     assert answer["results"][0]["title"] == "Graph drawing"
@@ -563,10 +550,10 @@ def test_responses_of_another_run_are_not_used(small: ScholarServer, tmp_path: P
 
     assert time.monotonic() - start >= 2 / 10  # the rate is kept
     with pytest.raises(CollectError), open_cache(tmp_path, "collection") as cache:
-        assert len(cache) == 3
+        assert len([*cache.iterdir()]) == 3
         raise CollectError("interrupted")
     with open_cache(tmp_path, "update of 2026-01-01") as cache:
-        assert len(cache) == 0
+        assert not [*cache.iterdir()]
 
 
 def test_a_key_stays_with_its_service_when_it_redirects(

@@ -47,22 +47,23 @@ def collect(
     Only ids and titles of the references are sent to the service, never a draft, an abstract or a path.
     An interrupted run is continued by the same command.
     """
-    from citerec.collect.run import CollectConfig, check_size, is_complete, make_plan
+    from citerec.collect.run import CollectConfig, check_size, make_plan
     from citerec.collect.run import collect as run
 
     name, entries = read_references(refs or [], options.search, console)
     config = CollectConfig(**dict(options), entries=tuple(entries), name=name)
     folder = output or CORPORA / slug(name)
     plan = make_plan(folder, config)
-    if is_complete(plan):
+    if plan.is_complete:
         console.log(f"{folder} is complete; --update adds what is new, --force collects it anew")
         return
     console.log(SENT.format(service=plan.service.title))
-    console.log(f"{plan.service.title}: {plan.estimate}")
+    estimate = plan.estimate
+    console.log(f"{plan.service.title}: {estimate}")
     if dry_run:
         return
     if not yes:
-        check_size(plan)
+        check_size(estimate)
     try:
         with console.progress() as progress:
             report = run(plan, progress, console.log)

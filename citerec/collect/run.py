@@ -6,10 +6,11 @@ papers.
 
 import hashlib
 import os
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from math import ceil
 from pathlib import Path
 from typing import Any, Self
@@ -18,24 +19,22 @@ import orjson
 from pydantic import Field, model_validator
 
 from citerec.bibliography.entry import Entry
-from citerec.collect import openalex, semanticscholar
-from citerec.collect.client import Client, ResponseCache, open_cache
+from citerec.collect.client import Client, CollectError, Service, open_cache
 from citerec.collect.snowball import (
     EXPANDED,
     HEADER,
     LEAST_CITING,
-    Source,
     citing_each,
     identifiers,
     newer,
     resolve,
     snowball,
 )
-from citerec.collect.source import CollectError, Service, SourceName
+from citerec.collect.sources import OpenAlex, SemanticScholar, Source, SourceName
 from citerec.config import Settings
 from citerec.corpus import readers
 from citerec.corpus.tools import canonical_line, write_lines
-from citerec.errors import BadInputError, ConfigError, writing
+from citerec.errors import ConfigError, writing
 from citerec.io import replacing, sha256_of
 from citerec.machine import versions
 from citerec.text import csv_cell, plural
@@ -43,11 +42,10 @@ from citerec.types import Log, Paper, Progress, no_log, no_progress
 
 PAPERS, RECORD, UNRESOLVED = "papers.jsonl.gz", "collection.json", "unresolved.tsv"
 SEARCH_SEEDS = 100  # results of a search that become seeds
-FORMAT = 1  # of collection.json
 LATE = timedelta(days=180)  # how long after its publication a service may learn of a paper
 REFERENCES = 40  # of a paper, about
 LATENCY = 0.4  # seconds from a request to its answer, about
-MAX_DOLLARS, MAX_MINUTES = openalex.ALLOWANCE, 120.0  # beyond these --yes is needed
+MAX_DOLLARS, MAX_MINUTES = 1, 120  # what is free each day at OpenAlex; beyond these --yes is needed
 
 
 class CollectOptions(Settings):
@@ -70,6 +68,8 @@ class CollectOptions(Settings):
     )
     rate: float | None = Field(
         default=None,
+        ge=0.001,
+        le=1000,
         description="Requests a second; by default 10 for OpenAlex, 1 for Semantic Scholar, a third without a key.",
     )
     update: bool = Field(
@@ -105,7 +105,7 @@ class Estimate:
 
     def __str__(self) -> str:
         duration = "under a minute" if self.minutes < 1 else plural(round(self.minutes), "minute")
-        free = f"of the ${openalex.ALLOWANCE:.0f} that is free each day"
+        free = f"of the ${MAX_DOLLARS} that is free each day"
         price = "" if self.dollars is None else f", ${self.dollars:.2f} {free}"
         return f"about {self.requests:,} requests, {duration}{price}"
 
@@ -146,11 +146,12 @@ class Plan:
             listed = seeds * min(citing_each(papers, seeds), 2 * LEAST_CITING)
             listed += rounds * EXPANDED * LEAST_CITING
             fetched = (seeds + rounds * EXPANDED) * REFERENCES
-            lists = ceil(with_id / 50) + sum(ceil(n / openalex.PAGE) for n in (listed, fetched))
+            lists = ceil(with_id / OpenAlex.dois)
+            lists += sum(ceil(n / OpenAlex.batch) for n in (listed, fetched))
             requests += lists
-            dollars = lists * openalex.LIST_DOLLARS + titles * openalex.SEARCH_DOLLARS
+            dollars = lists * OpenAlex.list_dollars + titles * OpenAlex.search_dollars
         else:
-            requests += sum(ceil(n / semanticscholar.BATCH) for n in (len(entries), papers)) + 1
+            requests += sum(ceil(n / SemanticScholar.batch) for n in (len(entries), papers)) + 1
             requests += seeds + rounds * EXPANDED
         return Estimate(requests, requests * max(1 / self.service.rate, LATENCY) / 60, dollars)
 
@@ -168,6 +169,17 @@ class Plan:
             "sha256": digest,
         }
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether the folder has this very collection already; raise a ConfigError if it has another one."""
+        record = {} if self.config.force or self.config.update else read_record(self.folder)
+        if record and record["query"]["sha256"] != self.query["sha256"]:
+            raise ConfigError(
+                f"{self.folder} has another collection; add to it with --update, replace it with --force, "
+                "or name another folder with --output"
+            )
+        return bool(record)
+
 
 def make_plan(folder: Path, config: CollectConfig) -> Plan:
     """Check the options, keys and the folder; nothing is sent or written.
@@ -178,7 +190,7 @@ def make_plan(folder: Path, config: CollectConfig) -> Plan:
     record = read_record(folder) if not config.force else {}
     has_key = os.environ.get("OPENALEX_API_KEY") or os.environ.get("OPENALEX_URL")
     default = SourceName.OPENALEX if has_key else SourceName.S2
-    source = config.source or (SourceName(record["source"]) if record else default)
+    source = config.source or SourceName(record.get("source", default))
     if record and record["source"] != source:
         raise ConfigError(
             f"{folder} was collected from {record['source']}, whose ids differ from those of {source}; "
@@ -186,29 +198,18 @@ def make_plan(folder: Path, config: CollectConfig) -> Plan:
         )
     if config.update and not record:
         raise ConfigError(f"{folder} has no finished collection to update; leave --update out")
-    service = (openalex if source is SourceName.OPENALEX else semanticscholar).service(config.rate)
+    kind = OpenAlex if source is SourceName.OPENALEX else SemanticScholar
+    service = kind.find_service(config.rate)
     return Plan(config, folder, source, service, record if config.update else {})
 
 
-def check_size(plan: Plan) -> None:
-    """Raise a ConfigError for a collection whose estimate is beyond `MAX_DOLLARS` or `MAX_MINUTES`."""
-    estimate = plan.estimate
+def check_size(estimate: Estimate) -> None:
+    """Raise a ConfigError for a collection beyond `MAX_DOLLARS` or `MAX_MINUTES`."""
     if (estimate.dollars or 0) > MAX_DOLLARS or estimate.minutes > MAX_MINUTES:
         raise ConfigError(
-            f"this would take {estimate}, more than ${MAX_DOLLARS:.0f} or {MAX_MINUTES:.0f} minutes; "
+            f"this would take {estimate}, more than ${MAX_DOLLARS} or {MAX_MINUTES} minutes; "
             "start it with --yes, or lower --papers"
         )
-
-
-def is_complete(plan: Plan) -> bool:
-    """Whether the folder has this very collection already; raise a ConfigError if it has another one."""
-    record = {} if plan.config.force or plan.config.update else read_record(plan.folder)
-    if record and record["query"]["sha256"] != plan.query["sha256"]:
-        raise ConfigError(
-            f"{plan.folder} has another collection; add to it with --update, replace it with --force, "
-            "or name another folder with --output"
-        )
-    return bool(record)
 
 
 def collect(plan: Plan, progress: Progress = no_progress, log: Log = no_log) -> CollectReport:
@@ -218,49 +219,53 @@ def collect(plan: Plan, progress: Progress = no_progress, log: Log = no_log) -> 
         CollectError: If the service fails, or knows none of the references.
         OutputError: If the folder cannot be written.
     """
-    started = datetime.now(UTC)
-    run = f"update of {plan.previous['finished']}" if plan.previous else "collection"
-    with open_cache(plan.folder, run) as cache, _open(plan, cache, log) as (client, source):
-        if len(cache):
-            log(f"continuing: {len(cache):,} responses of an interrupted run are used again")
-        seeds, unresolved = _seeds(plan.config, source, progress)
-        if plan.previous:
-            ids = _update(plan, source, seeds, progress)
-        else:
-            ids = snowball(source, seeds, plan.config.papers, progress)
-        works = source.fetch(ids)
-        papers = [works[i].paper for i in ids if i in works]
-        record = _write_corpus(plan, papers, seeds, unresolved, started, client)
+    started, config, previous = datetime.now(UTC), plan.config, plan.previous
+    run = f"update of {previous['finished']}" if previous else "collection"
+    with open_cache(plan.folder, run) as cache:
+        if kept := len([*cache.iterdir()]):
+            log(f"continuing: {kept:,} responses of an interrupted run are used again")
+        client = Client(plan.service, cache, log)
+        kind = OpenAlex if plan.source is SourceName.OPENALEX else SemanticScholar
+        with closing(client.http):
+            source, unresolved = kind(client), list[tuple[str, ...]]()
+            if config.search:
+                ids = source.search(config.search, SEARCH_SEEDS)
+            else:
+                ids, unresolved = resolve(config.entries, source, progress)
+            if not (seeds := [*source.fetch(ids)]):
+                what = (
+                    f"no result for {config.search!r}"
+                    if config.search
+                    else "none of the references"
+                )
+                raise CollectError(f"{plan.service.title} has {what}; nothing was collected")
+            if previous:
+                ids = _new_ids(plan, source, seeds, progress)
+            else:
+                ids = snowball(source, seeds, config.papers, progress)
+            papers = [work.paper for work in source.fetch(ids).values()]
+        record = {
+            "format": 1,
+            "source": plan.source.value,
+            "service": plan.service.title,
+            "query": plan.query,
+            "started": started.isoformat(timespec="seconds"),
+            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+            "seeds": list(dict.fromkeys([*previous.get("seeds", []), *seeds])),
+            "resolved": len(seeds),
+            "unresolved": len(unresolved),
+        }
+        cost = {
+            "requests": client.sent + client.reused,
+            "dollars": round(source.dollars, 4) if plan.source is SourceName.OPENALEX else None,
+        }
+        one = {name: record[name] for name in ("started", "finished")} | cost
+        record["runs"] = [*previous.get("runs", []), one]
+        _write(plan, papers, record, unresolved)
     return CollectReport(record, tuple(unresolved), client.sent, client.reused, len(papers))
 
 
-@contextmanager
-def _open(plan: Plan, cache: ResponseCache, log: Log) -> Generator[tuple[Client, Source]]:
-    client = Client(plan.service, cache, log)
-    try:
-        if plan.source is SourceName.OPENALEX:
-            yield client, openalex.OpenAlex(client)
-        else:
-            yield client, semanticscholar.SemanticScholar(client, log)
-    finally:
-        client.close()
-
-
-def _seeds(
-    config: CollectConfig, source: Source, progress: Progress
-) -> tuple[list[str], list[tuple[str, ...]]]:
-    if config.search:
-        ids, unresolved = source.search(config.search, SEARCH_SEEDS), []
-    else:
-        ids, unresolved = resolve(config.entries, source, progress)
-    known = source.fetch(ids)
-    if not known:
-        what = f"no result for {config.search!r}" if config.search else "none of the references"
-        raise CollectError(f"{source.service.title} has {what}; nothing was collected")
-    return list(known), unresolved
-
-
-def _update(plan: Plan, source: Source, seeds: list[str], progress: Progress) -> list[str]:
+def _new_ids(plan: Plan, source: Source, seeds: Sequence[str], progress: Progress) -> list[str]:
     """Return the ids of the works to add: around new references, and those that cite the old ones since."""
     known = {paper.id for paper in read_collected(plan.folder)}
     new_seeds = [i for i in seeds if i not in set(plan.previous["seeds"])]
@@ -274,16 +279,7 @@ def _update(plan: Plan, source: Source, seeds: list[str], progress: Progress) ->
 def read_record(folder: Path) -> dict[str, Any]:
     """Return the record of a finished collection; empty if there is none."""
     file = folder / RECORD
-    if not file.is_file():
-        return {}
-    try:
-        record: Any = orjson.loads(file.read_bytes())
-        datetime.fromisoformat(record["started"])
-        if SourceName(record["source"]) and {"seeds", "runs", "finished", "query"} <= record.keys():
-            return record
-    except (ValueError, KeyError, TypeError):  # JSONDecodeError is a ValueError
-        pass
-    raise BadInputError(file, "not a record of citerec collect; collect anew with --force")
+    return orjson.loads(file.read_bytes()) if file.is_file() else {}
 
 
 def read_collected(folder: Path) -> Iterator[Paper]:
@@ -294,44 +290,25 @@ def read_collected(folder: Path) -> Iterator[Paper]:
         yield located.paper
 
 
-def _write_corpus(
+def _write(
     plan: Plan,
     papers: Sequence[Paper],
-    seeds: Sequence[str],
+    record: dict[str, Any],
     unresolved: Sequence[tuple[str, ...]],
-    started: datetime,
-    client: Client,
-) -> dict[str, Any]:
-    """Write papers, the table of unresolved references, and the record, each file whole; return the record.
+) -> None:
+    """Write papers, the table of unresolved references, and the record with their counts, each file whole.
 
     An update keeps the papers that the collection has, unchanged.
     """
     folder = plan.folder
     counts = {"papers": 0, "with_abstract": 0, "references": 0}
     with write_lines(folder / PAPERS) as write:
-        for part in (read_collected(folder) if plan.previous else (), papers):
-            for paper in part:
-                write(canonical_line(paper))
-                counts["papers"] += 1
-                counts["with_abstract"] += bool(paper.abstract)
-                counts["references"] += len(paper.citations)
-    run = {
-        "started": started.isoformat(timespec="seconds"),
-        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-        "requests": client.sent + client.reused,
-        "dollars": round(client.dollars, 4) if plan.source is SourceName.OPENALEX else None,
-    }
-    record = {
-        "format": FORMAT,
-        "source": plan.source.value,
-        "service": client.service.title,
-        "query": plan.query,
-        "started": run["started"],
-        "finished": run["finished"],
-        "seeds": list(dict.fromkeys([*plan.previous.get("seeds", []), *seeds])),
-        "resolved": len(seeds),
-        "unresolved": len(unresolved),
-        "runs": [*plan.previous.get("runs", []), run],
+        for paper in chain(read_collected(folder) if plan.previous else (), papers):
+            write(canonical_line(paper))
+            counts["papers"] += 1
+            counts["with_abstract"] += bool(paper.abstract)
+            counts["references"] += len(paper.citations)
+    record |= {
         "versions": versions(("citerec", "httpx", "rapidfuzz")),
         "counts": counts,
         "papers_sha256": sha256_of(folder / PAPERS),
@@ -344,4 +321,3 @@ def _write_corpus(
     for name, text in texts.items():
         with writing(folder), replacing(folder / name) as temporary:
             temporary.write_text(text, encoding="utf-8")
-    return record

@@ -8,13 +8,10 @@ from rapidfuzz import fuzz
 
 from citerec.bibliography.entry import Entry
 from citerec.bibliography.keys import doi_of, title_key
-from citerec.collect.openalex import OpenAlex, work_id
-from citerec.collect.semanticscholar import SemanticScholar, is_paper_id
-from citerec.collect.source import Work
+from citerec.collect.sources import PAPER_ID, WORK_ID, Source, Work
 from citerec.matching import same_entries
 from citerec.types import Progress
 
-Source = OpenAlex | SemanticScholar
 LEAST_CITING, MOST_CITING = 100, 1000  # citing works of one paper that are listed
 EXPANDED = 50  # papers of a further round
 MAX_ROUNDS = 40
@@ -33,7 +30,9 @@ def identifier(text: str) -> str:
         return f"arxiv:{match[1].lower()}"
     if doi := doi_of(text):
         return f"doi:{doi.lower()}"
-    return f"id:{work_id(text) or text}" if work_id(text) or is_paper_id(text) else ""
+    if match := WORK_ID.fullmatch(text):
+        return f"id:{match[1].upper()}"
+    return f"id:{text}" if PAPER_ID.fullmatch(text) else ""
 
 
 def identifiers(entry: Entry) -> list[str]:
