@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from citerec.config import DenseIndexConfig, DenseKind
+from citerec.config import DenseKind
 from citerec.corpus.collector import Collector, bytes_read
 from citerec.corpus.graph import open_graph, read_references, write_graph, write_references
 from citerec.corpus.papers import NO_YEAR, Papers, write_papers
@@ -43,7 +43,7 @@ from citerec.corpus.splits import (
     write_splits,
 )
 from citerec.corpus.splits import SPLITS as SPLIT_NAMES
-from citerec.embed import SHARD, EmbedConfig, carry_models, embed, forget_shards
+from citerec.embed import EmbedConfig, carry_models, embed, forget_vectors
 from citerec.encode.spec import EncodeConfig, Fingerprint
 from citerec.errors import ConfigError, EncoderMismatchError, IndexExistsError, shown
 from citerec.folder import (
@@ -62,7 +62,6 @@ from citerec.index.bm25 import Bm25Builder
 from citerec.io import building, check_name, check_writable, locked
 from citerec.java import start_jvm
 from citerec.matching import write_tables
-from citerec.shards import ShardEncoder
 from citerec.types import Log, Paper, Progress, no_log, no_progress
 
 if TYPE_CHECKING:
@@ -72,24 +71,15 @@ BATCH = 4096  # papers handed to Lucene, or read from an old index, at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BuildConfig:
+class BuildConfig(EmbedConfig):
     """How a corpus is read, and what its index contains."""
 
     format: str = "auto"
     force: bool = False  # replace an existing index
     skip_bad: bool = False  # skip invalid records, and ids to remove that are not in the index
-    threads: int = 0  # of the encoder and of the index of vectors; 0 for one per processor
     heap: str | None = None  # memory limit of the JVM, such as "2g"
     encoder: str | None = None  # name, hub id or folder; None for an index without vectors
     encode: EncodeConfig = EncodeConfig()
-    dense: DenseIndexConfig = DenseIndexConfig()
-    shard: int = SHARD  # papers per shard; a killed build loses the vectors of at most one shard
-    resume: bool = False  # reuse the shards of vectors of an interrupted build
-    elsewhere: ShardEncoder | None = None  # encodes the shards; None for this process
-
-    def __post_init__(self) -> None:
-        if self.threads < 0:
-            raise ConfigError(f"threads must not be negative, got {self.threads}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +148,7 @@ def build_index(
     with building(index) as folder, locked(index):
         check_target(index, force=config.force)  # another build may have finished in between
         report = _build(folder, index, source, None, encoder, config, progress, log)
-    forget_shards(index)
+    forget_vectors(index)
     return report
 
 
@@ -206,7 +196,7 @@ def grow_index(
         encoder = _encoder_of(old, config, log)
         removal = _Old(old, {*ids})
         report = _build(folder, index, source, removal, encoder, config, progress, log)
-    forget_shards(index)
+    forget_vectors(index)
     return report
 
 
@@ -297,19 +287,10 @@ def _build(
         progress("finishing", 2, 2)
     vectors: dict[str, Any] = {"encoder": None}
     if encoder:
-        dense = config.dense
         if old:  # vectors are stored as in the old index
             kind = DenseKind(old.index.manifest.settings["dense"]["kind"])
-            dense = DenseIndexConfig(kind=kind, threads=config.threads)
-        how = EmbedConfig(
-            dense=dense,
-            resume=config.resume,
-            shard=config.shard,
-            elsewhere=config.elsewhere,
-        )
-        kept: list[str] = list(collector.rows)[added:]
-        rows = old.index.papers.rows_of(kept) if old else None
-        vectors = embed(folder, index, encoder, how, progress, old.index if old else None, rows)
+            config = replace(config, dense=config.dense.replace(kind=kind))
+        vectors = embed(folder, index, encoder, config, progress, old.index if old else None)
     carry_models(index, folder)
     manifest = _manifest(folder, index, source, format_name, old, collector, vectors)
     write_manifest(folder, manifest)

@@ -20,14 +20,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from warnings import catch_warnings, simplefilter
 
 from citerec.config import RecommendConfig, RerankConfig
-from citerec.corpus.papers import Papers
+from citerec.embed import Vectors
 from citerec.encode.spec import EncodeConfig, Precision
 from citerec.errors import CiterecError, ClusterError, ConfigError, extra
 from citerec.folder import open_index
 from citerec.recommend import AT_ONCE, Recommender
 from citerec.recommendations import Recommendations
 from citerec.rules.known import DEFAULT_OPTIONS, QueryOptions
-from citerec.shards import PlannedShard, Shard
 from citerec.types import Paper, Progress, Query, no_progress
 
 if TYPE_CHECKING:
@@ -191,32 +190,26 @@ def map_in_actors(
 # --- encoding
 
 
-@dataclass(frozen=True, slots=True)
-class RayShards:
-    """A `ShardEncoder` whose shards are encoded by the actors of the cluster."""
-
-    def __call__(
-        self, encoder: "Encoder", base: Path, papers: Papers, missing: Sequence[PlannedShard]
-    ) -> Iterator[tuple[PlannedShard, Shard]]:
-        """Yield the missing shards with their vectors; see `ShardEncoder`."""
-        config = encoder.config
-        config = replace(
-            config,
-            precision=Precision(encoder.precision),  # as this process resolved it
-            device="cpu" if config.device == "auto" else config.device,
-            threads=config.threads or 1,
-        )
-        texts = ([*papers.at(shard.rows).values()] for shard in missing)
-        make = partial(open_encoding, encoder.fingerprint, base.absolute(), config)
-        gpus = int(config.device.startswith("cuda"))
-        vectors = map_in_actors(texts, make, cpus=config.thread_count, gpus=gpus)
-        yield from zip(missing, vectors, strict=True)
+def encode_in_actors(
+    encoder: "Encoder", base: Path, batches: Iterable[list[Paper]]
+) -> Iterator[Vectors]:
+    """Yield the vectors of each batch, as the encoder gives them here; see `embed.EncodeElsewhere`."""
+    config = encoder.config
+    config = replace(
+        config,
+        precision=Precision(encoder.precision),  # as this process resolved it
+        device="cpu" if config.device == "auto" else config.device,
+        threads=config.threads or 1,
+    )
+    make = partial(open_encoding, encoder.fingerprint, base.absolute(), config)
+    gpus = int(config.device.startswith("cuda"))
+    return map_in_actors(batches, make, cpus=config.thread_count, gpus=gpus)
 
 
 def open_encoding(
     fingerprint: "Fingerprint", base: Path, config: EncodeConfig
-) -> Callable[[list[Paper]], Shard]:
-    """Open the encoder in an actor; return what encodes a shard."""
+) -> Callable[[list[Paper]], Vectors]:
+    """Open the encoder in an actor; return what encodes a batch."""
     from citerec.encode.encoder import reopen
 
     return reopen(fingerprint, base, config).encode

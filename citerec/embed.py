@@ -1,14 +1,13 @@
-"""Embeds the papers of an index shard by shard, so that an interrupted run can resume.
+"""Embeds the papers of an index; a text that has a vector of the same encoder already is not encoded again.
 
-Shards are stored next to the index until its vectors are complete. The name of a shard is a key of encoder and
-texts: a resumed run gives the same vectors as an uninterrupted one.
+Vectors are found by the hash of the text that the encoder reads: in the old index while it grows, and in the cache next
+to the index that an interrupted run leaves. The cache is a file of records (hash, vector) for each encoder.
 """
 
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ import numpy.typing as npt
 
 from citerec.config import DenseIndexConfig
 from citerec.corpus.papers import Papers
-from citerec.errors import ConfigError, IndexReplacedError, writing
+from citerec.errors import IndexReplacedError, writing
 from citerec.folder import (
     DENSE,
     MODELS,
@@ -29,14 +28,20 @@ from citerec.folder import (
     read_manifest,
     write_manifest,
 )
-from citerec.io import building, locked
-from citerec.shards import PlannedShard, Shard, ShardEncoder, is_complete, write_shard
+from citerec.io import building, destination, locked
+from citerec.text import EncoderForm, encoder_text
 from citerec.types import Paper, Progress, no_progress
 
 if TYPE_CHECKING:
     from citerec.encode.encoder import Encoder
 
-SHARD = 2048  # papers per shard; a killed run loses at most one shard
+SHARD = 2048  # papers that are encoded and saved at once; a killed run loses at most these
+KEY = 16  # bytes of the hash of a text
+
+Keys = npt.NDArray[np.bytes_]
+Vectors = npt.NDArray[np.float32]
+# (encoder, folder of the index, batches of papers) -> the vectors of each batch, in order
+EncodeElsewhere = Callable[["Encoder", Path, Iterable[list[Paper]]], Iterator[Vectors]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,13 +49,60 @@ class EmbedConfig:
     """How the papers of an index are embedded."""
 
     dense: DenseIndexConfig = DenseIndexConfig()
-    resume: bool = False  # reuse the shards of an interrupted run
-    shard: int = SHARD  # papers per shard
-    elsewhere: ShardEncoder | None = None  # encodes the missing shards; None for this process
+    resume: bool = False  # use the vectors that an interrupted run saved
+    elsewhere: EncodeElsewhere | None = None  # encodes on other machines; None for this process
 
-    def __post_init__(self) -> None:
-        if self.shard < 1:
-            raise ConfigError(f"shard must be at least 1, got {self.shard}")
+
+class _Cache:
+    """The vectors of texts by their keys: those of an old index, and those that are saved in a file."""
+
+    def __init__(self, file: Path, encoder: "Encoder", old: IndexFolder | None) -> None:
+        from citerec.index.vectors import open_dense
+
+        self._file = file
+        self._record = np.dtype([("key", f"S{KEY}"), ("vector", np.float32, (encoder.dim,))])
+        self._old, self._old_keys = None, np.empty(0, f"S{KEY}")
+        if old:
+            self._old = open_dense(old.dense, old.manifest.settings["dense"], old.papers.years)
+            self._old_keys = keys_of(old.papers, encoder.spec.form)
+        with file.open("ab") as out:
+            # Whole shards are kept: the next ones are then those of an uninterrupted run.
+            shard = SHARD * self._record.itemsize
+            out.truncate(out.tell() // shard * shard)
+
+    def add(self, keys: Keys, vectors: Vectors) -> None:
+        """Save the vectors of a shard."""
+        records = np.empty(len(keys), self._record)
+        records["key"], records["vector"] = keys, vectors
+        with self._file.open("ab") as out:
+            out.write(records.tobytes())
+            out.flush()
+            os.fsync(out.fileno())
+
+    def missing(self, keys: Keys) -> npt.NDArray[np.intp]:
+        """Return the places of the texts without a vector in `keys`, in order, each text once."""
+        texts, first = np.unique(keys, return_index=True)
+        return np.sort(first[~np.isin(texts, self._known())])
+
+    def vectors(self, keys: Keys) -> Iterator[Vectors]:
+        """Yield the vectors of all `keys`, block by block."""
+        known, saved, split = self._known(), self._saved()["vector"], len(self._old_keys)
+        order = np.argsort(known, kind="stable")
+        for start in range(0, len(keys), SHARD):
+            block = keys[start : start + SHARD]
+            places = order[np.searchsorted(known, block, sorter=order)].astype(np.int32)
+            vectors = np.empty((len(block), saved.shape[1]), np.float32)
+            vectors[places >= split] = saved[places[places >= split] - split]
+            if self._old:
+                vectors[places < split] = self._old.vectors(places[places < split])
+            yield vectors
+
+    def _known(self) -> Keys:
+        return np.concatenate([self._old_keys, self._saved()["key"]])
+
+    def _saved(self) -> Any:
+        is_empty = not self._file.stat().st_size  # which cannot be mapped
+        return np.empty(0, self._record) if is_empty else np.memmap(self._file, self._record, "r")
 
 
 def embed(
@@ -60,45 +112,69 @@ def embed(
     config: EmbedConfig,
     progress: Progress,
     old: IndexFolder | None = None,
-    old_rows: npt.NDArray[np.int32] | None = None,
 ) -> dict[str, Any]:
     """Embed the papers of an index that is being built; return the settings of the vectors for its manifest.
 
+    A resumed run gives the same vectors as an uninterrupted one, bit by bit.
+
     Args:
         folder: The folder in which the index is built; it holds the papers.
-        target: The final place of the index; shards are stored next to it.
+        target: The final place of the index; the cache is next to it until `forget_vectors`.
         encoder: Gives the vectors.
         config: How to embed.
-        progress: Receives how many papers are embedded.
+        progress: Receives how many of the texts without a vector are encoded.
         old: An index with vectors of the same encoder.
-        old_rows: Its rows whose papers are the last ones of the new index, in order: their vectors are taken over.
 
     Raises:
         OutputError: If a file cannot be written.
     """
-    from citerec.index.vectors import blocks_of, open_dense, write_dense
+    from citerec.index.vectors import write_dense
 
-    papers = Papers(folder / PAPERS)
-    kept = np.zeros(0, np.int32) if old_rows is None else old_rows
-    new = len(papers) - len(kept)
-    with shards_of(papers, target, encoder, config, progress, new) as shards:
+    if not config.resume:
+        forget_vectors(target)
+    run, store = encoder.config, cache_folder(target)
+    setup = (encoder.fingerprint.key, run.device, run.batch_tokens, encoder.precision)
+    with writing(store):
+        store.mkdir(parents=True, exist_ok=True)
+        name = hashlib.sha256(repr(setup).encode()).hexdigest()
+        cache = _Cache(store / f"{name[:24]}.vectors", encoder, old)
+        papers = Papers(folder / PAPERS)
+        keys = keys_of(papers, encoder.spec.form)
+        missing = cache.missing(keys)
+        done, total = 0, len(missing)
+        shards = [missing[at : at + SHARD] for at in range(0, total, SHARD)]
+        batches = ([*papers.at(shard.tolist()).values()] for shard in shards)
 
-        def all_vectors() -> Iterator[Shard]:
-            yield from shards()
-            if old is not None and len(kept):
-                stored = old.manifest.settings["dense"]
-                yield from blocks_of(open_dense(old.dense, stored, old.papers.years), kept)
+        def encoded_here() -> Iterator[Vectors]:
+            for batch in batches:
+                yield encoder.encode(batch, lambda what, n, _: progress(what, done + n, total))
 
-        vectors = write_dense(
+        elsewhere = config.elsewhere
+        encoded = elsewhere(encoder, target, batches) if elsewhere else encoded_here()
+        progress("encoding", 0, total)
+        for shard, vectors in zip(shards, encoded, strict=True):
+            cache.add(keys[shard], vectors)
+            done += len(shard)
+            progress("encoding", done, total)
+        dense = write_dense(
             folder / DENSE,
-            all_vectors,
-            rows=len(papers),
+            cache.vectors(keys),
             dim=encoder.dim,
             similarity=encoder.spec.similarity,
             config=config.dense,
             progress=progress,
         )
-    return {"encoder": encoder.fingerprint.to_json(), "dense": vectors}
+    return {"encoder": encoder.fingerprint.to_json(), "dense": dense}
+
+
+def keys_of(papers: Papers, form: EncoderForm) -> Keys:
+    """Return the hash of the text that an encoder reads of each paper, shape (papers,)."""
+    keys = np.empty(len(papers), f"S{KEY}")
+    for start in range(0, len(papers), SHARD):
+        for row, paper in papers.at(range(start, min(start + SHARD, len(papers)))).items():
+            text = encoder_text(paper, form, "\0").encode(errors="surrogatepass")
+            keys[row] = hashlib.blake2b(text, digest_size=KEY).digest()
+    return keys
 
 
 def embed_anew(
@@ -128,7 +204,7 @@ def embed_anew(
         carry_models(path, folder)  # as late as possible: a model may have been trained meanwhile
         if read_manifest(path) != manifest:
             raise IndexReplacedError(path)
-    forget_shards(path)
+    forget_vectors(path)
 
 
 def carry_models(index: Path, folder: Path) -> None:
@@ -154,109 +230,17 @@ def link(file: Path, destination: Path) -> None:
         shutil.copy2(file, destination, follow_symlinks=False)
 
 
-def shard_folder(target: Path) -> Path:
-    """Return the folder of the shards of an index that is being embedded."""
-    target = Path(os.path.realpath(target))
+def cache_folder(target: Path) -> Path:
+    """Return the folder of the vectors that are saved while an index is embedded."""
+    target = destination(target)
     return target.with_name(f".{target.name}.encoding")
 
 
-def shard_count(target: Path) -> int:
-    """Return how many shards an interrupted run left for an index."""
-    return len([*shard_folder(target).glob("*.npy")])
+def has_saved_vectors(target: Path) -> bool:
+    """Whether an interrupted run saved vectors for an index."""
+    return any(file.stat().st_size for file in cache_folder(target).glob("*"))
 
 
-@contextmanager
-def shards_of(
-    papers: Papers,
-    target: Path,
-    encoder: "Encoder",
-    config: EmbedConfig,
-    progress: Progress,
-    count: int,
-) -> Generator[Callable[[], Iterator[Shard]]]:
-    """Embed the first `count` papers, shard by shard; the shards exist until `forget_shards`.
-
-    Yields:
-        A function that reads the shards.
-    """
-    store = shard_folder(target)
-    with writing(store):
-        store.mkdir(parents=True, exist_ok=True)
-        if not config.resume:
-            for old in store.glob("*.npy"):
-                old.unlink()
-        plan = _planned(papers, store, encoder, config, count)
-        if config.elsewhere:
-            shards = [shard for shard, _ in plan]
-            _encode_elsewhere(config.elsewhere, encoder, target, papers, shards, progress)
-            files = [shard.file for shard in shards]
-        else:
-            files = [*_embedded(plan, encoder, progress, count)]
-        yield lambda: (np.load(file, mmap_mode="r") for file in files)
-
-
-def forget_shards(target: Path) -> None:
-    """Remove the shards of an index that has its vectors now."""
-    shutil.rmtree(shard_folder(target), ignore_errors=True)
-
-
-def _planned(
-    papers: Papers, store: Path, encoder: "Encoder", config: EmbedConfig, count: int
-) -> Iterator[tuple[PlannedShard, list[Paper]]]:
-    """Yield the shards of the first `count` papers, each with its papers."""
-    for first in range(0, count, config.shard):
-        rows = range(first, min(first + config.shard, count))
-        batch = [*papers.at(rows).values()]
-        key = _key(encoder, batch, config.elsewhere)
-        name = f"{first:09}-{key[:24]}.npy"
-        yield PlannedShard(store / name, rows), batch
-
-
-def _embedded(
-    plan: Iterator[tuple[PlannedShard, list[Paper]]],
-    encoder: "Encoder",
-    progress: Progress,
-    count: int,
-) -> Iterator[Path]:
-    total = count
-    progress("encoding", 0, total)
-    for shard, batch in plan:
-        if not is_complete(shard.file, (len(batch), encoder.dim)):
-            first = shard.rows.start
-            write_shard(shard.file, encoder.encode(batch, _shifted(progress, first, total)))
-        progress("encoding", shard.rows.stop, total)
-        yield shard.file
-
-
-def _encode_elsewhere(
-    elsewhere: ShardEncoder,
-    encoder: "Encoder",
-    base: Path,
-    papers: Papers,
-    shards: list[PlannedShard],
-    progress: Progress,
-) -> None:
-    """Encode the shards that are missing; each is written as it comes."""
-    total = sum(len(shard.rows) for shard in shards)
-    missing = [s for s in shards if not is_complete(s.file, (len(s.rows), encoder.dim))]
-    done = total - sum(len(shard.rows) for shard in missing)
-    progress("encoding", done, total)
-    for shard, vectors in elsewhere(encoder, base, papers, missing):
-        write_shard(shard.file, vectors)
-        done += len(shard.rows)
-        progress("encoding", done, total)
-
-
-def _shifted(progress: Progress, first: int, total: int) -> Progress:
-    return lambda what, done, _: progress(what, first + done, total)
-
-
-def _key(encoder: "Encoder", papers: list[Paper], elsewhere: ShardEncoder | None) -> str:
-    """Return the key of a shard: two shards of one key hold the same vectors."""
-    run = encoder.config
-    setup = (encoder.fingerprint.key, run.device, run.batch_tokens, encoder.precision)
-    digest = hashlib.sha256(repr(setup).encode())
-    for paper in papers:
-        fields = (paper.id, paper.title, paper.abstract, paper.venue, paper.authors)
-        digest.update(repr(fields).encode(errors="surrogatepass"))
-    return digest.hexdigest()
+def forget_vectors(target: Path) -> None:
+    """Remove the saved vectors of an index, such as one that holds them now."""
+    shutil.rmtree(cache_folder(target), ignore_errors=True)

@@ -218,7 +218,7 @@ def build(generator: Generator, folder: Path, threads: int) -> None:
     with (corpus / "papers.jsonl").open("wb") as stream:
         for record in generator.records():
             stream.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
-    build_index(corpus, index, BuildConfig(threads=threads))
+    build_index(corpus, index, BuildConfig())
     shutil.rmtree(corpus)
     add_vectors(generator, index)
 
@@ -228,8 +228,7 @@ def add_vectors(generator: Generator, index: Path) -> None:
     manifest, dense = open_index(index).manifest, generator.source.dense
     settings = write_dense(
         index / DENSE,
-        generator.vectors,
-        rows=generator.papers,
+        generator.vectors(),
         dim=dense["dim"],
         similarity=Similarity(dense["similarity"]),
         config=DenseIndexConfig(kind=DenseKind.EXACT),

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from citerec import embed
 from citerec.build import BuildConfig, build_index, grow_index
 from citerec.cli import run
 from citerec.corpus.graph import read_references
 from citerec.corpus.splits import read_ids
+from citerec.encode.encoder import TransformerEncoder
 from citerec.errors import (
     BadInputError,
     BadRecordError,
@@ -32,6 +32,7 @@ from citerec.errors import (
     OutputError,
 )
 from citerec.folder import IndexFolder, open_index, verify_index
+from citerec.index.vectors import open_dense
 from citerec.io import locked
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.types import Eligibility, Paper, Query
@@ -482,6 +483,11 @@ def test_splits_and_models_stay(build: Build, write_jsonl: Write, tmp_path: Path
     assert index.manifest.lineage == start.manifest.lineage
 
 
+def vectors_of(index: IndexFolder, rows: Any) -> Any:
+    settings = index.manifest.settings["dense"]
+    return open_dense(index.dense, settings, index.papers.years).vectors(rows)
+
+
 def test_vectors_of_unchanged_papers_are_not_computed_again(
     build: Build,
     write_jsonl: Write,
@@ -491,15 +497,23 @@ def test_vectors_of_unchanged_papers_are_not_computed_again(
 ) -> None:
     start = build(papers(*"abcd"), encoder=tiny_model)
     encoded: list[int] = []
-    write = embed.write_shard
-    monkeypatch.setattr(
-        embed, "write_shard", lambda file, made: encoded.append(len(made)) or write(file, made)
-    )
+    encode = TransformerEncoder.encode
 
-    grow(start.path, tmp_path, write_jsonl, *papers("b", "e", seed=1), removed="a")
+    def counted(encoder: TransformerEncoder, batch: list[Paper], *rest: Any) -> Any:
+        encoded.append(len(batch))
+        return encode(encoder, batch, *rest)
 
-    assert encoded == [2]  # c and d keep their vectors
+    monkeypatch.setattr(TransformerEncoder, "encode", counted)
+    before = start.papers.rows_of(["b", "c", "d"])
+    kept = vectors_of(start, before)
+
+    # b has another text, c the same one, d is not named
+    grow(start.path, tmp_path, write_jsonl, *papers("b", "e", seed=1), *papers("c"), removed="a")
+
+    assert encoded == [2]
     index = open_index(start.path)
+    after = vectors_of(index, index.papers.rows_of(["b", "c", "d"]))
+    assert (after == kept).all(axis=1).tolist() == [False, True, True]
     assert verify_index(start.path).settings["dense"]["papers"] == len(index.papers) == 4
     with pytest.raises(EncoderMismatchError):
         other = BuildConfig(encoder="minilm")

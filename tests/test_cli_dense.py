@@ -12,7 +12,6 @@ from support.tiny import tiny_bert
 
 from citerec.cli import run
 from citerec.config import FuseConfig, FuseMethod
-from citerec.embed import shard_count
 from citerec.encode.spec import EncoderSpec
 from citerec.folder import IndexFolder, open_index
 from citerec.tuned import write_tuned
@@ -215,7 +214,6 @@ def test_bad_input_is_one_line_and_leaves_the_index_as_it_was(
     assert err.count("\n") == 1
     assert says in err
     assert open_index(sample).manifest == before
-    assert shard_count(sample) == 0
     assert [path.name for path in sample.parent.iterdir()] == ["sample"]
 
 

@@ -69,7 +69,6 @@ def embedded(
     said = write_dense(
         index.path / "dense",
         [vectors],
-        rows=len(vectors),
         dim=vectors.shape[1],
         similarity=similarity,
         config=DenseIndexConfig(ef_construction=40, **config),

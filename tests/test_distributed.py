@@ -16,6 +16,7 @@ pytest.importorskip("ray", reason="ray is not installed", exc_type=ImportError)
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 os.environ["RAY_AUTH_TOKEN"] = token_hex(32)  # not the user's, which a file would hold
 
+from citerec import embed
 from citerec.build import BuildConfig, build_index
 from citerec.cli import run
 from citerec.config import RecommendConfig, RerankConfig
@@ -102,8 +103,14 @@ def test_recommendations_of_workers_equal_those_of_this_process(
 
 
 def test_the_commands_give_the_same_with_and_without_ray(
-    nodes: Any, sample_index: IndexFolder, tiny_model: str, tmp_path: Path, capsys: Any
+    nodes: Any,
+    sample_index: IndexFolder,
+    tiny_model: str,
+    tmp_path: Path,
+    capsys: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(embed, "SHARD", 20)
     index, plain = (copytree(sample_index.path, tmp_path / name) for name in ("ray", "plain"))
     query = tmp_path / "queries.jsonl"
     query.write_text('{"id": "a", "title": "Dense retrieval"}\n{"id": "b", "title": "Parsing"}\n')
@@ -115,7 +122,7 @@ def test_the_commands_give_the_same_with_and_without_ray(
         assert code == 0, captured.err
         return captured.out
 
-    encode = ("encode", "--encoder", tiny_model, "--shard", "20")
+    encode = ("encode", "--encoder", tiny_model)
     output(*encode, *ray)
     output(*encode, index=plain)
     vectors = [(folder / "dense/vectors.faiss").read_bytes() for folder in (index, plain)]
@@ -125,14 +132,19 @@ def test_the_commands_give_the_same_with_and_without_ray(
 
 
 def test_an_index_built_with_ray_equals_one_built_without(
-    nodes: Any, tiny_model: str, tmp_path: Path, write_jsonl: Callable[..., Path], java: None
+    nodes: Any,
+    tiny_model: str,
+    tmp_path: Path,
+    write_jsonl: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(embed, "SHARD", 7)
     corpus = write_jsonl([{"id": f"p{i}", "title": f"paper on term {i}"} for i in range(50)])
     plain, ray = tmp_path / "plain", tmp_path / "ray"
-    build_index(corpus, plain, BuildConfig(encoder=tiny_model, shard=7))
+    build_index(corpus, plain, BuildConfig(encoder=tiny_model))
 
     command = ["index", str(corpus), "--index", str(ray), "--encoder", tiny_model]
-    code = run([*command, "--shard", "7", "--ray", nodes.address])
+    code = run([*command, "--ray", nodes.address])
 
     assert code == 0
     vectors = [(folder / "dense/vectors.faiss").read_bytes() for folder in (ray, plain)]

@@ -14,7 +14,7 @@ from citerec.encode.spec import EncodeConfig, Precision
 from citerec.errors import ConfigError
 
 if TYPE_CHECKING:
-    from citerec.shards import ShardEncoder
+    from citerec.embed import EncodeElsewhere
 
 EncoderOption = Annotated[
     str,
@@ -40,10 +40,6 @@ DenseIndexOption = Annotated[
 ]
 DeviceOption = Annotated[str, typer.Option(help="Where the model runs: auto, cpu, cuda, cuda:1.")]
 DtypeOption = Annotated[Precision, typer.Option(help="Data type of the model's computations.")]
-ShardOption = Annotated[
-    int,
-    typer.Option(min=1, help="Papers per saved shard; an interrupted run loses at most one shard."),
-]
 ResumeOption = Annotated[
     bool, typer.Option("--resume", help="Reuse the vectors that an interrupted run saved.")
 ]
@@ -64,7 +60,6 @@ def encode(
     device: DeviceOption = "auto",
     dtype: DtypeOption = Precision.AUTO,
     threads: Threads = 0,
-    shard: ShardOption = 2048,
     resume: ResumeOption = False,
     ray: RayOption = None,
     quiet: Quiet = False,
@@ -85,15 +80,10 @@ def encode(
     how = EncodeConfig(device=device, precision=dtype, threads=threads)
     model = open_encoder(name, how, base=target, log=console.log)
     console.detail(f"{model.fingerprint}: {model.dim} dimensions, {model.precision}")
-    with (
-        report_saved_shards(target, console),
-        shards_elsewhere(ray, console) as elsewhere,
-        console.progress() as progress,
-    ):
+    with encoding(target, ray, console) as elsewhere, console.progress() as progress:
         config = EmbedConfig(
             dense=DenseIndexConfig(kind=dense_index, threads=threads),
             resume=resume,
-            shard=shard,
             elsewhere=elsewhere,
         )
         embed_anew(target, model, config, progress)
@@ -129,28 +119,21 @@ def chosen_encoder(
 
 
 @contextmanager
-def shards_elsewhere(ray: str | None, console: ConsoleOutput) -> "Generator[ShardEncoder | None]":
-    """Connect to the cluster of `--ray`, which encodes shards; None without the option."""
-    if ray is None:
-        yield None
-        return
-    from citerec.distributed import RayShards, connected
-
-    with connected(ray):
-        yield RayShards()
-
-
-@contextmanager
-def report_saved_shards(target: Path, console: ConsoleOutput) -> Generator[None]:
-    """Log how to resume if the work is interrupted and shards of vectors are saved."""
-    from citerec.embed import shard_count
+def encoding(
+    target: Path, ray: str | None, console: ConsoleOutput
+) -> "Generator[EncodeElsewhere | None]":
+    """Connect to the cluster of `--ray`, if it is given; log how to resume interrupted work that saved vectors."""
+    from citerec.embed import has_saved_vectors
 
     try:
-        yield
+        if ray is None:
+            yield None
+        else:
+            from citerec.distributed import connected, encode_in_actors
+
+            with connected(ray):
+                yield encode_in_actors
     except BaseException:
-        if saved := shard_count(target):
-            shards = "shard" if saved == 1 else "shards"
-            console.log(
-                f"{saved} {shards} of vectors saved; run the command again with --resume to continue"
-            )
+        if has_saved_vectors(target):
+            console.log("vectors are saved; run the command again with --resume to continue")
         raise

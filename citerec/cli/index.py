@@ -17,10 +17,8 @@ from citerec.cli.encode import (
     EncoderOption,
     RayOption,
     ResumeOption,
-    ShardOption,
     chosen_encoder,
-    report_saved_shards,
-    shards_elsewhere,
+    encoding,
 )
 from citerec.cli.options import Heap, Quiet, Threads, Verbose
 from citerec.config import DenseIndexConfig, DenseKind
@@ -69,7 +67,6 @@ def index(
     device: DeviceOption = "auto",
     dtype: DtypeOption = Precision.AUTO,
     threads: Threads = 0,
-    shard: ShardOption = 2048,
     resume: ResumeOption = False,
     ray: RayOption = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing index.")] = False,
@@ -104,17 +101,14 @@ def index(
         format=format,
         force=force,
         skip_bad=skip_bad,
-        threads=threads,
         heap=heap,
         encoder=name,
         encode=EncodeConfig(device=device, precision=dtype, threads=threads),
         dense=DenseIndexConfig(kind=dense_index, threads=threads),
         resume=resume,
-        shard=shard,
     )
     with (
-        report_saved_shards(target, console),
-        shards_elsewhere(ray, console) as elsewhere,
+        encoding(target, ray, console) as elsewhere,
         console.progress(in_bytes="reading") as progress,
     ):
         if changes:

@@ -9,7 +9,7 @@
 Every kind keeps the exact vectors, memory-mapped, and every score is computed from them.
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib import import_module
@@ -41,7 +41,6 @@ Vectors = npt.NDArray[np.float32]  # shape (n, dim)
 Rows = npt.NDArray[np.int32]
 # rows and scores, in any order
 RowsAndScores = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]
-Shards = Sequence[Vectors] | Callable[[], Iterable[Vectors]]
 
 
 def load() -> Any:
@@ -72,9 +71,8 @@ def resolve(kind: DenseKind, rows: int) -> DenseKind:
 
 def write_dense(
     folder: Path,
-    shards: Shards,
+    blocks: Iterable[Vectors],
     *,
-    rows: int,
     dim: int,
     similarity: Similarity,
     config: DenseIndexConfig | None = None,
@@ -84,8 +82,7 @@ def write_dense(
 
     Args:
         folder: Created if it does not exist; an existing file is replaced.
-        shards: The vectors in the order of rows: a sequence, or a function that opens them.
-        rows: The number of vectors.
+        blocks: The vectors in the order of rows.
         dim: The dimension of each vector.
         similarity: How vectors are compared; they must have unit length for cosine.
         config: The kind of index.
@@ -94,41 +91,36 @@ def write_dense(
     Raises:
         ModelError: If a vector is not finite, or not of unit length although compared by cosine.
         OutputError: If the file cannot be written.
-        ValueError: If there are not `rows` vectors of `dim` dimensions.
     """
     config, report, faiss = config or DenseIndexConfig(), progress or no_progress, load()
-    kind, path = resolve(config.kind, rows), folder / NAME
     metric = faiss.METRIC_L2 if similarity is Similarity.L2 else faiss.METRIC_INNER_PRODUCT
-    exact = faiss.IndexFlat(dim, metric)
-    # the graph depends on the order in which threads link vectors
-    with on_threads(1 if kind is DenseKind.HNSW else config.threads):
-        for shard in shards() if callable(shards) else shards:
-            if shard.ndim != 2 or shard.shape[1] != dim:
-                raise ValueError(f"a shard has shape {shard.shape}, expected (n, {dim})")
-            _check_vectors(shard, exact.ntotal, similarity)
-            exact.add(np.ascontiguousarray(shard, np.float32))
-        if exact.ntotal != rows:
-            raise ValueError(f"the shards hold {exact.ntotal} vectors, expected {rows}")
-        index, stored = exact, _stored(exact)
-        if kind is not DenseKind.EXACT:
-            base = faiss.index_factory(dim, FACTORIES[kind], metric)
-            if kind is DenseKind.HNSW:
-                base.hnsw.efConstruction = config.ef_construction
+    exact, path = faiss.IndexFlat(dim, metric), folder / NAME
+    for block in blocks:
+        _check_vectors(block, exact.ntotal, similarity)
+        exact.add(np.ascontiguousarray(block, np.float32))
+    index, rows, stored = exact, exact.ntotal, _stored(exact)
+    kind = resolve(config.kind, rows)
+    if kind is not DenseKind.EXACT:
+        base = faiss.index_factory(dim, FACTORIES[kind], metric)
+        if kind is DenseKind.HNSW:
+            base.hnsw.efConstruction = config.ef_construction
+        # the graph depends on the order in which threads link vectors
+        with on_threads(1 if kind is DenseKind.HNSW else config.threads):
             # evenly spread rows, so that the vectors decide the result alone
             base.train(np.ascontiguousarray(stored[:: ceil(rows / TRAINING)]))
             for start in range(0, rows, BLOCK):
                 base.add(np.ascontiguousarray(stored[start : start + BLOCK]))
                 report("indexing vectors", min(start + BLOCK, rows), rows)
-            index = faiss.IndexRefine(base, exact)
-        with writing(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-        try:
-            faiss.write_index(index, str(path))
-        except RuntimeError as error:
-            raise OutputError(f"cannot write {path}; is there space on the disk?") from error
+        index = faiss.IndexRefine(base, exact)
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    try:
+        faiss.write_index(index, str(path))
+    except RuntimeError as error:
+        raise OutputError(f"cannot write {path}; is there space on the disk?") from error
     report("writing vectors", rows, rows)
-    base_settings = {"kind": str(kind), "similarity": str(similarity), "papers": rows, "dim": dim}
-    return base_settings | {"bytes": path.stat().st_size, "faiss": faiss.__version__}
+    settings = {"kind": str(kind), "similarity": str(similarity), "papers": rows, "dim": dim}
+    return settings | {"bytes": path.stat().st_size, "faiss": faiss.__version__}
 
 
 def open_dense(folder: Path, settings: Mapping[str, Any], years: Rows) -> "DenseIndex":
@@ -283,12 +275,6 @@ def pairwise(query: Vectors, vectors: Vectors, similarity: Similarity) -> npt.ND
     pointers = [faiss.swig_ptr(array) for array in (scores, query, vectors, indices)]
     measures[similarity](*pointers, len(query), 1, len(vectors))
     return scores if similarity is Similarity.COSINE else 0 - np.sqrt(scores)
-
-
-def blocks_of(index: DenseIndex, rows: Rows) -> Iterator[Vectors]:
-    """Yield the vectors of some rows, block by block."""
-    for start in range(0, len(rows), BLOCK):
-        yield index.vectors(rows[start : start + BLOCK])
 
 
 def _stored(exact: Any) -> Vectors:
