@@ -389,11 +389,11 @@ class Recommender:
         Raises:
             BadInputError: If the file is missing or cannot be read.
         """
-        from citerec.references import check_list
+        from citerec.references import check_references
 
         is_read = isinstance(references, PaperList)
         listed = references if is_read else read_paper_list(fspath(references))
-        return check_list(listed, self.index.papers)
+        return check_references(listed, self.index.papers)
 
     def close(self) -> None:
         """Release the index and its models; a temporary index is removed. Closing twice does no harm."""

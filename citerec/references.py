@@ -1,27 +1,25 @@
 r"""An author's file of references: compared with a corpus, and extended by papers that it does not have.
 
-Added entries have the style of the file: its ends of lines, a blank line between entries, its indentation. No former
-byte changes, and the former content is kept in `<file>.bak`.
+Entries are added at the end of the file, with its ends of lines: no former byte changes, and the former content is kept
+in `<file>.bak`.
 """
 
-import json
 import os
-import re
-import stat
-from collections import Counter
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from itertools import starmap
 from pathlib import Path
 from typing import Any
+
+import orjson
 
 from citerec.bibliography import bibtex, json_entries, publication, ris, write
 from citerec.bibliography.entry import Entry, PaperList, is_preprint_doi
 from citerec.bibliography.json_entries import Item
 from citerec.bibliography.keys import paper_doi, title_key
-from citerec.bibliography.paper_list import read_paper_list
 from citerec.bibliography.source import Kind, decode, kind_of
 from citerec.corpus.papers import Papers
 from citerec.errors import BadInputError, OutputError, writing
@@ -37,15 +35,6 @@ _KINDS = {
 _READS = "expected BibTeX, RIS or CSL-JSON"
 _ADVICE = "name a .bib, .ris or CSL .json file"
 _UNCHANGED = "nothing was added, repair it first"
-_HEAD = re.compile(r"@[ \t]*[A-Za-z]+\s*[{(]\s*([^\s,{}()\"=#%\\@]+)")
-_KEY_FIELD = re.compile(
-    r"\b(?:crossref|xref|xdata|ids|related|entryset)\s*=\s*[{\"]([^{}\"]*)[}\"]", re.IGNORECASE
-)
-_FIELD_LINE = re.compile(r"^([ \t]{0,8})[A-Za-z][\w-]*[ \t]*=", re.MULTILINE)
-_RIS_ID = re.compile(r"^ID {1,2}- ?(.*)$", re.MULTILINE)
-_RIS_TAG = re.compile(r"^([A-Z][A-Z0-9])  -", re.MULTILINE)
-_RIS_BOUND = re.compile(r"(TY|ER) {1,2}-(?: |$)")
-_ITEM = re.compile(rb"\[(\s*)\{(\s*)\"")  # what precedes an item of CSL-JSON, and its first field
 
 
 # --- Comparing it with a corpus
@@ -92,21 +81,8 @@ class ReferenceCheck:
         return len(readable) + sum(one.entry < 0 for one in self.findings)
 
 
-def check_references(path: str | Path, papers: Papers) -> ReferenceCheck:
-    """Compare a file of references with a corpus.
-
-    Args:
-        path: BibTeX, RIS, CSL-JSON, JSONL, or ids, one a line.
-        papers: The papers of the corpus.
-
-    Raises:
-        BadInputError: If the file cannot be read as a list of papers.
-    """
-    return check_list(read_paper_list(path), papers)
-
-
-def check_list(listed: PaperList, papers: Papers) -> ReferenceCheck:
-    """Compare a list of references that was read with a corpus, as `check_references` does."""
+def check_references(listed: PaperList, papers: Papers) -> ReferenceCheck:
+    """Compare a list of references with a corpus."""
     rows = listed_rows(listed, papers)
     by_row = papers.at(row for one in rows for row in one)
     findings = [
@@ -220,15 +196,11 @@ class Appended:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceFile:
-    """A file of references as it was read; its content decides the format, for an empty one the suffix does."""
+    """A file of references as it was read; its content decides the format, else the suffix does."""
 
-    name: Path  # as the user gave it
-    path: Path  # where it is: links are followed
     kind: Kind  # JSON is CSL-JSON
-    data: bytes = b""
-    mode: int | None = None  # permissions; None if there is no such file yet
-    text: str = ""  # with lines ended by `\n`
-    records: Sequence[Any] = ()  # as the parser of its format reads them
+    data: bytes
+    entries: list[Entry]
 
 
 def append_papers(path: str | Path, papers: Sequence[Paper]) -> Appended:
@@ -240,104 +212,86 @@ def append_papers(path: str | Path, papers: Sequence[Paper]) -> Appended:
 
     Raises:
         BadInputError: If the file is of another format, or has a broken entry.
-        OutputError: If it cannot be written, or was changed meanwhile.
+        OutputError: If it cannot be written.
     """
-    file = read_reference_file(Path(path))
-    known = _known(file, papers)
+    path = Path(path)
+    file = read_reference_file(path)
+    known = _known(file.entries, papers)
     new = [paper for place, paper in enumerate(papers) if place not in known]
     skipped = tuple(paper for place, paper in enumerate(papers) if place in known)
     if not new:
-        return Appended(file.name, skipped=skipped)
-    keys = tuple(write.citation_keys(new, _keys_in_use(file)))
+        return Appended(path, skipped=skipped)
+    keys = tuple(write.citation_keys(new, (entry.key for entry in file.entries)))
     data = _extended(file, keys, new)
     try:
-        after = _records(file.kind, _text(data, file.name), file.name)
+        after = _entries(file.kind, _text(data, path), path)
     except BadInputError:
         after = []
-    before = [*file.records]
-    if after[: len(before)] != before or len(after) != len(before) + len(new):
+    count = len(file.entries)
+    if after[:count] != file.entries or len(after) != count + len(new):
         message = "entries added at its end would not be read; repair its last lines first"
-        raise BadInputError(file.name, message, line=file.text.rstrip("\n").count("\n") + 1)
-    return Appended(file.name, keys, skipped, _replace(file, data))
+        raise BadInputError(path, message)
+    target = Path(os.path.realpath(path))  # a link stays one
+    backup = target.with_name(f"{target.name}.bak") if target.exists() else None
+    with writing(target), replacing(target) as temporary:
+        temporary.write_bytes(data)
+        if backup:
+            shutil.copy2(target, backup)
+            shutil.copymode(target, temporary)
+    return Appended(path, keys, skipped, backup)
 
 
-def read_reference_file(name: Path) -> ReferenceFile:
+def read_reference_file(path: Path) -> ReferenceFile:
     """Read a file of references that is to be extended; one that does not exist is empty.
 
     Raises:
-        BadInputError: If it cannot be read, is of another format, or one of its entries is broken.
-        OutputError: If it cannot be written: read-only, a folder, a device, in no folder.
+        BadInputError: If it cannot be read, or one of its entries is broken.
+        OutputError: If it is read-only or no file, or its format is not known.
     """
-    path, status = Path(os.path.realpath(name)), None
-    with writing(name), suppress(FileNotFoundError):
-        status = path.stat()
-    by_suffix = _KINDS.get(name.suffix.lower())
-    if status is None:
-        if not path.parent.is_dir():
-            raise OutputError(f"cannot write {name}: there is no folder {path.parent}")
-    elif not stat.S_ISREG(status.st_mode):
-        raise OutputError(f"cannot write {name}: it is not a regular file; {_ADVICE}")
-    elif not status.st_mode & 0o222 or not os.access(path, os.W_OK):
-        raise OutputError(f"cannot write {name}: it is read-only; allow it: chmod u+w {name}")
-    data = read_whole(path) if status else b""
-    text = _text(data, name)
-    kind = kind_of(text, name) if text else by_suffix
-    lines = (line.strip() for line in text.split("\n"))
-    if kind is Kind.TEXT and all(not line or line.startswith("%") for line in lines):
-        kind = by_suffix  # comments alone
-    if kind is None:
-        raise OutputError(f"cannot write {name}: its format is not known; {_ADVICE}")
-    if kind is Kind.TEXT:
-        raise BadInputError(name, f"this is plain text, {_READS}; {_ADVICE}")
-    mode = stat.S_IMODE(status.st_mode) if status else None
-    return ReferenceFile(name, path, kind, data, mode, text, _records(kind, text, name))
+    exists = path.exists()
+    if exists and not (path.is_file() and path.stat().st_mode & 0o222 and os.access(path, os.W_OK)):
+        raise OutputError(f"cannot write {path}: it is read-only, or no regular file")
+    data = read_whole(path) if exists else b""
+    text = _text(data, path)
+    kind = kind_of(text, path) if text else Kind.TEXT
+    if kind is Kind.TEXT:  # comments alone, or nothing
+        if path.suffix.lower() not in _KINDS:
+            raise OutputError(f"cannot write {path}: its format is not known; {_ADVICE}")
+        kind = _KINDS[path.suffix.lower()]
+    return ReferenceFile(kind, data, _entries(kind, text, path))
 
 
-def _text(data: bytes, name: Path) -> str:
-    return decode(data, name, reads=_READS) if data.removeprefix(BOM).strip() else ""
+def _text(data: bytes, path: Path) -> str:
+    return decode(data, path, reads=_READS) if data.removeprefix(BOM).strip() else ""
 
 
-def _records(kind: Kind, text: str, name: Path) -> list[Any]:
-    """Return what a file holds, as the parser of its format reads it.
+def _entries(kind: Kind, text: str, path: Path) -> list[Entry]:
+    """Return the entries of a file.
 
     Raises:
         BadInputError: If something of it is broken: what is added after it might be lost.
     """
+    if kind is Kind.RIS:
+        return [ris.to_entry(record) for record in ris.read_records(text)]
     if kind is Kind.BIBTEX:
         records, broken = bibtex.read_records(text)
         if broken:
             line, fault = broken[0]
-            raise BadInputError(name, f"{fault}; {_UNCHANGED}", line=line)
-        return [*records]
-    if kind is Kind.RIS:
-        begun = 0
-        for number, line in enumerate([*text.split("\n"), "TY  -"], start=1):
-            if tag := _RIS_BOUND.match(line):
-                if tag[1] == "TY" and begun:
-                    fault = f"this record has no end, a line 'ER  - '; {_UNCHANGED}"
-                    raise BadInputError(name, fault, line=begun)
-                begun = number if tag[1] == "TY" else 0
-        return [*ris.read_records(text)]
-    items: Any = json_entries.loads(text, name) if text else []
-    if not isinstance(items, list):
-        raise BadInputError(name, "this is JSON, but not a list; CSL-JSON is a list of items")
-    for number, item in enumerate(items, start=1):
-        if not isinstance(item, dict) or not isinstance(item.get("type"), str):
-            fault = f"item {number} of the list has no type, so this is not CSL-JSON"
-            raise BadInputError(name, f"{fault}; {_UNCHANGED}")
-    return items
+            raise BadInputError(path, f"{fault}; {_UNCHANGED}", line=line)
+        return [bibtex.to_entry(record) for record in records]
+    items: Any = json_entries.loads(text, path) if text else []
+    if not isinstance(items, list) or not all(
+        isinstance(one, dict) and "type" in one for one in items
+    ):
+        raise BadInputError(path, f"this JSON is not a list of items with a type; {_UNCHANGED}")
+    return [
+        json_entries.to_entry(Item(number, None, item), path, strict=False)
+        for number, item in enumerate(items)
+    ]
 
 
-def _known(file: ReferenceFile, papers: Sequence[Paper]) -> set[int]:
+def _known(entries: Sequence[Entry], papers: Sequence[Paper]) -> set[int]:
     """Return the positions of papers that a file has, or that are the same as an earlier one of `papers`."""
-    match file.kind:
-        case Kind.BIBTEX:
-            entries = [bibtex.to_entry(record) for record in file.records]
-        case Kind.RIS:
-            entries = [ris.to_entry(record) for record in file.records]
-        case _:
-            items = (Item(number, None, value) for number, value in enumerate(file.records))
-            entries = [json_entries.to_entry(item, file.name, strict=False) for item in items]
     named = tuple(entry for entry in entries if entry.ids or title_key(entry.title))
     known = {place for places in listed_papers(PaperList(named), papers) for place in places}
     own = tuple(
@@ -355,86 +309,25 @@ def _known(file: ReferenceFile, papers: Sequence[Paper]) -> set[int]:
     return known
 
 
-def _keys_in_use(file: ReferenceFile) -> set[str]:
-    """Return the keys of a file, also those in comments and those that fields such as `crossref` name."""
-    if file.kind is Kind.JSON:
-        return {str(item.get("id", "")) for item in file.records}
-    if file.kind is Kind.RIS:
-        return {key.strip() for key in _RIS_ID.findall(file.text)}
-    named = (key for field in _KEY_FIELD.findall(file.text) for key in field.split(","))
-    return {key.strip() for key in (*_HEAD.findall(file.text), *named)}
-
-
 def _extended(file: ReferenceFile, keys: Sequence[str], papers: Sequence[Paper]) -> bytes:
-    """Return the content of a file with some papers added; `keys` are theirs."""
-    pairs = list(zip(keys, papers, strict=True))
+    """Return the content of a file with some papers added at its end; `keys` are theirs."""
+    pairs = zip(keys, papers, strict=True)
+    end = b"\r\n" if b"\r\n" in file.data else b"\n"
     if file.kind is Kind.JSON:
-        return _with_items(file.data, [write.csl_item(key, paper) for key, paper in pairs])
+        items = orjson.dumps([*starmap(write.csl_item, pairs)], option=orjson.OPT_INDENT_2)
+        is_empty = not file.data.removeprefix(BOM).strip()
+        head, bracket, tail = (b"[]" + end if is_empty else file.data).rpartition(b"]")
+        comma = b"," if file.entries else b""
+        added = items.removeprefix(b"[").removesuffix(b"]").replace(b"\n", end)
+        return head.rstrip() + comma + added + bracket + tail
     if file.kind is Kind.BIBTEX:
-        indents = Counter(_FIELD_LINE.findall(file.text)).most_common(1)
-        indent = indents[0][0] if indents else write.INDENT
-        entries = [write.bibtex_entry(key, paper, indent) for key, paper in pairs]
+        entries = [*starmap(write.bibtex_entry, pairs)]
     else:
         entries = [write.ris_records([key], [paper]) for key, paper in pairs]
-        if file.text and not _RIS_TAG.search(
-            file.text
-        ):  # some programs write one space before the dash
-            entries = [_RIS_TAG.sub(r"\1 -", entry) for entry in entries]
-    end = _end_of_line(file.data)
-    texts = [(entry.strip("\n") + "\n").encode().replace(b"\n", end) for entry in entries]
-    blank_lines = len(file.text) - len(file.text.rstrip("\n"))
-    gap = end * max(0, 2 - blank_lines) if file.text else b""
-    return file.data + gap + end.join(texts)
-
-
-def _end_of_line(data: bytes) -> bytes:
-    r"""Return the most frequent end of line: `\n`, `\r\n` or `\r`."""
-    crlf = data.count(b"\r\n")
-    counts = {b"\n": data.count(b"\n") - crlf, b"\r\n": crlf, b"\r": data.count(b"\r") - crlf}
-    return max(counts, key=lambda end: counts[end])
-
-
-def _with_items(data: bytes, items: Sequence[dict[str, Any]]) -> bytes:
-    """Return a JSON list with items before its closing bracket, each indented like the first one."""
-    end = _end_of_line(data)
-    head, bracket, tail = (data if data.removeprefix(BOM).strip() else data + b"[]\n").rpartition(
-        b"]"
+    added = "\n".join(entry.strip("\n") + "\n" for entry in entries)
+    gap = (
+        b""
+        if not file.data.removeprefix(BOM).strip()
+        else end * (1 + (not file.data.endswith((b"\n", b"\r"))))
     )
-    style = _ITEM.search(head)
-    lead, inner = (style[1], style[2]) if style else (end + b"  ", end + b"    ")
-    outer = lead.splitlines()[-1] if lead.splitlines()[1:] else b""
-    if inner.splitlines()[1:]:
-        step = inner.splitlines()[-1].removeprefix(outer).decode() or "  "
-        texts = [json.dumps(item, ensure_ascii=False, indent=step) for item in items]
-    else:  # an item on one line
-        texts = [json.dumps(item, ensure_ascii=False) for item in items]
-    separator = b"," + (lead or b" ")
-    added = separator.join(text.encode().replace(b"\n", end + outer) for text in texts)
-    content = head.rstrip()
-    gap = head[len(content) :] or (end if lead else b"")
-    first = lead if content.endswith(b"[") else separator
-    return content + first + added + gap + bracket + tail
-
-
-def _replace(file: ReferenceFile, data: bytes) -> Path | None:
-    """Write new content with the permissions of the file; return the backup of the former content, if there was any.
-
-    Raises:
-        OutputError: If the file was changed since it was read, or it or its backup cannot be written.
-    """
-    backup = None if file.mode is None else file.path.with_name(f"{file.path.name}.bak")
-    for path, content in ((backup, file.data), (file.path, data)):
-        if path is None:
-            continue
-        with writing(path), replacing(path) as temporary:
-            with temporary.open("xb") as stream:
-                stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
-            if file.mode is not None:
-                temporary.chmod(file.mode)
-            if (file.path.read_bytes() if file.path.exists() else b"") != file.data:
-                raise OutputError(
-                    f"{file.name} was changed meanwhile; nothing was added, run this again"
-                )
-    return backup
+    return file.data + gap + added.encode().replace(b"\n", end)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from citerec import RecommendConfig, Recommender
+from citerec.bibliography.paper_list import read_paper_list
 from citerec.cli import run
 from citerec.corpus.papers import Papers, open_lookup, write_papers
 from citerec.folder import IndexFolder
@@ -41,7 +42,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Papers:
 def check(corpus: Papers, tmp_path: Path) -> Callable[..., ReferenceCheck]:
     def of(text: str, name: str = "refs.bib") -> ReferenceCheck:
         (tmp_path / name).write_text(text, encoding="utf-8")
-        return check_references(tmp_path / name, corpus)
+        return check_references(read_paper_list(tmp_path / name), corpus)
 
     return of
 

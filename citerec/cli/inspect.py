@@ -166,11 +166,12 @@ def check(
     """Compare your references with the corpus: other years, DOIs and titles, published preprints, duplicates."""
     import orjson
 
+    from citerec.bibliography.paper_list import read_paper_list
     from citerec.references import check_references
 
     folder = open_named(index)
     console.detail(f"{folder.path}: {plural(folder.manifest.counts['papers'], 'paper')}")
-    report = check_references(references, folder.papers)
+    report = check_references(read_paper_list(references), folder.papers)
     if format is FactsFormat.JSON:
         names = {"stated": "file", "known": "corpus"}
         findings = [

@@ -362,6 +362,7 @@ def picked_ranks(shown: ListOptions, k: int, *, batch: bool) -> frozenset[int]:
             raise ConfigError(f"--output would replace {shown.append}; --append writes the file")
         from citerec.references import read_reference_file
 
+        check_output(shown.append)
         read_reference_file(shown.append)
     return frozenset(ranks)
 
