@@ -10,10 +10,10 @@ An index stores tables of these keys (`citerec.corpus.papers.Lookup`), so that n
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, compress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,14 +21,12 @@ import numpy as np
 from rapidfuzz.distance import Levenshtein
 
 from citerec.bibliography.entry import PaperList
-from citerec.bibliography.keys import doi_of, id_key, name_key, paper_doi, title_key
+from citerec.bibliography.keys import doi_of, id_key, name_key, title_key
 from citerec.corpus.papers import (
     BATCH,
-    Codes,
     Lookup,
     Papers,
     Table,
-    code_of,
     codes_of,
 )
 from citerec.rules.known import query_rows
@@ -129,15 +127,15 @@ class SimilarTitles:
         return SimilarTitles(*([one for one in rows if one < row] for rows in lists))
 
 
-def similar_titles(titles: Iterable[str], corpus_titles: Iterable[str]) -> dict[str, SimilarTitles]:
-    """Return the rows of a corpus whose titles are equal or similar to each of some titles, in one pass over it."""
-    return _similar_among(titles, enumerate(corpus_titles))
-
-
-def _similar_among(
+def similar_titles(
     titles: Iterable[str], corpus_titles: Iterable[tuple[int, str]]
 ) -> dict[str, SimilarTitles]:
-    """Find titles among rows of a corpus and their titles, as `similar_titles` does; rows rise."""
+    """Return the rows of a corpus with an equal or similar title, by title.
+
+    Args:
+        titles: The titles.
+        corpus_titles: Rows of the corpus, rising, and their titles.
+    """
     keys = {title: title_key(title) for title in titles}
     similar = {title: SimilarTitles([], [], []) for title in keys}
     by_code: defaultdict[str, list[str]] = defaultdict(list)
@@ -188,9 +186,19 @@ def rows_of_entry(
     Returns:
         Rows of papers that share one title; empty if it is not clear which.
     """
-    if equal := [row for row in similar.equal if _has_equal_title(entry, papers[row])]:
+
+    def is_equal(paper: Described) -> bool:
+        has_evidence = _years_apart(entry, paper) == 0 or _shares_author(entry, paper)
+        return not _contradicts(entry, paper) or (not _is_short(entry) and bool(has_evidence))
+
+    def agrees(paper: Described) -> bool:
+        years = _years_apart(entry, paper)
+        is_same_year = years is not None and years <= 1
+        return is_same_year and not _last_names(entry).isdisjoint(_last_names(paper))
+
+    if equal := [row for row in similar.equal if is_equal(papers[row])]:
         return equal
-    agreeing = [row for row in (*similar.near, *similar.longer) if _agrees(entry, papers[row])]
+    agreeing = [row for row in (*similar.near, *similar.longer) if agrees(papers[row])]
     rows = agreeing or similar.near
     if len({title_key(papers[row].title) for row in rows}) > 1:
         return []
@@ -214,20 +222,6 @@ def _contradicts(described: Described, paper: Described) -> bool:
     return (_years_apart(described, paper) or 0) > most or _shares_author(described, paper) is False
 
 
-def _has_equal_title(described: Described, paper: Described) -> bool:
-    if not _contradicts(described, paper):
-        return True
-    same_year = _years_apart(described, paper) == 0
-    return not _is_short(described) and (same_year or bool(_shares_author(described, paper)))
-
-
-def _agrees(described: Described, paper: Described) -> bool:
-    """Whether both have a year, at most one year apart, and an author's last name in common."""
-    years = _years_apart(described, paper)
-    names = _last_names(described)
-    return years is not None and years <= 1 and not names.isdisjoint(_last_names(paper))
-
-
 def _is_short(described: Described) -> bool:
     return len(title_key(described.title).split()) < LEAST_WORDS
 
@@ -248,60 +242,57 @@ def _shares_author(described: Described, paper: Described) -> bool | None:
     return not ours.isdisjoint(theirs) if ours and theirs else None
 
 
-def _names(described: Described) -> frozenset[str]:
-    return frozenset(
-        name for author in described.authors for name in _NAME.findall(title_key(author))
-    )
+def _names(described: Described) -> set[str]:
+    return {name for one in described.authors for name in _NAME.findall(title_key(one))}
 
 
-def _last_names(described: Described) -> frozenset[str]:
+def _last_names(described: Described) -> set[str]:
     keys = (name_key(author).split() for author in described.authors)
-    return frozenset(key[-1] for key in keys if key and len(key[-1]) > 1)
+    return {key[-1] for key in keys if key and len(key[-1]) > 1}
 
 
 # --- Drafts and lists in a corpus
 
 
-@dataclass(frozen=True, slots=True)
-class RecognisedQuery:
-    """A query, with the ids of its papers if it was recognised in the corpus."""
-
-    query: Query
-    notice: str = ""  # what was recognised, for the user; empty if nothing was
-
-
-def recognise(queries: Sequence[Query], papers: Papers) -> list[RecognisedQuery]:
+def recognise(queries: Sequence[Query], papers: Papers) -> list[tuple[Query, str]]:
     """Add to each draft that is in the corpus the ids of its papers, found by its DOI, else by its title.
 
     A query whose own id is in the corpus, or that already has `corpus_ids`, stays unchanged. So does one that is no
     draft, such as a sentence.
+
+    Returns:
+        Each query, and what was recognised, for the user; empty if nothing was.
     """
-    pairs = list(zip(queries, query_rows(queries, papers), strict=True))
-    drafts = [q for q, rows in pairs if not rows and q.kind is QueryKind.DRAFT]
-    similar = _similar([query.title for query in drafts], papers, _equal_code)
-    return [
-        _recognised(query, papers, similar[query.title].equal)
-        if not rows and query.kind is QueryKind.DRAFT
-        else RecognisedQuery(query)
-        for query, rows in pairs
+    recognised: list[tuple[Query, str]] = []
+    own = query_rows(queries, papers)
+    unknown = [
+        query.kind is QueryKind.DRAFT and not rows for query, rows in zip(queries, own, strict=True)
     ]
-
-
-def _recognised(query: Query, papers: Papers, same_title: Sequence[int]) -> RecognisedQuery:
-    dois = [query.doi.lower()] if query.doi else []
-    rows = sorted({row for found in rows_by_doi(dois, papers).values() for row in found})
-    matched_by = "DOI" if rows else "title"
-    if not rows:
-        candidates = papers.at(same_title)
-        rows = [row for row in same_title if is_draft_of(query, candidates[row])]
-    if not rows:
-        return RecognisedQuery(query)
-    ids = papers.ids_at(rows)
-    notice = (
-        f"{query.id!r} is in this corpus ({', '.join(ids)}, by its {matched_by}): it is not recommended, "
-        "and its own references are not used"
-    )
-    return RecognisedQuery(replace(query, corpus_ids=tuple(ids)), notice)
+    similar = _similar_in([q.title for q in compress(queries, unknown)], papers)
+    for query, is_unknown in zip(queries, unknown, strict=True):
+        rows, matched_by = list[int](), "DOI"
+        if is_unknown and query.doi:
+            rows = sorted(
+                {
+                    row
+                    for found in rows_by_doi([query.doi.lower()], papers).values()
+                    for row in found
+                }
+            )
+        if is_unknown and not rows:
+            same_title, matched_by = similar[query.title].equal, "title"
+            candidates = papers.at(same_title)
+            rows = [row for row in same_title if is_draft_of(query, candidates[row])]
+        if not rows:
+            recognised.append((query, ""))
+            continue
+        ids = papers.ids_at(rows)
+        notice = (
+            f"{query.id!r} is in this corpus ({', '.join(ids)}, by its {matched_by}): it is not recommended, "
+            "and its own references are not used"
+        )
+        recognised.append((replace(query, corpus_ids=tuple(ids)), notice))
+    return recognised
 
 
 def listed_rows(paper_list: PaperList, papers: Papers) -> list[frozenset[int]]:
@@ -309,7 +300,7 @@ def listed_rows(paper_list: PaperList, papers: Papers) -> list[frozenset[int]]:
     ids = sorted({i for entry in paper_list.entries for i in entry.ids})
     by_id = dict(zip(ids, papers.rows_of(ids).tolist(), strict=True))
     by_doi = rows_by_doi(paper_list.ids, papers)
-    similar = _similar(paper_list.titles, papers)
+    similar = _similar_in(paper_list.titles, papers)
     candidates = papers.at(row for titles in similar.values() for row in titles.rows)
     return [
         frozenset(row for i in entry.ids if (row := by_id[i]) >= 0).union(
@@ -322,33 +313,27 @@ def listed_rows(paper_list: PaperList, papers: Papers) -> list[frozenset[int]]:
     ]
 
 
-def _equal_code(title: str) -> list[str]:
-    """Return the code that equal titles share."""
-    return ["".join(title_key(title).split())]
-
-
-def _similar(
-    titles: Sequence[str],
-    papers: Papers,
-    codes_of_title: Callable[[str], Iterable[str]] = title_codes,
-) -> dict[str, SimilarTitles]:
+def _similar_in(titles: Sequence[str], papers: Papers) -> dict[str, SimilarTitles]:
     """Return the rows of a corpus with an equal or similar title, by title: those that share a code."""
-    if not papers.lookup:  # of a corpus that is being built
-        return similar_titles(titles, papers.titles())
-    codes = sorted({code for title in titles for code in codes_of_title(title)})
-    found = papers.lookup.titles.rows_of(codes)
-    rows = np.unique(np.concatenate([*found, np.zeros(0, np.int32)]))
+    codes = sorted({code for title in titles for code in title_codes(title)})
+    rows = np.unique(
+        np.concatenate([*_tables(papers).titles.rows_of(codes), np.zeros(0, np.int32)])
+    )
     texts = papers.texts("title", rows).to_pylist()
-    return _similar_among(titles, zip(rows.tolist(), texts, strict=True))
+    return similar_titles(titles, zip(rows.tolist(), texts, strict=True))
+
+
+def _tables(papers: Papers) -> Lookup:
+    if papers.lookup is None:
+        raise ValueError("the tables of an index are there when it is built")
+    return papers.lookup
 
 
 def rows_by_doi(ids: Iterable[str], papers: Papers) -> dict[str, set[int]]:
     """Return the rows of each DOI, in the form of `id_key`, that is in the corpus: as an id or as a stated DOI."""
     dois = sorted(filter(doi_of, ids))
-    if not papers.lookup or not dois:
-        return {}
     rows_by_key: dict[str, set[int]] = {}
-    for doi, rows in zip(dois, papers.lookup.dois.rows_of(dois), strict=True):
+    for doi, rows in zip(dois, _tables(papers).dois.rows_of(dois), strict=True):
         for name in ("id", "doi"):
             pairs = zip(rows.tolist(), papers.texts(name, rows).to_pylist(), strict=True)
             found = {row for row, text in pairs if id_key(text) == doi}
@@ -356,32 +341,10 @@ def rows_by_doi(ids: Iterable[str], papers: Papers) -> dict[str, set[int]]:
     return rows_by_key
 
 
-def listed_papers(paper_list: PaperList, papers: Sequence[Paper]) -> list[frozenset[int]]:
-    """Return the positions of the papers that each entry of a list matches, as `listed_rows` does for a corpus.
-
-    A citation key that is the id of a paper with another title does not count: authors and corpora make both from the
-    same name and year.
-    """
-    by_id: dict[str, set[int]] = {}
-    for place, paper in enumerate(papers):
-        for paper_id in filter(None, (paper.id, id_key(paper.id), paper_doi(paper).lower())):
-            by_id.setdefault(paper_id, set()).add(place)
-    by_title = same_entries(paper_list.entries, papers)
-    return [
-        titles.union(
-            place
-            for i in entry.ids
-            for place in by_id.get(i, set()) | by_id.get(id_key(i), set())
-            if i != entry.key or not entry.title or same_title(entry.title, papers[place].title)
-        )
-        for entry, titles in zip(paper_list.entries, by_title, strict=True)
-    ]
-
-
 def same_entries(entries: Sequence[Described], others: Sequence[Described]) -> list[frozenset[int]]:
     """Return for each entry the positions of those of `others` that are the same paper by title, year and authors."""
     titles = {entry.title for entry in entries if title_key(entry.title)}
-    similar = similar_titles(sorted(titles), [other.title for other in others])
+    similar = similar_titles(sorted(titles), enumerate(other.title for other in others))
     by_place = dict(enumerate(others))
     return [
         frozenset(rows_of_entry(entry, similar[entry.title], by_place))
@@ -396,44 +359,27 @@ def same_entries(entries: Sequence[Described], others: Sequence[Described]) -> l
 
 def write_tables(folder: Path, papers: Papers) -> None:
     """Write the tables of ids, DOIs, titles and authors of an index into its folder."""
+    key_of_name = lru_cache(maxsize=2**16)(name_key)
+    keys_of: dict[str, Callable[[Any], Iterator[Collection[str]]]] = {
+        "ids": lambda batch: ((docid,) for docid in batch["id"].to_pylist()),
+        "dois": lambda batch: map(_dois, batch["id"].to_pylist(), batch["doi"].to_pylist()),
+        "titles": lambda batch: map(title_codes, batch["title"].to_pylist()),
+        "authors": lambda batch: (
+            {*map(key_of_name, names or ())} for names in batch["authors"].to_pylist()
+        ),
+    }
     tables: dict[str, Table] = {}
-    for name, (columns, keys, coded) in _KEYS.items():
+    for name, keys in keys_of.items():
         codes, rows = [np.zeros(0, np.uint64)], [np.zeros(0, np.int32)]
         for number, batch in enumerate(papers.batches()):
-            of_papers = [*map(keys, *(batch[column].to_pylist() for column in columns))]
-            codes.append(coded(chain.from_iterable(of_papers)))
+            of_papers = [*keys(batch)]
+            codes.append(codes_of(chain.from_iterable(of_papers)))
             numbers = np.arange(number * BATCH, number * BATCH + len(batch), dtype=np.int32)
             rows.append(np.repeat(numbers, [*map(len, of_papers)]))
         tables[name] = Table.of(np.concatenate(codes), np.concatenate(rows))
     Lookup(**tables).write(folder)
 
 
-def _id_keys(docid: str) -> Collection[str]:
-    return (docid,)
-
-
-def _doi_keys(*texts: str) -> Collection[str]:
+def _dois(*texts: str) -> set[str]:
     """Return the `id_key` of each text that is a DOI."""
     return {doi.lower() for text in texts if text and (doi := doi_of(text))}
-
-
-def _author_codes(authors: Sequence[str] | None) -> Collection[int]:
-    return {*map(_name_code, authors or ())}
-
-
-@lru_cache(maxsize=2**16)
-def _name_code(name: str) -> int:
-    return code_of(name_key(name))
-
-
-def _as_codes(codes: Iterable[int]) -> Codes:
-    return np.fromiter(codes, np.uint64)
-
-
-# The columns of each table, the keys or codes of a paper with these values, and what makes codes of all of these.
-_KEYS: dict[str, tuple[tuple[str, ...], Callable[..., Collection[Any]], Callable[..., Codes]]] = {
-    "ids": (("id",), _id_keys, codes_of),
-    "dois": (("id", "doi"), _doi_keys, codes_of),
-    "titles": (("title",), title_codes, codes_of),
-    "authors": (("authors",), _author_codes, _as_codes),
-}

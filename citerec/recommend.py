@@ -359,8 +359,8 @@ class Recommender:
             part = queries[start : start + AT_ONCE]
             part = [read_query(q) if q.context or q.is_sentence else q for q in part]
             recognised = recognise(part, papers)
-            part = [one.query for one in recognised]
-            known = iter([one.notice for one in recognised])
+            part = [query for query, _ in recognised]
+            known = iter([notice for _, notice in recognised])
             rules = eligible(part, papers, year_max=options.year_max, excluded=rows)
             batch = QueryBatch(part, rules, [sorted(options.cited)] * len(part))
             pipeline = self.pipeline

@@ -19,13 +19,13 @@ import orjson
 from citerec.bibliography import bibtex, json_entries, publication, ris, write
 from citerec.bibliography.entry import Entry, PaperList, is_preprint_doi
 from citerec.bibliography.json_entries import Item
-from citerec.bibliography.keys import paper_doi, title_key
+from citerec.bibliography.keys import id_key, paper_doi, title_key
 from citerec.bibliography.source import Kind, decode, kind_of
 from citerec.corpus.papers import Papers
 from citerec.errors import BadInputError, OutputError, writing
 from citerec.inputs import BOM, read_whole
 from citerec.io import replacing
-from citerec.matching import listed_papers, listed_rows, rows_of_entry, same_title, similar_titles
+from citerec.matching import listed_rows, rows_of_entry, same_entries, same_title, similar_titles
 from citerec.types import Paper
 
 _KINDS = {
@@ -166,7 +166,8 @@ def _earlier_entries(entries: Sequence[Entry]) -> Mapping[int, int]:
     earlier: dict[int, int] = {}
     by_place = dict(enumerate(entries))
     similar = similar_titles(
-        [entry.title for entry in entries if title_key(entry.title)], [e.title for e in entries]
+        [entry.title for entry in entries if title_key(entry.title)],
+        enumerate(entry.title for entry in entries),
     )
     for place, entry in by_place.items():
         codes = {f"doi {doi.lower()}" for doi in entry.dois}
@@ -292,9 +293,9 @@ def _entries(kind: Kind, text: str, path: Path) -> list[Entry]:
 
 def _known(entries: Sequence[Entry], papers: Sequence[Paper]) -> set[int]:
     """Return the positions of papers that a file has, or that are the same as an earlier one of `papers`."""
-    named = tuple(entry for entry in entries if entry.ids or title_key(entry.title))
-    known = {place for places in listed_papers(PaperList(named), papers) for place in places}
-    own = tuple(
+    named = [entry for entry in entries if entry.ids or title_key(entry.title)]
+    known = {place for places in _listed_papers(named, papers) for place in places}
+    own = [
         Entry(
             ids=tuple(filter(None, (paper.id, paper_doi(paper)))),
             title=paper.title,
@@ -302,11 +303,33 @@ def _known(entries: Sequence[Entry], papers: Sequence[Paper]) -> set[int]:
             authors=paper.authors,
         )
         for paper in papers
-    )
-    for place, same in enumerate(listed_papers(PaperList(own), papers)):
+    ]
+    for place, same in enumerate(_listed_papers(own, papers)):
         if place not in known:
             known.update(other for other in same if other > place)
     return known
+
+
+def _listed_papers(entries: Sequence[Entry], papers: Sequence[Paper]) -> list[frozenset[int]]:
+    """Return the positions of the papers that each entry matches, as `listed_rows` does for a corpus.
+
+    A citation key that is the id of a paper with another title does not count: authors and corpora make both from the
+    same name and year.
+    """
+    by_id: dict[str, set[int]] = {}
+    for place, paper in enumerate(papers):
+        for paper_id in filter(None, (paper.id, id_key(paper.id), paper_doi(paper).lower())):
+            by_id.setdefault(paper_id, set()).add(place)
+    by_title = same_entries(entries, papers)
+    return [
+        titles.union(
+            place
+            for i in entry.ids
+            for place in by_id.get(i, set()) | by_id.get(id_key(i), set())
+            if i != entry.key or not entry.title or same_title(entry.title, papers[place].title)
+        )
+        for entry, titles in zip(entries, by_title, strict=True)
+    ]
 
 
 def _extended(file: ReferenceFile, keys: Sequence[str], papers: Sequence[Paper]) -> bytes:

@@ -126,7 +126,9 @@ def found_in(corpus: Sequence[Paper | str], *entries: Entry | str) -> list[list[
     """Return the rows of a corpus that references match by their titles."""
     papers = [Paper(id="p", title=paper) if isinstance(paper, str) else paper for paper in corpus]
     references = [Entry(title=entry) if isinstance(entry, str) else entry for entry in entries]
-    similar = similar_titles([r.title for r in references], [paper.title for paper in papers])
+    similar = similar_titles(
+        [r.title for r in references], enumerate(paper.title for paper in papers)
+    )
     there = dict(enumerate(papers))
     return [rows_of_entry(r, similar[r.title], there) for r in references]
 

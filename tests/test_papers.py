@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from citerec.bibliography.entry import Entry, PaperList
-from citerec.corpus.papers import BATCH, NO_YEAR, Papers, Table, code_of, write_papers
+from citerec.corpus.papers import BATCH, NO_YEAR, Papers, Table, codes_of, write_papers
 from citerec.folder import IndexFolder
 from citerec.matching import listed_rows, recognise
 from citerec.types import Paper, Query, id_fault
@@ -108,7 +108,7 @@ def test_a_list_and_drafts_are_found_by_id_doi_and_title(build: Build) -> None:
     found = listed_rows(PaperList(tuple(entries)), papers)
 
     assert found == [{1}, {0}, {1}, set(), set(), set(), {0, 2}, set(), set(), set()]
-    assert [r.query.corpus_ids for r in recognise(drafts, papers)] == [
+    assert [query.corpus_ids for query, _ in recognise(drafts, papers)] == [
         ("10.1000/A", "c"),
         ("b",),
         (),
@@ -120,7 +120,7 @@ def test_two_keys_of_one_code_are_distinguished_by_their_texts(build: Build) -> 
     index = build(CORPUS)
     papers = index.papers
     assert papers.lookup is not None
-    everything = Table(np.full(4, code_of("c"), np.uint64), np.arange(4, dtype=np.int32))
+    everything = Table(np.repeat(codes_of(["c"]), 4), np.arange(4, dtype=np.int32))
 
     papers.lookup = replace(papers.lookup, ids=everything)
 

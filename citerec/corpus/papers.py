@@ -47,11 +47,6 @@ SCHEMA = pa.schema(
 # --- Tables from keys to rows
 
 
-def code_of(key: str) -> int:
-    """Return the code of a key, in [0, 2^64)."""
-    return int.from_bytes(_digest(key), "little")
-
-
 def codes_of(keys: Iterable[str]) -> Codes:
     """Return the codes of keys, shape (keys,)."""
     digests = b"".join([_digest(key) for key in keys])
