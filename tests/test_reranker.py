@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 
 from citerec.config import FuseConfig, RerankConfig
+from citerec.encode.models import DEFAULT_RERANKER, SHIPPED
 from citerec.errors import ConfigError, ModelError
 from citerec.folder import IndexFolder
 from citerec.rerank.pair import read_reranker_spec, write_reranker_spec
 from citerec.rerank.reranker import (
     OpenReranker,
-    auto_reranker,
     choose_reranker,
-    interpolated,
     open_reranker,
     reordered,
 )
@@ -67,16 +66,17 @@ def reranker(index: IndexFolder, judge: Judge, depth: int, **changed: float) -> 
     return replace(opened, **changed)  # type: ignore[arg-type]
 
 
-def test_an_interpolated_score_is_the_weighted_sum_of_probability_and_first_score() -> None:
-    found = interpolated(floats(-9, 9), floats(0.2, 0.6), np.array([1.0, 0.0]), weight=0.75)
+def test_a_score_is_the_weighted_sum_of_probability_and_first_score_or_the_raw_one(
+    sample_index: IndexFolder,
+) -> None:
+    judge, first = Judge(floats(-math.log(4), 0)), hits([0, 1], 9, 5)  # probabilities .2 and .5
 
-    assert found == pytest.approx([0.75 * 0.2 + 0.25, 0.75 * 0.6])
+    [mixed] = reranker(sample_index, judge, 2, weight=0.75).rerank(QUERIES[:1], [first])
+    [alone] = reranker(sample_index, judge, 2).rerank(QUERIES[:1], [first])
 
-
-def test_the_reranker_alone_orders_by_its_raw_scores() -> None:
-    found = interpolated(floats(30, 40), floats(1, 1), np.array([1.0, 0.0]), weight=1)
-
-    assert found.tolist() == [30, 40]
+    assert mixed.hits.rows.tolist() == [0, 1]
+    assert mixed.hits.scores.tolist() == pytest.approx([0.75 * 0.2 + 0.25, 0.75 * 0.5])
+    assert alone.hits.scores.tolist() == pytest.approx([0, -math.log(4)])
 
 
 def test_papers_that_were_not_scored_keep_their_order_below() -> None:
@@ -132,43 +132,38 @@ def test_a_calibrated_reranker_that_decides_alone_gives_probabilities(
     assert alone.with_weight(0.5).probabilities(reranked) is None
 
 
-def test_auto_is_the_reranker_of_the_index_if_there_is_one(
+def test_auto_is_the_reranker_of_the_index_else_that_of_the_package_else_none(
     build: Build, tiny_reranker_model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("citerec.rerank.reranker.SHIPPED", {"citerec-reranker": tmp_path / "none"})
-    monkeypatch.setattr("citerec.rerank.reranker.is_shipped", lambda _: False)
     index = build([{"id": "a", "title": "A paper"}])
-    assert choose_reranker("auto", index, default=True) is None
+    assert choose_reranker("auto", index, default=True) is None  # nothing is there
     with pytest.raises(ModelError, match="train-reranker"):
         open_reranker(index, RerankConfig())
     with pytest.raises(ConfigError, match="no effect"):
         choose_reranker(RerankConfig(depth=5), index, default=True)
 
-    shutil.copytree(tiny_reranker_model, index.models / "reranker")
+    shipped = shutil.copytree(tiny_reranker_model, tmp_path / "shipped")
+    monkeypatch.setitem(SHIPPED, DEFAULT_RERANKER, shipped)
+    assert choose_reranker("auto", index, default=True) == RerankConfig(model=DEFAULT_RERANKER)
+    assert choose_reranker("auto", index, default=False) is None
+    assert f"by {DEFAULT_RERANKER}: 32+32" in str(open_reranker(index, RerankConfig()))
 
+    own = shutil.copytree(tiny_reranker_model, index.models / "reranker")
+    for default in (True, False):
+        chosen = choose_reranker("auto", index, default=default)
+        assert chosen == RerankConfig(model=str(own))
+    assert "by models/reranker: 32+32 tokens, torch " in str(open_reranker(index, RerankConfig()))
     assert choose_reranker("none", index, default=True) is None
-    chosen = choose_reranker("auto", index, default=False)
-    assert chosen == RerankConfig(model=str(index.models / "reranker"))
-    assert auto_reranker(index, default=True) == chosen.model
-    assert "by models/reranker: 32+32 tokens, torch " in str(open_reranker(index, chosen))
 
 
 def test_settings_reach_the_model(sample_index: IndexFolder, tiny_reranker_model: str) -> None:
-    config = RerankConfig(
-        model=tiny_reranker_model,
-        depth=7,
-        query_tokens=20,
-        candidate_tokens=40,
-        weight=0.25,
-        device="cpu",
-        precision="float32",
-    )
+    of_pair = {"query_tokens": 20, "candidate_tokens": 40, "precision": "float32"}
+    config = RerankConfig(model=tiny_reranker_model, depth=7, weight=0.25, device="cpu", **of_pair)
 
     opened = open_reranker(sample_index, config)
 
     assert (opened.depth, opened.weight) == (7, 0.25)
-    assert (opened.settings["query_tokens"], opened.settings["candidate_tokens"]) == (20, 40)
-    assert (opened.settings["precision"], opened.settings["backend"]) == ("float32", "torch")
+    assert opened.settings.items() >= {**of_pair, "backend": "torch"}.items()
 
 
 def test_weight_and_depth_are_those_given_else_tuned_else_of_the_model(
@@ -177,7 +172,7 @@ def test_weight_and_depth_are_those_given_else_tuned_else_of_the_model(
     index = build([{"id": "a", "title": "A paper"}])
     folder = Path(shutil.copytree(tiny_reranker_model, index.models / "reranker"))
     (folder / "checksums.json").unlink(missing_ok=True)
-    write_reranker_spec(folder, replace(read_reranker_spec(folder), weight=0.3, depth=6))
+    write_reranker_spec(folder, read_reranker_spec(folder).replace(weight=0.3, depth=6))
     config = RerankConfig(model=str(folder))
     of_model = open_reranker(index, config)
     assert (of_model.weight, of_model.depth, of_model.default_weight) == (0.3, 6, 0.3)

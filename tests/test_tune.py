@@ -107,7 +107,7 @@ def test_the_weight_in_the_models_record_is_the_default(
 ) -> None:
     model = tmp_path / "weighted"
     shutil.copytree(tiny_reranker_model, model)
-    write_reranker_spec(model, replace(read_reranker_spec(model), weight=0.42))
+    write_reranker_spec(model, read_reranker_spec(model).replace(weight=0.42))
     seal_model(model)
     config = EvalConfig(rerank=RerankConfig(model=str(model), depth=10, precision="float32"))
 

@@ -9,7 +9,6 @@ import re
 import sys
 from dataclasses import dataclass
 from importlib import import_module
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +37,8 @@ NUMBERS = (
 )
 OF_LEAVES = {"leaf_value", "leaf_weight", "leaf_count"}  # the other fields describe inner nodes
 OPTIONAL = ("pandas", "sklearn", "matplotlib", "graphviz", "dask")  # imported by lightgbm if there
-_INTEGER = re.compile(r"[0-9]{1,9}")
-_NUMBERS = re.compile(r"[-+.0-9e ]*")  # the characters of numbers
+_INTEGERS = re.compile(r"[-0-9 ]*")
+_NUMBERS = re.compile(r"[-+.0-9e ]*")
 _NUMERICAL = {0, 2, 4, 6, 8, 10}  # decision types of numerical splits; odd ones are categorical
 _INFO = re.compile(r"none|\[[-+.0-9e]+:[-+.0-9e]+\]")
 
@@ -138,14 +137,14 @@ def _sizes(head: str, features: int) -> list[int]:
     names, infos = (fields.get(name, "").split(" ") for name in ("feature_names", "feature_infos"))
     if len(names) != features or len(infos) != features or not all(map(_INFO.fullmatch, infos)):
         raise ValueError(f"its head does not describe {features} features")
-    if "monotone_constraints" in fields and not {-1, 0, 1}.issuperset(
-        _integers(fields, "monotone_constraints", features)
-    ):
-        raise ValueError("its monotone_constraints are not -1, 0 or 1")
-    sizes = fields.get("tree_sizes", "").split(" ")
-    if not all(map(_INTEGER.fullmatch, sizes)) or len(sizes) > MAX_TREES:
+    if "monotone_constraints" in fields:
+        constraints = _integers(fields, "monotone_constraints", features)
+        if np.abs(constraints).max() > 1:
+            raise ValueError("its monotone_constraints are not -1, 0 or 1")
+    sizes = _integers(fields, "tree_sizes", fields.get("tree_sizes", "").count(" ") + 1)
+    if sizes.min() < 0 or len(sizes) > MAX_TREES:
         raise ValueError("its tree_sizes are invalid")
-    return [int(size) for size in sizes]
+    return sizes.tolist()
 
 
 def _check_tree(text: str, number: int, features: int) -> None:
@@ -153,35 +152,33 @@ def _check_tree(text: str, number: int, features: int) -> None:
     first, *lines = text.removesuffix("\n\n\n").split("\n")
     if first != f"Tree={number}" or not text.endswith("\n\n\n"):
         raise ValueError(f"tree {number} is cut off")
-    fields = _fields(
-        lines, {"num_leaves", "num_cat", "is_linear", "shrinkage", *INTEGERS, *NUMBERS}
-    )
-    shown = fields.get("num_leaves", "")
-    leaves = int(shown) if _INTEGER.fullmatch(shown) else 0
+    known = {"num_leaves", "num_cat", "is_linear", "shrinkage", *INTEGERS, *NUMBERS}
+    fields = _fields(lines, known)
+    [leaves] = _integers(fields, "num_leaves", 1).tolist()
     if not 1 <= leaves <= MAX_LEAVES:
-        raise ValueError(f"tree {number} has {shown[:20]!r} leaves")
+        raise ValueError(f"tree {number} has {leaves} leaves")
     if (fields.get("num_cat"), fields.get("is_linear")) != ("0", "0"):
         raise ValueError(f"tree {number} has categorical splits or linear leaves")
     if leaves == 1:  # LightGBM reads no other field
         _numbers(fields, "leaf_value", 1)
         return
-    counts = {name: leaves - (name not in OF_LEAVES) for name in (*INTEGERS, *NUMBERS)}
-    for name in NUMBERS:
-        _numbers(fields, name, counts[name])
     _numbers(fields, "shrinkage", 1)
-    tree = {name: _integers(fields, name, counts[name]) for name in INTEGERS}
-    if not all(0 <= feature < features for feature in tree["split_feature"]):
+    for name in NUMBERS:
+        _numbers(fields, name, leaves - (name not in OF_LEAVES))
+    tree = {name: _integers(fields, name, leaves - (name not in OF_LEAVES)) for name in INTEGERS}
+    if not ((tree["split_feature"] >= 0) & (tree["split_feature"] < features)).all():
         raise ValueError(f"tree {number} splits by a feature that does not exist")
-    if not _NUMERICAL.issuperset(tree["decision_type"]):
+    if not _NUMERICAL.issuperset(tree["decision_type"].tolist()):
         raise ValueError(f"tree {number} has a split that is not numerical")
-    if min(tree["leaf_count"] + tree["internal_count"]) < 0:
+    if min(tree["leaf_count"].min(), tree["internal_count"].min()) < 0:
         raise ValueError(f"tree {number} has a negative count")
-    pairs = [*enumerate(tree["left_child"]), *enumerate(tree["right_child"])]
-    nodes = sorted(child for _, child in pairs if child >= 0)
-    ends = sorted(~child for _, child in pairs if child < 0)
-    is_tree = nodes == [*range(1, leaves - 1)] and ends == [*range(leaves)]
-    # nodes are numbered in the order of splits
-    if not is_tree or any(0 <= child <= parent for parent, child in pairs):
+    children = np.concatenate([tree["left_child"], tree["right_child"]])
+    is_node, parents = children >= 0, np.tile(np.arange(leaves - 1), 2)
+    if (
+        not np.array_equal(np.sort(children[is_node]), np.arange(1, leaves - 1))
+        or not np.array_equal(np.sort(~children[~is_node]), np.arange(leaves))
+        or (children <= parents)[is_node].any()  # nodes are numbered in the order of splits
+    ):
         raise ValueError(f"the nodes of tree {number} do not form a tree")
 
 
@@ -195,22 +192,22 @@ def _fields(lines: list[str], known: set[str]) -> dict[str, str]:
     return fields
 
 
-def _integers(fields: dict[str, str], name: str, count: int) -> list[int]:
-    if {*".e+"}.intersection(fields.get(name, "")):
-        raise ValueError(f"its {name} are not integers")
-    numbers = [*map(int, _numbers(fields, name, count))]
-    if numbers and max(map(abs, numbers)) >= 2**31:
+def _integers(fields: dict[str, str], name: str, count: int) -> npt.NDArray[np.int64]:
+    numbers = _numbers(fields, name, count, _INTEGERS)
+    if np.abs(numbers).max(initial=0) >= 2**31:
         raise ValueError(f"its {name} are too large")
-    return numbers
+    return numbers.astype(np.int64)
 
 
-def _numbers(fields: dict[str, str], name: str, count: int) -> list[float]:
+def _numbers(
+    fields: dict[str, str], name: str, count: int, pattern: re.Pattern[str] = _NUMBERS
+) -> Inputs:
     text = fields.get(name, "missing")
     if name == "threshold":  # LightGBM may write an infinite one
         text = text.replace("inf", "1e308")
-    if not _NUMBERS.fullmatch(text):
-        raise ValueError(f"its {name} are not numbers")
-    numbers = [*map(float, text.split())]
-    if len(numbers) != count or not all(map(isfinite, numbers)):
+    if not pattern.fullmatch(text):
+        raise ValueError(f"its {name} are not numbers of this kind")
+    numbers = np.array([*map(float, text.split())])
+    if len(numbers) != count or not np.isfinite(numbers).all():
         raise ValueError(f"it has {len(numbers)} {name}, expected {count} finite ones")
     return numbers

@@ -1,12 +1,12 @@
 """Cross-encoders: opened from a folder, they score queries and candidates together."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock, RLock
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +37,6 @@ from citerec.rerank.pair import (
     default_depth,
     pair,
     read_reranker_spec,
-    with_limits,
 )
 from citerec.retrieve.fuse import sigmoid
 from citerec.text import pair_text
@@ -49,74 +48,30 @@ if TYPE_CHECKING:
 KIND = "AutoModelForSequenceClassification"
 POOLER = "pooler."  # below the model's own prefix, and part of the head
 AT_ONCE = 16384  # pairs that are sorted by length and held in memory together
-INDEXES = 4  # indexes whose tokens are held at once
+
+Ids = npt.NDArray[np.uint32]
 
 
 LONGEST = 447  # tokens of one text: no side of a pair has room for more
-KEPT = 50_000  # papers whose tokens are kept in memory: 40 MB for abstracts
-
-
-@dataclass(frozen=True, slots=True)
-class Tokens:
-    """The token ids of papers, tokenized on request; those of the last `KEPT` papers are kept."""
-
-    papers: Papers
-    cut: Callable[[Sequence[str]], list[list[int]]]  # texts to ids, at most `LONGEST` each
-    kept: dict[int, npt.NDArray[np.uint32]] = field(
-        default_factory=dict[int, "npt.NDArray[np.uint32]"]
-    )
-
-    def of(self, rows: Iterable[int]) -> dict[int, list[int]]:
-        """Return the ids of the papers at `rows`, without special tokens, by row."""
-        requested = set(rows)
-        papers = self.papers.at(requested - self.kept.keys())
-        ids_by_row = {row: self.kept[row].tolist() for row in requested & self.kept.keys()}
-        fresh = self.cut([pair_text(paper) for paper in papers.values()])
-        ids_by_row.update(zip(papers, fresh, strict=True))
-        self.kept.update((row, np.array(ids_by_row[row], np.uint32)) for row in papers)
-        for row in [*self.kept][: max(0, len(self.kept) - KEPT)]:
-            del self.kept[row]
-        return ids_by_row
+KEPT = 50_000  # papers of an index whose tokens are kept in memory: 40 MB for abstracts
 
 
 @dataclass(frozen=True, slots=True)
 class RerankerParts:
-    """A cross-encoder that torch opened: `model` and `tokenizer` are objects of transformers."""
+    """An open cross-encoder: `model` is one of transformers, or None for an exported one."""
 
     model: Any
     tokenizer: Any
     spec: RerankerSpec
     specials: Specials
-
-    @property
-    def sizes(self) -> Any:
-        """The configuration of the model, with its sizes."""
-        return self.model.config
-
-    @property
-    def typed(self) -> bool:
-        """Whether the model distinguishes the two segments by token types."""
-        reads_types = "token_type_ids" in self.tokenizer.model_input_names
-        return reads_types and getattr(self.model.config, "type_vocab_size", 0) > 1
+    sizes: Any  # the configuration of the model
+    typed: bool  # whether the model distinguishes the two segments by token types
 
     def cut(self, texts: Sequence[str]) -> list[list[int]]:
         """Tokenize texts into ids, without special tokens, at most as many as one side can have."""
+        if self.model is None:
+            return tokenized(self.tokenizer, texts, special=False)
         return cut(self.tokenizer, texts, LONGEST, special=False)
-
-
-@dataclass(frozen=True, slots=True)
-class ExportedReranker:
-    """The tokenizer of an exported cross-encoder; the counterpart of `RerankerParts`."""
-
-    tokenizer: Any
-    spec: RerankerSpec
-    specials: Specials
-    sizes: Any
-    typed: bool
-
-    def cut(self, texts: Sequence[str]) -> list[list[int]]:
-        """Tokenize texts into ids, without special tokens, at most as many as one side can have."""
-        return tokenized(self.tokenizer, texts, special=False)
 
 
 def load_reranker(
@@ -134,29 +89,38 @@ def load_reranker(
         ModelError: If it is not a cross-encoder, its head was not trained, or it has too few positions.
         ConfigError: If a limit is not possible.
     """
-    spec = read_reranker_spec(folder)
-    spec.with_tokens(query_tokens, candidate_tokens)  # an error before the model is opened
-    model, tokenizer, missing = open_folder(folder, KIND)
-    inside = f"{model.base_model_prefix}."
-    refuse_missing(folder, [n for n in missing if n.startswith(inside) and POOLER not in n])
+    parts, missing = load_body(folder, read_reranker_spec(folder))
     if missing:
         raise ModelError(
             f"{folder} was not trained to rerank: its weights have no head ({missing[0]}); train it: "
             f"citerec train-reranker --model {folder}"
         )
-    if model.config.num_labels not in {1, 2}:
+    if parts.sizes.num_labels not in {1, 2}:
         raise ModelError(
-            f"{folder} has {model.config.num_labels} labels; a cross-encoder has 1 or 2"
+            f"{folder} has {parts.sizes.num_labels} labels; a cross-encoder has 1 or 2"
         )
-    spec = with_limits(spec, positions_of(model.config), query_tokens, candidate_tokens)
+    limits = positions_of(parts.sizes), query_tokens, candidate_tokens
+    parts = replace(parts, spec=parts.spec.with_limits(*limits))
     try:
-        check_positions(folder, model, spec.tokens)
-        specials = Specials.of(tokenizer)
+        check_positions(folder, parts.model, parts.spec.tokens)
     except ModelError as error:
         raise ModelError(f"{error}; choose fewer: --query-tokens N --candidate-tokens N") from error
-    except ValueError as error:
-        raise ModelError(f"{folder}: {error}") from error
-    return RerankerParts(model, tokenizer, spec, specials)
+    return parts
+
+
+def load_body(folder: Path, spec: RerankerSpec) -> tuple[RerankerParts, list[str]]:
+    """Open a BERT-like model as a cross-encoder; return it and the names of the tensors of its head that it lacks.
+
+    Raises:
+        ModelError: If it is no such model, or its weights are incomplete.
+    """
+    model, tokenizer, missing = open_folder(folder, KIND)
+    inside = f"{model.base_model_prefix}."
+    refuse_missing(folder, [n for n in missing if n.startswith(inside) and POOLER not in n])
+    reads_types = "token_type_ids" in tokenizer.model_input_names
+    typed = reads_types and getattr(model.config, "type_vocab_size", 0) > 1
+    specials = Specials.of(tokenizer)
+    return RerankerParts(model, tokenizer, spec, specials, model.config, typed), missing
 
 
 def reranker_net(parts: RerankerParts) -> Net:
@@ -195,7 +159,7 @@ class CrossEncoder:
 
     def __init__(
         self,
-        parts: RerankerParts | ExportedReranker,
+        parts: RerankerParts,
         source: Path,
         config: EncodeConfig | None = None,
         *,
@@ -203,7 +167,7 @@ class CrossEncoder:
         log: Log | None = None,
         runner: Runner | None = None,
     ) -> None:
-        """Make a cross-encoder of an open model; the model may be moved to another device and precision.
+        """Make a cross-encoder of an open model, which may be moved to another device and precision.
 
         Args:
             parts: The model, or the tokenizer of one that `runner` runs.
@@ -220,15 +184,11 @@ class CrossEncoder:
         self.fingerprint = sha256_of_files(weights_files(source))  # of the weights
         self.config = config or EncodeConfig()
         self.backend = "onnx" if runner else "torch"
-        if runner is None:
-            assert isinstance(parts, RerankerParts)
-            runner = TorchBackend(reranker_net(parts), self.config, log)
-        self._runner = runner
-        self.device, self.precision = runner.device, runner.precision
+        self._runner = runner or TorchBackend(reranker_net(parts), self.config, log)
+        self.device, self.precision = self._runner.device, self._runner.precision
         self._turn = Lock()
-        # of the indexes that were used last, the most recent one at the end
-        self._of_indexes: list[Tokens] = []
-        # the tokens of the queries of the last call, by text
+        # the tokens of papers by row, while an index is open, and of the queries of the last call by text
+        self._papers: WeakKeyDictionary[Papers, dict[int, Ids]] = WeakKeyDictionary()
         self._queries: dict[str, list[int]] = {}
 
     @property
@@ -263,12 +223,11 @@ class CrossEncoder:
         candidates = np.concatenate([np.zeros(0, np.int32), *rows])
         scores = np.empty(len(candidates), np.float32)
         with self._turn:
-            tokens = self._tokens(index)
             query_ids = self._cut_queries([pair_text(query) for query in queries])
             for first in range(0, len(candidates), AT_ONCE):
                 part = slice(first, first + AT_ONCE)
                 of_pairs = [query_ids[i] for i in owners[part].tolist()]
-                scores[part] = self._scores(of_pairs, candidates[part], tokens)
+                scores[part] = self._scores(of_pairs, candidates[part], index.papers)
                 if progress:
                     progress("reranking", min(part.stop, len(candidates)), len(candidates))
         if not np.isfinite(scores).all():
@@ -284,13 +243,12 @@ class CrossEncoder:
         z = self.spec.scale * scores.astype(np.float64) + self.spec.offset
         return sigmoid(z).astype(np.float32)
 
-    def _scores(self, queries: Sequence[list[int]], rows: "Rows", tokens: Tokens) -> "Scores":
+    def _scores(self, queries: Sequence[list[int]], rows: "Rows", papers: Papers) -> "Scores":
         """Return the score of each pair, shape (pairs,)."""
-        numbers = rows.tolist()
-        papers = tokens.of(numbers)
+        candidates = self._cut_papers(papers, rows.tolist())
         pairs = [
-            pair(query, papers[row], self.parts.specials, self.spec)
-            for query, row in zip(queries, numbers, strict=True)
+            pair(query, candidate, self.parts.specials, self.spec)
+            for query, candidate in zip(queries, candidates, strict=True)
         ]
         firsts = [first for _, first in pairs] if self.parts.typed else None
         scores = np.empty(len(pairs), np.float32)
@@ -305,13 +263,16 @@ class CrossEncoder:
         self._queries = cached | dict(zip(new, self.parts.cut(new), strict=True))
         return [self._queries[text] for text in texts]
 
-    def _tokens(self, index: IndexFolder) -> Tokens:
-        """Return the tokens of an index; those of the index that was not used for the longest time are dropped."""
-        tokens = next((one for one in self._of_indexes if one.papers is index.papers), None)
-        tokens = tokens or Tokens(index.papers, self.parts.cut)
-        others = [one for one in self._of_indexes if one is not tokens]
-        self._of_indexes = [*others[-INDEXES + 1 :], tokens]
-        return tokens
+    def _cut_papers(self, papers: Papers, rows: list[int]) -> list[list[int]]:
+        """Tokenize papers; the tokens of the last `KEPT` of an index are reused."""
+        kept = self._papers.setdefault(papers, {})
+        new = papers.at({*rows} - kept.keys())
+        ids = self.parts.cut([pair_text(paper) for paper in new.values()])
+        kept.update(zip(new, (np.array(one, np.uint32) for one in ids), strict=True))
+        cut_ids = [kept[row].tolist() for row in rows]
+        for row in [*kept][: max(0, len(kept) - KEPT)]:
+            del kept[row]
+        return cut_ids
 
 
 # A server opens several indexes with one reranker: one that is open is used again while anything uses it.
@@ -357,42 +318,19 @@ def open_cross_encoder(
         key = name, folder, weights, read_reranker_spec(folder), config, limits, pairs
         model = _open_rerankers.get(key)
         if model is None:
-            model = _opened(name, folder, config, limits, pairs, log)
+            parts, runner = _exported(folder, config, limits, pairs) or (
+                load_reranker(folder, query_tokens=query_tokens, candidate_tokens=candidate_tokens),
+                None,
+            )
+            model = CrossEncoder(parts, folder, config, name=name, log=log, runner=runner)
             _open_rerankers[key] = model
         return model
 
 
-def _opened(
-    name: str,
-    folder: Path,
-    config: EncodeConfig,
-    limits: tuple[int, int],
-    pairs: int,
-    log: Log | None,
-) -> CrossEncoder:
-    few = _light_spec(folder, config, limits, pairs)
-    key = export_key(folder, None, few) if few else ""
-    found, parts = exported(key) if few else None, None
-    if found is None:
-        parts = load_reranker(folder, query_tokens=limits[0], candidate_tokens=limits[1])
-        if few:
-            specials = parts.specials
-            facts = {"specials": [specials.before, specials.between, specials.after]}
-            found = export(key, reranker_net(parts), parts.tokenizer, facts)
-    if few and found:
-        specials = Specials(*(tuple(ids) for ids in found.facts["specials"]))
-        typed = bool(found.facts["typed"])
-        light = ExportedReranker(found.tokenizer(LONGEST), few, specials, _sizes(folder), typed)
-        runner = OnnxBackend(found, config.thread_count)
-        return CrossEncoder(light, folder, config, name=name, log=log, runner=runner)
-    assert parts is not None
-    return CrossEncoder(parts, folder, config, name=name, log=log)
-
-
-def _light_spec(
+def _exported(
     folder: Path, config: EncodeConfig, limits: tuple[int, int], pairs: int
-) -> RerankerSpec | None:
-    """Return how a cross-encoder reads if ONNX Runtime may run it, else None."""
+) -> tuple[RerankerParts, Runner | None] | None:
+    """Return a cross-encoder that ONNX Runtime may run and what runs it; its parts alone if it cannot be exported."""
     free = (Precision.AUTO, Precision.FLOAT32)
     if not (
         config.few_texts
@@ -401,16 +339,25 @@ def _light_spec(
     ):
         return None
     try:
-        sizes = _sizes(folder)
+        # as transformers names the sizes of a model
+        sizes = SimpleNamespace(**orjson.loads((folder / "config.json").read_bytes()))
         positions, cores = positions_of(sizes), config.thread_count
-        spec = with_limits(read_reranker_spec(folder), positions, *limits)
+        spec = read_reranker_spec(folder).with_limits(positions, *limits)
         depth = pairs or spec.depth or default_depth(spec, sizes, "cpu", cores)
-        fits = spec.tokens <= positions and depth <= affordable_depth(spec, sizes, "cpu", cores)
-        return spec if fits else None
+        if spec.tokens > positions or depth > affordable_depth(spec, sizes, "cpu", cores):
+            return None
     except (OSError, ValueError, TypeError, AttributeError):
         return None  # torch's side raises the error
-
-
-def _sizes(folder: Path) -> Any:
-    """Return the configuration of a model, with its sizes, as transformers names them."""
-    return SimpleNamespace(**orjson.loads((folder / "config.json").read_bytes()))
+    key = export_key(folder, None, spec)
+    found = exported(key)
+    if found is None:
+        parts = load_reranker(folder, query_tokens=limits[0], candidate_tokens=limits[1])
+        specials = parts.specials
+        facts = {"specials": [specials.before, specials.between, specials.after]}
+        found = export(key, reranker_net(parts), parts.tokenizer, facts)
+        if found is None:
+            return parts, None
+    specials = Specials(*(tuple(ids) for ids in found.facts["specials"]))
+    typed = bool(found.facts["typed"])
+    parts = RerankerParts(None, found.tokenizer(LONGEST), spec, specials, sizes, typed)
+    return parts, OnnxBackend(found, config.thread_count)

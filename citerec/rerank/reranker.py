@@ -98,18 +98,13 @@ class OpenReranker:
     ) -> Self:
         """Wrap a user's reranker; its scores of one query are scaled to [0, 1] for interpolation.
 
-        Args:
-            index: The index of the candidates.
-            reranker: The object.
-            weight: Its weight; None for the tuned one, else 1.
-            name: Its name in messages and records; by default that of the object.
-            depth: Candidates per query; 0 for the depth of the object.
+        A weight of None is the tuned one, else 1; a depth of 0 that of the object.
 
         Raises:
             ConfigError: If its depth is no whole number of at least 1.
         """
-        name, given = name or name_of(reranker), depth
-        depth = given or getattr(reranker, "depth", DEPTH)
+        name = name or name_of(reranker)
+        depth = depth or getattr(reranker, "depth", DEPTH)
         if depth < 1:
             raise ConfigError(f"the depth of {name} must be at least 1, got {depth!r}")
         if weight is None:
@@ -131,16 +126,13 @@ class OpenReranker:
 
     def __str__(self) -> str:
         """Describe the reranker and its settings in one line."""
-        settings = self.settings
-        where = "" if settings["device"] == "cpu" else f" on {settings['device']}"
         weight = "" if self.weight == 1 else f", weight {self.weight:g}"
-        best = f"reranking the best {self.depth:,} by {self.name}"
-        if "backend" not in settings:  # a user's object
-            return f"{best}{weight}"
-        return (
-            f"{best}: {settings['query_tokens']}+{settings['candidate_tokens']} tokens, "
-            f"{settings['backend']} {settings['precision']}{where}{weight}"
-        )
+        best, how = f"reranking the best {self.depth:,} by {self.name}", self.settings
+        if "backend" in how:  # no user's object
+            where = "" if how["device"] == "cpu" else f" on {how['device']}"
+            best += f": {how['query_tokens']}+{how['candidate_tokens']} tokens, {how['backend']} "
+            best += f"{how['precision']}{where}"
+        return f"{best}{weight}"
 
     def as_json(self) -> dict[str, Any]:
         """Return the description for a report."""
@@ -186,22 +178,12 @@ class OpenReranker:
         ]
 
     def _interpolated(self, scores: Scores, hits: Hits) -> Scores:
-        return interpolated(
-            scores,
-            self.scorer.to_unit_interval(scores),
-            min_max(hits.scores[: len(scores)]),
-            self.weight,
-        )
-
-
-def interpolated(
-    scores: Scores, probabilities: Scores, previous: np.ndarray[Any, Any], weight: float
-) -> Scores:
-    """Interpolate scores with those of the list before, scaled to [0, 1]; all of the same shape."""
-    if weight == 1:
-        return scores.astype(np.float32)
-    wide = probabilities.astype(np.float64)
-    return (weight * wide + (1 - weight) * previous).astype(np.float32)
+        """Interpolate scores with those of the list before, both scaled to [0, 1]; same shape."""
+        if self.weight == 1:
+            return scores.astype(np.float32)
+        own = self.scorer.to_unit_interval(scores).astype(np.float64)
+        previous = min_max(hits.scores[: len(scores)])
+        return (self.weight * own + (1 - self.weight) * previous).astype(np.float32)
 
 
 def reordered(hits: Hits, scores: Scores, id_rank: Rank) -> Hits:
@@ -274,9 +256,8 @@ def choose_reranker(
         index: The index.
         default: Whether `auto` may be the default reranker of the package. In `recommend` it is where no
             learning-to-rank model is used, or one that was trained with a reranker.
-        same_data: Whether a model that may know queries of the index does not count: an evaluation and the training
-            of a ranker need one that does not. That is an own model of other papers or splits, and the default one if
-            it was trained on these papers by other splits.
+        same_data: Whether a model that may know queries of the index does not count, as in an evaluation: an own model
+            of other papers or splits, and the default one if it was trained on these papers by other splits.
         warn: Receives a warning for each model that is left out.
 
     Raises:
@@ -284,12 +265,9 @@ def choose_reranker(
         IndexDamagedError: If the folder of the index's own reranker has no model in it.
     """
     config = RerankConfig(model=requested) if isinstance(requested, str) else requested
-    if config.model == NONE:
-        model = None
-    elif config.model == AUTO:
+    model = None if config.model == NONE else config.model
+    if model == AUTO:
         model = auto_reranker(index, default=default, same_data=same_data, warn=warn)
-    else:
-        model = config.model
     if model is not None:
         return config.replace(model=model)
     given = (
@@ -363,18 +341,17 @@ def open_reranker(
         )
     if chosen.model in plugins.names(plugins.RERANKERS):
         made = plugins.load(plugins.RERANKERS, chosen.model)(index)
-        own_depth = chosen.depth or depth
-        return OpenReranker.of(index, made, chosen.weight, name=chosen.model, depth=own_depth)
-    run_config = EncodeConfig(
-        device=config.device,
-        precision=Precision(config.precision),
-        threads=config.threads,
-        few_texts=few_queries,
-    )
+        depth = chosen.depth or depth
+        return OpenReranker.of(index, made, chosen.weight, name=chosen.model, depth=depth)
     model = open_cross_encoder(
         chosen.model,
         index,
-        run_config,
+        EncodeConfig(
+            device=config.device,
+            precision=Precision(config.precision),
+            threads=config.threads,
+            few_texts=few_queries,
+        ),
         query_tokens=config.query_tokens,
         candidate_tokens=config.candidate_tokens,
         pairs=config.depth,

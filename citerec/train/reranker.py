@@ -18,17 +18,15 @@ from citerec.encode.models import weights_files
 from citerec.encode.torch_backend import (
     batches,
     check_positions,
-    open_folder,
     padded,
-    refuse_missing,
     token_types,
 )
-from citerec.errors import ConfigError, ModelError
+from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.io import sha256_of_files
-from citerec.rerank.cross_encoder import KIND, POOLER, CrossEncoder, RerankerParts
+from citerec.rerank.cross_encoder import CrossEncoder, RerankerParts, load_body
 from citerec.rerank.pair import NAME as SPEC
-from citerec.rerank.pair import RerankerSpec, Specials, pair, write_reranker_spec
+from citerec.rerank.pair import RerankerSpec, pair, write_reranker_spec
 from citerec.retrieve.fuse import min_max, ranks_and_scores, sigmoid
 from citerec.retrieve.hybrid import HybridRetriever, open_hybrid
 from citerec.text import pair_text
@@ -288,7 +286,7 @@ def train_reranker(
             log=log,
         )
         _, scale, offset, weight = evaluated()
-        spec = replace(parts.spec, scale=scale, offset=offset, weight=weight)
+        spec = parts.spec.replace(scale=scale, offset=offset, weight=weight)
         teacher = trainer.encoder_folder(index) if config.distill else None
         weights = sha256_of_files(weights_files(source.folder))
         facts = trainer.base_facts(source, weights, index, [teacher] if teacher else [])
@@ -323,14 +321,9 @@ def load_base(folder: Path, config: RerankerTraining) -> RerankerParts:
     from transformers import AutoModelForSequenceClassification
 
     spec = RerankerSpec(query_tokens=config.query_tokens, candidate_tokens=config.candidate_tokens)
-    model, tokenizer, missing = open_folder(folder, KIND)
-    prefix = f"{model.base_model_prefix}."
-    refuse_missing(folder, [n for n in missing if n.startswith(prefix) and POOLER not in n])
+    parts, missing = load_body(folder, spec)
+    model = parts.model
     check_positions(folder, model, spec.tokens)
-    try:
-        specials = Specials.of(tokenizer)
-    except ValueError as error:
-        raise ModelError(f"{folder}: {error}") from error
     if missing or model.config.num_labels != 1:
         model.config.num_labels = 1
         fresh = AutoModelForSequenceClassification.from_config(model.config)
@@ -349,7 +342,7 @@ def load_base(folder: Path, config: RerankerTraining) -> RerankerParts:
         raise ConfigError(f"freeze_layers must be at most {len(layers)}, the layers of the model")
     for layer in layers[: config.freeze_layers]:
         layer.requires_grad_(False)
-    return RerankerParts(model, tokenizer, spec, specials)
+    return replace(parts, model=model)
 
 
 def _trainer(
