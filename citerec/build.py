@@ -337,7 +337,7 @@ def _write_papers(
         for located in old.papers({*collector.rows}) if old else ():
             write(located)
         bm25.add(batch)
-        finished = bm25.finish(collector.rows)
+        finished = bm25.finish()
     collector.counts.update(write_graph(folder / CITATIONS, collector.rows, years))
     return finished, added
 

@@ -282,20 +282,6 @@ def test_a_corpus_may_have_a_name_that_is_no_utf8(tmp_path: Path) -> None:
     assert verify_index(tmp_path / "index") == report.manifest
 
 
-def test_a_failed_write_of_lucene_is_an_output_error(
-    write_jsonl: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from citerec.index.bm25 import Bm25Builder
-
-    def lose_a_paper(builder: Any, documents: list[str]) -> None:
-        builder._indexer.addRawDocuments(documents[1:])
-
-    monkeypatch.setattr(Bm25Builder, "_add", lose_a_paper)
-
-    with pytest.raises(OutputError, match="wrote 1 of 2 papers"):
-        build_index(write_jsonl([A, B]), tmp_path / "index", PLAIN)
-
-
 # --- an index that exists
 
 
