@@ -59,7 +59,7 @@ from citerec.folder import (
     write_manifest,
 )
 from citerec.index.bm25 import Bm25Builder
-from citerec.io import building, check_name, check_writable, locked
+from citerec.io import building, check_writable, locked
 from citerec.java import start_jvm
 from citerec.matching import write_tables
 from citerec.types import Log, Paper, Progress, no_log, no_progress
@@ -219,7 +219,6 @@ def check_target(index: Path, *, force: bool) -> None:
     """Refuse to overwrite `index`, unless it is an index and `force` is set."""
     try:
         str(index).encode()
-        check_name(index)
         if not index.exists() or (index.is_dir() and not any(index.iterdir())):
             return
         parts = [part for part in (PAPERS, CITATIONS, BM25) if (index / part).exists()]

@@ -15,7 +15,6 @@ import tomllib  # noqa: TID251 (here alone)
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from itertools import count
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -32,10 +31,8 @@ from citerec.errors import (
 )
 from citerec.inputs import read_whole
 
-MAX_FOLDER_NAME = 150  # bytes: 255 less the longest prefix and suffix of a workspace
 MAX_NAME = 1024  # bytes of a path within a folder
 MAX_RECORD = 2**26  # bytes of a record in JSON
-MAX_TOML = 2**20  # bytes; the longest file of the project has 4 kB
 CACHED_SIZE = 2**23  # bytes; checksums of files of at least this size in total are cached
 # seconds since the last change; a later change within the same clock tick would be missed
 SETTLED_SECONDS = 2
@@ -43,7 +40,6 @@ MODEL_SUMS = "checksums.json"  # of a model that citerec trained
 TRAINING = "training.json"  # the record of its training
 CARD = "README.md"  # its model card, which users may edit
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # linux/fs.h
-_builds = count()  # numbers the builds of this process: several threads may build one folder
 
 
 # --- writing
@@ -59,25 +55,21 @@ def building(target: Path) -> Generator[Path]:
         OutputError: If the folder cannot be created or moved.
     """
     with writing(target):
-        check_name(target)
-        target = destination(target)
-        created = [path for path in target.parents if not path.exists()]
+        target = Path(os.path.realpath(target))
         target.parent.mkdir(parents=True, exist_ok=True)
         prefix = f".{target.name}.building-{socket.gethostname()}-"
         for left in target.parent.glob(f"{glob.escape(prefix)}*"):
             pid = left.name.removeprefix(prefix).partition("-")[0]
             if pid.isdigit() and not _is_alive(int(pid)):
                 shutil.rmtree(left, ignore_errors=True)
-        workspace = target.with_name(f"{prefix}{os.getpid()}-{next(_builds)}")
+        # several threads may build one folder
+        workspace = target.with_name(f"{prefix}{os.getpid()}-{uuid4().hex[:8]}")
         try:
             workspace.mkdir()
             yield workspace
             replace_folder(workspace, target)
         finally:
             shutil.rmtree(workspace, ignore_errors=True)
-            for folder in created:  # the deepest first; none that holds something
-                with suppress(OSError):
-                    folder.rmdir()
 
 
 def _is_alive(pid: int) -> bool:
@@ -148,7 +140,7 @@ def locked(folder: Path) -> Generator[None]:
     """
     from filelock import FileLock, Timeout
 
-    target = destination(folder)
+    target = Path(os.path.realpath(folder))
     with writing(target):
         lock = FileLock(target.with_name(f".{target.name}.lock"), is_singleton=False)
         try:
@@ -163,31 +155,6 @@ def locked(folder: Path) -> Generator[None]:
         lock.release()
 
 
-def destination(target: Path) -> Path:
-    """Return the path that a file or folder to be written has after all links are followed.
-
-    Raises:
-        OutputError: If links lead to each other.
-    """
-    path = Path(os.path.realpath(target))
-    if path.is_symlink():  # what `realpath` leaves of a loop
-        raise OutputError(f"cannot write {target}: it is a link that leads to itself; name another")
-    return path
-
-
-def check_name(target: Path) -> None:
-    """Refuse a folder whose name is too long: its workspaces need longer names than it has.
-
-    Raises:
-        OutputError: If the name has more than `MAX_FOLDER_NAME` bytes.
-    """
-    name = os.path.realpath(target).rpartition(os.sep)[2]
-    if (length := len(os.fsencode(name))) > MAX_FOLDER_NAME:
-        raise OutputError(
-            f"the name {name[:20]!r}... has {length} bytes, expected at most {MAX_FOLDER_NAME}; name another folder"
-        )
-
-
 def check_writable(target: Path) -> None:
     """Refuse a folder or file that cannot be created, before the work that fills it starts.
 
@@ -195,9 +162,8 @@ def check_writable(target: Path) -> None:
         OutputError: If its nearest existing parent is not a folder, or cannot be written to.
     """
     with writing(target):
-        parent = destination(target).parent
-        while not parent.exists() and parent != parent.parent:
-            parent = parent.parent
+        parents = Path(os.path.realpath(target)).parents
+        parent = next(parent for parent in parents if parent.exists())
         if not parent.is_dir():
             raise OutputError(f"cannot write {target}: Not a directory: {parent}")
         if not os.access(parent, os.W_OK | os.X_OK):
@@ -213,15 +179,14 @@ def name_fault(name: object) -> str | None:
     A valid path is relative and normalised, and uses slashes; backslashes and colons separate folders, drives and
     streams on Windows.
     """
-    if not isinstance(name, str) or not name:
-        return "is not a file name"
-    if len(name.encode(errors="surrogatepass")) > MAX_NAME:
-        return "is too long for a file name"
-    if re.search(r"[\\:]", name) or not name.isprintable():
-        return "has a character that a file name here cannot have"
-    if {"", ".", ".."} & {*name.split("/")}:
-        return "is not a path inside the folder"
-    return None
+    is_inside = (
+        isinstance(name, str)
+        and len(name.encode(errors="surrogatepass")) <= MAX_NAME
+        and name.isprintable()
+        and not re.search(r"[\\:]", name)
+        and {"", ".", ".."}.isdisjoint(name.split("/"))
+    )
+    return None if is_inside else "is not a path inside the folder"
 
 
 def name_faults(names: Collection[object]) -> list[str]:
@@ -256,23 +221,19 @@ def read_toml(path: Path) -> dict[str, Any]:
     """Return the content of a TOML file.
 
     Raises:
-        BadInputError: If it cannot be read, is too long or too deep, or is not TOML.
+        BadInputError: If it cannot be read or is not TOML.
     """
-    raw = read_whole(path, most=MAX_TOML)
     try:
-        return tomllib.loads(raw.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise BadInputError(path, "not TOML: it is not UTF-8 text", line=line) from error
-    except (ValueError, RecursionError) as error:  # also a number of 5,000 digits, a 32nd of May
+        return tomllib.loads(read_whole(path).decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:  # also no UTF-8, a 32nd of May
         raise BadInputError(path, f"not TOML: {error}") from error
 
 
 def is_regular(path: Path) -> bool:
-    """Whether a path leads to a file, directly or by a link."""
+    """Whether a path leads to a file, directly or by a link; also where `Path.is_file` raises an error."""
     try:
-        return stat.S_ISREG(path.stat().st_mode)
-    except (OSError, ValueError):
+        return path.is_file()
+    except OSError:
         return False
 
 
@@ -313,7 +274,7 @@ def file_faults(
     whole: bool,
     links: bool = False,
 ) -> list[str]:
-    """Compare files with their recorded sizes and checksums; return the faults, one line each.
+    """Compare files with their recorded checksums, or only their sizes; return the faults, one line each.
 
     Args:
         folder: The folder of the files.
@@ -357,25 +318,10 @@ def seal_model(folder: Path) -> None:
     (folder / MODEL_SUMS).write_bytes(sealed(content))
 
 
-@contextmanager
-def editing_model(folder: Path) -> Generator[Path]:
-    """Yield a copy of a model's folder, which replaces the folder, with new checksums, when the block ends.
-
-    Raises:
-        OutputError: If the folder cannot be written.
-    """
-    with building(folder) as copy:
-        shutil.copytree(folder, copy, dirs_exist_ok=True)
-        yield copy
-        seal_model(copy)
-
-
 def model_faults(model: Path, *, whole: bool = True) -> list[str]:
     """Compare the files of a model with the checksums in its folder; return the faults, one line each.
 
-    Args:
-        model: The folder of the model.
-        whole: If true, every file is read, and additional files are faults; otherwise only sizes are compared.
+    If `whole`, every file is read, and additional files are faults; otherwise only sizes are compared.
     """
     try:
         content: Any = orjson.loads(raw := read_record(model / MODEL_SUMS))
@@ -422,13 +368,11 @@ def cache_folder() -> Path | None:
 
 def is_private(file: Path) -> bool:
     """Whether a cached file exists and no other user could have written it."""
-    try:
-        status = file.stat()
-    except OSError:
+    if not is_regular(file):
         return False
-    if not hasattr(os, "geteuid"):  # Windows protects the folders of a user
-        return file.is_file()
-    return file.is_file() and status.st_uid == os.geteuid() and not status.st_mode & 0o022
+    # Windows protects the folders of a user
+    status, getuid = file.stat(), getattr(os, "geteuid", None)
+    return getuid is None or (status.st_uid == getuid() and not status.st_mode & 0o022)
 
 
 def private_folder(folder: Path) -> bool:
@@ -447,35 +391,32 @@ def sha256_of_files(files: Sequence[Path]) -> str:
     and change times; unlike the time of the last write, the change time cannot be set by programs.
     """
 
-    def identity() -> list[tuple[str, int, int, int, int, int]]:
+    def identity() -> str:
         stats = [(str(file.resolve()), file.stat()) for file in files]
-        return [
-            (path, s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for path, s in stats
-        ]
+        return repr(
+            [(p, s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for p, s in stats]
+        )
 
     before = identity()
-    cache = cache_folder() if sum(size for _, _, _, size, *_ in before) >= CACHED_SIZE else None
-    if cache is None:
-        return _sha256(files)
-    key = hashlib.sha256(repr(before).encode(errors="replace")).hexdigest()
-    file = cache / "sha256" / key
-    cached = file.read_text(errors="replace") if is_private(file) else ""
-    if re.fullmatch("[0-9a-f]{64}", cached):
-        return cached
-    digest = _sha256(files)
-    newest = max(changed for *_, changed in before) / 1e9
-    settled = before == identity() and abs(time.time() - newest) > SETTLED_SECONDS
-    if settled and private_folder(file.parent):
-        with suppress(OSError, OutputError), replacing(file) as temporary:
-            temporary.touch(mode=0o600)
-            temporary.write_text(digest)
-    return digest
-
-
-def _sha256(files: Sequence[Path]) -> str:
-    digest = hashlib.sha256()
-    for file in files:
-        with file.open("rb") as stream:
+    is_large = sum(file.stat().st_size for file in files) >= CACHED_SIZE
+    cache = cache_folder() if is_large else None
+    file = None
+    if cache:
+        file = cache / "sha256" / hashlib.sha256(before.encode(errors="replace")).hexdigest()
+        cached = file.read_text(errors="replace") if is_private(file) else ""
+        if re.fullmatch("[0-9a-f]{64}", cached):
+            return cached
+    hashed = hashlib.sha256()
+    for one in files:
+        with one.open("rb") as stream:
             while block := stream.read(1 << 20):
-                digest.update(block)
-    return digest.hexdigest()
+                hashed.update(block)
+    digest = hashed.hexdigest()
+    if file:
+        newest = max(one.stat().st_ctime for one in files)
+        settled = before == identity() and abs(time.time() - newest) > SETTLED_SECONDS
+        if settled and private_folder(file.parent):
+            with suppress(OSError, OutputError), replacing(file) as temporary:
+                temporary.touch(mode=0o600)
+                temporary.write_text(digest)
+    return digest

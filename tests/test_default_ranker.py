@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 from support.tiny_ranker import tiny_ranker
 
-from citerec.io import CARD, TRAINING, editing_model, model_faults, seal_model
+from citerec.io import CARD, TRAINING, model_faults, seal_model
 from citerec.rank.ltr import DEFAULT, Calibration, Variant, open_ranker
 
 SCRIPTS = Path(__file__).parent.parent / "experiments" / "ranker"
@@ -32,18 +32,6 @@ def folder(tmp_path: Path) -> Path:
     (ranker / CARD).write_text("# Ranker\n\n## Probabilities\n\nold\n\n## Ablations\n\nkept\n")
     seal_model(ranker)
     return ranker
-
-
-def test_a_ranker_can_be_opened_while_it_is_calibrated_and_stays_as_it_was_if_that_fails(
-    folder: Path,
-) -> None:
-    with pytest.raises(KeyError), editing_model(folder) as copy:
-        (copy / "full.txt").unlink()
-        assert open_ranker(folder).variant is Variant.FULL
-        raise KeyError
-
-    assert model_faults(folder) == []
-    assert [path.name for path in folder.parent.iterdir()] == ["ranker"]
 
 
 def test_calibrations_and_card_are_replaced_at_once(folder: Path) -> None:

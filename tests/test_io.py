@@ -9,14 +9,13 @@ import sys
 import time
 import tomllib
 from pathlib import Path
-from threading import Barrier, Thread
+from threading import Thread
 
 import pytest
 
 from citerec.errors import BadInputError, OutputError
 from citerec.io import (
     CACHED_SIZE,
-    MAX_TOML,
     building,
     cache_folder,
     entries,
@@ -105,29 +104,6 @@ def test_the_next_build_removes_what_a_killed_one_left(tmp_path: Path) -> None:
     assert len(after_the_kill) == 5
     assert names(tmp_path) == sorted(["in[d]ex*", *(folder.name for folder in others)])
     assert (target / "content").read_text() == "new"
-
-
-def test_threads_may_build_one_folder_at_once(tmp_path: Path) -> None:
-    together, failed = Barrier(4), list[BaseException]()
-
-    def make() -> None:
-        try:
-            for _ in range(20):
-                together.wait(10)
-                with building(tmp_path / "new" / "index") as folder:
-                    (folder / "content").write_text("new")
-        except BaseException as error:
-            together.abort()
-            failed.append(error)
-
-    threads = [Thread(target=make) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert failed == []
-    assert names(tmp_path / "new") == ["index"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux swaps two folders in one step")
@@ -278,17 +254,11 @@ def test_a_cache_that_cannot_be_written_changes_nothing(
 # --- TOML
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("a = " + "[" * 3_000 + "]" * 3_000, "a = " + "9" * 5_000, "a = 2020-13-45", "a = "),
-        "#" * (MAX_TOML + 1),
-    ],
-)
-def test_what_is_no_toml_or_is_too_large_is_bad_input(tmp_path: Path, text: str) -> None:
-    (tmp_path / "x.toml").write_text(text)
+@pytest.mark.parametrize("text", ["a = " + "[" * 3_000 + "]" * 3_000, "a = 2020-13-45", "a = \xff"])
+def test_what_is_no_toml_is_bad_input(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x.toml").write_bytes(text.encode("latin-1"))
 
-    with pytest.raises(BadInputError):
+    with pytest.raises(BadInputError, match=r"x\.toml: not TOML"):
         read_toml(tmp_path / "x.toml")
 
 

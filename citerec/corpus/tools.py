@@ -4,6 +4,7 @@ A corpus is streamed: memory holds ids, hashes and citations, not texts.
 """
 
 import gzip
+import os
 import random
 from array import array
 from collections import Counter, deque
@@ -26,7 +27,7 @@ from citerec.corpus.readers import Source, detect_format, find_source, read_pape
 from citerec.corpus.splits import shipped_queries, shipped_splits
 from citerec.errors import ConfigError, OutputError, writing
 from citerec.inputs import zstd
-from citerec.io import destination, replacing
+from citerec.io import replacing
 from citerec.types import Log, Paper, Progress, no_log, no_progress
 
 LEVEL = 6  # of gzip
@@ -134,7 +135,7 @@ def check_target(output: Path, inputs: Sequence[Path], *, force: bool) -> None:
         return
     if not output.is_file():
         raise OutputError(f"cannot write {output}: it is no ordinary file")
-    target = destination(output)
+    target = Path(os.path.realpath(output))
     for path in inputs:
         if path.resolve() in {target, *target.parents}:
             raise ConfigError(f"{output} is a part of the corpus {path}; name another file")
@@ -149,7 +150,8 @@ def write_lines(output: Path) -> Generator[Callable[[bytes], Any]]:
     Raises:
         OutputError: If it cannot be written.
     """
-    with writing(output), replacing(destination(output), output) as temporary, ExitStack() as stack:
+    file = Path(os.path.realpath(output))
+    with writing(output), replacing(file, output) as temporary, ExitStack() as stack:
         sink: IO[bytes] | Any = stack.enter_context(temporary.open("wb"))
         if output.suffix == ".gz":
             sink = stack.enter_context(gzip.GzipFile("", "wb", LEVEL, sink, mtime=0))

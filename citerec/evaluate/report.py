@@ -34,7 +34,7 @@ from citerec.evaluate.metrics import (
 )
 from citerec.evaluate.significance import ALPHA, RESAMPLES, Floats
 from citerec.evaluate.tables import NONE, Cell, Table, decimal, heading, latex, p_value, signed
-from citerec.io import building, destination
+from citerec.io import building
 from citerec.run import Qrels, Run, write_qrels, write_run
 from citerec.text import csv_cell, visible, visible_lines
 
@@ -155,7 +155,7 @@ def write_report(assessment: Assessment, folder: Path) -> None:
     """
     refuse_others_files(folder)
     evaluation = assessment.evaluation
-    with building(destination(folder)) as new:
+    with building(folder) as new:
         (new / JSON).write_bytes(orjson.dumps(as_json(assessment), default=str, option=_INDENTED))
         (new / LATEX).write_text(latex([paper_table(assessment)]), encoding="utf-8")
         (new / HTML).write_text(_page(assessment), encoding="utf-8")

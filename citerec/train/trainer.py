@@ -26,7 +26,7 @@ from citerec.encode.models import ModelSource, find_model, is_name, recorded_fol
 from citerec.encode.spec import Precision, has_bfloat16
 from citerec.errors import ConfigError, ModelExistsError, OutputError, extra, writing
 from citerec.folder import IndexFolder
-from citerec.io import TRAINING, building, check_name, seal_model, sha256_of_files
+from citerec.io import TRAINING, building, seal_model, sha256_of_files
 from citerec.machine import provenance, versions
 from citerec.rules.held_out import BASES, data_of, recorded_indexes
 from citerec.train.settings import ModelTraining
@@ -99,7 +99,6 @@ def find_base(model: str, index: IndexFolder, log: Log) -> ModelSource:
 
 def check_target(output: Path, spec: str, *, force: bool) -> None:
     """Refuse to replace a folder that is no trained model with a file `spec`, and a model without `force`."""
-    check_name(output)
     if not output.exists() or (output.is_dir() and not any(output.iterdir())):
         return
     if not (output / spec).is_file() or not (output / TRAINING).is_file():

@@ -7,6 +7,7 @@ of the others alone.
 """
 
 import json
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ import numpy as np
 from citerec.config import ExpandConfig
 from citerec.evaluate.metrics import Reliability, reliability
 from citerec.folder import IndexFolder, open_index
-from citerec.io import CARD, editing_model
+from citerec.io import CARD, building, seal_model
 from citerec.java import start_jvm
 from citerec.rank.features import Group, without_groups
 from citerec.rank.ltr import (
@@ -106,11 +107,13 @@ def write(
     spec = json.loads((folder / SPEC).read_bytes())
     features = {variant: ranker.features for variant, ranker in rankers.items()}
     expand = ExpandConfig(neighbours=spec["neighbours"])
-    with editing_model(folder) as copy:
+    with building(folder) as copy:
+        shutil.copytree(folder, copy, dirs_exist_ok=True)
         write_spec(copy, features, expand, spec["provenance"], calibrations)
         card = copy / CARD
         before, rest = card.read_text(encoding="utf-8").split(HEADING)
         card.write_text(before + text + rest[rest.index("## ") :], encoding="utf-8")
+        seal_model(copy)
 
 
 def whole(index: IndexFolder, split: str) -> RankerExamples:

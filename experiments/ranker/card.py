@@ -7,11 +7,12 @@ indexes by their folders, such as `vis.minilm`; afterwards it names their corpor
 """
 
 import json
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from citerec.io import CARD, TRAINING, editing_model
+from citerec.io import CARD, TRAINING, building, seal_model
 from citerec.rank.ltr import DEFAULT
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
@@ -37,12 +38,14 @@ def main() -> None:
 def write(folder: Path) -> None:
     """Replace the section, and the names of indexes by those of their corpora."""
     training: dict[str, Any] = json.loads((folder / TRAINING).read_bytes())
-    with editing_model(folder) as copy:
+    with building(folder) as copy:
+        shutil.copytree(folder, copy, dirs_exist_ok=True)
         card = copy / CARD
         before, after = card.read_text(encoding="utf-8").split(NEXT)
         text = before.split(HEADING)[0] + _section() + NEXT + after
         names = [str(index["name"]) for index in training["indexes"]]
         card.write_text(with_corpora(text, names), encoding="utf-8")
+        seal_model(copy)
 
 
 def with_corpora(card: str, indexes: Iterable[str]) -> str:
