@@ -34,15 +34,25 @@ PACKED = re.compile(
     rb"(?P<gzip>\x1f\x8b)|(?P<bz2>BZh[1-9])"
     rb"|(?P<zstd>\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18)"  # the latter: a skippable frame, written by pzstd
 )
-OTHER_FORMATS = {
-    b"%PDF": "a PDF",
-    b"PK\x03\x04": "a zip archive",
-    b"\xff\xfe": "UTF-16 text",
-    b"\xfe\xff": "UTF-16 text",
-    b"SQLite": "an SQLite database (of Zotero? export the library as BibTeX)",
-    b"PAR1": "a Parquet file",
-    b"ARROW1": "an Arrow file",
-    b"\xfd7zXZ": "xz-packed",
+OTHER_FORMATS = {  # by their first bytes, in lower case
+    b"%pdf": "a PDF",
+    b"pk\x03\x04": "a zip archive or a Word document",
+    b"\xd0\xcf\x11\xe0": "an old Word document",
+    b"{\\rtf": "an RTF document",
+    b"\x89png": "a PNG image",
+    b"\xff\xd8\xff": "a JPEG image",
+    b"<?xml": "XML",
+    b"<!doctype": "HTML",
+    b"<html": "HTML",
+    b"sqlite": "an SQLite database (of Zotero? export the library as BibTeX)",
+    b"par1": "a Parquet file",
+    b"arrow1": "an Arrow file",
+    b"\x1f\x8b": "packed by gzip (unpack it: gunzip FILE.gz)",
+    b"bzh": "packed by bzip2 (unpack it: bunzip2 FILE.bz2)",
+    b"\x28\xb5\x2f\xfd": "packed by zstd (unpack it: unzstd FILE.zst)",
+    b"\xfd7zxz": "packed by xz (unpack it: unxz FILE.xz)",
+    b"\xff\xfe": "UTF-16 text (convert it: iconv -f UTF-16 -t UTF-8 FILE)",
+    b"\xfe\xff": "UTF-16 text (convert it: iconv -f UTF-16 -t UTF-8 FILE)",
 }
 # raised when a damaged file is read
 UNREADABLE = (
@@ -166,17 +176,20 @@ def read_stream(stream: BinaryIO, name: Path | str, *, most: int = MAX_FILE) -> 
     return data
 
 
+def other_format(data: bytes) -> str:
+    """Return what a file is, by its first bytes, if it is known not to be UTF-8 text of papers; else empty."""
+    start = data[:64].lstrip().lower()
+    return next((name for magic, name in OTHER_FORMATS.items() if start.startswith(magic)), "")
+
+
 def refuse_binary(path: Path, start: bytes, expected: str) -> None:
     """Refuse a file that is no text, by its first bytes.
 
     Raises:
         BadInputError: If it is not.
     """
-    for magic, format_name in OTHER_FORMATS.items():
-        if start.startswith(magic):
-            raise BadInputError(path, f"this is {format_name}; expected {expected} in UTF-8")
-    if b"\0" in start[:4096]:
-        raise BadInputError(path, f"this is binary data; expected {expected} in UTF-8")
+    if other := other_format(start) or ("binary data" if b"\0" in start[:4096] else ""):
+        raise BadInputError(path, f"this is {other}; expected {expected} in UTF-8")
 
 
 def damaged(path: Path, line: int, error: Exception) -> BadInputError:

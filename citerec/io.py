@@ -56,6 +56,7 @@ def building(target: Path) -> Generator[Path]:
     """
     with writing(target):
         target = Path(os.path.realpath(target))
+        created = [path for path in target.parents if not path.exists()]
         target.parent.mkdir(parents=True, exist_ok=True)
         prefix = f".{target.name}.building-{socket.gethostname()}-"
         for left in target.parent.glob(f"{glob.escape(prefix)}*"):
@@ -70,6 +71,9 @@ def building(target: Path) -> Generator[Path]:
             replace_folder(workspace, target)
         finally:
             shutil.rmtree(workspace, ignore_errors=True)
+            for folder in created:  # the deepest first; none that holds something
+                with suppress(OSError):
+                    folder.rmdir()
 
 
 def _is_alive(pid: int) -> bool:

@@ -293,7 +293,7 @@ def _entries(kind: Kind, text: str, path: Path) -> list[Entry]:
 
 def _known(entries: Sequence[Entry], papers: Sequence[Paper]) -> set[int]:
     """Return the positions of papers that a file has, or that are the same as an earlier one of `papers`."""
-    named = [entry for entry in entries if entry.ids or title_key(entry.title)]
+    named = [entry for entry in entries if entry.is_named]
     known = {place for places in _listed_papers(named, papers) for place in places}
     own = [
         Entry(

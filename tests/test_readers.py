@@ -168,16 +168,16 @@ def test_a_line_that_no_record_can_fill_is_one_broken_line(tmp_path: Path) -> No
     ("head", "what"),
     [
         (b"%PDF-1.7\n", "a PDF"),
-        (b"PK\x03\x04rest", "a zip archive"),
+        (b"PK\x03\x04rest", "a zip archive or"),
         ("{}\n".encode("utf-16"), "UTF-16 text"),
         (b'{"id": "a\0"}', "binary data"),
-        (b"\xfd7zXZ\0", "xz-packed"),
+        (b"\xfd7zXZ\0", "packed by xz"),
     ],
 )
 def test_what_is_no_text_is_recognised_by_its_beginning(
     tmp_path: Path, head: bytes, what: str
 ) -> None:
-    with pytest.raises(BadInputError, match=f"this is {what}; expected JSON lines"):
+    with pytest.raises(BadInputError, match=f"this is {what}.*; expected JSON lines"):
         list(read_lines(a_file(tmp_path, head)))
 
 

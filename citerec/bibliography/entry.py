@@ -57,6 +57,11 @@ class Entry:
         """Where it is in its file, for messages."""
         return ": ".join(filter(None, (f"line {self.line}" if self.line else "", self.label)))
 
+    @property
+    def is_named(self) -> bool:
+        """Whether it has an id or a title."""
+        return bool(self.ids or title_key(self.title))
+
     def error(self, name: Path | str, message: str) -> BadInputError:
         """Return the error for a fault in this entry of the file `name`."""
         full_message = f"{self.label}: {message}" if self.label else message
@@ -66,20 +71,15 @@ class Entry:
         """Return the entry as a query.
 
         Raises:
-            BadInputError: If a text is too long, or `Query` refuses it: for an empty title, a control character in its
-                id or an invalid year.
+            BadInputError: If a text is too long, or `Query` refuses it, such as an empty title.
         """
-        title, abstract = one_line(self.title), one_line(self.abstract)
-        context = one_line(self.context)
-        for field, value, most in (
-            ("title", title, MAX_TITLE),
-            ("abstract", abstract, MAX_ABSTRACT),
-            ("context", context, MAX_TITLE),
-        ):
-            if len(value) > most:
-                fault = f"the {field} has {len(value):,} characters; expected at most {most:,}"
-                advice = "put the title on a line or in a field by itself"
-                raise self.error(name, f"{fault}; {advice}")
+        title, abstract, context = map(one_line, (self.title, self.abstract, self.context))
+        if len(title) > MAX_TITLE or len(context) > MAX_TITLE or len(abstract) > MAX_ABSTRACT:
+            raise self.error(
+                name,
+                f"the title has {len(title):,} characters, the abstract {len(abstract):,}; expected at most "
+                f"{MAX_TITLE:,} and {MAX_ABSTRACT:,}; put the title on a line or in a field by itself",
+            )
         try:
             return Query(
                 id=self.key.strip() or default_id,
@@ -130,11 +130,7 @@ def is_preprint_doi(doi: str) -> bool:
 def is_preprint(type: str, venue: str, remarks: Iterable[str], addresses: Iterable[str]) -> bool:
     """Whether an entry is a preprint; the name of a venue decides if there is one.
 
-    Args:
-        type: Its type, in lower case.
-        venue: The journal or the proceedings.
-        remarks: Other fields that may name a server: publisher, note, archive.
-        addresses: DOIs and links.
+    The type is in lower case; remarks are other fields that may name a server, addresses are DOIs and links.
     """
     if venue.strip():
         return bool(SERVER.search(venue))

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -15,16 +15,10 @@ from citerec.errors import BadInputError, shown
 
 T = TypeVar("T")
 _IDS = ("id", "_id", "paperId", "paper_id", "corpusid")
-_TITLES = ("title", "display_name")
-_ABSTRACTS = ("abstract", "paperAbstract", "text", "abstract_inverted_index")
-_YEARS = ("year", "publication_year", "issued")
-_AUTHORS = ("authors", "author", "authorships")
-_VENUES = ("venue", "container-title", "journal")
 _ADDRESSES = ("doi", "DOI", "url", "URL")
 _REMARKS = ("publisher", "genre", "note", "archive", "number")
 _CSL = frozenset({"author", "issued", "container-title", "DOI"})
 _YEAR = re.compile(r"\s*[1-9][0-9]{3}\s*")
-_KINDS = ((dict, "an object"), (list, "a list"), (str, "a string"), (bool, "true or false"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +28,6 @@ class Item:
     number: int
     line: int | None
     value: Any
-
-    @property
-    def label(self) -> str:
-        """Its name in messages; empty if the line is enough."""
-        return "" if self.line else f"item {self.number} of the list"
 
 
 def read_items(text: str, name: Path | str) -> list[Item]:
@@ -81,127 +70,101 @@ def to_entry(item: Item, name: Path | str, *, strict: bool = True) -> Entry:
     Raises:
         BadInputError: If a value has a wrong type.
     """
-    place = Entry(line=item.line, label=item.label)
+    place = Entry(line=item.line, label="" if item.line else f"item {item.number} of the list")
     if not isinstance(item.value, dict):
         if strict:
-            fault = f"expected an object with a title, found {_kind(item.value)}"
+            fault = f"expected an object with a title, found {shown(item.value)}"
             raise place.error(name, fault)
-        ids = (item.value.strip(),) if isinstance(item.value, str) and item.value.strip() else ()
-        return Entry(ids=ids, line=item.line, label=item.label)
+        docid = item.value.strip() if isinstance(item.value, str) else ""
+        return replace(place, ids=(docid,) if docid else ())
     fields = cast("dict[str, Any]", item.value)
 
-    def checked(read: Callable[[dict[str, Any]], T], default: T) -> T:
+    def field(keys: str, read: Callable[[Any], T], default: T) -> T:
+        """Read the first of some keys that has a value."""
+        stated = ((key, fields.get(key)) for key in keys.split())
+        key, value = next(((k, v) for k, v in stated if v is not None and v != ""), ("", None))
         try:
-            return read(fields)
+            return read(value) if key else default
         except ValueError as error:
             if strict:
-                raise place.error(name, str(error)) from None
+                raise place.error(name, f'"{key}" {error}') from None
             return default
 
-    title = checked(lambda fields: _text(fields, _TITLES), "")
-    abstract = checked(lambda fields: _text(fields, _ABSTRACTS), "")
+    def text(value: Any) -> str:
+        return plain_text(_string(value)) if fields.keys() & _CSL else _string(value)
+
+    title = field("title display_name", text, "")
+    abstract = field(
+        "abstract paperAbstract text abstract_inverted_index",
+        lambda value: restored(value) if isinstance(value, dict) else text(value),
+        "",
+    )
     if not title.strip() and "text" in fields:
         title, abstract = abstract, ""  # a BEIR query is a single text
     addresses = _strings(fields, *_ADDRESSES)
     dois = tuple(filter(None, map(doi_of, addresses)))
-    kind, venue = "".join(_strings(fields, "type")[:1]).lower(), checked(_venue, "")
-    return Entry(
-        ids=tuple(filter(None, (_id(fields, key) for key in (*_IDS, "doi", "DOI")))),
+    kind = "".join(_strings(fields, "type")[:1]).lower()
+    venue = field("venue container-title journal", _venue, "")
+    ids = (_id(fields[key]).strip() for key in (*_IDS, "doi", "DOI") if _is_id(fields.get(key)))
+    return replace(
+        place,
+        ids=tuple(filter(None, ids)),
         title=title,
         abstract=abstract,
-        year=checked(_year, None),
-        authors=checked(_authors, ()),
+        year=field("year publication_year issued", _year, None),
+        authors=field("authors author authorships", _authors, ()),
         venue=venue,
-        key=checked(_key, ""),
+        key=field(" ".join(_IDS), _id, ""),
         dois=dois,
-        context=checked(lambda fields: _text(fields, ("context",)), ""),
+        context=field("context", text, ""),
         # JSON other than CSL does not state what an item is
         is_preprint=bool(kind or venue)
         and is_preprint(kind, venue, _strings(fields, *_REMARKS), addresses),
-        line=item.line,
-        label=item.label,
     )
 
 
-def _first(fields: dict[str, Any], keys: tuple[str, ...]) -> tuple[str, Any]:
-    """Return the first of `keys` that has a value, and the value; the first key and "" if none has."""
-    for key in keys:
-        value = fields.get(key)
-        if value is not None and value != "":
-            return key, value
-    return keys[0], ""
-
-
-def _wrong(key: str, expected: str, value: Any) -> ValueError:
-    return ValueError(f'"{key}" must be {expected}, found {_kind(value)}')
-
-
-def _kind(value: Any) -> str:
-    for kind, description in _KINDS:
-        if isinstance(value, kind):
-            return description
-    return "null" if value is None else f"the number {shown(value)}"
-
-
-def _text(fields: dict[str, Any], keys: tuple[str, ...]) -> str:
-    key, value = _first(fields, keys)
-    if key == "abstract_inverted_index":
-        return restored(value)
+def _string(value: Any) -> str:
     if not isinstance(value, str):
-        raise _wrong(key, "a string", value)
-    return plain_text(value) if fields.keys() & _CSL else value
+        raise ValueError(f"must be a string, found {shown(value)}")
+    return value
 
 
-def _id(fields: dict[str, Any], key: str) -> str:
-    value = fields.get(key)
-    is_id = isinstance(value, (str, int)) and not isinstance(value, bool)
-    return str(value).strip() if is_id else ""
+def _is_id(value: Any) -> bool:
+    return isinstance(value, (str, int)) and not isinstance(value, bool)
 
 
-def _key(fields: dict[str, Any]) -> str:
-    key, value = _first(fields, _IDS)
-    if not isinstance(value, (str, int)) or isinstance(value, bool):
-        raise _wrong(key, "a string", value)
-    return str(value)
+def _id(value: Any) -> str:
+    return str(value) if _is_id(value) else _string(value)
 
 
-def _year(fields: dict[str, Any]) -> int | None:
-    key, value = _first(fields, _YEARS)
-    if key == "issued" and isinstance(value, dict):
-        return _issued(cast("dict[str, Any]", value))
-    if value == "":
-        return None
+def _year(value: Any) -> int | None:
+    if isinstance(value, dict):  # a date of CSL: `date-parts`, or a text such as `raw`
+        date = cast("dict[str, Any]", value)
+        part: Any = date.get("date-parts")
+        while isinstance(part, list) and part:  # [[2019, 5]]: the year is first
+            part = cast("list[Any]", part)[0]
+        texts = _strings(date, "raw", "literal")
+        return first_year(str(part) if isinstance(part, (int, str)) else " ".join(texts))
     number = isinstance(value, (int, float, str)) and not isinstance(value, bool)
     digits = str(value).removesuffix(".0") if number else ""
     if not _YEAR.fullmatch(digits):
-        actual = f'"{value[:60]}"' if isinstance(value, str) else _kind(value)
-        raise ValueError(f'"{key}" must be a year such as 2019, or null; found {actual}')
+        raise ValueError(f"must be a year such as 2019, or null; found {shown(value)}")
     return int(digits)
 
 
-def _issued(date: dict[str, Any]) -> int | None:
-    """Return the year of a CSL date: from `date-parts`, or from a text such as `raw`."""
-    value: Any = date.get("date-parts")
-    while isinstance(value, list) and value:  # [[2019, 5]]: the year is first
-        value = cast("list[Any]", value)[0]
-    words = _strings(date, "raw", "literal")
-    return first_year(str(value) if isinstance(value, (int, str)) else " ".join(words))
-
-
-def _authors(fields: dict[str, Any]) -> tuple[str, ...]:
-    key, value = _first(fields, _AUTHORS)
+def _authors(value: Any) -> tuple[str, ...]:
     if isinstance(value, str):  # as in the snapshot of arXiv
         return tuple(re.split(r";| and ", value))
     if not isinstance(value, list):
-        raise _wrong(key, "a list of names", value)
-    return tuple(_name(key, person) for person in cast("list[Any]", value))
+        raise ValueError(f"must be a list of names, found {shown(value)}")
+    return tuple(map(_name, cast("list[Any]", value)))
 
 
-def _name(key: str, person: Any) -> str:
+def _name(person: Any) -> str:
     if isinstance(person, str):
         return person
     if not isinstance(person, dict):
-        raise _wrong(key, "a list of names", person)
+        raise ValueError(f"must be a list of names, found {shown(person)}")
     fields = cast("dict[str, Any]", person)
     if isinstance(fields.get("author"), dict):  # an authorship of OpenAlex
         fields = cast("dict[str, Any]", fields["author"])
@@ -210,13 +173,10 @@ def _name(key: str, person: Any) -> str:
     return " ".join(full_name or parts)
 
 
-def _venue(fields: dict[str, Any]) -> str:
-    key, value = _first(fields, _VENUES)
+def _venue(value: Any) -> str:
     if isinstance(value, dict):  # {"raw": …} in AMiner, {"name": …} in S2AG
         return "".join(_strings(cast("dict[str, Any]", value), "raw", "name")[:1])
-    if not isinstance(value, str):
-        raise _wrong(key, "a string", value)
-    return value
+    return _string(value)
 
 
 def _strings(fields: dict[str, Any], *keys: str) -> list[str]:

@@ -80,9 +80,8 @@ def _plain(token: re.Match[str]) -> str:
         # LaTeX writes an i under an accent without its dot; Unicode composes the accent with the dotted one.
         return (token["dotless"] or token["base"]) + _ACCENTS[accent]
     if command := token["command"]:
-        if command in _SYMBOLS:
-            return _SYMBOLS[command] + token["space"]
-        return _LETTERS.get(command, "")
+        is_symbol = command in _SYMBOLS
+        return _SYMBOLS[command] + token["space"] if is_symbol else _LETTERS.get(command, "")
     if escaped := token["escaped"]:
         return " " if escaped in _SPACES else escaped if escaped in "&%$#_{}" else ""
     return _LIGATURES.get(token["ligature"] or "", "")
@@ -183,28 +182,20 @@ def split_name(name: str) -> Name:
     A name of one word is a family name; particles (`van der`) belong to the family.
     """
     name = _NUMBER.sub("", one_line(name))
-    if _GROUP.search(name) and len(name.split()) > 1:
-        return Name(name, group=True)
-    if "," in name:
-        return _from_commas([part.strip() for part in name.split(",")])
     words = name.split()
+    if _GROUP.search(name) and len(words) > 1:
+        return Name(name, group=True)
+    if "," in name:  # `Last, First`, `Last, First, Jr.` or `Last, Jr., First`
+        family, *rest = [*filter(None, map(str.strip, name.split(",")))] or [""]
+        suffixes = [part for part in rest if _SUFFIX.fullmatch(part)]
+        given = [part for part in rest if part not in suffixes]
+        return Name(family, " ".join(given), " ".join(suffixes))
     suffix = words.pop() if len(words) > 2 and _SUFFIX.fullmatch(words[-1]) else ""
-    if len(words) > 1 and _INITIALS.fullmatch(words[-1]) and not _abbreviated(words[:-1]):
+    # capitals after an initial are a family name
+    has_initial = any(word.endswith(".") or len(word) == 1 or word.isupper() for word in words[:-1])
+    if len(words) > 1 and _INITIALS.fullmatch(words[-1]) and not has_initial:
         return Name(" ".join(words[:-1]), words[-1], suffix)
     start = max(len(words) - 1, 0)
     while start > 0 and words[start - 1] in _PARTICLES:
         start -= 1
     return Name(" ".join(words[start:]), " ".join(words[:start]), suffix)
-
-
-def _from_commas(parts: list[str]) -> Name:
-    """Split `Last, First`, `Last, First, Jr.` or `Last, Jr., First`, given as the parts between commas."""
-    family, *rest = [part for part in parts if part] or [""]
-    suffixes = [part for part in rest if _SUFFIX.fullmatch(part)]
-    given = [part for part in rest if part not in suffixes]
-    return Name(family, " ".join(given), " ".join(suffixes))
-
-
-def _abbreviated(words: list[str]) -> bool:
-    """Whether one of `words` is an initial; then the last word is a family name, not initials."""
-    return any(word.endswith(".") or len(word) == 1 or word.isupper() for word in words)

@@ -6,12 +6,10 @@ from pathlib import Path
 
 from citerec.bibliography import bibtex, json_entries, ris
 from citerec.bibliography.entry import Entry, PaperList
-from citerec.bibliography.keys import title_key
 from citerec.bibliography.source import Kind, decode, kind_of, read_bytes
 from citerec.errors import BadInputError
 
-_READS = "citerec reads ids, one a line, or a bibliography as BibTeX, RIS, CSL-JSON or JSONL"
-_EXPORT = "export the references from your reference manager"
+_READS = "expected ids, one a line, or a bibliography as BibTeX, RIS, CSL-JSON or JSONL"
 _LATEX_SOURCE = re.compile(
     r"^[ \t]*\\(?:documentclass|begin\s*\{|bibitem|section|title\s*\{)|\\[A-Za-z]*cite[A-Za-z]*\s*[\[{]",
     re.MULTILINE,
@@ -31,7 +29,7 @@ def read_paper_list(path: str | Path) -> PaperList:
         BadInputError: If the file is missing, empty, not text, or broken JSON.
     """
     data, name = read_bytes(path)
-    return parse_paper_list(decode(data, name, reads=_READS, for_documents=_EXPORT), name)
+    return parse_paper_list(decode(data, name, reads=_READS), name)
 
 
 def parse_paper_list(text: str, name: str) -> PaperList:
@@ -47,9 +45,8 @@ def parse_paper_list(text: str, name: str) -> PaperList:
             raise BadInputError(name, message)
         return paper_list_of(line for line in text.split("\n") if not line.strip().startswith("#"))
     entries, unread = read_entries(text, kind, name, strict=False)
-    kept = [entry for entry in entries if _is_named(entry)]
-    unread += [f"{e.place} has neither a title nor an id" for e in entries if not _is_named(e)]
-    return PaperList(tuple(kept), tuple(unread))
+    unread += [f"{e.place} has neither a title nor an id" for e in entries if not e.is_named]
+    return PaperList(tuple(entry for entry in entries if entry.is_named), tuple(unread))
 
 
 def paper_list_of(texts: Iterable[str]) -> PaperList:
@@ -81,7 +78,7 @@ def read_entries(
     return [bibtex.to_entry(record) for record in records], unread
 
 
-def entries_by_key(data: bytes, name: str, unread: list[str] | None = None) -> dict[str, Entry]:
+def entries_by_key(data: bytes, name: str, unread: list[str]) -> dict[str, Entry]:
     """Return the entries of BibTeX or CSL-JSON by key; the first one of a repeated key counts.
 
     `unread` receives descriptions of the entries that cannot be read.
@@ -89,18 +86,13 @@ def entries_by_key(data: bytes, name: str, unread: list[str] | None = None) -> d
     Raises:
         BadInputError: If it is empty, not text, or in another format.
     """
-    text = decode(data, name, reads=_READS, for_documents=_EXPORT)
-    kind = kind_of(text, name)
-    if kind not in {Kind.BIBTEX, Kind.JSON}:
+    text = decode(data, name, reads=_READS)
+    if (kind := kind_of(text, name)) not in {Kind.BIBTEX, Kind.JSON}:
         raise BadInputError(name, "this is not a bibliography; expected BibTeX or CSL-JSON")
     entries, faults = read_entries(text, kind, name, strict=False)
-    if unread is not None:
-        unread += faults
+    unread += faults
     by_key: dict[str, Entry] = {}
-    for entry in filter(_is_named, entries):
-        by_key.setdefault(entry.key, entry)
+    for entry in entries:
+        if entry.is_named:
+            by_key.setdefault(entry.key, entry)
     return by_key
-
-
-def _is_named(entry: Entry) -> bool:
-    return bool(entry.ids or title_key(entry.title))

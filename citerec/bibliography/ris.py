@@ -1,4 +1,8 @@
-"""Reads papers from RIS; rispy parses a record, and this module finds where records begin."""
+"""Reads papers from RIS, whose tags have the names that rispy gives them.
+
+The records are not parsed by rispy: it needs quadratic time for a value of many lines, and drops a record without an
+end tag.
+"""
 
 import re
 from collections.abc import Mapping
@@ -22,44 +26,41 @@ def read_records(text: str) -> list[Record]:
     preamble, *records = _START.split(text)
     lines = accumulate((part.count("\n") for part in records), initial=preamble.count("\n") + 1)
     # not strict: the last line is where a next record would begin
-    return [
-        Record(line, _fields(f"TY  -{rest}")) for rest, line in zip(records, lines, strict=False)
-    ]
+    return [Record(line, _fields(rest)) for rest, line in zip(records, lines, strict=False)]
 
 
-def _fields(text: str) -> dict[str, Any]:
-    rispy: Any = import_module("rispy")  # it has no types
-    # rispy drops a record without an end tag; a second one has no effect
-    complete = _joined(f"{text}\nER  - \n", frozenset(rispy.RisParser.DEFAULT_LIST_TAGS))
-    return rispy.loads(complete, skip_unknown_tags=True)[0]
-
-
-def _joined(text: str, list_tags: frozenset[str]) -> str:
-    """Return a record with each value on one line: rispy needs quadratic time for values of many lines.
-
-    Further lines of a tag of `list_tags` stay separate: each is a value.
-    """
-    values: list[list[str]] = []
-    tag = ""
-    for line in text.split("\n"):
-        # rispy's rule for tags
-        if line[2:5] == "  -" and line[:2].isupper() and line[:1].isalpha():
-            tag = line[:2] if values else ""  # lines after TY are skipped
-            values.append([line])
-        elif not tag or tag in list_tags:
-            values.append([line])
-        elif line.strip():
-            values[-1].append(line.strip())
-    return "\n".join(" ".join(lines) for lines in values)
+def _fields(text: str) -> dict[str, str | list[str]]:
+    """Return the fields of a record whose text begins after its first tag; of a repeated text the first counts."""
+    parser: Any = import_module("rispy").RisParser  # it has no types
+    kind, *lines = text.split("\n")
+    values: dict[str, list[str]] = {"TY": [kind.strip()]}
+    tag = ""  # none: further lines of the first one, of an unknown tag, or of a repeated text
+    for line in lines:
+        is_tagged = line[2:5] == "  -" and line[:2].isupper() and line[:1].isalpha()  # rispy's rule
+        if is_tagged:
+            tag = line[:2]
+            if tag == "ER":
+                break
+            is_text = tag not in parser.DEFAULT_LIST_TAGS
+            if tag not in parser.DEFAULT_MAPPING or (is_text and tag in values):
+                tag = ""
+        if tag:
+            between = parser.DEFAULT_DELIMITER_MAPPING.get(tag)
+            value = line[6:] if is_tagged else line
+            parts = value.split(between) if between else [value]
+            values.setdefault(tag, []).extend(part.strip() for part in parts)
+    return {
+        parser.DEFAULT_MAPPING[tag]: parts
+        if tag in parser.DEFAULT_LIST_TAGS
+        else " ".join(filter(None, parts))
+        for tag, parts in values.items()
+    }
 
 
 def first_text(fields: Mapping[str, Any], *names: str) -> str:
     """Return the first of the named fields that has text, with lists joined; else an empty string."""
-    for name in names:
-        value: Any = fields.get(name, "")
-        if text := value if isinstance(value, str) else " ".join(value):
-            return text
-    return ""
+    texts = (v if isinstance(v := fields.get(name, ""), str) else " ".join(v) for name in names)
+    return next(filter(None, texts), "")
 
 
 def to_entry(record: Record) -> Entry:
@@ -71,9 +72,7 @@ def to_entry(record: Record) -> Entry:
     title, venue, doi, url = text(*_TITLES), text(*_VENUES), text("doi"), text("urls")
     dois = tuple(filter(None, map(doi_of, (doi, url))))
     ids = (text("id"), text("accession_number"), doi, doi_of(url))
-    people = next(
-        (record.fields[n] for n in ("authors", "first_authors") if record.fields.get(n)), ()
-    )
+    people = record.fields.get("authors") or record.fields.get("first_authors", ())
     remarks = map(text, ("publisher", "note", "notes"))
     return Entry(
         ids=tuple(filter(None, map(str.strip, ids))),

@@ -7,28 +7,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from citerec.errors import BadInputError
-from citerec.inputs import read_stream
+from citerec.inputs import other_format, read_stream
 
 _STDIN = "standard input"
-_DOCUMENTS = (  # first bytes, what the file is, what to do
-    (b"%PDF-", "a PDF", "pass its text: pdftotext paper.pdf - | citerec recommend --query -"),
-    (b"PK\x03\x04", "a zip archive (or a Word document)", "save it as plain text"),
-    (b"\xd0\xcf\x11\xe0", "an old Word document", "save it as plain text"),
-    (b"{\\rtf", "an RTF document", "save it as plain text"),
-    (b"\x89PNG", "a PNG image", "pass the text itself"),
-    (b"\xff\xd8\xff", "a JPEG image", "pass the text itself"),
-    (b"<?xml", "XML", "pass the title and the abstract as text"),
-    (b"<!doctype", "HTML", "pass the title and the abstract as text"),
-    (b"<html", "HTML", "pass the title and the abstract as text"),
-)
-_ENCODED = (
-    (b"\x1f\x8b", "compressed by gzip", "unpack it first: gunzip FILE.gz"),
-    (b"BZh", "compressed by bzip2", "unpack it first: bunzip2 FILE.bz2"),
-    (b"\x28\xb5\x2f\xfd", "compressed by zstd", "unpack it first: unzstd FILE.zst"),
-    (b"\xfd7zXZ", "compressed by xz", "unpack it first: unxz FILE.xz"),
-    (b"\xff\xfe", "UTF-16 text", "save it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE"),
-    (b"\xfe\xff", "UTF-16 text", "save it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE"),
-)
 _BIBTEX = re.compile(r"^[ \t]*@[A-Za-z]+[ \t]*[{(]", re.MULTILINE)
 _RIS = re.compile(r"^TY {1,2}-(?: |$)", re.MULTILINE)
 _JSON = re.compile(r"\s*(?:\{|\[\s*(?:[\[\]{\"]|$))")
@@ -69,18 +50,15 @@ def read_bytes(
         raise BadInputError(path, f"cannot be read: {reason}") from error
 
 
-def decode(data: bytes, name: Path | str, *, reads: str, for_documents: str = "") -> str:
+def decode(data: bytes, name: Path | str, *, reads: str) -> str:
     r"""Return UTF-8 as text, without a byte order mark, with lines ended by `\n`.
 
     Raises:
-        BadInputError: If it is empty or not UTF-8; the message states what it is, the formats that can be read, and
-            what to do; for a PDF, a Word document and the like that is `for_documents`.
+        BadInputError: If it is empty or not UTF-8; the message states what it is, and `reads`, the formats that can be
+            read.
     """
-    start = data[:64].lstrip().lower()
-    for formats, advice in ((_DOCUMENTS, for_documents), (_ENCODED, "")):
-        for prefix, description, todo in formats:
-            if start.startswith(prefix.lower()):
-                raise BadInputError(name, f"this is {description}; {reads}; {advice or todo}")
+    if other := other_format(data):
+        raise BadInputError(name, f"this is {other}; {reads}")
     if b"\0" in data:
         raise BadInputError(name, f"this is binary data or UTF-16, not UTF-8 text; {reads}")
     try:
@@ -108,11 +86,9 @@ def kind_of(text: str, name: Path | str) -> Kind:
     kind = Kind.RIS if _RIS.search(text) else Kind.TEXT
     kind = Kind.BIBTEX if _BIBTEX.search(text) else kind
     entries = {Kind.BIBTEX: text.count("@"), Kind.RIS: text.count("\nTY  -")}.get(kind, 0)
-    for size, most, unit in (
-        (len(text), _MAX_BIBLIOGRAPHY, "characters"),
-        (entries, _MAX_ENTRIES, "entries"),
-    ):
-        if size > most:
-            fault = f"this {kind} has {size:,} {unit}; expected at most {most:,}; split the file"
-            raise BadInputError(name, fault)
+    if len(text) > _MAX_BIBLIOGRAPHY or entries > _MAX_ENTRIES:
+        most = f"{_MAX_BIBLIOGRAPHY:,} characters and {_MAX_ENTRIES:,} entries"
+        raise BadInputError(
+            name, f"this {kind} is too long; expected at most {most}; split the file"
+        )
     return kind

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from citerec.bibliography.entry import Entry, PaperList
-from citerec.bibliography.keys import title_key, to_text
+from citerec.bibliography.keys import to_text
 from citerec.bibliography.paper_list import entries_by_key
 from citerec.bibliography.source import read_bytes
 from citerec.errors import BadInputError
@@ -79,7 +79,7 @@ def cited_references(
     formatted, origin = _formatted(source, path)
     if not formatted or any(one for _, one in by_source):
         notices += faults
-    by_source += [(origin, formatted), (name, entries_by_key(inline, name) if inline else {})]
+    by_source += [(origin, formatted), (name, entries_by_key(inline, name, []) if inline else {})]
     sources = tuple(file for file, one in by_source if one)
     entries = dict(ChainMap(*(one for _, one in by_source)))  # the first of a repeated key counts
     if not entries:
@@ -151,7 +151,7 @@ def _formatted(source: str, path: Path | None) -> tuple[dict[str, Entry], str]:
     for match, following in zip_longest(items, items[1:]):
         end = following.start() if following else len(source)
         entry = _from_item(source[match.end() : end][:MAX_ITEM])
-        if entry.ids or title_key(entry.title):
+        if entry.is_named:
             entries.setdefault(match[1].strip(), entry)
     return entries, name
 
