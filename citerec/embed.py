@@ -28,7 +28,7 @@ from citerec.folder import (
     read_manifest,
     write_manifest,
 )
-from citerec.io import building, destination, locked
+from citerec.io import building, locked
 from citerec.text import EncoderForm, encoder_text
 from citerec.types import Paper, Progress, no_progress
 
@@ -232,7 +232,7 @@ def link(file: Path, destination: Path) -> None:
 
 def cache_folder(target: Path) -> Path:
     """Return the folder of the vectors that are saved while an index is embedded."""
-    target = destination(target)
+    target = Path(os.path.realpath(target))
     return target.with_name(f".{target.name}.encoding")
 
 
