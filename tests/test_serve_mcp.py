@@ -91,10 +91,8 @@ def content(result: CallToolResult) -> dict[str, Any]:
 
 def error(result: CallToolResult) -> str:
     assert result.is_error
-    assert result.structured_content is not None
     [block] = result.content
     assert block.type == "text"
-    assert result.structured_content["error"]["message"] == block.text
     assert "\n" not in block.text
     return block.text
 
@@ -226,26 +224,23 @@ def test_get_paper_has_the_abstract_and_an_entry_for_a_bib(call: Call) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "kind", "part"),
+    ("name", "arguments", "part"),
     [
-        ("recommend", {}, "ConfigError", "title and abstract"),
-        ("recommend", {"title": "x", "k": 99}, "InvalidArguments", "k: "),
-        ("recommend", {"title": 7}, "InvalidArguments", "found 7"),
-        ("recommend", {"text": "x"}, "InvalidArguments", "'text'"),
-        ("search", {}, "InvalidArguments", "keywords"),
-        ("search", {"keywords": "a", "year_min": 2, "year_max": 1}, "ConfigError", "year_min 2"),
-        ("get_paper", {"id": "no\nsuch"}, "PaperNotFoundError", "no\\nsuch"),
-        ("check_bibliography", {"content": "[{"}, "BadInputError", "content, line 1"),
-        ("cite", {}, "InvalidArguments", "recommend, search"),
+        ("recommend", {}, "title and abstract"),
+        ("recommend", {"title": "x", "k": 99}, "k must be at most 50"),
+        ("recommend", {"title": 7}, "got 7"),
+        ("recommend", {"text": "x"}, "'text'"),
+        ("search", {}, "keywords"),
+        ("search", {"keywords": "a", "year_min": 2, "year_max": 1}, "year_min 2"),
+        ("get_paper", {"id": "no\nsuch"}, "no\\nsuch"),
+        ("check_bibliography", {"content": "[{"}, "content, line 1"),
+        ("cite", {}, "Unknown tool: cite"),
     ],
 )
 def test_a_wrong_call_is_one_line_that_says_what_to_do(
-    call: Call, name: str, arguments: dict[str, Any], kind: str, part: str
+    call: Call, name: str, arguments: dict[str, Any], part: str
 ) -> None:
-    result = call(name, **arguments)
-
-    assert part in error(result)
-    assert result.structured_content["error"]["type"] == kind  # pyright: ignore
+    assert part in error(call(name, **arguments))
 
 
 def test_an_index_that_cannot_be_opened_is_the_error_of_each_call() -> None:

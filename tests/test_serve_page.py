@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
-from textwrap import shorten
 from threading import Event
 from typing import Any
 
@@ -32,15 +31,8 @@ from support.server import listening
 from citerec import Paper, Query, Recommender
 from citerec.folder import IndexFolder
 from citerec.serve import ServeConfig
-from citerec.serve.page import (
-    Upload,
-    in_words_of_the_page,
-    marked,
-    read_uploads,
-    row_of,
-    snippet,
-    stem,
-)
+from citerec.serve.page import Upload, read_uploads
+from citerec.serve.requests import for_clients
 from citerec.serve.service import DEFAULT, OpenIndex, Service
 
 BOOKMARKLET = Path(__file__).parent.parent / "docs" / "recipes" / "bookmarklet.js"
@@ -114,64 +106,12 @@ def test_the_routes_of_the_page_answer_without_a_browser(address: str) -> None:
     assert "--" not in broken.json()["detail"]
 
 
-def test_words_are_marked_by_their_stem_as_parts_of_the_text() -> None:
-    assert marked("Graphs of a graph", ["graph"]) == ["", "Graphs", " of a ", "graph", ""]
-    assert marked("No word", []) == ["No word"]
-    assert stem("Networks") == stem("network")
-
-
-def test_a_snippet_starts_with_the_sentence_that_holds_most_words() -> None:
-    abstract = "Nothing here. Trees are drawn as maps. The end."
-
-    assert snippet(abstract, ["tree", "map"]) == "… Trees are drawn as maps. The end."
-    assert snippet("", ["tree"]) == ""
-
-
-def test_messages_name_fields_of_the_page_in_place_of_options() -> None:
+def test_messages_name_keys_in_place_of_options() -> None:
     late = "all papers are later; give --year-max 1990 or a later year, or correct the draft's year"
     damaged = "it is damaged; pass its text: pdftotext paper.pdf - | citerec recommend --query -"
 
-    assert "set the latest year to 1990 or later" in in_words_of_the_page(late)
-    assert in_words_of_the_page(damaged, "; paste its text") == "it is damaged; paste its text"
-
-
-def test_papers_that_a_reason_names_are_linked(sample_index: IndexFolder) -> None:
-    cited_by = sample_index.graph.cited_by
-    row = next(row for row in range(300) if len(cited_by(row)) > 1)
-    citing = sample_index.papers[int(cited_by(row)[0])]
-    quoted = f'"{shorten(citing.title, 60, placeholder="…")}"'
-    paper = sample_index.papers[row]
-    item = {
-        "id": paper.id,
-        "rank": 1,
-        "title": paper.title,
-        "authors": [],
-        "venue": "",
-        "year": None,
-        "doi": "",
-        "url": "javascript:alert(1)",
-        "abstract": "",
-        "score": 1.0,
-        "probability": None,
-        "stages": {},
-        "reasons": [
-            "matches: trees, maps",
-            f"cited by 2 of the 50 most similar papers, such as {quoted}",
-        ],
-    }
-
-    shown = row_of(sample_index, item, row)
-
-    assert [piece for piece in shown["reasons"][0] if "mark" in piece] == [
-        {"text": "trees", "mark": "1"},
-        {"text": "maps", "mark": "1"},
-    ]
-    assert shown["reasons"][1] == [
-        {"text": "cited by 2 of the 50 most similar papers, such as "},
-        {"text": quoted, "id": citing.id},
-    ]
-    assert shown["url"] == ""
-    assert shown["citations"] == len(cited_by(row))
+    assert for_clients(late) == late.replace("--year-max", "year_max")
+    assert for_clients(damaged, "; paste its text") == "it is damaged; paste its text"
 
 
 def test_a_bib_with_a_tex_is_its_bibliography_and_alone_a_list(sample_index: IndexFolder) -> None:

@@ -2,7 +2,8 @@
 
 import signal
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
 from importlib.metadata import version
 from itertools import islice
 from time import monotonic
@@ -14,26 +15,28 @@ from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, create_model
+from prometheus_client import Counter, Gauge, Histogram
+from pydantic import BaseModel, Field, create_model
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
 from citerec.bibliography.keys import paper_doi
 from citerec.errors import CiterecError, OutputError
 from citerec.export import Format, Result, dump
-from citerec.search import LinkedPapers, SearchFilter
+from citerec.search import SearchFilter
 from citerec.serve import ServeConfig, page, scholar
 from citerec.serve.guard import LOG, Guard, ProblemError
 from citerec.serve.requests import (
     RecommendAnswer,
     RecommendRequest,
+    answer_of,
     described,
     json,
     problem_of,
     recommended,
 )
-from citerec.serve.service import OpenIndex, Served, Service, answer
-from citerec.types import BIBLIOGRAPHIC, Paper
+from citerec.serve.service import IndexFacts, OpenIndex, Served, Service, answer
+from citerec.types import BIBLIOGRAPHIC
 
 MAX_OFFSET = 50_000
 MAX_ERRORS = 20  # faults of one request that an answer names
@@ -105,8 +108,6 @@ def create_app(service: Service) -> FastAPI:
 class BriefPaper(BaseModel):
     """What a list shows of a paper."""
 
-    model_config = ConfigDict(from_attributes=True)
-
     id: str
     title: str
     year: int | None
@@ -135,11 +136,11 @@ class SearchAnswer(BaseModel):
 
 
 class PaperPage(BaseModel):
-    """A page of a list of papers."""
+    """A page of a list of papers, such as `citerec.search.LinkedPapers`."""
 
     total: int
     offset: int
-    results: list[BriefPaper]
+    results: list[BriefPaper] = Field(validation_alias="papers")
 
 
 class PaperAnswer(BaseModel):
@@ -152,33 +153,10 @@ class PaperAnswer(BaseModel):
     cited_by: PaperPage
 
 
-class IndexAnswer(BaseModel):
-    """What an index holds, and the models that are used on it."""
-
-    name: str
-    version: str
-    papers: int
-    citations: int
-    years: tuple[int, int] | None
-    retrievers: list[str]
-    encoder: str
-    reranker: str
-    ranker: str
-
-
 class IndexList(BaseModel):
     """All indexes, the default first."""
 
-    indexes: list[IndexAnswer]
-
-
-def _brief(paper: Paper) -> BriefPaper:
-    return BriefPaper.model_validate(paper)
-
-
-def _page(links: LinkedPapers) -> PaperPage:
-    results = [_brief(paper) for paper in links.papers]
-    return PaperPage(total=links.total, offset=links.offset, results=results)
+    indexes: list[IndexFacts]
 
 
 # --- routes
@@ -193,38 +171,31 @@ async def recommend(request: Request, service: Served, body: RecommendRequest) -
 
     def work(opened: OpenIndex) -> Response:
         started = monotonic()
-        answered = recommended(service, opened, body)
+        lists, notices = recommended(service, opened, body)
         spent = monotonic() - started
-        request.app.state.metrics.ranked(len(answered.lists), spent)
-        counts = {"queries": len(answered.lists), "model_ms": round(1000 * spent, 1)}
+        metrics: Metrics = request.app.state.metrics
+        metrics.queries.inc(len(lists))
+        metrics.models.observe(spent)
+        counts = {"queries": len(lists), "model_ms": round(1000 * spent, 1)}
         request.state.log |= {"index": opened.name, **counts}
-        media_type = accepted_format(request.headers.get("accept", ""))
-        if not media_type:
-            return json(answered.as_json())
-        lists = [Result(one.query, one.items, one.empty_reason) for one in answered.lists]
-        form, suffix = FILES[media_type]
+        # the first format of reference managers that the client takes; JSON without one
+        accept = request.headers.get("accept", "").lower()
+        wanted = [name for name in FILES if name in accept and "application/json" not in accept]
+        if not wanted:
+            return json(answer_of(opened, body, lists, notices))
+        form, suffix = FILES[wanted[0]]
         headers = {
-            "Content-Type": f"{media_type}; charset=utf-8",
+            "Content-Type": f"{wanted[0]}; charset=utf-8",
             "Content-Disposition": f'attachment; filename="citerec{suffix}"',
             "Vary": "Accept",
         }
-        return Response(dump(lists, form, batch=True), headers=headers)
+        results = [Result(one.query, one.items, one.empty_reason) for one in lists]
+        return Response(dump(results, form, batch=True), headers=headers)
 
     return await answer(request, work, body.index)
 
 
-def accepted_format(accept: str) -> str | None:
-    """Return the media type of reference managers that a header `Accept` names first; None for JSON."""
-    for part in accept[:1_000].split(","):
-        media_type = part.partition(";")[0].strip().lower()
-        if media_type in FILES:
-            return media_type
-        if media_type in ("application/json", "*/*"):
-            return None
-    return None
-
-
-@api.get("/search", responses=described(404))
+@api.get("/search", response_model=SearchAnswer, responses=described(404))
 async def search(
     request: Request,
     q: Annotated[str, Query(min_length=1, max_length=1000, examples=["parallel coordinates"])],
@@ -235,25 +206,24 @@ async def search(
     venue: Name = "",
     limit: Limit = 20,
     offset: Offset = 0,
-) -> SearchAnswer:
+) -> dict[str, Any]:
     """Search the titles and abstracts by keywords (BM25), best first; a paper need not have all keywords."""
     bounds = SearchFilter(year_min=year_min, year_max=year_max, author=author, venue=venue)
 
-    def work(opened: OpenIndex) -> SearchAnswer:
+    def work(opened: OpenIndex) -> dict[str, Any]:
         hits = opened.default.corpus.search(q, k=limit + 1, offset=offset, filter=bounds)
-        papers = [(_brief(item.paper), item.score) for item in hits[:limit]]
-        return SearchAnswer(
-            index=opened.name,
-            version=opened.version,
-            offset=offset,
-            results=[FoundPaper(**dict(paper), score=score) for paper, score in papers],
-            more=len(hits) > limit,
-        )
+        return {
+            "index": opened.name,
+            "version": opened.version,
+            "offset": offset,
+            "results": [asdict(item.paper) | {"score": item.score} for item in hits[:limit]],
+            "more": len(hits) > limit,
+        }
 
     return await answer(request, work, index, "lookups")
 
 
-@api.get("/papers/{id:path}", responses=described(404))
+@api.get("/papers/{id:path}", response_model=PaperAnswer, responses=described(404))
 async def paper(
     request: Request,
     id: str,
@@ -261,20 +231,19 @@ async def paper(
     limit: Limit = 100,
     references_offset: Offset = 0,
     cited_by_offset: Offset = 0,
-) -> PaperAnswer:
+) -> dict[str, Any]:
     """Return a paper by its id or DOI (`DOI:10....`), with its references and citing papers, most cited first."""
 
-    def work(opened: OpenIndex) -> PaperAnswer:
+    def work(opened: OpenIndex) -> dict[str, Any]:
         corpus = opened.default.corpus
         one = corpus.paper(id).paper
-        full = FullPaper.model_validate(one).model_copy(update={"doi": paper_doi(one)})
-        return PaperAnswer(
-            index=opened.name,
-            version=opened.version,
-            paper=full,
-            references=_page(corpus.references(one.id, k=limit, offset=references_offset)),
-            cited_by=_page(corpus.cited_by(one.id, k=limit, offset=cited_by_offset)),
-        )
+        return {
+            "index": opened.name,
+            "version": opened.version,
+            "paper": asdict(one) | {"doi": paper_doi(one)},
+            "references": corpus.references(one.id, k=limit, offset=references_offset),
+            "cited_by": corpus.cited_by(one.id, k=limit, offset=cited_by_offset),
+        }
 
     return await answer(request, work, index, "lookups")
 
@@ -282,7 +251,7 @@ async def paper(
 @api.get("/index")
 async def index(service: Served) -> IndexList:
     """Return what each index holds; the first one is the default."""
-    return IndexList(indexes=[IndexAnswer(**one.facts()) for one in service.indexes.values()])
+    return IndexList(indexes=[one.facts() for one in service.indexes.values()])
 
 
 @health.get("/healthz")
@@ -312,33 +281,23 @@ class Metrics:
     def __init__(self, service: Service) -> None:
         self.registry = to = prometheus.CollectorRegistry()
         prometheus.ProcessCollector(registry=to)
-        histogram, counter = prometheus.Histogram, prometheus.Counter
-        self._requests = counter(
-            "citerec_requests", "Requests by route and status.", ["route", "status"], registry=to
-        )
-        self._seconds = histogram(
-            "citerec_request_seconds", "Time to answer.", ["route"], buckets=SECONDS, registry=to
-        )
-        self._queries = counter("citerec_queries", "Queries that were ranked.", registry=to)
-        about = "Time of a request in the models."
-        self._models = histogram("citerec_model_seconds", about, buckets=SECONDS, registry=to)
-        about = "Requests not answered yet."
-        in_flight = prometheus.Gauge("citerec_requests_in_flight", about, registry=to)
+        counter, gauge = partial(Counter, registry=to), partial(Gauge, registry=to)
+        histogram = partial(Histogram, buckets=SECONDS, registry=to)
+        about = "Requests by route and status."
+        self.requests = counter("citerec_requests", about, ["route", "status"])
+        self.seconds = histogram("citerec_request_seconds", "Time to answer.", ["route"])
+        self.queries = counter("citerec_queries", "Queries that were ranked.")
+        self.models = histogram("citerec_model_seconds", "Time of a request in the models.")
+        in_flight = gauge("citerec_requests_in_flight", "Requests not answered yet.")
         in_flight.set_function(lambda: service.in_flight)
-        about = "Papers of an index."
-        papers = prometheus.Gauge("citerec_index_papers", about, ["index"], registry=to)
+        papers = gauge("citerec_index_papers", "Papers of an index.", ["index"])
         for name, opened in service.indexes.items():
             papers.labels(name).set(len(opened.index.papers))
 
     def answered(self, route: str, status: int, seconds: float) -> None:
         """Count a request; `route` is a template, so that ids in paths make no new series."""
-        self._requests.labels(route, str(status)).inc()
-        self._seconds.labels(route).observe(seconds)
-
-    def ranked(self, queries: int, seconds: float) -> None:
-        """Count the queries of a request."""
-        self._queries.inc(queries)
-        self._models.observe(seconds)
+        self.requests.labels(route, str(status)).inc()
+        self.seconds.labels(route).observe(seconds)
 
 
 # --- errors
@@ -368,41 +327,28 @@ async def _on_error(request: Request, error: Exception) -> Response:
 
 
 def _invalid(error: RequestValidationError) -> ProblemError:
-    """Return the problem of a request that its schema refuses."""
+    """Return the problem of a request that its schema refuses.
+
+    `pointer` (RFC 6901) leads to a wrong value from the body, or is a parameter.
+    """
     found = error.errors()
     if found[0]["type"] == "json_invalid":
-        before = str(error.body)[: int(found[0]["loc"][1])]
-        line, character = before.count("\n") + 1, len(before) - before.rfind("\n")
-        reason = str(found[0]["ctx"]["error"]).lower()
-        detail = f"the body is not JSON: line {line}, character {character}: {reason}; {EXPECTED}"
+        reason, place = str(found[0]["ctx"]["error"]).lower(), found[0]["loc"][1]
+        detail = f"the body is not JSON: character {place}: {reason}; {EXPECTED}"
         return ProblemError("invalid-request", detail, status=400)
-    faults = [*islice(_faults(found, error.body), MAX_ERRORS)]
-    first = f"{faults[0]['pointer'] or 'the body'}: {faults[0]['detail']}"
-    return ProblemError("invalid-request", first, faults)
-
-
-def _faults(found: Sequence[Mapping[str, Any]], body: object) -> Iterator[dict[str, str]]:
-    """Yield the faults, one for each place; `pointer` (RFC 6901) leads to it from the body or is a parameter.
-
-    Pydantic names a fault for each type that a value may have: the place is as far as its parts are in the body.
-    """
     by_place: dict[str, list[str]] = {}
     for fault in found:
-        source, *parts = fault["loc"]
-        place, value = "", body
-        for part in parts:
-            is_inside = part in value if isinstance(value, dict) else isinstance(part, int)
-            if is_inside and isinstance(value, dict | list):
-                value = value[part]
-            elif source == "body" and fault["type"] != "missing":
-                continue
-            place += "/" + str(part).replace("~", "~0").replace("/", "~1")
-        by_place.setdefault(place, []).append(str(fault["msg"]))
-    for place, messages in by_place.items():
-        is_object = place or isinstance(body, dict)
-        no_object = f"it is no JSON object of the Content-Type application/json; {EXPECTED}"
-        detail = ", or ".join(dict.fromkeys(messages)) if is_object else no_object
-        yield {"pointer": place, "detail": detail}
+        name, *more = [*fault["loc"][1:], ""]
+        # the types that a value may have are no part of the place
+        parts = [str(name), *(str(part) for part in more if isinstance(part, int))]
+        place = "".join(f"/{part.replace('~', '~0').replace('/', '~1')}" for part in parts if part)
+        by_place.setdefault(place, []).append(fault["msg"] if place else EXPECTED)
+    faults = [
+        {"pointer": place, "detail": ", or ".join(dict.fromkeys(messages))}
+        for place, messages in islice(by_place.items(), MAX_ERRORS)
+    ]
+    first = f"{faults[0]['pointer'] or 'the body'}: {faults[0]['detail']}"
+    return ProblemError("invalid-request", first, faults)
 
 
 # --- the process
@@ -431,10 +377,6 @@ def address(bound_socket: socket.socket) -> tuple[str, int]:
     return f"[{host}]" if ":" in host else host, port
 
 
-def _wait(number: int, frame: object) -> None:
-    pass
-
-
 def serve(app: ASGIApp, service: Service, listening: socket.socket) -> None:
     """Serve an application on a bound socket until a signal ends the process; requests in flight are answered first.
 
@@ -451,7 +393,7 @@ def serve(app: ASGIApp, service: Service, listening: socket.socket) -> None:
     )
     for number in (signal.SIGTERM, signal.SIGINT):
         # uvicorn stops gracefully, and raises the signal again at its end
-        signal.signal(number, _wait)
+        signal.signal(number, lambda _number, _frame: None)
     try:
         uvicorn.Server(config).run(sockets=[listening])
     finally:

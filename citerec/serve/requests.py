@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from enum import Enum
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
@@ -15,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from citerec import Recommendations, RecommendConfig
 from citerec.bibliography.entry import PaperList
 from citerec.bibliography.paper_list import paper_list_of, parse_paper_list
-from citerec.config import Bm25Config, FuseMethod, RerankConfig, Settings, StopWords
+from citerec.config import Bm25Config, RerankConfig, Settings, StopWords
 from citerec.drafts import parse_queries
 from citerec.errors import (
     BadInputError,
@@ -34,7 +33,6 @@ from citerec.types import MAX_ABSTRACT, MAX_TITLE, StageHit
 
 MAX_RESULTS = 1000  # papers of one answer
 MAX_LISTED = 10_000  # entries of a list of papers
-MAX_NOT_FOUND = 1000  # of these that an answer names
 NO_CITED = "none"  # for `cited`: not even the references that the draft cites
 Text = Annotated[str, StringConstraints(max_length=16_000_000)]
 Title = Annotated[str, StringConstraints(max_length=MAX_TITLE)]
@@ -49,12 +47,17 @@ DRAFT: dict[str, Any] = {
     "abstract": "We select polylines by the angle between axes.",
     "year": 2021,
 }
-BM25 = {"query_form": "form", "k1": "k1", "b": "b", "stop_words": "stop_words"}  # settings by key
-# advice for the command line, and what a client may do instead
-ADVICE = {
-    "give it yourself: --query FILE --title T": "send it as title",
-    "pass its text: pdftotext paper.pdf - | citerec recommend --query -": "send its text",
+# settings by key, where these are not equal
+BM25 = {"query_form": "form", "k1": "k1", "b": "b", "stop_words": "stop_words"}
+OTHERS = {
+    "encoder": "encoder",
+    "fusion": "fuse",
+    "retriever": "retrievers",
+    "ranker": "ranker",
+    "diversity": "diversity",
 }
+# the last clause of a message, if it is a command to type
+COMMAND = re.compile(r"[;,:] [^;]*(?:\bciterec [a-z]+ |--query )[^;]*$")
 
 
 def like(settings: type[Settings], name: str) -> Any:
@@ -129,66 +132,28 @@ class RecommendRequest(BaseModel):
         Raises:
             ConfigError: If options contradict each other, or name a model that the server does not offer.
         """
-        given, changes = self.model_fields_set, dict[str, Any]()
-        if bm25 := {field: getattr(self, name) for name, field in BM25.items() if name in given}:
+        given = self.model_dump(exclude_unset=True, exclude_none=True)
+        if given.get("fusion") == "auto":
+            del given["fusion"]
+        changes = {field: given[name] for name, field in OTHERS.items() if name in given}
+        if bm25 := {field: given[name] for name, field in BM25.items() if name in given}:
             changes["bm25"] = start.bm25.replace(**bm25)
-        if "encoder" in given and start.encoder == "auto":
-            changes["encoder"] = self.encoder
-        changes |= {"fuse": FuseMethod(self.fusion)} if self.fusion != "auto" else {}
-        changes |= {"retrievers": tuple(self.retriever)} if self.retriever else {}
-        changes |= {"ranker": self.ranker} if self.ranker else {}
         changes |= {"popularity": False} if self.no_popularity else {}
         changes |= {"authors": False} if self.no_authors else {}
-        changes |= {"diversity": self.diversity} if "diversity" in given else {}
-        if {"reranker", "rerank_depth", "rerank_weight"} & given:
-            changes["reranker"] = self._reranking(start, rerankers)
-        return start.replace(**changes) if changes else start
-
-    def _reranking(self, start: RecommendConfig, rerankers: Sequence[str]) -> str | RerankConfig:
+        if not {"reranker", "rerank_depth", "rerank_weight"} & given.keys():
+            return start.replace(**changes)
         name = self.reranker or (rerankers[0] if rerankers else "auto")
         if name not in ("auto", "none", *rerankers):
             offered = ", ".join(["auto", "none", *rerankers])
             raise ConfigError(f"no reranker {name[:60]!r}; this server offers: {offered}")
-        has_details = self.rerank_depth or self.rerank_weight is not None
+        details = {"depth": self.rerank_depth, "weight": self.rerank_weight}
+        has_details = details != {"depth": 0, "weight": None}
         if name == "none" and has_details:
             raise ConfigError("rerank_depth and rerank_weight have no effect without a reranker")
         if name == "none" or (name == "auto" and not has_details):
-            return name
+            return start.replace(reranker=name, **changes)
         base = start.reranker if isinstance(start.reranker, RerankConfig) else RerankConfig()
-        return base.replace(model=name, depth=self.rerank_depth, weight=self.rerank_weight)
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """The answer to a request."""
-
-    opened: OpenIndex
-    lists: tuple[Recommendations, ...]  # one per query, in the order of the request
-    notices: tuple[str, ...]  # about the draft as it was read
-    fields: tuple[str, ...]
-
-    @property
-    def not_found(self) -> list[str]:
-        """The entries of `cited` and `exclude` that are not in the corpus."""
-        return [*dict.fromkeys(self.lists[0].not_found)][:MAX_NOT_FOUND]
-
-    def as_json(self) -> dict[str, Any]:
-        """Return what `RecommendAnswer` describes."""
-        return {
-            "index": self.opened.name,
-            "version": self.opened.version,
-            "answers": [
-                {
-                    "query": one.query.id,
-                    "results": one.to_dicts(self.fields),
-                    "empty_reason": one.empty_reason,
-                    "notices": list(one.notices),
-                }
-                for one in self.lists
-            ],
-            "notices": list(self.notices),
-            "not_found": self.not_found,
-        }
+        return start.replace(reranker=base.replace(model=name, **details), **changes)
 
 
 def recommended(
@@ -196,8 +161,14 @@ def recommended(
     opened: OpenIndex,
     request: RecommendRequest,
     config: RecommendConfig | None = None,
-) -> Answered:
-    """Answer a request; `config` takes the place of its own.
+) -> tuple[list[Recommendations], Sequence[str]]:
+    """Return one list per query, in the order of the request, and notices about the draft as it was read.
+
+    Args:
+        service: Says what is offered.
+        opened: The index.
+        request: What is asked.
+        config: In place of the settings of the request.
 
     Raises:
         CiterecError: If the request is wrong.
@@ -236,8 +207,7 @@ def recommended(
         count = f"but there are {len(queries):,}; give one draft"
         each = 'the key "context" in each record of query'
         raise ConfigError(f"context is a sentence of one draft, {count}, or {each}")
-    fields = tuple(field.value for field in request.fields)
-    return Answered(opened, tuple(found), tuple(notices), fields)
+    return found, notices
 
 
 def _content(request: RecommendRequest) -> bytes:
@@ -300,22 +270,52 @@ class RecommendAnswer(BaseModel):
     not_found: list[str]  # entries of `cited` and `exclude` that are not in the corpus
 
 
+def answer_of(
+    opened: OpenIndex,
+    request: RecommendRequest,
+    lists: Sequence[Recommendations],
+    notices: Sequence[str],
+) -> dict[str, Any]:
+    """Return what `RecommendAnswer` describes."""
+    fields = [field.value for field in request.fields]
+    return {
+        "index": opened.name,
+        "version": opened.version,
+        "answers": [
+            {
+                "query": one.query.id,
+                "results": one.to_dicts(fields),
+                "empty_reason": one.empty_reason,
+                "notices": list(one.notices),
+            }
+            for one in lists
+        ],
+        "notices": list(notices),
+        "not_found": list(dict.fromkeys(lists[0].not_found)),
+    }
+
+
 def json(content: object) -> Response:
     """Return an answer; floats are written as `citerec recommend --format json` writes them."""
     return Response(orjson.dumps(content), media_type="application/json")
 
 
+def for_clients(message: str, instead: str = "") -> str:
+    """Return a message with keys in place of options; a last clause that gives a command becomes `instead`."""
+    message = COMMAND.sub(instead, message)
+    return re.sub(r"--([a-z][a-z0-9-]*)", lambda flag: flag[1].replace("-", "_"), message)
+
+
 def problem_of(error: CiterecError, hidden: Mapping[str, str]) -> ProblemError:
     """Return what a client gets for an error: its message if the request is at fault.
 
-    Options are named as in requests: `year_max`, not `--year-max`; `hidden` has paths that must not be shown.
+    `hidden` has paths that must not be shown, and what stands for each.
     """
     if isinstance(error, ConfigError | BadInputError | InvalidValueError):
         detail = str(error)
-        for old, new in {**hidden, **ADVICE}.items():
-            detail = detail.replace(old, new)
-        detail = re.sub(r"--([a-z][a-z0-9-]*)", lambda flag: flag[1].replace("-", "_"), detail)
-        return ProblemError("invalid-request", detail)
+        for path, name in hidden.items():
+            detail = detail.replace(path, name)
+        return ProblemError("invalid-request", for_clients(detail))
     if isinstance(error, PaperNotFoundError):
         return ProblemError("not-found", str(error))
     if isinstance(error, MissingExtraError):

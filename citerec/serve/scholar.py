@@ -4,17 +4,18 @@ Paths, parameters and answers are those of https://api.semanticscholar.org/api-d
 corpus does not have is null. `paperId` is the id in the corpus.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from citerec import Paper
 from citerec.bibliography.keys import paper_doi
 from citerec.serve.guard import ProblemError
 from citerec.serve.requests import Papers, RecommendRequest, described, json, recommended
-from citerec.serve.service import OpenIndex, Served, answer
+from citerec.serve.service import OpenIndex, answer
 
 MAX_LIMIT = 500
 FIELDS = frozenset(
@@ -24,9 +25,6 @@ FIELDS = frozenset(
         "publicationDate citationStyles embedding tldr"
     ).split()
 )
-Fields = Annotated[str, Query(max_length=500, description="Names, separated by commas.")]
-Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT)]
-Index = Annotated[str | None, Query(description="An index of this server; by default the first.")]
 
 
 class ScholarRequest(BaseModel):
@@ -51,57 +49,63 @@ router = APIRouter(
 )
 
 
+@dataclass(frozen=True)
+class Shape:
+    """The parameters of both routes."""
+
+    fields: Annotated[str, Query(max_length=500, description="Names, separated by commas.")] = (
+        "title"
+    )
+    limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = 100
+    index: Annotated[str | None, Query(description="An index; by default the first.")] = None
+
+
 @router.post("/papers", response_model=ScholarAnswer)
 async def papers(
-    request: Request,
-    service: Served,
-    body: ScholarRequest,
-    fields: Fields = "title",
-    limit: Limit = 100,
-    index: Index = None,
+    request: Request, shape: Annotated[Shape, Depends()], body: ScholarRequest
 ) -> Response:
     """Recommend papers for positive examples; negative ones are left out."""
-    names = _checked(fields)
 
-    def work(opened: OpenIndex) -> Response:
+    def wanted(opened: OpenIndex) -> RecommendRequest:
         ids = _ids(opened, [*body.positivePaperIds, *body.negativePaperIds])
         count = len(body.positivePaperIds)
-        wanted = RecommendRequest(cited=ids[:count], exclude=ids[count:], k=limit)
-        [found] = recommended(service, opened, wanted).lists
-        return _answer(opened, found.papers, names)
+        return RecommendRequest(cited=ids[:count], exclude=ids[count:], k=shape.limit)
 
-    return await answer(request, work, index)
+    return await _answered(request, shape, wanted)
 
 
 @router.get("/papers/forpaper/{paper_id:path}", response_model=ScholarAnswer)
 async def for_paper(
-    request: Request,
-    service: Served,
-    paper_id: str,
-    fields: Fields = "title",
-    limit: Limit = 100,
-    index: Index = None,
+    request: Request, shape: Annotated[Shape, Depends()], paper_id: str
 ) -> Response:
     """Recommend papers for one paper of the corpus, by its title and abstract."""
-    names = _checked(fields)
 
-    def work(opened: OpenIndex) -> Response:
+    def wanted(opened: OpenIndex) -> RecommendRequest:
         [docid] = _ids(opened, [paper_id])
         paper = opened.default.corpus.paper(docid).paper
-        draft: dict[str, Any] = {"id": docid, "title": paper.title, "abstract": paper.abstract}
-        draft |= {"year": paper.year} if paper.year else {}
-        [found] = recommended(service, opened, RecommendRequest(query=draft, k=limit)).lists
-        return _answer(opened, found.papers, names)
+        names = ("id", "title", "abstract", "year")
+        draft = {name: value for name in names if (value := getattr(paper, name))}
+        return RecommendRequest(query=draft, k=shape.limit)
 
-    return await answer(request, work, index)
+    return await _answered(request, shape, wanted)
 
 
-def _checked(fields: str) -> list[str]:
-    names = [name for part in fields.split(",") if (name := part.strip())]
+async def _answered(
+    request: Request, shape: Shape, wanted: Callable[[OpenIndex], RecommendRequest]
+) -> Response:
+    names = dict.fromkeys(filter(None, (name.strip() for name in shape.fields.split(","))))
     if unknown := [name for name in names if name.partition(".")[0] not in FIELDS]:
         detail = f"Unrecognized or unsupported fields: [{', '.join(unknown)[:200]}]"
         raise ProblemError("invalid-request", detail, status=400)
-    return list(dict.fromkeys(name.partition(".")[0] for name in names))
+    fields = dict.fromkeys(["paperId", *(name.partition(".")[0] for name in names)])
+
+    def work(opened: OpenIndex) -> Response:
+        [found], _ = recommended(request.app.state.service, opened, wanted(opened))
+        values = _values(opened, found.papers)
+        listed = [{name: one.get(name) for name in fields} for one in values]
+        return json({"recommendedPapers": listed})
+
+    return await answer(request, work, shape.index)
 
 
 def _ids(opened: OpenIndex, given: Sequence[str]) -> list[str]:
@@ -111,14 +115,13 @@ def _ids(opened: OpenIndex, given: Sequence[str]) -> list[str]:
     return opened.index.papers.ids_at([row for row in rows if row is not None])
 
 
-def _answer(opened: OpenIndex, papers: Sequence[Paper], fields: Sequence[str]) -> Response:
+def _values(opened: OpenIndex, papers: Sequence[Paper]) -> Iterator[dict[str, Any]]:
     corpus, ids = opened.default.corpus, [paper.id for paper in papers]
     counts = zip(corpus.reference_counts(ids), corpus.citation_counts(ids), strict=True)
-    found: list[dict[str, Any]] = []
     for paper, (references, cited_by) in zip(papers, counts, strict=True):
         doi = paper_doi(paper)
         journal = {"name": paper.venue, "volume": paper.volume, "pages": paper.pages}
-        values = {
+        yield {
             "paperId": paper.id,
             "externalIds": {"DOI": doi} if doi else {},
             "url": paper.url or (f"https://doi.org/{doi}" if doi else None),
@@ -132,5 +135,3 @@ def _answer(opened: OpenIndex, papers: Sequence[Paper], fields: Sequence[str]) -
             "referenceCount": references,
             "citationCount": cited_by,
         }
-        found.append({name: values.get(name) for name in ("paperId", *fields)})
-    return json({"recommendedPapers": found})

@@ -13,11 +13,11 @@ from functools import lru_cache, partial
 from importlib import import_module
 from pathlib import Path
 from threading import Lock
-from time import monotonic
 from typing import Annotated, Any, TypeVar
 
 import orjson
 from fastapi import Depends, Request
+from pydantic import BaseModel
 
 from citerec import RecommendConfig, Recommender, open_index
 from citerec.io import MODEL_SUMS
@@ -29,7 +29,21 @@ DEFAULT = RecommendConfig(few_queries=True)
 MAX_VARIANTS = 6  # recommenders of other settings than the default ones, which are open at once
 # 1: the models use all processors; a large PDF takes seconds
 THREADS = {"models": 1, "lookups": 2, "uploads": 2}
-LONGEST_WAIT = 60  # seconds of Retry-After
+RETRY_AFTER = "5"  # seconds
+
+
+class IndexFacts(BaseModel):
+    """What an index holds, and the models that are used on it."""
+
+    name: str
+    version: str
+    papers: int
+    citations: int
+    years: tuple[int, int] | None
+    retrievers: list[str]
+    encoder: str
+    reranker: str
+    ranker: str
 
 
 class OpenIndex:
@@ -62,20 +76,20 @@ class OpenIndex:
             digest.update(sums.read_bytes())
         return f"{manifest.created} {digest.hexdigest()[:12]}"
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> IndexFacts:
         """Return what the index holds, and the models that are used on it."""
         one = self.default
-        return {
-            "name": self.name,
-            "version": self.version,
-            "papers": len(self.index.papers),
-            "citations": len(self.index.graph.indices),
-            "years": one.corpus.years,
-            "retrievers": [*one.retriever_names],
-            "encoder": one.encoder,
-            "reranker": one.reranker,
-            "ranker": one.ranker,
-        }
+        return IndexFacts(
+            name=self.name,
+            version=self.version,
+            papers=len(self.index.papers),
+            citations=len(self.index.graph.indices),
+            years=one.corpus.years,
+            retrievers=[*one.retriever_names],
+            encoder=one.encoder,
+            reranker=one.reranker,
+            ranker=one.ranker,
+        )
 
 
 class Service:
@@ -108,7 +122,7 @@ class Service:
             str(place): name for name, path in indexes.items() for place in (path.resolve(), path)
         }
         self.in_flight, self.is_closed = 0, False
-        self._lock, self._seconds = Lock(), 0.1  # of a query, a running mean
+        self._lock = Lock()
         self._pools = {
             name: ThreadPoolExecutor(threads, f"citerec-{name}")
             for name, threads in THREADS.items()
@@ -144,22 +158,13 @@ class Service:
         opened = self.open_index(index)
         with self._lock:
             if self.is_closed:
-                later = {"Retry-After": "5"}
+                later = {"Retry-After": RETRY_AFTER}
                 raise ProblemError("stopping", "the server is being stopped", headers=later)
             if self.in_flight >= self.settings.queue_size:
-                wait = min(LONGEST_WAIT, max(1, round(self.in_flight * self._seconds)))
-                detail = f"{self.in_flight} requests are in flight; try again in {wait} s"
-                raise ProblemError("queue-full", detail, headers={"Retry-After": str(wait)})
+                detail = f"{self.in_flight} requests are in flight; try again in {RETRY_AFTER} s"
+                raise ProblemError("queue-full", detail, headers={"Retry-After": RETRY_AFTER})
             self.in_flight += 1
-
-        def run() -> T:
-            started = monotonic()
-            try:
-                return work(opened)
-            finally:
-                self._seconds += 0.1 * (monotonic() - started - self._seconds)
-
-        future = self._pools[pool].submit(run)
+        future = self._pools[pool].submit(work, opened)
         future.add_done_callback(self._leave)
         return future
 

@@ -5,25 +5,19 @@ Texts of a corpus reach the page as text nodes only.
 """
 
 import asyncio
-import re
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from concurrent.futures import Future
-from functools import cache, lru_cache
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from textwrap import shorten
 from time import perf_counter
 from typing import Annotated, Any, Literal, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import orjson
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response, UploadFile
 from fastapi.responses import FileResponse, HTMLResponse, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.datastructures import UploadFile
-from starlette.formparsers import MultiPartException, MultiPartParser
 
 from citerec import Query as Draft
 from citerec import Recommendation, Recommendations, Recommender
@@ -35,9 +29,15 @@ from citerec.errors import BadInputError, CiterecError
 from citerec.folder import IndexFolder
 from citerec.matching import listed_rows
 from citerec.serve.guard import LOG, ProblemError
-from citerec.serve.requests import RecommendRequest, json, problem_of, recommended
+from citerec.serve.requests import (
+    RecommendRequest,
+    for_clients,
+    json,
+    problem_of,
+    recommended,
+)
 from citerec.serve.service import OpenIndex, Served, Service, answer
-from citerec.text import WORD, plural, visible, web_address
+from citerec.text import plural, visible
 
 HERE = Path(__file__).parent
 STATIC = HERE / "static"
@@ -54,48 +54,11 @@ SAFE = {
     "Cache-Control": "no-cache",  # the browser asks whether its copy is the newest: an update is complete
 }
 MOST = 100  # papers in a list
-MOST_MARKS = 2_000  # papers that are marked as cited or hidden
-MOST_FILES = 12  # of one upload
 REFERENCES = frozenset({".bib", ".bibtex", ".ris"})  # lists, unless a document is with them
 AROUND = frozenset({".bbl", ".sty", ".cls", ".bst"})  # files of a LaTeX draft that are no draft
 SHOWN = 5  # references that are not in the corpus and are named
 FIELDS = ("authors", "venue", "doi", "url", "abstract")  # of `citerec.export.jsonl.FIELDS`
 router = APIRouter(include_in_schema=False)
-
-
-class PageRequest(BaseModel):
-    """A draft, a sentence or references alone, with the marks and the settings of the page."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    index: str | None = None
-    title: str = Field("", max_length=20_000)
-    abstract: str = Field("", max_length=200_000)
-    year: int | None = Field(None, ge=1, le=2200)
-    authors: list[str] = Field([], max_length=2_000)
-    venue: str = ""
-    doi: str = ""
-    context: str | None = None
-    cited: list[str] = Field([], max_length=MOST_MARKS)
-    exclude: list[str] = Field([], max_length=MOST_MARKS)
-    k: int = Field(20, ge=1, le=MOST)
-    year_max: int | None = Field(None, ge=1, le=2200)
-
-    def for_api(self) -> RecommendRequest:
-        """Return the request of `/v1/recommend` whose answer is the list in its last order."""
-        draft = {"title", "abstract", "year", "authors", "venue", "doi"}
-        stated = self.model_dump(include=draft, exclude_defaults=True)
-        return RecommendRequest(
-            index=self.index,
-            query=stated if self.title.strip() else None,
-            context=self.context,
-            cited=self.cited or None,
-            exclude=self.exclude or None,
-            k=self.k,
-            year_max=self.year_max,
-            explain=True,
-            fields=[*FIELDS],
-        )
 
 
 class ExportRequest(BaseModel):
@@ -171,21 +134,20 @@ async def exported(request: Request, body: ExportRequest) -> Response:
 
 
 @router.post("/page/draft")
-async def draft(request: Request, index: str | None = None) -> Response:
-    """Return what was read of uploaded files."""
-    files = await uploaded(request)
-    return await answer(request, lambda opened: json(read_uploads(files, opened)), index, "uploads")
+async def draft(request: Request, files: list[UploadFile], index: str | None = None) -> Response:
+    """Return what was read of uploaded files, whose size is limited as that of any request."""
+    sent = [Upload(one.filename or "", await one.read()) for one in files]
+    return await answer(request, lambda opened: json(read_uploads(sent, opened)), index, "uploads")
 
 
 @router.post("/page/recommend")
-async def recommend(service: Served, body: PageRequest) -> Response:
+async def recommend(service: Served, body: RecommendRequest) -> Response:
     """Return a stream of the events `first` (unless the first stage is all) and `last`, or `problem`."""
+    body = body.model_copy(update={"explain": True})
     # A server that is busy answers 429 here, before the stream begins.
-    first = service.start(
-        lambda opened: first_list(service, opened, body.for_api()), body.index, "lookups"
-    )
+    first = service.start(lambda one: first_list(service, one, body), body.index, "lookups")
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    events = _events(body.for_api(), first, service)
+    events = _events(body, first, service)
     return StreamingResponse(events, media_type="text/event-stream", headers=headers)
 
 
@@ -198,13 +160,11 @@ async def _events(
         timed = {**data, "seconds": round(perf_counter() - start, 4)}
         return b"event: %b\ndata: %b\n\n" % (name.encode(), orjson.dumps(timed))
 
-    def last(opened: OpenIndex) -> dict[str, Any]:
-        return last_list(service, opened, request)
-
     try:
         if found := await asyncio.wrap_future(first):
             yield event("first", found)
-        yield event("last", await asyncio.wrap_future(service.start(last, request.index)))
+        last = service.start(lambda one: last_list(service, one, request), request.index)
+        yield event("last", await asyncio.wrap_future(last))
     except (CiterecError, ProblemError) as error:
         is_own = isinstance(error, ProblemError)
         problem = error if is_own else problem_of(error, service.hidden)
@@ -212,10 +172,6 @@ async def _events(
             LOG.error("%s: %s", type(error).__name__, error)
         retry_after = int((problem.headers or {}).get("Retry-After", 0))
         yield event("problem", {**problem.as_json(), "retry_after": retry_after})
-
-
-def _clean(value: Any) -> Any:
-    return visible(value) if type(value) is str else value  # not markup
 
 
 @cache
@@ -226,7 +182,6 @@ def template() -> Any:
     environment: Any = Environment(
         loader=FileSystemLoader(HERE),
         autoescape=True,
-        finalize=_clean,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -238,16 +193,9 @@ def template() -> Any:
 
 
 def facts(opened: OpenIndex) -> dict[str, Any]:
-    """Return what the chooser shows of an index; the years are 0 if none is known."""
-    recommender = opened.default
-    first, last = recommender.corpus.years or (0, 0)
-    return {
-        "name": opened.name,
-        "papers": len(opened.index.papers),
-        "first_year": first,
-        "last_year": last,
-        "found_by": " · ".join([found_by(recommender), *ranked_by(recommender)]),
-    }
+    """Return what the chooser shows of an index."""
+    stages = " · ".join([found_by(opened.default), *ranked_by(opened.default)])
+    return {**opened.facts().model_dump(), "found_by": stages}
 
 
 def first_list(
@@ -259,29 +207,40 @@ def first_list(
     """
     config = opened.default.config
     has_later = bool(ranked_by(opened.default) or config.diversity)
-    if not has_later or (request.query is None and request.context is None):
+    if not has_later or not (request.query or request.title or request.context):
         return None
     plain = config.replace(
         ranker="none", reranker="none", diversity=0.0, popularity=True, authors=True
     )
-    [found] = recommended(service, opened, request, plain).lists
+    [found, *_], _ = recommended(service, opened, request, plain)
     rows = listed(opened.index, found)
     return {**rows, "found_by": found_by(opened.default)} if found else None
 
 
 def last_list(service: Service, opened: OpenIndex, request: RecommendRequest) -> dict[str, Any]:
     """Return the answer of `/v1/recommend` as the page shows it."""
-    answered = recommended(service, opened, request)
-    [found], recommender = answered.lists, opened.default
-    reason = in_words_of_the_page(found.empty_reason)
+    [found, *_], notices = recommended(service, opened, request)
+    reason, recommender = for_clients(found.empty_reason), opened.default
     return {
         **listed(opened.index, found),
         "empty_reason": f"{reason[:1].upper()}{reason[1:]}." if reason else "",
-        "notices": [*map(in_words_of_the_page, (*answered.notices, *found.notices))],
-        "not_found": answered.not_found,
+        "notices": [*map(for_clients, (*notices, *found.notices))],
+        "not_found": list(found.not_found),
         "found_by": found_by(recommender),
         "ranked_by": ranked_by(recommender),
     }
+
+
+def listed(index: IndexFolder, found: Recommendations) -> dict[str, Any]:
+    """Return one row per paper, and `links`: pairs of places, the first cites the second."""
+    items = found.to_dicts(FIELDS)
+    rows = index.papers.rows_of([item["id"] for item in items]).tolist()
+    place = {row: i for i, row in enumerate(rows)}
+    cited = {row: index.graph.references(row).tolist() for row in rows}
+    links = [(i, place[one]) for row, i in place.items() for one in cited[row] if one in place]
+    for item, row in zip(items, rows, strict=True):
+        item["citations"] = len(index.graph.cited_by(row))
+    return {"rows": items, "links": links}
 
 
 def found_by(recommender: Recommender) -> str:
@@ -305,24 +264,6 @@ def chosen(opened: OpenIndex, ids: Sequence[str]) -> Recommendations:
     return Recommendations(Draft(id="page", title="Chosen papers", named=False), tuple(items))
 
 
-_IN_WORDS_OF_THE_PAGE = (
-    (re.compile(r"^'query' "), "This draft "),
-    (re.compile(r"give --year-max (\d+) or a later year"), r"set the latest year to \1 or later"),
-    (re.compile(r"--year-max"), "the latest year of papers"),
-    (re.compile(r"--exclude"), "the hidden papers"),
-    (re.compile(r"--cited"), "the papers that you cite"),
-    (re.compile(r"--context"), "the sentence"),
-)
-_COMMAND = re.compile(r"[;,:] [^;]*(?:\bciterec [a-z]+ |(?<![\w-])--[a-z])[^;]*$")
-
-
-def in_words_of_the_page(message: str, instead: str = "") -> str:
-    """Return a message without options; a last clause that gives a command to type becomes `instead`."""
-    for pattern, words in _IN_WORDS_OF_THE_PAGE:
-        message = pattern.sub(words, message)
-    return _COMMAND.sub(instead, message)
-
-
 # --- uploads
 
 
@@ -341,28 +282,6 @@ class Upload(NamedTuple):
         """Return where the file is kept in a folder, and nowhere else."""
         name = PurePosixPath(self.name.replace("\\", "/")).name.replace("\0", "")
         return Path(folder, name.strip(".")[-60:] or "file")
-
-
-async def uploaded(request: Request) -> list[Upload]:
-    """Return the files of a multipart request, whose size is limited as that of any request.
-
-    Raises:
-        BadInputError: If it is no such request, or has no file.
-    """
-    try:
-        parser = MultiPartParser(
-            request.headers, request.stream(), max_files=MOST_FILES, max_fields=0
-        )
-        form = await parser.parse()
-    except (MultiPartException, KeyError) as error:
-        fault = error.message if isinstance(error, MultiPartException) else "no files"
-        raise BadInputError("upload", f"cannot be read: {fault}") from error
-    sent = [part for part in form.getlist("files") if isinstance(part, UploadFile)]
-    files = [Upload(part.filename or "", await part.read()) for part in sent]
-    await form.close()
-    if not files:
-        raise BadInputError("upload", "there is no file; choose a .tex, .bib, .docx, .pdf or .md")
-    return files
 
 
 def read_uploads(files: Sequence[Upload], opened: OpenIndex) -> dict[str, Any]:
@@ -387,9 +306,7 @@ def read_uploads(files: Sequence[Upload], opened: OpenIndex) -> dict[str, Any]:
                 return {"draft": None, "cited": cited, "notices": notices}
             return _draft(main, place, opened)
         except BadInputError as error:  # its path may be that of the temporary file
-            message = in_words_of_the_page(
-                error.message, "; paste its text into the fields instead"
-            )
+            message = for_clients(error.message, "; paste its text into the fields instead")
             raise BadInputError(main.name, message, line=error.line) from error
 
 
@@ -418,7 +335,7 @@ def _draft(file: Upload, path: Path, opened: OpenIndex) -> dict[str, Any]:
     cited, looked_up = _looked_up(read.cited, file.name, opened) if read.cited else ([], [])
     draft = {name: getattr(query, name) for name in ("abstract", "year", "venue", "doi")}
     draft |= {"title": "" if notices else visible(query.title), "authors": [*query.authors]}
-    notices += [in_words_of_the_page(visible(notice)) for notice in read.notices]
+    notices += [for_clients(visible(notice)) for notice in read.notices]
     return {"draft": draft, "cited": cited, "notices": [*notices, *looked_up]}
 
 
@@ -438,134 +355,3 @@ def _looked_up(
         named = "; ".join(missing[:SHOWN]) + (f"; and {more} more" if more > 0 else "")
         notices.append(f"Not in this corpus: {named}.")
     return cited, [*map(visible, [*notices, *papers.unread[:SHOWN]])]
-
-
-# --- rows: marked words, links to papers named in reasons, citations in the list
-
-Parts = list[str]  # text, marked text, text, ...: the odd ones are marked
-
-_MATCHES = "matches: "  # how the reason of matching words begins
-_TITLE = 60  # characters of a title in a reason
-_NEAR = 4_000  # papers around a recommended one whose titles are compared with those in its reasons
-_SNIPPET = 240  # characters of the abstract in a row, about two lines
-_SENTENCE = re.compile(r"(?<=[.!?。])\s+")
-_SUFFIXES = (
-    "ization ations ation ingly ments ment ness ings ing ies ied ers er ed es ly s y e".split()
-)
-
-
-def listed(index: IndexFolder, found: Recommendations) -> dict[str, Any]:
-    """Return the rows of a list, one per paper, and `links`: pairs of places, the first cites the second."""
-    items = found.to_dicts(FIELDS)
-    rows = index.papers.rows_of([item["id"] for item in items]).tolist()
-    place = {row: i for i, row in enumerate(rows)}
-    links = [
-        (i, place[cited])
-        for row, i in place.items()
-        for cited in index.graph.references(row).tolist()
-        if cited in place
-    ]
-    shown = [row_of(index, item, row) for item, row in zip(items, rows, strict=True)]
-    return {"rows": shown, "links": links}
-
-
-def row_of(index: IndexFolder, item: dict[str, Any], row: int) -> dict[str, Any]:
-    """Return a recommendation, as `citerec.export.jsonl.items` writes it, as a row of the page."""
-    matches = [one for one in item["reasons"] if one.startswith(_MATCHES)]
-    words = matches[0].removeprefix(_MATCHES).split(", ") if matches else []
-    abstract = visible(item["abstract"])
-    kept = ("id", "rank", "year", "score", "probability", "stages")
-    return {
-        **{name: item[name] for name in kept},
-        "title": marked(visible(item["title"]), words),
-        "authors": [visible(name) for name in item["authors"]],
-        "venue": visible(item["venue"]),
-        "doi": visible(item["doi"]),
-        "url": web_address(item["url"]),
-        "citations": len(index.graph.cited_by(row)),
-        "reasons": [_reason(index, reason, row, words) for reason in item["reasons"]],
-        "snippet": marked(snippet(abstract, words), words),
-        "abstract": marked(abstract, words),
-    }
-
-
-def _reason(
-    index: IndexFolder, reason: str, row: int, words: Sequence[str]
-) -> list[dict[str, str]]:
-    """Return the pieces of a reason: `text`, with `id` if it is the title of a paper, with `mark` if it matched."""
-    if reason.startswith(_MATCHES):
-        pieces = [{"text": _MATCHES}]
-        for i, word in enumerate(words):
-            pieces += [{"text": ", "}] if i else []
-            pieces.append({"text": visible(word), "mark": "1"})
-        return pieces
-    pieces, rest = list[dict[str, str]](), reason
-    for quoted, docid in _named(index, reason, row) if '"' in reason else ():
-        before, found, after = rest.partition(quoted)
-        if found:
-            pieces += [{"text": visible_piece(before)}, {"text": visible(found), "id": docid}]
-            rest = after
-    return [*pieces, {"text": visible_piece(rest)}] if rest else pieces
-
-
-def _named(index: IndexFolder, reason: str, row: int) -> list[tuple[str, str]]:
-    """Return the titles, as a reason quotes them, of papers around a row, and their ids, in the reason's order."""
-    graph = index.graph
-    citing, cited = graph.cited_by(row), graph.references(row)
-    # reasons name citing papers, references, and what these cite and are cited by
-    further = [graph.references(one) for one in citing[:_NEAR].tolist()]
-    further += [graph.cited_by(one) for one in cited[:_NEAR].tolist()]
-    around: npt.NDArray[np.int32] = np.concatenate([citing, cited, *further]).astype(np.int32)
-    first = np.sort(np.unique(around, return_index=True)[1])  # the closest remain of too many
-    near = around[first][:_NEAR]
-    named: dict[str, int] = {}
-    for other, title in zip(
-        near.tolist(), index.papers.texts("title", near).to_pylist(), strict=True
-    ):
-        quoted = f'"{shorten(title, _TITLE, placeholder="…")}"' if title[:8] in reason else ""
-        if quoted and quoted in reason:
-            named.setdefault(quoted, other)
-    ids = dict(zip(named, index.papers.ids_at(named.values()), strict=True))
-    return sorted(ids.items(), key=lambda pair: reason.index(pair[0]))
-
-
-def marked(text: str, words: Iterable[str]) -> Parts:
-    """Return a text in parts; those at odd places are words of the same stem as one of `words`."""
-    stems = {stem(word) for word in words}
-    parts, end = [""], 0
-    for match in WORD.finditer(text) if stems else ():
-        if stem(match[0]) in stems:
-            parts[-1] += text[end : match.start()]
-            parts += [match[0], ""]
-            end = match.end()
-    parts[-1] += text[end:]
-    return parts
-
-
-@lru_cache(2**16)
-def stem(word: str) -> str:
-    """Return a word in lower case without its ending, roughly: enough to mark `graphs` for `graph`."""
-    word = word.lower()
-    for suffix in _SUFFIXES:
-        if word.endswith(suffix) and len(word) - len(suffix) >= 3:
-            return word.removesuffix(suffix)
-    return word
-
-
-def snippet(abstract: str, words: Iterable[str]) -> str:
-    """Return the sentences of an abstract that hold the most of `words`; its start without any."""
-    sentences = _SENTENCE.split(abstract)
-    stems = {stem(word) for word in words}
-    counts = [len(stems & {stem(word) for word in WORD.findall(one)}) for one in sentences]
-    best = counts.index(max(counts))
-    text = " ".join(sentences[best:])
-    return ("… " if best else "") + (
-        text if len(text) <= _SNIPPET else text[:_SNIPPET].rsplit(" ", 1)[0] + "…"
-    )
-
-
-def visible_piece(text: str) -> str:
-    """Return a piece of a line as `visible` does, with the blanks at its ends."""
-    plain = visible(text)
-    before = " " if text[:1].isspace() else ""
-    return before + plain + (" " if plain and text[-1:].isspace() else "")

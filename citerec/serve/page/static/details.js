@@ -1,6 +1,6 @@
 // The sheet of one paper: abstract, reasons, what it cites and what cites it inside the corpus.
 
-import { $, clean, count, h, icon, marked } from "./dom.js";
+import { $, clean, count, dressed, h, icon, marked } from "./dom.js";
 import { bibliographic, named, reasons } from "./list.js";
 import { Problem, get } from "./server.js";
 import { state } from "./store.js";
@@ -35,7 +35,7 @@ export async function open(id, row = null) {
     ]);
     if (signal.aborted || at !== trail.length) return;
     known = { id, related };
-    draw(shown ?? listed.rows[0], related, "");
+    draw(shown ?? dressed(listed.rows[0]), related, "");
   } catch (error) {
     if (error.name !== "AbortError") draw(shown, null, error instanceof Problem ? error.message : "This paper could not be read.");
   }
@@ -57,7 +57,7 @@ function draw(row, related, fault) {
       row && actions(row),
       fault && h("p", { class: "fault", role: "alert" }, fault),
       row && row.abstract.join("") && [h("h3", {}, "Abstract"), h("p", { class: "abstract", dir: "auto" }, marked(row.abstract))],
-      row && row.reasons.length > 0 && [h("h3", {}, "Why it is in the list"), h("ul", { class: "reasons" }, reasons(row, id => open(id)))],
+      row && row.reasons.length > 0 && [h("h3", {}, "Why it is in the list"), h("ul", { class: "reasons" }, reasons(row))],
       row && Object.keys(row.stages).length > 0 && stages(row),
       related ? [group("Cites", related.references), group("Cited by", related.cited_by)]
         : !fault && h("p", { class: "hint", role: "status" }, "Reading its citations…")));

@@ -28,6 +28,30 @@ export const icon = name => s("svg", { class: "icon", "aria-hidden": "true" }, s
 export const marked = parts => parts.map((part, i) => (i % 2 ? h("mark", {}, clean(part)) : clean(part)));
 export const plain = parts => clean(parts.join(""));
 
+// A paper as the API returns it, as a row: the words that its first reason names are marked, by their stems.
+const ENDING = /(?:ization|ations|ation|ingly|ments|ment|ness|ings|ing|ies|ied|ers|er|ed|es|ly|s|y|e)$/;
+const MATCHES = "matches: ";
+const SNIPPET = 240; // characters, about two lines
+const stem = word => word.toLowerCase().replace(ENDING, (ending, at) => (at >= 3 ? "" : ending));
+const split = text => clean(text).split(/([\p{L}\p{N}]+)/u); // words are at odd places
+
+export function dressed(row) {
+  const words = row.reasons.find(one => one.startsWith(MATCHES))?.slice(MATCHES.length) ?? "";
+  const stems = new Set(split(words).filter((_, i) => i % 2).map(stem));
+  const found = text => split(text).filter((part, i) => i % 2 && stems.has(stem(part)));
+  const marks = text => split(text).reduce((parts, part, i) => {
+    if (i % 2 && stems.has(stem(part))) return [...parts, part, ""];
+    return [...parts.slice(0, -1), parts.at(-1) + part];
+  }, [""]);
+  const sentences = clean(row.abstract).split(/(?<=[.!?。])\s+/);
+  const counts = sentences.map(one => new Set(found(one).map(stem)).size);
+  const best = counts.indexOf(Math.max(...counts));
+  const text = `${best ? "… " : ""}${sentences.slice(best).join(" ")}`;
+  const snippet = text.length > SNIPPET ? `${text.slice(0, SNIPPET).replace(/\s\S*$/, "")}…` : text;
+  const reasons = row.reasons.map(one => (one.startsWith(MATCHES) ? marks(one) : [one]));
+  return { ...row, title: marks(row.title), abstract: marks(row.abstract), snippet: marks(snippet), reasons };
+}
+
 export const count = (n, one, many = `${one}s`) => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
 
 export const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;

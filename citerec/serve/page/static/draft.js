@@ -142,13 +142,15 @@ function isSameDraft() {
 // What is searched for; a text if something is missing.
 export function request() {
   const { cited, hidden } = marks();
-  const common = { index: state.index || null, k: state.k, year_max: state.yearMax, cited: cited.map(paper => paper.id), exclude: hidden.map(paper => paper.id) };
+  const ids = papers => (papers.length ? papers.map(paper => paper.id) : null);
+  const common = { index: state.index || null, k: state.k, year_max: state.yearMax, cited: ids(cited), exclude: ids(hidden) };
   const [first, ...rest] = state.title.trim() ? [state.title.trim()] : state.abstract.trim().split(/\n+/); // free text: its first line is the title
-  const draft = { title: first ?? "", abstract: state.title.trim() ? state.abstract.trim() : rest.join(" "), year: state.year, ...(isSameDraft() ? state.meta : {}) };
+  const abstract = state.title.trim() ? state.abstract.trim() : rest.join(" ");
+  const draft = first?.trim() ? { query: { title: first, abstract, year: state.year, ...(isSameDraft() ? state.meta : {}) } } : null;
   if (state.mode === "sentence") {
     if (!state.context.trim()) return "Write the sentence that needs a reference.";
-    return { ...common, context: state.context, ...(state.withDraft ? draft : { year: null }) };
+    return { ...common, context: state.context, ...(state.withDraft ? draft : {}) };
   }
-  if (draft.title.trim()) return { ...common, ...draft };
+  if (draft) return { ...common, ...draft };
   return cited.length ? common : "Write a title, or choose a file.";
 }

@@ -126,9 +126,7 @@ export function bibliographic(row) {
 // A link to a paper of the corpus; it opens here, and as a page of its own in a new tab.
 export const named = (id, text, open) => h("a", { class: "named", dir: "auto", href: paperLink(id), on: { click: event => { if (event.ctrlKey || event.metaKey || event.shiftKey) return; event.preventDefault(); open(id); } } }, clean(text) || "Untitled");
 
-export const reasons = (row, open) => row.reasons.map(pieces => h("li", {}, pieces.map(piece =>
-  piece.id ? named(piece.id, piece.text, open)
-    : piece.mark ? h("mark", {}, clean(piece.text)) : clean(piece.text))));
+export const reasons = row => row.reasons.map(parts => h("li", {}, marked(parts)));
 
 function meter(row) {
   if (row.probability === null || row.probability === undefined) return null;
@@ -158,7 +156,7 @@ function rowElement(row, place, was) {
       h("h3", {}, h("button", { type: "button", class: "title", dir: "auto", data: { act: "open" }, on: { click: () => handlers.open(row) } }, row.title.join("").trim() ? marked(row.title) : "Untitled")),
       h("p", { class: "by" }, bibliographic(row)),
       row.snippet.join("") && h("p", { class: "snippet", dir: "auto" }, marked(row.snippet)),
-      row.reasons.length > 0 && h("ul", { class: "reasons", "aria-label": "Reasons" }, reasons(row, handlers.openId)),
+      row.reasons.length > 0 && h("ul", { class: "reasons", "aria-label": "Reasons" }, reasons(row)),
     ),
     h("div", { class: "side" }, meter(row), h("div", { class: "acts" },
       act("known", "I know this one", "check", "Mark it as cited, and rank again (i)"), act("hide", "Hide", "eye-off", "Hide it (h)"))),

@@ -1,6 +1,6 @@
 // The page: what is searched, shown and marked, in the order of events.
 
-import { $, $$, clean, copy, count, h, plain, still, toast } from "./dom.js";
+import { $, $$, clean, copy, count, dressed, h, plain, still, toast } from "./dom.js";
 import * as details from "./details.js";
 import * as draft from "./draft.js";
 import { give } from "./export.js";
@@ -52,8 +52,9 @@ async function find({ quiet = false } = {}) {
   if (!kept) note([]);
   try {
     let first = true;
-    await search(request, (name, found) => {
+    await search(request, (name, answer) => {
       if (own !== running) return;
+      const found = { ...answer, rows: answer.rows.map(dressed) };
       if (name === "first") {
         stages([{ name: found.found_by, done: true }, { name: "rank", on: true }]);
         if (kept) return;
@@ -239,7 +240,7 @@ async function openLink(from) {
   const ids = [...from.cited, ...from.hidden].filter(id => !markOf(id));
   const titles = new Map();
   const papers = async wanted => (wanted.length ? get("page/papers", [["index", state.index], ...wanted.map(id => ["ids", id])]) : { rows: [], links: [] });
-  for (let i = 0; i < ids.length; i += 100) for (const row of (await papers(ids.slice(i, i + 100))).rows) titles.set(row.id, plain(row.title));
+  for (let i = 0; i < ids.length; i += 100) for (const row of (await papers(ids.slice(i, i + 100))).rows) titles.set(row.id, clean(row.title));
   for (const id of ids) if (titles.has(id)) mark(from.cited.includes(id) ? "cited" : "hidden", { id, title: titles.get(id) });
   keep();
   draft.fill();
@@ -250,7 +251,7 @@ async function openLink(from) {
   const gone = from.list.length - found.rows.length;
   note([h("span", {}, `This link brought ${count(found.rows.length, "paper")} and ${count(titles.size, "mark")}; the text of the draft is not in it.`, gone ? ` ${count(gone, "paper")} of it ${gone === 1 ? "is" : "are"} no longer in this corpus.` : "", " ", titles.size ? remove : "")]);
   if (found.rows.length) {
-    shown({ ...found, rows: found.rows.map(row => ({ ...row, score: null, probability: null, reasons: [], stages: {} })) }, { force: true });
+    shown({ ...found, rows: found.rows.map(row => ({ ...dressed(row), score: null, probability: null })) }, { force: true });
     say(`A shared list of ${count(found.rows.length, "paper")}.`);
   }
 }
@@ -267,7 +268,7 @@ async function example() {
 // A server with tokens names its indexes only to those who have one.
 async function loadIndexes() {
   const found = await get("page/indexes");
-  $("#index").replaceChildren(...found.map(one => h("option", { value: one.name, data: { papers: one.papers, ready: one.found_by, ...(one.first_year ? { years: `${one.first_year}–${one.last_year}` } : {}) } }, one.name)));
+  $("#index").replaceChildren(...found.map(one => h("option", { value: one.name, data: { papers: one.papers, ready: one.found_by, ...(one.years ? { years: one.years.join("–") } : {}) } }, one.name)));
   $("#index").hidden = found.length < 2;
   indexes = found.map(one => one.name);
 }
