@@ -19,6 +19,7 @@ from shutil import copytree
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from pydantic import Field
 
 from citerec.config import DenseKind
 from citerec.corpus.collector import Collector, bytes_read
@@ -70,14 +71,19 @@ if TYPE_CHECKING:
 BATCH = 4096  # papers handed to Lucene, or read from an old index, at once
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BuildConfig(EmbedConfig):
     """How a corpus is read, and what its index contains."""
 
-    format: str = "auto"
-    force: bool = False  # replace an existing index
-    skip_bad: bool = False  # skip invalid records, and ids to remove that are not in the index
-    heap: str | None = None  # memory limit of the JVM, such as "2g"
+    format: str = Field(
+        default="auto",
+        description="auto recognises the format by content; or the name of one, such as canonical, bibtex, ris or "
+        "wos, or of a reader that a package adds.",
+    )
+    force: bool = Field(default=False, description="Replace an existing index.")
+    skip_bad: bool = Field(
+        default=False, description="Skip invalid records, and unknown ids of --delete."
+    )
+    heap: str | None = Field(default=None, description="Maximum memory of the JVM, such as 2g.")
     encoder: str | None = None  # name, hub id or folder; None for an index without vectors
     encode: EncodeConfig = EncodeConfig()
 
@@ -288,7 +294,7 @@ def _build(
     if encoder:
         if old:  # vectors are stored as in the old index
             kind = DenseKind(old.index.manifest.settings["dense"]["kind"])
-            config = replace(config, dense=config.dense.replace(kind=kind))
+            config = config.replace(dense=config.dense.replace(kind=kind))
         vectors = embed(folder, index, encoder, config, progress, old.index if old else None)
     carry_models(index, folder)
     manifest = _manifest(folder, index, source, format_name, old, collector, vectors)

@@ -6,7 +6,7 @@ views of these models.
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -16,6 +16,8 @@ from citerec.text import QueryForm
 RANKING_DEPTH = 1000  # candidates per query; no metric reads deeper
 RRF_K0 = 60  # damping of ranks in reciprocal rank fusion, as in its paper
 MAX_K1 = 1000  # far above any useful value; with a k1 of 1e30 Lucene's float32 scores become 0
+Threads = Annotated[int, Field(ge=0, le=1024, description="Threads; 0 for one per processor.")]
+Seed = Annotated[int, Field(ge=0, le=2**31 - 1, description="Random seed.")]
 
 
 class Settings(BaseModel):
@@ -120,7 +122,7 @@ class Bm25Config(Settings):
     stop_words: StopWords = Field(
         default=StopWords.AUTO, description="Words that a BM25 query leaves out."
     )
-    threads: int = Field(default=0, ge=0, description="Parallel searches; 0 for one per processor.")
+    threads: Threads = 0  # parallel searches
 
 
 class DenseKind(StrEnum):
@@ -135,17 +137,20 @@ class DenseKind(StrEnum):
 class DenseIndexConfig(Settings):
     """How the vectors of an index are stored."""
 
-    kind: DenseKind = Field(default=DenseKind.AUTO, description="How the vectors are searched.")
+    kind: DenseKind = Field(
+        default=DenseKind.AUTO,
+        description="auto: exact up to 50,000 papers, sq8 up to a million, hnsw above.",
+    )
     ef_construction: int = Field(
         default=200, ge=1, description="hnsw: candidates that are compared when a vector is linked."
     )
-    threads: int = Field(default=0, ge=0, description="Threads of the build; 0 for all.")
+    threads: Threads = 0  # of the build
 
 
 class DenseConfig(Settings):
     """Dense retrieval, the semantic first stage."""
 
-    threads: int = Field(default=0, ge=0, description="Threads of a search; 0 for all.")
+    threads: Threads = 0  # of a search
 
 
 class FuseMethod(StrEnum):
@@ -187,7 +192,29 @@ class FuseConfig(Settings):
         return {"bm25": self.bm25_weight, "dense": self.dense_weight}
 
 
-class RerankConfig(Settings):
+class Precision(StrEnum):
+    """The number format of a model's computation; vectors and scores are always float32."""
+
+    # The one that CITEREC_DTYPE names; else bfloat16 if CPU or GPU have it, else float16 on a GPU, else float32.
+    AUTO = "auto"
+    FLOAT32 = "float32"
+    BFLOAT16 = "bfloat16"
+    FLOAT16 = "float16"
+
+
+class ModelConfig(Settings):
+    """How an encoder or a cross-encoder is run; the results hardly depend on it (vectors: cosine > 0.999)."""
+
+    device: str = Field(
+        default="auto", description="Where the model runs: auto, cpu, cuda or cuda:1."
+    )
+    precision: Precision = Field(
+        default=Precision.AUTO, description="Data type of the model's computations."
+    )
+    threads: Threads = 0
+
+
+class RerankConfig(ModelConfig):
     """Reranking by a cross-encoder: which one, how many candidates it scores, and how it is run."""
 
     model: str = Field(
@@ -216,15 +243,6 @@ class RerankConfig(Settings):
         ge=0,
         le=1,
         description="Weight of the reranker against the previous order; by default as tuned, else the model's.",
-    )
-    device: str = Field(default="auto", description="auto, cpu, cuda or cuda:1.")
-    precision: str = Field(
-        default="auto",
-        pattern="^(auto|float32|bfloat16|float16)$",
-        description="auto, float32, bfloat16 or float16.",
-    )
-    threads: int = Field(
-        default=0, ge=0, description="Threads of the models; 0 for one per processor."
     )
 
 

@@ -8,14 +8,15 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 
-from citerec.config import DenseIndexConfig
+from citerec.config import DenseIndexConfig, Settings
 from citerec.corpus.papers import Papers
 from citerec.errors import IndexReplacedError, writing
 from citerec.folder import (
@@ -44,13 +45,15 @@ Vectors = npt.NDArray[np.float32]
 EncodeElsewhere = Callable[["Encoder", Path, Iterable[list[Paper]]], Iterator[Vectors]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmbedConfig:
+class EmbedConfig(Settings):
     """How the papers of an index are embedded."""
 
     dense: DenseIndexConfig = DenseIndexConfig()
-    resume: bool = False  # use the vectors that an interrupted run saved
-    elsewhere: EncodeElsewhere | None = None  # encodes on other machines; None for this process
+    resume: bool = Field(
+        default=False, description="Reuse the vectors that an interrupted run saved."
+    )
+    # an `EncodeElsewhere` on other machines; None for this process
+    elsewhere: Callable[..., Any] | None = None
 
 
 class _Cache:

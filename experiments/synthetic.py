@@ -208,7 +208,7 @@ def _halves(parts: list[str], joint: str) -> tuple[str, str]:
     return joint.join(parts[:half]), joint.join(parts[half:])
 
 
-def build(generator: Generator, folder: Path, threads: int) -> None:
+def build(generator: Generator, folder: Path) -> None:
     """Write the corpus and its index: `folder/corpus` and `folder/index`."""
     corpus, index = folder / "corpus", folder / "index"
     (corpus / "splits").mkdir(parents=True)
@@ -247,10 +247,9 @@ def main() -> None:
     parser.add_argument("--source", type=Path, action="append", required=True, help="an index")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--abstracts", type=float, default=ABSTRACTS, help="share, in [0, 1]")
-    parser.add_argument("--threads", type=int, default=1)
     given = parser.parse_args()
     generator = Generator(read_source(given.source), given.papers, given.seed, given.abstracts)
-    build(generator, given.folder, given.threads)
+    build(generator, given.folder)
     print(f"{given.folder / 'index'}: {given.papers:,} papers")
 
 

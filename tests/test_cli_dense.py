@@ -217,18 +217,6 @@ def test_bad_input_is_one_line_and_leaves_the_index_as_it_was(
     assert [path.name for path in sample.parent.iterdir()] == ["sample"]
 
 
-def test_a_kind_of_dense_index_without_an_encoder_is_refused(
-    cli: Cli, write_jsonl: Callable[..., Path], tmp_path: Path
-) -> None:
-    corpus = write_jsonl([{"id": "a", "title": "A paper", "year": 2000}])
-
-    code, _, err = cli("index", corpus, "--encoder", "none", "--dense-index", "hnsw")
-
-    assert code == 2
-    assert "--dense-index" in err
-    assert [path.name for path in tmp_path.iterdir()] == [corpus.name]
-
-
 def test_dense_systems_need_vectors(cli: Cli, sample_index: IndexFolder) -> None:
     code, _, err = cli("evaluate", "--index", sample_index.path, "--systems", "rrf")
 

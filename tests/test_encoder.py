@@ -163,7 +163,7 @@ def test_torch_encodes_few_texts_where_a_model_cannot_be_exported(
         monkeypatch.setattr(onnx, "FORMAT", 0)
         monkeypatch.setattr(onnx, "OPSET", 10**6)
 
-    encoder = open_encoder(folder, replace(FEW, precision=Precision.FLOAT32))
+    encoder = open_encoder(folder, FEW.replace(precision=Precision.FLOAT32))
 
     assert encoder.encode(PAPERS) == pytest.approx(expected.encode(PAPERS), abs=1e-5)
 

@@ -31,7 +31,7 @@ COMMANDS = {  # module and function of each command, or app of a group of comman
     "collect": ("collect", "collect"),
     "index": ("index", "index"),
     "corpus": ("corpus", "corpus"),
-    "encode": ("encode", "encode"),
+    "encode": ("index", "encode"),
     "recommend": ("recommend", "recommend"),
     "check": ("inspect", "check"),
     "serve": ("serve", "serve"),

@@ -52,6 +52,7 @@ LABELS = {  # of the counts of a corpus and of an index, in the order in which t
     "test_queries": "test queries",
     "unknown_queries": "queries of the splits that are no papers of the corpus",
 }
+OF_INDEX = {"papers", "citations", "train_queries", "dev_queries", "test_queries"}  # even if 0
 
 
 class Target(StrEnum):
@@ -164,6 +165,11 @@ def count_lines(counts: Mapping[str, int], shown: Collection[str] = ("papers",))
         for key, label in LABELS.items()
         if counts.get(key) or key in shown
     ]
+
+
+def index_lines(counts: Mapping[str, int]) -> list[str]:
+    """Return a line for each count of an index."""
+    return count_lines({**counts, "with_citations": 0}, OF_INDEX)
 
 
 def report_faults(

@@ -1,42 +1,72 @@
-"""`citerec index`."""
+"""`citerec index` and `citerec encode`."""
 
 import os
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from pydantic import Field
 
+from citerec.build import BuildConfig
 from citerec.cli.console import ConsoleOutput, write_lines
-from citerec.cli.corpus import count_lines
-from citerec.cli.encode import (
-    DenseIndexOption,
-    DeviceOption,
-    DtypeOption,
-    EncoderOption,
-    RayOption,
-    ResumeOption,
-    chosen_encoder,
-    encoding,
-)
-from citerec.cli.options import Heap, Quiet, Threads, Verbose
-from citerec.config import DenseIndexConfig, DenseKind
-from citerec.encode.spec import EncodeConfig, Precision
-from citerec.errors import ConfigError
+from citerec.cli.corpus import index_lines
+from citerec.cli.options import MODEL, Index, Ray, settings_options, under
+from citerec.config import DenseKind
+from citerec.embed import EmbedConfig
+from citerec.encode.spec import EncodeConfig
+from citerec.errors import CiterecError, ConfigError
 
 if TYPE_CHECKING:
-    from citerec.build import BuildReport
+    from citerec.embed import EncodeElsewhere
 
 GENERIC_NAMES = {"corpus", "papers", "data", "part", "documents"}
-ALWAYS = ("papers", "citations", "train_queries", "dev_queries", "test_queries")  # even if 0
+NAMES = "specter, specter2, scincl, scibert, minilm, a hub id or a folder; "
+VECTORS = {
+    "--encoder": "encoder",
+    "--dense-index": "dense.kind",
+    **under("encode", MODEL),
+    "--threads": "encode.threads dense.threads",
+    "--resume": "resume",
+}
+FLAGS = {
+    "--format": "format",
+    **VECTORS,
+    "--force": "force",
+    "--skip-bad": "skip_bad",
+    "--heap": "heap",
+}
 
 
+class IndexOptions(BuildConfig):
+    """How a corpus is read and embedded."""
+
+    encoder: str | None = Field(
+        default="auto",
+        min_length=1,
+        description=f"{NAMES}none for BM25 alone; auto: SPECTER if it is available, else MiniLM, else none.",
+    )
+
+
+class EncodeOptions(EmbedConfig):
+    """How the papers of an index are embedded anew."""
+
+    encoder: str = Field(
+        default="auto",
+        min_length=1,
+        description=f"{NAMES}auto: that of the index, else SPECTER if it is available, else MiniLM.",
+    )
+    encode: EncodeConfig = EncodeConfig()
+
+
+@settings_options
 def index(
     corpus: Annotated[
         Path | None,
         typer.Argument(help="A corpus file, or a folder of shards.", show_default=False),
     ] = None,
+    *,
     index: Annotated[
         Path | None,
         typer.Option(
@@ -55,106 +85,57 @@ def index(
         Path | None,
         typer.Option(help="Remove the papers of this file from an index: one id a line."),
     ] = None,
-    format: Annotated[
-        str,
-        typer.Option(
-            help="auto recognises the format by content; or the name of one, such as canonical, bibtex, ris or wos, "
-            "or of a reader that a package adds."
-        ),
-    ] = "auto",
-    encoder: EncoderOption = "auto",
-    dense_index: DenseIndexOption = DenseKind.AUTO,
-    device: DeviceOption = "auto",
-    dtype: DtypeOption = Precision.AUTO,
-    threads: Threads = 0,
-    resume: ResumeOption = False,
-    ray: RayOption = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing index.")] = False,
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Skip invalid records, and unknown ids of --delete.")
-    ] = False,
-    heap: Heap = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    config: Annotated[IndexOptions, FLAGS],
+    ray: Ray = None,
+    console: ConsoleOutput,
 ) -> None:
     """Build an index folder from a corpus, or a new one from an index: add, replace and remove papers."""
-    from citerec.build import BuildConfig, build_index, check_inputs, grow_index
+    from citerec.build import build_index, check_inputs, grow_index
+    from citerec.folder import find_index
 
-    console = ConsoleOutput(quiet=quiet, verbose=verbose)
+    warning = None
     changes = append or delete is not None
+    named = default_index(corpus) if corpus and index is None else index
     if changes:
-        _check_change(corpus, append=append, other=force or ray is not None)
-        target = _changed_index(corpus, index)
-        name, warning = (None if encoder in {"auto", "none"} else encoder), None
-        _check_kind(target, dense_index)
-    else:
-        if corpus is None:
-            raise ConfigError("name a corpus: citerec index CORPUS (see: citerec index --help)")
-        target = index or default_index(corpus)
-        check_inputs(corpus, target, force=force)  # before an encoder is downloaded
-        name, warning = chosen_encoder(encoder, target, console)
-        if name is None and (ray is not None or dense_index is not DenseKind.AUTO):
+        if append and corpus is None:
+            raise ConfigError("--append needs a corpus: citerec index CORPUS --append")
+        if not append and corpus is not None:
+            raise ConfigError(f"{corpus} would not be read; add its papers with --append")
+        if config.force or ray is not None or config.dense.kind is not DenseKind.AUTO:
             raise ConfigError(
-                "--ray and --dense-index need vectors, and there is no encoder; name one with --encoder MODEL"
+                "--force, --ray and --dense-index build an index anew; leave them out to change one"
             )
-    config = BuildConfig(
-        format=format,
-        force=force,
-        skip_bad=skip_bad,
-        heap=heap,
-        encoder=name,
-        encode=EncodeConfig(device=device, precision=dtype, threads=threads),
-        dense=DenseIndexConfig(kind=dense_index, threads=threads),
-        resume=resume,
-    )
+        target = named if named and named.is_dir() else find_index(index)
+        encoder = None if config.encoder in {"auto", "none"} else config.encoder
+    else:
+        if corpus is None or named is None:
+            raise ConfigError("name a corpus: citerec index CORPUS (see: citerec index --help)")
+        target = named
+        check_inputs(corpus, target, force=config.force)  # before an encoder is downloaded
+        encoder, warning = chosen_encoder(config.encoder, target, console)
     with (
         encoding(target, ray, console) as elsewhere,
         console.progress(in_bytes="reading") as progress,
     ):
-        if changes:
-            options: dict[str, Any] = {"progress": progress, "log": console.log}
-            report = grow_index(target, config, corpus=corpus, removed=delete, **options)
-        else:
-            assert corpus
-            config = replace(config, elsewhere=elsewhere)
+        config = config.replace(encoder=encoder, elsewhere=elsewhere)
+        if corpus and not changes:
             report = build_index(corpus, target, config, progress, console.log)
+        else:
+            report = grow_index(
+                target, config, corpus=corpus, removed=delete, progress=progress, log=console.log
+            )
     if warning:  # after the build, so that errors of the corpus come first
         console.warn(warning)
-    if not quiet:
-        write_lines(*summary(report))
+    if not console.quiet:
+        write_lines(
+            f"{report.index}  ({report.manifest.corpus['format']})",
+            *(f"{count:>12,}  {name}" for name, count in report.changes.items() if count),
+            *index_lines(report.manifest.counts),
+        )
     for fault in report.examples:
         console.log(f"left out: {fault}")
     if report.ignored:
         console.detail(f"not read: {', '.join(map(str, report.ignored))}")
-
-
-def _check_change(corpus: Path | None, *, append: bool, other: bool) -> None:
-    if append and corpus is None:
-        raise ConfigError("--append needs a corpus: citerec index CORPUS --append")
-    if not append and corpus is not None:
-        raise ConfigError(f"{corpus} would not be read; add its papers with --append")
-    if other:
-        raise ConfigError("--force and --ray build an index anew; leave them out to change one")
-
-
-def _changed_index(corpus: Path | None, index: Path | None) -> Path:
-    """Return the index to change: the named one, else indexes/<corpus name> if it exists, else the only one."""
-    from citerec.folder import find_index
-
-    named = default_index(corpus) if corpus and index is None else None
-    return named if named and named.is_dir() else find_index(index)
-
-
-def _check_kind(target: Path, kind: DenseKind) -> None:
-    """Refuse another kind of vector index than the index has."""
-    from citerec.folder import read_manifest
-
-    present = (read_manifest(target).settings.get("dense") or {}).get("kind")
-    if kind is not DenseKind.AUTO and kind != present:
-        raise ConfigError(
-            f"the vectors of {target} are of the kind {present or 'none'}, not {kind}; change it: "
-            f"citerec encode --index {target} --dense-index {kind}"
-        )
 
 
 def default_index(corpus: Path) -> Path:
@@ -170,13 +151,72 @@ def default_index(corpus: Path) -> Path:
     return INDEXES / (name or "corpus")
 
 
-def summary(report: "BuildReport") -> list[str]:
-    """Return the counts of a build, one per line."""
-    heading = f"{report.index}  ({report.manifest.corpus['format']})"
-    changes = [f"{count:>12,}  {name}" for name, count in report.changes.items() if count]
-    return [heading, *changes, *index_lines(report.manifest.counts)]
+@settings_options
+def encode(
+    *,
+    index: Index = None,
+    config: Annotated[EncodeOptions, VECTORS],
+    ray: Ray = None,
+    console: ConsoleOutput,
+) -> None:
+    """Encode the papers of an index again; the rest of the index is unchanged."""
+    from citerec.embed import embed_anew
+    from citerec.encode.encoder import open_encoder
+    from citerec.folder import find_index, open_index
+
+    target = open_index(find_index(index)).path
+    name, warning = chosen_encoder(config.encoder, target, console)
+    if name is None:
+        raise ConfigError(f"{warning or 'there is no encoder'}; choose one with --encoder MODEL")
+    if warning:
+        console.warn(warning)
+    model = open_encoder(name, config.encode, base=target, log=console.log)
+    console.detail(f"{model.fingerprint}: {model.dim} dimensions, {model.precision}")
+    with encoding(target, ray, console) as elsewhere, console.progress() as progress:
+        embed_anew(target, model, config.replace(elsewhere=elsewhere), progress)
+    console.log(f"{target}: encoded by {model.fingerprint}")
 
 
-def index_lines(counts: Mapping[str, int]) -> list[str]:
-    """Return a line for each count of an index."""
-    return count_lines({**counts, "with_citations": 0}, ALWAYS)
+def chosen_encoder(
+    named: str | None, target: Path, console: ConsoleOutput
+) -> tuple[str | None, str | None]:
+    """Return the encoder to use (None for BM25 alone), and a warning if `auto` had to fall back.
+
+    `auto` keeps the encoder of an existing index.
+    """
+    from citerec.encode.models import auto_encoder, recorded_folder
+    from citerec.encode.spec import Fingerprint
+    from citerec.folder import read_manifest
+
+    if named != "auto":
+        return (None if named == "none" else named), None
+    try:
+        recorded = read_manifest(target).settings.get("encoder")
+    except CiterecError:  # there is no readable index
+        recorded = None
+    if recorded:
+        source = Fingerprint.from_json(recorded).source
+        return str(recorded_folder(source, base=target) or source), None
+    name, warning = auto_encoder(console.log)
+    return name, warning and f"--encoder auto: {warning}"
+
+
+@contextmanager
+def encoding(
+    target: Path, ray: str | None, console: ConsoleOutput
+) -> "Generator[EncodeElsewhere | None]":
+    """Connect to the cluster of `--ray`, if it is given; log how to resume interrupted work that saved vectors."""
+    from citerec.embed import has_saved_vectors
+
+    try:
+        if ray is None:
+            yield None
+        else:
+            from citerec.distributed import connected, encode_in_actors
+
+            with connected(ray):
+                yield encode_in_actors
+    except BaseException:
+        if has_saved_vectors(target):
+            console.log("vectors are saved; run the command again with --resume to continue")
+        raise

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from enum import StrEnum
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from citerec.cli.console import ConsoleOutput, show, write_lines, write_result
-from citerec.cli.options import Index, open_named, settings_options
+from citerec.cli.corpus import index_lines
+from citerec.cli.options import AsFormat, FactsFormat, Index, open_named, settings_options
 from citerec.text import plural
 
 if TYPE_CHECKING:
@@ -28,22 +28,11 @@ What to do next:
 """
 
 
-class FactsFormat(StrEnum):
-    """The output format."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
-AsFormat = Annotated[FactsFormat, typer.Option("--format", help="The output format.")]
-
-
 @settings_options
 def info(
     index: Index = None, format: AsFormat = FactsFormat.TABLE, *, console: ConsoleOutput
 ) -> None:
     """Show the content of an index."""
-    from citerec.cli.index import index_lines
     from citerec.folder import NAME
 
     folder = open_named(index)

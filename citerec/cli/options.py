@@ -22,11 +22,19 @@ from citerec.errors import BadInputError
 if TYPE_CHECKING:
     from citerec.folder import IndexFolder
 
+
+class FactsFormat(StrEnum):
+    """The output format."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+AsFormat = Annotated[FactsFormat, typer.Option("--format", help="The output format.")]
 Index = Annotated[
     Path | None, typer.Option(help="The index folder; optional if indexes/ contains only one.")
 ]
 Split = Annotated[str, typer.Option(help="The split of the queries: train, dev or test.")]
-Heap = Annotated[str | None, typer.Option(help="Maximum memory of the JVM, such as 2g.")]
 Format = Annotated[
     str,
     typer.Option(
@@ -45,9 +53,6 @@ Ray = Annotated[
     ),
 ]
 Config = Annotated[Path | None, typer.Option("--config", help="A TOML file of settings.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the result.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print details on stderr.")]
-Threads = Annotated[int, typer.Option(min=0, max=1024, help="Threads; 0 for one per processor.")]
 
 # Flags of the models of a command, where it shows some fields or under other names: the fields that a flag sets.
 Flags = Mapping[str, str]

@@ -3,16 +3,14 @@
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from citerec.cli.console import ConsoleOutput, check_output, show, write_result
-from citerec.cli.encode import DeviceOption, DtypeOption
-from citerec.cli.options import Index, Quiet, Threads, Verbose
-from citerec.encode.spec import EncodeConfig, Precision
+from citerec.cli.options import MODEL, AsFormat, FactsFormat, Index, settings_options
+from citerec.encode.spec import EncodeConfig
 from citerec.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -28,13 +26,6 @@ if TYPE_CHECKING:
 STORE = ".scidocs.encoding"  # folder of finished vectors during a run
 
 
-class SuiteFormat(StrEnum):
-    """The output format."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SuiteOptions:
     """The options that apply to every encoder."""
@@ -46,7 +37,9 @@ class _SuiteOptions:
     how: EncodeConfig
 
 
+@settings_options
 def scidocs(
+    *,
     data: Annotated[
         Path | None, typer.Option(help="The folder of the published SciDocs data.")
     ] = None,
@@ -61,24 +54,20 @@ def scidocs(
     ] = None,
     tasks: Annotated[str | None, typer.Option(help="Comma-separated; all by default.")] = None,
     output: Annotated[Path | None, typer.Option(help="A JSON file of all results.")] = None,
-    format: Annotated[SuiteFormat, typer.Option(help="Output format.")] = SuiteFormat.TABLE,
+    format: AsFormat = FactsFormat.TABLE,
     map: Annotated[
         Path | None,
         typer.Option(help="Draw a map of papers by topic (MAG's, or venues): PNG, SVG or PDF."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all samples and trainings.")] = 0,
-    device: DeviceOption = "auto",
-    dtype: DtypeOption = Precision.AUTO,
-    threads: Threads = 0,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    how: Annotated[EncodeConfig, {**MODEL, "--threads": "threads"}],
+    console: ConsoleOutput,
 ) -> None:
     """Evaluate encoders by SciDocs: on its published data, or on tasks of the same kinds built from an index."""
     from citerec.evaluate.tables import terminal
     from citerec.lab.scidocs.results import as_json, results_table
     from citerec.lab.scidocs.topics import check_picture
 
-    console = ConsoleOutput(quiet=quiet, verbose=verbose)
     names = list(dict.fromkeys(encoder or ()))
     check_output(output)
     if map:
@@ -95,7 +84,7 @@ def scidocs(
         map=map,
         seed=seed,
         store=(output.parent if output else Path()) / STORE,
-        how=EncodeConfig(device=device, precision=dtype, threads=threads),
+        how=how,
     )
     of, results = (
         _run_on_data(data, names, options, console)
@@ -104,7 +93,7 @@ def scidocs(
     )
     settings = {"tasks": options.tasks, "precision": options.how.precision.value}
     record = as_json(of, results, seed, settings, published=data is not None)
-    if format is SuiteFormat.JSON:
+    if format is FactsFormat.JSON:
         write_result(record)
     else:
         show(terminal(results_table(results, published=data is not None)))

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any, Self
 
 import orjson
+from pydantic import Field
 
+from citerec.config import ModelConfig, Precision
 from citerec.errors import ConfigError, ModelError, shown
 from citerec.io import name_fault, read_record
 from citerec.text import EncoderForm
@@ -128,31 +130,11 @@ class Fingerprint:
         return f"{self.name} (weights {self.weights[:8]})"
 
 
-class Precision(StrEnum):
-    """The number format of a model's computation; vectors and scores are always float32."""
+class EncodeConfig(ModelConfig):
+    """How a model is run on some texts."""
 
-    # The one that CITEREC_DTYPE names; else bfloat16 if CPU or GPU have it, else float16 on a GPU, else float32.
-    AUTO = "auto"
-    FLOAT32 = "float32"
-    BFLOAT16 = "bfloat16"
-    FLOAT16 = "float16"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EncodeConfig:
-    """How an encoder or a cross-encoder is run; the results hardly depend on it (vectors: cosine > 0.999)."""
-
-    device: str = "auto"  # or cpu, cuda, cuda:1, mps
-    precision: Precision = Precision.AUTO
-    threads: int = 0  # 0 for one per CPU
-    batch_tokens: int = 0  # 0 for a size that suits the device
+    batch_tokens: int = Field(default=0, ge=0)  # 0 for a size that suits the device
     few_texts: bool = False  # so few that importing torch takes longer: ONNX Runtime, in float32
-
-    def __post_init__(self) -> None:
-        if self.threads < 0:
-            raise ConfigError(f"threads must not be negative, got {self.threads}")
-        if self.batch_tokens < 0:
-            raise ConfigError(f"batch_tokens must not be negative, got {self.batch_tokens}")
 
     @property
     def thread_count(self) -> int:

@@ -18,7 +18,7 @@ import numpy as np
 from citerec import plugins
 from citerec.config import RerankConfig
 from citerec.encode.models import DEFAULT_RERANKER, SHIPPED, is_shipped
-from citerec.encode.spec import EncodeConfig, Precision
+from citerec.encode.spec import EncodeConfig
 from citerec.errors import ConfigError, ModelError
 from citerec.folder import IndexFolder
 from citerec.retrieve.fuse import Rank, min_max
@@ -348,7 +348,7 @@ def open_reranker(
         index,
         EncodeConfig(
             device=config.device,
-            precision=Precision(config.precision),
+            precision=config.precision,
             threads=config.threads,
             few_texts=few_queries,
         ),

@@ -7,13 +7,11 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from citerec.config import Settings, read_settings
-from citerec.encode.spec import EncodeConfig, Precision
+from citerec.config import Precision, Seed, Settings, Threads, read_settings
+from citerec.encode.spec import EncodeConfig
 from citerec.io import read_toml
 from citerec.text import EncoderForm
 
-Seed = Annotated[int, Field(ge=0, le=2**31 - 1, description="Random seed.")]
-Threads = Annotated[int, Field(ge=0, le=1024, description="Threads; 0 for one per processor.")]
 Model = Annotated[str, Field(min_length=1, description="Base model: a name, folder or hub id.")]
 Epochs = Annotated[int, Field(ge=1, description="Number of epochs.")]
 Steps = Annotated[int, Field(ge=0, description="Number of updates, in place of --epochs.")]
