@@ -148,14 +148,15 @@ def most_cited_lists(index: IndexFolder, task: EvalSet, config: EvalConfig) -> l
     graph, years = TemporalGraph(index, config.known_graph), index.papers.years
     snapshots = graph.snapshots(task.queries, task.eligible)
     ordered: dict[object, Hits] = {}  # queries with the same known citations share an order
-    for snapshot in dict.fromkeys(snapshots):
-        counts = snapshot.citations(np.arange(len(years), dtype=np.int32))
-        rows = np.flatnonzero(counts > 0).astype(np.int32)
-        rows = rows[best_first(rows, counts[rows], index.id_rank)]
-        ordered[snapshot] = Hits(rows, counts[rows].astype(np.float32))
     lists: list[Hits] = []
     for rule, snapshot in zip(task.eligible, snapshots, strict=True):
-        everything = ordered[snapshot]
+        key = snapshot.before, snapshot.own
+        if key not in ordered:
+            counts = snapshot.citations(np.arange(len(years), dtype=np.int32))
+            rows = np.flatnonzero(counts > 0).astype(np.int32)
+            rows = rows[best_first(rows, counts[rows], index.id_rank)]
+            ordered[key] = Hits(rows, counts[rows].astype(np.float32))
+        everything = ordered[key]
         places = np.flatnonzero(mask(rule, years)[everything.rows])[: config.depth]
         lists.append(Hits(everything.rows[places], everything.scores[places]))
     return lists

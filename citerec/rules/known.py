@@ -14,9 +14,9 @@ A bound that is later than the draft and than every paper of the corpus is no bo
 Only `first_unknown_year` decides this.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from threading import local
@@ -110,59 +110,16 @@ def mask(eligible: Eligibility, years: npt.NDArray[np.int32]) -> Flags:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GraphSnapshot(ABC):
-    """The citations that are known at one query's time."""
+class GraphSnapshot:
+    """The citations that are known at one query's time: looked up when a query needs them."""
 
     year: int  # the query's, for ages; `snapshot_before` defines it for a query without a year
     is_empty: bool  # whether no citation is known
-
-    @abstractmethod
-    def is_citing(self, rows: Rows) -> Flags:
-        """Return whether the references of some papers are known, shape of `rows`."""
-
-    @abstractmethod
-    def citations(self, rows: Rows) -> Counts:
-        """Return how many known citations some papers have, shape of `rows`."""
-
-    @abstractmethod
-    def recent_citations(self, rows: Rows) -> Counts:
-        """Return how many of them are of the last `RECENT_YEARS` years, shape of `rows`."""
-
-    def as_of(self, year: int) -> Self:
-        """Return the same citations for a query of another year."""
-        return replace(self, year=year)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ArraySnapshot(GraphSnapshot):
-    """A snapshot of any citations: arrays of all papers."""
-
-    citing: Flags
-    counts: Counts
-    recent: Counts
-
-    def is_citing(self, rows: Rows) -> Flags:
-        """Return whether the references of some papers are known, shape of `rows`."""
-        return self.citing[rows]
-
-    def citations(self, rows: Rows) -> Counts:
-        """Return how many known citations some papers have, shape of `rows`."""
-        return self.counts[rows]
-
-    def recent_citations(self, rows: Rows) -> Counts:
-        """Return how many of them are of the last `RECENT_YEARS` years, shape of `rows`."""
-        return self.recent[rows]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class YearSnapshot(GraphSnapshot):
-    """A snapshot of the citations of all papers before a year: looked up when a query needs them."""
-
     before: int | None  # the first year of unknown citations; None if all are known
     recent_from: int  # the first year of recent citations
     own: tuple[int, ...]  # rows whose citations would be known by their year, but are not
     graph: Graph
-    cited_by: CitedBy
+    cited_by: CitedBy  # its transpose
     years: npt.NDArray[np.int32]  # of the papers, shape (papers,)
 
     def is_citing(self, rows: Rows) -> Flags:
@@ -237,9 +194,11 @@ def citing_before(year: int | None, years: npt.NDArray[np.int32]) -> Flags:
     return (years < year) & (years != NO_YEAR)
 
 
-Key = tuple[int | None, tuple[int, ...], bool]  # year, own rows, is_draft
-
-_MAX_SNAPSHOTS = 16  # snapshots in memory at once
+def citations_of(graph: Graph, citing: Flags) -> Graph:
+    """Return the graph of the citations that flagged papers make; the others cite nothing."""
+    keep = citing[graph.citing]
+    degrees = np.where(citing, np.diff(graph.indptr), 0)
+    return Graph(np.concatenate([np.zeros(1, np.int64), np.cumsum(degrees)]), graph.indices[keep])
 
 
 class TemporalGraph:
@@ -248,27 +207,32 @@ class TemporalGraph:
     def __init__(self, index: IndexFolder, scope: CitationScope) -> None:
         """Prepare; the citations are read on first use. `scope` selects the papers whose citations count."""
         self.index, self.scope = index, scope
+        self._lag = 0
         self._years = index.papers.years
+        self._latest = latest_year(self._years)
         self._per_thread = local()
-        self._snapshots: dict[Key, GraphSnapshot] = {}
+
+    def lagged(self, years: int) -> Self:
+        """Return a graph that does not know the citations of the last `years` years before each query's year, either.
+
+        Citations of dev and test papers are unknown in an evaluation, and a corpus may be older than a query.
+        """
+        other = copy(self)
+        other._lag = years
+        return other
 
     def snapshots(
         self, queries: Sequence[Query], eligible: Sequence[Eligibility]
     ) -> list[GraphSnapshot]:
-        """Return the snapshot of each query by its rule; queries with the same known citations share one object."""
-        keys: list[Key] = []
+        """Return the snapshot of each query by its rule."""
+        found: list[GraphSnapshot] = []
         own_rows = query_rows(queries, self.index.papers)
         for query, rule, own in zip(queries, eligible, own_rows, strict=True):
-            year = first_unknown_year(
-                query, rule, self.scope, in_corpus=bool(own), latest=self._latest
-            )
-            is_draft = self.scope not in PROTOCOL and not own
-            keys.append((year, self._known_rows(year, own), is_draft))
-        made = {
-            key: self.snapshot_before(key[0], own=key[1], is_draft=key[2])
-            for key in dict.fromkeys(keys)
-        }
-        return [made[key] for key in keys]
+            in_corpus, latest = bool(own), self._latest
+            year = first_unknown_year(query, rule, self.scope, in_corpus=in_corpus, latest=latest)
+            is_draft = self.scope not in PROTOCOL and not in_corpus
+            found.append(self.snapshot_before(year, own=own, is_draft=is_draft))
+        return found
 
     def snapshot_before(
         self, year: int | None, *, own: tuple[int, ...] = (), is_draft: bool = False
@@ -281,23 +245,44 @@ class TemporalGraph:
             own: The query's own rows, as `query_rows` returns them; empty for a query outside the corpus.
             is_draft: Whether the query is a draft of the previous year, whose citations are known.
         """
-        own = self._known_rows(year, own)
-        key = year, own, is_draft
-        if key not in self._snapshots:
-            if len(self._snapshots) >= _MAX_SNAPSHOTS:
-                self._snapshots.pop(next(iter(self._snapshots)))
-            snapshot = self._new_snapshot(year, own)
-            self._snapshots[key] = snapshot.as_of(snapshot.year - 1) if is_draft else snapshot
-        return self._snapshots[key]
-
-    def _known_rows(self, year: int | None, own: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the query's own rows whose citations a snapshot would include otherwise."""
-        return tuple(row for row in own if citing_before(year, self._years[row : row + 1])[0])
+        now = self._latest + 1 if year is None else year
+        before = now - self._lag if self._lag else year
+        graph, cited_by = self._known
+        is_citing = citing_before(before, self._years[[*own]])
+        own = tuple(
+            r for r, c in zip(own, is_citing, strict=True) if c and len(graph.references(r))
+        )
+        by_year = self._citing_by_year
+        citing = by_year if before is None else by_year[NO_YEAR + 1 : max(before, 0)]
+        return GraphSnapshot(
+            year=now - is_draft,
+            is_empty=int(citing.sum()) == len(own),
+            before=before,
+            recent_from=now - RECENT_YEARS,
+            own=own,
+            graph=graph,
+            cited_by=cited_by,
+            years=self._years,
+        )
 
     @cached_property
     def citers(self) -> CitedBy:
-        """The papers that cite each paper."""
+        """The papers that cite each paper, at any time."""
         return self.index.graph.transposed(self._years)
+
+    @cached_property
+    def _known(self) -> tuple[Graph, CitedBy]:
+        """The citations that count, whatever their year, and their transpose."""
+        graph = self.index.graph
+        if self.scope is not CitationScope.TRAIN:
+            return graph, self.citers
+        of_train_papers = citations_of(graph, train_papers(self.index))
+        return of_train_papers, of_train_papers.transposed(self._years)
+
+    @cached_property
+    def _citing_by_year(self) -> npt.NDArray[np.int64]:
+        """The number of papers with references of each year from `NO_YEAR` on."""
+        return np.bincount(self._years[np.diff(self._known[0].indptr) > 0])
 
     @property
     def scratch(self) -> Rows:
@@ -315,50 +300,3 @@ class TemporalGraph:
         """Return the known references of the paper at `row`."""
         [is_known] = snapshot.is_citing(np.array([row], np.int32))
         return self.index.graph.references(row) if is_known else self.index.graph.indices[:0]
-
-    def _new_snapshot(self, year: int | None, own: tuple[int, ...]) -> GraphSnapshot:
-        graph, now = self.index.graph, self._latest + 1 if year is None else year
-        if self.scope is CitationScope.TRAIN:
-            citing = citing_before(year, self._years) & self._citing_train_papers
-            citing[list(own)] = False
-            return self._array_snapshot(now, citing)
-        own = tuple(row for row in own if len(graph.references(row)))
-        by_year = self._citing_by_year
-        known = by_year if year is None else by_year[NO_YEAR + 1 : max(year, 0)]
-        return YearSnapshot(
-            year=now,
-            is_empty=int(known.sum()) == len(own),
-            before=year,
-            recent_from=now - RECENT_YEARS,
-            own=own,
-            graph=graph,
-            cited_by=self.citers,
-            years=self._years,
-        )
-
-    def _array_snapshot(self, year: int, citing: Flags) -> ArraySnapshot:
-        """Return the snapshot of the citations of flagged papers for a query of a year."""
-        recent = citing & (self._years != NO_YEAR) & (self._years >= year - RECENT_YEARS)
-        counts, recent_counts = self._counted(citing), self._counted(recent)
-        return ArraySnapshot(year, not counts.any(), citing, counts, recent_counts)
-
-    @cached_property
-    def _citing_by_year(self) -> npt.NDArray[np.int64]:
-        """The number of papers with references of each year from `NO_YEAR` on."""
-        return np.bincount(self._years[np.diff(self.index.graph.indptr) > 0])
-
-    @cached_property
-    def _latest(self) -> int:
-        return latest_year(self._years)
-
-    def _counted(self, citing: Flags) -> Counts:
-        cited = self.index.graph.indices[citing[self._citing]]
-        return np.bincount(cited, minlength=len(self._years)).astype(np.int32)
-
-    @cached_property
-    def _citing(self) -> npt.NDArray[np.int32]:
-        return self.index.graph.citing
-
-    @cached_property
-    def _citing_train_papers(self) -> Flags:
-        return train_papers(self.index) & (np.diff(self.index.graph.indptr) > 0)

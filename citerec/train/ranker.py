@@ -47,11 +47,7 @@ from citerec.rank.ltr import (
 from citerec.rerank.reranker import auto_reranker, open_reranker
 from citerec.retrieve.hybrid import open_hybrid
 from citerec.rules.held_out import held_out, may_know_queries
-from citerec.rules.known import (
-    CitationScope,
-    GraphSnapshot,
-    TemporalGraph,
-)
+from citerec.rules.known import CitationScope, TemporalGraph
 from citerec.train import trainer
 from citerec.train.boost import (
     COPIES,
@@ -103,26 +99,6 @@ def with_known_half(
     ]
     rest = [np.setdiff1d(gold, half) for gold, half in zip(queries.gold, halves, strict=True)]
     return LabelledQueries(queries.queries, rules, known, gold=rest)
-
-
-class LaggedGraph(TemporalGraph):
-    """The citation graph without the newest citations.
-
-    The citations of dev and test papers are unknown in an evaluation, as are recent citations if the corpus is some
-    years older than the query.
-    """
-
-    def __init__(self, graph: TemporalGraph, years: int) -> None:
-        """Prepare; citations of the last `years` years before each query's year are unknown."""
-        super().__init__(graph.index, graph.scope)
-        self._stale = years
-
-    def _new_snapshot(self, year: int | None, own: tuple[int, ...]) -> GraphSnapshot:
-        snapshot = super()._new_snapshot(year, own)
-        known = snapshot.is_citing(np.arange(len(self._years), dtype=np.int32))
-        return self._array_snapshot(
-            snapshot.year, known & (self._years < snapshot.year - self._stale)
-        )
 
 
 # --- candidates and features
@@ -203,7 +179,7 @@ class Gatherer:
         self, queries: LabelledQueries, citation_lag: int, reranks: bool
     ) -> Iterator[tuple[Matrix, Flags, int]]:
         """Yield for each query the features of its candidates, their gold mask, and the gold count."""
-        graph = LaggedGraph(self._graph, citation_lag) if citation_lag else self._graph
+        graph = self._graph.lagged(citation_lag)
         expand = CandidateExpander(graph, EXPAND)
         pipeline = Pipeline(self._first_stage, (expand,), RANKING_DEPTH, queries_per_part=BLOCK)
         for start in range(0, len(queries), BLOCK):
