@@ -1,5 +1,6 @@
 """Facts of the citation graph that reasons state: checked against brute force over the graph."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from citerec.config import ExpandConfig
 from citerec.folder import IndexFolder
 from citerec.rank.expand import neighbour_scores
-from citerec.rank.reasons import CitedBy, Facts, SharedReferences
+from citerec.rank.reasons import Facts
 from citerec.rules.known import CitationScope, TemporalGraph
 
 PAPERS, YEAR = 60, 2012
@@ -57,8 +58,9 @@ def test_neighbours_that_cite_a_paper_are_counted(facts: Facts, references: Refe
     for row in range(PAPERS):
         found = [title for title in able if title in citing(references, f"T{row}")]
 
-        expected = CitedBy(len(found), len(able), found[0]) if found else None
-        assert facts.cited_by_similar(row) == expected
+        such_as = "," if len(found) == 1 else ", such as"
+        text = f"cited by {len(found)} of the {len(able)} most similar papers{such_as} "
+        assert facts.cited_by_similar(row) == (f'{text}"{found[0]}"' if found else "")
 
 
 def closest_with_most(common: dict[str, set[str]]) -> tuple[str, set[str]]:
@@ -76,37 +78,33 @@ def test_the_neighbour_with_the_most_co_citations_is_named(
         common = {t: own & citing(references, t) for t in NEIGHBOURS if t != f"T{row}"}
         partner, both = closest_with_most(common)
 
-        found = facts.co_citation(row)
+        text = facts.co_cited(row)
 
-        assert (found is None) == (not both)
-        if found:
+        assert bool(text) == bool(both)
+        if text:
             stated += 1
-            assert (found.partner, found.others) == (partner, len(both) - 1)
-            assert found.citing in both
-            assert int(found.citing[1:]) // 4 == max(int(title[1:]) // 4 for title in both)
+            named, newest = re.findall(r'"(\w+)"', text)
+            assert (named, newest in both) == (partner, True)
+            assert int(newest[1:]) // 4 == max(int(title[1:]) // 4 for title in both)
+            assert re.findall(r" and (\d+)", text) == [str(n) for n in [len(both) - 1] if n]
     assert stated > 20
 
 
-def test_the_neighbour_that_shares_most_references_is_named(
-    facts: Facts, references: References
-) -> None:
+def test_shared_references_are_counted(facts: Facts, references: References) -> None:
     stated = 0
     for row in range(PAPERS):
         own = references.get(f"T{row}", set())
         common = {t: own & references.get(t, set()) for t in NEIGHBOURS if t != f"T{row}"}
         first, both = closest_with_most(common)
+        known = own & {"T1", "T2", "T3", "T4", "T5"}
 
-        expected = SharedReferences(len(both), first) if both else None
-        assert facts.shared_references(row) == expected
+        what = "the same paper" if len(both) == 1 else f"the same {len(both)} papers"
+        assert facts.coupled(row) == (f'cites {what} as "{first}"' if both else "")
+        what = (
+            "1 paper that you cite," if len(known) == 1 else f"{len(known)} papers that you cite,"
+        )
+        text = facts.coupling(row)
+        assert text.startswith(f"cites {what}") if known else not text
+        assert text.endswith(f'"{min(known)}"') if known else True
         stated += bool(both)
     assert stated > 20
-
-
-def test_known_references_of_the_query_that_a_paper_cites_are_counted(
-    facts: Facts, references: References
-) -> None:
-    for row in range(PAPERS):
-        shared = references.get(f"T{row}", set()) & {"T1", "T2", "T3", "T4", "T5"}
-
-        expected = SharedReferences(len(shared), min(shared)) if shared else None
-        assert facts.own_references(row) == expected

@@ -23,7 +23,6 @@ from citerec.retrieve.fuse import rrf
 from citerec.rules.known import Counts, Flags, GraphSnapshot, Rows, Scores, TemporalGraph, within
 from citerec.types import (
     CandidateSet,
-    Eligibility,
     Hits,
     Progress,
     QueryBatch,
@@ -48,11 +47,9 @@ class SparseVector:
     weights: Weights
 
     def times(self, lists: Lists, scratch: Rows) -> Self:
-        """Return the product with a matrix of zeros and ones.
+        """Return the product with a matrix of zeros and ones; `lists` returns the columns of the ones of each row.
 
-        Args:
-            lists: The columns of the ones of each row, such as `Graph.lists`.
-            scratch: Any content, shape (columns,); it is overwritten.
+        `scratch` has any content, shape (columns,), and is overwritten.
         """
         columns, lengths = lists(self.rows)
         return self._summed(columns, np.repeat(self.weights, lengths), scratch)
@@ -116,16 +113,14 @@ class NeighbourScores:
 
     def at(self, rows: Rows) -> Self:
         """Return the scores of other rows, 0 for rows without a score; `self.rows` must rise."""
-        position = np.searchsorted(self.rows, rows).clip(max=max(len(self.rows) - 1, 0))
-        is_known = self.rows[position] == rows if len(self.rows) else np.zeros(len(rows), np.bool_)
-
-        def column(values: Any) -> Any:
-            chosen = np.zeros(len(rows), values.dtype)
-            chosen[is_known] = values[position[is_known]]
-            return chosen
-
-        names = ("cites", "closest", "counts", "co", "coupled")
-        return replace(self, rows=rows, **{name: column(getattr(self, name)) for name in names})
+        known = np.flatnonzero(np.isin(rows, self.rows))
+        places = np.searchsorted(self.rows, rows[known])
+        columns: dict[str, Any] = {}
+        for name in ("cites", "closest", "counts", "co", "coupled"):
+            values = getattr(self, name)
+            columns[name] = np.zeros(len(rows), values.dtype)
+            columns[name][known] = values[places]
+        return replace(self, rows=rows, **columns)
 
 
 def neighbour_scores(
@@ -137,11 +132,7 @@ def neighbour_scores(
     cosine of their references. With the weights W and the citation matrix A, the sums are (W A^T) A and (W A) A^T, so
     no matrix of all pairs is computed.
 
-    Args:
-        graph: The citation graph.
-        snapshot: The known citations.
-        rows: The retrieved papers, best first.
-        config: The number of neighbours, and k0 of their weights.
+    `rows` are the retrieved papers, best first.
     """
     is_citing, is_cited = snapshot.is_citing(rows), snapshot.citations(rows) > 0
     citing = _weights(rows, is_citing, config)
@@ -228,7 +219,7 @@ class CandidateExpander:
         candidates: Sequence[CandidateSet],
         progress: Progress = no_progress,
     ) -> list[ExpandedCandidates]:
-        """Add to each query the eligible papers that its neighbours cite or are cited together with.
+        """Add to each query the eligible papers with a neighbour score above 0.
 
         Its first neighbours are its known references, then its first candidates.
         """
@@ -238,7 +229,10 @@ class CandidateExpander:
             known = np.array(sorted(batch.known_references(i)), np.int32)
             closest = np.concatenate([known, retrieved.rows[~np.isin(retrieved.rows, known)]])
             scores = neighbour_scores(self.graph, snapshot, closest, self.config)
-            added = self._added(batch.eligible[i], scores)
+            weight = scores.cites + scores.co
+            keep = within(batch.eligible[i], self._years, scores.rows) & (weight > 0)
+            found = scores.rows[keep], weight[keep]
+            added = Hits.ordered(*found, self._id_rank, self.config.extra)
             hits = rrf([retrieved.hits, added], self._id_rank, weights=[1, self.config.weight])
             expanded.append(
                 ExpandedCandidates(
@@ -252,12 +246,6 @@ class CandidateExpander:
             )
         return expanded
 
-    def _added(self, rule: Eligibility, scores: NeighbourScores) -> Hits:
-        """Return the eligible papers with a neighbour score above 0, highest first."""
-        weight = scores.cites + scores.co
-        keep = within(rule, self._years, scores.rows) & (weight > 0)
-        return Hits.ordered(scores.rows[keep], weight[keep], self._id_rank, self.config.extra)
-
 
 SEEDS = 10  # best candidates at which a walk starts
 DAMPING = 0.85  # probability of each further step
@@ -267,11 +255,7 @@ STEPS = 2
 def walk(graph: TemporalGraph, snapshot: GraphSnapshot, best: Rows) -> SparseVector:
     """Return how often a walk visits each paper after its start; papers that it does not visit are left out.
 
-    Args:
-        graph: The citation graph.
-        snapshot: The known citations.
-        best: The best candidates of one query; the first `SEEDS` with a known citation are the starts, weighted by
-            1 / (`RRF_K0` + rank).
+    The starts are the first `SEEDS` of the best candidates with a known citation, weighted by 1 / (`RRF_K0` + rank).
 
     Source: a personalised PageRank, Page et al. 1999, http://ilpubs.stanford.edu:8090/422.
     """
@@ -279,20 +263,16 @@ def walk(graph: TemporalGraph, snapshot: GraphSnapshot, best: Rows) -> SparseVec
     weights = 1 / (RRF_K0 + np.arange(1, len(starts) + 1))
     here = SparseVector(starts, weights / max(weights.sum(), 1e-9))
     visits = SparseVector(starts[:0], weights[:0])
-    for step in range(1, STEPS + 1):
-        here = _step(graph, snapshot, here)
+    citations = graph.index.graph
+    for step in range(1, STEPS + 1):  # from each paper to a reference or a citing paper
+        is_citing = snapshot.is_citing(here.rows)
+        links = np.where(is_citing, citations.degrees(here.rows), 0) + snapshot.citations(here.rows)
+        leaving = replace(here, weights=here.weights / np.maximum(links, 1))
+        cited = leaving.only(is_citing).times(citations.lists, graph.scratch)
+        citing = leaving.times(graph.citers.lists, graph.scratch)
+        here = cited.plus(citing.only(snapshot.is_citing(citing.rows)), graph.scratch)
         visits = visits.plus(here.scaled((1 - DAMPING) * DAMPING**step), graph.scratch)
     return visits
-
-
-def _step(graph: TemporalGraph, snapshot: GraphSnapshot, here: SparseVector) -> SparseVector:
-    """Return the probability of each paper after one more step, to a reference or a citing paper."""
-    citations, is_citing = graph.index.graph, snapshot.is_citing(here.rows)
-    links = np.where(is_citing, citations.degrees(here.rows), 0) + snapshot.citations(here.rows)
-    leaving = replace(here, weights=here.weights / np.maximum(links, 1))
-    cited = leaving.only(is_citing).times(citations.lists, graph.scratch)
-    citing = leaving.times(graph.citers.lists, graph.scratch)
-    return cited.plus(citing.only(snapshot.is_citing(citing.rows)), graph.scratch)
 
 
 Links = Any  # a sparse matrix of ones in CSR form, shape (candidates, papers)

@@ -30,35 +30,22 @@ MAX_DENSE_RANK = 100  # the last rank of dense retrieval that is a reason where 
 _TITLE = 60  # maximum characters of a title
 
 
-@dataclass(frozen=True, slots=True)
-class CitedBy:
-    """The neighbours that cite the candidate."""
-
-    count: int  # neighbours that cite the candidate
-    neighbours: int  # all neighbours whose references are known
-    closest: str  # the title of the closest neighbour that cites the candidate
-
-
-@dataclass(frozen=True, slots=True)
-class CoCitation:
-    """The papers that cite both the candidate and a neighbour."""
-
-    partner: str  # the title of the neighbour
-    citing: str  # the title of the newest paper that cites both
-    others: int  # the number of other papers that cite both
-
-
-@dataclass(frozen=True, slots=True)
-class SharedReferences:
-    """The references that the candidate shares with another paper."""
-
-    count: int  # shared references
-    # the title of the other paper; if that is the query, the title of a shared reference
-    with_paper: str
+# Each reason: the features whose contributions to the score it sums up; the first one is its name.
+REASONS: tuple[tuple[str, ...], ...] = (
+    (
+        *("bm25", "bm25_rank", "rrf", "title_overlap"),
+        *("sentence_bm25", "sentence_bm25_rank", "title_found"),
+    ),
+    ("dense", "dense_rank", "linked_similarity", "sentence", "sentences_near"),
+    ("rerank",),
+    ("cited_by_similar", "cited_by_closest", "cited_by_similar_count", "walk"),
+    *(("co_cited",), ("coupled",), ("coupling",), ("citations",), ("citations_3y",), ("age",)),
+    *(("author_overlap",), ("self_cited",), ("venue_match",)),
+)
 
 
 class Facts:
-    """Looks up the citations that connect papers with one query."""
+    """States the citations that connect papers with one query; an empty text where there is none."""
 
     def __init__(
         self,
@@ -71,32 +58,42 @@ class Facts:
         self._graph, self._snapshot, self._scores = graph, snapshot, neighbour_scores
         self._cited = np.array(sorted(cited), np.int32)
 
-    def cited_by_similar(self, row: int) -> CitedBy | None:
-        """Return the neighbours that cite a paper; None if there is none."""
+    def cited_by_similar(self, row: int) -> str:
+        """Count the neighbours that cite a paper, and name the closest of them."""
         neighbours = self._scores.neighbours
         citing = neighbours[np.isin(neighbours, self._citing(row))]
         if not len(citing):
-            return None
-        return CitedBy(len(citing), len(neighbours), self._title(citing[0]))
+            return ""
+        if len(neighbours) == 1:
+            return f"cited by the most similar paper, {self._title(citing[0])}"
+        of = f"{len(citing)} of the {len(neighbours)} most similar papers"
+        return f"cited by {of}{_such_as(len(citing))} {self._title(citing[0])}"
 
-    def co_citation(self, row: int) -> CoCitation | None:
-        """Return the neighbour with the most co-citations of a paper; None without a co-citation."""
+    def co_cited(self, row: int) -> str:
+        """Name the neighbour with the most co-citations of a paper, and the newest paper that cites both."""
         best, both = self._largest(row, self._scores.cited_neighbours, self._citing)
         if not len(both):
-            return None
+            return ""
         years = self._graph.index.papers.years[both]
         newest = both[np.argmax(np.where(years == NO_YEAR, -1, years))]
-        return CoCitation(self._title(best), self._title(newest), len(both) - 1)
+        others = f" and {plural(len(both) - 1, 'other')}" if len(both) > 1 else ""
+        return f"cited together with {self._title(best)} by {self._title(newest)}{others}"
 
-    def shared_references(self, row: int) -> SharedReferences | None:
-        """Return the neighbour that shares the most references with a paper; None if no reference is shared."""
+    def coupled(self, row: int) -> str:
+        """Name the neighbour that shares the most references with a paper."""
         best, both = self._largest(row, self._scores.neighbours, self._references)
-        return SharedReferences(len(both), self._title(best)) if len(both) else None
+        if not len(both):
+            return ""
+        what = "the same paper" if len(both) == 1 else f"the same {len(both):,} papers"
+        return f"cites {what} as {self._title(best)}"
 
-    def own_references(self, row: int) -> SharedReferences | None:
-        """Return the known references of the query that a paper cites; None if there is none."""
+    def coupling(self, row: int) -> str:
+        """Count the known references of the query that a paper cites, and name one."""
         both = np.intersect1d(self._references(row), self._cited)
-        return SharedReferences(len(both), self._title(both[0])) if len(both) else None
+        if not len(both):
+            return ""
+        cited = f"{plural(len(both), 'paper')} that you cite{_such_as(len(both))}"
+        return f"cites {cited} {self._title(both[0])}"
 
     def _largest(
         self, row: int, neighbours: Rows, links: Callable[[int], Rows]
@@ -116,24 +113,13 @@ class Facts:
         return self._graph.references(row, self._snapshot)
 
     def _title(self, row: int) -> str:
-        (title,) = self._graph.index.papers.texts("title", np.array([row], np.int32)).to_pylist()
-        return title
+        [title] = self._graph.index.papers.texts("title", np.array([row], np.int32)).to_pylist()
+        short = shorten(title, _TITLE, placeholder="…")
+        return f'"{short}"' if title.strip() else "an untitled paper"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankedPaper:
-    """One recommended paper with its features and facts."""
-
-    item: Recommendation
-    features: Mapping[str, float]  # by name; NaN where missing
-    matched: Sequence[str]  # matching words of the query, highest BM25 weight first
-    row: int  # the row of the paper
-    facts: Facts
-
-    def number(self, feature: str) -> int:
-        """Return the count of a feature that is log(1 + count); 0 if missing."""
-        value = self.features[feature]
-        return round(float(np.expm1(value))) if np.isfinite(value) else 0
+def _such_as(count: int) -> str:
+    return "," if count == 1 else ", such as"
 
 
 def matching(words: Sequence[str]) -> str:
@@ -153,90 +139,45 @@ def reranked(probability: float) -> str:
     return f"reranker: probability {percentage(probability)}"
 
 
-def _quoted(title: str) -> str:
-    return f'"{shorten(title, _TITLE, placeholder="…")}"' if title.strip() else "an untitled paper"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankedPaper:
+    """One recommended paper with its features and facts."""
 
+    item: Recommendation
+    features: Mapping[str, float]  # by name; NaN where missing
+    matched: Sequence[str]  # matching words of the query, highest BM25 weight first
+    row: int  # the row of the paper
+    facts: Facts
 
-def _cited_by_similar(paper: RankedPaper) -> str:
-    fact = paper.facts.cited_by_similar(paper.row)
-    if fact is None:
-        return ""
-    if fact.neighbours == 1:
-        return f"cited by the most similar paper, {_quoted(fact.closest)}"
-    such_as = "," if fact.count == 1 else ", such as"
-    return f"cited by {fact.count} of the {fact.neighbours} most similar papers{such_as} {_quoted(fact.closest)}"
-
-
-def _co_cited(paper: RankedPaper) -> str:
-    fact = paper.facts.co_citation(paper.row)
-    if fact is None:
-        return ""
-    others = "" if not fact.others else f" and {plural(fact.others, 'other')}"
-    return f"cited together with {_quoted(fact.partner)} by {_quoted(fact.citing)}{others}"
-
-
-def _coupled(paper: RankedPaper) -> str:
-    fact = paper.facts.shared_references(paper.row)
-    if fact is None:
-        return ""
-    what = "the same paper" if fact.count == 1 else f"the same {fact.count:,} papers"
-    return f"cites {what} as {_quoted(fact.with_paper)}"
-
-
-def _coupling(paper: RankedPaper) -> str:
-    fact = paper.facts.own_references(paper.row)
-    if fact is None:
-        return ""
-    such_as = "," if fact.count == 1 else ", such as"
-    return f"cites {plural(fact.count, 'paper')} that you cite{such_as} {_quoted(fact.with_paper)}"
-
-
-def _semantic(paper: RankedPaper) -> str:
-    dense = paper.item.stages.get("dense")
-    return semantic(dense.rank) if dense else ""
-
-
-def _counted(feature: str, noun: str, prefix: str, suffix: str) -> Callable[[RankedPaper], str]:
-    def describe(paper: RankedPaper) -> str:
-        count = paper.number(feature)
-        return f"{prefix} {plural(count, noun)} {suffix}" if count else ""
-
-    return describe
-
-
-# the features that contribute to each reason, and its text; empty if it does not apply
-REASONS: tuple[tuple[tuple[str, ...], Callable[[RankedPaper], str]], ...] = (
-    (
-        (
-            *("bm25", "bm25_rank", "rrf", "title_overlap"),
-            *("sentence_bm25", "sentence_bm25_rank", "title_found"),
-        ),
-        lambda paper: matching(paper.matched),
-    ),
-    (("dense", "dense_rank", "linked_similarity", "sentence", "sentences_near"), _semantic),
-    (("rerank",), lambda paper: reranked(paper.features["rerank"])),
-    (("cited_by_similar", "cited_by_closest", "cited_by_similar_count", "walk"), _cited_by_similar),
-    (("co_cited",), _co_cited),
-    (("coupled",), _coupled),
-    (("coupling",), _coupling),
-    (("citations",), _counted("citations", "time", "cited", "in this corpus")),
-    (
-        ("citations_3y",),
-        _counted("citations_3y", "time", "cited", f"in the last {RECENT_YEARS} years"),
-    ),
-    (("age",), lambda p: "" if p.item.paper.year is None else f"published {p.item.paper.year}"),
-    (
-        ("author_overlap",),
-        lambda p: "shares an author with you" if p.features["author_overlap"] > 0 else "",
-    ),
-    (("self_cited",), _counted("self_cited", "earlier paper", "cited by", "of your authors")),
-    (
-        ("venue_match",),
-        lambda p: (
-            f"in the same venue: {p.item.paper.venue}" if p.features["venue_match"] > 0 else ""
-        ),
-    ),
-)
+    def describe(self, reason: str) -> str:
+        """Return a reason by its name in `REASONS`; empty if it does not apply to the paper."""
+        paper, value = self.item.paper, self.features[reason]
+        count = round(float(np.expm1(value))) if np.isfinite(value) else 0  # of log(1 + count)
+        dense, text = self.item.stages.get("dense"), ""
+        match reason:
+            case "bm25":
+                text = matching(self.matched)
+            case "dense" if dense:
+                text = semantic(dense.rank)
+            case "rerank":
+                text = reranked(value)
+            case "cited_by_similar" | "co_cited" | "coupled" | "coupling":
+                text = getattr(self.facts, reason)(self.row)
+            case "citations" if count:
+                text = f"cited {plural(count, 'time')} in this corpus"
+            case "citations_3y" if count:
+                text = f"cited {plural(count, 'time')} in the last {RECENT_YEARS} years"
+            case "self_cited" if count:
+                text = f"cited by {plural(count, 'earlier paper')} of your authors"
+            case "age" if paper.year is not None:
+                text = f"published {paper.year}"
+            case "author_overlap" if value > 0:
+                text = "shares an author with you"
+            case "venue_match" if value > 0:
+                text = f"in the same venue: {paper.venue}"
+            case _:
+                pass
+        return text
 
 
 def reasons(
@@ -249,21 +190,19 @@ def reasons(
         contributions: The contribution of each feature to the score, in the order of `NAMES` and `added`.
         added: The features that are not citerec's own; the reason of one is its meaning and its value.
     """
-    names = (*NAMES, *(feature.name for feature in added))
-    by_name = dict(zip(names, contributions.tolist(), strict=False))
-    weighted = [(sum(by_name[name] for name in read), text) for read, text in REASONS]
-    weighted += [(by_name[one.name], _added(one)) for one in added]
-    weighted.sort(key=lambda pair: -pair[0])
-    texts = (describe(paper) for weight, describe in weighted if weight > 0)
-    return tuple(islice(filter(None, texts), MOST))  # facts of further reasons are not looked up
+    meanings = {feature.name: feature.meaning for feature in added}
+    by_name = dict(zip((*NAMES, *meanings), contributions.tolist(), strict=False))
+    weights = {read[0]: sum(by_name[name] for name in read) for read in REASONS}
+    weights |= {name: by_name[name] for name in meanings}
 
+    def texts() -> Iterator[str]:  # facts of further reasons are not looked up
+        for reason in sorted(weights, key=lambda reason: -weights[reason]):
+            if weights[reason] > 0 and reason not in meanings:
+                yield paper.describe(reason)
+            elif weights[reason] > 0 and np.isfinite(value := paper.features[reason]):
+                yield f"{meanings[reason]}: {value:g}"
 
-def _added(feature: Feature) -> Callable[[RankedPaper], str]:
-    def describe(paper: RankedPaper) -> str:
-        value = paper.features[feature.name]
-        return f"{feature.meaning}: {value:g}" if np.isfinite(value) else ""
-
-    return describe
+    return tuple(islice(filter(None, texts()), MOST))
 
 
 def with_reasons(
@@ -289,11 +228,17 @@ def with_reasons(
     """
     rows = candidates.rows.tolist()
     words = bm25.matches(sentence_of(query), rows, most=MOST_WORDS) if bm25 else [[] for _ in rows]
+    explained: list[Recommendation] = []
     if not isinstance(candidates, RankedCandidates) or not ranker:
-        return tuple(
-            replace(item, reasons=tuple(filter(None, _stage_reasons(item, matched, reranker))))
-            for item, matched in zip(result, words, strict=True)
-        )
+        for item, matched in zip(result, words, strict=True):
+            dense, hit = item.stages.get("dense"), item.stages.get(RERANK)
+            of_stages = (
+                matching(matched),
+                semantic(dense.rank) if dense and dense.rank <= MAX_DENSE_RANK else "",
+                reranked(reranker.probability(hit.score)) if hit and reranker else "",
+            )
+            explained.append(replace(item, reasons=tuple(filter(None, of_stages))))
+        return tuple(explained)
     expanded = candidates.expanded
     facts = Facts(graph, expanded.snapshot, expanded.neighbour_scores, candidates.cited)
     matrix = candidates.features_of(candidates.rows)
@@ -303,20 +248,9 @@ def with_reasons(
         scored = (item.stages.get(RERANK) for item in result)
         column = [reranker.probability(hit.score) if hit else 0.0 for hit in scored]
         matrix[:, NAMES.index(RERANK)] = contributions[:, NAMES.index(RERANK)] = column
-    explained: list[Recommendation] = []
     for i, (item, matched, row) in enumerate(zip(result, words, rows, strict=True)):
         features = dict(zip(ranker.columns, matrix[i].tolist(), strict=True))
         paper = RankedPaper(item=item, features=features, matched=matched, row=row, facts=facts)
         texts = reasons(paper, contributions[i], ranker.added)
         explained.append(replace(item, reasons=texts))
     return tuple(explained)
-
-
-def _stage_reasons(
-    item: Recommendation, matched: Sequence[str], reranker: OpenReranker | None
-) -> Iterator[str]:
-    yield matching(matched)
-    if (dense := item.stages.get("dense")) and dense.rank <= MAX_DENSE_RANK:
-        yield semantic(dense.rank)
-    if (hit := item.stages.get(RERANK)) and reranker:
-        yield reranked(reranker.probability(hit.score))
