@@ -28,7 +28,7 @@ from citerec.retrieve.dense import DenseRetriever
 from citerec.retrieve.fuse import min_max, ranks_and_scores, summed
 from citerec.rules.known import GraphSnapshot, Rows, TemporalGraph, within
 from citerec.text import plural
-from citerec.types import CandidateSet, Eligibility, Hits, Query, QueryBatch, Recommendation
+from citerec.types import CandidateSet, Eligibility, Hits, Query, Recommendation
 
 CO_CITATION, SIMILAR_LISTS = "co-citation", "similar-lists"
 COUPLING, CITED_BY = "coupling", "cited-by"
@@ -41,7 +41,6 @@ WEIGHTS = {
     "dense": 0.5,
     "bm25": 0.5,
 }
-GRAPH = frozenset({CO_CITATION, SIMILAR_LISTS, COUPLING, CITED_BY})
 DEPTH = 200  # papers of each source that are fused
 KEY_TERMS = 40  # the titles of hundreds of references have too many words
 _EQUAL = 10**6  # k0 that gives all seeds the same weight, but for a millionth
@@ -66,14 +65,7 @@ class SeedRetriever:
         bm25: Bm25Retriever | None = None,
         dense: DenseRetriever | None = None,
     ) -> None:
-        """Prepare.
-
-        Args:
-            graph: The citation graph, which defines the known citations.
-            lists: The rows of the list of each query of a batch.
-            bm25: Searches the key terms of the titles; None for no search.
-            dense: Its vectors are searched; None for none.
-        """
+        """Prepare; `lists` are the rows of the list of each query of a batch, `bm25` and `dense` further sources."""
         self._graph, self._lists, self._dense = graph, lists, dense
         self._bm25 = bm25.by_key_terms(KEY_TERMS) if bm25 else None
         self._id_rank, self._papers = graph.index.id_rank, graph.index.papers
@@ -86,26 +78,20 @@ class SeedRetriever:
         Raises:
             ConfigError: If a list is empty.
         """
-        batch = QueryBatch(queries, eligible, [sorted(one) for one in self._lists])
-        snapshots = self._graph.snapshots(queries, eligible)
-        return [
-            self._candidates(batch.known_references(place), rule, snapshot, max(k, DEPTH))
-            for place, (rule, snapshot) in enumerate(zip(eligible, snapshots, strict=True))
-        ]
-
-    def _candidates(
-        self, cited: Sequence[int], rule: Eligibility, snapshot: GraphSnapshot, depth: int
-    ) -> SeedCandidates:
-        if not cited:
-            raise ConfigError("a list of references holds no paper of the corpus")
-        seeds = np.array(cited, np.int32)
-        rule = replace(rule, excluded=rule.excluded.union(cited))
-        searched = self._sources(seeds, rule, snapshot, depth)
-        sources = {name: hits for name, hits in searched if len(hits)}
-        points = [source_points(name, hits) for name, hits in sources.items()]
-        weights = [WEIGHTS[name] for name in sources]
-        fused = summed([*sources.values()], points, weights, self._id_rank, depth)
-        return SeedCandidates(fused, sources, seeds, snapshot)
+        found: list[CandidateSet] = []
+        depth, snapshots = max(k, DEPTH), self._graph.snapshots(queries, eligible)
+        for cited, rule, snapshot in zip(self._lists, eligible, snapshots, strict=True):
+            if not cited:
+                raise ConfigError("a list of references holds no paper of the corpus")
+            seeds = np.array(sorted(cited), np.int32)
+            rule = replace(rule, excluded=rule.excluded.union(cited))  # noqa: PLW2901
+            searched = self._sources(seeds, rule, snapshot, depth)
+            sources = {name: hits for name, hits in searched if len(hits)}
+            points = [source_points(name, hits) for name, hits in sources.items()]
+            weights = [WEIGHTS[name] for name in sources]
+            fused = summed([*sources.values()], points, weights, self._id_rank, depth)
+            found.append(SeedCandidates(fused, sources, seeds, snapshot))
+        return found
 
     def _sources(
         self, seeds: Rows, rule: Eligibility, snapshot: GraphSnapshot, depth: int
@@ -138,7 +124,10 @@ class SeedRetriever:
 
 def source_points(name: str, hits: Hits) -> npt.NDArray[np.float64]:
     """Return the scores of a source, scaled to [0, 1]; `hits` has at least one paper."""
-    if name in GRAPH:  # 0 means not connected, so the last paper has more than nothing
+    if name not in (
+        "dense",
+        "bm25",
+    ):  # 0 means not connected, so the last paper has more than nothing
         return hits.scores.astype(np.float64) / float(hits.scores[0])
     return min_max(hits.scores)
 
@@ -146,13 +135,7 @@ def source_points(name: str, hits: Hits) -> npt.NDArray[np.float64]:
 def graph_scores(
     graph: TemporalGraph, snapshot: GraphSnapshot, seeds: Rows
 ) -> dict[str, SparseVector]:
-    """Return the positive scores of papers by each source of the citation graph, which connects them with the seeds.
-
-    Args:
-        graph: The citation graph.
-        snapshot: The citations that are known.
-        seeds: Distinct rows of the list's papers.
-    """
+    """Return the positive scores of papers by each source of the citation graph, which connects them with the seeds."""
     config = ExpandConfig(neighbours=len(seeds), k0=_EQUAL)
     neighbours = neighbour_scores(graph, snapshot, seeds, config)
     citing, shared = np.unique(graph.citers.lists(seeds)[0], return_counts=True)
@@ -197,11 +180,7 @@ def seed_reasons(
 ) -> tuple[Recommendation, ...]:
     """Add to each paper the reasons of the sources that found it, largest share of its score first.
 
-    Args:
-        graph: The citation graph.
-        candidates: The papers of `result`, in its order.
-        result: The recommended papers.
-        words: For each paper, the words that it shares with the titles of the list.
+    `words` are, for each paper, those that it shares with the titles of the list.
     """
     added: dict[str, Sequence[float]] = {}  # what each source adds to the score of each candidate
     for name, hits in candidates.hits_by_source.items():

@@ -125,10 +125,7 @@ def data_of(index: IndexFolder) -> Data:
 
 
 def trained_on_other_data(model: Path, index: IndexFolder) -> bool:
-    """Return whether a model records that it was trained on other papers or splits than an index has.
-
-    A model without a record counts as trained on the data of the index.
-    """
+    """Return whether a model records that it was trained on other papers or splits than an index has."""
     trained = _recorded_data(model)
     return bool(trained) and data_of(index) not in trained
 
@@ -139,8 +136,7 @@ def trained_on_other_splits(model: Path, index: IndexFolder) -> bool:
     Test papers of the index may then have been its train papers. A model of another corpus does not count.
     """
     data = data_of(index)
-    known = [*_recorded_data(model), *_recorded_data(model, of_bases=True)]
-    return any(one[0] == data[0] and one != data for one in known)
+    return any(one[0] == data[0] and one != data for one in _data_with_bases(model))
 
 
 def may_know_queries(model: Path, index: IndexFolder) -> bool:
@@ -149,22 +145,18 @@ def may_know_queries(model: Path, index: IndexFolder) -> bool:
     It, its base or its teacher records the same corpus, or it records no data. The splits are not compared: other
     splits of a corpus have other train queries, but the same papers.
     """
-    trained = _recorded_data(model)
-    known = [*trained, *_recorded_data(model, of_bases=True)]
-    return not trained or index.manifest.lineage in {corpus for corpus, _ in known}
+    corpora = {corpus for corpus, _ in _data_with_bases(model)}
+    return not _recorded_data(model) or index.manifest.lineage in corpora
 
 
 def recorded_indexes(models: Iterable[Path]) -> list[dict[str, str]]:
     """Return what identifies the data of models, their bases and teachers, for a record of training."""
-    known = [
-        data
-        for model in models
-        for data in (*_recorded_data(model), *_recorded_data(model, of_bases=True))
-    ]
-    return [
-        {"corpus_sha256": corpus, "splits_sha256": splits}
-        for corpus, splits in dict.fromkeys(known)
-    ]
+    known = dict.fromkeys(data for model in models for data in _data_with_bases(model))
+    return [{"corpus_sha256": corpus, "splits_sha256": splits} for corpus, splits in known]
+
+
+def _data_with_bases(model: Path) -> list[Data]:
+    return [*_recorded_data(model), *_recorded_data(model, of_bases=True)]
 
 
 def _recorded_data(model: Path, *, of_bases: bool = False) -> list[Data]:
