@@ -27,7 +27,6 @@ from citerec.train.boost import (
 from citerec.train.data import dev_queries, load_training_data
 from citerec.train.ranker import (
     Gatherer,
-    LaggedGraph,
     gather_examples,
     sampled,
     train_on,
@@ -102,11 +101,14 @@ def test_where_the_newest_citations_are_unknown_a_query_knows_the_older_ones(
 ) -> None:
     known = TemporalGraph(chain, CitationScope.TRAIN)
 
-    now, before = known.snapshot_before(2006), LaggedGraph(known, 2).snapshot_before(2006)
+    now, before = known.snapshot_before(2006), known.lagged(2).snapshot_before(2006)
 
-    assert np.flatnonzero(now.citing).tolist() == [1, 2, 3, 4, 5]
-    assert np.flatnonzero(before.citing).tolist() == [1, 2, 3]  # 2004 and 2005 have not arrived
-    assert before.counts.tolist() == [1, 1, 1, 0, 0, 0, 0, 0, 0, 0]
+    papers = np.arange(10, dtype=np.int32)
+    assert np.flatnonzero(now.is_citing(papers)).tolist() == [1, 2, 3, 4, 5]
+    # 2004 and 2005 have not arrived
+    assert np.flatnonzero(before.is_citing(papers)).tolist() == [1, 2, 3]
+    assert before.citations(papers).tolist() == [1, 1, 1, 0, 0, 0, 0, 0, 0, 0]
+    assert before.recent_citations(papers).tolist() == [0, 0, 1, 0, 0, 0, 0, 0, 0, 0]  # by 2003
 
 
 def test_every_train_query_is_shown_once_and_dev_queries_with_all_their_candidates(

@@ -20,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.config import ExpandConfig
-from citerec.errors import ConfigError
 from citerec.rank.expand import SparseVector, neighbour_scores
 from citerec.rank.reasons import MOST, matching, semantic
 from citerec.retrieve.bm25 import Bm25Retriever
@@ -73,16 +72,10 @@ class SeedRetriever:
     def candidates(
         self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
     ) -> list[CandidateSet]:
-        """Return the best eligible papers for the list of each query, at least `k` if there are so many.
-
-        Raises:
-            ConfigError: If a list is empty.
-        """
+        """Return the best eligible papers for the list of each query, at least `k` if there are so many."""
         found: list[CandidateSet] = []
         depth, snapshots = max(k, DEPTH), self._graph.snapshots(queries, eligible)
         for cited, rule, snapshot in zip(self._lists, eligible, snapshots, strict=True):
-            if not cited:
-                raise ConfigError("a list of references holds no paper of the corpus")
             seeds = np.array(sorted(cited), np.int32)
             rule = replace(rule, excluded=rule.excluded.union(cited))  # noqa: PLW2901
             searched = self._sources(seeds, rule, snapshot, depth)
