@@ -300,16 +300,3 @@ def configure_for_ranker(
 def _weight_after(requested: RerankConfig | None) -> float:
     weight = requested.weight if requested else None
     return WEIGHT_AFTER_RANKER if weight is None else weight
-
-
-def depth_for(k: int, *, reranker: OpenReranker | None, ranks: bool, diversifies: bool) -> int:
-    """Return how many candidates the first stage must retrieve for `k` recommendations.
-
-    Args:
-        k: Recommendations.
-        reranker: The reranker, if any.
-        ranks: Whether a learning-to-rank model orders the candidates.
-        diversifies: Whether the list is diversified.
-    """
-    scored = reranker.depth if reranker else 0
-    return max(k, scored, RANKING_DEPTH if ranks else 0, DIVERSE if diversifies else 0)

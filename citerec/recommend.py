@@ -5,27 +5,25 @@ The command line, the web page, the HTTP API, MCP, evaluation on a cluster and p
 
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass, field, replace
 from os import PathLike, fspath
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self
 
 from citerec.bibliography.entry import PaperList
 from citerec.bibliography.keys import doi_of
 from citerec.bibliography.paper_list import paper_list_of, read_paper_list
-from citerec.config import RecommendConfig
+from citerec.config import RANKING_DEPTH, RecommendConfig, RerankConfig
 from citerec.drafts.context import read_context, read_query, sentence_query
 from citerec.errors import ConfigError, IndexReplacedError, shown
 from citerec.folder import IndexFolder, find_index, open_index, read_manifest
 from citerec.matching import listed_rows, recognise
 from citerec.pipeline import (
+    DIVERSE,
     DiversityStage,
-    FirstStage,
     Pipeline,
     RerankingStage,
     Stage,
-    depth_for,
     open_reranking,
     rank_stages,
 )
@@ -39,12 +37,10 @@ from citerec.rank.missing import (
 )
 from citerec.rank.reasons import MOST_WORDS, with_reasons
 from citerec.recommendations import (
-    READ_AT_ONCE,
     Recommendations,
-    describe_settings,
+    as_recommendations,
     explain_no_results,
     unreliable_notice,
-    with_papers,
 )
 from citerec.rerank.reranker import OpenReranker, Reranker
 from citerec.retrieve.hybrid import (
@@ -61,6 +57,7 @@ from citerec.rules.known import (
     eligible,
 )
 from citerec.text import plural
+from citerec.tuned import fusion_in_use, rerank_weight_in_use
 from citerec.types import (
     CandidateSet,
     Log,
@@ -81,23 +78,14 @@ PaperListLike = str | PathLike[str] | Iterable[str] | PaperList  # a file, or id
 LIST_FILES = frozenset({".bib", ".bibtex", ".ris", ".txt", ".json", ".jsonl", ".csl"})
 
 
-class RecommendOptions(TypedDict, total=False):
-    """The options of `Recommender.recommend` that several queries share."""
-
-    k: int | None
-    year_max: int | None
-    excluded: PaperListLike | None
-    cited: PaperListLike | None
-    explain: bool
-
-
 AT_ONCE = 256  # queries of a batch that are searched together; more take memory and save no time
 PAIRS_AT_ONCE = 4096  # pairs that are reranked together; enough to sort them by length
+READ_AT_ONCE = 32  # queries whose papers are in memory together, without a reranker
 
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """What is open: shared by recommenders that differ only in `k`."""
+    """What is open."""
 
     retriever: HybridRetriever
     ranker: LtrModel | None
@@ -208,8 +196,27 @@ class Recommender:
     @property
     def settings_in_use(self) -> tuple[str, ...]:
         """The settings of the stages and the origin of each (tuned, default or option), one per line."""
-        parts, fuses = self._parts, len(self.retriever_names) > 1
-        return describe_settings(self.index, self.config, parts.reranker, parts.ranker, fuses=fuses)
+        index, parts, named = self.index, self._parts, self.config.reranker
+        lines: list[str] = []
+        if len(self.retriever_names) > 1:
+            lines.append(f"fusion: {fusion_in_use(index, self.config)}")
+        if (
+            (reranker := parts.reranker)
+            and parts.ranker
+            and reads_probability(parts.ranker, reranker)
+        ):
+            lines.append(f"rerank weight: none, the probability is a feature of {parts.ranker}")
+        elif reranker:
+            weight = rerank_weight_in_use(
+                index,
+                reranker.weight,
+                str(reranker.settings["weights"]),
+                is_option=isinstance(named, RerankConfig) and named.weight is not None,
+                has_ranker=parts.ranker is not None,
+            )
+            lines.append(f"rerank weight: {weight}")
+        origin = "default" if self.config.ranker == "auto" else "option"
+        return (*lines, f"ranker: {parts.ranker or 'none'} ({origin})")
 
     def __repr__(self) -> str:
         if self._opened is None:
@@ -218,31 +225,9 @@ class Recommender:
         names = " + ".join(self.retriever_names) + encoder
         return f"<citerec.Recommender of {self.index.path}: {len(self.index.papers):,} papers, {names}>"
 
-    def with_k(self, k: int) -> Self:
-        """Return one of `k` papers per query that shares the index and models of this one."""
-        other = copy(self)
-        other.config = self.config.replace(k=k)
-        return other
-
-    @overload
     def recommend(
         self,
         query: Query | None = None,
-        /,
-        *,
-        title: str | None = None,
-        abstract: str = "",
-        year: int | None = None,
-        context: str | None = None,
-        **options: Unpack[RecommendOptions],
-    ) -> Recommendations: ...
-    @overload
-    def recommend(
-        self, query: Iterable[Query], /, **options: Unpack[RecommendOptions]
-    ) -> list[Recommendations]: ...
-    def recommend(
-        self,
-        query: Query | Iterable[Query] | None = None,
         /,
         *,
         title: str | None = None,
@@ -254,11 +239,11 @@ class Recommender:
         excluded: PaperListLike | None = None,
         cited: PaperListLike | None = None,
         explain: bool = False,
-    ) -> Recommendations | list[Recommendations]:
+    ) -> Recommendations:
         """Recommend papers that a draft or a sentence should cite, or that a list of references lacks, best first.
 
         Args:
-            query: A query, or several, which are searched together.
+            query: A query.
             title: The title of a draft, in place of `query`.
             abstract: The abstract that goes with `title`.
             year: The year of the draft that `title` names: papers of a later year are left out.
@@ -271,8 +256,8 @@ class Recommender:
             explain: Whether to give reasons for each paper, which takes longer.
 
         Returns:
-            The papers for a draft or a query; a list of these, in the order given, for several queries. What `excluded`
-            and `cited` name and the corpus does not have is in `not_found`; that a draft is in it, in `notices`.
+            The papers. What `excluded` and `cited` name and the corpus does not have is in `not_found`; that a draft is
+            in it, in `notices`.
 
         Raises:
             BadInputError: If `excluded` or `cited` is a file that is missing or cannot be read.
@@ -280,18 +265,33 @@ class Recommender:
                 for; if there is a list alone, and the corpus has none of its papers.
             InvalidValueError: If the title is empty, or the year is no year.
         """
-        queries = _queries(query, title, abstract, year, context, has_list=cited is not None)
-        recommender = self if k is None else self.with_k(k)
-        (out, out_missing), (known, known_missing) = (
-            self._listed(papers, name)
-            for papers, name in ((excluded, "excluded"), (cited, "cited"))
+        one = _query(query, title, abstract, year, context, has_list=cited is not None)
+        options = self.options(
+            k=k, year_max=year_max, excluded=excluded, cited=cited, explain=explain
         )
-        options = QueryOptions(year_max=year_max, excluded=out, cited=known, explain=explain)
-        results = [
-            replace(result, not_found=out_missing + known_missing)
-            for result in recommender.recommend_many(queries, options)
-        ]
-        return results[0] if query is None or isinstance(query, Query) else results
+        [result] = self.recommend_many([one], options)
+        return result
+
+    def options(
+        self,
+        *,
+        k: int | None = None,
+        year_max: int | None = None,
+        excluded: PaperListLike | None = None,
+        cited: PaperListLike | None = None,
+        explain: bool = False,
+    ) -> QueryOptions:
+        """Return options for `recommend_many`; see `recommend` for the arguments and errors."""
+        out, out_missing = self._listed(excluded, "excluded")
+        known, known_missing = self._listed(cited, "cited")
+        return QueryOptions(
+            k=None if k is None else self.config.replace(k=k).k,
+            year_max=year_max,
+            excluded=out,
+            cited=known,
+            explain=explain,
+            not_found=out_missing + known_missing,
+        )
 
     def _listed(
         self, papers: PaperListLike | None, name: str
@@ -345,37 +345,49 @@ class Recommender:
             raise ConfigError(
                 f"excluded and cited must hold rows of the corpus, from 0 to {len(papers) - 1:,}; got {bad[0]}"
             )
-        kinds = {query.kind is QueryKind.REFERENCES for query in queries}
-        if len(kinds) > 1:
+        of_lists = {query.kind is QueryKind.REFERENCES for query in queries}
+        if len(of_lists) > 1:
             raise ConfigError("lists of references and drafts cannot be searched together")
-        if True in kinds and not options.cited:
+        if True in of_lists and not options.cited:
             raise ConfigError(
                 f"none of the references is among the {plural(len(papers), 'paper')} of {self.index.path}; "
                 "give references of its field, or a draft"
             )
-        given = iter(queries)
-        noticed: dict[str, list[tuple[str, str]]] = {}  # query and notice, by kind
+        k, cited = options.k or self.config.k, sorted(options.cited)
+        noticed: dict[str, list[tuple[str, str]]] = {"in the corpus": [], "unreliable": []}
         for start in range(0, len(queries), AT_ONCE):
-            part = queries[start : start + AT_ONCE]
-            part = [read_query(q) if q.context or q.is_sentence else q for q in part]
-            recognised = recognise(part, papers)
-            part = [query for query, _ in recognised]
-            known = iter([notice for _, notice in recognised])
-            rules = eligible(part, papers, year_max=options.year_max, excluded=rows)
-            batch = QueryBatch(part, rules, [sorted(options.cited)] * len(part))
-            pipeline = self.pipeline
-            if True in kinds:  # ranker and reranker would read the text of a draft
-                pipeline = self._pipeline(self._seed_retriever(batch.cited))
-            for group, candidates in pipeline.run(batch, progress):
-                for one in self._finished(group, candidates, explain=options.explain):
-                    notices = tuple(filter(None, (next(known), *one.notices)))
+            given = queries[start : start + AT_ONCE]
+            recognised = recognise([*map(read_query, given)], papers)
+            drafts = [query for query, _ in recognised]
+            rules = eligible(drafts, papers, year_max=options.year_max, excluded=rows)
+            batch = QueryBatch(drafts, rules, [cited] * len(drafts))
+            pipeline = self._pipeline(k, batch.cited if True in of_lists else None)
+            originals = iter(zip(given, recognised, strict=True))
+            for part, candidates in pipeline.run(batch, progress):
+                # probabilities are calibrated for drafts, not for sentences
+                best = [
+                    replace(
+                        one,
+                        hits=one.hits.best(k),
+                        probabilities=None if query.is_sentence else one.probabilities,
+                    )
+                    for query, one in zip(part.queries, candidates, strict=True)
+                ]
+                by_row = papers.at(row for one in best for row in one.rows.tolist())
+                for query, rule, one in zip(part.queries, part.eligible, best, strict=True):
+                    items = as_recommendations(one, by_row)
+                    if options.explain:
+                        items = self._explained(query, one, items)
+                    reason = "" if items else explain_no_results(self.index, rule, query.kind)
+                    original, (_, in_corpus) = next(originals)
+                    notices = tuple(filter(None, (in_corpus, unreliable_notice(query, one))))
                     for notice in notices:
-                        kind = "unreliable" if notice in one.notices else "in the corpus"
-                        noticed.setdefault(kind, []).append((one.query.id, notice))
-                    yield replace(one, query=next(given), notices=notices)
-        if self._log is None:
-            return
+                        kind = "in the corpus" if notice is in_corpus else "unreliable"
+                        noticed[kind].append((original.id, notice))
+                    yield Recommendations(original, items, reason, options.not_found, notices)
         for kind, notices in noticed.items():  # a line for each kind, however many queries have it
+            if not notices or self._log is None:
+                continue
             first_id, line = notices[0]
             if len(queries) > 1 and first_id not in line:
                 line = f"{first_id}: {line}"
@@ -413,66 +425,40 @@ class Recommender:
             raise ConfigError("this recommender is closed; open the index again: citerec.open(...)")
         return self._opened
 
-    @property
-    def pipeline(self) -> Pipeline:
-        """The pipeline for drafts and sentences; it keeps what it reads of the corpus."""
-        config, parts, stages = self.config, self._parts, list[Stage]()
-        if config.k in parts.pipelines:
-            return parts.pipelines[config.k]
-        reranker, ranker = parts.reranker, parts.ranker
+    def _pipeline(self, k: int, lists: Sequence[Sequence[int]] | None = None) -> Pipeline:
+        """Return the pipeline for `k` papers for each draft or sentence, or for each of some lists of references.
+
+        That for drafts keeps what it reads of the corpus. For a list there is no draft that models could read.
+        """
+        parts, config, stages = self._parts, self.config, list[Stage]()
+        if lists is None and k in parts.pipelines:
+            return parts.pipelines[k]
+        ranker, reranker = (parts.ranker, parts.reranker) if lists is None else (None, None)
         if ranker:
             expander = CandidateExpander(parts.graph, config.expand or ranker.expand)
             stages += rank_stages(parts.graph, ranker, reranker, expander=expander)
         elif reranker:
             stages.append(RerankingStage(reranker))
-        first_stage = ContextRetriever(parts.retriever, self.index.id_rank)
-        pipeline = self._pipeline(first_stage, stages, reranker, ranks=ranker is not None)
-        return parts.pipelines.setdefault(config.k, pipeline)
-
-    def _pipeline(
-        self,
-        first_stage: FirstStage,
-        stages: Sequence[Stage] = (),
-        reranker: OpenReranker | None = None,
-        *,
-        ranks: bool = False,
-    ) -> Pipeline:
-        config = self.config
-        diversify = DiversityStage(self.index, self.retriever.dense, config.diversity, config.k)
-        diversifies = config.diversity > 0
-        return Pipeline(
-            first_stage,
-            (*stages, diversify) if diversifies else tuple(stages),
-            depth=depth_for(config.k, reranker=reranker, ranks=ranks, diversifies=diversifies),
-            queries_per_part=max(1, PAIRS_AT_ONCE // reranker.depth) if reranker else READ_AT_ONCE,
+        if config.diversity > 0:
+            dense = parts.retriever.dense
+            stages.append(DiversityStage(self.index, dense, config.diversity, k))
+        depth = max(
+            k,
+            reranker.depth if reranker else 0,
+            RANKING_DEPTH if ranker else 0,
+            DIVERSE if config.diversity > 0 else 0,
         )
+        at_once = max(1, PAIRS_AT_ONCE // reranker.depth) if reranker else READ_AT_ONCE
+        if lists is not None:
+            return Pipeline(self._seed_retriever(lists), tuple(stages), depth, at_once)
+        first_stage = ContextRetriever(parts.retriever, self.index.id_rank)
+        pipeline = Pipeline(first_stage, tuple(stages), depth, at_once)
+        return parts.pipelines.setdefault(k, pipeline)
 
     def _seed_retriever(self, lists: Sequence[Collection[int]] = ()) -> SeedRetriever:
         parts = self._parts
         bm25, dense = parts.retriever.bm25, parts.retriever.dense
         return SeedRetriever(parts.graph, lists, bm25=bm25, dense=dense)
-
-    def _finished(
-        self, batch: QueryBatch, candidates: Sequence[CandidateSet], *, explain: bool
-    ) -> Iterator[Recommendations]:
-        """Yield the recommendations of one part: papers in place of rows, with reasons, or why there are none."""
-        best = [
-            # probabilities are calibrated for drafts, not for sentences
-            replace(
-                one,
-                hits=one.hits.best(self.config.k),
-                probabilities=None if query.is_sentence else one.probabilities,
-            )
-            for query, one in zip(batch.queries, candidates, strict=True)
-        ]
-        papers = with_papers(self.index.papers, best)
-        parts = zip(batch.queries, batch.eligible, best, papers, strict=True)
-        for query, rule, one, items in parts:
-            shown = self._explained(query, one, items) if explain else items
-            weak = unreliable_notice(query, one)
-            facts: dict[str, Any] = {"has_vectors": bool(self.encoder), "kind": query.kind}
-            reason = "" if items else explain_no_results(self.index, rule, **facts)
-            yield Recommendations(query, shown, reason, notices=(weak,) if weak else ())
 
     def _explained(
         self, query: Query, candidates: CandidateSet, items: tuple[Recommendation, ...]
@@ -507,39 +493,33 @@ def list_query(name: str = "") -> Query:
     return Query(id="references", title=title, named=False, kind=QueryKind.REFERENCES)
 
 
-def _queries(
-    query: Query | Iterable[Query] | None,
+def _query(
+    query: Query | None,
     title: str | None,
     abstract: str,
     year: int | None,
     context: str | None,
     *,
     has_list: bool,
-) -> Sequence[Query]:
-    """Return the queries that the arguments of `Recommender.recommend` describe."""
+) -> Query:
+    """Return the query that the arguments of `Recommender.recommend` describe."""
     if query is None and title is None and (context is not None or has_list):
         if abstract:
             raise ConfigError("abstract goes with title; give the title of the draft")
         one = list_query() if context is None else sentence_query(context)
-        return [replace(one, year=year)]
+        return replace(one, year=year)
     if (query is None) == (title is None):
         raise ConfigError(
-            "give either a query, or several, or title=...; without a draft, context=... or cited=..."
+            "give either a query or title=...; without a draft, context=... or cited=..."
         )
     if query is None:
         words = " ".join((title or "").split())
         query = Query(id="query", title=words, abstract=abstract.strip(), year=year, named=False)
+    elif not isinstance(query, Query):  # pyright: ignore[reportUnnecessaryIsInstance]
+        found = type(query).__name__
+        raise ConfigError(
+            f"expected a query, found {found}; for a text: title=..., for several: recommend_many"
+        )
     elif abstract or year is not None:
         raise ConfigError("abstract and year go with title; a query has its own")
-    queries: list[Any] = [query] if isinstance(query, str | Query) else [*query]
-    if wrong := [one for one in queries if not isinstance(one, Query)]:
-        found = type(wrong[0]).__name__
-        raise ConfigError(f"expected queries, found {found}; for a text: title=...")
-    if context is None:
-        return queries
-    if len(queries) != 1:
-        raise ConfigError(
-            f"context is a sentence of one draft, got {len(queries)} queries; "
-            "give each query its own: Query(..., context=...)"
-        )
-    return [replace(queries[0], context=read_context(context))]
+    return query if context is None else replace(query, context=read_context(context))

@@ -10,17 +10,13 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from citerec.config import RecommendConfig, RerankConfig
-from citerec.corpus.papers import NO_YEAR, Papers
+from citerec.corpus.papers import NO_YEAR
 from citerec.errors import ConfigError, extra
 from citerec.export import Format, Result, pieces
 from citerec.folder import IndexFolder
-from citerec.rank.ltr import LtrModel, reads_probability
-from citerec.rerank.reranker import OpenReranker
 from citerec.retrieve.fuse import ranks_and_scores
-from citerec.rules.known import within
+from citerec.rules.known import mask
 from citerec.text import plural
-from citerec.tuned import fusion_in_use, rerank_weight_in_use
 from citerec.types import (
     CandidateSet,
     Eligibility,
@@ -37,44 +33,40 @@ if TYPE_CHECKING:
 
     from citerec.references import Appended
 
-READ_AT_ONCE = 32  # queries of a batch whose papers are in memory together
 SHOWN = 3  # entries that are named where some were not found
 COLUMNS = ("rank", "id", "title", "year", "score", "probability", "reasons")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Recommendations(Sequence[Recommendation]):
+class Recommendations(Result, Sequence[Recommendation]):
     """The papers recommended for one query, best first; empty if nothing was found."""
 
-    query: Query
-    items: tuple[Recommendation, ...]
-    empty_reason: str = ""  # why it is empty
     not_found: tuple[str, ...] = ()  # entries of `cited` and `excluded` that are not in the corpus
     # what the user should know, such as that the draft is in the corpus under another id
     notices: tuple[str, ...] = ()
 
     def __len__(self) -> int:
-        return len(self.items)
+        return len(self.recommendations)
 
     def __iter__(self) -> Iterator[Recommendation]:
-        return iter(self.items)
+        return iter(self.recommendations)
 
     @overload
     def __getitem__(self, index: int) -> Recommendation: ...
     @overload
     def __getitem__(self, index: slice) -> tuple[Recommendation, ...]: ...
     def __getitem__(self, index: int | slice) -> Recommendation | tuple[Recommendation, ...]:
-        return self.items[index]
+        return self.recommendations[index]
 
     @property
     def ids(self) -> tuple[str, ...]:
         """The ids of the papers, best first."""
-        return tuple(item.paper.id for item in self.items)
+        return tuple(item.paper.id for item in self.recommendations)
 
     @property
     def papers(self) -> tuple[Paper, ...]:
         """The papers, best first."""
-        return tuple(item.paper for item in self.items)
+        return tuple(item.paper for item in self.recommendations)
 
     def to_dicts(self, fields: Sequence[str] = ()) -> list[dict[str, Any]]:
         """Return one dict per paper, with the keys of `citerec recommend --format json`.
@@ -89,7 +81,7 @@ class Recommendations(Sequence[Recommendation]):
 
         if unknown := [name for name in fields if name not in FIELDS]:
             raise ConfigError(f"no field {unknown[0]!r}; choose from {', '.join(FIELDS)}")
-        return items(self._result, fields)
+        return items(self, fields)
 
     def to_pandas(self, fields: Sequence[str] = ()) -> "DataFrame":
         """Return a data frame with a row per paper, and the columns of `to_dicts`.
@@ -118,7 +110,7 @@ class Recommendations(Sequence[Recommendation]):
         Raises:
             ConfigError: If there is no such format.
         """
-        return "".join(pieces([self._result], format, batch=False))
+        return "".join(pieces([self], format, batch=False))
 
     def append(
         self,
@@ -142,9 +134,11 @@ class Recommendations(Sequence[Recommendation]):
         """
         from citerec.references import append_papers
 
-        ranks = range(1, len(self.items) + 1) if pick is None else sorted({*pick})
-        if wrong := [rank for rank in ranks if not 1 <= rank <= len(self.items)]:
-            raise ConfigError(f"no rank {wrong[0]}; there are {len(self.items)} recommendations")
+        ranks = range(1, len(self.recommendations) + 1) if pick is None else sorted({*pick})
+        if wrong := [rank for rank in ranks if not 1 <= rank <= len(self.recommendations)]:
+            raise ConfigError(
+                f"no rank {wrong[0]}; there are {len(self.recommendations)} recommendations"
+            )
         return append_papers(Path(path), [self.papers[rank - 1] for rank in ranks])
 
     def __str__(self) -> str:
@@ -158,23 +152,19 @@ class Recommendations(Sequence[Recommendation]):
         from citerec.export.terminal import figures, source
         from citerec.text import visible
 
-        if not self.items:
+        if not self.recommendations:
             return f"<p>{escape(visible(str(self)))}</p>"
-        heading, numbers = figures(self.items)
+        heading, numbers = figures(self.recommendations)
         rows = [
             f"<tr><td>{item.rank}</td><td>{item.paper.year or ''}</td>"
             f'<td style="text-align: left">{escape(visible(item.paper.title))}<br>'
             f"<small>{'<br>'.join(escape(visible(line)) for line in (source(item.paper), *item.reasons))}</small></td>"
             f"<td>{number}</td></tr>"
-            for item, number in zip(self.items, numbers, strict=True)
+            for item, number in zip(self.recommendations, numbers, strict=True)
         ]
         head = f"<tr><th>#</th><th>Year</th><th>Paper</th><th>{heading}</th></tr>"
         notes = "".join(f"<p>{escape(visible(note))}</p>" for note in self._notes())
         return f"<table>{head}{''.join(rows)}</table>{notes}"
-
-    @property
-    def _result(self) -> Result:
-        return Result(self.query, self.items, self.empty_reason)
 
     def _notes(self) -> list[str]:
         """Return the notices, and a line about what of `cited` and `excluded` is not in the corpus."""
@@ -186,16 +176,6 @@ class Recommendations(Sequence[Recommendation]):
         more = len(self.not_found) - SHOWN
         named = "; ".join(map(visible, self.not_found[:SHOWN]))
         return [*notes, f"Not in this corpus: {named}{f'; and {more} more' if more > 0 else ''}"]
-
-
-def with_papers(
-    papers: Papers, candidates: Sequence[CandidateSet]
-) -> Iterator[tuple[Recommendation, ...]]:
-    """Yield the recommendations for each query; each paper is read once for all queries of a part."""
-    for start in range(0, len(candidates), READ_AT_ONCE):
-        part = candidates[start : start + READ_AT_ONCE]
-        by_row = papers.at(row for c in part for row in c.rows.tolist())
-        yield from (as_recommendations(c, by_row) for c in part)
 
 
 def as_recommendations(
@@ -233,45 +213,10 @@ def _places(hits: Hits, rows: npt.NDArray[np.int32]) -> list[tuple[int, float]]:
 # --- notices about a list
 
 
-def describe_settings(
-    index: IndexFolder,
-    config: RecommendConfig,
-    reranker: OpenReranker | None,
-    ranker: LtrModel | None,
-    *,
-    fuses: bool,
-) -> tuple[str, ...]:
-    """Describe the settings of the stages and the origin of each (tuned, default or option), one per line."""
-    lines = [f"fusion: {fusion_in_use(index, config)}"] if fuses else []
-    if reranker and ranker and reads_probability(ranker, reranker):
-        lines.append(f"rerank weight: none, the probability is a feature of {ranker}")
-    elif reranker:
-        named = config.reranker
-        weight = rerank_weight_in_use(
-            index,
-            reranker.weight,
-            str(reranker.settings["weights"]),
-            is_option=isinstance(named, RerankConfig) and named.weight is not None,
-            has_ranker=ranker is not None,
-        )
-        lines.append(f"rerank weight: {weight}")
-    origin = "default" if config.ranker == "auto" else "option"
-    return (*lines, f"ranker: {ranker or 'none'} ({origin})")
-
-
-def explain_no_results(
-    index: IndexFolder,
-    rule: Eligibility,
-    *,
-    has_vectors: bool,
-    kind: QueryKind = QueryKind.DRAFT,
-) -> str:
-    """Return why no paper was found: no paper is eligible, or no eligible paper has a word of the query.
-
-    Dense retrieval finds every eligible paper.
-    """
+def explain_no_results(index: IndexFolder, rule: Eligibility, kind: QueryKind) -> str:
+    """Return why no paper was found: no paper is eligible, or no eligible paper has a word of the query."""
     years, papers = index.papers.years, len(index.papers)
-    in_time = within(Eligibility(rule.year_max), years, np.arange(papers, dtype=np.int32))
+    in_time = mask(Eligibility(rule.year_max), years)
     too_late = papers - int(in_time.sum())
     if too_late == papers:
         first = int(years[years != NO_YEAR].min())
@@ -290,23 +235,20 @@ def explain_no_results(
     searched = plural(papers - too_late - excluded, "eligible paper")
     if kind is QueryKind.REFERENCES:
         return f"no citation and no word of a title connects the references with the {searched}"
-    no_match = f"no word of the {kind} occurs in the {searched}"
-    if has_vectors:
-        return f"nothing was found in the {searched}; add an abstract, or a title with more words"
-    if index.is_embedded:
-        return f"{no_match}, and its vectors were not searched; leave out --encoder none"
-    return (
-        f"{no_match}, and this index has no vectors for a semantic search; add an abstract, or vectors: "
+    vectors = (
+        "its vectors were not searched; leave out --encoder none"
+        if index.is_embedded
+        else "this index has no vectors for a semantic search; add an abstract, or vectors: "
         f"citerec encode --index {index.path} --encoder MODEL"
     )
+    return f"no word of the {kind} occurs in the {searched}, and {vectors}"
 
 
 def unreliable_notice(query: Query, candidates: CandidateSet) -> str:
     """Return a notice if no word of a query was found, and its list is of vectors alone; else nothing."""
-    if query.kind is QueryKind.REFERENCES:
-        return ""
     words = candidates.hits_by_source.get("bm25")
-    if words is None or len(words) or not len(candidates.hits):
+    is_text = query.kind is not QueryKind.REFERENCES
+    if not is_text or words is None or len(words) or not len(candidates.hits):
         return ""
     return (
         f"no word of this {query.kind} occurs in an eligible paper, so the list may be unreliable; "

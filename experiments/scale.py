@@ -111,7 +111,7 @@ def measured(path: Path) -> dict[str, Any]:
     import_module("numba")  # as the server does
     _instrument(one, recommend, watch)
     for draft in drafts[1 : 1 + WARM]:
-        one.recommend([draft])
+        one.recommend(draft)
     each: list[dict[str, float]] = []
     for draft in drafts[1 + WARM : -CLOCKED]:
         seconds = Stopwatch()
@@ -138,7 +138,7 @@ def measured(path: Path) -> dict[str, Any]:
 def _by_clock(one: Any, draft: Any) -> float:
     """Return the seconds of one recommendation by the clock."""
     start = time.perf_counter()
-    one.recommend([draft])
+    one.recommend(draft)
     return time.perf_counter() - start
 
 

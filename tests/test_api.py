@@ -79,23 +79,23 @@ def test_a_title_a_query_and_a_list_of_queries_give_the_same_papers(tiny: Recomm
 
     by_title = tiny.recommend(title=" graph\n drawing ")
     by_query = tiny.recommend(query)
-    several = tiny.recommend([query, Query(id="other", title="quarks")])
+    several = [*tiny.recommend_many([query, Query(id="other", title="quarks")])]
 
     assert by_title.ids == by_query.ids == ("old", "new", "undated")
     assert by_title.query.title == "graph drawing"
     assert [one.ids for one in several] == [by_query.ids, ("10.1145/ABC",)]
-    assert [one.query.id for one in tiny.recommend_many([query])] == ["draft"]
-    assert tiny.recommend([]) == []
+    assert [one.query.id for one in several] == ["draft", "other"]
+    assert [*tiny.recommend_many([])] == []
 
 
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        ((), {}, "give either a query, or several, or title="),
-        ((Query(id="a", title="A"),), {"title": "B"}, "give either a query, or several, or title="),
+        ((), {}, "give either a query or title="),
+        ((Query(id="a", title="A"),), {"title": "B"}, "give either a query or title="),
         ((Query(id="a", title="A"),), {"abstract": "B"}, "abstract and year go with title"),
-        (("graph drawing",), {}, "expected queries, found str; for a text: title="),
-        (([{"title": "A"}],), {}, "expected queries, found dict"),
+        (("graph drawing",), {}, "expected a query, found str; for a text: title="),
+        (([{"title": "A"}],), {}, "expected a query, found list"),
         ((), {"title": " "}, "it has no title"),
         ((), {"title": "A", "year": 20201}, "must be a year such as 2019"),
     ],
@@ -142,7 +142,7 @@ def test_a_draft_that_is_in_the_corpus_is_noticed(build: Build) -> None:
         Query(id="old", title="Graph drawing"),
     ]
 
-    mine, other, old = recommender.recommend(drafts)
+    mine, other, old = recommender.recommend_many(drafts)
 
     assert "10.1145/ABC" not in mine.ids
     assert mine.query == drafts[0]
@@ -383,7 +383,9 @@ import citerec
 def titles(folder: Path) -> list[str]:
     with citerec.open(folder) as recommender:
         found = recommender.recommend(title="Graphs", year=2020, k=3, excluded=["a"])
-        several = recommender.recommend([citerec.Query(id="q", title="Trees")], cited="refs.bib")
+        several = recommender.recommend_many(
+            [citerec.Query(id="q", title="Trees")], recommender.options(cited="refs.bib")
+        )
         years: list[int | None] = [item.paper.year for item in found]
         print(found, years, found.to_dicts()[0]["score"], found.not_found)
         return [paper.title for one in several for paper in one.papers]

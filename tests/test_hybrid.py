@@ -77,7 +77,7 @@ def test_the_sentences_of_all_drafts_are_encoded_in_one_call_when_they_are_read(
 def test_a_recommendation_says_where_each_stage_put_it(dense_sample: IndexFolder) -> None:
     recommender = Recommender(dense_sample, RecommendConfig(k=5, ranker="none"))
 
-    [found] = recommender.recommend([DRAFT], explain=True)
+    found = recommender.recommend(DRAFT, explain=True)
 
     for item in found:
         ranks = {name: hit.rank for name, hit in item.stages.items()}
@@ -89,7 +89,7 @@ def test_a_recommendation_says_where_each_stage_put_it(dense_sample: IndexFolder
 def test_without_an_encoder_bm25_stands_alone(dense_sample: IndexFolder) -> None:
     recommender = Recommender(dense_sample, RecommendConfig(k=5, encoder="none", ranker="none"))
 
-    [found] = recommender.recommend([DRAFT])
+    found = recommender.recommend(DRAFT)
 
     assert recommender.retriever_names == ("bm25",)
     assert [list(item.stages) for item in found] == [["bm25"]] * 5

@@ -25,7 +25,7 @@ def test_lists_by_vectors_alone_have_a_notice_that_is_logged_once_with_a_count(
     recommender = Recommender(dense_sample, log=logged.append)
     titles = ["Zzyzx qwertz", "Neural networks", "zxqwv"]
 
-    found = recommender.recommend([Query(id=title, title=title) for title in titles])
+    found = [*recommender.recommend_many([Query(id=title, title=title) for title in titles])]
 
     assert [len(one.notices) for one in found] == [1, 0, 1]
     assert all(len(one) for one in found)

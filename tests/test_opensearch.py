@@ -149,8 +149,8 @@ def test_papers_are_recommended_as_without_opensearch(
 
     retrievers = open_retrievers(sample, dense_sample, config)
     recommender = Recommender(dense_sample, config, retrievers=retrievers)
-    expected = Recommender(dense_sample, config).recommend(queries)
-    found = recommender.recommend(queries)
+    expected = [*Recommender(dense_sample, config).recommend_many(queries)]
+    found = [*recommender.recommend_many(queries)]
 
     assert recommender.retriever_names == ("bm25", "dense")
     assert recommender.encoder  # whose vectors the ranking reads from the index folder

@@ -41,7 +41,7 @@ def answers(
     settings = EvalConfig(known_graph=CitationScope.EARLIER, rerank=rerank, depth=DEPTH)
     evaluated = Systems(index, task, settings).hits(system)
 
-    recommended = Recommender(index, config).recommend(task.queries)
+    recommended = Recommender(index, config).recommend_many(task.queries)
 
     for query, hits, items in zip(task.queries, evaluated, recommended, strict=True):
         ids = index.papers.ids_at(hits.rows.tolist())
@@ -159,7 +159,7 @@ def test_a_retriever_of_ones_own_is_fused_with_others(dense_sample: IndexFolder)
     bm25 = Bm25Retriever(dense_sample)
     recommender = Recommender(dense_sample, PLAIN.replace(k=5), retrievers=[bm25, Shelf()])
 
-    [items] = recommender.recommend([DRAFT])
+    items = recommender.recommend(DRAFT)
 
     assert recommender.retriever_names == ("bm25", "shelf")
     assert {name for item in items for name in item.stages} == {"bm25", "shelf"}
@@ -171,16 +171,16 @@ def test_a_retriever_of_ones_own_is_fused_with_others(dense_sample: IndexFolder)
 def test_the_ranker_orders_what_a_retriever_of_ones_own_finds(dense_sample: IndexFolder) -> None:
     recommender = Recommender(dense_sample, RecommendConfig(k=5), retrievers=[Shelf()])
 
-    [items] = recommender.recommend([DRAFT], explain=True)
+    items = recommender.recommend(DRAFT, explain=True)
 
     assert len(items) == 5 and all(item.probability is not None for item in items)
     assert all("bm25" not in item.stages for item in items)
 
 
 def test_a_reranker_of_ones_own_orders_the_best_fifty(dense_sample: IndexFolder) -> None:
-    plain = Recommender(dense_sample, PLAIN.replace(k=50)).recommend([DRAFT])[0]
+    plain = Recommender(dense_sample, PLAIN.replace(k=50)).recommend(DRAFT)
 
-    [items] = Recommender(dense_sample, PLAIN.replace(k=50), reranker=ByTitle()).recommend([DRAFT])
+    items = Recommender(dense_sample, PLAIN.replace(k=50), reranker=ByTitle()).recommend(DRAFT)
 
     lengths = [len(item.paper.title) for item in items]
     assert {item.paper.id for item in items} == {item.paper.id for item in plain}
@@ -189,10 +189,10 @@ def test_a_reranker_of_ones_own_orders_the_best_fifty(dense_sample: IndexFolder)
 
 
 def test_a_reranker_of_ones_own_is_mixed_with_the_default_model(dense_sample: IndexFolder) -> None:
-    plain = Recommender(dense_sample, RecommendConfig(k=50)).recommend([DRAFT])[0]
+    plain = Recommender(dense_sample, RecommendConfig(k=50)).recommend(DRAFT)
     recommender = Recommender(dense_sample, RecommendConfig(k=50), reranker=ByTitle())
 
-    [items] = recommender.recommend([DRAFT], explain=True)
+    items = recommender.recommend(DRAFT, explain=True)
 
     # Both orders count: (1 - 0.4) of the model's scaled score and 0.4 of the reranker's, each in [0, 1].
     assert {item.paper.id for item in items} == {item.paper.id for item in plain}
@@ -203,10 +203,10 @@ def test_a_reranker_of_ones_own_is_mixed_with_the_default_model(dense_sample: In
 
 
 def test_a_model_of_ones_own_orders_by_features(dense_sample: IndexFolder) -> None:
-    by_bm25 = Recommender(dense_sample, PLAIN.replace(k=5, encoder="none")).recommend([DRAFT])[0]
+    by_bm25 = Recommender(dense_sample, PLAIN.replace(k=5, encoder="none")).recommend(DRAFT)
 
     ranked = Recommender(dense_sample, PLAIN.replace(k=5), ranker=ByRank())
-    [items] = ranked.recommend([DRAFT], explain=True)
+    items = ranked.recommend(DRAFT, explain=True)
 
     assert str(ranked.ranker) == "ByRank"
     assert [item.paper.id for item in items] == [item.paper.id for item in by_bm25]
@@ -223,7 +223,7 @@ def test_stages_that_do_not_fit_are_refused_in_one_line(dense_sample: IndexFolde
     recommender = Recommender(dense_sample, PLAIN, reranker=Broken())
 
     with pytest.raises(ConfigError, match=r"Broken.score must return 50 finite numbers"):
-        recommender.recommend([DRAFT])
+        recommender.recommend(DRAFT)
     with pytest.raises(ConfigError, match="distinct names, got shelf, shelf"):
         Recommender(dense_sample, PLAIN, retrievers=[Shelf(), Shelf()])
     with pytest.raises(ConfigError, match="at least one"):
@@ -239,7 +239,7 @@ def test_dense_and_expanded_lists_are_those_of_their_stages(dense_sample: IndexF
     dense = DenseRetriever(dense_sample, open_encoder(source), DenseConfig())
     evaluated = Systems(dense_sample, task, EvalConfig(known_graph=CitationScope.EARLIER))
 
-    recommended = Recommender(dense_sample, PLAIN, retrievers=[dense]).recommend(task.queries)
+    recommended = Recommender(dense_sample, PLAIN, retrievers=[dense]).recommend_many(task.queries)
 
     for hits, items in zip(evaluated.hits("dense"), recommended, strict=True):
         assert [item.score for item in items] == hits.scores.tolist()

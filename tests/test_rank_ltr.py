@@ -129,7 +129,7 @@ def test_a_probability_is_shown_in_whole_percents_and_never_as_certain(
 
 def recommended(index: IndexFolder, ranker: str) -> Result:
     config = RecommendConfig(k=5, encoder="none", ranker=ranker, reranker="none")
-    return Result(DRAFT, Recommender(index, config).recommend([DRAFT])[0].items)
+    return Recommender(index, config).recommend(DRAFT)
 
 
 def test_the_default_ranker_shows_percentages_and_json_holds_both(

@@ -46,7 +46,7 @@ def test_papers_come_best_first_with_the_rank_and_score_of_each_stage(
 ) -> None:
     recommender = Recommender(sample_index, PLAIN.replace(k=7))
 
-    (found,) = recommender.recommend([Query(id="d", title="Citation recommendation", year=2018)])
+    found = recommender.recommend(Query(id="d", title="Citation recommendation", year=2018))
 
     assert [item.rank for item in found] == [1, 2, 3, 4, 5, 6, 7]
     assert all(a.score >= b.score for a, b in pairwise(found))
@@ -61,7 +61,7 @@ def test_the_querys_year_is_the_bound_unless_another_is_given(tiny: Recommender)
     query = Query(id="draft", title="graph", year=2000)
 
     def under(year_max: int | None) -> set[str]:
-        return set(ids(tiny.recommend([query], year_max=year_max)[0]))
+        return set(ids(tiny.recommend(query, year_max=year_max)))
 
     assert under(None) == {"old", "undated"}
     assert under(1980) == {"undated"}
@@ -74,7 +74,7 @@ def test_the_querys_year_is_the_bound_unless_another_is_given(tiny: Recommender)
 def test_a_reason_names_the_matching_words_of_the_query(tiny: Recommender) -> None:
     query = Query(id="draft", title="On the Drawing of tensors")
 
-    (found,) = tiny.recommend([query], explain=True)
+    found = tiny.recommend(query, explain=True)
 
     reasons = {item.paper.id: item.reasons for item in found}
     assert reasons["old"] == ("matches: drawing",)
@@ -94,13 +94,13 @@ def test_a_draft_that_is_in_the_corpus_under_another_id_is_treated_as_that_paper
     by_id = [Query.of(paper) for paper in papers]
     drafts = [replace(q, id=f"draft{n}", title=q.title.upper()) for n, q in enumerate(by_id)]
 
-    lists = recommender.recommend([*by_id, *drafts])
-    one = recommender.recommend(drafts[:1])
+    lists = [*recommender.recommend_many([*by_id, *drafts])]
+    one = recommender.recommend(drafts[0])
 
     for paper, own, draft in zip(papers, lists[:9], lists[9:], strict=True):
         assert paper.id not in [r.paper.id for r in draft]
         assert {r.paper.id for r in draft} == {r.paper.id for r in own}
-    assert [r.paper.id for r in one[0]] == [r.paper.id for r in lists[9]]
+    assert [r.paper.id for r in one] == [r.paper.id for r in lists[9]]
     assert lines[0].startswith("9 of 18 drafts are in the corpus; the first: 'draft0' is in")
     assert lines[1].startswith(f"'draft0' is in this corpus ({papers[0].id}, by its title)")
     assert len(lines) == 1 + 1  # one line a batch
@@ -135,7 +135,7 @@ def test_a_reranked_list_is_in_the_order_of_its_scores(
     config = PLAIN.replace(k=7, reranker=reranking(tiny_reranker_model))
     recommender = Recommender(sample_index, config)
 
-    [found] = recommender.recommend([DRAFT], explain=True)
+    found = recommender.recommend(DRAFT, explain=True)
 
     assert recommender.reranker == tiny_reranker_model
     assert [item.stages["rerank"].rank for item in found] == [1, 2, 3, 4, 5, 6, 7]
@@ -150,9 +150,9 @@ def test_papers_beneath_the_depth_follow_as_they_stood(
     sample_index: IndexFolder, tiny_reranker_model: str
 ) -> None:
     config = PLAIN.replace(k=10, reranker=reranking(tiny_reranker_model, depth=4))
-    plain = Recommender(sample_index, PLAIN.replace(k=10)).recommend([DRAFT])[0]
+    plain = Recommender(sample_index, PLAIN.replace(k=10)).recommend(DRAFT)
 
-    [found] = Recommender(sample_index, config).recommend([DRAFT])
+    found = Recommender(sample_index, config).recommend(DRAFT)
 
     assert set(ids(found)[:4]) == set(ids(plain)[:4])
     assert ids(found)[4:] == ids(plain)[4:]
@@ -193,7 +193,7 @@ def test_what_close_papers_cite_is_recommended_and_why_is_said(
 ) -> None:
     recommender = ranked(build, tmp_path / "ranker", {"cited_by_similar_count": 1})
 
-    [found] = recommender.recommend([DRAWING], explain=True)
+    found = recommender.recommend(DRAWING, explain=True)
 
     assert ids(found) == ["classic", "tool", "a", "b"]  # cited by both, by one, by none
     assert found[0].stages.keys() == {"expand", "ranker"}
@@ -210,8 +210,8 @@ def test_authors_count_unless_they_may_not(build: Build, tmp_path: Path) -> None
     config = RecommendConfig(ranker=str(tmp_path / "ranker"), authors=False)
     blind = Recommender(recommender.index, config)
 
-    assert ids(recommender.recommend([DRAWING])[0])[0] == "tool"
-    assert ids(blind.recommend([DRAWING])[0])[0] == "classic"
+    assert ids(recommender.recommend(DRAWING))[0] == "tool"
+    assert ids(blind.recommend(DRAWING))[0] == "classic"
 
 
 def test_references_that_one_has_guide_the_ranker_and_stay_out(
@@ -219,7 +219,7 @@ def test_references_that_one_has_guide_the_ranker_and_stay_out(
 ) -> None:
     recommender = ranked(build, tmp_path / "ranker", {"coupling": 1})
 
-    [found] = recommender.recommend([DRAWING], cited=["tool"])
+    found = recommender.recommend(DRAWING, cited=["tool"])
 
     assert ids(found)[0] == "a"  # which cites the tool, too
     assert "tool" not in ids(found)
@@ -231,15 +231,15 @@ def test_a_diverse_list_puts_the_unlike_before_the_alike(build: Build) -> None:
         Recommender(index, RecommendConfig(k=2, ranker="none", diversity=d)) for d in (0, 0.9)
     )
 
-    assert ids(plain.recommend([DRAWING])[0]) == ["a", "b"]
-    assert ids(diverse.recommend([Query(id="d", title="Drawing graphs layout")])[0])[1] == "tool"
+    assert ids(plain.recommend(DRAWING)) == ["a", "b"]
+    assert ids(diverse.recommend(Query(id="d", title="Drawing graphs layout")))[1] == "tool"
 
 
 def test_a_batch_is_ranked_as_each_query_alone(build: Build, tmp_path: Path) -> None:
     recommender = ranked(build, tmp_path / "ranker", {"cited_by_similar": 1, "bm25": 1})
     queries = [DRAWING, Query(id="e", title="Planarity", year=2011), Query(id="f", title="None")]
 
-    together = recommender.recommend(queries)
+    together = [*recommender.recommend_many(queries)]
 
-    assert together == [recommender.recommend([query])[0] for query in queries]
-    assert together[2].items == ()
+    assert together == [recommender.recommend(query) for query in queries]
+    assert together[2].recommendations == ()

@@ -75,7 +75,7 @@ def test_a_recommender_refuses_years_that_are_none(sample_index: IndexFolder, ye
     recommender = Recommender(sample_index, RecommendConfig(encoder="none"))
 
     with pytest.raises(ConfigError, match="year_max must be a year"):
-        recommender.recommend([Query(**QUERY)], year_max=year)
+        recommender.recommend(Query(**QUERY), year_max=year)
 
 
 @given(st.dictionaries(st.text(max_size=3), FINITE))

@@ -115,7 +115,7 @@ def demo(*, console: ConsoleOutput) -> None:
     from citerec.drafts import read_queries
     from citerec.encode.models import MINILM, find_model
     from citerec.errors import MissingExtraError
-    from citerec.export import Format, Result, dump
+    from citerec.export import Format, dump
     from citerec.folder import INDEXES, open_index
     from citerec.recommend import Recommender
 
@@ -129,12 +129,11 @@ def demo(*, console: ConsoleOutput) -> None:
         report = build_index(SAMPLE / "papers.jsonl", target, config, progress)
     by = f", encoded by {encoder}," if encoder else ""
     console.log(f"indexed {report.manifest.counts['papers']} landmark papers{by} into {target}/")
-    queries = read_queries(SAMPLE / "draft.json").queries
-    console.log(f"the draft: {queries[0].title} ({SAMPLE / 'draft.json'})")
+    [query] = read_queries(SAMPLE / "draft.json").queries
+    console.log(f"the draft: {query.title} ({SAMPLE / 'draft.json'})")
     recommender = Recommender(open_index(target), RecommendConfig(k=10))
-    lists = recommender.recommend(queries, explain=True)
-    results = [Result(one.query, one.items) for one in lists]
-    write_result(dump(results, Format.TABLE, batch=False))
+    found = recommender.recommend(query, explain=True)
+    write_result(dump([found], Format.TABLE, batch=False))
     if not console.quiet:
         write_result(NEXT_STEPS)
 

@@ -159,15 +159,13 @@ class Results:
 
     def __iter__(self) -> "Iterator[Result]":
         from citerec.bibliography.keys import paper_doi
-        from citerec.export import Result
 
         self.progress("queries", 0, len(self.queries))
         for number, one in enumerate(self.lists, start=1):
-            result = Result(one.query, one.items, one.empty_reason)
-            if not one.items:
-                self.empty.append(result)
-            self.has_doi |= {item.paper.id: bool(paper_doi(item.paper)) for item in one.items}
-            yield result
+            if not one:
+                self.empty.append(one)
+            self.has_doi |= {item.paper.id: bool(paper_doi(item.paper)) for item in one}
+            yield one
             self.progress("queries", number, len(self.queries))
 
     def log_missing(self, kind: str, console: ConsoleOutput) -> None:

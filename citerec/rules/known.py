@@ -44,12 +44,14 @@ RECENT_YEARS = 3  # years of recent citations
 class QueryOptions:
     """What the user of one query asks for, besides its text."""
 
+    k: int | None = None  # papers; None for the default
     # latest year of papers and of known citations; None for the query's
     year_max: int | None = None
     excluded: frozenset[int] = frozenset()  # rows that are not eligible
     # rows of the known references, which are not eligible either
     cited: frozenset[int] = frozenset()
     explain: bool = False  # whether to add reasons
+    not_found: tuple[str, ...] = ()  # what was listed, too, and is not in the corpus
 
     def __post_init__(self) -> None:
         if self.year_max is not None and not self.year_max >= 1:

@@ -22,7 +22,7 @@ from starlette.types import ASGIApp
 
 from citerec.bibliography.keys import paper_doi
 from citerec.errors import CiterecError, OutputError
-from citerec.export import Format, Result, dump
+from citerec.export import Format, dump
 from citerec.search import SearchFilter
 from citerec.serve import ServeConfig, page, scholar
 from citerec.serve.guard import LOG, Guard, ProblemError
@@ -189,8 +189,7 @@ async def recommend(request: Request, service: Served, body: RecommendRequest) -
             "Content-Disposition": f'attachment; filename="citerec{suffix}"',
             "Vary": "Accept",
         }
-        results = [Result(one.query, one.items, one.empty_reason) for one in lists]
-        return Response(dump(results, form, batch=True), headers=headers)
+        return Response(dump(lists, form, batch=True), headers=headers)
 
     return await answer(request, work, body.index)
 

@@ -202,7 +202,7 @@ def recommended(
     elif len(queries) == 1:
         found = [recommender.recommend(queries[0], context=request.context, **lists)]
     elif request.context is None:
-        found = recommender.recommend(queries, **lists)
+        found = [*recommender.recommend_many(queries, recommender.options(**lists))]
     else:
         count = f"but there are {len(queries):,}; give one draft"
         each = 'the key "context" in each record of query'

@@ -77,7 +77,7 @@ def _recommender(name: str, work: Work) -> Callable[[Any], object]:
     if name == "bm25":
         config = config.replace(encoder="none")
     recommender = Recommender(open_index(work.dense), config)
-    return lambda query: recommender.recommend([query], explain=name == "explained")
+    return lambda query: recommender.recommend(query, explain=name == "explained")
 
 
 def _queries(work: Work) -> list[Any]:
