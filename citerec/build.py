@@ -45,7 +45,7 @@ from citerec.corpus.splits import (
 )
 from citerec.corpus.splits import SPLITS as SPLIT_NAMES
 from citerec.embed import EmbedConfig, carry_models, embed, forget_vectors
-from citerec.encode.spec import EncodeConfig, Fingerprint
+from citerec.encode.spec import EncodeConfig
 from citerec.errors import ConfigError, EncoderMismatchError, IndexExistsError, shown
 from citerec.folder import (
     BM25,
@@ -251,7 +251,7 @@ def _encoder_of(index: IndexFolder, config: BuildConfig, log: Log | None) -> "En
         return None
     from citerec.encode.encoder import open_encoder, reopen
 
-    fingerprint = Fingerprint.from_json(index.manifest.settings["encoder"])
+    fingerprint = index.encoder
     if config.encoder is None:
         return reopen(fingerprint, index.path, config.encode, log=log)
     encoder = open_encoder(config.encoder, config.encode, base=index.path, log=log)

@@ -8,7 +8,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -167,7 +167,7 @@ def embed(
             config=config.dense,
             progress=progress,
         )
-    return {"encoder": encoder.fingerprint.to_json(), "dense": dense}
+    return {"encoder": asdict(encoder.fingerprint), "dense": dense}
 
 
 def keys_of(papers: Papers, form: EncoderForm) -> Keys:

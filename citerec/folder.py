@@ -109,6 +109,11 @@ class IndexFolder:
         """The folder of the splits."""
         return self.path / SPLITS_FOLDER
 
+    @property
+    def encoder(self) -> Fingerprint:
+        """The encoder of the vectors, if the papers were embedded."""
+        return Fingerprint(**self.manifest.settings["encoder"])
+
     def check_embedded(self, encoder: str = "MODEL") -> None:
         """Check that the index has vectors; the message suggests an encoder.
 
@@ -191,7 +196,7 @@ def _check_vectors(settings: Mapping[str, Any], papers: int) -> None:
     if not settings.get("encoder"):
         return
     try:
-        encoder, dense = Fingerprint.from_json(settings["encoder"]), settings["dense"]
+        encoder, dense = Fingerprint(**settings["encoder"]), settings["dense"]
         fits = (dense["papers"], dense["dim"]) == (papers, encoder.dim)
     except (KeyError, TypeError, ValueError, AttributeError, ModelError) as error:
         raise ValueError("its encoder cannot be parsed") from error

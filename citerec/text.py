@@ -28,6 +28,13 @@ _MANY_MARKS = re.compile(f"[\u0300-\U0010ffff]{{{MAX_MARKS + 1}}}")
 # "3.14" and "e.g" are one word, "C++" is none
 WORD = re.compile(r"[^\W_]+(?:['’.][^\W_]+)*(?![+#])")
 
+_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]*[A-Z0-9])")
+_SHORT = re.compile(  # abbreviations, whose full stop does not end a sentence
+    r"(?:\b(?:e\.g|i\.e|cf|vs|al|etc|resp|approx|figs?|eqs?|sec|refs?|dr|prof|mr)|\b[A-Z])\.$",
+    re.IGNORECASE,
+)
+_LONGEST = 10  # more characters than `_SHORT` can match
+
 
 class QueryForm(StrEnum):
     """The parts of a query that BM25 reads (the forms that the reranker paper compares)."""
@@ -84,6 +91,21 @@ def encoder_text(paper: Paper | Query, form: EncoderForm, separator: str) -> str
     }.get(form, [])
     after = [] if form is EncoderForm.TITLE else [*between, paper.abstract]
     return separator.join([paper.title, *after]).strip()
+
+
+def sentences(text: str) -> list[str]:
+    """Split a text into sentences: at a full stop, question mark or exclamation mark before a capital or a digit.
+
+    "et al.", "e.g." and single letters do not end a sentence.
+    """
+    complete: list[str] = []
+    first = 0
+    for end in _END.finditer(text):
+        # Only the last characters are searched: otherwise a text of abbreviations would take quadratic time.
+        if not _SHORT.search(text, max(first, end.start() - _LONGEST), end.start()):
+            complete.append(text[first : end.end()].strip())
+            first = end.end()
+    return [sentence for sentence in (*complete, text[first:].strip()) if sentence]
 
 
 def normalized(form: Literal["NFC", "NFKD"], text: str) -> str:

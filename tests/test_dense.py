@@ -1,7 +1,7 @@
 """Dense retrieval, held against brute force in numpy: eligibility, ties, batches, damage."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +73,7 @@ def embedded(
         similarity=similarity,
         config=DenseIndexConfig(ef_construction=40, **config),
     )
-    encoder = a_fingerprint(similarity).to_json()
+    encoder = asdict(a_fingerprint(similarity))
     settings = {**index.manifest.settings, "dense": said, "encoder": encoder}
     manifest = replace(index.manifest, settings=settings, checksums=checksums(index.path))
     write_manifest(index.path, manifest)

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -17,17 +17,10 @@ from support.adapters import write_adapter
 from support.tiny import tiny_bert
 
 from citerec.encode import onnx
-from citerec.encode.encoder import (
-    Encoder,
-    EncoderChangedError,
-    open_encoder,
-    reopen,
-    sentences,
-    spec_of,
-)
-from citerec.encode.models import NAMES, ModelSource, find_model
-from citerec.encode.spec import EncodeConfig, EncoderSpec, Pooling, Precision, Reads, Similarity
-from citerec.errors import ConfigError, EncoderMismatchError, ModelError
+from citerec.encode.encoder import Encoder, open_encoder, reopen
+from citerec.encode.models import find_model
+from citerec.encode.spec import EncodeConfig, EncoderSpec, Fingerprint, Pooling, Precision
+from citerec.errors import ConfigError, ModelError
 from citerec.types import Paper, Query
 
 SPEC = EncoderSpec(max_tokens=128)
@@ -178,53 +171,6 @@ def test_only_the_newest_exports_are_kept(tmp_path: Path, monkeypatch: pytest.Mo
     assert len([*(tmp_path / "cache" / onnx.FOLDER).iterdir()]) == 2
 
 
-# --- a sentence at a time
-
-
-@pytest.mark.parametrize("config", [F32, FEW], ids=["torch", "onnx"])
-def test_sentence_berts_way_sums_title_and_sentences_to_unit_length(
-    tmp_path: Path, config: EncodeConfig
-) -> None:
-    spec = replace(SPEC, pooling=Pooling.MEAN)
-    by_sentence = replace(spec, reads=Reads.SENTENCES, similarity=Similarity.COSINE)
-    plain = tiny_bert(tmp_path / "plain", spec=replace(spec, form="title"))  # type: ignore[arg-type]
-    summing = tiny_bert(tmp_path / "summing", spec=by_sentence)
-    texts = ["citation graph", "A neural model.", "Text search?"]
-    paper = Paper(id="1", title=texts[0], abstract=" ".join(texts[1:]))
-
-    total = open_encoder(str(plain), config).encode([Paper(id=t, title=t) for t in texts]).sum(0)
-    [vector, alone] = open_encoder(str(summing), config).encode(
-        [paper, replace(paper, abstract="")]
-    )
-
-    assert vector == pytest.approx(total / np.linalg.norm(total), abs=1e-5)
-    assert np.linalg.norm(alone) == pytest.approx(1, abs=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("text", "parts"),
-    [
-        ("One. Two! Three?", ["One.", "Two!", "Three?"]),
-        ("Smith et al. Show it. So did J. Doe.", ["Smith et al. Show it.", "So did J. Doe."]),
-        ("By 3.5 points, e.g. here. (See below.)", ["By 3.5 points, e.g. here.", "(See below.)"]),
-        ("no capital. after it", ["no capital. after it"]),
-        ("", []),
-    ],
-)
-def test_sentences_end_before_a_capital_and_not_after_an_abbreviation(
-    text: str, parts: list[str]
-) -> None:
-    assert sentences(text) == parts
-
-
-def test_sentence_bert_by_its_name_reads_by_sentence_and_by_its_hub_id_whole(folder: Path) -> None:
-    named = spec_of(ModelSource("sent-bert", "sent-bert", folder))
-    whole = spec_of(ModelSource(NAMES["sent-bert"], NAMES["sent-bert"], folder))
-
-    assert (named.reads, named.similarity) == (Reads.SENTENCES, Similarity.COSINE)
-    assert whole.reads is Reads.WHOLE
-
-
 # --- what an index recorded
 
 
@@ -239,7 +185,7 @@ def test_the_fingerprint_tells_models_apart_not_names_and_places(tmp_path: Path)
     assert prints[0].key == prints[1].key
     assert prints[0] != prints[1]
     assert len({one.key for one in prints}) == 4
-    assert type(prints[0]).from_json(json.loads(json.dumps(prints[0].to_json()))) == prints[0]
+    assert Fingerprint(**json.loads(json.dumps(asdict(prints[0])))) == prints[0]
 
 
 def test_an_index_with_its_own_model_may_be_moved(tmp_path: Path) -> None:
@@ -265,9 +211,8 @@ def test_a_model_that_changed_since_is_refused(
     else:
         write_adapter(folder / "adapter")
 
-    with pytest.raises(EncoderChangedError, match=r"citerec encode --index") as error:
+    with pytest.raises(ModelError, match=r"citerec encode --index"):
         reopen(recorded, tmp_path, config)
-    assert isinstance(error.value, EncoderMismatchError)
     shutil.rmtree(folder)
     with pytest.raises(ModelError, match="restore it"):
         reopen(recorded, tmp_path, config)

@@ -218,6 +218,7 @@ def _sha1(file: Path) -> str:
 
 OPEN = """
 import json, sys
+from dataclasses import asdict
 from citerec.encode.spec import EncodeConfig
 from citerec.encode.encoder import open_encoder
 from citerec.errors import CiterecError
@@ -229,7 +230,7 @@ except CiterecError as error:
     print(type(error).__name__ + ":", error)
 else:
     encoder.encode([Paper(id="1", title="citation graph")])
-    print(json.dumps(encoder.fingerprint.to_json()))
+    print(json.dumps(asdict(encoder.fingerprint)))
 """
 FIND = """
 import sys

@@ -104,7 +104,7 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
 def test_a_spec_that_is_not_whole_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / "citerec_encoder.json").write_text('{"pooling": "cls"')
 
-    with pytest.raises(ModelError, match=r"citerec_encoder\.json cannot be parsed"):
+    with pytest.raises(ModelError, match=r"citerec_encoder\.json cannot be used"):
         read_spec(tmp_path)
 
 
@@ -174,13 +174,13 @@ def test_a_sentence_model_of_euclidean_similarity_is_compared_by_distance(tmp_pa
             ["Transformer", "Pooling"],
             {"pooling_mode": "lasttoken"},
             {},
-            "pooled by lasttoken; expected cls",
+            "'lasttoken' is not a valid Pooling",
         ),
         (
             ["Transformer", "Pooling"],
             {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True},
             {},
-            "pooled by cls and mean",
+            "is not a valid Pooling",
         ),
         (
             ["Transformer", "Pooling"],

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from citerec.drafts import parse_queries
-from citerec.encode.encoder import sentences
 from citerec.errors import BadInputError, shown
 from citerec.text import (
     MAX_MARKS,
@@ -16,6 +15,7 @@ from citerec.text import (
     contents,
     normalized,
     query_text,
+    sentences,
     stream_safe,
     without_stop_words,
 )
@@ -76,6 +76,22 @@ def test_no_letter_keeps_more_marks_than_the_bound(text: str) -> None:
         longest = max(longest, marks)
 
     assert longest <= MAX_MARKS
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("One. Two! Three?", ["One.", "Two!", "Three?"]),
+        ("Smith et al. Show it. So did J. Doe.", ["Smith et al. Show it.", "So did J. Doe."]),
+        ("By 3.5 points, e.g. here. (See below.)", ["By 3.5 points, e.g. here.", "(See below.)"]),
+        ("no capital. after it", ["no capital. after it"]),
+        ("", []),
+    ],
+)
+def test_sentences_end_before_a_capital_and_not_after_an_abbreviation(
+    text: str, parts: list[str]
+) -> None:
+    assert sentences(text) == parts
 
 
 def test_abbreviations_without_end_are_one_sentence() -> None:

@@ -195,7 +195,7 @@ def chosen_encoder(
     except CiterecError:  # there is no readable index
         recorded = None
     if recorded:
-        source = Fingerprint.from_json(recorded).source
+        source = Fingerprint(**recorded).source
         return str(recorded_folder(source, base=target) or source), None
     name, warning = auto_encoder(console.log)
     return name, warning and f"--encoder auto: {warning}"

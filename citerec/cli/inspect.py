@@ -54,14 +54,12 @@ def info(
 
 def settings_in_use(folder: "IndexFolder") -> list[str]:
     """Return lines about the vectors of an index, and about the defaults of `recommend` on it with their origin."""
-    from citerec.encode.spec import Fingerprint
     from citerec.rank.ltr import DEFAULT, find_ranker, suits_default_reranker
     from citerec.rerank.reranker import auto_reranker, shown_reranker
     from citerec.tuned import fusion_in_use, kept_rerank_weight
 
-    settings = folder.manifest.settings
-    if settings["encoder"]:
-        fingerprint, dense = Fingerprint.from_json(settings["encoder"]), settings["dense"]
+    if folder.is_embedded:
+        fingerprint, dense = folder.encoder, folder.manifest.settings["dense"]
         spec = fingerprint.spec
         lines = [
             f"     encoder  {fingerprint} from {fingerprint.source}",

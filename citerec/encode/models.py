@@ -14,14 +14,13 @@ from citerec.errors import MissingExtraError, ModelError, extra, shown
 from citerec.io import check_model, name_fault, read_record, sha256_of_files
 from citerec.types import Log, no_log
 
-MINILM, SPECTER, SENT_BERT = "minilm", "specter", "sent-bert"
+MINILM, SPECTER = "minilm", "specter"
 DEFAULT_RERANKER = "citerec-reranker"
 NAMES = {  # hub ids by name
     SPECTER: "allenai/specter",
     "specter2": "allenai/specter2_base",
     "scincl": "malteos/scincl",
     "scibert": "allenai/scibert_scivocab_uncased",
-    SENT_BERT: "sentence-transformers/bert-base-wikipedia-sections-mean-tokens",
 }
 # SPECTER2 consists of a base model and the proximity adapter
 ADAPTERS = {"specter2": "allenai/specter2"}

@@ -6,17 +6,18 @@ depends on user and machine; its results hardly depend on it.
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import orjson
-from pydantic import Field
+from pydantic import Field, TypeAdapter
+from pydantic.dataclasses import dataclass
 
 from citerec.config import ModelConfig, Precision
-from citerec.errors import ConfigError, ModelError, shown
-from citerec.io import name_fault, read_record
+from citerec.errors import ConfigError, ModelError
+from citerec.io import read_record
 from citerec.text import EncoderForm
 
 NAME = "citerec_encoder.json"  # written by our trainer into a model folder
@@ -42,13 +43,6 @@ class Similarity(StrEnum):
     COSINE = "cosine"  # inner product of vectors of unit length
 
 
-class Reads(StrEnum):
-    """The unit of text that the model reads."""
-
-    WHOLE = "whole"  # title and abstract as one text
-    SENTENCES = "sentences"  # title and each sentence of the abstract, whose vectors are summed
-
-
 class Separator(StrEnum):
     """The text between title and abstract."""
 
@@ -61,33 +55,10 @@ class EncoderSpec:
     """How an encoder reads and pools text. The defaults are SPECTER's."""
 
     pooling: Pooling = Pooling.CLS
-    max_tokens: int = SPECTER_TOKENS  # including special tokens
+    max_tokens: int = Field(default=SPECTER_TOKENS, ge=3)  # including special tokens
     form: EncoderForm = EncoderForm.TITLE_ABSTRACT
     separator: Separator = Separator.TOKEN
     similarity: Similarity = Similarity.L2
-    reads: Reads = Reads.WHOLE
-
-    def __post_init__(self) -> None:
-        if self.max_tokens < 3:
-            raise ModelError(
-                f"an encoder reads at least 3 tokens, got max_tokens {self.max_tokens}"
-            )
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Read a spec that `asdict` wrote.
-
-        Raises:
-            KeyError, TypeError, ValueError: If it is not one.
-        """
-        return cls(
-            pooling=Pooling(content["pooling"]),
-            max_tokens=int(content["max_tokens"]),
-            form=EncoderForm(content["form"]),
-            separator=Separator(content["separator"]),
-            similarity=Similarity(content["similarity"]),
-            reads=Reads(content.get("reads", Reads.WHOLE)),
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,28 +74,9 @@ class Fingerprint:
     revision: str = ""  # the commit of a hub model; empty for others
 
     @property
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[str, str, int, EncoderSpec]:
         """Equal for two encoders if and only if their vectors can be compared."""
         return (self.weights, self.tokenizer, self.dim, self.spec)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fingerprint in the format of the manifest."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Read a fingerprint that `to_json` wrote.
-
-        Raises:
-            KeyError, TypeError, ValueError: If it is not one.
-        """
-        texts = ("name", "source", "weights", "tokenizer")
-        return cls(
-            **{field: str(content[field]) for field in texts},
-            dim=int(content["dim"]),
-            spec=EncoderSpec.from_json(content["spec"]),
-            revision=str(content.get("revision", "")),
-        )
 
     def __str__(self) -> str:
         return f"{self.name} (weights {self.weights[:8]})"
@@ -183,7 +135,7 @@ def read_spec(folder: Path) -> EncoderSpec:
         ModelError: If these files cannot be parsed, or require what citerec does not support.
     """
     if (folder / NAME).is_file():
-        return _parse(folder / NAME, EncoderSpec.from_json)
+        return _parse(folder / NAME, TypeAdapter(EncoderSpec).validate_python)
     if (folder / "modules.json").is_file():
         return _sentence_transformers(folder)
     return EncoderSpec()
@@ -204,21 +156,14 @@ def _sentence_transformers(folder: Path) -> EncoderSpec:
             f"{record}: the modules are {', '.join(kinds) or 'none'}; only Transformer, Pooling and perhaps Normalize "
             "can be used"
         )
-    if modules[0][1] not in {"", ".", "./"}:
-        raise ModelError(
-            f"{record}: the model is in {modules[0][1]}/; expected it in the folder itself"
-        )
-    if fault := name_fault(modules[1][1].rstrip("/")):
-        raise ModelError(f"{record}: {shown(modules[1][1])} {fault}")
     settings = _optional(folder / "sentence_bert_config.json")
     more = _optional(folder / "config_sentence_transformers.json")
     if settings.get("do_lower_case") or more.get("default_prompt_name"):
         raise ModelError(f"{folder} lower-cases its texts or adds a prompt, which is not supported")
-    named = more.get("similarity_fn_name")
-    if "Normalize" not in kinds and named not in {None, "cosine", "euclidean"}:
-        raise ModelError(f"{folder}: its similarity is {named!r}; expected cosine or euclidean")
     # vectors of unit length rank alike by cosine, inner product and distance
-    by_distance = "Normalize" not in kinds and named == "euclidean"
+    named = "cosine" if "Normalize" in kinds else more.get("similarity_fn_name") or "cosine"
+    if named not in {"cosine", "euclidean"}:
+        raise ModelError(f"{folder}: its similarity is {named!r}; expected cosine or euclidean")
     limits = (
         _optional(folder / "tokenizer_config.json").get("model_max_length"),
         _optional(folder / "config.json").get("max_position_embeddings"),
@@ -228,7 +173,7 @@ def _sentence_transformers(folder: Path) -> EncoderSpec:
         pooling=_parse(folder / modules[1][1] / "config.json", _pooling),
         max_tokens=settings.get("max_seq_length") or min(int(n) for n in limits if n),
         separator=Separator.SPACE,
-        similarity=Similarity.L2 if by_distance else Similarity.COSINE,
+        similarity=Similarity.L2 if named == "euclidean" else Similarity.COSINE,
     )
 
 
@@ -240,16 +185,8 @@ def _modules(content: list[dict[str, str]]) -> list[tuple[str, str]]:
 def _pooling(content: Mapping[str, Any]) -> Pooling:
     """Read 1_Pooling/config.json in the format of older or newer versions of sentence-transformers."""
     modes = [key for key, value in content.items() if key.startswith("pooling_mode_") and value]
-    modes = [str(content["pooling_mode"])] if content.get("pooling_mode") else modes
-    short = [
-        mode.removeprefix("pooling_mode_").removesuffix("_tokens").removesuffix("_token")
-        for mode in modes
-    ]
-    if len(short) != 1 or short[0] not in {*Pooling}:
-        raise ModelError(
-            f"its tokens are pooled by {' and '.join(short) or 'nothing'}; expected cls, mean or max"
-        )
-    return Pooling(short[0])
+    mode = content.get("pooling_mode") or " and ".join(modes)
+    return Pooling(mode.removeprefix("pooling_mode_").replace("_tokens", "").replace("_token", ""))
 
 
 def _optional(path: Path) -> dict[str, Any]:
@@ -259,7 +196,6 @@ def _optional(path: Path) -> dict[str, Any]:
 def _parse(path: Path, read: Any) -> Any:
     try:
         return read(orjson.loads(read_record(path)))
-    except ModelError as error:
-        raise ModelError(f"{path}: {error}") from error
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ModelError(f"{path} cannot be parsed ({error!r}); is it complete?") from error
+        reason = " ".join(str(error).split())
+        raise ModelError(f"{path} cannot be used ({reason}); is it complete?") from error

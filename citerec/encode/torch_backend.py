@@ -10,10 +10,8 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -27,7 +25,6 @@ from citerec.encode.models import (
     config_file,
     lora_base,
     tokenizer_files,
-    tokenizer_folder,
     weights_files,
 )
 from citerec.encode.spec import (
@@ -40,31 +37,22 @@ from citerec.encode.spec import (
     has_bfloat16,
     requested_precision,
 )
-from citerec.errors import ConfigError, MissingExtraError, ModelError
-from citerec.types import Log
+from citerec.errors import ConfigError, ModelError
+from citerec.types import Log, no_log
 
 CPU_TOKENS, GPU_TOKENS = 2048, 65536  # per batch
 ROUND_TO = 8  # widths are multiples of it: few shapes mean few kernels to compile
-FLASH = "flash_attention_2"  # attention that skips padding; its name in transformers
 HEADS = ("pooler.", "cls.", "lm_head.")  # prefixes of heads that no vector depends on
 OFFSET_POSITIONS = {"roberta", "xlm-roberta", "camembert"}  # models whose position ids start at 2
-BOTTLENECK = re.compile(r"(?:^|\.)layer\.(\d+)\..*\.adapters\.(.+)\.adapter_(down\.0|up)\.(\w+)$")
+BOTTLENECK = re.compile(r".*\blayer\.(\d+)\.output\.adapters\.[^.]+\.adapter_(down\.0|up)\.(\w+)")
 SPECTER2 = {  # what the record of its adapter says of the computation
     "non_linearity": "relu",
     "scaling": 1.0,
-    "output_adapter": True,
     "original_ln_before": True,
     "original_ln_after": True,
     "residual_before_ln": True,
-    "mh_adapter": False,
     "ln_before": False,
     "ln_after": False,
-    "is_parallel": False,
-    "use_gating": False,
-    "phm_layer": False,
-    "cross_adapter": False,
-    "inv_adapter": None,
-    "leave_out": [],
 }
 
 Numbers = npt.NDArray[np.int64]
@@ -74,7 +62,7 @@ Work = Callable[[list[int]], Any]
 
 
 class Runner(Protocol):
-    """Runs a model batch by batch."""
+    """Runs a model batch by batch: `TorchBackend`, or `onnx.OnnxBackend`."""
 
     precision: str  # float32, bfloat16 or float16
     device: str  # cpu, cuda, mps
@@ -141,7 +129,7 @@ def load_parts(folder: Path, spec: EncoderSpec, adapter: Path | None = None) -> 
         raise ModelError(f"{folder}: its tokenizer has no separator token; a BERT-like one has")
     check_positions(folder, model, spec.max_tokens)
     if adapter:
-        _add_bottleneck(model, adapter)
+        add_bottleneck(model, adapter)
     return Parts(model, tokenizer, spec)
 
 
@@ -166,7 +154,7 @@ def open_folder(folder: Path, kind: str) -> tuple[Any, Any, list[str]]:
     local: Any = {"local_files_only": True, "trust_remote_code": False}
     base = lora_base(folder)
     try:
-        tokenizer = open_tokenizer(tokenizer_folder(folder))
+        tokenizer = transformers.AutoTokenizer.from_pretrained(base or folder, **local)
         model, loading = getattr(transformers, kind).from_pretrained(
             base or folder,
             config=transformers.AutoConfig.from_pretrained(folder, **local),
@@ -176,50 +164,27 @@ def open_folder(folder: Path, kind: str) -> tuple[Any, Any, list[str]]:
         )
         missing = sorted(loading["missing_keys"])
         if base:
-            model, missing = _merged(model, folder, missing)
-    except (ModelError, MissingExtraError):
-        raise
+            from peft import PeftModel
+            from safetensors import safe_open
+
+            with safe_open(folder / LORA[1], "np") as stored:
+                own = {name.removeprefix("base_model.model.") for name in stored.keys()}  # noqa: SIM118
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of transformers, about names that peft uses
+                adapted: Any = PeftModel.from_pretrained(model, str(folder), local_files_only=True)
+            model, missing = adapted.merge_and_unload(), [n for n in missing if n not in own]
     except Exception as error:  # a broken folder may raise anything
         reason = " ".join(str(error).split())[:200]
         raise ModelError(
             f"{folder} cannot be opened as a model: {type(error).__name__}: {reason}"
         ) from error
-    if any(".adapter_" in name for name in loading["unexpected_keys"]):
-        raise ModelError(
-            f"{folder}: an adapter is saved among its weights, where it cannot be recognised; save the adapter "
-            "under adapter/"
-        )
     if tokenizer.pad_token_id is None:
         raise ModelError(f"{folder}: its tokenizer has no padding token; a BERT-like one has")
     return model.eval(), tokenizer, missing
 
 
-def open_tokenizer(folder: Path) -> Any:
-    """Open the tokenizer in a folder; nothing is fetched, and no code of the folder is run."""
-    return _transformers().AutoTokenizer.from_pretrained(
-        folder, local_files_only=True, trust_remote_code=False
-    )
-
-
-def _merged(model: Any, folder: Path, missing: list[str]) -> tuple[Any, list[str]]:
-    """Return a base model with an adapter of peft merged into it, and the tensors that neither holds."""
-    from peft import PeftModel
-    from safetensors import safe_open
-
-    with safe_open(folder / LORA[1], "np") as stored:
-        own = {name.removeprefix("base_model.model.") for name in stored.keys()}  # noqa: SIM118
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of transformers, about names that peft uses
-        adapted: Any = PeftModel.from_pretrained(model, str(folder), local_files_only=True)
-    return adapted.merge_and_unload(), [name for name in missing if name not in own]
-
-
 def refuse_missing(folder: Path, missing: Sequence[str]) -> None:
-    """Refuse a model with missing tensors.
-
-    Raises:
-        ModelError: If `missing` is not empty.
-    """
+    """Raise `ModelError` if tensors are missing in the weights of a model."""
     if missing:
         raise ModelError(
             f"{folder}: its weights lack {len(missing)} of the tensors that config.json names, "
@@ -228,11 +193,7 @@ def refuse_missing(folder: Path, missing: Sequence[str]) -> None:
 
 
 def check_positions(folder: Path, model: Any, tokens: int) -> None:
-    """Refuse a model that has fewer positions than `tokens`.
-
-    Raises:
-        ModelError: If it has fewer.
-    """
+    """Raise `ModelError` if a model has fewer positions than `tokens`."""
     positions = positions_of(model.config)
     if positions and positions < tokens:
         raise ModelError(
@@ -247,15 +208,9 @@ def positions_of(config: Any) -> int:
 
 
 def cut(tokenizer: Any, texts: Sequence[str], at_most: int, *, special: bool) -> list[list[int]]:
-    """Tokenize texts into ids, at most `at_most` each.
+    """Tokenize texts into ids by a tokenizer of transformers, at most `at_most` each, with special tokens if `special`.
 
     An unpaired surrogate, which is not a character, becomes a question mark.
-
-    Args:
-        tokenizer: A tokenizer of transformers.
-        texts: The texts; may be empty.
-        at_most: The limit, with special tokens.
-        special: Whether to add special tokens to each text.
     """
     if not texts:
         return []
@@ -300,7 +255,7 @@ def pool(states: Any, mask: Any, pooling: Pooling) -> Any:
     Args:
         states: The output of the last layer, shape (texts, tokens, dim).
         mask: 1 for a token, 0 for padding, shape (texts, tokens).
-        pooling: The method.
+        pooling: How.
     """
     if pooling is Pooling.CLS:
         return states[:, 0].float()
@@ -349,7 +304,7 @@ def padded(tokens: Tokens, padding: int, at_most: int) -> tuple[Numbers, Numbers
 
 
 def token_types(tokens: Tokens, firsts: Sequence[int], width: int) -> Numbers:
-    """Return the token types for the ids of `padded`, shape (texts, width): 1 for the second segment, else 0.
+    """Return token types, shape (texts, width): 1 for the second segment of a text, else 0.
 
     Args:
         tokens: The ids of each text.
@@ -371,7 +326,7 @@ class TorchBackend:
         Args:
             net: The net.
             config: How to run it.
-            log: Receives one message, the first time that the device has too little memory for a batch.
+            log: Receives a message when the device has too little memory for a batch.
 
         Raises:
             ConfigError: If there is no such device.
@@ -379,17 +334,13 @@ class TorchBackend:
         import torch
 
         self._torch: Any = torch
-        self._net, self._log = net, log
+        self._net, self._log = net, log or no_log
         self._device = _device(torch, config.device)
         self.device = str(self._device.type)
         self.precision = _precision(torch, config.precision, self._device)
         self._threads = config.thread_count
         self._budget = config.batch_tokens or (CPU_TOKENS if self.device == "cpu" else GPU_TOKENS)
         self._module = net.module.to(self._device, getattr(torch, self.precision)).eval()
-        if self.device == "cuda" and self.precision != "float32" and find_spec("flash_attn"):
-            # A model that does not support it keeps its own attention.
-            with suppress(ValueError, ImportError):
-                self._module.model.set_attn_implementation(FLASH)
 
     def run(
         self, tokens: Tokens, firsts: Sequence[int] | None = None
@@ -441,20 +392,15 @@ class TorchBackend:
                     raise ConfigError(
                         f"{self._device} has too little memory for {size} tokens; free some, or choose cpu"
                     ) from error
-            self._shrink(size // 2)
+            self._budget = min(self._budget, size // 2)
+            self._log(
+                f"{self._device} has too little memory for {size} tokens; running half of them"
+            )
+            if self.device == "cuda":
+                self._torch.cuda.empty_cache()
         half = len(rows) // 2
         parts = (self._fitting(tokens, firsts, part) for part in (rows[:half], rows[half:]))
         return self._torch.cat([*parts])
-
-    def _shrink(self, budget: int) -> None:
-        if self._log:
-            self._log(
-                f"{self._device} has too little memory for a batch; continuing with at most {budget} tokens per batch"
-            )
-            self._log = None
-        self._budget = min(self._budget, budget)
-        if self.device == "cuda":
-            self._torch.cuda.empty_cache()
 
     def _batch(self, tokens: Tokens, firsts: Sequence[int] | None) -> Any:
         ids, mask = padded(tokens, self._net.padding, self._net.max_tokens)
@@ -498,7 +444,7 @@ def _precision(torch: Any, precision: Precision, device: Any) -> str:
     return "bfloat16" if device.type == "cpu" and has_bfloat16() else "float32"
 
 
-def _add_bottleneck(model: Any, folder: Path) -> None:
+def add_bottleneck(model: Any, folder: Path) -> None:
     """Add SPECTER2's adapter: a bottleneck after the feed-forward part of each layer of a BERT.
 
     Source: Pfeiffer et al., EACL 2021, https://aclanthology.org/2021.eacl-main.39; the order of residuals and layer
@@ -510,59 +456,51 @@ def _add_bottleneck(model: Any, folder: Path) -> None:
     import torch
     from safetensors.torch import load_file
 
+    class AdaptedOutput(torch.nn.Module):
+        def __init__(self, output: Any, states: dict[str, dict[str, Any]]) -> None:
+            super().__init__()
+            narrow, wide = states["down.0"]["weight"].shape
+            self.dense, self.LayerNorm, self.dropout = (
+                output.dense,
+                output.LayerNorm,
+                output.dropout,
+            )
+            self.down, self.up = torch.nn.Linear(wide, narrow), torch.nn.Linear(narrow, wide)
+            self.down.load_state_dict(states["down.0"])
+            self.up.load_state_dict(states["up"])
+
+        def forward(self, hidden_states: Any, input_tensor: Any) -> Any:
+            residual = self.dropout(self.dense(hidden_states))
+            states = self.LayerNorm(residual + input_tensor)
+            transformed = self.up(torch.relu(self.down(states)))
+            return self.LayerNorm(transformed + residual + input_tensor)
+
     weights, record = bottleneck_files(folder)
     try:
         config = orjson.loads(record.read_bytes())["config"]
-        others = [name for name, value in SPECTER2.items() if config.get(name, value) != value]
-        if others:
-            raise ModelError(f"{record}: {others[0]} is not that of SPECTER2's adapter")
+        if others := [name for name, value in SPECTER2.items() if config[name] != value]:
+            raise ValueError(f"{others[0]} is {config[others[0]]!r}")
         tensors: dict[str, Any] = (
             load_file(weights)
             if weights.suffix == ".safetensors"
             else torch.load(weights, map_location="cpu", weights_only=True)
         )
-        layers, names = model.encoder.layer, set[str]()
-        bottlenecks = [{"down": {}, "up": {}} for _ in layers]
+        layers = model.encoder.layer
+        bottlenecks = [{"down.0": {}, "up": {}} for _ in layers]
         for key, tensor in tensors.items():
-            number, name, part, kind = BOTTLENECK.search(key).groups()  # type: ignore[union-attr]
-            bottlenecks[int(number)][part.removesuffix(".0")][kind] = tensor
-            names.add(name)
-        if len(names) != 1:
-            raise ModelError(f"{folder} holds {len(names)} adapters; expected one")
+            number, part, kind = BOTTLENECK.fullmatch(key).groups()  # type: ignore[union-attr]
+            bottlenecks[int(number)][part][kind] = tensor
         for layer, states in zip(layers, bottlenecks, strict=True):
-            narrow, wide = states["down"]["weight"].shape
-            if wide != model.config.hidden_size:
-                raise ModelError(f"{folder}: the adapter is for vectors of {wide} dimensions")
-            down, up = torch.nn.Linear(wide, narrow), torch.nn.Linear(narrow, wide)
-            down.load_state_dict(states["down"])
-            up.load_state_dict(states["up"])
-            layer.output = _with_bottleneck(layer.output, down, up)
-    except ModelError:
-        raise
+            layer.output = AdaptedOutput(layer.output, states)
+            layer.output(
+                torch.zeros(1, layer.output.dense.in_features),
+                torch.zeros(1, model.config.hidden_size),
+            )
     except Exception as error:  # a broken file may raise anything
         reason = " ".join(str(error).split())[:120]
         raise ModelError(
             f"{folder} is not an adapter of SPECTER2's kind for this {type(model).__name__}: {reason}"
         ) from error
-
-
-def _with_bottleneck(output: Any, down: Any, up: Any) -> Any:
-    """Return the output part of a layer with a bottleneck added."""
-    import torch
-
-    class AdaptedOutput(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.dense, self.LayerNorm = output.dense, output.LayerNorm
-            self.dropout, self.adapter_down, self.adapter_up = output.dropout, down, up
-
-        def forward(self, hidden_states: Any, input_tensor: Any) -> Any:
-            residual = self.dropout(self.dense(hidden_states))
-            states = self.LayerNorm(residual + input_tensor)
-            transformed = self.adapter_up(torch.relu(self.adapter_down(states)))
-            return self.LayerNorm(transformed + residual + input_tensor)
-
-    return AdaptedOutput()
 
 
 def _transformers() -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 from citerec import plugins
 from citerec.config import Bm25Config, ExpandConfig, FuseConfig, FuseMethod
 from citerec.encode.encoder import Encoder, reopen
-from citerec.encode.spec import EncodeConfig, Fingerprint
+from citerec.encode.spec import EncodeConfig
 from citerec.errors import ConfigError
 from citerec.evaluate.audit import Audit, audit
 from citerec.evaluate.protocol import EvalConfig, EvalSet, as_run
@@ -465,9 +465,8 @@ class Systems:
 
     @cached_property
     def _encoder(self) -> Encoder:
-        recorded = Fingerprint.from_json(self._index.manifest.settings["encoder"])
         how = EncodeConfig(threads=self._config.dense.threads)
-        return reopen(recorded, self._index.path, how, log=self._log)
+        return reopen(self._index.encoder, self._index.path, how, log=self._log)
 
     @cached_property
     def _batch(self) -> QueryBatch:

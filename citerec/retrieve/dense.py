@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.config import DenseConfig
-from citerec.encode.encoder import sentences
 from citerec.encode.spec import Fingerprint
 from citerec.errors import EncoderMismatchError, IndexDamagedError, ModelError
 from citerec.folder import DENSE, IndexFolder
 from citerec.index.vectors import DenseIndex, RowsAndScores, Vectors, on_threads, open_dense
+from citerec.text import sentences
 from citerec.types import Eligibility, Hits, Query, QueryVector, SentenceScores
 
 LEAST_WORDS = 4  # of a sentence that is compared by itself
@@ -167,16 +167,11 @@ def _part(encoded: Callable[[], Vectors], rows: slice) -> Vectors:
 def _checked_settings(index: IndexFolder, encoder: QueryEncoder) -> dict[str, Any]:
     """Return the settings of the vectors from the manifest, after checking that `encoder` made them."""
     index.check_embedded()
-    settings = index.manifest.settings
-    try:
-        recorded = Fingerprint.from_json(settings["encoder"])
-    except (KeyError, TypeError, ValueError) as error:
-        fault = "the record of its encoder in the manifest cannot be parsed"
-        raise IndexDamagedError(index.path, [fault]) from error
+    recorded = index.encoder
     if recorded.key != encoder.fingerprint.key:
         found = encoder.fingerprint.name
         raise EncoderMismatchError(index.path, found=found, expected=str(recorded))
-    return settings["dense"]
+    return index.manifest.settings["dense"]
 
 
 @runtime_checkable

@@ -126,16 +126,12 @@ def encoder_of(
         return None
     index.check_embedded(config.encoder)
     from citerec.encode.encoder import open_encoder, reopen
-    from citerec.encode.spec import (
-        EncodeConfig,  # not needed for BM25 alone
-        Fingerprint,
-    )
+    from citerec.encode.spec import EncodeConfig  # not needed for BM25 alone
 
     how = EncodeConfig(threads=config.dense.threads, few_texts=config.few_queries)
     if config.encoder != "auto":
         return open_encoder(config.encoder, how, base=index.path, log=log)
-    recorded = Fingerprint.from_json(index.manifest.settings["encoder"])
-    return reopen(recorded, index.path, how, log=log)
+    return reopen(index.encoder, index.path, how, log=log)
 
 
 def open_hybrid(

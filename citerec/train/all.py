@@ -9,7 +9,7 @@ from citerec.config import DenseIndexConfig, Settings, read_settings
 from citerec.embed import EmbedConfig, embed_anew
 from citerec.encode.encoder import open_encoder, reopen
 from citerec.encode.models import weights_files
-from citerec.encode.spec import EncodeConfig, Fingerprint
+from citerec.encode.spec import EncodeConfig
 from citerec.folder import IndexFolder, open_index
 from citerec.io import read_toml, replace_folder, sha256_of_files
 from citerec.rank.ltr import DEFAULT, SPEC, Variant, open_ranker
@@ -151,10 +151,10 @@ def _encoder_measures(
     index: IndexFolder, model: Path, config: EncoderTraining
 ) -> tuple[float | None, float | None]:
     """Return the measures of the encoder in use and of a new one; None without vectors or dev queries."""
-    dev, recorded = encoder.EncoderDev.load(index, config), index.manifest.settings.get("encoder")
-    if not dev or not recorded:
+    dev = encoder.EncoderDev.load(index, config)
+    if not dev or not index.is_embedded:
         return None, None
-    present = reopen(Fingerprint.from_json(recorded), index.path, config.running)
+    present = reopen(index.encoder, index.path, config.running)
     new = open_encoder(str(model.resolve()), config.running, base=index.path)
     before, after = (dev.measures(one)[config.metric] for one in (present, new))
     return before, after

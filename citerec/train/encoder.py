@@ -16,7 +16,6 @@ from citerec.encode.spec import (
     EncoderSpec,
     Fingerprint,
     Pooling,
-    Reads,
     Separator,
     Similarity,
     read_spec,
@@ -322,7 +321,6 @@ def trained_spec(folder: Path, config: EncoderTraining) -> EncoderSpec:
         spec = EncoderSpec(pooling=Pooling.MEAN, similarity=Similarity.COSINE)
     return replace(
         spec,
-        reads=Reads.WHOLE,
         form=config.form or spec.form,
         max_tokens=config.max_tokens or spec.max_tokens,
     )

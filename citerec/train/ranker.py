@@ -20,7 +20,7 @@ from citerec import plugins
 from citerec.config import RANKING_DEPTH, ExpandConfig, RecommendConfig, RerankConfig
 from citerec.encode.encoder import reopen
 from citerec.encode.models import find_model, weights_files
-from citerec.encode.spec import EncodeConfig, Fingerprint
+from citerec.encode.spec import EncodeConfig
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.io import building, check_writable, sha256_of_files
@@ -335,8 +335,8 @@ def train_ranker(
     check_writable(output)
     rerankers = [_reranker(index, config) for index in indexes]
     for index in indexes:  # before the first is searched
-        if recorded := index.manifest.settings.get("encoder"):
-            reopen(Fingerprint.from_json(recorded), index.path, EncodeConfig())
+        if index.is_embedded:
+            reopen(index.encoder, index.path, EncodeConfig())
     workspace = trainer.Workspace.for_model(output)
     plan = _plan(indexes, config, withheld)
     if features:

@@ -132,10 +132,12 @@ def tokens_of(sides: Sequence[Sequence[str]], most: Sequence[int]) -> list[int]:
         sides: The texts, or the first and the second texts of the pairs.
         most: The tokens that each side has at most, with its special tokens.
     """
-    from citerec.encode.models import find_model
-    from citerec.encode.torch_backend import cut, open_tokenizer
+    from transformers import AutoTokenizer
 
-    tokenizer = open_tokenizer(find_model("minilm").folder)
+    from citerec.encode.models import find_model
+    from citerec.encode.torch_backend import cut
+
+    tokenizer = AutoTokenizer.from_pretrained(find_model("minilm").folder)
     extra = [2, *[1] * (len(sides) - 1)]  # [CLS] and [SEP] of the first side, [SEP] of others
     counts = [
         [len(ids) + special for ids in cut(tokenizer, side, limit - special, special=False)]

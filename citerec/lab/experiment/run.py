@@ -4,7 +4,7 @@ Missing indexes and models are built and trained.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from functools import partial
 from math import inf, isfinite
@@ -22,7 +22,6 @@ from citerec.corpus.splits import SPLITS, open_queries, read_ids, shipped_querie
 from citerec.embed import EmbedConfig, embed_anew
 from citerec.encode.encoder import open_encoder, reopen
 from citerec.encode.models import HUB_ID, HubError, is_name
-from citerec.encode.spec import Fingerprint
 from citerec.errors import ConfigError, MissingExtraError, writing
 from citerec.evaluate.metrics import evaluate_run
 from citerec.evaluate.protocol import EvalConfig, load_task
@@ -66,8 +65,7 @@ def index_of(experiment: Experiment, indexes: Path, progress: Progress) -> Index
 def _embedded(index: IndexFolder, encoder: str, progress: Progress) -> IndexFolder:
     """Encode the papers of an index, unless they are encoded by this encoder."""
     model = open_encoder(encoder, base=index.path)
-    recorded = index.manifest.settings["encoder"]
-    if recorded and Fingerprint.from_json(recorded).key == model.fingerprint.key:
+    if index.is_embedded and index.encoder.key == model.fingerprint.key:
         return index
     embed_anew(index.path, model, EmbedConfig(resume=True), progress)
     return open_index(index.path)
@@ -366,7 +364,7 @@ def _scidocs(experiment: Experiment, indexes: Path, progress: Progress) -> Outco
     assert name is not None  # a row of this kind has one
     encoder = open_encoder(name)
     done = run_published(Path(experiment.corpus), encoder.encode, progress=progress)
-    about = {"encoder": encoder.fingerprint.to_json(), "counts": dict(done.counts)}
+    about = {"encoder": asdict(encoder.fingerprint), "counts": dict(done.counts)}
     return _outcome(experiment, done.metrics, about)
 
 

@@ -28,17 +28,8 @@ SHARD = 1024  # papers per saved shard
 
 
 def embedded_by(index: IndexFolder) -> Fingerprint | None:
-    """Return the encoder of the vectors of an index; None without vectors.
-
-    Raises:
-        IndexDamagedError: If the manifest entry is invalid.
-    """
-    if not index.is_embedded:
-        return None
-    try:
-        return Fingerprint.from_json(index.manifest.settings["encoder"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise IndexDamagedError(index.path, ["what it says of its encoder"]) from error
+    """Return the encoder of the vectors of an index; None without vectors."""
+    return index.encoder if index.is_embedded else None
 
 
 def kept_vectors(index: IndexFolder) -> Take | None:
