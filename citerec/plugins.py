@@ -5,7 +5,7 @@
 | `citerec.encoders` | the file that marks a folder of such a model | `(ModelSource, EncodeConfig | None) -> Encoder` |
 | `citerec.exporters` | a value of `citerec recommend --format` | `citerec.export.Exporter` |
 | `citerec.retrievers` | a value of `citerec recommend --retriever` | `(IndexFolder) -> citerec.Retriever` |
-| `citerec.readers` | a value of `citerec index --format` | a module as `citerec.corpus.readers` describes it |
+| `citerec.readers` | a value of `citerec index --format` | `citerec.corpus.readers.Format` |
 | `citerec.systems` | the name of a system of `citerec evaluate` | `citerec.evaluate.systems.System` |
 
 A name that citerec itself uses in a group keeps its meaning. `docs/guides/extend.md` has examples of readers, an

@@ -161,22 +161,18 @@ def test_a_fault_in_a_table_is_named_with_its_line_and_may_be_skipped(
     ("code", "facts"),
     [
         (
-            "suffixes = ('.csv',)\ndef records(stream): yield 7, {}\ndef read(fields): 1 / 0",
-            ("papers.csv, line 7", "'broken'", "ZeroDivisionError"),
-        ),
-        (
-            "from citerec import Paper\nsuffixes = ('.csv',)\n"
-            "def records(stream): yield 7, {}\ndef read(fields): return Paper(id='', title='A')",
+            "from citerec import Paper\nfrom citerec.corpus.readers import Format\n"
+            "broken = Format(records=lambda stream: iter([(7, {})]), read=lambda fields: Paper(id='', title='A'))",
             ("papers.csv, line 7", "its id is empty"),
         ),
-        ("suffixes = ('.csv',)\ndef read(fields): pass", ("'broken'",)),
+        ("def broken(fields): pass", ("'broken'", "must be a citerec.corpus.readers.Format")),
         ("import nowhere", ("'broken' of citerec.readers", "cannot be loaded")),
     ],
 )
 def test_a_broken_reader_is_one_line_that_names_it(
     cli: Cli, install: Install, tmp_path: Path, code: str, facts: Sequence[str]
 ) -> None:
-    install({"broken.py": code}, "[citerec.readers]\nbroken = broken\n")
+    install({"broken.py": code}, "[citerec.readers]\nbroken = broken:broken\n")
     (tmp_path / "papers.csv").write_text(TABLE)
 
     status, shown = cli("papers.csv", "--format", "broken")
@@ -194,7 +190,7 @@ def test_an_unknown_format_is_refused_with_those_there_are(
     code, shown = cli("papers.csv", "--format", "excel")
 
     assert code == 2
-    assert ", ".join([*FORMATS, "csv", "datacite"]) in shown
+    assert ", ".join(["csv", "datacite", *FORMATS]) in shown
 
 
 def test_a_registered_exporter_writes_the_results(

@@ -1,8 +1,6 @@
 """Corpora of any format: finds their files, recognises the format by its content, and streams the papers.
 
-Other packages add readers by entry points of the group `citerec.readers`: a module with `matches(record)` and
-`read(fields)` for JSON lines, or with `records(stream)`, `read(fields)` and `suffixes` or `sniff(head, name)` for other
-files, as `files.Format` describes them.
+Other packages add readers by entry points of the group `citerec.readers`, each a `files.Format`.
 """
 
 import hashlib
@@ -10,11 +8,9 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from citerec import plugins
 from citerec.corpus.readers.exports import SCOPUS, WOS
-from citerec.corpus.readers.fields import Fields
 from citerec.corpus.readers.files import (
     BytesRead,
     Format,
@@ -22,7 +18,6 @@ from citerec.corpus.readers.files import (
     Source,
     first_record,
     head_of,
-    json_records,
     located,
     read_file,
 )
@@ -30,12 +25,14 @@ from citerec.corpus.readers.json_formats import JSON_FORMATS
 from citerec.corpus.readers.libraries import BIBTEX, RIS
 from citerec.corpus.readers.pubmed import PUBMED
 from citerec.corpus.readers.s2ag import S2AG
-from citerec.errors import BadInputError, CiterecError, ConfigError, InvalidValueError
+from citerec.errors import BadInputError, ConfigError
 from citerec.inputs import BOM, read_lines, reading, refuse_binary
+from citerec.io import sha256_of as file_sha256
 from citerec.types import Log, Paper, no_log
 
 __all__ = [
     "FORMATS",
+    "Format",
     "Located",
     "Source",
     "detect_format",
@@ -66,71 +63,24 @@ _SPREAD = re.compile(rb"\{\s*\n")  # how settings begin: one JSON object over ma
 # --- Formats
 
 
-def format_names() -> tuple[str, ...]:
-    """Return the names of all formats: citerec's own, and those of registered readers."""
-    return (*FORMATS, *_registered())
-
-
-def _registered() -> dict[str, Format]:
-    """Return the formats of other packages by name; citerec's own names keep their meaning.
+def _formats() -> dict[str, Format]:
+    """Return all formats by name, those of other packages first; citerec's own names keep their meaning.
 
     Raises:
-        ConfigError: If one cannot be loaded, or lacks a part.
+        ConfigError: If one of another package cannot be loaded.
     """
-    names = [name for name in plugins.names(plugins.READERS) if name not in FORMATS]
-    return {name: _of_plugin(name, plugins.load(plugins.READERS, name)) for name in names}
-
-
-def _of_plugin(name: str, reader: Any) -> Format:
-    suffixes = tuple(getattr(reader, "suffixes", ()))
-    is_recognised = bool(suffixes) or hasattr(reader, "sniff")
-    if not hasattr(reader, "read") or not (
-        is_recognised if hasattr(reader, "records") else hasattr(reader, "matches")
-    ):
-        raise ConfigError(
-            f"the reader {name!r} is not complete; expected read and matches (for JSON lines), "
-            "or read, records and suffixes or sniff (for other files)"
-        )
-    records = getattr(reader, "records", json_records)
-
-    def to_paper(fields: Fields) -> Paper:
-        try:
-            return reader.read(fields)
-        except InvalidValueError as error:
-            fields.fail(str(error))
-
-    def sniff(head: bytes, file: str) -> bool:
-        return file.endswith(suffixes) or (hasattr(reader, "sniff") and reader.sniff(head, file))
-
-    def papers(
-        source: Source, read: BytesRead, log: Log, scratch: Path | None
-    ) -> Iterator[Located]:
-        for file in source.files:
-            line: int | None = None
-            try:
-                for line, row in read_file(file, records, read):
-                    yield located(file, line, row, to_paper)
-            except CiterecError:
-                raise
-            except Exception as error:  # whatever goes wrong in it is an error with its name
-                what = f"the reader {name!r} failed: {type(error).__name__}: {error}"
-                raise BadInputError(file, what, line=line) from error
-
-    def matches(record: Mapping[str, Any]) -> bool:
-        return hasattr(reader, "matches") and reader.matches(record)
-
-    return Format(records=records, read=to_paper, sniff=sniff, matches=matches, papers=papers)
+    others = {name: plugins.load(plugins.READERS, name) for name in plugins.names(plugins.READERS)}
+    if wrong := [name for name, reader in others.items() if not isinstance(reader, Format)]:
+        raise ConfigError(f"the reader {wrong[0]!r} must be a citerec.corpus.readers.Format")
+    return {**others, **FORMATS}
 
 
 def _format_of(file: Path, head: bytes, *, lines: bool = False) -> str | None:
     """Return the name of the format of a file by its first bytes or name; None if there is none.
 
-    Args:
-        file: The file.
-        head: Its first bytes.
-        lines: Whether the first lines may be of no format: then the first that is of one counts.
+    If `lines`, the first lines may be of no format: then the first that is of one counts.
     """
-    formats = {**_registered(), **FORMATS}
+    formats = _formats()
     if name := next((k for k, f in formats.items() if f.sniff(head, _plain_name(file))), None):
         return name
     for start in [head, *head.split(b"\n")[1:]] if lines else [head]:
@@ -164,7 +114,7 @@ def detect_format(source: Source, *, skip_bad: bool = False) -> str:
         raise BadInputError(
             file,
             f"no format that citerec reads {what}; expected one paper a line as JSON with 'id' and 'title', "
-            f"or name the format: --format {'|'.join(format_names())}",
+            f"or name the format: --format {'|'.join(_formats())}",
             line=1,
         )
     raise BadInputError(source.path, "the corpus is empty; expected one paper a line, as JSON")
@@ -181,7 +131,7 @@ def read_papers(
 
     Args:
         source: The corpus.
-        format_name: One of `format_names()`.
+        format_name: The name of a format.
         read: Receives from time to time how many more bytes have been read.
         log: Receives what the format lacks, and how many references were linked.
         scratch: The folder for temporary files of large dumps; the system's by default.
@@ -190,9 +140,10 @@ def read_papers(
         BadInputError: If a file cannot be read to its end: truncated, damaged, or not text.
         ConfigError: If there is no such format.
     """
-    if format_name not in format_names():
-        raise ConfigError(f"no format {format_name!r}; there are: {', '.join(format_names())}")
-    reader = FORMATS.get(format_name) or _registered()[format_name]
+    formats = _formats()
+    if format_name not in formats:
+        raise ConfigError(f"no format {format_name!r}; there are: {', '.join(formats)}")
+    reader, has_papers = formats[format_name], False
     if reader.papers:
         records = reader.papers(source, read, log, scratch)
     else:
@@ -201,11 +152,10 @@ def read_papers(
             for file in source.files
             for line, row in read_file(file, reader.records, read)
         )
-    papers = 0
     for record in records:
-        papers += isinstance(record.paper, Paper)
+        has_papers = has_papers or isinstance(record.paper, Paper)
         yield record
-    if papers and reader.note:
+    if has_papers and reader.note:
         log(reader.note)
 
 
@@ -234,11 +184,10 @@ def find_source(path: Path) -> Source:
         else:
             shards = [file for file in files if _holds_records(file)] or _of_one_format(path, files)
     if not shards:
-        raise BadInputError(
-            path,
-            "no corpus file in this folder; expected JSONL files, plain or as .gz .zst .bz2, "
-            "or an export or library in another format that citerec reads",
+        expected = (
+            "JSONL files, plain or as .gz .zst .bz2, or an export or library that citerec reads"
         )
+        raise BadInputError(path, f"no corpus file in this folder; expected {expected}")
     return Source(path, tuple(shards), tuple(file for file in files if file not in {*shards}))
 
 
@@ -310,10 +259,8 @@ def sha256_of(source: Source) -> str:
     Raises:
         BadInputError: If one of its files cannot be read.
     """
-    sums: list[tuple[str, str]] = []
-    for path in source.files:
-        with reading(path), path.open("rb") as stream:
-            sums.append((hashlib.file_digest(stream, "sha256").hexdigest(), path.name))
+    with reading(source.path):
+        sums = [(file_sha256(path), path.name) for path in source.files]
     if len(sums) == 1:
         return sums[0][0]
     listing = "".join(f"{digest}  {name}\n" for digest, name in sums)

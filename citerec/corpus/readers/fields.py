@@ -1,7 +1,7 @@
 """One record of a corpus: its fields are checked once, here, and a wrong one is a fault with file and line."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
@@ -41,12 +41,7 @@ class Fields:
         return Fields(record, self.path, self.line)
 
     def paper(self, keys: Mapping[str, str] = MappingProxyType({}), **values: Any) -> Paper:
-        """Read a paper.
-
-        Args:
-            keys: The keys of the fields that a canonical record names differently, by their names there.
-            values: Fields that are not read: their values.
-        """
+        """Read a paper; `keys` are those that a canonical record names differently, `values` are not read."""
         readers: dict[str, Callable[[str], Any]] = {
             "id": self.id,
             "title": self.title,
@@ -88,6 +83,12 @@ class Fields:
         value = self.get(key)
         return "" if value is None else self._checked(key, value, MAX_ABSTRACT).strip()
 
+    def _required(self, key: str) -> Any:
+        if key not in self.record:
+            present = ", ".join(list(self.record)[:6]) or "none"
+            self.fail(f"no {key!r} in this record (its fields: {present})", kind="missing_fields")
+        return self.record[key]
+
     def _checked(self, key: str, value: Any, most: int) -> str:
         if not isinstance(value, str):
             self.fail(f"{key!r} must be a string, found {shown(value)}")
@@ -98,10 +99,9 @@ class Fields:
     def year(self, key: str = "year") -> int | None:
         """Read a year: 2019, "2019", 2019.0; None if it is missing, null or ""."""
         value = self.get(key)
-        if value == "":
-            return None
-        if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
-            value = int(value.strip()[:5])
+        if isinstance(value, str):
+            text = value.strip()
+            value = int(text[:5]) if text.isascii() and text.isdigit() else value or None
         try:
             return year_of(value)
         except ValueError as error:
@@ -117,20 +117,16 @@ class Fields:
 
     def items(self, key: str, read: Callable[[Any], str | None]) -> tuple[str, ...]:
         """Read a list; `read` converts each item: None for a wrong type, empty for one to leave out."""
+        value = self.get(key)
+        if value is not None and not isinstance(value, list):
+            self.fail(f"{key!r} must be a list, found {shown(value)}")
         items: list[str] = []
-        for item in self.listed(key):
+        for item in cast("list[Any]", value or []):
             if (text := read(item)) is None:
                 self.fail(f"{key!r} must hold strings, found {shown(item)}")
             if text:
                 items.append(text)
         return tuple(items)
-
-    def listed(self, key: str) -> list[Any]:
-        """Return a list; it is empty if it is missing or null."""
-        value = self.get(key)
-        if value is not None and not isinstance(value, list):
-            self.fail(f"{key!r} must be a list, found {shown(value)}")
-        return cast("list[Any]", value or [])
 
     def inner(self, key: str) -> "Fields":
         """Return the object at a key; it is empty if it is missing or null."""
@@ -139,12 +135,12 @@ class Fields:
             self.fail(f"{key!r} must be an object, found {shown(value)}")
         return self.of(cast("dict[str, Any]", value or {}))
 
-    def objects(self, key: str) -> Iterator["Fields"]:
-        """Yield the objects of a list."""
-        for value in self.listed(key):
-            if not isinstance(value, dict):
-                self.fail(f"{key!r} must hold objects, found {shown(value)}")
-            yield self.of(cast("dict[str, Any]", value))
+    def objects(self, key: str) -> "list[Fields]":
+        """Return the objects of a list; it is empty if it is missing or null."""
+        values = self.get(key) or []
+        if not isinstance(values, list) or not all(isinstance(one, dict) for one in values):
+            self.fail(f"{key!r} must be a list of objects, found {shown(values)}")
+        return [self.of(one) for one in values]
 
     def short(self, key: str) -> str:
         """Return a short text or number on one line, the first of a list; anything else counts as missing."""
@@ -156,14 +152,7 @@ class Fields:
 
     def pages(self, first: str, last: str) -> str:
         """Return pages such as `12-19` from the fields of two keys; `12` if there is one page only."""
-        pages = [page for page in (self.short(first), self.short(last)) if page]
-        return "-".join(dict.fromkeys(pages))
-
-    def _required(self, key: str) -> Any:
-        if key not in self.record:
-            present = ", ".join(list(self.record)[:6]) or "none"
-            self.fail(f"no {key!r} in this record (its fields: {present})", kind="missing_fields")
-        return self.record[key]
+        return "-".join(dict.fromkeys(filter(None, (self.short(first), self.short(last)))))
 
 
 def library_paper(fields: Fields, ids: Sequence[str], title: str, **values: Any) -> Paper:
@@ -195,11 +184,9 @@ def number_text(value: Any) -> str:
 
 def _name(author: Any) -> str | None:
     if isinstance(author, dict):
-        outer = cast("dict[str, Any]", author)
-        author = outer.get("author", outer)  # an authorship of OpenAlex
+        author = author.get("author", author)  # an authorship of OpenAlex
     if isinstance(author, dict):
-        inner = cast("dict[str, Any]", author)
-        author = inner.get("name") or inner.get("display_name")
+        author = author.get("name") or author.get("display_name")
     if author is None:
         return ""
     return " ".join(_printable(author).split()) if isinstance(author, str) else None

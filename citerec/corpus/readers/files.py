@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, cast
 import orjson
 
 from citerec.corpus.readers.fields import Fields
-from citerec.errors import BadInputError, BadRecordError, shown
+from citerec.errors import BadInputError, BadRecordError, InvalidValueError, shown
 from citerec.inputs import BOM, MAX_LINE, UNREADABLE, damaged, lines_of, open_unpacked, reading
 from citerec.types import Log, Paper
 
@@ -126,6 +126,8 @@ def located(
         return Located(file, line, to_paper(Fields(row, file, line)))
     except BadRecordError as error:
         return Located(file, line, error)
+    except InvalidValueError as error:  # of a reader that makes papers by itself
+        return Located(file, line, BadRecordError(file, line, str(error), kind="wrong_types"))
 
 
 @contextmanager
@@ -194,22 +196,18 @@ def json_records(stream: BinaryIO) -> Rows:
     Raises:
         StreamFaultError: If the JSON ends too early, or one record is too long.
     """
-    window = _Window(stream)
-    first = window.peek()
-    if first == b"[":
-        window.move(window.at + 1)
-        values = window.values(b"]")
-    elif first == b"{" and _SPREAD.match(window.data, window.at):
-        values = window.values(b"")
+    head = stream.read(HEAD).removeprefix(BOM).lstrip()
+    stream.seek(0)
+    is_array = head.startswith(b"[")
+    if is_array or _SPREAD.match(head):
+        values = _values(stream, b"]" if is_array else b"")
     else:
-        stream.seek(0)
         values = lines_of(stream, MAX_LINE)
     for count, (line, value) in enumerate(values, start=1):
         if len(value) > MAX_LINE:
             yield line, Broken(f"a line of over {MAX_LINE:,} bytes; expected one record")
             continue
-        row = _parse(value, count if first == b"[" else 0)
-        for item in _items(row):
+        for item in _items(_parse(value, count if is_array else 0)):
             yield (count if line == 1 else line), item
 
 
@@ -230,52 +228,45 @@ def first_record(head: bytes) -> Mapping[str, Any]:
     return dict.fromkeys(key.decode(errors="replace") for key in _KEY.findall(head))
 
 
-class _Window:
-    """The part of a stream that is being parsed."""
+def _values(stream: BinaryIO, closing: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the values of a stream with their lines; those of an array up to the bracket that closes it."""
+    data, at, line, count = b"", 0, 1, 0
 
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-        self.data = stream.read(CHUNK).removeprefix(BOM)
-        self.at = 0  # of the next byte in `data`
-        self.line = 1  # of that byte
-
-    def more(self) -> bool:
+    def more() -> bool:
         """Read on, and forget what was parsed; return whether there was more."""
-        rest = self.data[self.at :]
-        piece = self._stream.read(max(CHUNK, len(rest)))  # doubles: a long object is scanned often
-        self.data, self.at = rest + piece, 0
+        nonlocal data, at
+        piece = stream.read(max(CHUNK, len(data) - at))  # doubles: a long object is scanned often
+        data, at = data[at:] + piece, 0
         return bool(piece)
 
-    def move(self, end: int) -> None:
-        """Go on at `end`."""
-        self.line += self.data.count(b"\n", self.at, end)
-        self.at = end
-
-    def peek(self) -> bytes:
-        """Return the first byte of the next value, or the bracket that closes the list; empty at the end."""
+    def peek() -> bytes:
+        """Go to the next value, or the bracket that closes the array; return its first byte, empty at the end."""
+        nonlocal at, line
         while True:
-            between = _BETWEEN.match(self.data, self.at)
-            self.move(between.end() if between else self.at)
-            if self.at < len(self.data):
-                return self.data[self.at : self.at + 1]
-            if not self.more():
-                return b""
+            between = _BETWEEN.match(data, at)
+            end = between.end() if between else at
+            line, at = line + data.count(b"\n", at, end), end
+            if at < len(data) or not more():
+                return data[at : at + 1]
 
-    def values(self, closing: bytes) -> Iterator[tuple[int, bytes]]:
-        """Yield the values of a list with their lines, up to the bracket that closes it."""
-        count = 0
-        while (first := self.peek()) != closing:
-            count, line = count + 1, self.line
-            while not first or not (end := _end_of_value(self.data, self.at)):
-                if len(self.data) - self.at > MAX_LINE:
-                    raise StreamFaultError(f"record {count} has over {MAX_LINE:,} bytes", line)
-                if not self.more():
-                    cut = f"the file ends inside record {count}; it is cut off or damaged: fetch it again"
-                    raise StreamFaultError(cut, line)
-                first = first or self.peek()
-            value = self.data[self.at : end]
-            self.move(end)
-            yield line, value
+    if peek() == b"\xef":  # a byte-order mark
+        at += len(BOM)
+    if closing:
+        peek()
+        at += 1  # the bracket that opens the array
+    while (first := peek()) != closing:
+        count += 1
+        while not first or not (end := _end_of_value(data, at)):
+            if len(data) - at > MAX_LINE:
+                raise StreamFaultError(f"record {count} has over {MAX_LINE:,} bytes", line)
+            if not more():
+                cut = (
+                    f"the file ends inside record {count}; it is cut off or damaged: fetch it again"
+                )
+                raise StreamFaultError(cut, line)
+            first = first or peek()
+        yield line, data[at:end]
+        line, at = line + data.count(b"\n", at, end), end
 
 
 def _end_of_value(data: bytes, start: int) -> int:
@@ -285,11 +276,10 @@ def _end_of_value(data: bytes, start: int) -> int:
         return match.end() if match else 0
     depth, at = 0, start
     while text := _TO_BRACKET.match(data, at):
-        at = text.end()
-        if at == len(data) or data[at] == 0x22:  # a string that does not end in `data`
+        at = text.end() + 1
+        if at > len(data) or data[at - 1] == 0x22:  # a string that does not end in `data`
             return 0
-        depth += 1 if data[at] in b"{[" else -1
-        at += 1
+        depth += 1 if data[at - 1] in b"{[" else -1
         if depth == 0:
             return at
     return 0
@@ -319,11 +309,8 @@ def _items(row: Any) -> Iterator[Mapping[str, Any] | Broken]:
     elif isinstance(row, dict):
         yield cast("dict[str, Any]", row)
     else:
-        yield (
-            row
-            if isinstance(row, Broken)
-            else Broken(f"expected a JSON object, found {shown(row)}")
-        )
+        is_broken = isinstance(row, Broken)
+        yield row if is_broken else Broken(f"expected a JSON object, found {shown(row)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
