@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from citerec.bibliography.entry import Entry, PaperList
-from citerec.corpus.papers import BATCH, NO_YEAR, Papers, Table, codes_of, write_papers
+from citerec.corpus.papers import BATCH, NO_YEAR, Papers, Table, codes_of, open_lookup, write_papers
 from citerec.folder import IndexFolder
-from citerec.matching import listed_rows, recognise
+from citerec.matching import listed_rows, recognise, write_tables
 from citerec.types import Paper, Query, id_fault
 
 Build = Callable[..., IndexFolder]
@@ -36,7 +37,9 @@ def written(folder: Path, papers: list[Paper]) -> Papers:
     with write_papers(folder / "papers.arrow") as add:
         for paper in papers:
             add(paper)
-    return Papers(folder / "papers.arrow")
+    rmtree(folder / "lookup", ignore_errors=True)  # of the example before
+    write_tables(folder, Papers(folder / "papers.arrow"))
+    return Papers(folder / "papers.arrow", open_lookup(folder))
 
 
 @given(st.lists(WILD, max_size=5, unique_by=lambda paper: paper.id))

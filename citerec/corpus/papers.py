@@ -16,31 +16,21 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from citerec.inputs import open_array
 from citerec.types import BIBLIOGRAPHIC, Paper
-
-compute: Any = pc  # its functions are made at import, unknown to type checkers
 
 Rows = npt.NDArray[np.int32]
 Codes = npt.NDArray[np.uint64]
 
 BATCH = 4096  # papers per Arrow batch, so that division gives the batch of a row
-FEW_IDS = 1000  # ids that are looked up in any case
-PER_ID = 64  # papers whose ids are searched in the time of one look-up
 NO_YEAR = 0  # an unknown year
+_NO_TEXTS: Any = pa.StringArray.from_buffers(0, pa.py_buffer(bytes(4)), pa.py_buffer(b""))
 _EMPTY: dict[str, Any] = {"year": NO_YEAR, "authors": ()}
+_KINDS: dict[str, Any] = {"year": pa.int32(), "authors": pa.list_(pa.string())}  # not text
 SCHEMA = pa.schema(
-    [
-        pa.field("id", pa.string(), nullable=False),
-        pa.field("title", pa.string(), nullable=False),
-        pa.field("abstract", pa.string(), nullable=False),
-        pa.field("year", pa.int32(), nullable=False),
-        pa.field("authors", pa.list_(pa.string()), nullable=False),
-        pa.field("venue", pa.string(), nullable=False),
-        *(pa.field(name, pa.string(), nullable=False) for name in BIBLIOGRAPHIC),
-    ]
+    pa.field(name, _KINDS.get(name, pa.string()), nullable=False)
+    for name in ("id", "title", "abstract", "year", "authors", "venue", *BIBLIOGRAPHIC)
 )
 
 
@@ -49,12 +39,9 @@ SCHEMA = pa.schema(
 
 def codes_of(keys: Iterable[str]) -> Codes:
     """Return the codes of keys, shape (keys,)."""
-    digests = b"".join([_digest(key) for key in keys])
+    encoded = (key.encode(errors="surrogatepass") for key in keys)
+    digests = b"".join([blake2b(key, digest_size=8).digest() for key in encoded])
     return np.frombuffer(digests, "<u8").astype(np.uint64, copy=False)
-
-
-def _digest(key: str) -> bytes:
-    return blake2b(key.encode(errors="surrogatepass"), digest_size=8).digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,12 +196,6 @@ class Papers:
         return self._table["id"].to_numpy()
 
     @cached_property
-    def has_abstract(self) -> npt.NDArray[np.bool_]:
-        """Whether each row has an abstract, shape (n,); the abstracts themselves are not read."""
-        lengths = [np.diff(_ends(chunk)) for chunk in self._table["abstract"].chunks]
-        return np.concatenate([*lengths, np.zeros(0, np.int32)]) > 0
-
-    @cached_property
     def has_authors(self) -> bool:
         """Whether any paper has an author."""
         return any(np.diff(_ends(chunk)).any() for chunk in self._table["authors"].chunks)
@@ -237,17 +218,17 @@ class Papers:
             for batch, group in groupby(rows[order].tolist(), key=lambda row: row // BATCH)
         ]
         inverse = _as_rows(np.argsort(order).tolist())
-        return pa.concat_arrays(parts).take(inverse) if parts else _strings([])
+        return pa.concat_arrays(parts).take(inverse) if parts else _NO_TEXTS
 
     def column(self, name: str) -> Any:
         """Return a text column as one Arrow array."""
         chunks = self._table[name].chunks
-        return pa.concat_arrays(chunks) if chunks else _strings([])
+        return pa.concat_arrays(chunks) if chunks else _NO_TEXTS
 
     def authors(self) -> tuple[Any, npt.NDArray[np.int64]]:
         """Return the names of all authors as one Arrow array, and how many each row has, shape (n,)."""
         chunks = self._table["authors"].chunks
-        names = pa.concat_arrays([chunk.flatten() for chunk in chunks]) if chunks else _strings([])
+        names = pa.concat_arrays([chunk.flatten() for chunk in chunks]) if chunks else _NO_TEXTS
         counts = [np.diff(_ends(chunk)) for chunk in chunks]
         return names, np.concatenate([*counts, np.zeros(0, np.int64)])
 
@@ -266,16 +247,12 @@ class Papers:
 
     def rows_of(self, docids: Sequence[str]) -> Rows:
         """Return the rows of docids, shape (len(docids),); -1 for a docid that is not in the index."""
-        if self.lookup and len(docids) <= max(FEW_IDS, len(self) // PER_ID):
-            pairs = zip(docids, self.lookup.ids.rows_of(docids), strict=True)
-            rows_of = [[row for row in rows if self._id(row) == docid] for docid, rows in pairs]
-            return np.array([rows[0] if rows else -1 for rows in rows_of], np.int32)
-        # The requested docids are hashed, not those of the corpus: they are few.
-        ids = self._table["id"]
-        is_requested = compute.is_in(ids, value_set=_strings(docids))
-        present = ids.filter(is_requested).to_pylist()
-        rows = dict(zip(present, compute.indices_nonzero(is_requested).to_pylist(), strict=True))
-        return np.array([rows.get(docid, -1) for docid in docids], np.int32)
+        assert self.lookup
+        pairs = zip(docids, self.lookup.ids.rows_of(docids), strict=True)
+        rows_of = (
+            [row for row in rows.tolist() if self._id(row) == docid] for docid, rows in pairs
+        )
+        return np.array([rows[0] if rows else -1 for rows in rows_of], np.int32)
 
     def _id(self, row: int) -> str:
         batch, offset = divmod(row, BATCH)
@@ -339,14 +316,6 @@ def _check(chunk: Any) -> None:
 def _ends(chunk: Any) -> npt.NDArray[np.int32]:
     """Return the offsets of the texts or lists of a chunk, shape (len(chunk) + 1,)."""
     return np.frombuffer(chunk.buffers()[1], np.int32, len(chunk) + 1)
-
-
-def _strings(texts: Sequence[str]) -> Any:
-    """Return strings as an Arrow array; an unpaired surrogate is kept and equals no text of the corpus."""
-    encoded = [text.encode(errors="surrogatepass") for text in texts]
-    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
-    buffers = (pa.py_buffer(ends), pa.py_buffer(b"".join(encoded)))
-    return pa.StringArray.from_buffers(len(encoded), *buffers)
 
 
 def _as_rows(numbers: Sequence[int]) -> Any:

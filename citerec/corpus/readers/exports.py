@@ -10,9 +10,9 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from itertools import chain
+from itertools import chain, starmap
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -34,16 +34,9 @@ from citerec.corpus.readers.files import (
 )
 from citerec.types import Log, Paper
 
+Reference = tuple[list[str], str]  # DOIs, and the `work_key`
 _INITIALS = re.compile(r"^(.+) ((?:[^\W\d_a-z]\.?-?){1,4})$")
 _NUMBER = re.compile(r"0*([0-9a-z]+)")
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """What an export states of one reference."""
-
-    dois: tuple[str, ...] = ()
-    key: str = ""  # of `work_key`
 
 
 def _linked(
@@ -65,11 +58,11 @@ def _linked(
     ids: dict[str, set[str]] = {}
     counts = Counter[str]()
 
-    def link(reference: Reference) -> str:
-        dois = [doi.lower() for doi in reference.dois]
+    def link(dois: Sequence[str], key: str) -> str:
+        dois = [doi.lower() for doi in dois]
         cited, rule = set[str]().union(*(ids.get(doi, ()) for doi in dois)), "doi"
-        if not cited and reference.key:
-            cited, rule = ids.get(reference.key, set()), "key"
+        if not cited and key:
+            cited, rule = ids.get(key, set()), "key"
         if len(cited) != 1:
             counts["ambiguous" if cited else "outside"] += 1
             return "" if cited or not dois else dois[0]
@@ -87,7 +80,7 @@ def _linked(
                 ids.setdefault(key, set()).add(paper.id)
     for row, record in rows(lambda more: more // 2):
         if isinstance(paper := record.paper, Paper):
-            cited = tuple(filter(None, map(link, references_of(row))))
+            cited = tuple(filter(None, starmap(link, references_of(row))))
             yield replace(record, paper=replace(paper, citations=cited))
         else:
             yield record
@@ -203,17 +196,17 @@ def _wos_key(row: Mapping[str, Any]) -> str:
 
 def wos_reference(text: str) -> Reference:
     """Parse a cited reference such as `Smith J, 2001, J ECOL, V89, P12, DOI [10.1/a, 10.1/b]`; parts may be missing."""
-    dois: tuple[str, ...] = ()
+    dois = list[str]()
     if match := _DOIS.search(text):
         text, tail = text[: match.start()], match[1].strip()
         parts = (tail[1:].removesuffix("]") if tail.startswith("[") else tail).split(", ")
         matches = (_EACH_DOI.search(part) for part in parts)
-        dois = tuple(dict.fromkeys(m[0].rstrip(".") for m in matches if m))
+        dois = [m[0].rstrip(".") for m in matches if m]
     author, _, rest = text.partition(", ")
     year, volume, page = (pattern.search(f", {rest}") for pattern in (_CITED_YEAR, _VOLUME, _PAGE))
     if not (year and volume and page):
-        return Reference(dois)
-    return Reference(dois, work_key(author, year[1], volume[1], page[1]))
+        return dois, ""
+    return dois, work_key(author, year[1], volume[1], page[1])
 
 
 WOS = Format(
@@ -319,15 +312,15 @@ def _scopus_references(row: Mapping[str, Any]) -> list[Reference]:
 
 
 def _scopus_reference(text: str) -> Reference:
-    dois = tuple(dict.fromkeys(match.rstrip(".)") for match in _DOI.findall(text)))
+    dois = [match.rstrip(".)") for match in _DOI.findall(text)]
     if len(text) > LONGEST_REFERENCE:
-        return Reference(dois)
+        return dois, ""
     author, years = _AUTHOR.match(text), _YEAR.findall(text)
     place = _NEW.search(text) or _OLD.search(text)
     if not author or not years or not place:
-        return Reference(dois)
+        return dois, ""
     name = f"{author[1]}, {author[2]}"
-    return Reference(dois, work_key(name, years[-1], place["volume"], place["page"]))
+    return dois, work_key(name, years[-1], place["volume"], place["page"])
 
 
 SCOPUS = Format(

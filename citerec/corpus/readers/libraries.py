@@ -68,8 +68,7 @@ def _bibtex_records(stream: BinaryIO) -> Rows:
             continue
         entries, broken = bibtex.read_records(block, macros)
         for entry in entries:
-            row = {**entry.fields, _KEY: entry.key, _TYPE: entry.type}
-            yield start + entry.line - 1, row
+            yield start + entry.line - 1, {**entry.fields, _KEY: entry.key, _TYPE: entry.type}
         for line, fault in broken:
             yield start + line - 1, Broken(fault)
 
@@ -89,18 +88,17 @@ def _bibtex_papers(
 
 def _parents(file: Path) -> dict[str, Mapping[str, Any]]:
     """Return the entries of a file from which others inherit, by their keys in lower case."""
+    wanted = set[str]()
 
-    def named(stream: BinaryIO) -> Rows:
-        for number, line in text_lines(stream):
+    def find(stream: BinaryIO) -> Rows:
+        for _, line in text_lines(stream):
             for match in _PARENTS.finditer(line):
-                yield number, {key.strip().lower(): "" for key in match[1].split(",")}
+                wanted.update(key.strip().lower() for key in match[1].split(","))
+        if wanted:
+            stream.seek(0)
+            yield from _bibtex_records(stream)
 
-    wanted = {
-        key for _, row in read_file(file, named) if not isinstance(row, Broken) for key in row
-    }
-    if not wanted:
-        return {}
-    rows = [row for _, row in read_file(file, _bibtex_records) if not isinstance(row, Broken)]
+    rows = (row for _, row in read_file(file, find) if not isinstance(row, Broken))
     return {key: row for row in rows if (key := row[_KEY].lower()) in wanted}
 
 

@@ -45,6 +45,7 @@ def corpus_statistics(index: IndexFolder) -> dict[str, float]:
     Gold per query is the mean over all queries of all splits. Unknown years are left out.
     """
     years = index.papers.years
+    every_row = np.arange(len(years), dtype=np.int32)
     gold = gold_citations(index.graph, years)
     answers = np.bincount(index.graph.citing[gold], minlength=len(index.papers))
     splits = {name: _answers(index, name, answers) for name in SPLITS}
@@ -52,7 +53,7 @@ def corpus_statistics(index: IndexFolder) -> dict[str, float]:
     dated = years[years != NO_YEAR]
     figures = {
         "papers": len(index.papers),
-        "with abstract": index.papers.has_abstract.sum(),
+        "with abstract": np.count_nonzero(index.papers.lengths("abstract", every_row)),
         "citations": gold.sum(),
         "citing papers": (answers > 0).sum(),
         **{f"{name} queries": len(splits[name]) for name in SPLITS},
