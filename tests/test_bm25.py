@@ -23,7 +23,6 @@ from citerec.errors import ConfigError, IndexDamagedError
 from citerec.folder import IndexFolder, open_index
 from citerec.index.bm25 import LENGTHS, ROWS, byte_of_length
 from citerec.java import java_class
-from citerec.retrieve import bm25 as module
 from citerec.retrieve.bm25 import Bm25Retriever, resolve
 from citerec.rules.known import mask
 from citerec.text import QueryForm, contents
@@ -182,26 +181,6 @@ def test_the_scores_of_given_papers_are_those_of_a_search(
         assert scores.tolist() == [searched.get(row, 0) for row in rows.tolist()]
 
 
-def test_an_interrupted_query_leaves_no_scores_to_the_next_one(
-    sample_index: IndexFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Ctrl-C during a compiled loop is raised when the loop returns, with the scores of all its terms."""
-    [_, retriever] = both_ways(sample_index)
-    expected = search(retriever, ask("citation graph"))
-    add_scores, select = module.compiled_loops()
-
-    def interrupted(*arguments: Any) -> bool:
-        add_scores(*arguments)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(module, "compiled_loops", lambda: (interrupted, select))
-        with pytest.raises(KeyboardInterrupt):
-            search(retriever, ask("language models"))
-
-    check_same(expected, search(retriever, ask("citation graph")))
-
-
 def test_the_form_title_reads_the_title_alone(sample_index: IndexFolder) -> None:
     retriever = Bm25Retriever(sample_index, Bm25Config(form=QueryForm.TITLE))
 
@@ -222,11 +201,6 @@ def test_a_term_counts_as_often_as_the_query_repeats_it(sample: Bm25Retriever) -
 def test_a_k1_that_lucene_cannot_take_is_refused() -> None:
     with pytest.raises(ConfigError, match="k1 must be at most 1000"):
         Bm25Config(k1=1e39)
-
-
-def test_k_is_at_least_one(sample: Bm25Retriever) -> None:
-    with pytest.raises(ValueError, match="k must be at least 1, got 0"):
-        search(sample, ask("citation"), k=0)
 
 
 # --- who is eligible

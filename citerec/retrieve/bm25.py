@@ -9,7 +9,7 @@ Source: BM25Similarity of Lucene 9.9.
 import math
 import os
 import sys
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
@@ -41,10 +41,8 @@ from citerec.types import Eligibility, Hits, Query
 # share of papers with an abstract below which function words are dropped from queries
 ABSTRACT_SHARE = 0.5
 WORTH_COMPILING = 200  # queries after which the import of numba, about a second, has paid off
-KEPT_BUFFERS = 8  # 16 bytes per paper each
 _ONE = np.float32(1)
 _INT = np.iinfo(np.int32)
-_BINS = 4096
 
 Docs = npt.NDArray[np.int32]  # documents of Lucene: papers with text
 Scores = npt.NDArray[np.float32]
@@ -94,13 +92,7 @@ class Bm25Retriever:
     def retrieve(
         self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
     ) -> list[Hits]:
-        """Return the `k` best eligible papers of each query; queries are searched in parallel.
-
-        Raises:
-            ValueError: If `k` is less than 1.
-        """
-        if k < 1:
-            raise ValueError(f"k must be at least 1, got {k}")
+        """Return the `k` best eligible papers of each query; queries are searched in parallel."""
         self._scorer.expect(len(queries))
         # in this thread: the analysis holds Python's lock, and a thread that calls Java would have to leave it
         terms = [self._numbered(self._terms(query)) for query in queries]
@@ -224,8 +216,6 @@ class PostingsScorer:
             self._inverse: Scores = _ONE / (np.float32(k1) * ((_ONE - np.float32(b)) + lengths))
         self._queries = 0
         self.compiled = False
-        # arrays of queries that are done; those of queries at the same time, up to this many, are kept
-        self._free: deque[tuple[npt.NDArray[np.float64], Docs, Scores]] = deque(maxlen=KEPT_BUFFERS)
 
     def expect(self, queries: int) -> None:
         """Prepare for more queries: compile the loops if all queries since the start are worth it."""
@@ -235,7 +225,7 @@ class PostingsScorer:
     def top(
         self, terms: Mapping[int, int], k: int, year_max: int | None, excluded: Docs
     ) -> tuple[Docs, Scores]:
-        """Return the best `k` eligible documents, all that tie with the last of them, and maybe others, in no order.
+        """Return the best `k` eligible documents and all that tie with the last of them, in no order.
 
         Args:
             terms: The numbers of the terms of the query, and how often it holds each.
@@ -247,8 +237,24 @@ class PostingsScorer:
         numbers = np.fromiter(terms, np.int64, len(terms))
         starts, ends = self.postings.indptr[numbers], self.postings.indptr[numbers + 1]
         weights = self._weights(ends - starts, np.fromiter(terms.values(), np.float32, len(terms)))
-        select = self._select_by_numba if self.compiled else self._select_by_numpy
-        return select(starts, ends, weights, min(k, len(self._years)), bound, excluded)
+        postings, totals = self.postings, np.zeros(len(self._years))
+        if self.compiled:
+            lists = postings.docs, postings.freqs, postings.norms
+            if not compiled_loop()(starts, ends, weights, *lists, self._inverse, totals):
+                raise ValueError("the postings name a document that does not exist")
+        else:
+            for start, end, weight in zip(starts.tolist(), ends.tolist(), weights, strict=True):
+                docs = postings.docs[start:end]
+                freqs = postings.freqs[start:end].astype(np.float32)
+                x = freqs * self._inverse[postings.norms[docs]]
+                totals[docs] += weight - weight / (_ONE + x)
+        scores = totals.astype(np.float32)
+        scores[excluded] = 0
+        scores[self._years > bound] = 0
+        last = len(scores) - min(k, len(scores))
+        least = np.partition(scores, last)[last] if last < len(scores) else 0
+        found = np.flatnonzero(scores >= least if least > 0 else scores > 0).astype(np.int32)
+        return found, scores[found]
 
     def table(self, queries: Sequence[Mapping[int, int]], docs: Docs) -> Scores:
         """Return the scores of distinct documents, eligible or not, shape (queries, documents); 0 without a term.
@@ -275,50 +281,13 @@ class PostingsScorer:
         idf = np.log(1 + (self.postings.with_terms - dfs + 0.5) / (dfs + 0.5))
         return counts * idf.astype(np.float32)
 
-    def _select_by_numpy(
-        self, starts: Ints, ends: Ints, weights: Scores, k: int, bound: int, excluded: Docs
-    ) -> tuple[Docs, Scores]:
-        postings, totals = self.postings, np.zeros(len(self._years))
-        for start, end, weight in zip(starts.tolist(), ends.tolist(), weights, strict=True):
-            docs = postings.docs[start:end]
-            x = postings.freqs[start:end].astype(np.float32) * self._inverse[postings.norms[docs]]
-            totals[docs] += weight - weight / (_ONE + x)
-        totals[excluded] = 0
-        docs = np.flatnonzero(totals).astype(np.int32)
-        docs = docs[self._years[docs] <= bound]
-        scores = totals[docs].astype(np.float32)
-        if len(docs) <= k:
-            return docs, scores
-        kept = scores >= np.partition(scores, len(docs) - k)[len(docs) - k]
-        return docs[kept], scores[kept]
-
-    def _select_by_numba(
-        self, starts: Ints, ends: Ints, weights: Scores, k: int, bound: int, excluded: Docs
-    ) -> tuple[Docs, Scores]:
-        add_scores, select = compiled_loops()
-        try:
-            buffers = self._free.pop()
-        except IndexError:
-            count = len(self._years)
-            buffers = np.zeros(count), np.empty(count, np.int32), np.empty(count, np.float32)
-        totals, docs, scores = buffers
-        lists = self.postings.docs, self.postings.freqs, self.postings.norms
-        if not add_scores(starts, ends, weights, *lists, self._inverse, totals):
-            raise ValueError("the postings name a document that does not exist")
-        count = select(totals, self._years, bound, excluded, k, docs, scores)
-        selected = docs[:count].copy(), scores[:count].copy()
-        # totals are 0 again; after an error, Ctrl-C among them, they may not be, and are dropped
-        self._free.append(buffers)
-        return selected
-
 
 @cache
-def compiled_loops() -> tuple[Any, Any]:
-    """Import numba and compile `_add_scores` and `_select`; the compiled code is cached on disk."""
+def compiled_loop() -> Any:
+    """Import numba and compile `_add_scores`; the compiled code is cached on disk."""
     from numba import njit
 
-    compiled = njit(cache=True, nogil=True)
-    return compiled(_add_scores), compiled(_select)
+    return njit(cache=True, nogil=True)(_add_scores)
 
 
 def _add_scores(
@@ -345,43 +314,3 @@ def _add_scores(
             x = np.float32(freqs[place]) * inverse[norms[doc]]
             totals[doc] += np.float64(weight - weight / (_ONE + x))
     return True
-
-
-def _select(
-    totals: Any, years: Any, bound: Any, excluded: Any, k: int, docs: Any, scores: Any
-) -> int:
-    """Write the best `k` eligible documents to `docs`, rising, and their scores to `scores`; set all totals to 0.
-
-    Returns how many: all that score at least as much as the k-th, and possibly some that score less.
-    """
-    for doc in excluded:
-        totals[doc] = 0.0
-    count = 0
-    largest = np.float32(0)
-    for doc in range(len(totals)):
-        total = totals[doc]
-        if total > 0.0:
-            totals[doc] = 0.0
-            if years[doc] <= bound:
-                score = np.float32(total)
-                docs[count] = doc
-                scores[count] = score
-                largest = max(largest, score)
-                count += 1
-    if count <= k:
-        return count
-    scale = np.float32(_BINS - 1) / largest
-    histogram = np.zeros(_BINS, np.int64)
-    for i in range(count):
-        histogram[int(scores[i] * scale)] += 1
-    threshold, above = _BINS, 0
-    while above < k:
-        threshold -= 1
-        above += histogram[threshold]
-    selected = 0
-    for i in range(count):
-        if int(scores[i] * scale) >= threshold:
-            docs[selected] = docs[i]
-            scores[selected] = scores[i]
-            selected += 1
-    return selected
