@@ -169,8 +169,8 @@ def open_retrievers(
     """Open BM25 and, where the index folder has vectors, dense retrieval over an OpenSearch index."""
     retrievers: list[Retriever] = [OpenSearchBm25(server, index, config.bm25)]
     if encoder := encoder_of(index, config, log):
-        vectors = OpenSearchVectors(server, index)
-        retrievers.append(DenseRetriever(index, encoder, config.dense, search=vectors))
+        nearest = OpenSearchVectors(server, index).nearest
+        retrievers.append(DenseRetriever(index, encoder, config.dense, nearest=nearest))
     return retrievers
 
 
@@ -224,9 +224,7 @@ class OpenSearchBm25:
 
 
 class OpenSearchVectors:
-    """Finds about the nearest vectors; a `VectorSearch` for `DenseRetriever`."""
-
-    name = "dense"
+    """Finds about the nearest vectors for `DenseRetriever`."""
 
     def __init__(self, server: OpenSearchIndex, index: IndexFolder) -> None:
         """Check that OpenSearch holds the vectors of the index; raise as `OpenSearchBm25` does."""

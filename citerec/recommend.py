@@ -44,7 +44,6 @@ from citerec.recommendations import (
 )
 from citerec.rerank.reranker import OpenReranker, Reranker
 from citerec.retrieve.hybrid import (
-    ContextRetriever,
     HybridRetriever,
     Retriever,
     open_hybrid,
@@ -357,7 +356,8 @@ class Recommender:
         noticed: dict[str, list[tuple[str, str]]] = {"in the corpus": [], "unreliable": []}
         for start in range(0, len(queries), AT_ONCE):
             given = queries[start : start + AT_ONCE]
-            recognised = recognise([*map(read_query, given)], papers)
+            texts = [read_query(one) if one.is_sentence else one for one in given]
+            recognised = recognise(texts, papers)
             drafts = [query for query, _ in recognised]
             rules = eligible(drafts, papers, year_max=options.year_max, excluded=rows)
             batch = QueryBatch(drafts, rules, [cited] * len(drafts))
@@ -451,8 +451,7 @@ class Recommender:
         at_once = max(1, PAIRS_AT_ONCE // reranker.depth) if reranker else READ_AT_ONCE
         if lists is not None:
             return Pipeline(self._seed_retriever(lists), tuple(stages), depth, at_once)
-        first_stage = ContextRetriever(parts.retriever, self.index.id_rank)
-        pipeline = Pipeline(first_stage, tuple(stages), depth, at_once)
+        pipeline = Pipeline(parts.retriever, tuple(stages), depth, at_once)
         return parts.pipelines.setdefault(k, pipeline)
 
     def _seed_retriever(self, lists: Sequence[Collection[int]] = ()) -> SeedRetriever:

@@ -17,7 +17,7 @@ from citerec.export import Format
 from citerec.folder import IndexFolder, open_index
 from citerec.rank.ltr import Calibration
 from citerec.retrieve.bm25 import Bm25Retriever
-from citerec.retrieve.hybrid import ContextRetriever, HybridRetriever
+from citerec.retrieve.hybrid import SENTENCE_WEIGHT, HybridRetriever
 from citerec.types import Eligibility, QueryKind
 
 Build = Callable[..., IndexFolder]
@@ -132,11 +132,12 @@ def test_the_lists_are_fused_by_weighted_ranks(index: IndexFolder) -> None:
     bm25 = HybridRetriever(index, [Bm25Retriever(index, Bm25Config())])
     query = Query(id="d", title="Drawing trees", context="token vectors")
 
-    [fused] = ContextRetriever(bm25, index.id_rank, 0.75).candidates([query], [Eligibility()], 10)
+    [fused] = bm25.candidates([query], [Eligibility()], 10)
 
     ids = index.papers.ids_at(fused.rows.tolist())
     assert ids == ["late", "sparse", "trees", "graphs"]
-    points = [0.75 / 61, 0.75 / 62, 0.25 / 61, 0.25 / 62]
+    sentence, draft = SENTENCE_WEIGHT, 1 - SENTENCE_WEIGHT
+    points = [sentence / 61, sentence / 62, draft / 61, draft / 62]
     assert fused.hits.scores.tolist() == pytest.approx(points)
 
 
@@ -193,7 +194,7 @@ def test_a_batch_has_a_sentence_in_each_line(
         (("--context", "[12]"), "error: the context has no words besides citation markers"),
         (("--context", "A b", "--abstract", "c"), "error: --abstract needs --title"),
         (("--query", "two.jsonl", "--context", "A b"), "but --query holds 2; give one draft"),
-        (("--query", "bad.json"), 'line 1: "context" must be a string, found a list'),
+        (("--query", "bad.json"), 'line 1: "context" must be a string'),
         ((), "without a draft, give --context or --cited"),
     ],
 )

@@ -27,7 +27,7 @@ from citerec.rank.ltr import Ranker, Variant, find_ranker, open_ranker, reranker
 from citerec.rerank.reranker import OpenReranker, Reranker, Scorer, open_reranker
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
-from citerec.retrieve.hybrid import HybridRetriever, Retriever, open_registered
+from citerec.retrieve.hybrid import HybridRetriever, Retriever
 from citerec.rules.known import Rows, Scores, TemporalGraph, mask
 from citerec.run import Qrels, Run
 from citerec.text import QueryForm
@@ -451,7 +451,7 @@ class Systems:
             elif name in FORMS:
                 opened = Bm25Retriever(self._index, bm25_of(name, self._config))
             else:
-                opened = open_registered(name, self._index)
+                opened = plugins.load(plugins.RETRIEVERS, name)(self._index)
             self._retrievers[name] = CachedRetriever(opened)
         return self._retrievers[name]
 

@@ -1,65 +1,43 @@
 """Dense retrieval: finds the papers whose vectors are nearest to a query's, and compares papers with its sentences."""
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from itertools import accumulate, pairwise
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from citerec.config import DenseConfig
-from citerec.encode.spec import Fingerprint
 from citerec.errors import EncoderMismatchError, IndexDamagedError, ModelError
 from citerec.folder import DENSE, IndexFolder
-from citerec.index.vectors import DenseIndex, RowsAndScores, Vectors, on_threads, open_dense
+from citerec.index.vectors import RowsAndScores, Vectors, on_threads, open_dense
 from citerec.text import sentences
 from citerec.types import Eligibility, Hits, Query, QueryVector, SentenceScores
+
+if TYPE_CHECKING:
+    from citerec.encode.encoder import Encoder
 
 LEAST_WORDS = 4  # of a sentence that is compared by itself
 MOST = 12  # sentences of one query
 
 
-class QueryEncoder(Protocol):
-    """Turns queries into vectors; `citerec.encode.encoder.Encoder` is one."""
-
-    @property
-    def fingerprint(self) -> Fingerprint:
-        """The identity of the encoder."""
-        ...
-
-    def encode(self, papers: Sequence[Query]) -> Vectors:
-        """Return the vector of each query, shape (len(papers), dim)."""
-        ...
-
-
-class VectorSearch(Protocol):
-    """Finds the nearest vectors of an index elsewhere, such as on other machines."""
-
-    @property
-    def name(self) -> str:
-        """The name of the hits."""
-        ...
-
-    def nearest(
-        self, vectors: Vectors, eligible: Sequence[Eligibility], k: int
-    ) -> list[RowsAndScores]:
-        """Return rows and scores of the `k` best eligible papers of each query; see `DenseIndex.nearest`."""
-        ...
+Nearest = Callable[[Vectors, Sequence[Eligibility], int], list[RowsAndScores]]
 
 
 class DenseRetriever:
     """Finds papers by their vectors."""
 
+    name = "dense"
+
     def __init__(
         self,
         index: IndexFolder,
-        encoder: QueryEncoder,
+        encoder: "Encoder",
         config: DenseConfig | None = None,
         *,
-        search: VectorSearch | None = None,
+        nearest: Nearest | None = None,
     ) -> None:
         """Open the dense part of an index.
 
@@ -67,26 +45,27 @@ class DenseRetriever:
             index: The index.
             encoder: What encodes queries; it must have embedded the papers.
             config: The search parameters.
-            search: What searches the vectors in place of the file of the index; the ranking still reads single vectors
-                from the file.
+            nearest: Searches the vectors elsewhere, as `DenseIndex.nearest` does in the file of the index; the ranking
+                still reads single vectors from the file.
 
         Raises:
             ConfigError: If the index has no vectors.
             EncoderMismatchError: If it was embedded by another encoder.
             IndexDamagedError: If the vectors were changed.
         """
-        self.name = search.name if search else "dense"
-        self.config = config or DenseConfig()
-        self.encoder = encoder
-        self._path, self._id_rank = index.path, index.id_rank
-        settings = _checked_settings(index, encoder)
+        self.config, self.encoder, self._id_rank = config or DenseConfig(), encoder, index.id_rank
         # the last batch with its vectors
         self._last: tuple[tuple[Query, ...], Vectors] = (), np.zeros((0, 0), np.float32)
+        index.check_embedded()
+        if (recorded := index.encoder).key != encoder.fingerprint.key:
+            found = encoder.fingerprint.name
+            raise EncoderMismatchError(index.path, found=found, expected=str(recorded))
         try:
+            settings = index.manifest.settings["dense"]
             self._vectors = open_dense(index.path / DENSE, settings, index.papers.years)
         except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise IndexDamagedError(index.path, [f"{DENSE}/ cannot be read ({error})"]) from error
-        self._search: VectorSearch | DenseIndex = search or self._vectors
+        self._nearest: Nearest = nearest or self._vectors.nearest
 
     def retrieve(
         self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
@@ -95,7 +74,6 @@ class DenseRetriever:
 
         Raises:
             ModelError: If the encoder gives a vector that is not finite.
-            ValueError: If `k` is less than 1.
         """
         return self.search(self._encoded(queries), eligible, k) if queries else []
 
@@ -117,61 +95,18 @@ class DenseRetriever:
         same score in any batch, bit by bit.
 
         Raises:
-            IndexDamagedError: If the file of the vectors cannot be read any more.
             ModelError: If a vector is not finite.
-            ValueError: If `k` is less than 1.
         """
-        if k < 1:
-            raise ValueError(f"k must be at least 1, got {k}")
         if not np.isfinite(vectors).all():
             raise ModelError("the encoder gave a query a vector that is not finite")
         most = min(k, max(len(self._id_rank), 1))
-        with on_threads(self.config.threads), self._reading():
-            nearest = self._search.nearest(
-                np.ascontiguousarray(vectors, np.float32), eligible, most
-            )
+        with on_threads(self.config.threads):
+            nearest = self._nearest(np.ascontiguousarray(vectors, np.float32), eligible, most)
         return [Hits.ordered(*hits, self._id_rank, most) for hits in nearest]
 
     def vectors(self, rows: npt.NDArray[np.int32]) -> Vectors:
-        """Return the vectors of some papers, shape (len(rows), dim).
-
-        Raises:
-            IndexDamagedError: If the file of the vectors cannot be read any more.
-        """
-        with self._reading():
-            return self._vectors.vectors(rows)
-
-    def sentence_vectors(self, parts: Sequence[Sequence[Query]]) -> list[Callable[[], Vectors]]:
-        """Return, for the title and sentences of each query, what returns their vectors, shape (sentences, dim).
-
-        The sentences of all queries are encoded in one call, when the first of them is read: one query at a time would
-        take most of the time of a batch.
-        """
-        every = [one for of_query in parts for one in of_query]
-        encoded = cache(partial(self.encoder.encode, every))
-        ends = accumulate(map(len, parts), initial=0)
-        return [partial(_part, encoded, slice(*bounds)) for bounds in pairwise(ends)]
-
-    @contextmanager
-    def _reading(self) -> Generator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise IndexDamagedError(self._path, [str(error)]) from error
-
-
-def _part(encoded: Callable[[], Vectors], rows: slice) -> Vectors:
-    return encoded()[rows]
-
-
-def _checked_settings(index: IndexFolder, encoder: QueryEncoder) -> dict[str, Any]:
-    """Return the settings of the vectors from the manifest, after checking that `encoder` made them."""
-    index.check_embedded()
-    recorded = index.encoder
-    if recorded.key != encoder.fingerprint.key:
-        found = encoder.fingerprint.name
-        raise EncoderMismatchError(index.path, found=found, expected=str(recorded))
-    return index.manifest.settings["dense"]
+        """Return the vectors of some papers, shape (len(rows), dim)."""
+        return self._vectors.vectors(rows)
 
 
 @runtime_checkable
@@ -200,13 +135,22 @@ def scores_by_sentence(
         dense: The dense retriever, if any.
     """
     parts = [*map(sentence_queries, queries)]
-    vectors = dense.sentence_vectors(parts) if dense else [None] * len(parts)
+    # the sentences of all queries are encoded in one call, when the first of them is read: one query at a time would
+    # take most of the time of a batch
+    every = [one for part in parts for one in part]
+    encoded = cache(partial(dense.encoder.encode, every)) if dense else None
+    ends = accumulate(map(len, parts), initial=0)
     return [
         SentenceScores(
-            vectors=encode, bm25=partial(lexical.scores_of_papers, part) if lexical else None
+            vectors=partial(_part, encoded, slice(*bounds)) if encoded else None,
+            bm25=partial(lexical.scores_of_papers, part) if lexical else None,
         )
-        for part, encode in zip(parts, vectors, strict=True)
+        for part, bounds in zip(parts, pairwise(ends), strict=True)
     ]
+
+
+def _part(encoded: Callable[[], Vectors], rows: slice) -> Vectors:
+    return encoded()[rows]
 
 
 def sentence_queries(query: Query) -> list[Query]:

@@ -4,7 +4,7 @@ For a sentence of a draft both the sentence and the draft are searched, and thei
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from citerec import plugins
@@ -13,12 +13,16 @@ from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever, LexicalScores, scores_by_sentence
-from citerec.retrieve.fuse import Rank, fuse, rrf, weighted_sum
+from citerec.retrieve.fuse import fuse, rrf, weighted_sum
 from citerec.tuned import tuned_fusion
 from citerec.types import CandidateSet, Eligibility, Hits, Log, Query, QueryVector
 
 if TYPE_CHECKING:
     from citerec.encode.encoder import Encoder
+
+
+# Of sentences of dev papers: the search for the sentence has this weight in [0, 1], that for its draft the rest.
+SENTENCE_WEIGHT = 0.6
 
 
 class Retriever(Protocol):
@@ -88,11 +92,37 @@ class HybridRetriever:
     ) -> list[CandidateSet]:
         """Return the `k` best eligible papers of each query, with the hits of each retriever.
 
+        For a sentence of a draft both are searched; a model reads the scores and vectors of both.
+
         Args:
             queries: One query is a batch of one.
             eligible: One rule per query.
             k: Papers per query; each retriever returns as many as the fusion reads, at least `k`.
         """
+        places = [i for i, query in enumerate(queries) if query.context]
+        together = [*queries, *(sentence_of(queries[i]) for i in places)]
+        sets = self._searched(together, [*eligible, *(eligible[i] for i in places)], k)
+        weights = [1 - SENTENCE_WEIGHT, SENTENCE_WEIGHT]
+        for i, sentence in zip(places, sets[len(queries) :], strict=True):
+            draft = sets[i]
+            hits = rrf([draft.hits, sentence.hits], self._id_rank, weights=weights, k=k)
+            by_source = {
+                name: weighted_sum(
+                    [of_draft, sentence.hits_by_source[name]], weights, self._id_rank
+                )
+                for name, of_draft in draft.hits_by_source.items()
+            }
+            vector: QueryVector | None = draft.query_vector
+            if vector and sentence.query_vector:
+                mean = weights[0] * vector.values + weights[1] * sentence.query_vector.values
+                vector = replace(vector, values=mean)
+            of_sentence = sentence.sentences
+            sets[i] = CandidateSet(hits, by_source, query_vector=vector, sentences=of_sentence)
+        return sets[: len(queries)]
+
+    def _searched(
+        self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
+    ) -> list[CandidateSet]:
         depth = k if len(self.retrievers) == 1 else max(k, self.config.depth)
         sentences = scores_by_sentence(queries, self._lexical, self.dense)
         hits = {one.name: one.retrieve(queries, eligible, depth) for one in self.retrievers}
@@ -161,60 +191,12 @@ def open_hybrid(
     opened: list[Retriever] = [Bm25Retriever(index, config.bm25)]
     if encoder := encoder_of(index, config, log):
         opened.append(DenseRetriever(index, encoder, config.dense))
-    opened += [open_registered(name, index) for name in config.retrievers]
+    opened += [plugins.load(plugins.RETRIEVERS, name)(index) for name in config.retrievers]
     if len(opened) == 1:
         return HybridRetriever(index, opened)
     return HybridRetriever(index, opened, config.fuse_with(tuned_fusion(index, config)))
 
 
-def open_registered(name: str, index: IndexFolder) -> Retriever:
-    """Open a retriever that another package registers as an entry point of the group `citerec.retrievers`.
-
-    Raises:
-        ConfigError: If there is none of this name, or its package cannot be imported.
-    """
-    return plugins.load(plugins.RETRIEVERS, name)(index)
-
-
-# Of sentences of dev papers: the search for the sentence has this weight in [0, 1], that for its draft the rest.
-SENTENCE_WEIGHT = 0.6
-
-
 def sentence_of(query: Query) -> Query:
     """Return the query for the sentence of a draft alone; the query itself if it has no context."""
     return replace(query, title=query.context, abstract="") if query.context else query
-
-
-@dataclass(frozen=True, slots=True)
-class ContextRetriever:
-    """A first stage that also searches the sentence of each query that has one."""
-
-    retriever: HybridRetriever  # searches drafts and sentences
-    id_rank: Rank  # breaks ties
-    weight: float = SENTENCE_WEIGHT
-
-    def candidates(
-        self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
-    ) -> list[CandidateSet]:
-        """Return the `k` best eligible papers of each query, with the hits of each retriever."""
-        places = [i for i, query in enumerate(queries) if query.context]
-        together = [*queries, *(sentence_of(queries[i]) for i in places)]
-        rules = [*eligible, *(eligible[i] for i in places)]
-        candidates = self.retriever.candidates(together, rules, k)
-        for i, of_sentence in zip(places, candidates[len(queries) :], strict=True):
-            candidates[i] = self.fused(candidates[i], of_sentence, k)
-        return candidates[: len(queries)]
-
-    def fused(self, draft: CandidateSet, sentence: CandidateSet, k: int) -> CandidateSet:
-        """Return the `k` best candidates of both searches; a model reads the scores and vectors of both."""
-        weights = [1 - self.weight, self.weight]
-        hits = rrf([draft.hits, sentence.hits], self.id_rank, weights=weights, k=k)
-        by_source = {
-            name: weighted_sum([of_draft, sentence.hits_by_source[name]], weights, self.id_rank)
-            for name, of_draft in draft.hits_by_source.items()
-        }
-        vector: QueryVector | None = draft.query_vector
-        if vector and sentence.query_vector:
-            mean = weights[0] * vector.values + weights[1] * sentence.query_vector.values
-            vector = replace(vector, values=mean)
-        return CandidateSet(hits, by_source, query_vector=vector, sentences=sentence.sentences)
