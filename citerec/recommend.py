@@ -29,7 +29,7 @@ from citerec.pipeline import (
 )
 from citerec.rank.expand import CandidateExpander
 from citerec.rank.features import Feature, declared_features
-from citerec.rank.ltr import LtrModel, RankModel, ranker_of, reads_probability
+from citerec.rank.ltr import CustomRanker, LtrModel, RankModel, ranker_of, reads_probability
 from citerec.rank.missing import (
     SeedCandidates,
     SeedRetriever,
@@ -135,7 +135,7 @@ class Recommender:
         self._corpus: Corpus | None = None
         retriever = open_hybrid(index, self.config, log, retrievers=retrievers)
         added = declared_features((*retriever.retrievers, reranker), features)
-        custom = None if ranker is None else LtrModel(model=ranker, added=added)
+        custom = None if ranker is None else CustomRanker(model=ranker, added=added)
         model = custom or ranker_of(index, self.config, added)
         opened = open_reranking(index, self.config, model, reranker, log)
         graph = TemporalGraph(index, CitationScope.PUBLISHED)

@@ -234,7 +234,7 @@ def test_no_age_is_negative_and_the_last_three_years_are_three(build: Build) -> 
         [one] = recommender.pipeline.all(batch)
         assert isinstance(one, RankedCandidates)
         ages, recent = (one.matrix[:, NAMES.index(name)] for name in ("age", "citations_3y"))
-        ids = papers.ids_at(one.expanded.rows.tolist())
+        ids = papers.ids_at(one.matrix_rows.tolist())
         return {i: (a, round(np.expm1(r))) for i, a, r in zip(ids, ages, recent, strict=True)}
 
     of_draft, beyond = features(2018), features(2010, year_max=2019)

@@ -30,7 +30,6 @@ from citerec.train.ranker import (
     gather_examples,
     sampled,
     train_on,
-    train_queries,
     train_ranker,
     was_trained_so,
 )
@@ -89,7 +88,7 @@ def chain(build: Build) -> IndexFolder:
 
 
 def test_a_train_query_is_given_no_dev_or_test_query_nor_itself(chain: IndexFolder) -> None:
-    queries = train_queries(load_training_data(chain))
+    queries = load_training_data(chain).labelled()
 
     assert [query.id for query in queries.queries] == [f"p{n}" for n in range(1, 8)]
     assert queries.eligible[0] == Eligibility(2001, frozenset({1}))  # p8 and p9 are of later years

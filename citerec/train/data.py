@@ -46,10 +46,10 @@ class Lists:
         return cls(np.concatenate([[0], np.cumsum(lengths)]), rows[order].astype(np.int32))
 
     @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self:
-        """Concatenate the lists of several parts."""
-        ends = np.cumsum(np.concatenate([np.zeros(1, np.int64), *(p.lengths for p in parts)]))
-        return cls(ends, np.concatenate([np.zeros(0, np.int32), *(p.indices for p in parts)]))
+    def each(cls, lists: Sequence[Rows]) -> Self:
+        """Build them from an array each."""
+        ends = np.cumsum([0, *map(len, lists)], dtype=np.int64)
+        return cls(ends, np.concatenate([np.zeros(0, np.int32), *lists]))
 
     def __len__(self) -> int:
         return len(self.indptr) - 1
@@ -72,11 +72,8 @@ class Lists:
         return Lists.of(self.segment_ids[keep], self.indices[keep], len(self))
 
     def at(self, chosen: Integers) -> "Lists":
-        """Return some of the lists, by number; `chosen` rises."""
-        number = np.full(len(self), -1)
-        number[chosen] = np.arange(len(chosen))
-        segment_ids = number[self.segment_ids]
-        return Lists.of(segment_ids[segment_ids >= 0], self.indices[segment_ids >= 0], len(chosen))
+        """Return some of the lists, by number."""
+        return Lists.each([self[i] for i in chosen.tolist()])
 
     def drawn(self, count: int, rng: np.random.Generator, *, repeat: bool) -> Rows:
         """Draw `count` distinct rows of each list, shape (queries, count).
@@ -92,13 +89,6 @@ class Lists:
         at = self.indptr[:-1, None] + columns % np.maximum(lengths, 1)
         drawn[filled] = self.indices[order][at[filled]]
         return drawn
-
-    def shortened(self, most: int, rng: np.random.Generator) -> "Lists":
-        """Return lists of at most `most` rows, drawn at random; shorter lists are unchanged."""
-        order = np.lexsort((rng.random(len(self.indices)), self.segment_ids))
-        place = np.empty(len(order), np.int64)
-        place[order] = np.arange(len(order)) - self.indptr[self.segment_ids[order]]
-        return self.where(place < most)
 
 
 class Pairs:
@@ -151,27 +141,21 @@ class TrainingData:
         ones = np.ones(len(citing), np.int32)
         return csr_array((ones, (citing, references.indices)), shape=(self.papers, self.papers))
 
-    def texts(self, rows: Rows) -> list[Query]:
-        """Return some papers as queries."""
-        papers = self.index.papers.at(rows.tolist())
-        return [Query.of(papers[row]) for row in rows.tolist()]
-
-    def eligible(self, queries: Integers, rows: Integers) -> Flags:
-        """Return which rows are of no later year than their query, in the broadcast shape; unknown years pass."""
-        return no_later(self.years[rows], self.years[queries])
-
-    def rules(self, queries: Rows) -> list[Eligibility]:
-        """Return which papers may be candidates of some train queries: no dev or test query, none of a later year."""
-        hidden = np.flatnonzero(~self.pool)
-        years = self.years[queries].tolist()
+    def labelled(self) -> "LabelledQueries":
+        """Return the queries; their candidates are papers of the pool of no later year, not themselves."""
+        papers, years = self.index.papers, self.years[self.queries].tolist()
+        hidden, rows = np.flatnonzero(~self.pool), self.queries.tolist()
         of_year = {  # few: dev and test queries are the newest papers
             year: frozenset(hidden[no_later(self.years[hidden], np.int32(year))].tolist())
             for year in set(years)
         }
-        return [
+        rules = [
             Eligibility(year if year != NO_YEAR else None, of_year[year] | {row})
-            for year, row in zip(years, queries.tolist(), strict=True)
+            for year, row in zip(years, rows, strict=True)
         ]
+        texts = papers.at(rows)
+        gold = [self.gold[i] for i in range(len(rows))]
+        return LabelledQueries([Query.of(texts[row]) for row in rows], rules, gold=gold)
 
     def sampled(self, count: int, seed: int) -> "TrainingData":
         """Return the data of `count` random queries; of all for 0."""
@@ -269,32 +253,28 @@ def dev_queries(
 def candidate_sets(
     data: TrainingData, first_stage: FirstStage, depth: int, progress: Progress
 ) -> Iterator[CandidateSet]:
-    """Yield what the first stage retrieves for each train query: papers of the pool, of no later year, not itself."""
-    for start in range(0, len(data.queries), BLOCK):
-        block = data.queries[start : start + BLOCK]
-        yield from first_stage.candidates(data.texts(block), data.rules(block), depth)
-        progress("searching", start + len(block), len(data.queries))
-
-
-def f1_and_reciprocal_rank(
-    scores: Numbers, cited: Flags, gold: int, depth: int = F1_DEPTH
-) -> tuple[float, float]:
-    """Return F1 at `depth` and 1 / rank of the first cited candidate, both in [0, 1]; 0 where none is cited.
-
-    F1 is 2 * cited candidates among the first `depth` / (`depth` + `gold`), where the query cites `gold` papers,
-    retrieved or not. Of equal scores, those of cited candidates come last: a model that tells no candidates apart gains
-    nothing. `scores` and `cited` have shape (candidates,).
-    """
-    ranked = cited[np.lexsort((cited, -scores))]
-    f1 = 2 * int(ranked[:depth].sum()) / (depth + gold)
-    return f1, 1 / (int(ranked.argmax()) + 1) if ranked.any() else 0.0
+    """Yield what the first stage retrieves for each train query."""
+    numbers = np.arange(len(data.queries))
+    for start in range(0, len(numbers), BLOCK):
+        block = data.only(numbers[start : start + BLOCK]).labelled()
+        yield from first_stage.candidates(block.queries, block.eligible, depth)
+        progress("searching", start + len(block), len(numbers))
 
 
 def dev_measures(lists: Iterable[tuple[Numbers, Flags, int]]) -> dict[str, float]:
-    """Return the means of `f1` at 20 and `mrr` over queries: scores, labels and gold count of each; 0 without one."""
-    measured = [f1_and_reciprocal_rank(*one) for one in lists]
-    f1, reciprocal_ranks = zip(*measured, strict=True) if measured else ((0.0,), (0.0,))
-    return {"mrr": float(np.mean(reciprocal_ranks)), "f1": float(np.mean(f1))}
+    """Return means over queries, 0 without one: `f1` at 20, and `mrr`, of 1 / rank of the first cited candidate.
+
+    A query has the scores and labels of its candidates, shape (candidates,), and the number of papers that it cites,
+    retrieved or not. F1 is 2 * cited candidates among the first 20 / (20 + that number). Of equal scores, those of
+    cited candidates come last: a model that tells no candidates apart gains nothing.
+    """
+    measured: list[tuple[float, float]] = []
+    for scores, cited, gold in lists:
+        ranked = cited[np.lexsort((cited, -scores))]
+        reciprocal_rank = 1 / (int(ranked.argmax()) + 1) if ranked.any() else 0.0
+        measured.append((reciprocal_rank, 2 * int(ranked[:F1_DEPTH].sum()) / (F1_DEPTH + gold)))
+    columns = zip(*(measured or [(0.0, 0.0)]), strict=True)
+    return dict(zip(("mrr", "f1"), (float(np.mean(one)) for one in columns), strict=True))
 
 
 def platt(scores: Numbers, cited: Flags) -> tuple[float, float]:

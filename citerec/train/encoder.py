@@ -1,7 +1,6 @@
 """Trains an encoder on the citations of an index: examples, hard negatives, dev measures, Trainer, model folder."""
 
 import copy
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,14 +8,13 @@ from typing import Any
 import numpy as np
 
 from citerec.config import Bm25Config, RecommendConfig
-from citerec.encode.encoder import Encoder, TransformerEncoder, Vectors, fingerprint_of
+from citerec.encode.encoder import Encoder, TransformerEncoder, fingerprint_of
 from citerec.encode.models import ModelSource
 from citerec.encode.spec import NAME as SPEC
 from citerec.encode.spec import (
     EncoderSpec,
     Fingerprint,
     Pooling,
-    Separator,
     Similarity,
     read_spec,
     write_spec,
@@ -44,7 +42,6 @@ from citerec.types import Eligibility, Log, Paper, Progress, Query, no_log, no_p
 
 MARGIN = 1.0  # of the triplets, in units of the distance; SPECTER's
 TEMPERATURE = 0.05  # of in-batch negatives
-CACHED = 500_000  # papers whose texts are cached
 MISSING = -1  # marks a negative that is still to be drawn
 # Hard negatives of these ranks: many papers of the best ranks could also be cited.
 MINE_FROM, MINE_TO = 10, 100  # from 1
@@ -59,17 +56,17 @@ def cited_by_cited(data: TrainingData, *, seed: int = 0) -> Lists:
 
     Source: Cohan et al., ACL 2020, section 2.4, https://arxiv.org/abs/2004.07180.
     """
-    rng = np.random.default_rng([seed, 1])
-    parts: list[Lists] = []
-    forbidden = data.pairs(data.gold)
+    rng, forbidden = np.random.default_rng([seed, 1]), data.pairs(data.gold)
+    each: list[Rows] = []
     for start in range(0, len(data.queries), CHUNK):
         rows = data.queries[start : start + CHUNK]
         second_order = (data.links[rows] @ data.links).tocsr()
         second_order.sort_indices()
         lists = Lists(second_order.indptr.astype(np.int64), second_order.indices.astype(np.int32))
         lists = lists.where(~forbidden.holds(rows[lists.segment_ids], lists.indices))
-        parts.append(lists.shortened(MAX_HARD, rng))
-    return Lists.joined(parts)
+        drawn = np.sort(lists.drawn(MAX_HARD, rng, repeat=False))
+        each += [row[row != MISSING] for row in drawn]
+    return Lists.each(each)
 
 
 def mined(data: TrainingData, *, threads: int, progress: Progress, log: Log = no_log) -> Lists:
@@ -82,11 +79,12 @@ def mined(data: TrainingData, *, threads: int, progress: Progress, log: Log = no
     first_stage, forbidden = open_hybrid(data.index, retrieval, log), data.pairs(data.gold)
     depth = MINE_TO + int(data.cited.lengths.max()) + 1
     sets = candidate_sets(data, first_stage, depth, progress)
-    lists = [
-        one.hits.rows[~forbidden.holds(row, one.hits.rows)][MINE_FROM - 1 : MINE_TO]
-        for row, one in zip(data.queries, sets, strict=True)
-    ]
-    return Lists(np.cumsum([0, *map(len, lists)]), np.concatenate(lists))
+    return Lists.each(
+        [
+            one.hits.rows[~forbidden.holds(row, one.hits.rows)][MINE_FROM - 1 : MINE_TO]
+            for row, one in zip(data.queries, sets, strict=True)
+        ]
+    )
 
 
 @dataclass(frozen=True)
@@ -179,20 +177,14 @@ class EncoderDev:
         """Return MRR and F1 at 20 of an encoder."""
         vectors = encoder.encode([*self.queries, *self.papers])
         queries, papers = vectors[: len(self.queries)], vectors[len(self.queries) :]
-        scores = similarities(encoder.spec.similarity, queries, papers)
+        scores = queries @ papers.T
+        if encoder.spec.similarity is Similarity.L2:
+            squares = (queries**2).sum(1)[:, None] + (papers**2).sum(1)[None, :]
+            scores = -np.sqrt(np.maximum(squares - 2 * scores, 0))
         scores[~self.allowed] = -np.inf
         return dev_measures(
             (row, cited, int(cited.sum())) for row, cited in zip(scores, self.gold, strict=True)
         )
-
-
-def similarities(similarity: Similarity, queries: Vectors, papers: Vectors) -> Vectors:
-    """Return the inner products or negative L2 distances of queries and papers, shape (queries, papers)."""
-    products = queries @ papers.T
-    if similarity is Similarity.COSINE:
-        return products
-    squares = (queries**2).sum(1)[:, None] + (papers**2).sum(1)[None, :] - 2 * products
-    return -np.sqrt(np.maximum(squares, 0))
 
 
 @dataclass(frozen=True)
@@ -211,7 +203,7 @@ class _Net:
         from sentence_transformers.sentence_transformer.modules import Pooling as Pool
 
         spec = trained_spec(source.folder, config)
-        parts = load_parts(source.folder, spec)
+        dim = load_parts(source.folder, spec).dim  # refuses what is no encoder
         local = {"local_files_only": True}
         reader: Any = Transformer(
             str(source.folder),
@@ -221,7 +213,7 @@ class _Net:
         )
         reader.max_seq_length = min(config.train_tokens or spec.max_tokens, spec.max_tokens)
         cosine, pooling = spec.similarity is Similarity.COSINE, spec.pooling.value
-        pool: Any = Pool(parts.dim, pooling)  # pyright: ignore[reportArgumentType]
+        pool: Any = Pool(dim, pooling)  # pyright: ignore[reportArgumentType]
         model = SentenceTransformer(
             modules=[reader, pool, *([Normalize()] if cosine else [])],
             device="cpu" if config.device == "cpu" else None,
@@ -231,7 +223,7 @@ class _Net:
             if name.startswith("pooler."):  # no vector depends on it
                 weights.requires_grad_(False)
         own = Parts(reader.model, reader.tokenizer, spec)
-        return cls(model, own, fingerprint_of(source, parts.dim, spec))
+        return cls(model, own, fingerprint_of(source, dim, spec))
 
     def frozen(self, config: EncoderTraining) -> Encoder:
         """Return an encoder with a copy of the current weights, which further training does not change."""
@@ -277,8 +269,7 @@ def train_encoder(
 
     def hard() -> dict[str, Any]:
         if not config.hard:
-            none = Lists.of(np.zeros(0, np.int64), np.zeros(0, np.int32), len(data.queries))
-            return asdict(none)
+            return asdict(Lists.each([data.queries[:0]] * len(data.queries)))
         if config.recipe is EncoderRecipe.SPECTER:
             return asdict(cited_by_cited(data, seed=config.seed))
         return asdict(mined(data, threads=config.threads, progress=progress, log=log))
@@ -286,26 +277,27 @@ def train_encoder(
     with workspace.open(plan, resume=resume, log=log):
         with trainer.first_process_first():
             kept = workspace.kept("hard", hard)
-        examples = EncoderExamples.of(data, config, Lists(kept["indptr"], kept["indices"]))
+        examples = EncoderExamples.of(data, config, Lists(**kept))
         drawn = examples.drawn()
         loop = _trainer(net, examples, drawn, dev, workspace.folder)
         before = dev.measures(net.frozen(config)) if dev else {}
         trained = trainer.train(loop, workspace, before, resume=resume, progress=progress, log=log)
-        facts = trainer.base_facts(source, net.fingerprint.weights, index)
-        facts["counts"] = {
+        counts = {
             "papers": data.papers,
             "train_queries": len(examples.data.queries),
             "positives": len(examples.data.gold.indices),
             "examples_an_epoch": len(drawn),
         }
         return trainer.finish(
-            output, trained, facts, config, plan, lambda folder, record: _saved(net, folder, record)
+            *(output, trained, config, plan, index, source, counts),
+            lambda folder: _saved(net, folder),
+            card="encoder.md",
         )
 
 
 def was_trained_so(model: Path, index: IndexFolder, config: EncoderTraining) -> bool:
     """Return whether a model was trained on these papers and splits, from this base, with these settings."""
-    return trainer.follows_plan(model, trainer.plan_of(config, index))
+    return trainer.read_training(model).get("plan") == trainer.plan_of(config, index)
 
 
 def trained_spec(folder: Path, config: EncoderTraining) -> EncoderSpec:
@@ -343,18 +335,17 @@ def _trainer(
     )
 
     config, spec, papers = examples.config, net.parts.spec, examples.data.index.papers
-    cache: dict[int, str] = {}
 
     class Collator(SentenceTransformerDataCollator):
         def __call__(self, features: list[dict[str, int]]) -> dict[str, Any]:
-            rows = {row for one in features for row in one.values()}
-            if len(cache) > CACHED:
-                cache.clear()
-            for row, paper in papers.at(sorted(rows - cache.keys())).items():
+            read = papers.at(row for one in features for row in one.values())
+            texts: dict[int, str] = {}
+            for row, paper in read.items():
                 text = encoder_text(paper, spec.form, net.parts.separator)
-                cache[row] = text.encode(errors="replace").decode()  # unpaired surrogates
-            texts = [{name: cache[row] for name, row in one.items()} for one in features]
-            return super().__call__(texts)
+                texts[row] = text.encode(errors="replace").decode()  # unpaired surrogates
+            return super().__call__(
+                [{name: texts[row] for name, row in one.items()} for one in features]
+            )
 
     class Triplet(losses.TripletLoss):
         """max(|q - p| - |q - n| + margin, 0); Cohan et al. 2020, equation 2. Its square root is safe at 0."""
@@ -382,7 +373,7 @@ def _trainer(
         return -((norms - 2 * queries @ papers.T).clamp(min=0) + 1e-12).sqrt()
 
     arguments = trainer.arguments_of(
-        SentenceTransformerTrainingArguments, config, folder, len(drawn), has_dev=bool(dev)
+        SentenceTransformerTrainingArguments, config, folder, has_dev=bool(dev)
     )
     loss: Any = Triplet(net.model)
     if config.recipe is EncoderRecipe.STRONG:
@@ -405,37 +396,11 @@ def _trainer(
     )
 
 
-def _saved(net: _Net, folder: Path, record: Mapping[str, Any]) -> str:
-    """Write the model, which transformers, sentence-transformers and citerec open; return its card."""
+def _saved(net: _Net, folder: Path) -> dict[str, Any]:
+    """Write the model, which transformers, sentence-transformers and citerec open; return what its card shows."""
     model, spec = net.model, net.parts.spec
     net.parts.model.config._name_or_path = ""  # otherwise the local path of the base model
     model.max_seq_length = spec.max_tokens
     model.cpu().save_pretrained(str(folder), create_model_card=False)
     write_spec(folder, spec)
-    by_token = spec.separator is Separator.TOKEN
-    separator = f'"{net.parts.tokenizer.sep_token}"' if by_token else '" "'
-    return trainer.model_card(
-        record,
-        f"An encoder of papers, trained on the citations of {record['index']}",
-        f"It maps title and abstract to a vector of {net.parts.dim} numbers; papers that cite each other have similar "
-        "vectors.",
-        {
-            "Use": f"""\
-With citerec: `citerec index CORPUS --encoder FOLDER`, or `citerec encode --index DIR --encoder FOLDER`.
-
-```python
-from sentence_transformers import SentenceTransformer
-
-model = SentenceTransformer("FOLDER")
-vectors = model.encode([title + {separator} + abstract])
-```
-
-The input of a paper is {spec.form}, with {separator if by_token else "a space"} between the parts,
-at most {spec.max_tokens} tokens; pooling: {spec.pooling}; similarity: {spec.similarity}.""",
-            "Data": trainer.data_section(record),
-            "Measures": "On a sample of the dev queries, before the training (0) and after so many updates; the weights"
-            f" are those of update {record['best_step']}.\n\n"
-            + trainer.history_table(record, {"mrr": "dev MRR", "f1": "dev F1@20"}),
-        },
-        hub=("sentence-similarity", "feature-extraction"),
-    )
+    return {"spec": spec, "dim": net.parts.dim, "separator": net.parts.separator}

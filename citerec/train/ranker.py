@@ -44,7 +44,7 @@ from citerec.rank.ltr import (
     with_rerank_feature,
     write_spec,
 )
-from citerec.rerank.reranker import auto_reranker, open_reranker
+from citerec.rerank.reranker import choose_reranker, open_reranker
 from citerec.retrieve.hybrid import open_hybrid
 from citerec.rules.held_out import held_out, may_know_queries
 from citerec.rules.known import CitationScope, TemporalGraph
@@ -76,12 +76,6 @@ EXPAND = ExpandConfig()  # how the references of neighbours join the candidates
 
 # (name, make) -> arrays, of an interrupted training if there are some
 Kept = Callable[[str, Callable[[], trainer.Arrays]], trainer.Arrays]
-
-
-def train_queries(data: TrainingData) -> LabelledQueries:
-    """Return the train queries of an index; dev and test queries are not eligible for them."""
-    gold = [data.gold[i] for i in range(len(data.queries))]
-    return LabelledQueries(data.texts(data.queries), data.rules(data.queries), gold=gold)
 
 
 def with_known_half(
@@ -156,7 +150,7 @@ class Gatherer:
         chosen = np.sort(drawn)
         most = config.rerank_queries if self._reranker else 0
         reranked = np.isin(chosen, drawn[: most or len(drawn)])
-        queries = with_known_half(train_queries(data.only(chosen)), KNOWN_FRACTION, rng)
+        queries = with_known_half(data.only(chosen).labelled(), KNOWN_FRACTION, rng)
         lags = rng.integers(1, CITATION_LAG, len(chosen), endpoint=True)
         lags[rng.random(len(chosen)) >= 0.5] = 0
         parts: list[RankerExamples] = []
@@ -365,14 +359,13 @@ def was_trained_so(
     withheld: Sequence[IndexFolder] = (),
 ) -> bool:
     """Return whether a model was trained on these papers, splits and vectors with these settings."""
-    return trainer.follows_plan(model, _plan(indexes, config, withheld))
+    return trainer.read_training(model).get("plan") == _plan(indexes, config, withheld)
 
 
 def _reranker(index: IndexFolder, config: RankerTraining) -> str | None:
     """Return the reranker for the candidates of an index; None for none."""
-    if config.reranker == "auto":
-        return auto_reranker(index, default=False, same_data=True)
-    return None if config.reranker == "none" else config.reranker
+    chosen = choose_reranker(config.reranker, index, default=False, same_data=True)
+    return chosen.model if chosen else None
 
 
 def _plan(
@@ -443,49 +436,16 @@ def train_on(
         "after": {str(variant): measures for variant, measures in after.items()},
         "gains": {str(variant): one.trees.gains for variant, one in fits.items()},
     }
-    settings = config.to_json() | {"reranker": Path(config.reranker).name}
-    record = trainer.training_record(facts, settings, plan or {}, PACKAGES)
     with building(output) as folder:
         for variant, one in fits.items():
             (folder / f"{variant}.txt").write_text(one.trees.text, encoding="utf-8")
         features = {variant: one.trees.features for variant, one in fits.items()}
         calibrations = {v: one.calibration for v, one in fits.items() if one.calibration}
         write_spec(folder, features, EXPAND, origin, calibrations)
-        trainer.finish_folder(folder, record, _card(record, fits))
+        meaning = {one.name: one.meaning for one in (*FEATURES, *full.trees.added)}
+        shown = {"rounds": full.trees.rounds, "meaning": meaning, "spec": SPEC, "top": TOP}
+        trainer.finish_folder(
+            *(folder, facts, config, {"reranker": Path(config.reranker).name}, plan or {}),
+            *(PACKAGES, "ranker.md", shown | {"lag": CITATION_LAG, "copies": COPIES}),
+        )
     return RankerReport(output=output, queries=full.queries, before=before, after=after, dev=dev)
-
-
-def _card(record: Mapping[str, Any], fits: Mapping[Variant, FittedVariant]) -> str:
-    indexes, full = record["indexes"], fits[Variant.FULL]
-    meaning = {one.name: one.meaning for one in (*FEATURES, *full.trees.added)}
-    queries = [
-        (one["name"], *(f"{one[of]:,}" for of in ("papers", "train_queries", "dev_queries")))
-        for one in indexes
-    ]
-    variants = [
-        (name, one["f1@20"], one["mrr"])
-        for name, one in {"first stage": record["before"], **record["after"]}.items()
-    ]
-    gains = [(name, f"{gain:.1%}", meaning[name]) for name, gain in full.trees.gains.items()]
-    return trainer.model_card(
-        record,
-        f"A learning-to-rank model for citations, trained on {', '.join(one['name'] for one in indexes)}",
-        f"""It ranks the candidates of a draft by lexical and semantic similarity, the references of neighbours,
-citations, age, authors and venue: LambdaMART of LightGBM, {full.trees.rounds} trees.
-If an index has no vectors, authors, citation graph or reranker, these features are disabled, as in training copies.""",
-        {
-            "Use": """`citerec recommend --query FILE --ranker FOLDER`; `--no-popularity` and `--no-authors` select
-the variants that were trained without citation counts and age, and without authors.""",
-            "Data": f"""{trainer.table(("index", "papers", "train queries", "dev queries"), queries)}
-
-It was not trained on test queries. It was trained on dev queries only of an index whose encoder or reranker
-was trained on the citations of its train queries; such dev queries are measured by cross-validation. Half of the train
-queries did not know the newest citations, of up to {CITATION_LAG} years. Each train query has
-{COPIES} copies with disabled feature groups.""",
-            "Measures": f"On the dev queries:\n\n{trainer.table(('variant', 'F1@20', 'MRR'), variants)}",
-            "Probabilities": f"""\
-sigmoid(scale * (score - mean of the list's best {TOP} scores) + offset), fitted on the best {TOP} papers
-of each dev query's complete list; none if too few of them are cited. Scale and offset are in `{SPEC}`.""",
-            "Features": trainer.table(("feature", "share of the gain", "what it is"), gains),
-        },
-    )

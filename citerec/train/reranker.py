@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from citerec.bibliography.keys import title_key
 from citerec.config import FuseConfig, RecommendConfig
-from citerec.encode.models import weights_files
 from citerec.encode.torch_backend import (
     batches,
     check_positions,
@@ -23,7 +22,6 @@ from citerec.encode.torch_backend import (
 )
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
-from citerec.io import sha256_of_files
 from citerec.rerank.cross_encoder import CrossEncoder, RerankerParts, load_body
 from citerec.rerank.pair import NAME as SPEC
 from citerec.rerank.pair import RerankerSpec, pair, write_reranker_spec
@@ -75,20 +73,18 @@ class CandidateLists:
     @classmethod
     def of(cls, sets: Iterable[CandidateSet], depth: int) -> "CandidateLists":
         """Take the best `depth` papers of each candidate set."""
-        lists: list[Rows] = [np.zeros(0, np.int32)]
-        scores: list[Numbers] = [np.zeros(0, np.float32)]
-        similarity: list[Numbers] = [np.zeros(0, np.float32)]
+        each: list[Rows] = []
+        scores, similarity = [np.zeros(0, np.float32)], [np.zeros(0, np.float32)]
         for one in sets:
             hits, dense = one.hits.best(depth), one.hits_by_source.get("dense")
             values = np.zeros(len(hits), np.float32)
             if dense is not None and len(dense):  # no dense hit: the similarity of the last one
                 known = ranks_and_scores(dense, hits.rows)[1]
                 values = np.where(np.isnan(known), dense.scores[-1], known).astype(np.float32)
-            lists.append(hits.rows)
+            each.append(hits.rows)
             scores.append(hits.scores)
             similarity.append(values)
-        rows, ends = np.concatenate(lists), np.cumsum([*map(len, lists)])
-        return cls(Lists(ends, rows), np.concatenate(scores), np.concatenate(similarity))
+        return cls(Lists.each(each), np.concatenate(scores), np.concatenate(similarity))
 
     def standardised(self, values: Numbers) -> Numbers:
         """Return values of the entries with mean 0 and standard deviation 1 in each list; 0 if all are equal."""
@@ -267,8 +263,9 @@ def train_reranker(
     with workspace.open(plan, resume=resume, log=log):
         with trainer.first_process_first():
             kept = workspace.kept("candidates", searched)
-        lists = Lists(kept["indptr"], kept["indices"])
-        candidates = CandidateLists(lists, kept["scores"], kept["similarity"])
+        candidates = CandidateLists(
+            Lists(kept["indptr"], kept["indices"]), kept["scores"], kept["similarity"]
+        )
         examples = RerankerExamples(data, candidates, config)
         dev = RerankerDev.load(index, config, log)
 
@@ -288,26 +285,25 @@ def train_reranker(
         _, scale, offset, weight = evaluated()
         spec = parts.spec.replace(scale=scale, offset=offset, weight=weight)
         teacher = trainer.encoder_folder(index) if config.distill else None
-        weights = sha256_of_files(weights_files(source.folder))
-        facts = trainer.base_facts(source, weights, index, [teacher] if teacher else [])
-        facts["encoder"] = plan["encoder"]
-        facts["counts"] = {
+        counts = {
             "papers": data.papers,
             "train_queries": len(data.queries),
             "candidates": len(examples.cited),
             "cited_candidates": int(examples.cited.sum()),
             "examples_an_epoch": len(examples),
         }
-        final = replace(parts, spec=spec)
         return trainer.finish(
-            *(output, trained, facts, config, plan),
-            lambda folder, record: _saved(final, folder, record),
+            *(output, trained, config, plan, index, source, counts),
+            lambda folder: _saved(replace(parts, spec=spec), folder),
+            card="reranker.md",
+            teachers=[teacher] if teacher else [],
+            encoder=plan["encoder"],
         )
 
 
 def was_trained_so(model: Path, index: IndexFolder, config: RerankerTraining) -> bool:
     """Return whether a model was trained on these papers, splits and vectors, from this base, with these settings."""
-    return trainer.follows_plan(model, _plan(index, config))
+    return trainer.read_training(model).get("plan") == _plan(index, config)
 
 
 def _plan(index: IndexFolder, config: RerankerTraining) -> dict[str, Any]:
@@ -360,9 +356,7 @@ def _trainer(
     query_rows = data.queries[lists.segment_ids]
     teacher = candidates.standardised(candidates.similarity)
     first_stage = candidates.standardised(candidates.scores)
-    arguments = trainer.arguments_of(
-        TrainingArguments, config, folder, len(examples), has_dev=bool(evaluated)
-    )
+    arguments = trainer.arguments_of(TrainingArguments, config, folder, has_dev=bool(evaluated))
     budget = CPU_TOKENS if arguments.device.type == "cpu" else GPU_TOKENS
     tokens: dict[int, list[int]] = {}  # of papers, by row
 
@@ -454,8 +448,8 @@ def loss_of(
     return loss + config.distill * (target.exp() * (target - shares(logits))).sum(-1)
 
 
-def _saved(parts: RerankerParts, folder: Path, record: Mapping[str, Any]) -> str:
-    """Write the model, which transformers, sentence-transformers and citerec open; return its card."""
+def _saved(parts: RerankerParts, folder: Path) -> dict[str, Any]:
+    """Write the model, which transformers, sentence-transformers and citerec open; return what its card shows."""
     model, spec = parts.model, parts.spec
     model.config._name_or_path = ""  # otherwise the local path of the base model
     # By default sentence-transformers applies a sigmoid to the score of a single label.
@@ -464,32 +458,4 @@ def _saved(parts: RerankerParts, folder: Path, record: Mapping[str, Any]) -> str
     parts.tokenizer.model_max_length = spec.tokens
     parts.tokenizer.save_pretrained(folder)
     write_reranker_spec(folder, spec)
-    return trainer.model_card(
-        record,
-        f"A reranker of citations, trained on {record['index']}",
-        "It reads a draft and a paper together; its score is high if the draft should cite the paper.",
-        {
-            "Use": f"""With citerec: `citerec recommend --query FILE --reranker FOLDER`.
-
-```python
-from sentence_transformers import CrossEncoder
-
-model = CrossEncoder("FOLDER")
-scores = model.predict([(draft_title + " " + draft_abstract, title + " " + abstract)])
-```
-
-citerec truncates each side separately: at most {spec.query_tokens} tokens of the query with [CLS] and [SEP],
-{spec.candidate_tokens} of the candidate with its [SEP].
-Libraries that truncate the pair as a whole give long pairs other scores.
-The probability of a citation is sigmoid({spec.scale:.4g} * score + {spec.offset:.4g}), fitted on the dev queries.
-Its rerank weight is {spec.weight:g}.""",
-            "Data": trainer.data_section(record),
-            "Measures": "On a sample of the dev queries: the first-stage ranking (0), and the ranking of the model"
-            " after so many updates. Mixed is the F1@20 of the best interpolation of both. The weights are of update "
-            f"{record['best_step']}.\n\n"
-            + trainer.history_table(
-                record, {"mrr": "dev MRR", "f1": "dev F1@20", "mixed": "mixed"}
-            ),
-        },
-        hub=("text-ranking", "cross-encoder"),
-    )
+    return {"spec": spec}

@@ -4,12 +4,11 @@ The loop, the schedule and the checkpoints are those of transformers' Trainer (s
 several GPUs train together under `accelerate launch`.
 """
 
-import math
 import os
 import shutil
 import signal
 import threading
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import timedelta
@@ -26,10 +25,10 @@ from citerec.encode.models import ModelSource, find_model, is_name, recorded_fol
 from citerec.encode.spec import Precision, has_bfloat16
 from citerec.errors import ConfigError, ModelExistsError, OutputError, extra, writing
 from citerec.folder import IndexFolder
-from citerec.io import TRAINING, building, seal_model, sha256_of_files
+from citerec.io import CARD, TRAINING, building, seal_model, sha256_of_files
 from citerec.machine import provenance, versions
 from citerec.rules.held_out import BASES, data_of, recorded_indexes
-from citerec.train.settings import ModelTraining
+from citerec.train.settings import ModelTraining, TrainingSettings
 from citerec.types import Log, Progress
 
 EVERY = 600.0  # seconds between checkpoints: what a crash loses at most
@@ -72,11 +71,6 @@ def plan_of(config: ModelTraining, index: IndexFolder, **facts: Any) -> dict[str
     if folders and not is_name(base):
         base = sha256_of_files(weights_files(folders[0]))
     return config.to_json() | {"model": base} | corpus_facts(index) | facts
-
-
-def follows_plan(model: Path, plan: Mapping[str, Any]) -> bool:
-    """Return whether a model was trained by a plan."""
-    return read_training(model).get("plan") == plan
 
 
 def read_training(model: Path) -> dict[str, Any]:
@@ -231,10 +225,8 @@ def first_process_first() -> Generator[None]:
         yield
 
 
-def arguments_of(
-    kind: Any, config: ModelTraining, folder: Path, examples: int, *, has_dev: bool
-) -> Any:
-    """Return the arguments, of class `kind`, of a Trainer whose epoch has a number of examples.
+def arguments_of(kind: Any, config: ModelTraining, folder: Path, *, has_dev: bool) -> Any:
+    """Return the arguments of a Trainer, of class `kind`.
 
     Dev queries select the weights by `config.metric`; without, the last weights are saved.
     """
@@ -251,9 +243,8 @@ def arguments_of(
         num_train_epochs=config.epochs,
         max_steps=config.steps or -1,
         learning_rate=config.learning_rate,
+        warmup_steps=config.warmup,
         weight_decay=WEIGHT_DECAY,
-        lr_scheduler_type="linear",
-        max_grad_norm=1.0,
         eval_strategy=strategy if has_dev else "no",
         save_strategy=strategy,
         logging_strategy=strategy,  # so that a logged loss is the mean since the last evaluation
@@ -263,11 +254,9 @@ def arguments_of(
         save_total_limit=2,
         load_best_model_at_end=has_dev,
         metric_for_best_model=f"eval_{config.metric}" if has_dev else None,
-        greater_is_better=True,
         dataloader_pin_memory=not on_cpu,
         remove_unused_columns=False,
         label_names=[],
-        report_to="none",
         disable_tqdm=True,
         log_level="error",
     )
@@ -281,8 +270,6 @@ def arguments_of(
         )
     arguments.per_device_train_batch_size = per_device
     arguments.gradient_accumulation_steps = config.batch // together
-    total = config.steps or math.ceil(examples / config.batch) * config.epochs
-    arguments.warmup_steps = math.ceil(config.warmup * total)
     return arguments
 
 
@@ -373,9 +360,7 @@ def _watch(
             alone = args.world_size == 1  # clocks of several processes would not agree
             if stopping or (alone and monotonic() - self.saved > EVERY):
                 control.should_save = True
-            if args.eval_steps and state.global_step >= state.max_steps:
-                control.should_evaluate = args.eval_strategy != "no"
-                control.should_save = control.should_log = True
+            control.should_log |= bool(args.eval_steps) and control.should_training_stop
             control.should_training_stop |= bool(stopping)
 
         def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -407,124 +392,94 @@ def _points(entries: Sequence[Mapping[str, Any]], metric: str | None) -> list[Po
 # --- what a training leaves
 
 
-def base_facts(
-    source: ModelSource, weights: str, index: IndexFolder, teachers: Sequence[Path] = ()
-) -> dict[str, Any]:
-    """Return the entries of a training record for the base model, with a sha256 of its weights, and the index.
-
-    What base model and teachers were trained on is recorded, too: the new model may know their queries.
-    """
-    # of a model in a folder, the name without its path
-    local = recorded_folder(source.location, base=index.path) is not None
-    base = source.folder.name if local else source.name
-    named = {"base": base, "weights": weights, "index": index.manifest.name}
-    earlier = recorded_indexes([source.folder, *teachers])
-    return named | corpus_facts(index) | ({BASES: earlier} if earlier else {})
-
-
 def finish(
     output: Path,
-    progress: tuple[tuple[Point, ...], Point],
-    facts: Mapping[str, Any],
+    trained: tuple[tuple[Point, ...], Point],
     config: ModelTraining,
     plan: Mapping[str, Any],
-    write: Callable[[Path, dict[str, Any]], str],
+    index: IndexFolder,
+    source: ModelSource,
+    counts: Mapping[str, int],
+    write: Callable[[Path], Mapping[str, Any]],
+    *,
+    card: str,
+    teachers: Sequence[Path] = (),
+    **facts: Any,
 ) -> TrainingReport:
     """Write the folder of a model in the first process; return the report.
 
-    `progress` is what `train` returned; `write` saves the model in a folder and returns its card.
+    Args:
+        output: The folder.
+        trained: What `train` returned.
+        config: The settings.
+        plan: What the training depended on.
+        index: Its data.
+        source: The base model. What it and the teachers were trained on is recorded, too: the new model may know their
+            queries.
+        counts: What the training read, by name; `train_queries` and `examples_an_epoch` among them.
+        write: Saves the model in a folder; returns what the card shows besides the record.
+        card: The template of the card.
+        teachers: The folders of other models that it learned from.
+        facts: Further entries of the record.
     """
-    history, best = progress
+    history, best = trained
     if is_first():
-        points = [asdict(point) for point in history]
-        facts = {**facts, "history": points, "best_step": best.step}
-        settings = config.to_json() | {"model": facts["base"]}
-        record = training_record(facts, settings, plan, PACKAGES)
+        # of a model in a folder, the name without its path
+        local = recorded_folder(source.location, base=index.path) is not None
+        base = source.folder.name if local else source.name
+        earlier = recorded_indexes([source.folder, *teachers])
+        record = {
+            "base": base,
+            "weights": sha256_of_files(weights_files(source.folder)),
+            "index": index.manifest.name,
+            **corpus_facts(index),
+            **({BASES: earlier} if earlier else {}),
+            **facts,
+            "counts": counts,
+            "history": [asdict(point) for point in history],
+            "best_step": best.step,
+        }
         with writing(output), building(output) as folder:
-            finish_folder(folder, record, write(folder, record))
-    queries, examples = facts["counts"]["train_queries"], facts["counts"]["examples_an_epoch"]
+            finish_folder(
+                folder, record, config, {"model": base}, plan, PACKAGES, card, write(folder)
+            )
+    queries, examples = counts["train_queries"], counts["examples_an_epoch"]
     return TrainingReport(output, queries, examples, history[0].dev, best.dev, history, best)
 
 
-def training_record(
+def finish_folder(
+    folder: Path,
     facts: Mapping[str, Any],
-    settings: dict[str, Any],
+    config: TrainingSettings,
+    names: Mapping[str, str],
     plan: Mapping[str, Any],
-    packages: Iterable[str],
-) -> dict[str, Any]:
-    """Return the content of training.json; `settings` are those of the training without local paths."""
-    more = {"packages": versions(packages), "provenance": provenance(settings)}
-    return {**facts, "plan": plan, **more}
+    packages: Sequence[str],
+    card: str,
+    shown: Mapping[str, Any],
+) -> None:
+    """Write training.json and the model card, and seal the folder.
 
+    `names` replace settings that may be local paths; `shown` is what the template of the card reads besides the record.
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
 
-def finish_folder(folder: Path, record: Mapping[str, Any], card: str) -> None:
-    """Write training.json and the model card, and seal the folder."""
+    more = {"packages": versions(packages), "provenance": provenance({**config.to_json(), **names})}
+    record = {**facts, "plan": plan, **more}
     (folder / TRAINING).write_bytes(orjson.dumps(record, option=_JSON))
-    (folder / "README.md").write_text(card, encoding="utf-8")
+    environment: Any = Environment(
+        loader=PackageLoader("citerec.train", "cards"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["decimals"] = _decimals
+    template = environment.get_template(card)
+    text = template.render(record=record, version=version("citerec"), **shown)
+    (folder / CARD).write_text(text, encoding="utf-8")
     for weights in folder.glob("*.safetensors"):  # readable by their owner only until now
         weights.chmod((folder / TRAINING).stat().st_mode)
     seal_model(folder)
 
 
-def model_card(
-    record: Mapping[str, Any],
-    title: str,
-    about: str,
-    sections: Mapping[str, str],
-    hub: tuple[str, ...] = (),
-) -> str:
-    """Return README.md of a model: what it is and does, sections by heading, and the settings of its record.
-
-    `hub` is, for a model that sentence-transformers opens, the pipeline of the hub and a tag.
-    """
-    base = record.get("base")
-    settings = record["provenance"]["settings"]
-    values = "\n".join(f"{name} = {value}" for name, value in settings.items())
-    parts = {**sections, "Settings": f"```\n{values}\n```"}
-    body = "\n\n".join(f"## {heading}\n\n{text.strip()}" for heading, text in parts.items())
-    head = (
-        f"""---
-library_name: sentence-transformers
-pipeline_tag: {hub[0]}
-base_model: {base}
-tags:
-- sentence-transformers
-- {hub[1]}
-- citation-recommendation
----
-
-"""
-        if hub
-        else ""
-    )
-    trained = f"Trained by citerec {version('citerec')}{f' from {base}' if base else ''}."
-    return f"{head}# {title}\n\n{about}\n{trained}\n\n{body}\n"
-
-
-def data_section(record: Mapping[str, Any]) -> str:
-    """Return the section of a model card on the training data: the index, and the counts of a training record."""
-    lines = [f"- {count:,} {name.replace('_', ' ')}" for name, count in record["counts"].items()]
-    return f"""Index {record["index"]}, corpus sha256 {record["corpus_sha256"]}.
-
-{chr(10).join(lines)}
-
-The training papers contain no dev or test query of the data."""
-
-
-def history_table(record: Mapping[str, Any], columns: Mapping[str, str]) -> str:
-    """Return the evaluations of a training record as a table; `columns` are headings by the name of the measure."""
-    rows = [
-        (str(point["step"]), point["loss"], *(point["dev"].get(name) for name in columns))
-        for point in record["history"]
-    ]
-    return table(("update", "loss", *columns.values()), rows)
-
-
-def table(heading: Sequence[str], rows: Iterable[Sequence[str | float | None]]) -> str:
-    """Return a Markdown table; numbers have four decimals, None is an empty cell."""
-
-    def cell(value: str | float | None) -> str:
-        return value if isinstance(value, str) else "" if value is None else f"{value:.4f}"
-
-    lines = [heading, ["---"] * len(heading), *([cell(one) for one in row] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+def _decimals(number: float | None) -> str:
+    return "" if number is None else f"{number:.4f}"
