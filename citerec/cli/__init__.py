@@ -7,18 +7,16 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
 from errno import ENAMETOOLONG
 from importlib import import_module
-from io import FileIO, TextIOWrapper
-from pathlib import Path
+from io import TextIOWrapper
 from types import FrameType
 from typing import Annotated, Any, NoReturn
 
 import typer
 
-from citerec.cli.console import fail, stdout_error
+from citerec.cli.console import fail
 from citerec.cli.options import default_map, refuse_empty_paths, settings_file
 from citerec.errors import CiterecError, ConfigError
 
@@ -60,7 +58,7 @@ class EndedError(KeyboardInterrupt):
     """A signal ends this process; as after Ctrl-C, unfinished files are removed."""
 
     def __init__(self, number: int) -> None:
-        super().__init__(signal.Signals(number).name)
+        super().__init__(f"{signal.Signals(number).name} received")
         self.exit_code = 128 + number
 
 
@@ -107,16 +105,12 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     for number in ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:  # ignored under nohup
             signal.signal(number, _end)
-    if not sys.stderr:  # closed, as by `2>&-`
-        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
-    if not sys.stdout:  # closed, as by `>&-`: a write fails as in any other program
-        sys.stdout = TextIOWrapper(FileIO(os.open(os.devnull, os.O_RDONLY), "w"))
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal may lack characters of a title
     given = sys.argv[1:] if arguments is None else arguments
     if given and given[0] in _SHORT:
         gc.set_threshold(*_COLLECTION)
-    sys.exit(run(given, _catch_interrupts))
+    sys.exit(run(given))
 
 
 def _end(number: int, _: FrameType | None) -> NoReturn:
@@ -125,25 +119,15 @@ def _end(number: int, _: FrameType | None) -> NoReturn:
     raise EndedError(number)
 
 
-def _catch_interrupts() -> None:
-    """Let Ctrl-C raise `KeyboardInterrupt` again, if it ended the process at once until now."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def run(arguments: Sequence[str], imported: Callable[[], None] = lambda: None) -> int:
-    """Run a command; return its exit code. An error of the user becomes one line on stderr.
-
-    Args:
-        arguments: Of the command line.
-        imported: Called when the modules of the command are imported.
-    """
+def run(arguments: Sequence[str]) -> int:
+    """Run a command; return its exit code. An error of the user becomes one line on stderr."""
     first = arguments[0] if arguments else ""
     defaults: dict[str, Any] = {}
     try:
         command: Any = typer.main.get_command(make_app([first] if first in COMMANDS else COMMANDS))
         refuse_empty_paths(command)
-        imported()
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as set during imports
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         file = settings_file()
         if file and arguments and not PARSER_PRINTS & {*arguments}:
             defaults = default_map(file, command, COMMANDS)
@@ -155,51 +139,33 @@ def run(arguments: Sequence[str], imported: Callable[[], None] = lambda: None) -
         return 0
     except typer.Exit as done:
         return done.exit_code
-    except BrokenPipeError as error:  # the reader of stdout closed it
-        if _ended_by(error):
-            return _failed(error)
+    except BrokenPipeError:  # the reader of stdout closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except ConfigError as error:
-        hint = " (citerec.toml sets options here)" if any(defaults.values()) else ""
-        return fail(f"{error}{hint}", 2)
-    except (KeyboardInterrupt, Exception) as error:
-        if isinstance(error, OSError) and PARSER_PRINTS & {*arguments} and not _ended_by(error):
-            error = stdout_error(error)
-        return _failed(error)
+    except KeyboardInterrupt as error:
+        why = str(error) or "interrupted"
+        return fail(f"{why}; no file is left half-written", getattr(error, "exit_code", 1))
+    except CiterecError as error:
+        in_file = isinstance(error, ConfigError) and any(defaults.values())
+        return fail(f"{error}{' (citerec.toml sets options here)' if in_file else ''}", 2)
+    except Exception as error:
+        if message := _fault_of_input(error):
+            return fail(message, 2)
+        raise
 
 
-def _ended_by(error: BaseException | None) -> EndedError | None:
-    """Return the signal that caused an error, also indirectly: the clean-up may fail on a closed terminal."""
-    while error is not None and not isinstance(error, EndedError):
-        error = error.__cause__ or error.__context__
-    return error
-
-
-def _failed(error: BaseException) -> int:
-    """Return the exit code of an error, which becomes one line on stderr; raise internal errors."""
-    if ended := _ended_by(error):
-        with suppress(OSError):  # the terminal may be closed
-            fail(f"{ended} received; no file is left half-written", ended.exit_code)
-        return ended.exit_code
-    if isinstance(error, KeyboardInterrupt):
-        return fail("interrupted; no file is left half-written", 1)
-    if isinstance(error, CiterecError):
-        return fail(str(error), 2)
+def _fault_of_input(error: Any) -> str:
+    """Return what is wrong with the input, for an error that is none of ours; nothing for an internal error."""
     if hasattr(error, "format_message"):  # of the parser
-        return _usage(error)
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context else "citerec"
+        bare = type(error).__name__ == "NoArgsIsHelpError"  # its message is the whole help text
+        message = "Missing command." if bare else error.format_message()
+        return f"{message} (see: {command} --help)"
     if isinstance(error, OSError) and error.errno == ENAMETOOLONG:
-        return fail(f"{str(error.filename)[:40]}... is too long for a file name", 2)
+        return f"{str(error.filename)[:40]}... is too long for a file name"
     from citerec.java import is_java_exception
 
     if is_java_exception(error) and "OutOfMemoryError" in str(error):
-        return fail("Java has not enough memory; set it by CITEREC_JAVA_HEAP, such as 4g", 2)
-    raise error
-
-
-def _usage(error: Any) -> int:
-    context = getattr(error, "ctx", None)
-    command = context.command_path if context else "citerec"
-    bare = type(error).__name__ == "NoArgsIsHelpError"  # its message is the whole help text
-    message = "Missing command." if bare else str(error.format_message())
-    return fail(f"{message} (see: {command} --help)", 2)
+        return "Java has not enough memory; set it by CITEREC_JAVA_HEAP, such as 4g"
+    return ""

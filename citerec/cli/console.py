@@ -4,7 +4,6 @@ import os
 import sys
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
-from errno import ELOOP
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -43,17 +42,6 @@ class ConsoleOutput(Settings):
     def warn(self, message: str) -> None:
         """Print a warning, always."""
         _echo(f"warning: {message}")
-
-    @contextmanager
-    def status(self, message: str) -> Generator[None]:
-        """Show a spinner with a message, on a terminal and unless quiet."""
-        if self.quiet or not sys.stderr.isatty():
-            yield
-            return
-        from citerec.export.terminal import PlainConsole
-
-        with PlainConsole(stderr=True).status(message):
-            yield
 
     @contextmanager
     def progress(self, *, in_bytes: str = "") -> Generator[Progress]:
@@ -125,10 +113,7 @@ def show(renderable: "RenderableType") -> None:
     console = PlainConsole()
     if not console.is_terminal:
         console = PlainConsole(width=max(console.width, 110))
-    with (
-        _writing_stdout(),  # rich writes what is left at the end of a capture, even if nothing is
-        console.capture() as text,  # if rich prints directly, it ends the process at a closed pipe
-    ):
+    with console.capture() as text:  # if rich prints directly, it ends the process at a closed pipe
         console.print(renderable)
     write_result(text.get())
 
@@ -137,15 +122,10 @@ def check_output(output: Path | None) -> None:
     """Refuse an output file that cannot be written, before the work.
 
     Raises:
-        OutputError: If it is a folder or a link that leads to itself, or its folder does not exist.
+        OutputError: If it is a folder, or its folder does not exist.
     """
     if output is None:
         return
-    try:
-        output.stat()
-    except OSError as error:
-        if error.errno == ELOOP:
-            raise OutputError(f"cannot write {output}: {error.strerror}") from error
     if output.is_dir():
         raise OutputError(f"cannot write {output}: it is a folder; name a file")
     if not output.parent.is_dir():
@@ -173,10 +153,16 @@ def write_pieces(pieces: Iterable[str], output: Path | None = None) -> None:
         OutputError: If it cannot be written.
     """
     if output is None:
-        for piece in pieces:  # errors of the producer are not output errors
-            with _writing_stdout():
+        for piece in pieces:
+            try:
                 sys.stdout.buffer.write(piece.encode())
                 sys.stdout.buffer.flush()
+            except BrokenPipeError:  # its reader wants no more, which is no error
+                raise
+            except OSError as error:
+                # what is left in the buffer is discarded
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                raise OutputError(f"cannot write standard output: {error.strerror}") from error
         return
     check_output(output)
     if output.exists() and not output.is_file():  # a device or a pipe must not be replaced
@@ -184,44 +170,13 @@ def write_pieces(pieces: Iterable[str], output: Path | None = None) -> None:
         return
     from citerec.io import replacing
 
-    with _naming(output):  # the working folder may be gone
-        file = Path(os.path.realpath(output))
-    with replacing(file, output) as temporary:
+    with replacing(Path(os.path.realpath(output)), output) as temporary:
         _write(pieces, temporary, output)
 
 
 def _write(pieces: Iterable[str], file: Path, output: Path) -> None:
-    with _naming(output):
-        stream = file.open("wb", buffering=0)  # unbuffered, so that errors occur at once
-    with stream:
-        for piece in pieces:  # errors of the producer are not output errors
-            left = memoryview(piece.encode())
-            with _naming(output):
-                while left:
-                    left = left[stream.write(left) :]
-
-
-@contextmanager
-def _writing_stdout() -> Generator[None]:
-    """Turn a failed write to stdout into an error of the output."""
     try:
-        yield
-    except BrokenPipeError:  # its reader wants no more, which is no error
-        raise
-    except OSError as error:
-        raise stdout_error(error) from error
-
-
-def stdout_error(error: OSError) -> OutputError:
-    """Return the error for a failed write to stdout; what is left in the buffer is discarded."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return OutputError(f"cannot write standard output: {error.strerror or error}")
-
-
-@contextmanager
-def _naming(output: Path) -> Generator[None]:
-    """Turn a failed write into an error that names the output file, not the temporary file."""
-    try:
-        yield
+        with file.open("wb") as stream:
+            stream.writelines(piece.encode() for piece in pieces)
     except OSError as error:
         raise OutputError(f"cannot write {output}: {error.strerror or error}") from error

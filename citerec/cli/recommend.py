@@ -251,10 +251,9 @@ def opened(
     from citerec.recommend import Recommender
 
     folder = open_named(index)
-    with console.status(f"loading the index {folder.manifest.name} and its models"):
-        if config.ranker != "none":
-            load(hide_optional=True)  # pandas and scikit-learn would take half a second to import
-        recommender = Recommender(folder, config, console.log)
+    if config.ranker != "none":
+        load(hide_optional=True)  # pandas and scikit-learn would take half a second to import
+    recommender = Recommender(folder, config, console.log)
     of_encoder = f" of {recommender.encoder}" if recommender.encoder else ""
     papers = plural(folder.manifest.counts["papers"], "paper")
     names = " + ".join(recommender.retriever_names)
