@@ -392,7 +392,6 @@ def test_recommend_adds_the_picked_papers(work: Path, capsys: pytest.CaptureFixt
         (["--append", "refs.bib", "--pick", "5"], "--k 4 gives too few papers"),
         (["--append", "refs.bib", "--pick", "0"], "expected ranks such as 1,3,7 or 1-5"),
         (["--append", "refs.bib", "--pick", "3-1"], "expected ranks such as 1,3,7 or 1-5"),
-        (["--append", "refs.bib", "--output", "./refs.bib"], "--output would replace refs.bib"),
         (["--append", "refs.doc"], "its format is not known"),
     ],
 )

@@ -2,14 +2,13 @@
 
 import re
 import sys
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from os.path import realpath
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from citerec.cli.console import ConsoleOutput, check_output, write_pieces
 from citerec.cli.options import BM25, RERANK, Index, Ray, open_named, settings_options, under
@@ -21,9 +20,9 @@ from citerec.types import Progress, Query, QueryKind
 if TYPE_CHECKING:
     from citerec.bibliography.entry import PaperList
     from citerec.drafts import QueryFile
-    from citerec.export import Result
     from citerec.recommend import Recommender
     from citerec.recommendations import Recommendations
+    from citerec.rules.known import QueryOptions
 
 FEW_QUERIES = 8  # up to here, opening torch costs more time than it saves
 ALL = "all"
@@ -47,13 +46,17 @@ FLAGS = {
 class DraftOptions(Settings):
     """What needs references."""
 
+    model_config: ClassVar[ConfigDict] = ConfigDict(str_strip_whitespace=True)
+
     query: str | None = Field(
         default=None,
+        min_length=1,
         description="A file with a draft, or - for stdin: LaTeX, Markdown, Word, PDF, text, JSON, BibTeX, RIS; "
         "or with many: JSONL, BibTeX, RIS, CSL-JSON.",
     )
     title: str | None = Field(
         default=None,
+        min_length=1,
         description="The title of the draft, in place of --query or of the title in it.",
     )
     abstract: str | None = Field(
@@ -114,70 +117,63 @@ def recommend(
 ) -> None:
     """Recommend papers that a draft should cite, best first."""
     from citerec.export import pieces
-    from citerec.rules.known import QueryOptions
 
     fields = checked_fields(shown)
     drafts = read_drafts(draft)
     ranks = picked_ranks(shown, config.k, batch=drafts.batch)
-    excluded, cited = read_list(draft.exclude), read_list(draft.cited)
     for notice in drafts.notices:
         console.log(notice)
     to_terminal = shown.output is None and sys.stdout.isatty()  # a bar would be mixed with the list
+    empty: list[Recommendations] = []
     with (
         opened(index, suited(config, drafts, console), ray, console) as (recommender, many),
         (ConsoleOutput(quiet=True) if to_terminal else console).progress() as progress,
     ):
-        known = rows_of(cited, f"in {draft.cited}", recommender, console)
-        if str(draft.cited) != "none":
-            known |= rows_of(drafts.cited, f"cited in {drafts.cited_from}", recommender, console)
-        options = QueryOptions(
-            year_max=draft.year_max,
-            excluded=rows_of(excluded, f"in {draft.exclude}", recommender, console),
-            cited=known,
-            explain=shown.explain,
-        )
-        results = Results(drafts.queries, many(drafts.queries, options, progress), progress)
-        # one list is a value before it is formatted; those of a batch may be larger than memory
-        values = results if drafts.batch and not shown.append else [*results]
-        kind = shown.format
-        text = pieces(values, kind, batch=drafts.batch, color=to_terminal, fields=fields)
+        options = query_options(draft, drafts, recommender, console)
+        lists = many(drafts.queries, replace(options, explain=shown.explain), progress)
+        if not drafts.batch or shown.format == "doi":
+            lists = [*lists]  # others may be larger than memory
+        written = in_turn(lists, len(drafts.queries), empty, progress)
+        text = pieces(written, shown.format, batch=drafts.batch, color=to_terminal, fields=fields)
         write_pieces(text, shown.output)
-    results.log_missing(kind, console)
+    log_omitted(shown.format, lists, empty, len(drafts.queries), console)
     if shown.append:
-        append([*values], shown.append, ranks, console)
+        append(lists[0], shown.append, ranks, console)
 
 
-@dataclass(slots=True)
-class Results:
-    """The results of queries in their order, and what the formats that only show papers leave out."""
+def in_turn(
+    lists: "Iterable[Recommendations]",
+    count: int,
+    empty: "list[Recommendations]",
+    progress: Progress,
+) -> "Iterator[Recommendations]":
+    """Yield each list as it comes; collect those that are empty."""
+    progress("queries", 0, count)
+    for number, one in enumerate(lists, start=1):
+        if not one:
+            empty.append(one)
+        yield one
+        progress("queries", number, count)
 
-    queries: tuple[Query, ...]
-    lists: "Iterator[Recommendations]"
-    progress: Progress
-    empty: "list[Result]" = field(default_factory=list["Result"])
-    has_doi: dict[str, bool] = field(default_factory=dict[str, bool])  # by id of the paper
 
-    def __iter__(self) -> "Iterator[Result]":
-        from citerec.bibliography.keys import paper_doi
+def log_omitted(
+    kind: str,
+    lists: "Iterable[Recommendations]",
+    empty: "Sequence[Recommendations]",
+    count: int,
+    console: ConsoleOutput,
+) -> None:
+    """Log why lists are empty, and how many papers a list of DOIs leaves out, in one line each."""
+    from citerec.bibliography.keys import paper_doi
 
-        self.progress("queries", 0, len(self.queries))
-        for number, one in enumerate(self.lists, start=1):
-            if not one:
-                self.empty.append(one)
-            self.has_doi |= {item.paper.id: bool(paper_doi(item.paper)) for item in one}
-            yield one
-            self.progress("queries", number, len(self.queries))
-
-    def log_missing(self, kind: str, console: ConsoleOutput) -> None:
-        """Log why lists are empty, and how many papers a list of DOIs leaves out, in one line each."""
-        if self.empty and kind != "table":
-            first, drafts = self.empty[0], len(self.queries)
-            many = f" for {len(self.empty):,} of {drafts:,} drafts (the first: {first.query.id})"
-            console.log(f"nothing was found{many if drafts > 1 else ''}: {first.empty_reason}")
-        missing = list(self.has_doi.values()).count(False)
-        if missing and kind == "doi":
+    if empty and kind != "table":
+        many = f" for {len(empty):,} of {count:,} drafts (the first: {empty[0].query.id})"
+        console.log(f"nothing was found{many if count > 1 else ''}: {empty[0].empty_reason}")
+    if kind == "doi":
+        papers = {paper.id: paper for one in lists for paper in one.papers}
+        if missing := sum(not paper_doi(paper) for paper in papers.values()):
             console.log(
-                f"{missing:,} of {plural(len(self.has_doi), 'recommended paper')} left out: no DOI; "
+                f"{missing:,} of {plural(len(papers), 'recommended paper')} left out: no DOI; "
                 "--format bibtex, ris or csl writes all papers"
             )
 
@@ -192,15 +188,13 @@ def read_drafts(draft: DraftOptions) -> "QueryFile":
     from citerec.drafts import QueryFile, read_queries
     from citerec.drafts.context import read_context, sentence_query
 
-    title = None if draft.title is None else " ".join(draft.title.split())
-    abstract = None if draft.abstract is None else draft.abstract.strip()
-    if title == "" or (draft.query is not None and not draft.query.strip()):
-        raise ConfigError("--title and --query must not be empty; give a title, or name a file")
+    title = draft.title and " ".join(draft.title.split())
     if draft.query is not None:
-        given = read_queries(draft.query, title=title, abstract=abstract)
+        given = read_queries(draft.query, title=title, abstract=draft.abstract)
     elif title is not None:
-        given = QueryFile((Query(id="query", title=title, abstract=abstract or "", named=False),))
-    elif abstract:
+        query = Query(id="query", title=title, abstract=draft.abstract or "", named=False)
+        given = QueryFile((query,))
+    elif draft.abstract:
         raise ConfigError("--abstract needs --title; add the title of the draft")
     elif draft.context is not None:
         return QueryFile((sentence_query(draft.context),))
@@ -272,42 +266,44 @@ def opened(
         yield recommender, workers.recommend_many
 
 
-def read_list(path: Path | None) -> "PaperList | None":
-    """Return the list of papers that an option names, read once as it may be a pipe; None for none.
+def query_options(
+    draft: DraftOptions, drafts: "QueryFile", recommender: "Recommender", console: ConsoleOutput
+) -> "QueryOptions":
+    """Return the years and the rows that are asked for; log how many papers of each list were found.
 
     Raises:
-        BadInputError: If it cannot be read.
+        BadInputError: If a list cannot be read.
     """
-    if path is None or str(path) == "none":
-        return None
     from citerec.bibliography.paper_list import read_paper_list
-
-    return read_paper_list(path)
-
-
-def rows_of(
-    references: "PaperList | None", place: str, recommender: "Recommender", console: ConsoleOutput
-) -> frozenset[int]:
-    """Return the rows of the papers that a list names; log how many were found. None is an empty list."""
-    if references is None:
-        return frozenset()
     from citerec.matching import listed_rows
+    from citerec.rules.known import QueryOptions
 
-    papers, name = recommender.index.papers, place.removeprefix("cited ").removeprefix("in ")
-    for fault in references.unread[:UNREAD_SHOWN]:
-        console.warn(f"{name}: {fault}; the entry is ignored")
-    if (more := len(references.unread) - UNREAD_SHOWN) > 0:
-        console.warn(f"{name}: {more:,} more entries are ignored (list them: citerec check)")
-    by_entry = listed_rows(references, papers)
-    for entry, rows in zip(references.entries, by_entry, strict=True):
-        ids = ", ".join(papers.ids_at(sorted(rows)))
-        console.detail(f"{name}: {entry.title or entry.place}: {ids or 'not found'}")
-    missing = sum(not rows for rows in by_entry)
-    hint = " (use --verbose to list them)" if missing and not console.verbose else ""
-    not_found = f", {missing} not found{hint}" if missing else ""
-    found = f"{len(by_entry) - missing} found in this corpus"
-    console.log(f"{plural(len(by_entry), 'reference')} {place}: {found}{not_found}")
-    return frozenset[int]().union(*by_entry)
+    papers = recommender.index.papers
+
+    def rows_of(references: "PaperList", relation: str, name: Path | str) -> frozenset[int]:
+        for fault in references.unread[:UNREAD_SHOWN]:
+            console.warn(f"{name}: {fault}; the entry is ignored")
+        if (more := len(references.unread) - UNREAD_SHOWN) > 0:
+            console.warn(f"{name}: {more:,} more entries are ignored (list them: citerec check)")
+        by_entry = listed_rows(references, papers)
+        for entry, rows in zip(references.entries, by_entry, strict=True):
+            ids = ", ".join(papers.ids_at(sorted(rows)))
+            console.detail(f"{name}: {entry.title or entry.place}: {ids or 'not found'}")
+        missing = sum(not rows for rows in by_entry)
+        hint = " (use --verbose to list them)" if missing and not console.verbose else ""
+        not_found = f", {missing} not found{hint}" if missing else ""
+        found = f"{len(by_entry) - missing} found in this corpus"
+        console.log(f"{plural(len(by_entry), 'reference')} {relation} {name}: {found}{not_found}")
+        return frozenset[int]().union(*by_entry)
+
+    excluded = cited = frozenset[int]()
+    if draft.cited and str(draft.cited) != "none":
+        cited = rows_of(read_paper_list(draft.cited), "in", draft.cited)
+    if drafts.cited and str(draft.cited) != "none":
+        cited |= rows_of(drafts.cited, "cited in", drafts.cited_from)
+    if draft.exclude:
+        excluded = rows_of(read_paper_list(draft.exclude), "in", draft.exclude)
+    return QueryOptions(year_max=draft.year_max, excluded=excluded, cited=cited)
 
 
 def checked_fields(shown: ListOptions) -> tuple[str, ...]:
@@ -336,56 +332,39 @@ def checked_fields(shown: ListOptions) -> tuple[str, ...]:
     return names
 
 
-def picked_ranks(shown: ListOptions, k: int, *, batch: bool) -> frozenset[int]:
-    """Return the ranks that `--pick` lists, such as 1,3,7 or 1-5; none for all. Check `--append` before the work.
+def picked_ranks(shown: ListOptions, k: int, *, batch: bool) -> list[int] | None:
+    """Return the ranks that `--pick` lists, such as 1,3,7 or 1-5; None for all. Check `--append` before the work.
 
     Raises:
         ConfigError: If the options contradict each other, or a rank is invalid.
         CiterecError: If the file of `--append` cannot be extended.
     """
-    ranks: set[int] = set()
-    for part in shown.pick.split(",") if shown.pick.strip().lower() != ALL else ():
-        match = _RANKS.fullmatch(part.strip())
-        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
-        if first > last:
-            raise ConfigError(f"--pick {shown.pick!r}: expected ranks such as 1,3,7 or 1-5, or all")
-        ranks.update(range(first, last + 1))
-    if ranks and (batch or not shown.append):
-        raise ConfigError("--pick needs --append and a single draft")
-    if ranks and max(ranks) > k:
-        raise ConfigError(f"--pick {max(ranks)}: --k {k} gives too few papers; increase --k")
     if shown.append:
-        if shown.output and realpath(shown.output) == realpath(shown.append):
-            raise ConfigError(f"--output would replace {shown.append}; --append writes the file")
         from citerec.references import read_reference_file
 
-        check_output(shown.append)
+        if batch:
+            raise ConfigError("--append needs a single draft")
         read_reference_file(shown.append)
-    return frozenset(ranks)
+    if shown.pick == ALL:
+        return None
+    ranks: list[int] = []
+    for part in shown.pick.split(","):
+        match = _RANKS.fullmatch(part.strip())
+        if not match or not (picked := range(int(match[1]), int(match[2] or match[1]) + 1)):
+            raise ConfigError(f"--pick {shown.pick!r}: expected ranks such as 1,3,7 or 1-5, or all")
+        ranks.extend(picked)
+    if not shown.append:
+        raise ConfigError("--pick needs --append")
+    if max(ranks) > k:
+        raise ConfigError(f"--pick {max(ranks)}: --k {k} gives too few papers; increase --k")
+    return ranks
 
 
 def append(
-    results: "Sequence[Result]", path: Path, ranks: frozenset[int], console: ConsoleOutput
+    found: "Recommendations", path: Path, ranks: list[int] | None, console: ConsoleOutput
 ) -> None:
-    """Add the papers of some ranks (none for all) to a file of references, and report it in one line.
-
-    Raises:
-        ConfigError: If a rank is higher than the number of recommendations.
-        CiterecError: If the file cannot be extended.
-    """
-    from citerec.references import append_papers
-
-    papers = {
-        item.paper.id: item.paper
-        for result in results
-        for item in result.recommendations
-        if not ranks or item.rank in ranks
-    }
-    if len(papers) < len(ranks):
-        raise ConfigError(
-            f"--pick {max(ranks)}: there is no recommendation of this rank; nothing was added to {path}"
-        )
-    done = append_papers(path, list(papers.values()))
+    """Add the papers of some ranks to a file of references, and report it in one line."""
+    done = found.append(path, pick=ranks)
     keys = f": {', '.join(done.keys)}" if done.keys else ""
     skipped = "; ".join(paper.title or paper.id for paper in done.skipped[:3])
     more = f"; skipped, as the file has {len(done.skipped)} already: {skipped}" if skipped else ""
