@@ -300,13 +300,14 @@ def test_a_model_of_other_software_has_no_checksums_and_a_card_may_be_edited(mod
 @pytest.mark.parametrize(
     ("record", "content"),
     [
-        ("model.safetensors.index.json", {"weight_map": {"a": "../x.safetensors"}}),
+        ("model.safetensors.index.json", {"weight_map": {"a": "../x"}}),
         ("tokenizer_config.json", {"vocab_file": "/etc/passwd"}),
     ],
 )
 def test_a_model_names_no_file_outside_its_folder(
     model: Path, record: str, content: dict[str, object]
 ) -> None:
+    (model.parent / "x").touch()
     (model / record).write_text(json.dumps(content))
     seal_model(model)
 

