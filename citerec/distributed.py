@@ -11,18 +11,18 @@ import os
 import socket
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from warnings import catch_warnings, simplefilter
 
-from citerec.config import RecommendConfig, RerankConfig
+from pydantic import Field
+
+from citerec.config import RecommendConfig, RerankConfig, Settings
 from citerec.embed import Vectors
 from citerec.encode.spec import EncodeConfig, Precision
-from citerec.errors import CiterecError, ClusterError, ConfigError, extra
+from citerec.errors import CiterecError, ClusterError, extra
 from citerec.folder import open_index
 from citerec.recommend import AT_ONCE, Recommender
 from citerec.recommendations import Recommendations
@@ -114,27 +114,22 @@ def _check_reachable(address: str) -> None:
 class Worker:
     """What runs in an actor; results and errors of citerec go back as bytes and text."""
 
-    def __init__(self, make: Callable[[], Callable[[Any], Any]], citerec: str) -> None:
-        self._make, self._citerec = make, citerec
-        self._work: Callable[[Any], Any] | None = None
+    def __init__(self, make: Callable[[], Callable[[Any], Any]]) -> None:
+        self._make = cache(make)  # what it opens is opened at the first item
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[Any]]:
-        """Work on a batch of one item; what `make` opens is opened at the first one."""
+        """Work on a batch of one item."""
         pickle = _library("ray.cloudpickle")
+        result, fault = b"", ""
         try:
-            if self._citerec != version("citerec"):
-                raise ClusterError(
-                    f"it runs citerec {version('citerec')}, this command runs {self._citerec}; "
-                    "install one version on all nodes"
-                )
-            self._work = self._work or self._make()
-            results = [self._work(pickle.loads(item)) for item in batch["item"]]
+            [item] = batch["item"]
+            result = pickle.dumps(self._make()(pickle.loads(item)))
         except CiterecError as error:
-            return {"result": [b""], "error": [str(error)]}
+            fault = str(error)
         except Exception as error:
             LOG.exception("a defect of citerec")  # in the log of the worker
-            return {"result": [b""], "error": [f"{type(error).__name__}: {error}"]}
-        return {"result": [pickle.dumps(result) for result in results], "error": [""]}
+            fault = f"{type(error).__name__}: {error}"
+        return {"result": [result], "error": [fault]}
 
 
 def map_in_actors(
@@ -169,7 +164,7 @@ def map_in_actors(
         simplefilter("ignore", DeprecationWarning)
         dataset = data.from_items(rows, override_num_blocks=len(rows)).map_batches(
             Worker,
-            fn_constructor_args=(make, version("citerec")),
+            fn_constructor_args=(make,),
             batch_size=1,
             compute=pool,
             num_cpus=cpus,
@@ -195,8 +190,7 @@ def encode_in_actors(
 ) -> Iterator[Vectors]:
     """Yield the vectors of each batch, as the encoder gives them here; see `embed.EncodeElsewhere`."""
     config = encoder.config
-    config = replace(
-        config,
+    config = config.replace(
         precision=Precision(encoder.precision),  # as this process resolved it
         device="cpu" if config.device == "auto" else config.device,
         threads=config.threads or 1,
@@ -218,43 +212,34 @@ def open_encoding(
 # --- recommending
 
 
-@dataclass(frozen=True, slots=True)
-class RayRecommender:
-    """Recommends papers in the actors of the cluster, as a recommender does in this process."""
-
-    recommender: Recommender  # says which index and models
-    threads: int = 0  # of an actor; 0 for one
-    block: int = AT_ONCE  # queries of a block; with another number, results agree up to rounding
-
-    def recommend_many(
-        self,
-        queries: Sequence[Query],
-        options: QueryOptions = DEFAULT_OPTIONS,
-        progress: Progress = no_progress,
-    ) -> Iterator[Recommendations]:
-        """Yield what `Recommender.recommend_many` yields; `progress` is not called."""
-        threads, index = self.threads or 1, self.recommender.index
-        config, reranker = self.recommender.config, self.recommender.config.reranker
-        opened = self.recommender.open_reranker
-        if opened and isinstance(reranker, str):
-            reranker = RerankConfig(model=reranker)
-        if opened and isinstance(reranker, RerankConfig):
-            # the depth as this process resolved it
-            reranker = reranker.replace(depth=opened.depth, threads=threads)
-            if reranker.device == "auto" and not config.few_queries:
-                reranker = reranker.replace(device="cpu")
-        gpus = int(isinstance(reranker, RerankConfig) and reranker.device.startswith("cuda"))
-        config = config.replace(
-            reranker=reranker,
-            bm25=config.bm25.replace(threads=threads),
-            dense=config.dense.replace(threads=threads),
-        )
-        created = str(index.manifest.created)
-        make = partial(open_ranking, index.path.absolute(), created, config, options)
-        starts = range(0, len(queries), self.block)
-        blocks = (queries[start : start + self.block] for start in starts)
-        for results in map_in_actors(blocks, make, cpus=threads, gpus=gpus):
-            yield from results
+def recommend_in_actors(
+    recommender: Recommender,
+    queries: Sequence[Query],
+    options: QueryOptions = DEFAULT_OPTIONS,
+    progress: Progress = no_progress,
+    *,
+    threads: int = 1,
+) -> Iterator[Recommendations]:
+    """Yield what `Recommender.recommend_many` yields, from actors of `threads` processors; `progress` is not called."""
+    config, index = recommender.config, recommender.index
+    reranker, opened = config.reranker, recommender.open_reranker
+    if opened:
+        reranker = RerankConfig(model=reranker) if isinstance(reranker, str) else reranker
+        # the depth as this process resolved it
+        reranker = reranker.replace(depth=opened.depth, threads=threads)
+        if reranker.device == "auto" and not config.few_queries:
+            reranker = reranker.replace(device="cpu")
+    gpus = int(isinstance(reranker, RerankConfig) and reranker.device.startswith("cuda"))
+    config = config.replace(
+        reranker=reranker,
+        bm25=config.bm25.replace(threads=threads),
+        dense=config.dense.replace(threads=threads),
+    )
+    created = str(index.manifest.created)
+    make = partial(open_ranking, index.path.absolute(), created, config, options)
+    blocks = (queries[start : start + AT_ONCE] for start in range(0, len(queries), AT_ONCE))
+    for results in map_in_actors(blocks, make, cpus=threads, gpus=gpus):
+        yield from results
 
 
 def open_ranking(
@@ -274,20 +259,13 @@ def open_ranking(
 # --- serving
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replicas:
+class Replicas(Settings):
     """How many replicas there are; each has the indexes and models open."""
 
-    least: int = 1
-    most: int = 4
-    requests: int = 8  # in flight per replica; more start another one
-    cpus: int = 1  # processors and threads of a replica
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.least <= self.most or self.requests < 1 or self.cpus < 1:
-            raise ConfigError(
-                f"{self}: all numbers must be at least 1, and least at most {self.most}"
-            )
+    least: int = Field(default=1, ge=1)
+    most: int = Field(default=4, ge=1)
+    requests: int = Field(default=8, ge=1)  # in flight per replica; more start another one
+    cpus: int = Field(default=1, ge=1)  # processors and threads of a replica
 
 
 @contextmanager
@@ -296,17 +274,12 @@ def served(
     *,
     configs: Mapping[str, RecommendConfig] | None = None,
     settings: "ServeConfig | None" = None,
-    replicas: Replicas | None = None,
+    replicas: Replicas = Replicas(),  # noqa: B008
 ) -> Generator[str]:
     """Serve indexes on the cluster that is connected until the block ends; yield the URL on this machine.
 
-    Limits and tokens of the settings hold in each replica.
-
-    Args:
-        indexes: Index folders by name, the default first; each node needs them and the models at the same paths.
-        configs: How papers are found and ordered, by index.
-        settings: What the server accepts.
-        replicas: How many replicas.
+    Index folders by name, the default first, and the settings of each are as for `citerec.serve.service.Service`; each
+    node needs folders and models at the same paths. Limits and tokens hold in each replica.
 
     Raises:
         MissingExtraError: If the extra `serve` is not installed.
@@ -315,7 +288,7 @@ def served(
         from citerec.serve import ServeConfig
         from citerec.serve.app import create_app
         from citerec.serve.service import Service
-    replicas, settings = replicas or Replicas(), settings or ServeConfig()
+    settings = settings or ServeConfig()
     folders = {name: path.absolute() for name, path in indexes.items()}
 
     def build() -> Any:  # in each replica

@@ -20,7 +20,7 @@ from citerec import embed
 from citerec.build import BuildConfig, build_index
 from citerec.cli import run
 from citerec.config import RecommendConfig, RerankConfig
-from citerec.distributed import RayRecommender, Replicas, connected, map_in_actors, served
+from citerec.distributed import Replicas, connected, map_in_actors, recommend_in_actors, served
 from citerec.errors import ClusterError, ConfigError, ModelError
 from citerec.folder import IndexFolder, open_index
 from citerec.recommend import Recommender
@@ -97,7 +97,7 @@ def test_recommendations_of_workers_equal_those_of_this_process(
     assert len(queries) > 256  # two blocks
 
     expected = list(recommender.recommend_many(queries))
-    found = list(RayRecommender(recommender).recommend_many(queries))
+    found = list(recommend_in_actors(recommender, queries))
 
     assert found == expected
 
@@ -174,7 +174,7 @@ def test_replicas_give_the_answers_of_one_server(sample_index: IndexFolder, clus
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with pytest.raises(ConfigError):
-        Replicas(least=3, most=2)
+        Replicas(least=0)
     settings, replicas = ServeConfig(port=port), Replicas(least=2, most=2)
     with served(indexes, settings=settings, replicas=replicas) as url:
         answers = [

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -259,11 +260,11 @@ def opened(
     if ray is None:
         yield recommender, recommender.recommend_many
         return
-    from citerec.distributed import RayRecommender, connected
+    from citerec.distributed import connected, recommend_in_actors
 
     with connected(ray):
-        workers = RayRecommender(recommender, config.bm25.threads)
-        yield recommender, workers.recommend_many
+        threads = config.bm25.threads or 1
+        yield recommender, partial(recommend_in_actors, recommender, threads=threads)
 
 
 def query_options(
