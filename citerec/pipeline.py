@@ -24,7 +24,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from citerec.config import RANKING_DEPTH, RRF_K0, RecommendConfig, RerankConfig
+from citerec.config import RANKING_DEPTH, RRF_K0, ExpandConfig, RecommendConfig, RerankConfig
 from citerec.folder import IndexFolder
 from citerec.rank.expand import CandidateExpander
 from citerec.rank.features import Group, title_words
@@ -214,7 +214,7 @@ def rank_stages(
     ranker: LtrModel,
     reranker: OpenReranker | None,
     *,
-    expander: CandidateExpander | None = None,
+    expand: ExpandConfig | None = None,
     disabled_features: Collection[Group] = (),
 ) -> tuple[Stage, ...]:
     """Return the stages of a learning-to-rank model: expansion, the model, the reranker in it or after it.
@@ -224,19 +224,20 @@ def rank_stages(
         ranker: The model.
         reranker: The reranker, as `configure_for_ranker` returns it; None for none. It follows a model that does not
             read its probabilities.
-        expander: The expansion; by default that of the model's training.
+        expand: The expansion; by default that of the model's training.
         disabled_features: Feature groups to leave out; without the graph there is no expansion.
     """
-    expand = expander or CandidateExpander(graph, ranker.expand)
+    config = expand or ranker.expand
     if Group.GRAPH in disabled_features:
-        expand = CandidateExpander(graph, expand.config.replace(extra=0))
+        config = config.replace(extra=0)
+    expander = CandidateExpander(graph, config)
     if reranker is None or not reads_probability(ranker, reranker):
         order = LtrStage(graph, ranker, disabled_features)
         # Interpolated scores are not calibrated, and the probabilities of the model have another order.
         after = (RerankingStage(reranker, calibrated=False),) if reranker else ()
-        return expand, order, *after
+        return expander, order, *after
     read = None if Group.RERANKER in disabled_features else reranker
-    return expand, LtrStage(graph, ranker, disabled_features, read)
+    return expander, LtrStage(graph, ranker, disabled_features, read)
 
 
 def open_reranking(
@@ -267,8 +268,7 @@ def open_reranking(
         if requested is None:
             return None
         # a tuned weight is not used after a ranker, because `citerec tune` finds it without one
-        weight = _weight_after(requested) if ranker else requested.weight
-        settings = requested.replace(weight=weight)
+        settings = requested.replace(weight=_weight_after(requested)) if ranker else requested
         opened = open_reranker(index, settings, log, few_queries=config.few_queries)
     return configure_for_ranker(opened, ranker, requested, log) if ranker else opened
 

@@ -5,17 +5,17 @@ The command line, the web page, the HTTP API, MCP, evaluation on a cluster and p
 
 import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import cached_property
 from os import PathLike, fspath
-from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
 
 from citerec.bibliography.entry import PaperList
-from citerec.bibliography.keys import doi_of
 from citerec.bibliography.paper_list import paper_list_of, read_paper_list
 from citerec.config import RANKING_DEPTH, RecommendConfig, RerankConfig
 from citerec.drafts.context import read_context, read_query, sentence_query
-from citerec.errors import ConfigError, IndexReplacedError, shown
+from citerec.errors import ConfigError, IndexReplacedError
 from citerec.folder import IndexFolder, find_index, open_index, read_manifest
 from citerec.matching import listed_rows, recognise
 from citerec.pipeline import (
@@ -27,7 +27,6 @@ from citerec.pipeline import (
     open_reranking,
     rank_stages,
 )
-from citerec.rank.expand import CandidateExpander
 from citerec.rank.features import Feature, declared_features
 from citerec.rank.ltr import CustomRanker, LtrModel, RankModel, ranker_of, reads_probability
 from citerec.rank.missing import (
@@ -44,7 +43,6 @@ from citerec.recommendations import (
 )
 from citerec.rerank.reranker import OpenReranker, Reranker
 from citerec.retrieve.hybrid import (
-    HybridRetriever,
     Retriever,
     open_hybrid,
 )
@@ -74,23 +72,9 @@ if TYPE_CHECKING:
 
 IndexPath = str | PathLike[str]
 PaperListLike = str | PathLike[str] | Iterable[str] | PaperList  # a file, or ids, DOIs or titles
-LIST_FILES = frozenset({".bib", ".bibtex", ".ris", ".txt", ".json", ".jsonl", ".csl"})
-
-
 AT_ONCE = 256  # queries of a batch that are searched together; more take memory and save no time
 PAIRS_AT_ONCE = 4096  # pairs that are reranked together; enough to sort them by length
 READ_AT_ONCE = 32  # queries whose papers are in memory together, without a reranker
-
-
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    """What is open."""
-
-    retriever: HybridRetriever
-    ranker: LtrModel | None
-    reranker: OpenReranker | None
-    graph: TemporalGraph
-    pipelines: dict[int, Pipeline] = field(default_factory=dict[int, Pipeline])  # by k
 
 
 class Recommender:
@@ -132,31 +116,27 @@ class Recommender:
         if not isinstance(index, IndexFolder):
             index = open_index(find_index(None if index is None else Path(index)))
         self.index, self.config, self._log = index, config or RecommendConfig(), log
-        self._corpus: Corpus | None = None
-        retriever = open_hybrid(index, self.config, log, retrievers=retrievers)
-        added = declared_features((*retriever.retrievers, reranker), features)
+        self.retriever = open_hybrid(index, self.config, log, retrievers=retrievers)
+        added = declared_features((*self.retriever.retrievers, reranker), features)
         custom = None if ranker is None else CustomRanker(model=ranker, added=added)
-        model = custom or ranker_of(index, self.config, added)
-        opened = open_reranking(index, self.config, model, reranker, log)
-        graph = TemporalGraph(index, CitationScope.PUBLISHED)
-        self._opened: _Parts | None = _Parts(retriever, model, opened, graph)
+        self._ranker: LtrModel | None = custom or ranker_of(index, self.config, added)
+        self.open_reranker: OpenReranker | None = open_reranking(
+            index, self.config, self._ranker, reranker, log
+        )
+        self._graph = TemporalGraph(index, CitationScope.PUBLISHED)
+        self._pipelines: dict[int, Pipeline] = {}  # for drafts, by the number of papers
+        self._is_open = True
         if read_manifest(index.path) != index.manifest:  # parts of two indexes may be open
             raise IndexReplacedError(index.path)
         self._removal = weakref.finalize(self, on_close) if on_close else None
 
-    @property
+    @cached_property
     def corpus(self) -> "Corpus":
         """The papers of the index: search by keywords, papers by id or DOI, references and cited_by."""
         from citerec.search import Corpus
 
-        if self._corpus is None:
-            self._corpus = Corpus(self.index, self.retriever.bm25)
-        return self._corpus
-
-    @property
-    def retriever(self) -> HybridRetriever:
-        """The first stage."""
-        return self._parts.retriever
+        self._check_open()
+        return Corpus(self.index, self.retriever.bm25)
 
     @property
     def retriever_names(self) -> tuple[str, ...]:
@@ -169,11 +149,6 @@ class Recommender:
         return self.retriever.encoder
 
     @property
-    def open_reranker(self) -> OpenReranker | None:
-        """The open reranker, if any."""
-        return self._parts.reranker
-
-    @property
     def reranker(self) -> str:
         """The name of the reranker; empty if there is none."""
         return self.open_reranker.name if self.open_reranker else ""
@@ -181,47 +156,42 @@ class Recommender:
     @property
     def ranker(self) -> str:
         """The name of the learning-to-rank model; empty if there is none."""
-        return str(self._parts.ranker or "")
+        return str(self._ranker or "")
 
     @property
     def reranker_in_use(self) -> str:
         """The reranker and its settings in one line; empty without one."""
-        parts = self._parts
-        if not parts.reranker:
-            return ""
-        interpolates = parts.ranker and not reads_probability(parts.ranker, parts.reranker)
-        return f"{parts.reranker}, against {parts.ranker}" if interpolates else str(parts.reranker)
+        reranker, ranker = self.open_reranker, self._ranker
+        if reranker and ranker and not reads_probability(ranker, reranker):
+            return f"{reranker}, against {ranker}"
+        return str(reranker or "")
 
     @property
     def settings_in_use(self) -> tuple[str, ...]:
         """The settings of the stages and the origin of each (tuned, default or option), one per line."""
-        index, parts, named = self.index, self._parts, self.config.reranker
+        index, reranker, ranker = self.index, self.open_reranker, self._ranker
         lines: list[str] = []
         if len(self.retriever_names) > 1:
             lines.append(f"fusion: {fusion_in_use(index, self.config)}")
-        if (
-            (reranker := parts.reranker)
-            and parts.ranker
-            and reads_probability(parts.ranker, reranker)
-        ):
-            lines.append(f"rerank weight: none, the probability is a feature of {parts.ranker}")
+        if reranker and ranker and reads_probability(ranker, reranker):
+            lines.append(f"rerank weight: none, the probability is a feature of {ranker}")
         elif reranker:
+            named = self.config.reranker
             weight = rerank_weight_in_use(
                 index,
                 reranker.weight,
                 str(reranker.settings["weights"]),
                 is_option=isinstance(named, RerankConfig) and named.weight is not None,
-                has_ranker=parts.ranker is not None,
+                has_ranker=ranker is not None,
             )
             lines.append(f"rerank weight: {weight}")
         origin = "default" if self.config.ranker == "auto" else "option"
-        return (*lines, f"ranker: {parts.ranker or 'none'} ({origin})")
+        return (*lines, f"ranker: {ranker or 'none'} ({origin})")
 
     def __repr__(self) -> str:
-        if self._opened is None:
+        if not self._is_open:
             return "<citerec.Recommender, closed>"
-        encoder = f" of {self.encoder}" if self.encoder else ""
-        names = " + ".join(self.retriever_names) + encoder
+        names = " + ".join(self.retriever_names)
         return f"<citerec.Recommender of {self.index.path}: {len(self.index.papers):,} papers, {names}>"
 
     def recommend(
@@ -298,20 +268,12 @@ class Recommender:
         """Return the rows of the papers of a list, and its entries that are not in the corpus or cannot be read."""
         if papers is None:
             return frozenset(), ()
-        given: Any = papers
-        # a single string is a path if it ends as one and is no DOI
-        suffix = PurePath(given).suffix.lower() if isinstance(given, str) else ""
-        if isinstance(given, PaperList):
-            listed = given
-        elif isinstance(given, PathLike) or (suffix in LIST_FILES and not doi_of(given)):
-            listed = read_paper_list(fspath(given))
+        if isinstance(papers, PaperList):
+            listed = papers
+        elif isinstance(papers, str | PathLike):
+            listed = read_paper_list(fspath(papers))
         else:
-            is_one = isinstance(given, str) or not hasattr(given, "__iter__")
-            texts: list[Any] = [given] if is_one else [*given]
-            if wrong := [text for text in texts if not isinstance(text, str)]:
-                expected = "the path of a .bib, .ris or .txt, or a list of ids or DOIs"
-                raise ConfigError(f"{name} must be {expected}; found {shown(wrong[0])}")
-            listed = paper_list_of(texts)
+            listed = paper_list_of(map(str, papers))
         by_entry = listed_rows(listed, self.index.papers)
         entries = zip(listed.entries, by_entry, strict=True)
         missing = [entry.title or entry.place for entry, rows in entries if not rows]
@@ -338,6 +300,7 @@ class Recommender:
         Raises:
             ConfigError: If a row is not in the corpus, or lists hold no paper of the corpus.
         """
+        self._check_open()
         queries, papers = [*queries], self.index.papers
         rows = options.excluded | options.cited
         if bad := [row for row in rows if not 0 <= row < len(papers)]:
@@ -409,7 +372,10 @@ class Recommender:
 
     def close(self) -> None:
         """Release the index and its models; a temporary index is removed. Closing twice does no harm."""
-        self._opened = self._corpus = None
+        if self._is_open:
+            self._is_open = False
+            self.__dict__.pop("corpus", None)
+            del self._ranker, self._graph, self.retriever, self.open_reranker, self._pipelines
         if self._removal:
             self._removal()
 
@@ -419,28 +385,25 @@ class Recommender:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @property
-    def _parts(self) -> _Parts:
-        if self._opened is None:
+    def _check_open(self) -> None:
+        if not self._is_open:
             raise ConfigError("this recommender is closed; open the index again: citerec.open(...)")
-        return self._opened
 
     def _pipeline(self, k: int, lists: Sequence[Sequence[int]] | None = None) -> Pipeline:
         """Return the pipeline for `k` papers for each draft or sentence, or for each of some lists of references.
 
         That for drafts keeps what it reads of the corpus. For a list there is no draft that models could read.
         """
-        parts, config, stages = self._parts, self.config, list[Stage]()
-        if lists is None and k in parts.pipelines:
-            return parts.pipelines[k]
-        ranker, reranker = (parts.ranker, parts.reranker) if lists is None else (None, None)
+        config, stages = self.config, list[Stage]()
+        if lists is None and k in self._pipelines:
+            return self._pipelines[k]
+        ranker, reranker = (self._ranker, self.open_reranker) if lists is None else (None, None)
         if ranker:
-            expander = CandidateExpander(parts.graph, config.expand or ranker.expand)
-            stages += rank_stages(parts.graph, ranker, reranker, expander=expander)
+            stages += rank_stages(self._graph, ranker, reranker, expand=config.expand)
         elif reranker:
             stages.append(RerankingStage(reranker))
         if config.diversity > 0:
-            dense = parts.retriever.dense
+            dense = self.retriever.dense
             stages.append(DiversityStage(self.index, dense, config.diversity, k))
         depth = max(
             k,
@@ -451,29 +414,27 @@ class Recommender:
         at_once = max(1, PAIRS_AT_ONCE // reranker.depth) if reranker else READ_AT_ONCE
         if lists is not None:
             return Pipeline(self._seed_retriever(lists), tuple(stages), depth, at_once)
-        pipeline = Pipeline(parts.retriever, tuple(stages), depth, at_once)
-        return parts.pipelines.setdefault(k, pipeline)
+        pipeline = Pipeline(self.retriever, tuple(stages), depth, at_once)
+        return self._pipelines.setdefault(k, pipeline)
 
     def _seed_retriever(self, lists: Sequence[Collection[int]] = ()) -> SeedRetriever:
-        parts = self._parts
-        bm25, dense = parts.retriever.bm25, parts.retriever.dense
-        return SeedRetriever(parts.graph, lists, bm25=bm25, dense=dense)
+        bm25, dense = self.retriever.bm25, self.retriever.dense
+        return SeedRetriever(self._graph, lists, bm25=bm25, dense=dense)
 
     def _explained(
         self, query: Query, candidates: CandidateSet, items: tuple[Recommendation, ...]
     ) -> tuple[Recommendation, ...]:
-        parts = self._parts
         if isinstance(candidates, SeedCandidates):
             words = self._seed_retriever().matches(candidates, candidates.rows.tolist(), MOST_WORDS)
-            return seed_reasons(parts.graph, candidates, items, words)
+            return seed_reasons(self._graph, candidates, items, words)
         return with_reasons(
             query,
             candidates,
             items,
-            graph=parts.graph,
-            bm25=parts.retriever.bm25,
-            ranker=parts.ranker,
-            reranker=parts.reranker,
+            graph=self._graph,
+            bm25=self.retriever.bm25,
+            ranker=self._ranker,
+            reranker=self.open_reranker,
         )
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -146,25 +145,6 @@ class Recommendations(Result, Sequence[Recommendation]):
         return "\n".join([lines, *self._notes()])
 
     __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        """Return a table for notebooks."""
-        from citerec.export.terminal import figures, source
-        from citerec.text import visible
-
-        if not self.recommendations:
-            return f"<p>{escape(visible(str(self)))}</p>"
-        heading, numbers = figures(self.recommendations)
-        rows = [
-            f"<tr><td>{item.rank}</td><td>{item.paper.year or ''}</td>"
-            f'<td style="text-align: left">{escape(visible(item.paper.title))}<br>'
-            f"<small>{'<br>'.join(escape(visible(line)) for line in (source(item.paper), *item.reasons))}</small></td>"
-            f"<td>{number}</td></tr>"
-            for item, number in zip(self.recommendations, numbers, strict=True)
-        ]
-        head = f"<tr><th>#</th><th>Year</th><th>Paper</th><th>{heading}</th></tr>"
-        notes = "".join(f"<p>{escape(visible(note))}</p>" for note in self._notes())
-        return f"<table>{head}{''.join(rows)}</table>{notes}"
 
     def _notes(self) -> list[str]:
         """Return the notices, and a line about what of `cited` and `excluded` is not in the corpus."""

@@ -114,9 +114,9 @@ def test_papers_are_excluded_by_id_doi_or_title(tiny: Recommender) -> None:
     text = "graph drawing of quarks"
 
     assert tiny.recommend(title=text, excluded=["old", "new"]).ids == ("10.1145/ABC", "undated")
-    assert "10.1145/ABC" not in tiny.recommend(title=text, excluded="doi:10.1145/abc").ids
+    assert "10.1145/ABC" not in tiny.recommend(title=text, excluded=["doi:10.1145/abc"]).ids
     assert "old" not in tiny.recommend(title=text, cited=["Graph Drawing"]).ids
-    assert "old" not in tiny.recommend(title=text, excluded="old").ids
+    assert "old" not in tiny.recommend(title=text, cited=("old",)).ids
 
 
 @pytest.mark.parametrize("as_path", [str, Path])
@@ -151,7 +151,6 @@ def test_a_draft_that_is_in_the_corpus_is_noticed(build: Build) -> None:
         "and its own references are not used",
     )
     assert str(mine).endswith(f"\n{mine.notices[0]}")
-    assert "<p>&#x27;mine&#x27; is in this corpus" in mine._repr_html_()
     assert (other.notices, old.notices) == ((), ())  # the id of a query says that it is this paper
     assert lines == [*mine.notices]
 
@@ -195,18 +194,6 @@ def test_an_empty_result_states_why(tiny: Recommender) -> None:
     assert not found and found.ids == ()
     assert "no word of the draft occurs in the 4 eligible papers" in found.empty_reason
     assert str(found).startswith("No eligible paper of this corpus matches: no word of the draft")
-    assert found._repr_html_().startswith("<p>No eligible paper")
-
-
-def test_a_notebook_shows_a_table_in_which_no_title_is_markup(build: Build) -> None:
-    papers = [{"id": "<a>", "title": "Graphs <script>alert(1)</script> & trees", "year": 1990}]
-    recommender = Recommender(build(papers), PLAIN)
-
-    page = recommender.recommend(title="graphs", excluded=["<x>"])._repr_html_()
-
-    assert "Graphs &lt;script&gt;alert(1)&lt;/script&gt; &amp; trees<br><small>&lt;a&gt;" in page
-    assert "<p>Not in this corpus: &lt;x&gt;</p>" in page
-    assert page.count("<tr>") == 2
 
 
 def test_dicts_are_the_json_of_the_command_line(
