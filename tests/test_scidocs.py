@@ -485,60 +485,12 @@ def test_bad_lines_of_vectors_are_named(line: str, told: str, tmp_path: Path) ->
         PrecomputedVectors(write_vectors(tmp_path / "other", PAPERS)).of("mag")(papers[1:])
 
 
-def test_a_map_is_drawn_of_an_index_and_of_the_published_papers(
-    build: Any, published: Path, tiny_model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    index = build(made_corpus()[:120], encoder=tiny_model)
-
-    drawn = run("--index", index.path, "--tasks", "venue", "--map", tmp_path / "map.svg")
-    of_data = run(
-        *("--data", published, "--encoder", tiny_model, "--tasks", "cite"),
-        *("--map", tmp_path / "mag.png", "--format", "json"),
-    )
-
-    assert drawn.exit_code == of_data.exit_code == 0, drawn.output + of_data.output
-    assert "120 papers, homogeneity" in drawn.stderr
-    assert "<svg" in (tmp_path / "map.svg").read_text()
-    assert set(json.loads(of_data.stdout)["encoders"][0]["map"]) == {"homogeneity", "completeness"}
-
-
-def test_a_map_that_cannot_be_drawn_loses_no_figure(
-    build: Any, published: Path, tiny_model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    papers = [{**record, "venue": ""} for record in made_corpus()]
-    index = build(papers, encoder=tiny_model)
-    made = write_vectors(tmp_path / "made", PAPERS[1:])
-    few = write_vectors(tmp_path / "few", PAPERS[:19])
-    ask = ("--data", published, "--tasks", "mag", "--format", "json", "--map", "map.png")
-
-    no_progress = run(
-        "--index", index.path, "--tasks", "period", "--map", "no.png", "--format", "json"
-    )
-    without_one = run(*ask, "--encoder", made)
-    there = (tmp_path / "map.png").is_file()
-    too_few = run(*ask, "--encoder", few)
-
-    for done in (no_progress, without_one, too_few):
-        assert done.exit_code == 0, done.output
-        assert json.loads(done.stdout)["encoders"][0]["metrics"]
-    assert "warning: no map is drawn: 0 papers have a topic, and it needs 20" in no_progress.stderr
-    assert not (tmp_path / "no.png").exists()
-    assert "1 papers of the map have no vector" in without_one.stderr
-    assert "59 papers, homogeneity" in without_one.stderr
-    assert there
-    assert "no map is drawn: 19 vectors and 19 topics" in too_few.stderr
-
-
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (["--data", "DATA"], "--data needs a model"),
         (["--data", "DATA", "--index", "x", "--encoder", "y"], "are two suites"),
         (["--index", "INDEX"], "has no vectors; choose a model with --encoder MODEL"),
-        (["--index", "INDEX", "--map", "a.txt"], "cannot draw a.txt"),
-        (["--map", "a.png", "--encoder", "x", "--encoder", "y"], "give one --encoder only"),
         (["--index", "INDEX", "--tasks", "mag"], "no task 'mag'"),
         (["--data", "DATA", "--encoder", "x", "--output", "no/x.json"], "there is no folder no"),
     ],

@@ -11,7 +11,6 @@ from citerec.evaluate.tables import NONE, Cell, Table
 from citerec.lab.scidocs.from_index import TASKS
 from citerec.lab.scidocs.published import METRICS, TABLE_1
 from citerec.lab.scidocs.suite import SuiteResult
-from citerec.lab.scidocs.topics import TopicMap
 from citerec.machine import provenance
 
 
@@ -22,7 +21,6 @@ class EncoderResult:
     encoder: str  # as the user named it
     fingerprint: str
     result: SuiteResult
-    topics: TopicMap | None  # None without a map
 
 
 def as_json(
@@ -54,15 +52,12 @@ def as_json(
 
 
 def _encoder(results: EncoderResult) -> dict[str, Any]:
-    topics = results.topics
-    quality = topics and {"homogeneity": topics.homogeneity, "completeness": topics.completeness}
     return {
         "encoder": results.encoder,
         "fingerprint": results.fingerprint,
         "metrics": results.result.metrics,
         "counts": results.result.counts,
         "left_out": results.result.left_out,
-        "map": quality,
     }
 
 

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from citerec.errors import CiterecError, ConfigError, writing
+from citerec.errors import ConfigError, writing
 from citerec.index.vectors import Vectors
 from citerec.lab.scidocs.classify import load, one_thread
-from citerec.types import Log
 
 SAMPLE = 2000  # papers of a map
 FEWEST = 20  # papers of a map
@@ -93,60 +92,18 @@ def draw_sample(labels: Sequence[str], *, most: int = SAMPLE, seed: int = 0) -> 
     return sorted(labelled[i] for i in drawn.tolist())
 
 
-def draw_map_sample(labels: Sequence[str], *, seed: int = 0, warn: Log) -> list[int]:
-    """Sample the papers of a map; empty, with a warning, if too few have a topic."""
-    drawn = draw_sample(labels, seed=seed)
-    if len(drawn) >= FEWEST:
-        return drawn
-    warn(f"no map is drawn: {len(drawn)} papers have a topic, and it needs {FEWEST}")
-    return []
-
-
-def try_map(
-    vectors: Vectors, labels: Sequence[str], path: Path, *, seed: int = 0, warn: Log
-) -> TopicMap | None:
-    """Draw the map of the papers with a vector; if it fails, warn and return None.
-
-    A failure does not lose the results of the hours before the map.
-    """
-    finite = np.asarray(np.isfinite(vectors).all(axis=1))
-    if not finite.all():
-        warn(f"{int((~finite).sum()):,} papers of the map have no vector; they are not on it")
-    finite_labels = [label for label, has in zip(labels, finite.tolist(), strict=True) if has]
-    try:
-        topics = topic_map(vectors[finite], finite_labels, seed=seed)
-        draw_topics(topics, finite_labels, path)
-    except CiterecError as error:
-        warn(f"no map is drawn: {error}")
-        return None
-    return topics
-
-
-def check_picture(path: Path) -> str:
-    """Return the format of a figure file by its name: png, svg or pdf.
-
-    Raises:
-        ConfigError: If it is none of these.
-    """
-    kind = path.suffix.lower().removeprefix(".")
-    if kind not in ("png", "svg", "pdf"):
-        raise ConfigError(f"cannot draw {path}: expected a name that ends in .png, .svg or .pdf")
-    return kind
-
-
 def draw_topics(topics: TopicMap, labels: Sequence[str], path: Path) -> None:
     """Draw a map with a colour for each of the 20 most common topics, grey for others; PNG, SVG or PDF by the name.
 
     The same map gives the same file.
 
     Raises:
-        ConfigError: If the name has another suffix.
         OutputError: If the file cannot be written.
     """
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    kind = check_picture(path)
+    kind = path.suffix.removeprefix(".")
     figure: Any = Figure(figsize=(7.6, 5.2), dpi=150, layout="constrained")
     axes = figure.add_subplot()
     common = [name for name, _ in sorted(Counter(labels).items(), key=lambda n: (-n[1], n[0]))]
