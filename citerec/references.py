@@ -18,7 +18,6 @@ import orjson
 
 from citerec.bibliography import bibtex, json_entries, publication, ris, write
 from citerec.bibliography.entry import Entry, PaperList, is_preprint_doi
-from citerec.bibliography.json_entries import Item
 from citerec.bibliography.keys import id_key, paper_doi, title_key
 from citerec.bibliography.source import Kind, decode, kind_of
 from citerec.corpus.papers import Papers
@@ -285,10 +284,7 @@ def _entries(kind: Kind, text: str, path: Path) -> list[Entry]:
         isinstance(one, dict) and "type" in one for one in items
     ):
         raise BadInputError(path, f"this JSON is not a list of items with a type; {_UNCHANGED}")
-    return [
-        json_entries.to_entry(Item(number, None, item), path, strict=False)
-        for number, item in enumerate(items)
-    ]
+    return json_entries.list_entries(items, path, strict=False)
 
 
 def _known(entries: Sequence[Entry], papers: Sequence[Paper]) -> set[int]:

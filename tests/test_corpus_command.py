@@ -355,11 +355,7 @@ BAD: dict[str, tuple[list[str], str]] = {
     "no folder": (["convert", "good.jsonl", "-o", "no/x.jsonl"], "there is no folder no"),
     "folder as output": (
         ["convert", "good.jsonl", "-o", "folder.jsonl"],
-        "it is no ordinary file",
-    ),
-    "output is the input": (
-        ["convert", "good.jsonl", "-o", "good.jsonl", "--force"],
-        "good.jsonl is a part of the corpus good.jsonl; name another file",
+        "folder.jsonl already exists",
     ),
     "input missing": (
         ["merge", "good.jsonl", "no.jsonl", "-o", "x.jsonl"],

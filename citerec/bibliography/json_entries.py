@@ -1,8 +1,8 @@
 """Reads papers from JSON: one, a list, or one per line; with the keys of citerec, CSL or other corpora."""
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -21,26 +21,29 @@ _CSL = frozenset({"author", "issued", "container-title", "DOI"})
 _YEAR = re.compile(r"\s*[1-9][0-9]{3}\s*")
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One value of a JSON file, with its position."""
+def read_entries(text: str, name: Path | str, *, strict: bool) -> list[Entry]:
+    """Read the entries of a file: its one value, the elements of its list, or one value per line.
 
-    number: int
-    line: int | None
-    value: Any
-
-
-def read_items(text: str, name: Path | str) -> list[Item]:
-    """Read the values of a file: its one value, the elements of its list, or one value per line."""
+    Raises:
+        BadInputError: If it is not JSON, or, if strict, a value has a wrong type.
+    """
     # only \n ends a line, not a U+2028 inside JSON
     lines = [(n, line) for n, line in enumerate(text.split("\n"), start=1) if line.strip()]
     if len(lines) > 1 and _begins_jsonl([line for _, line in lines]):
-        return [Item(n, n, loads(line, name, line=n)) for n, line in lines]
+        values = ((loads(line, name, line=n), Entry(line=n)) for n, line in lines)
+        return [to_entry(value, place, name, strict=strict) for value, place in values]
     value = loads(text, name)
-    if isinstance(value, list):
-        elements = cast("list[Any]", value)
-        return [Item(n, None, element) for n, element in enumerate(elements, start=1)]
-    return [Item(1, lines[0][0], value)]
+    if not isinstance(value, list):
+        return [to_entry(value, Entry(line=lines[0][0]), name, strict=strict)]
+    return list_entries(cast("list[Any]", value), name, strict=strict)
+
+
+def list_entries(values: Sequence[Any], name: Path | str, *, strict: bool) -> list[Entry]:
+    """Return the entries of a JSON list, as `read_entries` does."""
+    return [
+        to_entry(value, Entry(label=f"item {n} of the list"), name, strict=strict)
+        for n, value in enumerate(values, start=1)
+    ]
 
 
 def _begins_jsonl(lines: list[str]) -> bool:
@@ -62,22 +65,20 @@ def loads(text: str, name: Path | str, *, line: int | None = None) -> Any:
         raise BadInputError(name, message, line=line or error.lineno) from None
 
 
-def to_entry(item: Item, name: Path | str, *, strict: bool = True) -> Entry:
-    """Return an item as an entry; unknown keys are ignored.
+def to_entry(item: Any, place: Entry, name: Path | str, *, strict: bool = True) -> Entry:
+    """Return an item of the file `name` as an entry, at the line of `place`; unknown keys are ignored.
 
     If not strict, a value of a wrong type counts as missing, and a string is an id.
 
     Raises:
         BadInputError: If a value has a wrong type.
     """
-    place = Entry(line=item.line, label="" if item.line else f"item {item.number} of the list")
-    if not isinstance(item.value, dict):
+    if not isinstance(item, dict):
         if strict:
-            fault = f"expected an object with a title, found {shown(item.value)}"
-            raise place.error(name, fault)
-        docid = item.value.strip() if isinstance(item.value, str) else ""
+            raise place.error(name, f"expected an object with a title, found {shown(item)}")
+        docid = item.strip() if isinstance(item, str) else ""
         return replace(place, ids=(docid,) if docid else ())
-    fields = cast("dict[str, Any]", item.value)
+    fields = cast("dict[str, Any]", item)
 
     def field(keys: str, read: Callable[[Any], T], default: T) -> T:
         """Read the first of some keys that has a value."""

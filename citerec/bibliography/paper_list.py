@@ -66,8 +66,7 @@ def read_entries(
         BadInputError: If it is broken JSON; if strict, as for queries, for any fault.
     """
     if kind is Kind.JSON:
-        items = json_entries.read_items(text, name)
-        return [json_entries.to_entry(item, name, strict=strict) for item in items], []
+        return json_entries.read_entries(text, name, strict=strict), []
     if kind is Kind.RIS:
         return [ris.to_entry(record) for record in ris.read_records(text)], []
     records, broken = bibtex.read_records(text)

@@ -9,6 +9,7 @@ import typer
 
 from citerec.cli.console import ConsoleOutput, write_lines
 from citerec.cli.options import Force, Format, SkipBad, settings_options
+from citerec.text import plural
 
 if TYPE_CHECKING:
     from citerec.corpus.tools import Corpus
@@ -69,14 +70,14 @@ def info(path: CorpusPath, format: Format = "auto", *, console: ConsoleOutput) -
 
     opened = open_corpus(path, format, skip_bad=True)
     with console.progress(in_bytes="reading") as progress:
-        summary = summarise(opened, progress, console.log)
-    files = "1 file" if summary.files == 1 else f"{summary.files:,} files"
+        collector, years = summarise(opened, progress, console.log)
     shown = {"papers", "with_abstract", "citations_inside", "citations_outside"}
-    lines = count_lines(summary.counts, shown)
-    if summary.years:
-        lines.append(f"{'-'.join(map(str, summary.years)):>12}  years")
-    write_lines(f"{path}  ({summary.format}, {files})", *lines)
-    report_faults(summary.examples, [opened], console)
+    lines = count_lines(collector.counts, shown)
+    if years:
+        lines.append(f"{f'{min(years)}-{max(years)}':>12}  years")
+    files = plural(len(opened.source.files), "file")
+    write_lines(f"{path}  ({opened.format}, {files})", *lines)
+    report_faults(collector.examples, [opened], console)
 
 
 @corpus.command()
@@ -97,7 +98,7 @@ def convert(
     from citerec.corpus import tools
 
     if to is Target.CANONICAL:
-        tools.check_target(output, [path], force=force)
+        tools.check_target(output, force=force)
     opened = tools.open_corpus(path, format, skip_bad=skip_bad)
     write = tools.to_beir if to is Target.BEIR else tools.convert
     with console.progress(in_bytes="reading") as progress:
@@ -121,7 +122,7 @@ def merge(
     from citerec.corpus.merge import merge as merge_corpora
     from citerec.corpus.tools import check_target, open_corpus
 
-    check_target(output, paths, force=force)
+    check_target(output, force=force)
     opened = [open_corpus(path, skip_bad=skip_bad) for path in paths]
     with console.progress() as progress:
         counts, examples = merge_corpora(opened, output, progress, console.log)
@@ -148,7 +149,7 @@ def sample(
     from citerec.corpus.tools import check_target, open_corpus
     from citerec.corpus.tools import sample as draw
 
-    check_target(output, [path], force=force)
+    check_target(output, force=force)
     opened = open_corpus(path, format, skip_bad=skip_bad)
     with console.progress() as progress:
         counts = draw(opened, output, n, seed, progress, console.log)

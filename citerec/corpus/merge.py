@@ -86,16 +86,11 @@ def merge(
 ) -> tuple[Counter[str], list[str]]:
     """Join the papers of corpora, in order of precedence, into one file of canonical JSON lines.
 
-    Memory holds the papers of all corpora.
+    Memory holds the papers of all corpora. Errors are those of reading and writing.
 
     Returns:
         The counts (papers, citations and outside of the result; records, by_doi, by_id, by_title, renamed), and
         examples of records that were skipped.
-
-    Raises:
-        BadInputError: If a record is invalid and is not skipped.
-        ConfigError: If a corpus has no valid paper.
-        OutputError: If the file cannot be written.
     """
     groups, examples = _Groups(), list[str]()
     for number, corpus in enumerate(corpora):

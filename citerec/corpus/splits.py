@@ -19,7 +19,7 @@ import orjson
 
 from citerec.corpus.graph import Graph
 from citerec.corpus.papers import NO_YEAR, no_later
-from citerec.errors import BadInputError, InvalidValueError
+from citerec.errors import BadInputError
 from citerec.inputs import read_rows, reading
 from citerec.io import sha256_of
 from citerec.run import read_qrels
@@ -41,12 +41,9 @@ def gold_citations(graph: Graph, years: npt.NDArray[np.int32]) -> npt.NDArray[np
 def split_by_year(
     ids: Sequence[str], years: npt.NDArray[np.int32], graph: Graph
 ) -> dict[str, list[str]]:
-    """Split the queries of a corpus by the protocol; return the docids of each split, oldest first.
+    """Split the queries of a corpus by the protocol, `ids` and `years` being those of each row, shape (n,).
 
-    Args:
-        ids: The docid of each row.
-        years: The year of each row, shape (n,).
-        graph: Who cites whom.
+    Returns the docids of each split, oldest first.
     """
     gold = gold_citations(graph, years)
     gold_counts = np.bincount(graph.citing[gold], minlength=len(ids))
@@ -74,12 +71,11 @@ def shipped_splits(folder: Path) -> dict[str, list[str]] | None:
         raise BadInputError(folder / FOLDER, message)
     splits = {name: read_ids(file) for name, file in files.items()}
     seen: dict[str, str] = {}
-    for name, ids in splits.items():
-        for docid in ids:
-            if docid in seen:
-                message = f"{docid!r} is a {seen[docid]} query, too; expected it once"
-                raise BadInputError(files[name], message)
-            seen[docid] = name
+    for name, docid in ((name, docid) for name, ids in splits.items() for docid in ids):
+        if docid in seen:
+            message = f"{docid!r} is a {seen[docid]} query, too; expected it once"
+            raise BadInputError(files[name], message)
+        seen[docid] = name
     return splits
 
 
@@ -89,13 +85,11 @@ def read_ids(path: Path) -> list[str]:
     Raises:
         BadInputError: If the file cannot be read, or is not UTF-8 text.
     """
-    ids: list[str] = []
-    for number, row in read_rows(path, "one id a line"):
-        try:
-            ids.append(row.decode().removesuffix("\n").removesuffix("\r"))
-        except UnicodeDecodeError as error:
-            message = "not UTF-8 text; expected one id a line"
-            raise BadInputError(path, message, line=number) from error
+    rows = [row for _, row in read_rows(path, "one id a line")]
+    try:
+        ids = [row.decode().removesuffix("\n").removesuffix("\r") for row in rows]
+    except UnicodeDecodeError as error:
+        raise BadInputError(path, "not UTF-8 text; expected one id a line") from error
     return [docid for docid in ids if docid.strip()]
 
 
@@ -174,21 +168,13 @@ def write_queries(folder: Path, shipped: ShippedQueries) -> None:
 
 
 def open_queries(folder: Path) -> ShippedQueries | None:
-    """Open the queries that `write_queries` wrote; return None if there are none.
-
-    Raises:
-        BadInputError: If they cannot be parsed.
-    """
+    """Open the queries that `write_queries` wrote; return None if there are none."""
     if not (folder / QUERIES).is_file():
         return None
-    try:
-        lines = (folder / QUERIES).read_bytes().splitlines()
-        queries = [Query(**orjson.loads(line)) for line in lines]
-        gold = {
-            name: {qid: frozenset(docids) for qid, docids in qrels.items()}
-            for name, qrels in orjson.loads((folder / GOLD).read_bytes()).items()
-        }
-        return ShippedQueries({query.id: query for query in queries}, gold)
-    except (OSError, ValueError, TypeError, AttributeError, InvalidValueError) as error:
-        reason = " ".join(repr(error).split())[:120]
-        raise BadInputError(folder, f"its queries cannot be parsed ({reason})") from error
+    lines = (folder / QUERIES).read_bytes().splitlines()
+    gold = {
+        name: {qid: frozenset(docids) for qid, docids in qrels.items()}
+        for name, qrels in orjson.loads((folder / GOLD).read_bytes()).items()
+    }
+    queries = (Query(**orjson.loads(line)) for line in lines)
+    return ShippedQueries({query.id: query for query in queries}, gold)

@@ -7,8 +7,8 @@ import gzip
 import os
 import random
 from array import array
-from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
@@ -84,19 +84,10 @@ def open_corpus(path: Path, format_name: str = "auto", *, skip_bad: bool = False
 # --- Counting
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """The counts of a corpus."""
-
-    format: str
-    files: int
-    counts: Counter[str]
-    years: tuple[int, int] | None  # first and last
-    examples: tuple[str, ...]  # the first faults, each with file and line
-
-
-def summarise(corpus: Corpus, progress: Progress = no_progress, log: Log = no_log) -> Summary:
-    """Read a corpus once and count it; invalid records are counted, not refused."""
+def summarise(
+    corpus: Corpus, progress: Progress = no_progress, log: Log = no_log
+) -> tuple[Collector, set[int]]:
+    """Read a corpus once; return its counts, and the years of its papers. Invalid records are counted, not refused."""
     collector = Collector(skip_bad=True)
     citations, counts, years = array("q"), collector.counts, set[int]()
     seen: dict[str, set[int]] = {"same_doi": set(), "same_title": set()}
@@ -113,43 +104,30 @@ def summarise(corpus: Corpus, progress: Progress = no_progress, log: Log = no_lo
     ids = np.fromiter(map(hash, collector.rows), np.int64, len(collector.rows))
     inside = int(np.isin(np.array(citations, np.int64), ids).sum())
     counts["citations_inside"], counts["citations_outside"] = inside, len(citations) - inside
-    span = (min(years), max(years)) if years else None
-    return Summary(corpus.format, len(corpus.source.files), counts, span, (*collector.examples,))
+    return collector, years
 
 
 # --- Writing
 
 
-def check_target(output: Path, inputs: Sequence[Path], *, force: bool) -> None:
+def check_target(output: Path, *, force: bool) -> None:
     """Refuse an output file that cannot be written, before the work.
 
     Raises:
-        ConfigError: If its name has another suffix, it exists and `force` is not set, or it is one of the inputs.
-        OutputError: If it is a folder, or its folder does not exist.
+        ConfigError: If its name has another suffix, or it exists and `force` is not set.
+        OutputError: If its folder does not exist.
     """
     if not output.name.endswith(SUFFIXES):
         raise ConfigError(f"{output} must be named .jsonl, .jsonl.gz or .jsonl.zst")
     if not output.parent.is_dir():
         raise OutputError(f"cannot write {output}: there is no folder {output.parent}")
-    if not output.exists():
-        return
-    if not output.is_file():
-        raise OutputError(f"cannot write {output}: it is no ordinary file")
-    target = Path(os.path.realpath(output))
-    for path in inputs:
-        if path.resolve() in {target, *target.parents}:
-            raise ConfigError(f"{output} is a part of the corpus {path}; name another file")
-    if not force:
+    if output.exists() and not force:
         raise ConfigError(f"{output} already exists; replace it with --force, or name another file")
 
 
 @contextmanager
 def write_lines(output: Path) -> Generator[Callable[[bytes], Any]]:
-    """Yield a function that writes a line, packed by the suffix; the file appears complete or not at all.
-
-    Raises:
-        OutputError: If it cannot be written.
-    """
+    """Yield a function that writes a line, packed by the suffix; the file appears complete or not at all."""
     file = Path(os.path.realpath(output))
     with writing(output), replacing(file, output) as temporary, ExitStack() as stack:
         sink: IO[bytes] | Any = stack.enter_context(temporary.open("wb"))
@@ -163,19 +141,17 @@ def write_lines(output: Path) -> Generator[Callable[[bytes], Any]]:
 def canonical_line(paper: Paper) -> bytes:
     """Return a paper as a line of canonical JSON; fields without a value are left out, except the title."""
     kept = {name: value for name, value in asdict(paper).items() if value or name == "title"}
-    return orjson.dumps(kept, option=orjson.OPT_APPEND_NEWLINE)
+    return _line(kept)
+
+
+def _line(record: Mapping[str, Any]) -> bytes:
+    return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def convert(
     corpus: Corpus, output: Path, progress: Progress = no_progress, log: Log = no_log
 ) -> Collector:
-    """Write a corpus as canonical JSON lines; return the counts.
-
-    Raises:
-        BadInputError: If a record is invalid and is not skipped.
-        ConfigError: If there is no valid paper.
-        OutputError: If the file cannot be written.
-    """
+    """Write a corpus as canonical JSON lines; return the counts. Errors are those of reading and writing."""
     collector = Collector(corpus.skip_bad)
     with write_lines(output) as write:
         for paper in corpus.papers(collector, progress=progress, log=log):
@@ -192,9 +168,7 @@ def to_beir(
     paper is its references that are in the corpus and not of a later year, as in the protocol.
 
     Raises:
-        BadInputError: If a record is invalid and is not skipped.
-        ConfigError: If there is no valid paper, or the folder is there.
-        OutputError: If the folder cannot be written.
+        ConfigError: If the folder is there; other errors are those of reading and writing.
     """
     if folder.exists():
         raise ConfigError(f"{folder} already exists; name another folder")
@@ -206,7 +180,16 @@ def to_beir(
         (folder / "qrels").mkdir(parents=True)
     with write_lines(folder / "corpus.jsonl") as write:
         for paper in corpus.papers(collector, progress=progress, log=log):
-            write(_beir_line(paper))
+            rest = asdict(paper) | {"references": paper.citations}
+            own = {
+                "id",
+                "title",
+                "abstract",
+                "citations",
+            }  # what BEIR has a field for, but references
+            metadata = {name: value for name, value in rest.items() if value and name not in own}
+            record = {"_id": paper.id, "title": paper.title, "text": paper.abstract}
+            write(_line(record | {"metadata": metadata}))
             years[paper.id] = paper.year
             if paper.id in wanted:
                 queries[paper.id] = paper
@@ -223,7 +206,7 @@ def to_beir(
         }
     with write_lines(folder / "queries.jsonl") as write:
         for qid, text in texts.items():
-            write(orjson.dumps({"_id": qid, "text": text}, option=orjson.OPT_APPEND_NEWLINE))
+            write(_line({"_id": qid, "text": text}))
     for name, qrels in gold.items():
         if any(qrels.values()):  # a file of no relevant paper is none
             with write_lines(folder / "qrels" / f"{name}.tsv") as write:
@@ -231,15 +214,6 @@ def to_beir(
                 for qid, docids in qrels.items():
                     write("".join(f"{qid}\t{docid}\t1\n" for docid in sorted(docids)).encode())
     return collector
-
-
-def _beir_line(paper: Paper) -> bytes:
-    """Return a paper as a line of `corpus.jsonl`; what BEIR has no field for is in its metadata."""
-    rest = asdict(paper) | {"references": paper.citations}
-    skipped = {"id", "title", "abstract", "citations"}
-    metadata = {name: value for name, value in rest.items() if value and name not in skipped}
-    record = {"_id": paper.id, "title": paper.title, "text": paper.abstract, "metadata": metadata}
-    return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def _gold(paper: Paper, years: Mapping[str, int | None]) -> set[str]:
@@ -266,11 +240,6 @@ def sample(
 
     Returns:
         The numbers of `papers`, of `citations` among them, and of `parts` of the graph from which they were taken.
-
-    Raises:
-        BadInputError: If a record is invalid and is not skipped.
-        ConfigError: If there is no valid paper.
-        OutputError: If the file cannot be written.
     """
     collector, rng = Collector(corpus.skip_bad), random.Random(seed)
     with TemporaryDirectory() as folder:

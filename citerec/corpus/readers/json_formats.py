@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from citerec.bibliography.json_entries import Item, to_entry
+from citerec.bibliography.entry import Entry
+from citerec.bibliography.json_entries import to_entry
 from citerec.bibliography.keys import doi_of, to_text
 from citerec.bibliography.markup import plain_text, restored
 from citerec.corpus.readers.fields import NO_CITATIONS, Fields, library_paper, number_text
@@ -193,7 +194,7 @@ def _arxiv_year(fields: Fields, docid: str) -> int | None:
 def _csl(fields: Fields) -> Paper:
     item = fields.of({key: _first_text(value) for key, value in fields.record.items()})
     try:
-        entry = to_entry(Item(fields.line, fields.line, item.record), fields.path)
+        entry = to_entry(item.record, Entry(), fields.path)
     except BadInputError as error:
         fields.fail(error.message)
     doi = next(iter(entry.dois), "")
