@@ -8,13 +8,10 @@ small grammar of values here.
 import logging
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import Any
 
 from citerec.bibliography.entry import Entry, Record, first_year, is_preprint
 from citerec.bibliography.keys import doi_of, to_text
-
-if TYPE_CHECKING:
-    from bibtexparser.model import Block
 
 _LONGEST = 1_000_000  # characters of a value: strings that double each other could fill any memory
 _MOST = 64_000_000  # characters of all values of a file, which its strings may multiply
@@ -29,16 +26,12 @@ _REMARKS = ("howpublished", "publisher", "note", "archiveprefix", "eprinttype", 
 def read_records(
     text: str, macros: dict[str, str] | None = None
 ) -> tuple[list[Record], list[tuple[int, str]]]:
-    """Read every entry of a BibTeX file; values are not decoded, field names are in lower case.
+    """Read every entry of a BibTeX file, or of a part of it; values are not decoded, field names are in lower case.
 
-    A key may be repeated; if a field is repeated in one entry, the first one counts.
+    A key may be repeated; if a field is repeated in one entry, the first one counts. `macros` are the strings that
+    earlier parts defined; it receives those of this part.
 
-    Args:
-        text: The file, or a part of it.
-        macros: The strings that earlier parts defined; it receives those of this part.
-
-    Returns:
-        The valid entries, in file order; and the line of each broken block, and what is wrong with it.
+    Returns the valid entries, in file order; and the line of each broken block, and what is wrong with it.
     """
     from bibtexparser.entrypoint import parse_string
     from bibtexparser.model import String
@@ -65,23 +58,19 @@ def read_records(
     return records, broken
 
 
-def _record(block: "Block", macros: Mapping[str, str]) -> Record | None:
-    """Return the entry that `block` is or wraps; None for a comment or a preamble.
-
-    Raises:
-        ValueError: If it is broken; the message states how.
-    """
-    from bibtexparser.model import Entry as ParsedEntry
-    from bibtexparser.model import ImplicitComment, ParsingFailedBlock, String
+def _record(block: Any, macros: Mapping[str, str]) -> Record | None:
+    """Return the entry that `block` is or wraps; None for a comment or a preamble; ValueError if it is broken."""
+    from bibtexparser import model
 
     # bibtexparser reports a repeated key or field as failed, but keeps the entry, which is usable
-    inner = block.ignore_error_block if isinstance(block, ParsingFailedBlock) else block
-    if not isinstance(inner, ParsedEntry):
+    failed = isinstance(block, model.ParsingFailedBlock)
+    inner = block.ignore_error_block if failed else block
+    if not isinstance(inner, model.Entry):
         start = " ".join(str(block.raw).split())[:40]
-        if isinstance(block, ParsingFailedBlock) and not isinstance(inner, String):
+        if failed and not isinstance(inner, model.String):
             reason = str(getattr(block.error, "abort_reason", block.error)).strip().rstrip(".")
             raise ValueError(f"{start!r} cannot be read: {reason}")
-        if isinstance(block, ImplicitComment) and start.startswith((",", "}")):
+        if isinstance(block, model.ImplicitComment) and start.startswith((",", "}")):
             raise ValueError(f"one brace too many ends the entry before {start!r}")
         return None
     key = str(inner.key).strip()
@@ -95,11 +84,7 @@ def _record(block: "Block", macros: Mapping[str, str]) -> Record | None:
 
 
 def _value(raw: str, macros: Mapping[str, str]) -> str:
-    """Evaluate a value: its parts are joined by `#`; a name that no `@string` defines is used as text.
-
-    Raises:
-        ValueError: If it is not a valid value.
-    """
+    """Evaluate a value: its parts are joined by `#`; a name that no `@string` defines is used as text."""
     parts: list[str] = []
     length = at = 0
     while match := _PART.match(raw, at):
@@ -122,7 +107,6 @@ def _value(raw: str, macros: Mapping[str, str]) -> str:
 
 
 def _closing(text: str, at: int) -> int:
-    """Return the position of the brace or quote that closes the one at `at`."""
     depth = 0
     pattern = _BRACE if text[at] == "{" else _QUOTE
     for bracket in pattern.finditer(text, at + 1):

@@ -49,30 +49,10 @@ _RUNS = re.compile(r"([-`'])(?=\1)")
 _UNDERSCORE = re.compile(r"(?<!\$)\\_(?!\{)")
 
 
-def bibtex(papers: Sequence[Paper]) -> str:
-    """Return papers as entries of BibTeX, with a blank line between them."""
-    return "\n".join(map(bibtex_entry, citation_keys(papers), papers))
-
-
-def ris(papers: Sequence[Paper]) -> str:
-    """Return papers as records of RIS, with their ids."""
-    return ris_records([paper.id for paper in papers], papers)
-
-
-def csl(papers: Sequence[Paper]) -> str:
-    """Return papers as a list of CSL-JSON, with their ids."""
-    items = [csl_item(paper.id, paper) for paper in papers]
-    return orjson.dumps(items, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
-
-
 def citation_keys(papers: Sequence[Paper], taken: Iterable[str] = ()) -> Iterator[str]:
     """Yield a key for each paper: last name of the first author, year, first word of the title that is no stop word.
 
-    It is ASCII in lower case; a key that is in use gets a letter.
-
-    Args:
-        papers: The papers.
-        taken: Keys that are in use, in any case: BibTeX does not distinguish capitals in keys.
+    It is ASCII in lower case; a key that is in use gets a letter. `taken` are keys that are in use, in any case.
     """
     used = {key.lower() for key in taken}
     for paper in papers:
@@ -151,19 +131,14 @@ def _title(title: str) -> str:
     """
     if title.isupper() and len(title.split()) > LONG:
         return _escape(title)
-    pieces: list[str] = []
-    end = 0
+    text, end = "", 0
     for word in _WORD.finditer(title):
-        pieces.append(_escape(title[end : word.start()]))
-        pieces.append(f"{{{word[0]}}}" if _has_inner_capital(word) else word[0])
+        # a capital that is not due to its position in a title or sentence
+        lone = len(word[0]) == 1 and word[0].isupper() and word[0] != "A" and word.start() > 0
+        has_inner = lone or any(letter.isupper() for letter in word[0][1:])
+        text += _escape(title[end : word.start()]) + (f"{{{word[0]}}}" if has_inner else word[0])
         end = word.end()
-    return "".join(pieces) + _escape(title[end:])
-
-
-def _has_inner_capital(word: re.Match[str]) -> bool:
-    """Whether `word` has a capital that is not due to its position in a title or sentence."""
-    lone = len(word[0]) == 1 and word[0].isupper() and word[0] != "A" and word.start() > 0
-    return lone or any(letter.isupper() for letter in word[0][1:])
+    return text + _escape(title[end:])
 
 
 def _bibtex_name(name: str) -> str:
@@ -179,7 +154,17 @@ def _name_part(text: str, *, keep_together: bool = False) -> str:
     return f"{{{_escape(text)}}}" if splits else _escape(text)
 
 
+def bibtex(papers: Sequence[Paper]) -> str:
+    """Return papers as entries of BibTeX, with a blank line between them."""
+    return "\n".join(map(bibtex_entry, citation_keys(papers), papers))
+
+
 # --- RIS and CSL-JSON
+
+
+def ris(papers: Sequence[Paper]) -> str:
+    """Return papers as records of RIS, with their ids."""
+    return ris_records([paper.id for paper in papers], papers)
 
 
 def ris_records(keys: Iterable[str], papers: Iterable[Paper]) -> str:
@@ -214,6 +199,12 @@ def _ris_record(key: str, paper: Paper) -> dict[str, Any]:
     return {name: value for name, value in record.items() if value}
 
 
+def csl(papers: Sequence[Paper]) -> str:
+    """Return papers as a list of CSL-JSON, with their ids."""
+    items = [csl_item(paper.id, paper) for paper in papers]
+    return orjson.dumps(items, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
+
+
 def csl_item(key: str, paper: Paper) -> dict[str, Any]:
     """Return a paper as an item of a list; `key` is its id there."""
     kind = kind_of(paper)
@@ -224,7 +215,12 @@ def csl_item(key: str, paper: Paper) -> dict[str, Any]:
         "id": key,
         "type": _TYPES[kind][2],
         "title": one_line(paper.title),
-        "author": [_csl_name(name) for name in paper.authors if one_line(name)],
+        "author": [
+            {"literal": name.family}
+            if name.group
+            else {k: v for k in ("family", "given", "suffix") if (v := getattr(name, k))}
+            for name in map(split_name, filter(one_line, paper.authors))
+        ],
         "issued": {"date-parts": [[paper.year]]} if paper.year is not None else None,
         "container-title": venue,
         "volume": one_line(paper.volume),
@@ -237,21 +233,10 @@ def csl_item(key: str, paper: Paper) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value}
 
 
-def _csl_name(name: str) -> dict[str, str]:
-    parts = split_name(name)
-    if parts.group:
-        return {"literal": parts.family}
-    author = {"family": parts.family, "given": parts.given, "suffix": parts.suffix}
-    return {key: value for key, value in author.items() if value}
-
-
 def _venue_and_publisher(paper: Paper, kind: Kind) -> tuple[str, str]:
-    """Return the venue and the publisher of a paper for RIS and CSL; either may be empty.
-
-    A book, a thesis or a report has no venue there: one without a publisher is published by what the corpus calls its
-    venue, such as a university.
-    """
+    """Return the venue and the publisher of a paper for RIS and CSL; either may be empty."""
     venue, publisher = one_line(paper.venue), one_line(paper.publisher)
+    # they have no venue; one without a publisher is published by what the corpus calls so, such as a university
     if kind in {Kind.BOOK, Kind.THESIS, Kind.REPORT} and not publisher:
         return "", venue
     return venue, publisher
