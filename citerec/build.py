@@ -76,8 +76,8 @@ class BuildConfig(EmbedConfig):
 
     format: str = Field(
         default="auto",
-        description="auto recognises the format by content; or the name of one, such as canonical, bibtex, ris or "
-        "wos, or of a reader that a package adds.",
+        description="auto recognises the format by content; or the name of one, such as canonical, bibtex or "
+        "ris, or of a reader that a package adds.",
     )
     force: bool = Field(default=False, description="Replace an existing index.")
     skip_bad: bool = Field(

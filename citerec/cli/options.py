@@ -38,7 +38,7 @@ Split = Annotated[str, typer.Option(help="The split of the queries: train, dev o
 Format = Annotated[
     str,
     typer.Option(
-        help="auto recognises the format by content; or the name of one, such as canonical, bibtex, ris or wos, or of "
+        help="auto recognises the format by content; or the name of one, such as canonical, bibtex or ris, or of "
         "a reader that a package adds."
     ),
 ]

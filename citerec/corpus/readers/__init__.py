@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from citerec import plugins
-from citerec.corpus.readers.exports import SCOPUS, WOS
 from citerec.corpus.readers.files import (
     BytesRead,
     Format,
@@ -46,8 +45,6 @@ __all__ = [
 FORMATS: Mapping[str, Format] = {
     "bibtex": BIBTEX,
     "ris": RIS,
-    "wos": WOS,
-    "scopus": SCOPUS,
     "pubmed": PUBMED,
     "s2ag": S2AG,
     **JSON_FORMATS,

@@ -1,10 +1,7 @@
 """What every reader yields and reads: records with their places, the head of a file, lines of text, JSON objects."""
 
-import csv
-import io
 import re
-from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -18,8 +15,6 @@ from citerec.types import Log, Paper
 
 HEAD = 64 * 2**10  # bytes by which a format is recognised, unpacked
 REPORT_EVERY = 500  # records
-MAX_TEXT_LINE = 16 * 2**20  # characters of a line of a text format
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +77,6 @@ def head_of(file: Path) -> bytes:
     return head
 
 
-def head_text(head: bytes) -> str:
-    """Return the first bytes of a file as text, without a byte-order mark; undecodable bytes are replaced."""
-    if head[:2] in _UTF16:
-        return head.decode("utf-16", errors="replace")
-    return head.removeprefix(BOM).decode(errors="replace")
-
-
 def read_file(file: Path, records: Records, read: BytesRead = lambda more: None) -> Rows:
     """Yield the records of one file.
 
@@ -109,9 +97,6 @@ def read_file(file: Path, records: Records, read: BytesRead = lambda more: None)
     except UnicodeDecodeError as error:
         advice = "not UTF-8 text; if this is Latin-1, convert it: iconv -f ISO-8859-1 -t UTF-8 FILE"
         raise BadInputError(file, advice, line=line + 1) from error
-    except csv.Error as error:
-        message = f"not CSV: {error}; is a quote not closed?"
-        raise BadInputError(file, message, line=line + 1) from error
     except UNREADABLE as error:
         raise damaged(file, line, error) from error
 
@@ -128,47 +113,6 @@ def located(
         return Located(file, line, error)
     except InvalidValueError as error:  # of a reader that makes papers by itself
         return Located(file, line, BadRecordError(file, line, str(error), kind="wrong_types"))
-
-
-@contextmanager
-def text_stream(stream: BinaryIO, *, newline: str | None) -> Generator[io.TextIOWrapper]:
-    """Yield a text stream over bytes in UTF-8, or in UTF-16 with its byte-order mark; `newline` is as for `open`."""
-    start = stream.read(2)
-    stream.seek(0)
-    text = io.TextIOWrapper(stream, "utf-16" if start in _UTF16 else "utf-8-sig", newline=newline)
-    try:
-        yield text
-    finally:
-        text.detach()  # else the stream would be closed with it
-
-
-def text_lines(stream: BinaryIO) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a text with their numbers, from 1, each without its line end.
-
-    Raises:
-        StreamFaultError: If a line is too long.
-    """
-    number = 0
-    with text_stream(stream, newline=None) as text:
-        while line := text.readline(MAX_TEXT_LINE + 1):
-            number += 1
-            if len(line) > MAX_TEXT_LINE:
-                raise StreamFaultError(f"a line of over {MAX_TEXT_LINE:,} characters", number)
-            yield number, line.rstrip("\n")
-
-
-def text_blocks(stream: BinaryIO, start: "re.Pattern[str]") -> Iterator[tuple[int, str]]:
-    """Yield the parts of a text that begin with lines of a pattern, each with the number of its first line."""
-    first, block = 0, list[str]()
-    for number, line in text_lines(stream):
-        if start.match(line):
-            if block:
-                yield first, "\n".join(block)
-            first, block = number, [line]
-        elif block:
-            block.append(line)
-    if block:
-        yield first, "\n".join(block)
 
 
 # --- Streams of JSON objects: one is in memory at a time

@@ -1,5 +1,6 @@
 """BibTeX and RIS libraries, as reference managers and publishers export them; they have no citations."""
 
+import io
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,13 +17,14 @@ from citerec.corpus.readers.files import (
     Located,
     Rows,
     Source,
-    head_text,
+    StreamFaultError,
     located,
     read_file,
-    text_blocks,
-    text_lines,
 )
+from citerec.inputs import BOM
 from citerec.types import Log, Paper
+
+MAX_LINE = 16 * 2**20  # characters
 
 
 def _paper(fields: Fields, entry: Entry, ids: list[str], **values: str) -> Paper:
@@ -39,6 +41,33 @@ def _paper(fields: Fields, entry: Entry, ids: list[str], **values: str) -> Paper
     )
 
 
+def _lines(stream: BinaryIO) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a text with their numbers, from 1, each without its line end."""
+    text, number = io.TextIOWrapper(stream, "utf-8-sig", newline=None), 0
+    try:
+        while line := text.readline(MAX_LINE + 1):
+            number += 1
+            if len(line) > MAX_LINE:
+                raise StreamFaultError(f"a line of over {MAX_LINE:,} characters", number)
+            yield number, line.rstrip("\n")
+    finally:
+        text.detach()  # else the stream would be closed with it
+
+
+def _blocks(stream: BinaryIO, start: "re.Pattern[str]") -> Iterator[tuple[int, str]]:
+    """Yield the parts of a text that begin with lines of a pattern, each with the number of its first line."""
+    first, block = 0, list[str]()
+    for number, line in _lines(stream):
+        if start.match(line):
+            if block:
+                yield first, "\n".join(block)
+            first, block = number, [line]
+        elif block:
+            block.append(line)
+    if block:
+        yield first, "\n".join(block)
+
+
 # --- BibTeX and BibLaTeX
 
 _BLOCK = re.compile(r"\s*@\s*([A-Za-z]+)\s*[{(]")  # begins an entry, even if a brace is still open
@@ -52,7 +81,7 @@ _KEY, _TYPE = "(key)", "(type)"  # no names of fields
 
 def _is_bibtex(head: bytes, name: str) -> bool:
     """Whether a file begins with an entry, or has one and is named .bib."""
-    text = head_text(head)
+    text = head.removeprefix(BOM).decode(errors="replace")
     named = name.lower().endswith((".bib", ".bibtex", ".biblatex"))
     return bool(_FIRST.match(text) or (named and _ANYWHERE.search(text)))
 
@@ -61,7 +90,7 @@ def _bibtex_records(stream: BinaryIO) -> Rows:
     """Yield the entries of one file with their lines; what they inherit is not resolved."""
     macros: dict[str, str] = {}
     open_braces = 0  # of a comment, which may hold entries
-    for start, block in text_blocks(stream, _BLOCK):
+    for start, block in _blocks(stream, _BLOCK):
         kind = block.partition("@")[2].lstrip()[:8].lower()
         if open_braces > 0 or kind.startswith(("comment", "preamble")):
             open_braces += block.count("{") - block.count("}")
@@ -91,7 +120,7 @@ def _parents(file: Path) -> dict[str, Mapping[str, Any]]:
     wanted = set[str]()
 
     def find(stream: BinaryIO) -> Rows:
-        for _, line in text_lines(stream):
+        for _, line in _lines(stream):
             for match in _PARENTS.finditer(line):
                 wanted.update(key.strip().lower() for key in match[1].split(","))
         if wanted:
@@ -156,13 +185,13 @@ _START = re.compile(r"TY {1,2}-(?: |$)")
 
 def _is_ris(head: bytes, name: str) -> bool:
     """Whether a file is of this format: some programs write a few lines before the first record."""
-    lines = head_text(head).lstrip().splitlines()
+    lines = head.removeprefix(BOM).decode(errors="replace").lstrip().splitlines()
     return any(map(_START.match, lines if name.lower().endswith(".ris") else lines[:1]))
 
 
 def _ris_records(stream: BinaryIO) -> Rows:
     """Yield the records of one file, each with the line of its TY tag; a record without an end tag is read, too."""
-    for line, block in text_blocks(stream, _START):
+    for line, block in _blocks(stream, _START):
         for record in ris.read_records(block):
             yield line, record.fields
 
