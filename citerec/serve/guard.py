@@ -3,7 +3,6 @@
 Errors are problems in the form of RFC 9457 (`application/problem+json`); the log has one line of JSON per request.
 """
 
-import hashlib
 import hmac
 import json
 import logging
@@ -11,6 +10,7 @@ import re
 import sys
 from asyncio import timeout
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from http import HTTPStatus
 from ipaddress import ip_address
 from time import monotonic
@@ -43,7 +43,7 @@ CLIENT_CLOSED = 499  # the client closed the connection, as nginx calls it
 MAX_DETAIL = 1000  # characters
 # The page itself holds no data: its requests do, and send the token.
 PUBLIC = frozenset({"/", "/healthz", "/readyz", "/favicon.ico"})
-PUBLIC_FOLDER = "/static/"
+STATIC = "/static/"
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -92,7 +92,6 @@ class Guard:
     ) -> None:
         """Wrap an application; `answered` receives route, status and seconds of each answer."""
         self._app, self.settings, self._answered = app, settings, answered
-        self._tokens = [_digest(token) for token in settings.tokens]
         self.held = 0  # bytes of the bodies of the requests in flight
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -100,10 +99,14 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers, started, status = Headers(scope=scope), monotonic(), 0
+        headers, started, status, size = Headers(scope=scope), monotonic(), 0, 0
         given = headers.get("x-request-id", "")
         request_id = given if REQUEST_ID.fullmatch(given) else uuid4().hex[:16]
         scope.setdefault("state", {})["log"] = entry = {"id": request_id}
+        messages: list[Message] = []  # the body, which is read before the application starts
+
+        async def receive_body() -> Message:
+            return messages.pop() if messages else await receive()
 
         async def send_with_id(message: Message) -> None:
             nonlocal status
@@ -112,15 +115,23 @@ class Guard:
                 MutableHeaders(scope=message)["x-request-id"] = request_id
             await send(message)
 
-        body = _Body(receive, self)
         try:
             self._check(scope, headers)
+            body, more = bytearray(), True
             try:
                 async with timeout(self.settings.timeout_seconds):
-                    await body.read()
+                    while more:
+                        message = await receive()
+                        if message["type"] != "http.request":
+                            raise ProblemError("slow-body", "the client is gone")
+                        body += message.get("body", b"")
+                        self.held, size = self.held + len(body) - size, len(body)
+                        self._check_size(size)
+                        more = message.get("more_body", False)
             except TimeoutError:
                 raise ProblemError("slow-body", "the body took too long to arrive") from None
-            await self._app(scope, body.receive, send_with_id)
+            messages.append({"type": "http.request", "body": bytes(body), "more_body": False})
+            await self._app(scope, receive_body, send_with_id)
         except ProblemError as problem:
             await problem.response(request_id)(scope, receive, send_with_id)
         except Exception:  # a fault of citerec
@@ -129,7 +140,7 @@ class Guard:
                 raise
             await internal_error().response(request_id)(scope, receive, send_with_id)
         finally:
-            self.held -= body.size
+            self.held -= size
             seconds = monotonic() - started
             route = getattr(scope.get("route"), "path", "(none)")
             self._answered(route, status or 500, seconds)
@@ -137,21 +148,31 @@ class Guard:
             fields = entry | line | {"ms": round(1000 * seconds, 1)}
             LOG.info("request", extra={"fields": fields})
 
+    def _check_size(self, size: int) -> None:
+        if size > (most := self.settings.max_body_bytes):
+            raise ProblemError(
+                "too-large", f"the body is too large; at most {most:,} bytes are read"
+            )
+        if self.held > self.settings.max_held_bytes:
+            later = {"Retry-After": "2"}
+            raise ProblemError("queue-full", "too many bytes are in flight", headers=later)
+
     def _check(self, scope: Scope, headers: Headers) -> None:
         """Check host and token; other names are those of a web page that rebinds its own (DNS)."""
-        name = headers.get("host", "").lower()
+        settings, name = self.settings, headers.get("host", "").lower()
         host = name[1:].partition("]")[0] if name.startswith("[") else name.partition(":")[0]
-        if not self._is_own(host.rstrip(".")):
+        own = {*settings.hosts, "localhost", settings.host}
+        is_own = "*" in own or host.rstrip(".") in own or _is_loopback(host)
+        if settings.is_local and not is_own:
             raise ProblemError(
                 "wrong-host",
                 "this server does not answer to that name; the operator can allow it: --allow-host NAME",
             )
-        path = scope["path"]
-        if not self._tokens or path in PUBLIC or path.startswith(PUBLIC_FOLDER):
+        if not settings.tokens or scope["path"] in PUBLIC or scope["path"].startswith(STATIC):
             return
         kind, _, token = headers.get("authorization", "").partition(" ")
-        digest = _digest(token.strip())
-        matches = [hmac.compare_digest(digest, known) for known in self._tokens]
+        sent = token.strip().encode(errors="surrogatepass")
+        matches = [hmac.compare_digest(sent, known.encode()) for known in settings.tokens]
         if kind.lower() != "bearer" or not any(matches):
             raise ProblemError(
                 "unauthorized",
@@ -159,49 +180,11 @@ class Guard:
                 headers={"WWW-Authenticate": "Bearer"},
             )
 
-    def _is_own(self, host: str) -> bool:
-        hosts = self.settings.hosts
-        if "*" in hosts or host in hosts or host in {"localhost", self.settings.host}:
-            return True
-        try:
-            return not self.settings.is_local or ip_address(host).is_loopback
-        except ValueError:
-            return False
 
-
-class _Body:
-    """The body of one request: read before the application starts, counted as it arrives."""
-
-    def __init__(self, receive: Receive, guard: Guard) -> None:
-        self._receive, self._guard, self.size = receive, guard, 0
-        self._message: Message | None = None
-
-    async def read(self) -> None:
-        settings, parts, more = self._guard.settings, list[bytes](), True
-        while more:
-            message = await self._receive()
-            if message["type"] != "http.request":
-                raise ProblemError("slow-body", "the client is gone")
-            parts.append(message.get("body", b""))
-            self.size += len(parts[-1])
-            self._guard.held += len(parts[-1])
-            if self.size > (most := settings.max_body_bytes):
-                detail = f"the body is too large; at most {most:,} bytes are read"
-                raise ProblemError("too-large", detail)
-            if self._guard.held > settings.max_held_bytes:
-                detail, later = "too many bytes are in flight", {"Retry-After": "2"}
-                raise ProblemError("queue-full", detail, headers=later)
-            more = message.get("more_body", False)
-        self._message = {"type": "http.request", "body": b"".join(parts), "more_body": False}
-
-    async def receive(self) -> Message:
-        """Return the body, then what follows it: the end of the connection."""
-        message, self._message = self._message, None
-        return message or await self._receive()
-
-
-def _digest(token: str) -> bytes:
-    return hashlib.sha256(token.encode(errors="surrogatepass")).digest()
+def _is_loopback(host: str) -> bool:
+    with suppress(ValueError):
+        return ip_address(host).is_loopback
+    return False
 
 
 class JsonLines(logging.Formatter):
