@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
-from itertools import chain
+from itertools import chain, islice
 from os import fsencode
 from os.path import realpath
 from pathlib import Path
@@ -63,7 +63,7 @@ from citerec.index.bm25 import Bm25Builder
 from citerec.io import building, check_writable, locked
 from citerec.java import start_jvm
 from citerec.matching import write_tables
-from citerec.types import Log, Paper, Progress, no_log, no_progress
+from citerec.types import Log, Progress, no_log, no_progress
 
 if TYPE_CHECKING:
     from citerec.encode.encoder import Encoder
@@ -99,29 +99,6 @@ class BuildReport:
     changes: dict[str, int] = field(default_factory=dict[str, int])  # added, replaced, removed
 
 
-@dataclass(frozen=True, slots=True)
-class _Old:
-    """The index that a change starts from."""
-
-    index: IndexFolder
-    removed: Set[str]  # ids of papers that are not taken over
-
-    def papers(self, but: Set[str]) -> Iterator[Located]:
-        """Yield the papers that stay, except for those with the ids `but`, with all their references."""
-        index, place = self.index, self.index.path / PAPERS
-        stated = read_references(index.path / CITATIONS)
-        citing, references = next(stated, (-1, []))
-        for start in range(0, len(index.papers), BATCH):
-            rows = range(start, min(start + BATCH, len(index.papers)))
-            for row, paper in index.papers.at(rows).items():
-                cited: list[str] = []
-                if row == citing:
-                    cited = references
-                    citing, references = next(stated, (-1, []))
-                if paper.id not in self.removed and paper.id not in but:
-                    yield Located(place, row + 1, replace(paper, citations=tuple(cited)))
-
-
 def build_index(
     corpus: Path,
     index: Path,
@@ -153,7 +130,7 @@ def build_index(
         encoder = open_encoder(config.encoder, config.encode, base=index, log=log)
     with building(index) as folder, locked(index):
         check_target(index, force=config.force)  # another build may have finished in between
-        report = _build(folder, index, source, None, encoder, config, progress, log)
+        report = _build(folder, index, config, source, None, set(), encoder, progress, log)
     forget_vectors(index)
     return report
 
@@ -200,8 +177,7 @@ def grow_index(
         if unknown and log:
             log(f"{len(unknown):,} ids of --delete are not in the index")
         encoder = _encoder_of(old, config, log)
-        removal = _Old(old, {*ids})
-        report = _build(folder, index, source, removal, encoder, config, progress, log)
+        report = _build(folder, index, config, source, old, {*ids}, encoder, progress, log)
     forget_vectors(index)
     return report
 
@@ -251,155 +227,74 @@ def _encoder_of(index: IndexFolder, config: BuildConfig, log: Log | None) -> "En
         return None
     from citerec.encode.encoder import open_encoder, reopen
 
-    fingerprint = index.encoder
     if config.encoder is None:
-        return reopen(fingerprint, index.path, config.encode, log=log)
+        return reopen(index.encoder, index.path, config.encode, log=log)
     encoder = open_encoder(config.encoder, config.encode, base=index.path, log=log)
-    if encoder.fingerprint.key != fingerprint.key:
+    if encoder.fingerprint.key != index.encoder.key:
         name = encoder.fingerprint.name
-        raise EncoderMismatchError(index.path, found=name, expected=str(fingerprint))
+        raise EncoderMismatchError(index.path, found=name, expected=str(index.encoder))
     return encoder
 
 
 def _build(
     folder: Path,
     index: Path,
-    source: Source | None,
-    old: _Old | None,
-    encoder: "Encoder | None",
     config: BuildConfig,
+    source: Source | None,
+    old: IndexFolder | None,
+    removed: Set[str],
+    encoder: "Encoder | None",
     progress: Progress | None,
     log: Log | None,
 ) -> BuildReport:
     """Build an index in a folder, from the papers of a corpus and then those of an old index that stay."""
     progress, log = progress or no_progress, log or no_log
     start_jvm(config.heap)
-    collector, format_name = Collector(config.skip_bad), config.format
+    collector, added = Collector(config.skip_bad), 0
+    corpus: dict[str, Any] = {"files": 0, "sha256": ""}
     records: Iterator[Located] = iter(())
     if source:
+        format_name = config.format
         if format_name == "auto":
             format_name = detect_format(source, skip_bad=config.skip_bad)
         records = read_papers(source, format_name, bytes_read(source, progress), log, folder)
+        corpus["path"] = fsencode(source.path).decode(errors="replace")
+        corpus["format"] = format_name
+
+    def located() -> Iterator[Located]:
+        nonlocal added
+        yield from records
+        added = len(collector.rows)
+        if old:
+            yield from _kept(old, removed | collector.rows.keys())
+
     with Bm25Builder(folder) as bm25:
-        tokens, added = _write_papers(folder, records, old, collector, bm25)
+        tokens = _write_papers(folder, located(), collector, bm25)
         if not collector.rows:
             of = f"{source.path} holds no valid paper" if source else f"{index} would have no paper"
             raise ConfigError(f"{of}; no index was built")
         progress("finishing", 0, 2)
-        _write_derived(folder, collector, source, old)
+        splits = _write_derived(folder, source, old, collector)
         progress("finishing", 1, 2)
         collector.counts["bm25_tokens"] = tokens.result()
         progress("finishing", 2, 2)
     vectors: dict[str, Any] = {"encoder": None}
     if encoder:
         if old:  # vectors are stored as in the old index
-            kind = DenseKind(old.index.manifest.settings["dense"]["kind"])
+            kind = DenseKind(old.manifest.settings["dense"]["kind"])
             config = config.replace(dense=config.dense.replace(kind=kind))
-        vectors = embed(folder, index, encoder, config, progress, old.index if old else None)
+        vectors = embed(folder, index, encoder, config, progress, old)
     carry_models(index, folder)
-    manifest = _manifest(folder, index, source, format_name, old, collector, vectors)
-    write_manifest(folder, manifest)
+    if source:
+        corpus |= {"files": len(source.files), "sha256": sha256_of(source)}
     changes: dict[str, int] = {}
     if old:
-        before = old.index.papers.rows_of(list(collector.rows)[:added]) if added else np.zeros(0)
-        replaced = int(np.count_nonzero(before >= 0))
-        removed = len(old.index.papers) - (len(collector.rows) - added) - replaced
-        changes = {"added": added - replaced, "replaced": replaced, "removed": removed}
-    ignored = source.ignored if source else ()
-    return BuildReport(index, manifest, tuple(collector.examples), ignored, changes)
-
-
-def _write_papers(
-    folder: Path,
-    records: Iterator[Located],
-    old: _Old | None,
-    collector: Collector,
-    bm25: Bm25Builder,
-) -> tuple["Future[int]", int]:
-    """Stream the papers into papers.arrow, the graph and Lucene; return Lucene's end, and how many are of `records`."""
-    with (
-        write_references(folder / CITATIONS) as add_references,
-        write_papers(folder / PAPERS) as add_paper,
-    ):
-        batch: list[Paper] = []
-        years = list[int]()
-        added = 0
-
-        def write(located: Located) -> None:
-            if (paper := collector.add(located)) is None:
-                return
-            add_paper(paper)
-            add_references(len(years), paper.citations)
-            years.append(paper.year or NO_YEAR)
-            batch.append(paper)
-            if len(batch) == BATCH:
-                bm25.add(batch)
-                batch.clear()
-
-        for located in records:
-            write(located)
-        added = len(collector.rows)
-        for located in old.papers({*collector.rows}) if old else ():
-            write(located)
-        bm25.add(batch)
-        finished = bm25.finish()
-    collector.counts.update(write_graph(folder / CITATIONS, collector.rows, years))
-    return finished, added
-
-
-def _write_derived(
-    folder: Path, collector: Collector, source: Source | None, old: _Old | None
-) -> None:
-    """Write what depends on all papers: the order of docids, citing papers, tables, the splits."""
-    ids = list(collector.rows)
-    rank = np.empty(len(ids), np.int32)
-    rank[sorted(range(len(ids)), key=ids.__getitem__)] = np.arange(len(ids), dtype=np.int32)
-    np.save(folder / ID_RANK, rank)
-    papers, graph = Papers(folder / PAPERS), open_graph(folder / CITATIONS, len(ids))
-    write_tables(folder, papers)
-    if old:
-        copytree(old.index.splits, folder / SPLITS)
-        splits = {name: read_ids(folder / SPLITS / f"{name}.ids") for name in SPLIT_NAMES}
-        queries = (folder / SPLITS / QUERIES).is_file()
-        shipped = not old.index.manifest.settings["splits"].startswith("by year")
-    else:
-        assert source
-        stored = shipped_queries(source.folder)
-        splits = stored.splits if stored else shipped_splits(source.folder)
-        queries, shipped = stored is not None, splits is not None
-        splits = splits or split_by_year(ids, papers.years, graph)
-        if stored:
-            write_queries(folder / SPLITS, stored)
-        write_splits(folder / SPLITS, splits)
-    collector.counts["shipped_splits"] = shipped
-    if (shipped or old) and not queries:
-        named = chain.from_iterable(splits.values())
-        collector.counts["unknown_queries"] = sum(docid not in collector.rows for docid in named)
-    collector.counts.update({f"{name}_queries": len(split) for name, split in splits.items()})
-
-
-def _manifest(
-    folder: Path,
-    index: Path,
-    source: Source | None,
-    format_name: str,
-    old: _Old | None,
-    collector: Collector,
-    vectors: dict[str, Any],
-) -> Manifest:
-    shipped = collector.counts.pop("shipped_splits")
-    sha256 = sha256_of(source) if source else ""
-    corpus: dict[str, Any] = {"files": len(source.files) if source else 0, "sha256": sha256}
-    if old:
-        before = old.index.manifest
-        history = "\n".join([before.corpus["sha256"], sha256, *sorted(old.removed)])
-        digest = hashlib.sha256(history.encode(errors="surrogatepass")).hexdigest()
-        corpus["files"] += before.corpus["files"]
-        corpus = {**before.corpus, **corpus, "sha256": digest, "base_sha256": before.lineage}
-    elif source:
-        corpus["path"] = fsencode(source.path).decode(errors="replace")
-        corpus["format"] = format_name
-    return Manifest(
+        ids = [*islice(collector.rows, added)]
+        replaced = int(np.count_nonzero(old.papers.rows_of(ids) >= 0)) if ids else 0
+        gone = len(old.papers) - (len(collector.rows) - added) - replaced
+        changes = {"added": added - replaced, "replaced": replaced, "removed": gone}
+        corpus = _changed(old, corpus, removed)
+    manifest = Manifest(
         name=Path(realpath(index)).name,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         citerec=version("citerec"),
@@ -407,8 +302,94 @@ def _manifest(
         counts=dict(collector.counts),
         settings={
             "bm25": {"analysis": "english (Porter, stop words)", "text": "title + abstract"},
-            "splits": "shipped" if shipped else "by year, 80/10/10",
+            "splits": splits,
             **vectors,
         },
         checksums=checksums(folder),
     )
+    write_manifest(folder, manifest)
+    ignored = source.ignored if source else ()
+    return BuildReport(index, manifest, tuple(collector.examples), ignored, changes)
+
+
+def _write_papers(
+    folder: Path, located: Iterator[Located], collector: Collector, bm25: Bm25Builder
+) -> "Future[int]":
+    """Stream the papers into papers.arrow, the graph and Lucene; return the number of Lucene's tokens to come."""
+    with (
+        write_references(folder / CITATIONS) as add_references,
+        write_papers(folder / PAPERS) as add_paper,
+    ):
+        years = list[int]()
+        accepted = (paper for paper in map(collector.add, located) if paper)
+        while batch := [*islice(accepted, BATCH)]:
+            for paper in batch:
+                add_paper(paper)
+                add_references(len(years), paper.citations)
+                years.append(paper.year or NO_YEAR)
+            bm25.add(batch)
+        tokens = bm25.finish()
+    collector.counts.update(write_graph(folder / CITATIONS, collector.rows, years))
+    return tokens
+
+
+def _changed(old: IndexFolder, added: dict[str, Any], removed: Set[str]) -> dict[str, Any]:
+    """Return what the manifest says of the corpus after a change of an index."""
+    before = old.manifest.corpus
+    history = "\n".join([before["sha256"], added["sha256"], *sorted(removed)])
+    return {
+        **before,
+        "files": before["files"] + added["files"],
+        "sha256": hashlib.sha256(history.encode(errors="surrogatepass")).hexdigest(),
+        "base_sha256": old.manifest.lineage,
+    }
+
+
+def _kept(index: IndexFolder, without: Set[str]) -> Iterator[Located]:
+    """Yield the papers of an old index, except for those with some ids, with all their references."""
+    stated = read_references(index.path / CITATIONS)
+    citing, references = next(stated, (-1, []))
+    for start in range(0, len(index.papers), BATCH):
+        rows = range(start, min(start + BATCH, len(index.papers)))
+        for row, paper in index.papers.at(rows).items():
+            cited: list[str] = []
+            if row == citing:
+                cited = references
+                citing, references = next(stated, (-1, []))
+            if paper.id not in without:
+                yield Located(index.path / PAPERS, row + 1, replace(paper, citations=tuple(cited)))
+
+
+def _write_derived(
+    folder: Path, source: Source | None, old: IndexFolder | None, collector: Collector
+) -> str:
+    """Write what depends on all papers: the order of docids, tables, and splits, whose origin is returned.
+
+    The splits are those of an old index, else those of the corpus, else by year.
+    """
+    ids, papers = list(collector.rows), Papers(folder / PAPERS)
+    rank = np.empty(len(ids), np.int32)
+    rank[sorted(range(len(ids)), key=ids.__getitem__)] = np.arange(len(ids), dtype=np.int32)
+    np.save(folder / ID_RANK, rank)
+    write_tables(folder, papers)
+    if old:
+        copytree(old.splits, folder / SPLITS)
+        splits = {name: read_ids(folder / SPLITS / f"{name}.ids") for name in SPLIT_NAMES}
+        has_queries = (folder / SPLITS / QUERIES).is_file()
+        origin = str(old.manifest.settings["splits"])
+    else:
+        assert source
+        stored = shipped_queries(source.folder)
+        splits = stored.splits if stored else shipped_splits(source.folder)
+        has_queries = stored is not None
+        origin = "by year, 80/10/10" if splits is None else "shipped"
+        graph = open_graph(folder / CITATIONS, len(ids))
+        splits = splits or split_by_year(ids, papers.years, graph)
+        if stored:
+            write_queries(folder / SPLITS, stored)
+        write_splits(folder / SPLITS, splits)
+    if (old or origin == "shipped") and not has_queries:
+        named = chain.from_iterable(splits.values())
+        collector.counts["unknown_queries"] = sum(docid not in collector.rows for docid in named)
+    collector.counts.update({f"{name}_queries": len(split) for name, split in splits.items()})
+    return origin

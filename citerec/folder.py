@@ -5,7 +5,6 @@ who publishes an index can also write its checksums. So names and types are chec
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import orjson
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from citerec.corpus.graph import Graph, open_graph
 from citerec.corpus.papers import Papers, open_lookup
@@ -23,7 +24,6 @@ from citerec.errors import (
     IndexDamagedError,
     IndexFormatError,
     IndexNotFoundError,
-    ModelError,
 )
 from citerec.inputs import check_rows, open_array
 from citerec.io import (
@@ -49,18 +49,18 @@ MODELS = "models"  # trained on the index after it was built: each has its own c
 _IN_PROGRESS = re.compile(r"\..+\.(training|building-.+)")  # next to a model that is being trained
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@pydantic_dataclass(frozen=True, slots=True, kw_only=True, config=ConfigDict(strict=True))
 class Manifest:
     """The manifest of one index."""
 
-    name: str
+    name: str = Field(pattern=r"^[^/]*[^/.][^/]*$")  # a part of the paths of reports
     created: str  # ISO 8601, UTC
     citerec: str  # version that built it
-    corpus: Mapping[str, Any]  # path, format, sha256, files
-    counts: Mapping[str, int]
-    settings: Mapping[str, Any]  # per part: bm25, splits, encoder
-    checksums: Mapping[str, str]  # sha256 of each other file, by path within the folder
-    sizes: Mapping[str, int] = field(default_factory=dict[str, int], compare=False)  # bytes of each
+    corpus: dict[str, Any]  # path, format, sha256, files
+    counts: dict[str, int]
+    settings: dict[str, Any]  # per part: bm25, splits, encoder
+    checksums: dict[str, str]  # sha256 of each other file, by path within the folder
+    sizes: dict[str, int] = field(default_factory=dict[str, int], compare=False)  # bytes of each
     format: int = FORMAT
 
     @property
@@ -185,23 +185,15 @@ def _map(path: Path, manifest: Manifest) -> IndexFolder:
         rank: npt.NDArray[np.int32] = open_array(path / part, np.int32, length=len(papers))
         check_rows(part, rank, len(papers), distinct=True)
         part = NAME
-        _check_vectors(manifest.settings, len(papers))
-    except (OSError, ValueError) as error:
-        raise IndexDamagedError(path, [f"{part} cannot be read ({error})"]) from error
+        settings = manifest.settings
+        if settings.get("encoder") or settings.get("dense"):
+            encoder, dense = Fingerprint(**settings["encoder"]), settings["dense"]
+            if (dense["papers"], dense["dim"]) != (len(papers), encoder.dim):
+                raise ValueError("its vectors do not match the papers and the encoder")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        reason = " ".join(str(error).split())
+        raise IndexDamagedError(path, [f"{part} cannot be read ({reason})"]) from error
     return IndexFolder(path, manifest, papers, graph, rank)
-
-
-def _check_vectors(settings: Mapping[str, Any], papers: int) -> None:
-    """Check that the encoder and the vectors of a manifest's settings fit each other and the papers."""
-    if not settings.get("encoder"):
-        return
-    try:
-        encoder, dense = Fingerprint(**settings["encoder"]), settings["dense"]
-        fits = (dense["papers"], dense["dim"]) == (papers, encoder.dim)
-    except (KeyError, TypeError, ValueError, AttributeError, ModelError) as error:
-        raise ValueError("its encoder cannot be parsed") from error
-    if not fits:
-        raise ValueError("its vectors do not match the papers and the encoder")
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -228,28 +220,13 @@ def read_manifest(folder: Path) -> Manifest:
             raise IndexFormatError(folder, found=version, expected=FORMAT)
         content.pop("seal", None)  # `to_bytes` computes it again
         manifest = Manifest(**content)
-        if manifest.to_bytes() != raw or not _has_types(manifest):
+        if manifest.to_bytes() != raw or not isinstance(manifest.corpus["sha256"], str):
             raise ValueError
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise IndexDamagedError(folder, [f"{NAME} is not what was written"]) from error
     if wrong := name_faults(manifest.checksums):
         raise IndexDamagedError(folder, [f"{NAME}: {fault}" for fault in wrong])
     return manifest
-
-
-def _has_types(manifest: Manifest) -> bool:
-    """Whether the entries of a manifest have the types that its readers rely on."""
-    texts = [manifest.name, manifest.created, manifest.citerec, manifest.corpus["sha256"]]
-    texts += manifest.checksums.values()
-    numbers = [*manifest.counts.values(), *manifest.sizes.values()]
-    return (
-        all(type(text) is str for text in texts)
-        and all(type(number) is int for number in numbers)
-        and all(type(value) in {str, int} for value in manifest.corpus.values())
-        and isinstance(manifest.settings, dict)
-        and manifest.name not in {"", ".", ".."}
-        and "/" not in manifest.name
-    )
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
