@@ -14,9 +14,8 @@ import orjson
 
 from citerec.build import BuildConfig, build_index
 from citerec.config import RecommendConfig
-from citerec.corpus.readers.fields import Fields
 from citerec.encode.models import auto_encoder
-from citerec.errors import BadInputError, BadRecordError, shown
+from citerec.errors import BadInputError, shown
 from citerec.recommend import Recommender
 from citerec.types import Log, Paper
 
@@ -68,7 +67,12 @@ def from_papers(
             with corpus.open("wb") as file:
                 file.writelines(_lines(papers))
             target = temporary / "papers" if temporary else Path(path or "")
-            index = build_index(corpus, target, build, log=log).index
+            try:
+                index = build_index(corpus, target, build, log=log).index
+            except BadInputError as error:  # its path is that of the temporary file
+                place = f"record {error.line}: " if error.line else ""
+                message = error.message.replace(f"{corpus}, line", "record")
+                raise BadInputError(_SOURCE, f"{place}{message}") from error
         return Recommender(index, config, log, on_close=remove)
     except BaseException:
         if remove:
@@ -87,35 +91,25 @@ def _lines(papers: Any) -> Iterator[bytes]:
         raise BadInputError(_SOURCE, f"found {shown(papers)}; expected {expected}")
     else:
         records = papers
-    first: dict[str, tuple[int, int]] = {}  # the number and the hash of the paper with each id
+    number = 0
     for number, record in enumerate(records, start=1):
-        try:
-            paper = record if isinstance(record, Paper) else _paper(record, number)
-        except BadRecordError as error:
-            raise BadInputError(_SOURCE, f"record {number}: {error.message}") from error
-        known, content = first.setdefault(paper.id, (number, hash(paper)))
-        if content != hash(paper):
-            same = f"the id {paper.id!r} is that of record {known}, which is another paper"
-            raise BadInputError(_SOURCE, f"record {number}: {same}; each paper needs its own id")
-        yield orjson.dumps(asdict(paper), option=orjson.OPT_APPEND_NEWLINE)
-    if not first:
+        given: Any = asdict(record) if isinstance(record, Paper) else record
+        fault = ""
+        if not isinstance(given, Mapping):
+            fault = f"expected a dict or a citerec.Paper, found {shown(record)}"
+        elif unknown := [key for key in given if key not in KEYS]:
+            fault = f"unknown key {shown(unknown[0])}; the keys are: {', '.join(KEYS)}"
+        if fault:
+            raise BadInputError(_SOURCE, f"record {number}: {fault}")
+        values = {
+            key: plain for key, value in given.items() if (plain := _plain(value)) is not None
+        }
+        for key in {"id", "citations"} & values.keys():
+            value = values[key]
+            values[key] = [*map(_as_id, value)] if isinstance(value, list) else _as_id(value)
+        yield orjson.dumps(values, default=str, option=orjson.OPT_APPEND_NEWLINE)
+    if not number:
         raise BadInputError(_SOURCE, "there is none; expected at least one paper with id and title")
-
-
-def _paper(record: Any, number: int) -> Paper:
-    """Check one record as the reader of a canonical corpus does, and its keys, too."""
-    if not isinstance(record, Mapping):
-        fault = f"expected a dict or a citerec.Paper, found {shown(record)}"
-        raise BadInputError(_SOURCE, f"record {number}: {fault}")
-    given: dict[Any, Any] = {**record}
-    if unknown := [key for key in given if key not in KEYS]:
-        fault = f"unknown key {shown(unknown[0])}; the keys are: {', '.join(KEYS)}"
-        raise BadInputError(_SOURCE, f"record {number}: {fault}")
-    values = {key: plain for key, value in given.items() if (plain := _plain(value)) is not None}
-    for key in {"id", "citations"} & values.keys():
-        value = values[key]
-        values[key] = [*map(_as_id, value)] if isinstance(value, list) else _as_id(value)
-    return Fields(values, _SOURCE, number).paper()
 
 
 def _plain(value: Any) -> Any:

@@ -325,7 +325,7 @@ A = {"id": "a", "title": "A"}
         ),
         ([A | {"authors": "Ann Lee"}], "papers: record 1: 'authors' must be a list"),
         ([A | {"year": "soon"}], "papers: record 1: 'year' must be a year"),
-        ([A, A | {"year": 1990}], "papers: record 2: the id 'a' is that of record 1"),
+        ([A, A | {"year": 1990}], "papers: record 2: id 'a' is already in record 1"),
         (["a title"], "papers: record 1: expected a dict or a citerec.Paper, found 'a title'"),
         ("papers.jsonl", "papers: found 'papers.jsonl'; expected a list of dicts or papers"),
         (A, "papers: found .*; expected a list of dicts or papers"),
