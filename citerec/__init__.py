@@ -59,34 +59,26 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Bm25Config": "config",
-    "BuildConfig": "build",
-    "CiterecError": "errors",
-    "Eligibility": "types",
-    "Hits": "types",
-    "Paper": "types",
-    "Query": "types",
-    "RankModel": "rank.ltr",
-    "Ranking": "types",
-    "RecommendConfig": "config",
-    "Recommendation": "types",
-    "Recommendations": "recommendations",
-    "Recommender": "recommend",
-    "Reranker": "rerank.reranker",
-    "Retriever": "retrieve.hybrid",
-    "build_index": "build",
-    "from_papers": "in_memory",
-    "open": "recommend",
-    "open_index": "folder",
-    "verify_index": "folder",
+    "build": ("BuildConfig", "build_index"),
+    "config": ("Bm25Config", "RecommendConfig"),
+    "errors": ("CiterecError",),
+    "folder": ("open_index", "verify_index"),
+    "in_memory": ("from_papers",),
+    "rank.ltr": ("RankModel",),
+    "recommend": ("Recommender", "open"),
+    "recommendations": ("Recommendations",),
+    "rerank.reranker": ("Reranker",),
+    "retrieve.hybrid": ("Retriever",),
+    "types": ("Eligibility", "Hits", "Paper", "Query", "Ranking", "Recommendation"),
 }
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name at its first use, so that `import citerec` is fast."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'citerec' has no attribute {name!r}")
-    return getattr(import_module(f"citerec.{_HOMES[name]}"), name)
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"citerec.{home}"), name)
+    raise AttributeError(f"module 'citerec' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

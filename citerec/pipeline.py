@@ -191,9 +191,7 @@ class Pipeline:
     ) -> Iterator[tuple[QueryBatch, Sequence[CandidateSet]]]:
         """Yield the queries of a batch, part by part, with their candidates in the order of the last stage.
 
-        Args:
-            batch: The queries; all are searched at once.
-            progress: Receives the number of reranked pairs of query and paper.
+        All queries are searched at once; `progress` receives the number of reranked pairs of query and paper.
         """
         retrieved = self.first_stage.candidates(batch.queries, batch.eligible, self.depth)
         for start in range(0, len(batch), self.queries_per_part):
@@ -222,8 +220,7 @@ def rank_stages(
     Args:
         graph: The citation graph with the known citations.
         ranker: The model.
-        reranker: The reranker, as `configure_for_ranker` returns it; None for none. It follows a model that does not
-            read its probabilities.
+        reranker: As `configure_for_ranker` returns it; it follows a model that does not read its probabilities.
         expand: The expansion; by default that of the model's training.
         disabled_features: Feature groups to leave out; without the graph there is no expansion.
     """
@@ -249,12 +246,7 @@ def open_reranking(
 ) -> OpenReranker | None:
     """Open the reranker of a recommender, configured for its learning-to-rank model; None for no reranking.
 
-    Args:
-        index: The index of the candidates.
-        config: The settings of the recommender.
-        ranker: The learning-to-rank model; None without one.
-        reranker: Scores the best candidates, in place of the reranker that `config` names.
-        log: Receives what is fetched from the hub, before the download starts, and other messages for the user.
+    `reranker` scores the best candidates in place of the one that `config` names.
 
     Raises:
         ModelError, MissingExtraError, ConfigError: As for `open_reranker`.
@@ -282,13 +274,7 @@ def configure_for_ranker(
     """Return a reranker configured for a learning-to-rank model.
 
     In a model that reads its probabilities its scores alone count. Otherwise it reranks after the model, with the
-    requested weight, else `WEIGHT_AFTER_RANKER`.
-
-    Args:
-        reranker: The reranker.
-        ranker: The model.
-        requested: The user's settings.
-        log: Receives a line if the model was trained with another cross-encoder.
+    requested weight, else `WEIGHT_AFTER_RANKER`. `log` receives a line if the model was trained with another one.
     """
     if log and (notice := reranker_notice(ranker, reranker)):
         log(notice)

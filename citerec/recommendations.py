@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.corpus.papers import NO_YEAR
-from citerec.errors import ConfigError, extra
+from citerec.errors import ConfigError
 from citerec.export import Format, Result, pieces
 from citerec.folder import IndexFolder
 from citerec.retrieve.fuse import ranks_and_scores
@@ -28,12 +28,9 @@ from citerec.types import (
 )
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
-
     from citerec.references import Appended
 
 SHOWN = 3  # entries that are named where some were not found
-COLUMNS = ("rank", "id", "title", "year", "score", "probability", "reasons")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -82,27 +79,6 @@ class Recommendations(Result, Sequence[Recommendation]):
             raise ConfigError(f"no field {unknown[0]!r}; choose from {', '.join(FIELDS)}")
         return items(self, fields)
 
-    def to_pandas(self, fields: Sequence[str] = ()) -> "DataFrame":
-        """Return a data frame with a row per paper, and the columns of `to_dicts`.
-
-        `stages` becomes two columns per stage, such as `bm25_rank` and `bm25_score`. `year` and ranks are nullable
-        integers (`Int64`): a stage may not have found a paper.
-
-        Raises:
-            ConfigError: If there is no such field.
-            MissingExtraError: If pandas is not installed.
-        """
-        with extra("pandas"):
-            from pandas import DataFrame
-
-        rows = self.to_dicts(fields)
-        for row in rows:
-            stages: dict[str, dict[str, Any]] = row.pop("stages")
-            row |= {f"{stage}_{key}": hit[key] for stage, hit in stages.items() for key in hit}
-        names = dict.fromkeys([*COLUMNS, *fields, *(name for row in rows for name in row)])
-        types = {name: "Int64" for name in names if name == "year" or name.endswith("rank")}
-        return DataFrame(rows, columns=[*names]).astype({**types, "probability": "float64"})
-
     def export(self, format: str) -> str:
         """Return the papers in a format of `citerec recommend --format`, such as `bibtex`, `ris`, `csl` or `trec`.
 
@@ -117,27 +93,18 @@ class Recommendations(Result, Sequence[Recommendation]):
         *,
         pick: Iterable[int] | None = None,
     ) -> "Appended":
-        """Add the papers to a BibTeX, RIS or CSL-JSON file, except those that it has; no former byte of it changes.
+        """Add the papers to a BibTeX, RIS or CSL-JSON file as `citerec.references.append_papers` does.
 
-        The former content is kept in `<file>.bak`. A file that does not exist is made.
-
-        Args:
-            path: The file.
-            pick: The ranks of the papers, from 1; all by default.
-
-        Returns:
-            The keys of the new entries, and the papers that were skipped.
+        `pick` holds the ranks of the papers, from 1; all by default.
 
         Raises:
             CiterecError: If there is no such rank, the file is broken, or it cannot be written.
         """
         from citerec.references import append_papers
 
-        ranks = range(1, len(self.recommendations) + 1) if pick is None else sorted({*pick})
-        if wrong := [rank for rank in ranks if not 1 <= rank <= len(self.recommendations)]:
-            raise ConfigError(
-                f"no rank {wrong[0]}; there are {len(self.recommendations)} recommendations"
-            )
+        ranks = range(1, len(self) + 1) if pick is None else sorted({*pick})
+        if wrong := [rank for rank in ranks if not 1 <= rank <= len(self)]:
+            raise ConfigError(f"no rank {wrong[0]}; there are {len(self)} recommendations")
         return append_papers(Path(path), [self.papers[rank - 1] for rank in ranks])
 
     def __str__(self) -> str:

@@ -73,9 +73,8 @@ class Corpus:
     """The papers of an open index."""
 
     def __init__(self, index: IndexFolder, bm25: Bm25Retriever | None = None) -> None:
-        """Prepare; `bm25` searches, by default one that is opened at the first search."""
-        self.index = index
-        self._opened = bm25
+        """Prepare; `bm25` searches, by default one that is opened here."""
+        self.index, self._bm25 = index, bm25 or Bm25Retriever(index)
 
     @property
     def years(self) -> tuple[int, int] | None:
@@ -105,7 +104,8 @@ class Corpus:
         """
         if not keywords.strip():
             raise ConfigError("there are no keywords; give some, such as: dense retrieval")
-        _check_page(k, offset)
+        if k < 1 or offset < 0:
+            raise ConfigError(f"k must be at least 1 and offset at least 0, got {k} and {offset}")
         title = " ".join(keywords.split())
         query = Query(id="query", title=title, named=False, kind=QueryKind.SENTENCE)
         bounds = filter or SearchFilter()
@@ -134,15 +134,13 @@ class Corpus:
         """Return a page of the papers of the corpus that cite a paper; see `paper` for `id` and errors."""
         return self._page(self.index.graph.cited_by(self._row(id)), k, offset)
 
-    def citation_counts(self, ids: Sequence[str]) -> list[int]:
-        """Return how many papers of the corpus cite each of some papers, by their exact ids; 0 for an unknown id."""
-        rows = self.index.papers.rows_of(ids)
-        return [int(self._counts[row]) if row >= 0 else 0 for row in rows]
-
-    def reference_counts(self, ids: Sequence[str]) -> list[int]:
-        """Return how many papers of the corpus each of some papers cites, by their exact ids; 0 for an unknown id."""
-        rows = self.index.papers.rows_of(ids)
-        return [len(self.index.graph.references(row)) if row >= 0 else 0 for row in rows]
+    def counts(self, ids: Sequence[str]) -> list[tuple[int, int]]:
+        """Return how many papers of the corpus each of some papers cites, and how many cite it, by their exact ids."""
+        graph, rows = self.index.graph, self.index.papers.rows_of(ids).tolist()
+        return [
+            (len(graph.references(row)), int(self._counts[row])) if row >= 0 else (0, 0)
+            for row in rows
+        ]
 
     def rows_of(self, ids: Sequence[str]) -> list[int | None]:
         """Return the rows of papers; None for one that the corpus does not have. See `paper` for `ids`."""
@@ -177,17 +175,10 @@ class Corpus:
         return row
 
     def _page(self, rows: npt.NDArray[np.int32], k: int, offset: int) -> LinkedPapers:
-        _check_page(k, offset)
         order = np.lexsort((self.index.id_rank[rows], -self._counts[rows]))
         chosen = rows[order][offset : offset + k].tolist()
         papers = self.index.papers.at(chosen)
         return LinkedPapers(tuple(papers[row] for row in chosen), len(rows), offset)
-
-    @property
-    def _bm25(self) -> Bm25Retriever:
-        if self._opened is None:
-            self._opened = Bm25Retriever(self.index)
-        return self._opened
 
     @cached_property
     def _counts(self) -> npt.NDArray[np.int64]:
@@ -198,10 +189,3 @@ class Corpus:
 def _has(name: str, words: str) -> bool:
     """Whether a name has all of some words, up to case and accents."""
     return {*title_key(words).split()} <= {*title_key(name).split()}
-
-
-def _check_page(k: int, offset: int) -> None:
-    if k < 1:
-        raise ConfigError(f"k must be at least 1, got {k}")
-    if offset < 0:
-        raise ConfigError(f"offset must not be negative, got {offset}")

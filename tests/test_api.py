@@ -211,19 +211,6 @@ def test_dicts_are_the_json_of_the_command_line(
         found.to_dicts(["colour"])
 
 
-def test_a_data_frame_has_a_row_per_paper_and_columns_for_the_stages(tiny: Recommender) -> None:
-    frame = tiny.recommend(title="graph drawing").to_pandas(["venue"])
-
-    assert frame["id"].tolist() == ["old", "new", "undated"]
-    assert frame["year"].isna().tolist() == [False, False, True]
-    assert str(frame["year"].dtype) == "Int64"
-    assert frame["bm25_rank"].tolist() == [1, 2, 3]
-    assert str(frame["bm25_rank"].dtype) == "Int64"
-    assert frame["probability"].isna().all()  # nothing is calibrated
-    assert "venue" in frame.columns and "stages" not in frame.columns
-    assert tiny.recommend(title="zzzz").to_pandas().empty
-
-
 def test_a_result_is_exported_in_every_format(tiny: Recommender) -> None:
     found = tiny.recommend(title="graph drawing", k=1)
 

@@ -87,10 +87,7 @@ def test_many_papers_are_looked_up_at_once(corpus: Corpus) -> None:
     ids = ["DOI:10.1234/roots", "none", "c", "10.1234/none", "arXiv:a"]
 
     assert corpus.rows_of(ids) == [1, None, 2, None, 0]
-    assert (corpus.reference_counts(["b", "x"]), corpus.citation_counts(["b", "x"])) == (
-        [1, 0],
-        [1, 0],
-    )
+    assert corpus.counts(["b", "x"]) == [(1, 1), (0, 0)]
     assert corpus.years == (2001, 2020)
 
 

@@ -115,12 +115,7 @@ class Bm25Retriever:
             pool.shutdown(cancel_futures=True)  # after Ctrl-C no further search starts
 
     def scores_of_papers(self, queries: Sequence[Query], rows: Docs) -> Scores:
-        """Return the score of each paper for each query, shape (queries, papers); 0 without a common term.
-
-        Args:
-            queries: The queries.
-            rows: Distinct papers, eligible or not.
-        """
+        """Return the score of each distinct paper for each query, shape (queries, papers); 0 without a common term."""
         documents = self._documents[rows]
         has_text = documents >= 0
         scores = np.zeros((len(queries), len(rows)), np.float32)
@@ -135,13 +130,7 @@ class Bm25Retriever:
         return other
 
     def matches(self, query: Query, rows: Sequence[int], *, most: int) -> list[list[str]]:
-        """Return, for each paper at `rows`, the words of the query with the highest weights in its score.
-
-        Args:
-            query: The query.
-            rows: Papers; one may occur twice.
-            most: The maximal number of words per paper.
-        """
+        """Return, for each paper at `rows`, at most `most` words of the query, those with the highest weights first."""
         counts, forms = self._terms(query), self._surface_forms(query)
         distinct = np.array(sorted({row for row in rows if self._documents[row] >= 0}), np.int32)
         each = [self._numbered({term: count}) for term, count in counts.items()]

@@ -41,16 +41,12 @@ class DenseRetriever:
     ) -> None:
         """Open the dense part of an index.
 
-        Args:
-            index: The index.
-            encoder: What encodes queries; it must have embedded the papers.
-            config: The search parameters.
-            nearest: Searches the vectors elsewhere, as `DenseIndex.nearest` does in the file of the index; the ranking
-                still reads single vectors from the file.
+        `nearest` searches the vectors elsewhere, as `DenseIndex.nearest` does in the file of the index; the ranking
+        still reads single vectors from the file.
 
         Raises:
             ConfigError: If the index has no vectors.
-            EncoderMismatchError: If it was embedded by another encoder.
+            EncoderMismatchError: If `encoder` did not embed it.
             IndexDamagedError: If the vectors were changed.
         """
         self.config, self.encoder, self._id_rank = config or DenseConfig(), encoder, index.id_rank
@@ -128,11 +124,6 @@ def scores_by_sentence(
     """Return, for each query, what compares papers with its title and each of its sentences, on first use.
 
     A paper is often cited for one aspect, which the whole draft hides.
-
-    Args:
-        queries: The queries.
-        lexical: What scores papers by their words, if anything does.
-        dense: The dense retriever, if any.
     """
     parts = [*map(sentence_queries, queries)]
     # the sentences of all queries are encoded in one call, when the first of them is read: one query at a time would

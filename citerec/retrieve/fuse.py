@@ -17,14 +17,7 @@ _LEAST_SPREAD = 1e-9  # least range of scores, as in ranx; a smaller range count
 def fuse(
     rankings: Mapping[str, Hits], id_rank: Rank, config: FuseConfig, *, k: int | None = None
 ) -> Hits:
-    """Fuse the hits of retrievers as configured.
-
-    Args:
-        rankings: The hits by the name of the retriever, a name in `config.weights`.
-        id_rank: The rank of each row's docid among all docids; breaks ties.
-        config: The method and its parameters.
-        k: The maximum number of papers; None for all.
-    """
+    """Fuse the hits of retrievers as configured; each name of `rankings` is one of `config.weights`."""
     read = {
         name: Hits(h.rows[: config.depth], h.scores[: config.depth]) for name, h in rankings.items()
     }
@@ -41,19 +34,10 @@ def rrf(
     weights: Sequence[float] | None = None,
     k: int | None = None,
 ) -> Hits:
-    """Fuse by reciprocal rank: a paper scores the sum of weight / (k0 + rank), rank from 1.
+    """Fuse by reciprocal rank: a paper scores the sum of weight / (k0 + rank), rank from 1; weights are 1 by default.
 
-    Only ranks are read, so BM25 scores and inner products may be mixed.
-
-    Args:
-        rankings: One per retriever; a paper missing from one gets nothing from it.
-        id_rank: The rank of each row's docid among all docids; breaks ties.
-        k0: Damping; `RRF_K0` in the source.
-        weights: One per ranking; all 1 in the source, and by default.
-        k: The maximum number of papers; None for all.
-
-    Returns:
-        Every paper of any ranking; scores lie in (0, sum of weights / (k0 + 1)].
+    Only ranks are read, so BM25 scores and inner products may be mixed. A paper gets nothing from a ranking without it;
+    scores lie in (0, sum of weights / (k0 + 1)].
 
     Source: Cormack et al., SIGIR 2009, https://doi.org/10.1145/1571941.1572114.
     """
@@ -66,16 +50,8 @@ def weighted_sum(
 ) -> Hits:
     """Fuse by scores: a paper scores the weighted sum of its scores, min-max scaled to [0, 1] in each ranking.
 
-    The last hit of a ranking gets 0 from it. If all hits have the same score, all get 0, as in ranx.
-
-    Args:
-        rankings: One per retriever; a paper missing from one gets nothing from it.
-        weights: One per ranking.
-        id_rank: The rank of each row's docid among all docids; breaks ties.
-        k: The maximum number of papers; None for all.
-
-    Returns:
-        Every paper of any ranking; scores lie in [0, sum of weights].
+    The last hit of a ranking gets 0 from it, as does a paper that is missing from it. If all hits have the same score,
+    all get 0, as in ranx. Scores lie in [0, sum of weights].
     """
     return summed(rankings, [min_max(hits.scores) for hits in rankings], weights, id_rank, k)
 

@@ -49,12 +49,7 @@ class HybridRetriever:
     def __init__(
         self, index: IndexFolder, retrievers: Sequence[Retriever], config: FuseConfig | None = None
     ) -> None:
-        """Prepare.
-
-        Args:
-            index: The index that is searched.
-            retrievers: At least one, each with a name of its own. One that wraps another has it as `retriever`.
-            config: How hits are fused; reciprocal rank fusion by default.
+        """Prepare; a retriever that wraps another has it as `retriever`.
 
         Raises:
             ConfigError: If there is no retriever, two have the same name, or the weighted fusion has no weight for one.
@@ -142,11 +137,6 @@ def encoder_of(
 ) -> "Encoder | None":
     """Open the encoder of an index; None for BM25 alone.
 
-    Args:
-        index: The index.
-        config: The name of the encoder, and how many queries there are.
-        log: Receives a message before a download from the hub.
-
     Raises:
         ConfigError: If an encoder is named and the index has no vectors.
         EncoderMismatchError: If the index was embedded by another encoder.
@@ -173,11 +163,7 @@ def open_hybrid(
 ) -> HybridRetriever:
     """Open BM25, dense retrieval where the index has vectors, and registered ones, fused as configured or tuned.
 
-    Args:
-        index: The index.
-        config: The settings of each.
-        log: Receives a message before a download from the hub.
-        retrievers: The retrievers to use instead, fused as configured.
+    `retrievers` are used in place of these, fused as configured.
 
     Raises:
         CiterecError: If a retriever is unknown, or a part of the index or its encoder cannot be opened.

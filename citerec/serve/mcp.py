@@ -312,7 +312,7 @@ def _results(opened: OpenIndex, found: Recommendations, abstract_chars: int) -> 
 
 
 def _cards(opened: OpenIndex, papers: Sequence[Paper]) -> list[Output]:
-    counts = opened.default.corpus.citation_counts([paper.id for paper in papers])
+    counts = opened.default.corpus.counts([paper.id for paper in papers])
     return [
         {
             "id": paper.id,
@@ -324,7 +324,7 @@ def _cards(opened: OpenIndex, papers: Sequence[Paper]) -> list[Output]:
             "doi": paper_doi(paper),
             "cited_by_count": count,
         }
-        for paper, count in zip(papers, counts, strict=True)
+        for paper, (_, count) in zip(papers, counts, strict=True)
     ]
 
 

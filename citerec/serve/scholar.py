@@ -105,8 +105,7 @@ def _ids(opened: OpenIndex, given: Sequence[str]) -> list[str]:
 
 def _values(opened: OpenIndex, papers: Sequence[Paper]) -> Iterator[dict[str, Any]]:
     corpus, ids = opened.default.corpus, [paper.id for paper in papers]
-    counts = zip(corpus.reference_counts(ids), corpus.citation_counts(ids), strict=True)
-    for paper, (references, cited_by) in zip(papers, counts, strict=True):
+    for paper, (references, cited_by) in zip(papers, corpus.counts(ids), strict=True):
         doi = paper_doi(paper)
         journal = {"name": paper.venue, "volume": paper.volume, "pages": paper.pages}
         yield {
