@@ -305,18 +305,14 @@ A = {"id": "a", "title": "A"}
     [
         ([], "papers: there is none; expected at least one paper"),
         ([A, {"id": "b"}], "papers: record 2: no 'title' in this record"),
-        ([A, {"id": "b", "title": float("nan")}], "papers: record 2: no 'title' in this record"),
         (
             [A | {"abstact": "x"}],
             "papers: record 1: unknown key 'abstact'; the keys are: id, title",
         ),
-        ([A | {"authors": "Ann Lee"}], "papers: record 1: 'authors' must be a list"),
         ([A | {"year": "soon"}], "papers: record 1: 'year' must be a year"),
         ([A, A | {"year": 1990}], "papers: record 2: id 'a' is already in record 1"),
         (["a title"], "papers: record 1: expected a dict or a citerec.Paper, found 'a title'"),
         ("papers.jsonl", "papers: found 'papers.jsonl'; expected a list of dicts or papers"),
-        (A, "papers: found .*; expected a list of dicts or papers"),
-        (7, "papers: found 7; expected a list of dicts or papers"),
     ],
 )
 def test_a_record_that_is_no_paper_is_named(papers: Any, message: str) -> None:

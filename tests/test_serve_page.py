@@ -380,22 +380,6 @@ def test_the_bookmarklet_opens_the_page_with_the_selected_sentence(
 
 
 @pytest.mark.slow
-def test_an_address_with_a_title_fills_in_the_draft_and_can_be_undone(page: Any) -> None:
-    page.fill("#title", TITLE)
-    page.evaluate("() => { location.hash = '#context=Masked+words.&title=BERT&index=again'; }")
-
-    expect(page.locator("#notices")).to_contain_text("The address of this page brought the text")
-    expect(page.locator("#index")).to_have_value("again")
-    expect(page.locator("#with-draft")).to_be_checked()
-    expect(page.locator("#title")).to_have_value("BERT")
-    page.click("text=Bring back what was here")
-
-    expect(page.locator("#title")).to_have_value(TITLE)
-    expect(page.locator("[name=mode][value=draft]")).to_be_checked()
-    expect(page.locator("#index")).to_have_value("sample")
-
-
-@pytest.mark.slow
 def test_a_busy_server_is_waited_for(page: Any) -> None:
     refused: list[str] = []
 

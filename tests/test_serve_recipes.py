@@ -61,25 +61,6 @@ def test_the_script_shows_the_error_of_the_server(server: str) -> None:
     assert "the context has no words besides citation markers" in done.stderr
 
 
-@needs_node
-def test_the_bookmarklet_opens_the_page_with_the_selected_text() -> None:
-    address = (RECIPES / "bookmarklet.js").read_text()
-    stubs = """
-    globalThis.getSelection = () => "  Trees & maps #1\\nare [CITE]. ";
-    globalThis.open = (...given) => console.log(JSON.stringify(given));
-    """
-
-    done = subprocess.run(
-        [NODE, "-e", stubs + address.removeprefix("javascript:")],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-
-    url = "http://127.0.0.1:8000/#context=Trees+%26+maps+%231%0Aare+%5BCITE%5D."
-    assert json.loads(done.stdout) == [url, "citerec"]
-
-
 def test_the_guide_shows_the_bookmarklet_on_one_line() -> None:
     one_line = " ".join((RECIPES / "bookmarklet.js").read_text().split())
 

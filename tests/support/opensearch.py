@@ -157,7 +157,6 @@ class FakeServer:
     url: str = ""
     shelves: dict[str, Shelf] = field(default_factory=dict[str, Shelf])
     failed_shards: int = 0  # that do not answer a search
-    timed_out: bool = False
     answers_html: bool = False
 
     def answer(self, method: str, path: str, body: bytes) -> Json:
@@ -205,7 +204,7 @@ class FakeServer:
             dfs = header.get("search_type") == "dfs_query_then_fetch"
             try:
                 hits = self._shelf(header["index"]).search(search, by_all_shards=dfs)
-                answer = {"timed_out": self.timed_out, "_shards": shards, "hits": hits}
+                answer = {"timed_out": False, "_shards": shards, "hits": hits}
             except RefusedError as error:
                 answer = error.content
             responses.append(answer)

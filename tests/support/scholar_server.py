@@ -19,8 +19,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from citerec.bibliography.keys import title_key
 
-PER_PAGE = 100  # OpenAlex's most
-BATCH = 500  # Semantic Scholar's most
+Params = Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -35,8 +34,7 @@ class Fault:
 
 
 def busy(seconds: str) -> Fault:
-    message = b'{"message": "Too Many Requests"}'
-    return Fault(429, message, {"Retry-After": seconds})
+    return Fault(429, b'{"message": "Too Many Requests"}', {"Retry-After": seconds})
 
 
 BROKEN = Fault(500, b'{"error": "Internal Server Error"}')
@@ -48,7 +46,6 @@ HTML = Fault(body=b"<html>Welcome to the hotel</html>", headers={"Content-Type":
 class Sent:
     """A request as it arrived."""
 
-    method: str
     path: str
     params: dict[str, str]
     headers: dict[str, str]
@@ -62,6 +59,7 @@ class ScholarServer(ThreadingHTTPServer):
 
     def __init__(self, papers: Iterable[Mapping[str, Any]]) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
         self.faults: list[Fault | None] = []  # the answers of the next requests; None: as it should
         self.requests: list[Sent] = []
         self.keys: set[str] = set()  # the keys that it accepts; all if empty
@@ -72,34 +70,46 @@ class ScholarServer(ThreadingHTTPServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Stay silent about clients that were killed."""
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
-
     def fill(self, papers: Iterable[Mapping[str, Any]]) -> None:
         """Replace all papers; a paper without a DOI has none here, either."""
         self.papers = {str(paper["id"]): paper for paper in papers}
         self.number = {i: f"W{1000 + n}" for n, i in enumerate(self.papers)}
         self.hash = {i: hashlib.sha1(i.encode()).hexdigest() for i in self.papers}
-        self.by_name = {name.lower(): i for i, name in [*self.number.items()]}
+        self.by_name = {name.lower(): i for i, name in self.number.items()}
         self.by_name |= {name: i for i, name in self.hash.items()}
         self.by_doi = {str(p["doi"]).lower(): i for i, p in self.papers.items() if p.get("doi")}
+        self.references = {
+            i: [r for r in p.get("citations", []) if r in self.papers]
+            for i, p in self.papers.items()
+        }
         self.cited_by: defaultdict[str, list[str]] = defaultdict(list)
         self.with_word: defaultdict[str, set[str]] = defaultdict(set)
         for i, paper in self.papers.items():
-            for reference in dict.fromkeys(paper.get("citations", [])):
+            for reference in dict.fromkeys(self.references[i]):
                 self.cited_by[reference].append(i)
             for word in title_key(str(paper["title"])).split():
                 self.with_word[word].add(i)
-
-    def visible(self, ids: Iterable[str]) -> list[str]:
-        return [i for i in ids if i not in self.hidden]
 
     def matching(self, text: str) -> list[str]:
         """Return the papers whose title has all words, the most cited first."""
         words = title_key(text).split()
         found = set.intersection(*(self.with_word.get(w, set()) for w in words)) if words else set()
         return sorted(found - self.hidden, key=lambda i: (-len(self.cited_by[i]), i))
+
+    def answer(self, sent: Sent) -> tuple[int, Any]:
+        key = sent.params.get("api_key") or sent.headers.get("x-api-key") or ""
+        if self.keys and key not in self.keys:
+            return 403, {"message": f"Invalid key: {key}"}
+        match sent.path.strip("/").split("/"):
+            case ["works"]:
+                return 200, self.works(sent.params)
+            case ["works", *rest]:
+                i = self.by_name.get("/".join(rest).lower())
+                return (200, self.openalex(i)) if i else (404, {"error": "Not Found"})
+            case ["graph", "v1", "paper", *rest]:
+                return self.s2_answer(sent, rest)
+            case _:
+                return 404, {"error": "no such path"}
 
     # OpenAlex
 
@@ -108,61 +118,53 @@ class ScholarServer(ThreadingHTTPServer):
         words: defaultdict[str, list[int]] = defaultdict(list)
         for place, word in enumerate(str(paper.get("abstract") or "").split()):
             words[word].append(place)
-        references = [self.number[r] for r in paper.get("citations", []) if r in self.papers]
         return {
             "id": f"https://openalex.org/{self.number[i]}",
             "doi": f"https://doi.org/{paper['doi']}" if paper.get("doi") else None,
             "title": paper["title"],
             "publication_year": paper.get("year"),
-            "publication_date": f"{paper.get('year')}-06-01",
             "type": "article",
             "authorships": [{"author": {"display_name": a}} for a in paper.get("authors", [])],
             "primary_location": {"source": {"display_name": paper.get("venue")}},
             "biblio": {"volume": "1", "issue": None, "first_page": "1", "last_page": "9"},
             "cited_by_count": len(self.cited_by[i]),
-            "referenced_works": [f"https://openalex.org/{r}" for r in references],
+            "referenced_works": [
+                f"https://openalex.org/{self.number[r]}" for r in self.references[i]
+            ],
             "abstract_inverted_index": dict(words) if words else None,
         }
 
     def filtered(self, filters: str) -> list[str]:
-        found: list[str] = []
         first, *others = (part.partition(":") for part in filters.split(","))
-        values = first[2].split("|")
-        assert len(values) <= PER_PAGE, "OpenAlex accepts 100 values"
-        match first[0]:
-            case "doi":
-                bare = (v.removeprefix("https://doi.org/").lower() for v in values)
-                found = [self.by_doi[v] for v in bare if v in self.by_doi]
-            case "openalex":
-                found = [self.by_name[v.lower()] for v in values if v.lower() in self.by_name]
-            case "cites":
-                cited = [self.by_name[v.lower()] for v in values if v.lower() in self.by_name]
-                found = list(dict.fromkeys(i for c in cited for i in self.cited_by[c]))
-            case "title.search":
-                found = self.matching(first[2])
+        values = [value.lower() for value in first[2].split("|")]
+        assert len(values) <= 100, "OpenAlex accepts 100 values"
+        known = [self.by_name[value] for value in values if value in self.by_name]
+        found = {
+            "doi": lambda: [self.by_doi[v] for v in values if v in self.by_doi],
+            "openalex": lambda: known,
+            "cites": lambda: list(dict.fromkeys(i for c in known for i in self.cited_by[c])),
+            "title.search": lambda: self.matching(first[2]),
+        }[first[0]]()
         for name, _, value in others:
             assert name == "from_publication_date"
             found = [i for i in found if (self.papers[i].get("year") or 0) >= int(value[:4])]
-        return self.visible(found)
+        return [i for i in found if i not in self.hidden]
 
-    def works(self, params: Mapping[str, str]) -> dict[str, Any]:
-        found = self.filtered(params["filter"]) if "filter" in params else []
-        if "search" in params:
-            found = self.matching(params["search"])
+    def works(self, params: Params) -> dict[str, Any]:
+        search = params.get("search")
+        found = self.matching(search) if search else self.filtered(params["filter"])
         if params.get("sort") == "cited_by_count:desc":
             found = sorted(found, key=lambda i: -len(self.cited_by[i]))
-        size = int(params.get("per_page") or params.get("per-page") or 25)
-        assert size <= PER_PAGE
-        cursor = params.get("cursor", "")
-        start = 0 if cursor in {"", "*"} else int(cursor.split("-")[1])
-        page = found[start : start + size]
-        following = f"c-{start + size}" if start + size < len(found) and cursor else None
-        fields = params["select"].split(",") if "select" in params else None
-        rows = [self.openalex(i) for i in page]
-        if fields:
-            rows = [{name: row.get(name) for name in fields} for row in rows]
-        meta = {"count": len(found), "per_page": size, "next_cursor": following}
-        return {"meta": meta, "results": rows}
+        size, cursor = int(params.get("per_page", 25)), params.get("cursor", "")
+        assert size <= 100, "OpenAlex returns 100 works"
+        start = int(cursor) if cursor not in {"", "*"} else 0
+        following = str(start + size) if start + size < len(found) and cursor else None
+        names = params.get("select", "id,title").split(",")
+        rows = [self.openalex(i) for i in found[start : start + size]]
+        return {
+            "meta": {"count": len(found), "per_page": size, "next_cursor": following},
+            "results": [{name: row.get(name) for name in names} for row in rows],
+        }
 
     # Semantic Scholar
 
@@ -183,66 +185,71 @@ class ScholarServer(ThreadingHTTPServer):
             "referenceCount": len(paper.get("citations", [])),
             "references": [
                 {"paperId": self.hash[r], "citationCount": len(self.cited_by[r])}
-                for r in paper.get("citations", [])
-                if r in self.papers and not paper.get("elided")
+                for r in self.references[i]
+                if not paper.get("elided")
             ],
         }
         return {"paperId": self.hash[i], **{k: v for k, v in every.items() if k in names}}
 
     def s2_id(self, name: str) -> str | None:
-        kind, _, value = name.partition(":")
-        if kind == "DOI":
-            return self.by_doi.get(value.lower())
-        if kind == "ARXIV":
-            return self.by_doi.get(f"10.48550/arxiv.{value.lower()}")
-        return self.by_name.get(name.lower())
+        kind, _, value = name.lower().partition(":")
+        doi = {"doi": value, "arxiv": f"10.48550/arxiv.{value}"}.get(kind)
+        return self.by_doi.get(doi) if doi else self.by_name.get(name.lower())
 
-    def s2_list(self, i: str, what: str, params: Mapping[str, str]) -> dict[str, Any]:
-        ids = [r for r in self.papers[i].get("citations", []) if r in self.papers]
-        papers = self.visible(self.cited_by[i] if what == "citations" else ids)
-        key = "citingPaper" if what == "citations" else "citedPaper"
-        offset, limit = int(params.get("offset", 0)), int(params.get("limit", 100))
-        assert limit <= 1000
-        page = papers[offset : offset + limit]
-        answer: dict[str, Any] = {"offset": offset}
-        if offset + limit < len(papers):
-            answer["next"] = offset + limit
-        data = [{key: self.s2(p, params["fields"])} for p in page]
-        return {**answer, "data": data}
+    def s2_answer(self, sent: Sent, rest: Sequence[str]) -> tuple[int, Any]:
+        params = sent.params
+        match rest:
+            case ["batch"]:
+                names = json.loads(sent.body)["ids"]
+                assert len(names) <= 500, "Semantic Scholar returns 500 papers"
+                found = [self.s2_id(name) for name in names]
+                rows = [self.s2(i, params["fields"]) if i else None for i in found]
+                if len(json.dumps(rows)) > self.most_bytes:
+                    return 400, {"error": "Response would exceed maximum size"}
+                return 200, rows
+            case ["search", ("match" | "bulk") as kind]:
+                found = self.matching(params["query"])
+                data = [
+                    self.s2(i, params["fields"]) for i in found[: 1 if kind == "match" else None]
+                ]
+                return (200, {"data": data}) if data or kind == "bulk" else (404, {"error": "none"})
+            case [name, ("citations" | "references") as what]:
+                if not (i := self.s2_id(name)):
+                    return 404, {"error": "none"}
+                is_citing = what == "citations"
+                papers = self.cited_by[i] if is_citing else self.references[i]
+                papers = [one for one in papers if one not in self.hidden]
+                key = "citingPaper" if is_citing else "citedPaper"
+                end = int(params["offset"]) + int(params["limit"])
+                page = papers[int(params["offset"]) : end]
+                more = {"next": end} if end < len(papers) else {}
+                return 200, {**more, "data": [{key: self.s2(p, params["fields"])} for p in page]}
+            case _:
+                return 404, {"error": "no such path"}
 
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # else each answer waits for an acknowledgement
 
-    @property
-    def scholar(self) -> ScholarServer:
-        return cast("ScholarServer", self.server)
-
     def log_message(self, format: str, *args: object) -> None:
         pass
 
-    def do_GET(self) -> None:
-        self.respond("GET")
-
-    def do_POST(self) -> None:
-        self.respond("POST")
-
-    def respond(self, method: str) -> None:
-        address = urlsplit(self.path)
+    def respond(self) -> None:
+        scholar, address = cast("ScholarServer", self.server), urlsplit(self.path)
         params = dict(parse_qsl(address.query, keep_blank_values=True))
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        sent = Sent(method, unquote(address.path), params, dict(self.headers), body.decode())
-        self.scholar.requests.append(sent)
-        fault = self.scholar.faults.pop(0) if self.scholar.faults else None
-        if fault and fault.wait:
-            time.sleep(fault.wait)
-        if fault and not fault.cut and not fault.wait:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
+        sent = Sent(unquote(address.path), params, dict(self.headers), body)
+        scholar.requests.append(sent)
+        fault = (scholar.faults.pop(0) if scholar.faults else None) or Fault(wait=-1)
+        time.sleep(max(fault.wait, 0))
+        if fault.cut or fault.wait:
+            status, value = scholar.answer(sent)
+            self.send(status, json.dumps(value).encode(), {}, cut=fault.cut)
+        else:
             self.send(fault.status, fault.body, fault.headers)
-            return
-        status, value = self.answer(sent)
-        text = json.dumps(value).encode()
-        self.send(status, text, {}, cut=fault is not None and fault.cut)
+
+    do_GET = do_POST = respond
 
     def send(
         self, status: int, body: bytes, headers: Mapping[str, str], *, cut: bool = False
@@ -253,52 +260,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body[: len(body) // 2] if cut else body)
-        if cut:
-            self.close_connection = True
-
-    def answer(self, sent: Sent) -> tuple[int, Any]:
-        scholar = self.scholar
-        key = sent.params.get("api_key") or sent.headers.get("x-api-key") or ""
-        if scholar.keys and key not in scholar.keys:
-            return 403, {"message": f"Invalid key: {key}"}
-        parts = sent.path.strip("/").split("/")
-        match parts:
-            case ["works"]:
-                return 200, scholar.works(sent.params)
-            case ["works", *rest]:
-                doi = "/".join(rest).removeprefix("doi:").lower()
-                i = scholar.by_doi.get(doi) or scholar.by_name.get(doi)
-                return (200, scholar.openalex(i)) if i else (404, {"error": "Not Found"})
-            case ["graph", "v1", "paper", *rest]:
-                return self.s2_answer(sent, rest)
-            case _:
-                return 404, {"error": "no such path"}
-
-    def s2_answer(self, sent: Sent, rest: Sequence[str]) -> tuple[int, Any]:
-        scholar, params = self.scholar, sent.params
-        match rest:
-            case ["batch"]:
-                names = json.loads(sent.body)["ids"]
-                if len(names) > BATCH:
-                    return 400, {"error": "Can only process 500 paper ids at a time"}
-                found = [scholar.s2_id(name) for name in names]
-                rows = [scholar.s2(i, params["fields"]) if i else None for i in found]
-                if len(json.dumps(rows)) > scholar.most_bytes:
-                    return 400, {"error": "Response would exceed maximum size"}
-                return 200, rows
-            case ["search", "match"]:
-                found = scholar.matching(params["query"])[:1]
-                data = [{**scholar.s2(i, params["fields"]), "matchScore": 99.0} for i in found]
-                return (200, {"data": data}) if data else (404, {"error": "Title match not found"})
-            case ["search", "bulk"]:
-                found = scholar.matching(params["query"])[:1000]
-                data = [scholar.s2(i, params["fields"]) for i in found]
-                return 200, {"total": len(data), "token": None, "data": data}
-            case [name, ("citations" | "references") as what]:
-                i = scholar.s2_id(name)
-                return (200, scholar.s2_list(i, what, params)) if i else (404, {"error": "none"})
-            case _:
-                return 404, {"error": "no such path"}
+        self.close_connection = self.close_connection or cut
 
 
 @contextmanager
