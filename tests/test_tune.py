@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from citerec.config import FuseConfig, FuseMethod, RerankConfig
+from citerec.errors import ConfigError
 from citerec.evaluate.metrics import mean_metrics, per_query
 from citerec.evaluate.protocol import EvalConfig, load_task
 from citerec.evaluate.systems import Systems
@@ -55,7 +56,7 @@ def test_a_setting_is_used_only_if_it_is_significantly_better() -> None:
 
 
 def test_an_unknown_metric_is_refused(dense_sample: IndexFolder) -> None:
-    with pytest.raises(ValueError, match="bleu"):
+    with pytest.raises(ConfigError, match="bleu"):
         tune(dense_sample, load_task(dense_sample, "dev"), SETTING, "bleu")
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from pydantic import Field
@@ -90,9 +90,7 @@ def evaluate(
             raise ConfigError(
                 "options of systems have no effect with --run: its rankings are fixed"
             )
-        evaluation, folder = given_runs(run, qrels, index, split, output)
-        known = config.known_graph if "known_graph" in config.model_fields_set else None
-        evaluation = replace(evaluation, known_graph=known)
+        evaluation, folder = given_runs(run, qrels, index, split, output, config)
     elif qrels is not None:
         raise ConfigError("--qrels needs --run; without it a split of the index is evaluated")
     else:
@@ -106,7 +104,12 @@ def evaluate(
 
 
 def given_runs(
-    files: Sequence[Path], qrels: Path | None, index: Path | None, split: str, output: Path | None
+    files: Sequence[Path],
+    qrels: Path | None,
+    index: Path | None,
+    split: str,
+    output: Path | None,
+    config: EvalConfig,
 ) -> tuple["Evaluation", Path]:
     """Read external runs and their judgements; return the evaluation and the report folder."""
     from citerec.evaluate.protocol import load_task
@@ -129,7 +132,7 @@ def given_runs(
     evaluation = Evaluation(
         corpus=corpus,
         split=split,
-        known_graph=None,
+        known_graph=config.known_graph if "known_graph" in config.model_fields_set else None,
         qrels=trec_qrels(gold),
         runs=[read_run(file, name) for file, name in zip(files, names, strict=True)],
         provenance=provenance({"runs": [*map(str, files)], "qrels": str(qrels or split)}),
@@ -160,15 +163,19 @@ def own_systems(
     """Run citerec's own systems; return the evaluation and the report folder."""
     from citerec.evaluate.protocol import load_task
     from citerec.evaluate.report import Evaluation
-    from citerec.evaluate.systems import CEILINGS, RANKED, Systems, weights
+    from citerec.evaluate.systems import CEILINGS, RANKED, RERANKED, Systems, weights
+    from citerec.machine import provenance
+    from citerec.rank.ltr import find_ranker, open_ranker
     from citerec.rerank.reranker import choose_reranker
+    from citerec.retrieve.bm25 import resolve
 
     folder = open_named(index)
     wanted = config.rerank or "auto"
     rerank = choose_reranker(wanted, folder, default=False, same_data=True, warn=console.warn)
     config = config.replace(fuse=weights(folder), rerank=rerank)
     names = system_names(options, folder, config)
-    if RANKED.keys() & {*names}:
+    ranks = bool(RANKED.keys() & {*names})
+    if ranks:
         config = config.replace(ranker=measurable(config.ranker, folder, console))
     task = load_task(folder, split)
     target = report_folder(output, f"{folder.manifest.name}-{split}")  # refused before the work
@@ -176,7 +183,12 @@ def own_systems(
     with console.progress() as progress:
         systems = Systems(folder, task, config, console.log, progress)
         systems.check(names)
-        reranking = reranking_of(names, systems, console)
+        reranked = [n for n in names if n in RERANKED or (systems.reranks and n in RANKED)]
+        rerankers = (
+            [systems.open_reranker] if reranked else []
+        )  # before the work, since it may fail
+        for reranker in rerankers:
+            console.log(str(reranker))
         runs, seconds = [], dict[str, float | None]()
         for number, name in enumerate(names):
             progress("systems", number, len(names))
@@ -184,14 +196,27 @@ def own_systems(
             runs.append(run)
         if options.audit:
             audit([name for name in names if name not in CEILINGS], systems, console, progress)
+    found = find_ranker(config.ranker, folder) if ranks else None
+    ranker = open_ranker(found) if found else None
+    manifest = folder.manifest
+    settings = {
+        "corpus": {"sha256": manifest.corpus["sha256"], "papers": manifest.counts["papers"]},
+        "bm25": resolve(config.bm25, folder).model_dump(),
+        "fuse": config.fuse.model_dump(),
+        "rerank": [reranker.as_json() for reranker in rerankers],
+        "rerank_weights": {name: systems.reranker_of(name).weight for name in reranked},
+        "ranker": {"model": ranker.shown, "weights": ranker.fingerprint} if ranker else None,
+        "depth": config.depth,
+        "index": manifest.settings,
+    }
     evaluation = Evaluation(
-        corpus=folder.manifest.name,
+        corpus=manifest.name,
         split=split,
         known_graph=config.known_graph,
         qrels=task.qrels,
         runs=runs,
         seconds=seconds,
-        provenance=settings_of(names, folder, config, reranking),
+        provenance=provenance(settings),
         left_out=task.left_out,
         ceilings=CEILINGS & set(names),
     )
@@ -240,43 +265,3 @@ def audit(
         console.warn(f"audit: {len(checked.faults):,} faults in all")
         raise typer.Exit(1)
     console.log(str(checked))
-
-
-def reranking_of(names: list[str], systems: "Systems", console: ConsoleOutput) -> dict[str, Any]:
-    """Open the reranker if a system needs it, and log it; return its facts for the report."""
-    from citerec.evaluate.systems import RANKED, RERANKED
-
-    reranked = [name for name in names if name in RERANKED or (systems.reranks and name in RANKED)]
-    if not reranked:
-        return {"rerank": [], "rerank_weights": {}}
-    console.log(str(systems.open_reranker))
-    weights = {name: systems.reranker_of(name).weight for name in reranked}
-    if len({*weights.values()}) > 1:
-        each = ", ".join(f"{name} {weight:g}" for name, weight in weights.items())
-        console.log(f"rerank weight: {each}")
-    return {"rerank": [systems.open_reranker.as_json()], "rerank_weights": weights}
-
-
-def settings_of(
-    names: list[str], folder: "IndexFolder", config: EvalConfig, reranking: dict[str, Any]
-) -> dict[str, object]:
-    """Return the settings of a run and where it was made, for the report."""
-    from citerec.evaluate.systems import RANKED
-    from citerec.machine import provenance
-    from citerec.rank.ltr import find_ranker, open_ranker
-    from citerec.retrieve.bm25 import resolve
-
-    found = find_ranker(config.ranker, folder) if RANKED.keys() & {*names} else None
-    ranker = open_ranker(found) if found else None
-    manifest = folder.manifest
-    return provenance(
-        {
-            "corpus": {"sha256": manifest.corpus["sha256"], "papers": manifest.counts["papers"]},
-            "bm25": resolve(config.bm25, folder).model_dump(),
-            "fuse": config.fuse.model_dump(),
-            **reranking,
-            "ranker": {"model": ranker.shown, "weights": ranker.fingerprint} if ranker else None,
-            "depth": config.depth,
-            "index": manifest.settings,
-        }
-    )

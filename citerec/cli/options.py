@@ -44,7 +44,6 @@ Format = Annotated[
 ]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Skip invalid records.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace what exists.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Resume an interrupted run.")]
 Ray = Annotated[
     str | None,
     typer.Option(

@@ -10,7 +10,7 @@ import typer
 from pydantic import Field
 
 from citerec.cli.console import ConsoleOutput, show, write_lines
-from citerec.cli.options import Force, Index, Resume, open_named, settings_options
+from citerec.cli.options import Index, open_named, settings_options
 from citerec.config import Settings
 from citerec.train.settings import (
     EncoderTraining,
@@ -23,9 +23,6 @@ from citerec.train.settings import (
 if TYPE_CHECKING:
     from citerec.train.trainer import TrainingReport
 
-Output = Annotated[
-    Path | None, typer.Option(help="The model folder to create; inside the index by default.")
-]
 COMMON = {f"--{name}": name for name in ("queries", "seed", "threads")}
 FLAGS = {
     f"--{name}": name for name in ("model", "recipe", "epochs", "steps", "batch", "device")
@@ -37,14 +34,22 @@ RANKER_FLAGS = COMMON | {
 }
 
 
+class ModelOptions(Settings):
+    """Where a model goes."""
+
+    output: Path | None = Field(
+        default=None, description="The model folder to create; inside the index by default."
+    )
+    resume: bool = Field(default=False, description="Resume an interrupted run.")
+    force: bool = Field(default=False, description="Replace what exists.")
+
+
 @settings_options
 def train_encoder(
     ctx: typer.Context,
     index: Index = None,
-    output: Output = None,
-    resume: Resume = False,
-    force: Force = False,
     *,
+    options: ModelOptions,
     training: Annotated[EncoderTraining, FLAGS],
     console: ConsoleOutput,
 ) -> None:
@@ -53,9 +58,9 @@ def train_encoder(
     from citerec.train.trainer import encoder_folder
 
     opened = open_named(index)
-    target = output or opened.models / "encoder"
-    with _training(target, console, ctx) as how:
-        report = train(opened, target, training, resume=resume, force=force, **how)
+    target = options.output or opened.models / "encoder"
+    with _training(target, options, console, ctx) as how:
+        report = train(opened, target, training, **how)
     _summarise(report, console)
     folder = encoder_folder(opened)
     if folder and folder.resolve() == target.resolve():
@@ -69,10 +74,8 @@ def train_encoder(
 def train_reranker(
     ctx: typer.Context,
     index: Index = None,
-    output: Output = None,
-    resume: Resume = False,
-    force: Force = False,
     *,
+    options: ModelOptions,
     training: Annotated[RerankerTraining, FLAGS],
     console: ConsoleOutput,
 ) -> None:
@@ -82,9 +85,9 @@ def train_reranker(
 
     start_jvm(None)
     opened = open_named(index)
-    target = output or opened.models / "reranker"
-    with _training(target, console, ctx) as how:
-        report = train(opened, target, training, resume=resume, force=force, **how)
+    target = options.output or opened.models / "reranker"
+    with _training(target, options, console, ctx) as how:
+        report = train(opened, target, training, **how)
     _summarise(report, console)
 
 
@@ -92,10 +95,8 @@ def train_reranker(
 def train_ranker(
     ctx: typer.Context,
     index: Index = None,
-    output: Output = None,
-    resume: Resume = False,
-    force: Force = False,
     *,
+    options: ModelOptions,
     training: Annotated[RankerTraining, RANKER_FLAGS],
     console: ConsoleOutput,
 ) -> None:
@@ -105,9 +106,9 @@ def train_ranker(
 
     start_jvm(None)
     opened = open_named(index)
-    target = output or opened.models / "ranker"
-    with _training(target, console, ctx) as how:
-        report = train([opened], target, training, resume=resume, force=force, **how)
+    target = options.output or opened.models / "ranker"
+    with _training(target, options, console, ctx) as how:
+        report = train([opened], target, training, **how)
     if not console.quiet:
         after = next(iter(report.after.values()))
         write_lines(
@@ -127,6 +128,7 @@ class PlanOptions(Settings):
         default=None,
         description="A TOML file with the tables [encoder], [reranker] and [ranker].",
     )
+    resume: bool = Field(default=False, description="Resume an interrupted run.")
     force: bool = Field(
         default=False, description="Use new models that are not better on dev, too."
     )
@@ -138,7 +140,6 @@ class PlanOptions(Settings):
 def train(
     ctx: typer.Context,
     index: Index = None,
-    resume: Resume = False,
     *,
     options: PlanOptions,
     console: ConsoleOutput,
@@ -153,8 +154,8 @@ def train(
     plan = TrainPlan.read(options.config, given)
     start_jvm(None)
     opened = open_named(index)
-    with _training(opened.models / "all", console, ctx) as how:
-        reports = train_all(opened.path, plan, resume=resume, force=options.force, **how)
+    with _training(opened.models / "all", options, console, ctx) as how:
+        reports = train_all(opened.path, plan, **how)
     if console.quiet:
         return
     table = Table("model", "on dev", "before", "after", "", box=None, pad_edge=False)
@@ -166,12 +167,13 @@ def train(
 
 @contextmanager
 def _training(
-    target: Path, console: ConsoleOutput, ctx: typer.Context
+    target: Path, options: ModelOptions | PlanOptions, console: ConsoleOutput, ctx: typer.Context
 ) -> Generator[dict[str, Any]]:
-    """Yield the callbacks of a training; if it is interrupted, log what it saved and the command that resumes it."""
+    """Yield how a training runs; if it is interrupted, log what it saved and the command that resumes it."""
+    how = {"resume": options.resume, "force": options.force}
     try:
         with console.progress() as progress:
-            yield {"progress": progress, "log": console.log}
+            yield {**how, "progress": progress, "log": console.log}
     except KeyboardInterrupt:
         folder = target.absolute().with_name(f".{target.name}.training")
         last = max((int(one.name[11:]) for one in folder.glob("checkpoint-*")), default=0)

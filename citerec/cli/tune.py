@@ -1,7 +1,6 @@
 """`citerec tune`."""
 
-from collections.abc import Callable, Iterator
-from enum import StrEnum
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
 
     from citerec.evaluate.protocol import EvalSet
     from citerec.evaluate.tune import Choice, Tuning
-    from citerec.folder import IndexFolder
-    from citerec.tuned import RerankWeight
 
 SHOWN = ("f1@20", "mrr", "recall@100", "recall@1000", "ndcg@20")
 FLAGS = {
@@ -28,23 +25,14 @@ FLAGS = {
 }
 
 
-class Metric(StrEnum):
-    """The tuned metric."""
-
-    F1 = "f1@20"
-    MRR = "mrr"
-    RECALL_100 = "recall@100"
-    RECALL_1000 = "recall@1000"
-    NDCG = "ndcg@20"
-    MAP = "map"
-
-
 @settings_options
 def tune(
     *,
     index: Index = None,
     split: Split = "dev",
-    metric: Annotated[Metric, typer.Option(help="The metric to maximise.")] = Metric.F1,
+    metric: Annotated[
+        str, typer.Option(help=f"The metric to maximise: {', '.join(SHOWN)} or map.")
+    ] = "f1@20",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the result without changing the index.")
     ] = False,
@@ -56,7 +44,7 @@ def tune(
     from citerec.evaluate.tune import tune as run
     from citerec.io import check_writable
     from citerec.rerank.reranker import choose_reranker
-    from citerec.tuned import FOLDER, read_tuned, write_tuned
+    from citerec.tuned import FOLDER, kept_rerank_weight, read_tuned, shown_fusion, write_tuned
 
     if split == "test" and not dry_run:
         raise ConfigError(
@@ -69,29 +57,26 @@ def tune(
     rerank = choose_reranker(wanted, folder, default=False, same_data=True, warn=console.warn)
     config, task = config.replace(rerank=rerank), load_task(folder, split)
     with console.progress() as progress:
-        tuning = run(folder, task, config, str(metric), progress, console.log)
-    for name, choice, shown in choices(tuning):
-        show(table(name, choice, shown))
-    for name, choice, shown in choices(tuning):
+        tuning = run(folder, task, config, metric, progress, console.log)
+    choices: list[tuple[str, Choice[Any], Callable[[Any], str], str]] = []
+    if tuning.fusion:
+        choices.append(("fusion", tuning.fusion, shown_fusion, ""))
+    if tuning.weight:
         alone = f" ({tuning.reranker}; without a learning-to-rank model)"
-        verdict = verdict_on(choice, shown, tuning.metric, split)
-        console.log(f"{name}: {verdict}{'' if choice is tuning.fusion else alone}")
+        choices.append(("rerank weight", tuning.weight, "{:g}".format, alone))
+    for name, choice, shown, _ in choices:
+        show(table(name, choice, shown))
+    for name, choice, shown, condition in choices:
+        console.log(f"{name}: {verdict_on(choice, shown, tuning.metric, split)}{condition}")
     if not dry_run:
         used = config.retrievers
         fuse = tuning.fusion.used if tuning.fusion else read_tuned(folder, used)
-        how, weight = record(tuning, task, config), weight_of(tuning, folder)
-        file = write_tuned(folder, fuse, how, weight, used)
+        weight, tried = tuning.rerank, tuning.reranker
+        before = kept_rerank_weight(folder)  # it stays if it was not tuned again
+        if not weight and before and not (tried and tried.settings["weights"] == before.reranker):
+            weight = before
+        file = write_tuned(folder, fuse, record(tuning, task, config), weight, used)
         console.log(f"recommend uses these settings from now on ({file})")
-
-
-def choices(tuning: "Tuning") -> "Iterator[tuple[str, Choice[Any], Callable[[Any], str]]]":
-    """Yield the name of each tuned setting, its trials, and what writes a value."""
-    from citerec.tuned import shown_fusion
-
-    if tuning.fusion:
-        yield "fusion", tuning.fusion, shown_fusion
-    if tuning.weight:
-        yield "rerank weight", tuning.weight, "{:g}".format
 
 
 def record(tuning: "Tuning", task: "EvalSet", config: EvalConfig) -> dict[str, Any]:
@@ -114,16 +99,6 @@ def record(tuning: "Tuning", task: "EvalSet", config: EvalConfig) -> dict[str, A
             "reranked_metrics": weight.best.metrics if weight else None,
         }
     )
-
-
-def weight_of(tuning: "Tuning", folder: "IndexFolder") -> "RerankWeight | None":
-    """Return the weight to write: the new one, or an earlier one that was not tuned again."""
-    from citerec.tuned import kept_rerank_weight
-
-    before, tried = kept_rerank_weight(folder), tuning.reranker
-    if tuning.rerank or before is None or tried is None:
-        return tuning.rerank or before
-    return before if before.reranker != tried.settings["weights"] else None
 
 
 def verdict_on(choice: "Choice[Any]", shown: Callable[[Any], str], metric: str, split: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from citerec.config import FuseConfig, FuseMethod
+from citerec.errors import ConfigError
 from citerec.evaluate.metrics import PER_QUERY, mean_metrics, per_query
 from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.evaluate.significance import ALPHA, Floats, randomisation_test
@@ -140,12 +141,11 @@ def tune(
         reranker: A user's reranker, in place of the one of `config`.
 
     Raises:
-        ConfigError: If the index has no vectors and there is no reranker.
+        ConfigError: If there is no such metric, or the index has no vectors and there is no reranker.
         ModelError: If the reranker cannot be opened.
-        ValueError: If there is no such metric.
     """
     if metric not in PER_QUERY:
-        raise ValueError(f"no metric {metric!r}; choose from {', '.join(PER_QUERY)}")
+        raise ConfigError(f"no metric {metric!r}; choose from {', '.join(PER_QUERY)}")
     if config.rerank:  # an earlier tuned weight is ignored, even if it cannot be read
         config = config.replace(rerank=config.rerank.replace(weight=1.0))
     systems = Systems(index, task, config, log, progress, retrievers=retrievers, reranker=reranker)
