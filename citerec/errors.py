@@ -28,7 +28,7 @@ class InvalidValueError(CiterecError):
 
     def __init__(self, subject: str, fault: str) -> None:
         super().__init__(f"{subject}: {fault}")
-        self.subject, self.fault = subject, fault
+        self.fault = fault
 
 
 class PaperNotFoundError(CiterecError):
@@ -38,7 +38,6 @@ class PaperNotFoundError(CiterecError):
         super().__init__(
             f"{index.name} has no paper with the id or DOI {shown(id)}; find its id by a search for its title"
         )
-        self.index, self.id = index, id
 
 
 class BadInputError(CiterecError):
@@ -69,7 +68,6 @@ class IndexExistsError(CiterecError):
         super().__init__(
             f"{index} already exists; replace it with --force, or name another folder with --index"
         )
-        self.index = index
 
 
 class IndexFormatError(CiterecError):
@@ -80,7 +78,6 @@ class IndexFormatError(CiterecError):
             f"{index} has index format {found!r}, this citerec reads format {expected}; "
             f"rebuild it: citerec index CORPUS --index {index} --force"
         )
-        self.index, self.found, self.expected = index, found, expected
 
 
 class IndexDamagedError(CiterecError):
@@ -91,7 +88,7 @@ class IndexDamagedError(CiterecError):
         if all(fault.startswith("models/") for fault in faults):  # a rebuild would keep them
             advice = f"train the model again, or remove it from {index / 'models'}"
         super().__init__(f"{index} is damaged: {_some(faults)}; {advice}")
-        self.index, self.faults = index, faults
+        self.faults = faults
 
 
 class IndexReplacedError(CiterecError):
@@ -99,7 +96,6 @@ class IndexReplacedError(CiterecError):
 
     def __init__(self, index: Path) -> None:
         super().__init__(f"{index} was replaced while it was opened; run this again")
-        self.index = index
 
 
 class IndexLockedError(CiterecError):
@@ -109,7 +105,6 @@ class IndexLockedError(CiterecError):
         super().__init__(
             f"{index} is being changed by another process; wait until it is done, then run this again"
         )
-        self.index = index
 
 
 class ModelError(CiterecError):
@@ -123,7 +118,6 @@ class ModelDamagedError(ModelError):
         super().__init__(
             f"{model} is damaged: {_some(faults)}; copy or download it again, or train it again"
         )
-        self.model, self.faults = model, faults
 
 
 class EncoderMismatchError(ModelError):
@@ -134,7 +128,6 @@ class EncoderMismatchError(ModelError):
             f"{index} was embedded by {expected}, not by {found}; leave --encoder out, or embed it anew: "
             f"citerec encode --index {index} --encoder {found}"
         )
-        self.index, self.found, self.expected = index, found, expected
 
 
 class ModelExistsError(ModelError):
@@ -144,7 +137,6 @@ class ModelExistsError(ModelError):
         super().__init__(
             f"{model} already exists; replace it with --force, or name another folder with --output"
         )
-        self.model = model
 
 
 class MissingExtraError(CiterecError):
@@ -152,7 +144,6 @@ class MissingExtraError(CiterecError):
 
     def __init__(self, module: str, extra: str) -> None:
         super().__init__(f"{module} is not installed; run: pip install 'citerec[{extra}]'")
-        self.module, self.extra = module, extra
 
 
 class OutputError(CiterecError):

@@ -189,15 +189,6 @@ def test_the_form_title_reads_the_title_alone(sample_index: IndexFolder) -> None
     check_same(by_lucene(sample_index, "Citation analysis", ANYBODY, 300), hits)
 
 
-def test_a_term_counts_as_often_as_the_query_repeats_it(sample: Bm25Retriever) -> None:
-    once = search(sample, ask("citation"))
-
-    thrice = search(sample, ask("citation citation citation"))
-
-    assert thrice.rows.tolist() == once.rows.tolist()
-    assert thrice.scores == pytest.approx(3 * once.scores, rel=1e-5)
-
-
 def test_a_k1_that_lucene_cannot_take_is_refused() -> None:
     with pytest.raises(ConfigError, match="k1 must be at most 1000"):
         Bm25Config(k1=1e39)
@@ -206,36 +197,7 @@ def test_a_k1_that_lucene_cannot_take_is_refused() -> None:
 # --- who is eligible
 
 
-def test_every_year_bound_gives_what_brute_force_gives(
-    sample_index: IndexFolder, sample: Bm25Retriever, sample_queries: list[Query]
-) -> None:
-    years = sample_index.papers.years
-    bounds = [None, -5, 0, 10_000, 2**40, *range(int(years.min()) - 1, int(years.max()) + 2)]
-
-    for query in sample_queries[:3]:
-        all_hits = search(sample, query, k=300)
-        for bound in bounds:
-            within = np.ones(len(years), bool) if bound is None else years <= bound
-
-            hits = search(sample, query, k=20, eligible=Eligibility(bound))
-
-            keep = within[all_hits.rows]
-            assert hits.rows.tolist() == all_hits.rows[keep][:20].tolist(), bound
-            assert hits.scores.tolist() == all_hits.scores[keep][:20].tolist(), bound
-
-
-def test_a_paper_without_a_year_is_within_every_bound(build: Build) -> None:
-    index = build(
-        [{"id": f"p{i}", "title": "tensor", "year": 2019 if i else None} for i in range(9)]
-    )
-
-    for bound in (-5, 0, 2018):
-        hits = search(Bm25Retriever(index), ask("tensor"), k=40, eligible=Eligibility(bound))
-
-        assert found(index, hits) == ["p0"]
-
-
-@pytest.mark.parametrize("k", [1, 2, 20, 10**9, 2**70])
+@pytest.mark.parametrize("k", [1, 20, 2**70])
 def test_all_but_two_papers_excluded(
     sample_index: IndexFolder, sample: Bm25Retriever, k: int
 ) -> None:
@@ -249,28 +211,12 @@ def test_all_but_two_papers_excluded(
     assert hits.rows.tolist() == [ranked.rows[7], ranked.rows[-1]][:k]
 
 
-def test_a_bound_and_exclusions_together_leave_k_hits_if_the_corpus_holds_them(
-    sample_index: IndexFolder, sample: Bm25Retriever, sample_queries: list[Query]
-) -> None:
-    years = sample_index.papers.years
-    rng = np.random.default_rng(7)
-
-    for query in sample_queries:
-        ranked = search(sample, query, k=300)
-        out = frozenset(rng.choice(len(years), 100, replace=False).tolist())
-        rule = Eligibility(int(rng.choice(years)), out)
-
-        hits = search(sample, query, k=30, eligible=rule)
-
-        assert hits.rows.tolist() == [r for r in ranked.rows if mask(rule, years)[r]][:30]
-
-
 # --- ties
 
 
 @pytest.fixture(scope="module")
 def twins(tmp_path_factory: pytest.TempPathFactory) -> IndexFolder:
-    """3000 papers of one text in the years 2000 to 2009, in random order, and five better ones."""
+    """3000 papers of one text in the years 2000 to 2009, in random order."""
     names = [f"p{i:04}" for i in range(3000)]
     random.Random(5).shuffle(names)
     text = "Tensor methods for graphs, which " + " ".join(f"term{i}" for i in range(40))
@@ -278,63 +224,30 @@ def twins(tmp_path_factory: pytest.TempPathFactory) -> IndexFolder:
         {"id": name, "title": text, "year": 2000 + int(name[1:]) % 10, "abstract": "x"}
         for name in names
     ]
-    better = [{"id": f"z{i}", "title": "Tensor tensor", "year": 2000} for i in range(5)]
     folder = tmp_path_factory.mktemp("twins")
     corpus = folder / "corpus.jsonl"
-    corpus.write_text("".join(json.dumps(r) + "\n" for r in [*records, *better]))
+    corpus.write_text("".join(json.dumps(r) + "\n" for r in records))
     build_index(corpus, folder / "index", BuildConfig())
     return open_index(folder / "index")
 
 
-def test_of_equal_papers_the_smallest_ids_come_first(twins: IndexFolder) -> None:
-    retriever = Bm25Retriever(twins)
-
-    hits = search(retriever, ask("graphs term7 term31 methods term2"), k=10)
-
-    assert found(twins, hits) == [f"p{i:04}" for i in range(10)]
-    assert len(set(hits.scores.tolist())) == 1
-
-
-@pytest.mark.parametrize("k", [5, 6, 10, 100, 3005, 10_000])
-def test_ties_across_the_k_boundary_stand_by_id(twins: IndexFolder, k: int) -> None:
-    hits = search(Bm25Retriever(twins), ask("tensor"), k=k)
-
-    assert (
-        found(twins, hits) == [*(f"z{i}" for i in range(5)), *(f"p{i:04}" for i in range(3000))][:k]
-    )
-
-
-@pytest.mark.parametrize("year", range(2000, 2010))
-def test_ties_under_a_year_bound_stand_by_id(twins: IndexFolder, year: int) -> None:
+@pytest.mark.parametrize("k", [1, 100, 10_000])
+@pytest.mark.parametrize("year", [2000, 2004, 2009])
+def test_ties_under_a_year_bound_stand_by_id(twins: IndexFolder, year: int, k: int) -> None:
     allowed = [name for i in range(3000) if (name := f"p{i:04}") and 2000 + i % 10 <= year]
     rows = {name: int(twins.papers.rows_of([name])[0]) for name in allowed[:7]}
 
     hits = search(
         Bm25Retriever(twins),
         ask("graphs"),
-        k=10,
+        k=k,
         eligible=Eligibility(year, frozenset(rows.values())),
     )
 
-    assert found(twins, hits) == allowed[7:17]
+    assert found(twins, hits) == allowed[7 : 7 + k]
 
 
 # --- queries of any kind
-
-
-def test_a_query_of_5000_terms_that_all_match_works(build: Build) -> None:
-    words = [f"term{i}" for i in range(5000)]
-    index = build(
-        [
-            {"id": "all", "title": "All", "abstract": " ".join(words)},
-            {"id": "last", "title": "Last", "abstract": words[-1]},
-            {"id": "other", "title": "Other"},
-        ]
-    )
-
-    hits = search(Bm25Retriever(index), ask(" ".join(words)))
-
-    assert found(index, hits) == ["all", "last"]
 
 
 @pytest.mark.parametrize("title", ["the of and", "?!", "\0", "😀", "\udcff", "zzzzqqqq"])
@@ -407,7 +320,7 @@ def test_papers_without_text_are_found_by_nothing(build: Build) -> None:
 # --- batches and threads
 
 
-@pytest.mark.parametrize("threads", [0, 1, 2, 16])
+@pytest.mark.parametrize("threads", [0, 1, 16])
 def test_a_batch_gives_what_its_queries_give_one_by_one(
     sample_index: IndexFolder, sample: Bm25Retriever, sample_queries: list[Query], threads: int
 ) -> None:
@@ -422,10 +335,6 @@ def test_a_batch_gives_what_its_queries_give_one_by_one(
         alone = search(sample, query, k=20, eligible=rule)
         assert hits.rows.tolist() == alone.rows.tolist()
         assert hits.scores.tolist() == alone.scores.tolist()
-
-
-def test_a_batch_of_none_is_empty(sample: Bm25Retriever) -> None:
-    assert sample.retrieve([], [], 10) == []
 
 
 def test_retrievers_in_two_threads_do_not_disturb_each_other(
@@ -466,15 +375,6 @@ def test_key_terms_are_those_of_highest_tf_idf(build: Build) -> None:
     assert ids(1) == {"a", "b"}
     assert ids(2) == {"a", "b", "d"}  # lemma comes before quark in the alphabet
     assert ids(3) == ids(4) == {"a", "b", "c", "d"}
-
-
-def test_a_word_that_no_paper_has_is_no_key_term(build: Build) -> None:
-    index = build(KEY_TERM_CORPUS)
-    config = Bm25Config(form=QueryForm.KEY_TERMS, key_terms=1)
-
-    hits = search(Bm25Retriever(index, config), ask("zebra zebra zebra quark"))
-
-    assert found(index, hits) == ["c"]
 
 
 def test_all_key_terms_give_the_scores_of_title_and_abstract(
@@ -522,13 +422,6 @@ def test_function_words_find_nothing_where_they_are_left_out(build: Build) -> No
     assert ids(StopWords.LONG) == ["p0"]  # the shortest
 
 
-def test_a_query_of_function_words_alone_is_searched_as_it_is(build: Build) -> None:
-    index = build(with_abstracts(0.0))
-    retriever = Bm25Retriever(index, Bm25Config(stop_words=StopWords.LONG))
-
-    assert len(search(retriever, ask("we"))) == 9
-
-
 # --- the words of an explanation
 
 
@@ -561,17 +454,11 @@ def test_the_heaviest_words_come_first_and_function_words_never(build: Build) ->
 
 
 def test_a_term_of_several_words_is_shown_whole(build: Build) -> None:
-    index = build([{"id": "a", "title": "Version 3.14", "abstract": "snake_cases"}])
+    index = build([{"id": "a", "title": "Version 3.14", "abstract": "snake_cases 深度学习"}])
 
-    words = Bm25Retriever(index).matches(ask('(3.14), "snake_cases".'), [0], most=6)
+    words = Bm25Retriever(index).matches(ask('(3.14), "snake_cases" 深度学习.'), [0], most=6)
 
-    assert words == [["3.14", "snake_cases"]]
-
-
-def test_a_word_behind_several_terms_is_shown_once(build: Build) -> None:
-    index = build([{"id": "a", "title": "深度学习"}])
-
-    assert Bm25Retriever(index).matches(ask("深度学习"), [0], most=6) == [["深度学习"]]
+    assert set(words[0]) == {"3.14", "snake_cases", "深度学习"}
 
 
 # --- damage, and the literature's own tool

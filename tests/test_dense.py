@@ -13,7 +13,6 @@ import pytest
 from citerec.config import DenseConfig, DenseIndexConfig, DenseKind, RecommendConfig
 from citerec.encode.spec import EncoderSpec, Fingerprint, Similarity
 from citerec.errors import (
-    ConfigError,
     EncoderMismatchError,
     IndexDamagedError,
     IndexReplacedError,
@@ -33,7 +32,7 @@ L2, COSINE = Similarity
 KINDS = [DenseKind.EXACT, DenseKind.SQ8, DenseKind.HNSW]
 ANYBODY = Eligibility()
 DIM = 16
-N = 10_000
+N = 3_000
 
 
 def a_fingerprint(similarity: Similarity = L2, weights: str = "1234567890") -> Fingerprint:
@@ -112,7 +111,7 @@ def check_order(index: IndexFolder, hits: Hits) -> None:
 
 @pytest.fixture(scope="module")
 def dated(tmp_path_factory: pytest.TempPathFactory) -> IndexFolder:
-    """10,000 papers of the years 2000 to 2009, every tenth undated; no vectors yet."""
+    """Papers of the years 2000 to 2009, every tenth undated; no vectors yet."""
     import json
 
     from citerec.build import BuildConfig, build_index
@@ -147,9 +146,7 @@ def every_kind(
 
 RULES = [
     Eligibility(),
-    Eligibility(2009),
     Eligibility(2004, frozenset([1, 2, 3])),
-    Eligibility(2004),
     Eligibility(2000, frozenset(range(0, N, 2))),
     Eligibility(1999),
     Eligibility(None, frozenset(range(5, N))),
@@ -163,7 +160,7 @@ RULES = [
 
 
 @pytest.mark.parametrize("similarity", Similarity)
-@pytest.mark.parametrize("k", [1, 10, 1000, N, 2**70])
+@pytest.mark.parametrize("k", [1, 10, N, 2**70])
 def test_exact_hits_are_those_of_brute_force_under_every_rule(
     every_kind: Callable[..., IndexFolder], similarity: Similarity, k: int
 ) -> None:
@@ -226,7 +223,7 @@ def test_the_number_of_threads_changes_nothing(every_kind: Callable[..., IndexFo
 
 @pytest.mark.parametrize("similarity", Similarity)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("k", [1, 5, 300, N])
+@pytest.mark.parametrize("k", [5, N])
 def test_k_eligible_hits_come_back_whatever_the_kind(
     every_kind: Callable[..., IndexFolder], kind: DenseKind, similarity: Similarity, k: int
 ) -> None:
@@ -243,22 +240,7 @@ def test_k_eligible_hits_come_back_whatever_the_kind(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_where_all_papers_are_excluded_nothing_is_found(
-    every_kind: Callable[..., IndexFolder], kind: DenseKind
-) -> None:
-    retriever = opened(every_kind(kind))
-
-    nothing = retriever.search(
-        some_vectors(2),
-        [Eligibility(None, frozenset(range(N))), Eligibility(1999, frozenset(range(N)))],
-        9,
-    )
-
-    assert [len(hits) for hits in nothing] == [0, 0]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("eligible", [0, 1, 3])
+@pytest.mark.parametrize("eligible", [0, 3])
 def test_few_eligible_papers_among_many_nearer_ones_are_found(
     every_kind: Callable[..., IndexFolder], kind: DenseKind, eligible: int
 ) -> None:
@@ -324,19 +306,6 @@ def test_ties_across_the_k_boundary_stand_by_id(
         assert ids[5:] == twins[: max(k - 5, 0)], k
 
 
-def test_ties_under_a_rule_stand_by_id(build: Build) -> None:
-    vectors = np.repeat(some_vectors(1), 3000, axis=0)
-    index = embedded(build(papers(3000, years=range(2000, 2010))), vectors)
-    out = frozenset(index.papers.rows_of([f"p{i:05}" for i in range(50)]).tolist())
-    rules = [Eligibility(year, out) for year in range(1999, 2010)]
-
-    results = opened(index).search(np.repeat(vectors[:1], 11, axis=0) + 1, rules, 20)
-
-    for rule, hits in zip(rules, results, strict=True):
-        allowed = np.flatnonzero(mask(rule, index.papers.years))
-        assert index.papers.ids_at(hits.rows) == sorted(index.papers.ids_at(allowed))[:20]
-
-
 # --- queries and encoders
 
 
@@ -370,21 +339,6 @@ def test_another_encoder_is_refused_with_what_to_do(every_kind: Callable[..., In
         DenseRetriever(index, Letters(a_fingerprint(COSINE)))
 
 
-def test_the_name_of_an_encoder_does_not_matter(every_kind: Callable[..., IndexFolder]) -> None:
-    renamed = replace(a_fingerprint(), name="other", source="elsewhere")
-
-    retriever = DenseRetriever(every_kind(DenseKind.EXACT), Letters(renamed))
-
-    assert len(retriever.search(some_vectors(1), [ANYBODY], 5)[0]) == 5
-
-
-def test_an_index_without_vectors_says_how_to_make_them(sample_index: IndexFolder) -> None:
-    with pytest.raises(
-        ConfigError, match=r"has no vectors; embed its papers: citerec encode --index"
-    ):
-        DenseRetriever(sample_index, Letters())
-
-
 def test_a_vector_that_is_not_finite_is_refused(every_kind: Callable[..., IndexFolder]) -> None:
     retriever = opened(every_kind(DenseKind.EXACT))
     broken = some_vectors(1)
@@ -410,16 +364,6 @@ def test_a_damaged_file_of_vectors_is_refused(build: Build, kind: DenseKind) -> 
     path.unlink()
     with pytest.raises(IndexDamagedError, match=r"dense/ cannot be read \("):
         opened(index)
-
-
-def test_a_manifest_that_says_something_else_of_the_vectors_is_damage(build: Build) -> None:
-    index = embedded(build(papers(5)), some_vectors(5))
-    for part, wrong in (("dense", {"kind": "tree"}), ("encoder", {"name": "x"})):
-        settings = {**index.manifest.settings, part: wrong | {"dim": DIM}}
-        write_manifest(index.path, replace(index.manifest, settings=settings))
-
-        with pytest.raises(IndexDamagedError):
-            DenseRetriever(open_index(index.path), Letters())
 
 
 def test_vectors_of_an_index_that_was_replaced_are_not_opened(build: Build) -> None:

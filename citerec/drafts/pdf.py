@@ -21,11 +21,7 @@ MAX_MEMORY = 2 * 2**30  # bytes of the process that reads it
 PAGES = 4  # from the first; the abstract is on one of them
 MAX_CHARACTERS = 40_000
 _INSTEAD = "pass its text: pdftotext paper.pdf - | citerec recommend --query -"
-_FAULTS = {
-    "encrypted": "this one is encrypted; save it without a password",
-    "no text": "this one has no text: it is a scan or a picture; run OCR first: ocrmypdf in.pdf out.pdf",
-    "limits": f"reading this one needs too much time or memory; {_INSTEAD}",
-}
+_LIMITS = f"reading this one needs too much time or memory; {_INSTEAD}"
 
 
 def read(data: bytes, name: str) -> Document:
@@ -45,18 +41,15 @@ def read(data: bytes, name: str) -> Document:
             env=os.environ | {"PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"},
             check=False,
         )
-        answer: dict[str, Any] = json.loads(done.stdout)
+        answer: dict[str, str] = json.loads(done.stdout)
     except (subprocess.TimeoutExpired, ValueError):
-        answer = {"fault": "limits"}
+        answer = {"fault": _LIMITS}
     if missing := answer.get("missing"):
-        raise MissingExtraError(str(missing), "drafts")
+        raise MissingExtraError(missing, "drafts")
     if fault := answer.get("fault"):
-        fault = _FAULTS.get(fault, f"this one is damaged ({fault}); {_INSTEAD}")
         raise BadInputError(name, f"this is a PDF; citerec reads the text of a PDF, but {fault}")
-    lines: list[str] = answer["lines"]
-    abstract = abstract_of(lines)
-    body = "" if abstract else introduction_of(lines) or joined(lines)
-    return Document(title=answer["title"], abstract=abstract, body=body)
+    title, abstract, body = (answer[name] for name in ("title", "abstract", "body"))
+    return Document(title=title, abstract=abstract, body=body)
 
 
 # --- the process: the file on standard input, what was found as JSON on standard output
@@ -88,14 +81,15 @@ def main() -> None:
     except ModuleNotFoundError as error:
         answer = {"missing": error.name or str(error)}
     except MemoryError:
-        answer = {"fault": "limits"}
+        answer = {"fault": _LIMITS}
     except Exception as error:  # of pypdf; a RecursionError, too
-        answer = {"fault": " ".join(f"{type(error).__name__}: {error}".split())[:100]}
+        fault = " ".join(f"{type(error).__name__}: {error}".split())[:100]
+        answer = {"fault": f"this one is damaged ({fault}); {_INSTEAD}"}
     json.dump(answer, sys.stdout)
 
 
-def _content(data: bytes) -> dict[str, Any]:
-    """Return the title and the lines of the first pages."""
+def _content(data: bytes) -> dict[str, str]:
+    """Return title, abstract and body of the first pages, or the fault of the file."""
     import logging
 
     from pypdf import PdfReader
@@ -112,25 +106,29 @@ def _content(data: bytes) -> dict[str, Any]:
             y = tm[4] * cm[1] + tm[5] * cm[3] + cm[5]
             spans.append(Span(text, round(abs(size) * scale, 1), y))
 
+    encrypted = {"fault": "this one is encrypted; save it without a password"}
     try:
         if reader.is_encrypted and not reader.decrypt(""):  # many have an empty password
-            return {"fault": "encrypted"}
+            return encrypted
         for number in range(min(PAGES, len(reader.pages))):
             visitor = None if number else collect
             texts.append(reader.pages[number].extract_text(visitor_text=visitor))
             if sum(map(len, texts)) > MAX_CHARACTERS:
                 break
     except (FileNotDecryptedError, WrongPasswordError, DependencyError):
-        return {"fault": "encrypted"}
+        return encrypted
     text = "\n".join(texts)[:MAX_CHARACTERS].encode("utf-8", "replace").decode()
     if len(_LETTERS.findall(text)) < 20:
-        return {"fault": "no text"}
+        scan = "it is a scan or a picture; run OCR first: ocrmypdf in.pdf out.pdf"
+        return {"fault": f"this one has no text: {scan}"}
     lines = [line for line in text.split("\n") if line.strip() and not _STAMP.search(line)]
     # many programs write something else than the title into the properties of the file
     stated = " ".join(str((reader.metadata or {}).get("/Title") or "").split())
     words, page = (re.findall(r"\w+", one.lower()) for one in (stated, texts[0]))
     is_title = len(words) >= 3 and " ".join(words) in " ".join(page)
-    return {"title": stated if is_title else title_of(spans), "lines": lines}
+    abstract = abstract_of(lines)
+    body = "" if abstract else introduction_of(lines) or joined(lines)
+    return {"title": stated if is_title else title_of(spans), "abstract": abstract, "body": body}
 
 
 def title_of(spans: list[Span]) -> str:
@@ -139,21 +137,17 @@ def title_of(spans: list[Span]) -> str:
     Spans are in the order of the file; a drop cap, a logo of one word and the like are no title.
     """
     sizes = sorted({span.size for span in spans if _LETTERS.search(span.text)}, reverse=True)
-    for least_words in (2, 1):
-        for size in sizes[:8]:
-            text = _longest(spans, size)
-            if len(text.split()) >= least_words and len(_LETTERS.findall(text)) >= 5:
-                return text[:1000]
-    return ""
-
-
-def _longest(spans: list[Span], size: float) -> str:
-    """Return the text of the longest run of consecutive spans of nearly a size; another height begins a line."""
-    runs = groupby(spans, lambda span: size * _SAME_SIZE <= span.size <= size * 1.02)
-    of_size = [[*run] for is_size, run in runs if is_size]
-    longest = max(of_size, key=lambda run: sum(len(span.text) for span in run))
-    rows = groupby(longest, lambda span: span.y)
-    return joined("\n".join("".join(s.text for s in row) for _, row in rows).split("\n"))
+    texts: list[str] = []
+    for size in sizes[:8]:
+        # the longest run of consecutive spans of nearly this size; another height begins a line
+        runs = groupby(spans, lambda span, size=size: size * _SAME_SIZE <= span.size <= size * 1.02)
+        of_size = [[*run] for is_size, run in runs if is_size]
+        longest = max(of_size, key=lambda run: sum(len(span.text) for span in run))
+        rows = groupby(longest, lambda span: span.y)
+        texts.append(joined("\n".join("".join(s.text for s in row) for _, row in rows).split("\n")))
+    titles = [text for text in texts if len(_LETTERS.findall(text)) >= 5]
+    longer = (text for text in titles if len(text.split()) >= 2)
+    return next(longer, titles[0] if titles else "")[:1000]
 
 
 # --- the parts of a draft in the lines of its text
