@@ -13,7 +13,6 @@ from citerec.cli import run
 from citerec.config import Bm25Config
 from citerec.drafts.context import read_context, without_markers
 from citerec.errors import ConfigError
-from citerec.export import Format
 from citerec.folder import IndexFolder, open_index
 from citerec.rank.ltr import Calibration
 from citerec.retrieve.bm25 import Bm25Retriever
@@ -158,16 +157,6 @@ def test_probabilities_are_those_of_drafts_so_a_sentence_has_none(
 # --- the command line
 
 
-@pytest.mark.parametrize("format", Format)
-def test_every_format_takes_a_sentence(
-    cli: Callable[..., tuple[int, str, str]], format: str
-) -> None:
-    code, out, _ = cli("--context", SENTENCE, "--format", format, "--explain")
-
-    assert code == 0
-    assert "ate" in out or (format == Format.DOI and not out)  # its id, or its title; it has no DOI
-
-
 def test_a_batch_has_a_sentence_in_each_line(
     cli: Callable[..., tuple[int, str, str]], tmp_path: Path
 ) -> None:
@@ -190,9 +179,7 @@ def test_a_batch_has_a_sentence_in_each_line(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--context", ""), "error: the context is empty"),
         (("--context", "[12]"), "error: the context has no words besides citation markers"),
-        (("--context", "A b", "--abstract", "c"), "error: --abstract needs --title"),
         (("--query", "two.jsonl", "--context", "A b"), "but --query holds 2; give one draft"),
         (("--query", "bad.json"), 'line 1: "context" must be a string'),
         ((), "without a draft, give --context or --cited"),

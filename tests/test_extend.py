@@ -10,7 +10,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from support.guide import BLOCK, GUIDE
 
@@ -26,7 +25,7 @@ from citerec.evaluate.tune import tune
 from citerec.export import formats
 from citerec.folder import IndexFolder, open_index
 from citerec.io import read_toml
-from citerec.rank.features import NAMES, Feature, Group, Matrix, Signals
+from citerec.rank.features import NAMES, Feature, Group, Matrix
 from citerec.rank.ltr import open_ranker
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.hybrid import open_hybrid
@@ -98,13 +97,6 @@ def guide(install: Install, tmp_path: Path) -> None:
                 lines += [f"{name} = {value}" for name, value in names.items()]
     modules = {name: code for language, name, code in blocks if language == "python"}
     install(modules, "\n".join(lines))
-
-
-def test_each_example_of_the_guide_is_short() -> None:
-    codes = [code for language, _, code in BLOCK.findall(GUIDE.read_text()) if language == "python"]
-
-    assert len(codes) == 7
-    assert all(code.count("\n") < 30 for code in codes)
 
 
 # --- readers and exporters
@@ -401,17 +393,6 @@ def test_a_retriever_declares_a_feature(sample_index: IndexFolder) -> None:
 
     found = recommender.recommend(DRAFT, k=3)
     assert [item.score for item in found] == pytest.approx([1 / 61, 1 / 62, 1 / 63])
-
-
-def test_a_feature_is_one_number_per_candidate(sample_index: IndexFolder) -> None:
-    def compute(signals: Signals) -> np.ndarray:
-        return np.zeros(len(signals.rows) + 1)
-
-    broken = Feature("broken", Group.ADDED, compute, "one number too many")
-    recommender = citerec.Recommender(sample_index, ranker=ByLast(), features=[broken])
-
-    with pytest.raises(ConfigError, match="broken"):
-        recommender.recommend(DRAFT)
 
 
 # --- systems and PyTerrier

@@ -12,7 +12,7 @@ from support.tiny import tiny_bert
 from citerec.config import FuseConfig, FuseMethod, RecommendConfig
 from citerec.encode.encoder import Encoder, open_encoder
 from citerec.encode.spec import EncoderSpec
-from citerec.errors import BadInputError, ConfigError, EncoderMismatchError, ModelError
+from citerec.errors import BadInputError, ConfigError, ModelError
 from citerec.folder import IndexFolder
 from citerec.recommend import Recommender
 from citerec.retrieve.bm25 import Bm25Retriever
@@ -93,20 +93,6 @@ def test_without_an_encoder_bm25_stands_alone(dense_sample: IndexFolder) -> None
 
     assert recommender.retriever_names == ("bm25",)
     assert [list(item.stages) for item in found] == [["bm25"]] * 5
-
-
-def test_the_index_s_own_encoder_may_be_named(dense_sample: IndexFolder, tiny_model: str) -> None:
-    assert open_hybrid(dense_sample, RecommendConfig(encoder=tiny_model)).names == (
-        "bm25",
-        "dense",
-    )
-
-
-def test_another_encoder_is_refused(dense_sample: IndexFolder, tmp_path: Path) -> None:
-    other = tiny_bert(tmp_path / "other", seed=7, spec=EncoderSpec(max_tokens=64))
-
-    with pytest.raises(EncoderMismatchError, match="leave --encoder out, or embed it anew"):
-        open_hybrid(dense_sample, RecommendConfig(encoder=str(other)))
 
 
 def test_an_encoder_for_an_index_without_vectors_is_refused(

@@ -93,7 +93,6 @@ def test_a_system_that_reranks_answers_as_recommend_does(
 @pytest.mark.parametrize(
     ("system", "options"),
     [
-        pytest.param("bm25", ("--encoder", "none", "--ranker", "none"), marks=pytest.mark.slow),
         pytest.param("rrf", ("--fusion", "rrf", "--ranker", "none"), marks=pytest.mark.slow),
         ("ranker", ()),
     ],

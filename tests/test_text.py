@@ -68,16 +68,6 @@ def test_any_other_text_is_normalised_as_python_does(text: str) -> None:
     assert normalized("NFKD", text) == unicodedata.normalize("NFKD", text)
 
 
-@given(st.text(alphabet=[ACUTE, DOT_BELOW, "\u3099", "\uff9e", "e", "中"], max_size=200))
-def test_no_letter_keeps_more_marks_than_the_bound(text: str) -> None:
-    longest = marks = 0
-    for char in normalized("NFKD", text):
-        marks = marks + 1 if unicodedata.combining(char) else 0
-        longest = max(longest, marks)
-
-    assert longest <= MAX_MARKS
-
-
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
