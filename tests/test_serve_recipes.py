@@ -1,6 +1,5 @@
 """The recipes of docs/recipes, which editors use."""
 
-import json
 import shutil
 import subprocess
 from pathlib import Path
