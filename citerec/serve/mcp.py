@@ -7,8 +7,8 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from importlib.metadata import version
-from inspect import cleandoc
-from typing import Annotated, Any, TypeVar
+from inspect import getdoc, signature
+from typing import Annotated, Any
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -28,7 +28,6 @@ from citerec.serve.requests import Abstract, Papers, Title, Year
 from citerec.serve.service import OpenIndex, Service
 from citerec.text import one_line
 
-T = TypeVar("T")
 Output = dict[str, Any]
 INSTRUCTIONS = """\
 citerec recommends papers that a text should cite, from one corpus of papers; nothing outside it is found.
@@ -63,157 +62,127 @@ CITED = (
 CONTENT = "The text of the bibliography: BibTeX, RIS, CSL-JSON, or ids and DOIs, one a line."
 
 
-class Tools:
-    """The tools over the first index of a service; each method is one tool, its docstring is its description."""
+# Each tool is a function of the index; its docstring is its description.
 
-    def __init__(self, opening: "Future[Service]") -> None:
-        self._opening = opening
 
-    async def _call(self, work: Callable[[OpenIndex], T], pool: str = "lookups") -> T:
-        service = await asyncio.shield(asyncio.wrap_future(self._opening))
-        return await asyncio.wrap_future(service.start(work, None, pool))
+def recommend(
+    opened: OpenIndex,
+    title: Annotated[Title, Field(description="The title of the draft.")] = "",
+    abstract: Annotated[
+        Abstract, Field(description="Its abstract; makes the list much better.")
+    ] = "",
+    context: Annotated[str, Field(description=SENTENCE, max_length=10_000)] = "",
+    cited: Annotated[Papers, Field(description=CITED)] = [],  # noqa: B006
+    exclude: Annotated[Papers, Field(description="Papers to leave out, likewise.")] = [],  # noqa: B006
+    year_max: Annotated[Year | None, Field(description="The latest year of a paper.")] = None,
+    k: K = 10,
+    explain: Annotated[bool, Field(description="Whether to give reasons for each paper.")] = True,
+    abstract_chars: Chars = 300,
+) -> Output:
+    """Recommend papers of this corpus that a draft, or a sentence of it, should cite, best first.
 
-    async def recommend(
-        self,
-        title: Annotated[Title, Field(description="The title of the draft.")] = "",
-        abstract: Annotated[
-            Abstract, Field(description="Its abstract; makes the list much better.")
-        ] = "",
-        context: Annotated[str, Field(description=SENTENCE, max_length=10_000)] = "",
-        cited: Annotated[Papers, Field(description=CITED)] = [],  # noqa: B006
-        exclude: Annotated[Papers, Field(description="Papers to leave out, likewise.")] = [],  # noqa: B006
-        year_max: Annotated[Year | None, Field(description="The latest year of a paper.")] = None,
-        k: K = 10,
-        explain: Annotated[
-            bool, Field(description="Whether to give reasons for each paper.")
-        ] = True,
-        abstract_chars: Chars = 300,
-    ) -> Output:
-        """Recommend papers of this corpus that a draft, or a sentence of it, should cite, best first.
+    Give the title and the abstract of the draft, or a sentence as context, or what it cites already, or all of
+    them. Only papers of this corpus are found. Check by get_paper what a paper says before you cite it.
+    """
+    texts = {"title": title, "abstract": abstract, "context": context}
+    given: dict[str, Any] = {name: text for name, text in texts.items() if text.strip()}
+    if not given and not cited:
+        needed = "give title and abstract, or context, or cited"
+        raise ConfigError(f"there is nothing to recommend for; {needed}")
+    given |= {"cited": cited or None, "excluded": exclude or None}
+    found = opened.default.recommend(**given, k=k, year_max=year_max, explain=explain)
+    return {
+        "results": _results(opened, found, abstract_chars),
+        "empty_reason": found.empty_reason,
+        "not_found": [*map(one_line, found.not_found[:NOT_FOUND])],
+        "not_found_count": len(found.not_found),
+        "notices": [*map(one_line, found.notices)],
+    }
 
-        Give the title and the abstract of the draft, or a sentence as context, or what it cites already, or all of
-        them. Only papers of this corpus are found. Check by get_paper what a paper says before you cite it.
-        """
-        texts = {"title": title, "abstract": abstract, "context": context}
-        given: dict[str, Any] = {name: text for name, text in texts.items() if text.strip()}
-        if not given and not cited:
-            needed = "give title and abstract, or context, or cited"
-            raise ConfigError(f"there is nothing to recommend for; {needed}")
-        lists: dict[str, Any] = {"cited": cited or None, "excluded": exclude or None}
 
-        def work(opened: OpenIndex) -> Output:
-            found = opened.default.recommend(
-                **given, **lists, k=k, year_max=year_max, explain=explain
-            )
-            return {
-                "results": _results(opened, found, abstract_chars),
-                "empty_reason": found.empty_reason,
-                "not_found": [*map(one_line, found.not_found[:NOT_FOUND])],
-                "not_found_count": len(found.not_found),
-                "notices": [*map(one_line, found.notices)],
-            }
+def search(
+    opened: OpenIndex,
+    keywords: Keywords,
+    year_min: Annotated[Year | None, Field(description="The first year.")] = None,
+    year_max: Annotated[Year | None, Field(description="The last year.")] = None,
+    author: Name = "",
+    venue: Name = "",
+    k: K = 10,
+    offset: Offset = 0,
+    abstract_chars: Chars = 200,
+) -> Output:
+    """Search the titles and abstracts of this corpus by keywords (BM25), best first.
 
-        return await self._call(work, "models")
+    A paper need not have all keywords. To find papers for a draft or a sentence, use recommend.
+    """
+    bounds = SearchFilter(year_min=year_min, year_max=year_max, author=author, venue=venue)
+    found = opened.default.corpus.search(keywords, k=k + 1, offset=offset, filter=bounds)
+    return {
+        "results": _results(opened, found, abstract_chars)[:k],
+        "empty_reason": found.empty_reason,
+        "next_offset": offset + k if len(found) > k else None,
+    }
 
-    async def search(
-        self,
-        keywords: Keywords,
-        year_min: Annotated[Year | None, Field(description="The first year.")] = None,
-        year_max: Annotated[Year | None, Field(description="The last year.")] = None,
-        author: Name = "",
-        venue: Name = "",
-        k: K = 10,
-        offset: Offset = 0,
-        abstract_chars: Chars = 200,
-    ) -> Output:
-        """Search the titles and abstracts of this corpus by keywords (BM25), best first.
 
-        A paper need not have all keywords. To find papers for a draft or a sentence, use recommend.
-        """
+def get_paper(opened: OpenIndex, id: Id) -> Output:
+    """Return one paper of this corpus with its abstract, counts of citations and a BibTeX entry."""
+    found = opened.default.corpus.paper(id)
+    paper = found.paper
+    names = ("type", "url", "volume", "issue", "pages", "publisher")
+    [card], [key] = _cards(opened, [paper]), citation_keys([paper])
+    return {
+        **card,
+        **{name: getattr(paper, name) for name in names},
+        "abstract": _short(paper.abstract, MAX_ABSTRACT),
+        "bibtex": bibtex_entry(key, paper),
+        "reference_count": found.references,
+    }
 
-        def work(opened: OpenIndex) -> Output:
-            bounds = SearchFilter(year_min=year_min, year_max=year_max, author=author, venue=venue)
-            corpus = opened.default.corpus
-            found = corpus.search(keywords, k=k + 1, offset=offset, filter=bounds)
-            results = _results(opened, found, abstract_chars)[:k]
-            more = offset + k if len(found) > k else None
-            return {"results": results, "empty_reason": found.empty_reason, "next_offset": more}
 
-        return await self._call(work)
+def references_and_citers(opened: OpenIndex, id: Id, k: K = 10, offset: Offset = 0) -> Output:
+    """Return the papers of this corpus that a paper cites, and those that cite it, most cited first."""
+    corpus = opened.default.corpus
+    paper = corpus.paper(id).paper
+    output: Output = {"id": paper.id, "title": one_line(paper.title)}
+    for name, linked in (("references", corpus.references), ("cited_by", corpus.cited_by)):
+        page = linked(paper.id, k=k, offset=offset)
+        papers = _cards(opened, page.papers)
+        more = _next_offset(offset, len(papers), page.total)
+        output[name] = {"papers": papers, "total": page.total, "next_offset": more}
+    return output
 
-    async def get_paper(self, id: Id) -> Output:
-        """Return one paper of this corpus with its abstract, counts of citations and a BibTeX entry."""
 
-        def work(opened: OpenIndex) -> Output:
-            found = opened.default.corpus.paper(id)
-            paper = found.paper
-            names = ("type", "url", "volume", "issue", "pages", "publisher")
-            [card], [key] = _cards(opened, [paper]), citation_keys([paper])
-            return {
-                **card,
-                **{name: getattr(paper, name) for name in names},
-                "abstract": _short(paper.abstract, MAX_ABSTRACT),
-                "bibtex": bibtex_entry(key, paper),
-                "reference_count": found.references,
-            }
+def check_bibliography(
+    opened: OpenIndex,
+    content: Annotated[str, Field(description=CONTENT, max_length=2_000_000)],
+    k: Annotated[int, Field(ge=1, le=200)] = 50,
+    offset: Offset = 0,
+) -> Output:
+    """Compare a bibliography with this corpus: other years, DOIs and titles, published preprints, duplicates.
 
-        return await self._call(work)
+    Entries that the corpus does not have are not compared: that is no error of theirs.
+    """
+    listed = parse_paper_list(content.replace("\r\n", "\n").replace("\r", "\n"), "content")
+    report = opened.default.check(listed)
+    page, count = report.findings[offset : offset + k], len(report.findings)
+    names = ("problem", "place", "key", "title", "stated", "id")
+    problems = [
+        {**{name: one_line(getattr(one, name)) for name in names}, "corpus": one.known}
+        for one in page
+    ]
+    return {
+        "entries": report.entries,
+        "found": report.found,
+        "with_problem": report.with_problem,
+        "problems": problems,
+        "problem_count": count,
+        "next_offset": _next_offset(offset, len(page), count),
+    }
 
-    async def references_and_citers(
-        self,
-        id: Id,
-        k: K = 10,
-        offset: Offset = 0,
-    ) -> Output:
-        """Return the papers of this corpus that a paper cites, and those that cite it, most cited first."""
 
-        def work(opened: OpenIndex) -> Output:
-            corpus = opened.default.corpus
-            paper = corpus.paper(id).paper
-            output: Output = {"id": paper.id, "title": one_line(paper.title)}
-            for name, linked in (("references", corpus.references), ("cited_by", corpus.cited_by)):
-                page = linked(paper.id, k=k, offset=offset)
-                papers = _cards(opened, page.papers)
-                more = _next_offset(offset, len(papers), page.total)
-                output[name] = {"papers": papers, "total": page.total, "next_offset": more}
-            return output
-
-        return await self._call(work)
-
-    async def check_bibliography(
-        self,
-        content: Annotated[str, Field(description=CONTENT, max_length=2_000_000)],
-        k: Annotated[int, Field(ge=1, le=200)] = 50,
-        offset: Offset = 0,
-    ) -> Output:
-        """Compare a bibliography with this corpus: other years, DOIs and titles, published preprints, duplicates.
-
-        Entries that the corpus does not have are not compared: that is no error of theirs.
-        """
-        listed = parse_paper_list(content.replace("\r\n", "\n").replace("\r", "\n"), "content")
-
-        def work(opened: OpenIndex) -> Output:
-            report = opened.default.check(listed)
-            page, count = report.findings[offset : offset + k], len(report.findings)
-            names = ("problem", "place", "key", "title", "stated", "id")
-            problems = [
-                {**{name: one_line(getattr(one, name)) for name in names}, "corpus": one.known}
-                for one in page
-            ]
-            return {
-                "entries": report.entries,
-                "found": report.found,
-                "with_problem": report.with_problem,
-                "problems": problems,
-                "problem_count": count,
-                "next_offset": _next_offset(offset, len(page), count),
-            }
-
-        return await self._call(work)
-
-    async def corpus_info(self) -> Output:
-        """Return what this corpus holds, and which models recommend from it."""
-        return await self._call(lambda opened: opened.facts().model_dump())
+def corpus_info(opened: OpenIndex) -> Output:
+    """Return what this corpus holds, and which models recommend from it."""
+    return opened.facts().model_dump()
 
 
 class CitationServer(MCPServer[None]):
@@ -257,17 +226,23 @@ def create_server(opening: "Future[Service]") -> CitationServer:
         lifespan=lifespan,
         log_level="ERROR",
     )
-    tools = Tools(opening)
-    for method in (
-        tools.recommend,
-        tools.search,
-        tools.get_paper,
-        tools.references_and_citers,
-        tools.check_bibliography,
-        tools.corpus_info,
-    ):
+
+    def add(tool: Callable[..., Output]) -> None:
+        async def run(**arguments: Any) -> Output:
+            service = await asyncio.shield(asyncio.wrap_future(opening))
+            pool = "models" if tool is recommend else "lookups"
+            work = service.start(lambda opened: tool(opened, **arguments), None, pool)
+            return await asyncio.wrap_future(work)
+
+        takes = signature(tool)
+        _, *own = takes.parameters.values()  # all but the index
+        run.__signature__ = takes.replace(parameters=own)  # pyright: ignore[reportFunctionMemberAccess]
         hints = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
-        server.add_tool(method, description=cleandoc(method.__doc__ or ""), annotations=hints)
+        server.add_tool(run, tool.__name__, description=getdoc(tool), annotations=hints)
+
+    tools = (recommend, search, get_paper, references_and_citers, check_bibliography, corpus_info)
+    for tool in tools:
+        add(tool)
     return server
 
 

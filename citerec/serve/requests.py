@@ -325,12 +325,10 @@ def problem_of(error: CiterecError, hidden: Mapping[str, str]) -> ProblemError:
 
 def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the OpenAPI description of problems."""
-    texts = {name: {"type": "string"} for name in ("type", "title", "detail", "instance")}
+    text = {"type": "string"}
+    members = {"type": text, "title": text, "status": {"type": "integer"}, "detail": text}
     errors = {"type": "array", "items": {"type": "object"}}
-    schema = {
-        "type": "object",
-        "required": ["type", "title", "status", "detail"],
-        "properties": texts | {"status": {"type": "integer"}, "errors": errors},
-    }
+    more = {"instance": text, "errors": errors}
+    schema = {"type": "object", "required": [*members], "properties": members | more}
     content = {MEDIA_TYPE: {"schema": schema}}
     return {s: {"description": HTTPStatus(s).phrase, "content": content} for s in statuses}
