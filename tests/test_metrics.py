@@ -18,13 +18,11 @@ from citerec.errors import ConfigError
 from citerec.evaluate.metrics import (
     METRICS,
     PER_QUERY,
-    Reliability,
     combine,
     compare,
     evaluate_run,
     mean_metrics,
     per_query,
-    reliability,
 )
 from citerec.evaluate.protocol import EvalConfig, load_task
 from citerec.evaluate.significance import (
@@ -332,15 +330,3 @@ def test_anserinis_f1_of_means_equals_plain_arithmetic_on_a_real_corpus(tmp_path
 
     assert len(precisions) == 930
     assert ours == pytest.approx(2 * precision * recall / (precision + recall), abs=1e-6)
-
-
-def test_reliability_is_the_gap_between_probability_and_share() -> None:
-    # Two bins of two papers: .1 and .3 with no citation, .6 and .8 with two.
-    result = reliability(
-        np.array([0.8, 0.1, 0.6, 0.3]), np.array([True, False, True, False]), bins=2
-    )
-
-    assert (result.papers, result.cited, result.mean) == (4, 0.5, pytest.approx(0.45))
-    assert result.ece == pytest.approx((0.2 + 0.3) / 2)
-    assert result.brier == pytest.approx((0.2**2 + 0.1**2 + 0.4**2 + 0.3**2) / 4)
-    assert reliability(np.array([]), np.array([], np.bool_)) == Reliability(0, 0, 0, 0, 0)

@@ -12,7 +12,6 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from citerec.config import RANKING_DEPTH
 from citerec.errors import ConfigError
@@ -31,7 +30,6 @@ PER_QUERY = tuple("f1@20 mrr recall@100 recall@1000 ndcg@20 map precision@20 rec
 """The metrics of each query; `f1@20 (of means)` is computed from the means of the last two."""
 
 _SHORT = {"r": "recall", "p": "precision", "rr": "mrr", "ap": "map", "rprec": "r-precision"}
-BINS = 10  # of probabilities, with equally many papers
 _QUERIES_AT_ONCE = 512  # 8 MB of ranks
 _RANX = Lock()  # numba's work queue, which ranx uses, ends the process if two threads enter it
 
@@ -86,13 +84,10 @@ def metric_names(text: str) -> tuple[str, ...]:
 
 
 def per_query(run: Run, qrels: Qrels, extra: Sequence[str] = ()) -> dict[str, Floats]:
-    """Measure a run for each query of the qrels, on the top 1000.
+    """Measure a run for each query of the qrels, on the top 1000: by each name in `PER_QUERY` and `extra`.
 
-    A query without a ranking scores zero; rankings of other queries are ignored. Precision@20 divides by 20 also where
-    fewer papers are ranked.
-
-    Returns:
-        By each name in `PER_QUERY` and `extra`, (n,) by rising query id.
+    Each array has shape (n,), by rising query id. A query without a ranking scores zero; rankings of other queries are
+    ignored. Precision@20 divides by 20 also where fewer papers are ranked.
 
     Raises:
         ValueError: If there is no query, or a query without gold.
@@ -100,11 +95,14 @@ def per_query(run: Run, qrels: Qrels, extra: Sequence[str] = ()) -> dict[str, Fl
     if not qrels or not all(qrels.values()):
         raise ValueError("qrels need at least one query, and every query at least one paper")
     names, qids = _columns(extra), sorted(qrels)
-    parts = [
-        _measure(*_as_arrays(run, qrels, qids[start : start + _QUERIES_AT_ONCE]), names)
-        for start in range(0, len(qids), _QUERIES_AT_ONCE)
-    ]
-    return {name: np.concatenate([part[name] for part in parts]) for name in names}
+    parts: dict[str, list[Floats]] = {name: [] for name in names}
+    for start in range(0, len(qids), _QUERIES_AT_ONCE):
+        gold, ranked = _as_arrays(run, qrels, qids[start : start + _QUERIES_AT_ONCE])
+        with _RANX:
+            for name in names:
+                function, depth, level = _ranx_metric(name)
+                parts[name].append(function(gold, ranked, depth, level))
+    return {name: np.concatenate(arrays) for name, arrays in parts.items()}
 
 
 def combine(means: Floats, extra: Sequence[str] = ()) -> Floats:
@@ -136,14 +134,9 @@ def evaluate_run(
 ) -> SystemResult:
     """Measure one run, with 95 % bootstrap confidence intervals over queries.
 
-    Args:
-        run: Missing queries count zero, queries outside the qrels are dropped.
-        qrels: Every query counts.
-        rng: Draws the resamples. With a new generator of the same seed for each run of a report, all runs have the same
-            resamples, and an interval does not depend on the other runs.
-        resamples: The number of resamples.
-        seconds: The duration of the run, for the result.
-        extra: Metrics besides `METRICS`, as `metric_names` returns them.
+    Every query of the qrels counts; those of the run that are not among them are dropped. `rng` draws the resamples:
+    with a new generator of the same seed for each run of a report, all runs have the same resamples, and an interval
+    does not depend on the other runs. `extra` are metrics as `metric_names` returns them.
 
     Raises:
         ConfigError: If run and qrels share no query.
@@ -166,7 +159,7 @@ def evaluate_run(
         },
         per_query=scores,
         dropped=len(run.rankings) - len(shared),
-        missing=len(qrels) - sum(1 for ranking in shared.values() if len(ranking)),
+        missing=len(qrels) - sum(map(bool, shared.values())),
         seconds=seconds,
     )
 
@@ -178,12 +171,7 @@ def compare(
     resamples: int = RESAMPLES,
     extra: Sequence[str] = (),
 ) -> list[Comparison]:
-    """Test every pair of systems in every metric on the same queries.
-
-    Returns:
-        Metric by metric, the pairs in the order of `systems`; the difference is that of the later system minus the
-        earlier one.
-    """
+    """Test every pair of systems in every metric: metric by metric, the pairs in the order of `systems`."""
     tables = {one.name: np.stack([*one.per_query.values()], axis=1) for one in systems}
     pairs = list(combinations(systems, 2))
     statistic = partial(combine, extra=extra)
@@ -195,17 +183,16 @@ def compare(
     for column, metric in enumerate((*METRICS, *extra)):
         p_metric = [float(p[column]) for p in p_fisher]
         for (a, b), p, corrected in zip(pairs, p_metric, holm(p_metric), strict=True):
-            student = None
-            if metric in a.per_query:
-                student = student_test(a.per_query[metric], b.per_query[metric])
-            gain = b.metrics[metric] - a.metrics[metric]
+            is_mean = metric in a.per_query
             comparisons.append(
                 Comparison(
                     a=a.name,
                     b=b.name,
                     metric=metric,
-                    difference=gain,
-                    p_student=student,
+                    difference=b.metrics[metric] - a.metrics[metric],
+                    p_student=student_test(a.per_query[metric], b.per_query[metric])
+                    if is_mean
+                    else None,
                     p_fisher=p,
                     p_holm=corrected,
                 )
@@ -222,40 +209,6 @@ def recall_by_depth(run: Run, qrels: Qrels) -> Floats:
         hits = [rank for rank, docid in enumerate(ids) if docid in gold]
         gain[hits] += 1 / len(gold)
     return np.cumsum(gain) / len(qrels)
-
-
-@dataclass(frozen=True, slots=True)
-class Reliability:
-    """The agreement of probabilities and citations; all values are in [0, 1]."""
-
-    papers: int
-    cited: float  # share of the papers that are cited
-    mean: float  # of the probabilities
-    ece: float  # expected calibration error; 0 is best
-    brier: float  # mean squared difference of probability and outcome; 0 is best
-
-
-def reliability(
-    probabilities: Floats, cited: npt.NDArray[np.bool_], bins: int = BINS
-) -> Reliability:
-    """Measure probabilities against citations, both of shape (papers,); all values are 0 without a paper.
-
-    The expected calibration error is the mean, over bins with equally many papers, of the difference between the mean
-    probability and the share of cited papers.
-
-    Source: Naeini et al., AAAI 2015, https://doi.org/10.1609/aaai.v29i1.9602.
-    """
-    if not len(cited):
-        return Reliability(0, 0.0, 0.0, 0.0, 0.0)
-    parts = np.array_split(np.argsort(probabilities, kind="stable"), min(bins, len(cited)))
-    gaps = [abs(probabilities[part].mean() - cited[part].mean()) * len(part) for part in parts]
-    return Reliability(
-        papers=len(cited),
-        cited=float(cited.mean()),
-        mean=float(probabilities.mean()),
-        ece=float(sum(gaps)) / len(cited),
-        brier=float(((probabilities - cited) ** 2).mean()),
-    )
 
 
 def _columns(extra: Sequence[str]) -> tuple[str, ...]:
@@ -283,15 +236,6 @@ def _as_arrays(run: Run, qrels: Qrels, qids: Sequence[str]) -> tuple[Floats, Flo
             top = [numbers.get(docid, -1) for docid in ranking.ids[:RANKING_DEPTH]]
             ranked[row, : len(top), 0] = top
     return gold, ranked
-
-
-def _measure(gold: Floats, ranked: Floats, names: Sequence[str]) -> dict[str, Floats]:
-    scores: dict[str, Floats] = {}
-    with _RANX:
-        for name in names:
-            function, depth, level = _ranx_metric(name)
-            scores[name] = function(gold, ranked, depth, level)
-    return scores
 
 
 def _ranx_metric(name: str) -> tuple[Any, float, int]:

@@ -6,11 +6,10 @@ system). If a corpus ships its own queries (BEIR), its splits list these; then e
 except those with the id of a dev or test query.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-import numpy as np
 from pydantic import Field
 
 from citerec.config import (
@@ -29,8 +28,8 @@ from citerec.folder import IndexFolder
 from citerec.rank.features import Group
 from citerec.rules.held_out import train_papers
 from citerec.rules.known import CitationScope, eligible
-from citerec.run import Qrels, Run
-from citerec.types import Eligibility, Hits, Query, Ranking
+from citerec.run import Qrels
+from citerec.types import Eligibility, Query
 
 NOT_HERE = "not in the corpus"  # reasons why queries are left out
 NO_GOLD = "without gold: citing no paper of the corpus of no later year"
@@ -99,15 +98,10 @@ class EvalConfig(Settings):
 
 
 def load_task(index: IndexFolder, split: str, rules: Rules | None = None) -> EvalSet:
-    """Load the queries of a split with their gold.
+    """Load the queries of one of `SPLITS` with their gold.
 
     Gold are the cited papers of the corpus that are of no later year, from the citations or from shipped qrels. Queries
-    without gold are left out and counted in `EvalSet.left_out`.
-
-    Args:
-        index: The index.
-        split: One of `SPLITS`.
-        rules: Restrictions of queries and candidates; none by default.
+    without gold are left out and counted in `EvalSet.left_out`. `rules` restrict queries and candidates.
 
     Raises:
         ConfigError: If the index has no such split, or the split has no query with gold.
@@ -134,58 +128,35 @@ def load_task(index: IndexFolder, split: str, rules: Rules | None = None) -> Eva
 
 def _restricted(index: IndexFolder, task: EvalSet, rules: Rules) -> EvalSet:
     """Apply the rules to an evaluation set."""
-    latest = _last_train_year(index) if rules.train_only else None
-    qrels = {qid: _no_later(index, gold, latest) for qid, gold in task.qrels.items()}
-    enough = [
-        (query, replace(rule, year_max=_earlier(rule.year_max, latest)))
-        for query, rule in zip(task.queries, task.eligible, strict=True)
-        if len(qrels[query.id]) >= rules.min_gold
-    ]
-    if not enough:
+    years, latest = index.papers.years, None
+    if rules.train_only:
+        train_years = years[train_papers(index)]
+        latest = int(train_years.max(initial=NO_YEAR)) or None
+    queries: list[Query] = []
+    rules_of: list[Eligibility] = []
+    qrels: dict[str, frozenset[str]] = {}
+    for query, rule in zip(task.queries, task.eligible, strict=True):
+        gold = sorted(task.qrels[query.id])
+        bound = rule
+        if latest is not None:  # a paper without a year is not known to be later
+            bound = replace(rule, year_max=min(rule.year_max or latest, latest))
+            gold = [
+                i
+                for i, row in zip(gold, index.papers.rows_of(gold), strict=True)
+                if years[row] <= latest
+            ]
+        if len(gold) >= rules.min_gold:
+            queries.append(query)
+            rules_of.append(bound)
+            qrels[query.id] = frozenset(gold)
+    if not queries:
         raise ConfigError(
             f"the {task.split} split of {index.path} has no query with {rules.min_gold} gold citations"
         )
+    left_out = {**task.left_out, TOO_FEW: len(task.queries) - len(queries)}
     return replace(
-        task,
-        queries=tuple(query for query, _ in enough),
-        eligible=tuple(rule for _, rule in enough),
-        qrels={query.id: qrels[query.id] for query, _ in enough},
-        left_out={**task.left_out, TOO_FEW: len(task.queries) - len(enough)},
+        task, queries=tuple(queries), eligible=tuple(rules_of), qrels=qrels, left_out=left_out
     )
-
-
-def as_run(name: str, index: IndexFolder, task: EvalSet, hits: list[Hits]) -> Run:
-    """Return the run of some hits; only the docids of hit rows are read."""
-    rows = np.unique(np.concatenate([ranking.rows for ranking in hits]))
-    ids = np.array(index.papers.ids_at(rows.tolist()), np.object_)
-    rankings = {
-        query.id: Ranking(
-            tuple(ids[np.searchsorted(rows, ranking.rows)]), tuple(ranking.scores.tolist())
-        )
-        for query, ranking in zip(task.queries, hits, strict=True)
-    }
-    return Run(name, rankings)
-
-
-def _last_train_year(index: IndexFolder) -> int | None:
-    years = index.papers.years[train_papers(index)]
-    known = years[years != NO_YEAR]
-    return int(known.max()) if len(known) else None
-
-
-def _no_later(index: IndexFolder, docids: frozenset[str], latest: int | None) -> frozenset[str]:
-    if latest is None:
-        return docids
-    ids = sorted(docids)
-    years = index.papers.years[index.papers.rows_of(ids)].tolist()
-    return frozenset(
-        i for i, year in zip(ids, years, strict=True) if year == NO_YEAR or year <= latest
-    )
-
-
-def _earlier(a: int | None, b: int | None) -> int | None:
-    known: Sequence[int] = [year for year in (a, b) if year is not None]
-    return min(known, default=None)
 
 
 def _corpus_queries(index: IndexFolder, ids: list[str]) -> tuple[list[Query], Qrels]:

@@ -31,25 +31,16 @@ def bootstrap_interval(
     *,
     rng: np.random.Generator,
     resamples: int = RESAMPLES,
-    level: float = 0.95,
 ) -> Floats:
-    """Return a bootstrap confidence interval of each figure: queries are resampled with replacement.
+    """Return a 95 % bootstrap confidence interval of each figure: queries are resampled with replacement.
 
-    Args:
-        table: (n, m), with n at least 1.
-        statistic: Maps m column means to figures.
-        rng: Draws the resamples; the same state gives the same interval.
-        resamples: The number of resamples.
-        level: The share of resampled figures between the bounds.
-
-    Returns:
-        (2, figures): lower and upper bound, percentiles of the resampled figures.
+    Returns (2, figures): lower and upper bound, percentiles of the resampled figures; n is at least 1.
 
     Source: Efron, Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13.
     """
     n = len(table)
     figures = [statistic(_draw_counts(rng, size, n) @ table / n) for size in _chunks(resamples, n)]
-    tail = (1 - level) / 2
+    tail = (1 - 0.95) / 2
     return np.quantile(np.concatenate(figures), [tail, 1 - tail], axis=0)
 
 
@@ -67,12 +58,7 @@ def randomisation_test(
     tried if there are at most `resamples` of them; otherwise `resamples` are drawn, and the observed one is counted
     among them, so that p is never 0.
 
-    Args:
-        a: (n, m) scores of one system.
-        b: (n, m) scores of the other, for the same queries.
-        statistic: Maps m column means to figures.
-        rng: Draws the swaps.
-        resamples: The number of swaps.
+    `a` and `b` are the (n, m) scores of the systems for the same queries.
 
     Returns:
         p for each figure, in (0, 1]; 1 if the systems do not differ.
@@ -97,12 +83,8 @@ def randomisation_test(
 def student_test(a: Floats, b: Floats) -> float:
     """Test whether the means of two systems differ, by Student's paired t-test.
 
-    Args:
-        a: (n,) scores of one system.
-        b: (n,) scores of the other, for the same queries.
-
-    Returns:
-        The two-sided p; 1 if the systems do not differ or there is only one query.
+    Returns the two-sided p for the scores of the same queries, both of shape (n,); 1 if the systems do not differ or
+    there is only one query.
     """
     if len(a) < 2 or np.array_equal(a, b):
         return 1.0

@@ -13,12 +13,12 @@ from time import perf_counter
 import numpy as np
 
 from citerec import plugins
-from citerec.config import Bm25Config, ExpandConfig, FuseConfig, FuseMethod
+from citerec.config import Bm25Config, FuseConfig, FuseMethod
 from citerec.encode.encoder import Encoder, reopen
 from citerec.encode.spec import EncodeConfig
 from citerec.errors import ConfigError
 from citerec.evaluate.audit import Audit, audit
-from citerec.evaluate.protocol import EvalConfig, EvalSet, as_run
+from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder
 from citerec.pipeline import Pipeline, RerankingStage, Stage, configure_for_ranker, rank_stages
 from citerec.rank.expand import CandidateExpander
@@ -201,9 +201,10 @@ class CachedScorer:
 
     def __init__(self, scorer: Scorer) -> None:
         self.to_unit_interval = scorer.to_unit_interval
+        self.saved = 0.0  # estimated seconds of the scores that were not computed again
         self._scorer = scorer
         self._known: defaultdict[str, dict[int, float]] = defaultdict(dict)
-        self._scored, self._seconds, self._cached = 0, 0.0, 0
+        self._pairs, self._seconds = 0, 0.0  # computed so far
 
     def score(
         self,
@@ -213,30 +214,26 @@ class CachedScorer:
         progress: Progress | None = None,
     ) -> list[Scores]:
         """Return the score of each candidate of each query; only pairs outside the cache are computed."""
-        new: list[tuple[Query, Rows]] = []
-        for query, candidate_rows in zip(queries, rows, strict=True):
-            known = self._known[query.id]
-            missing = [row for row in candidate_rows.tolist() if row not in known]
-            self._scored += len(missing)
-            self._cached += len(candidate_rows) - len(missing)
-            if missing:
-                new.append((query, np.array(missing, np.int32)))
-        if new:
-            start = perf_counter()
-            scored = self._scorer.score(index, [q for q, _ in new], [r for _, r in new], progress)
-            self._seconds += perf_counter() - start
-            for (query, missing_rows), scores in zip(new, scored, strict=True):
-                pairs = zip(missing_rows.tolist(), scores.tolist(), strict=True)
-                self._known[query.id].update(pairs)
-        return [
-            np.array([self._known[query.id][row] for row in part.tolist()], np.float32)
-            for query, part in zip(queries, rows, strict=True)
+        known = [self._known[query.id] for query in queries]
+        missing = [
+            [row for row in part.tolist() if row not in of_query]
+            for part, of_query in zip(rows, known, strict=True)
         ]
-
-    @property
-    def saved(self) -> float:
-        """The estimated computing time of the scores returned from the cache, in seconds."""
-        return self._cached * self._seconds / self._scored if self._scored else 0.0
+        new = sum(map(len, missing))
+        if new:
+            todo = [i for i, part in enumerate(missing) if part]
+            start, parts = perf_counter(), [np.array(missing[i], np.int32) for i in todo]
+            scored = self._scorer.score(index, [queries[i] for i in todo], parts, progress)
+            self._seconds += perf_counter() - start
+            self._pairs += new
+            for i, scores in zip(todo, scored, strict=True):
+                known[i].update(zip(missing[i], scores.tolist(), strict=True))
+        if self._pairs:
+            self.saved += (sum(map(len, rows)) - new) * self._seconds / self._pairs
+        return [
+            np.array([of_query[row] for row in part.tolist()], np.float32)
+            for part, of_query in zip(rows, known, strict=True)
+        ]
 
 
 class Systems:
@@ -262,8 +259,7 @@ class Systems:
             config: The settings of the systems.
             log: Receives a message before a download from the hub.
             progress: Receives the number of reranked pairs.
-            retrievers: A user's retrievers, in place of the registered ones of `config`; each is also a system by its
-                name.
+            retrievers: A user's retrievers, in place of the registered ones of `config`; each is also a system by name.
             reranker: A user's reranker, in place of the one of `config`.
             features: A user's features, which the ranker may read.
         """
@@ -303,17 +299,26 @@ class Systems:
         return self._results[name][0]
 
     def as_run(self, name: str, hits: list[Hits]) -> Run:
-        """Return the hits of each query as a run."""
-        return as_run(name, self._index, self._eval_set, hits)
+        """Return the hits of each query as a run; only the docids of hit rows are read."""
+        rows = np.unique(np.concatenate([ranking.rows for ranking in hits]))
+        ids = np.array(self._index.papers.ids_at(rows.tolist()), np.object_)
+        rankings = {
+            query.id: Ranking(
+                tuple(ids[np.searchsorted(rows, ranking.rows)]), tuple(ranking.scores.tolist())
+            )
+            for query, ranking in zip(self._eval_set.queries, hits, strict=True)
+        }
+        return Run(name, rankings)
 
-    def candidates(self) -> list[CandidateSet]:
-        """Return the first-stage candidates of each query, fused as in `recommend` or as configured."""
-        return self._candidates(EXPANDED)
+    def candidates(self, name: str = EXPANDED) -> list[CandidateSet]:
+        """Return the first-stage candidates of a system for each query; by default those of `recommend`."""
+        batch = self._batch
+        return self._hybrid(name).candidates(batch.queries, batch.eligible, self._config.depth)
 
     def retrieved(self) -> list[Mapping[str, Hits]]:
         """Return, for each query, the hits of the retrievers that `recommend` fuses."""
         first = "rrf" if self._index.is_embedded else EXPANDED
-        return [candidate_set.hits_by_source for candidate_set in self._candidates(first)]
+        return [candidate_set.hits_by_source for candidate_set in self.candidates(first)]
 
     def reranked(self, hits: list[Hits], reranker: OpenReranker) -> list[Hits]:
         """Rerank one list per query, by `reranker` of this object or by the same with another weight."""
@@ -361,13 +366,17 @@ class Systems:
 
     def audit(self, names: Sequence[str], progress: Progress = no_progress) -> Audit:
         """Check that the hits of some systems depend on no citation that is unknown for a query; see `audit`."""
-        lists = [self.hits(name) for name in names]
-        rankers = [self._ranker(name) for name in names if name in RANKED]
-        expand = rankers[0].expand if rankers else ExpandConfig()
-        sets = self.candidates()
-        added = rankers[0].added if rankers else ()
-        config = self._config
-        return audit(self._index, self._eval_set, config, sets, lists, expand, progress, added)
+        ranker = next((self._ranker(name) for name in names if name in RANKED), None)
+        return audit(
+            self._index,
+            self._eval_set,
+            self._config,
+            self.candidates(EXPANDED),
+            [self.hits(name) for name in names],
+            ranker.expand if ranker else None,
+            progress,
+            ranker.added if ranker else (),
+        )
 
     def check(self, names: Sequence[str]) -> None:
         """Open the models of some systems except the reranker, before any search; raises as `run` does."""
@@ -377,10 +386,6 @@ class Systems:
             first = read_by(name, self._index, self._config)
             if first in NEED_VECTORS or ((own := _registered(name)) and own.needs_vectors):
                 self._encoder_for(name)
-
-    def _candidates(self, name: str) -> list[CandidateSet]:
-        batch = self._batch
-        return self._hybrid(name).candidates(batch.queries, batch.eligible, self._config.depth)
 
     def _ranker(self, name: str) -> Ranker:
         folder = find_ranker(self._config.ranker, self._index)

@@ -10,12 +10,12 @@ import json
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from citerec.config import ExpandConfig
-from citerec.evaluate.metrics import Reliability, reliability
 from citerec.folder import IndexFolder, open_index
 from citerec.io import CARD, building, seal_model
 from citerec.java import start_jvm
@@ -37,12 +37,45 @@ from citerec.train.ranker import Gatherer
 from citerec.train.settings import RankerTraining
 
 TopList = tuple[Numbers, Flags]
+BINS = 10  # of probabilities, with equally many papers
 HEADING = "## Probabilities"
 DISABLED = {
     "all": (),
     "without vectors": (Group.SEMANTIC,),
     "without citations": (Group.GRAPH, Group.POPULARITY),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Reliability:
+    """The agreement of probabilities and citations; all values are in [0, 1]."""
+
+    papers: int
+    cited: float  # share of the papers that are cited
+    mean: float  # of the probabilities
+    ece: float  # expected calibration error; 0 is best
+    brier: float  # mean squared difference of probability and outcome; 0 is best
+
+
+def reliability(probabilities: Numbers, cited: Flags, bins: int = BINS) -> Reliability:
+    """Measure probabilities against citations, both of shape (papers,); all values are 0 without a paper.
+
+    The expected calibration error is the mean, over bins with equally many papers, of the difference between the mean
+    probability and the share of cited papers.
+
+    Source: Naeini et al., AAAI 2015, https://doi.org/10.1609/aaai.v29i1.9602.
+    """
+    if not len(cited):
+        return Reliability(0, 0.0, 0.0, 0.0, 0.0)
+    parts = np.array_split(np.argsort(probabilities, kind="stable"), min(bins, len(cited)))
+    gaps = [abs(probabilities[part].mean() - cited[part].mean()) * len(part) for part in parts]
+    return Reliability(
+        papers=len(cited),
+        cited=float(cited.mean()),
+        mean=float(probabilities.mean()),
+        ece=float(sum(gaps)) / len(cited),
+        brier=float(((probabilities - cited) ** 2).mean()),
+    )
 
 
 def main() -> None:
