@@ -6,7 +6,6 @@
 | `citerec.exporters` | a value of `citerec recommend --format` | `citerec.export.Exporter` |
 | `citerec.retrievers` | a value of `citerec recommend --retriever` | `(IndexFolder) -> citerec.Retriever` |
 | `citerec.readers` | a value of `citerec index --format` | `citerec.corpus.readers.Format` |
-| `citerec.systems` | the name of a system of `citerec evaluate` | `citerec.evaluate.systems.System` |
 
 A name that citerec itself uses in a group keeps its meaning. `docs/guides/extend.md` has examples of readers, an
 exporter and a retriever.
@@ -20,7 +19,7 @@ from citerec.errors import ConfigError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-ENCODERS, SYSTEMS = "citerec.encoders", "citerec.systems"
+ENCODERS = "citerec.encoders"
 EXPORTERS, READERS = "citerec.exporters", "citerec.readers"
 RETRIEVERS, RERANKERS, FEATURES = "citerec.retrievers", "citerec.rerankers", "citerec.features"
 

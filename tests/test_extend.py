@@ -395,19 +395,7 @@ def test_a_retriever_declares_a_feature(sample_index: IndexFolder) -> None:
     assert [item.score for item in found] == pytest.approx([1 / 61, 1 / 62, 1 / 63])
 
 
-# --- systems and PyTerrier
-
-
-def test_a_registered_system_is_evaluated(
-    guide: None, sample_index: IndexFolder, tmp_path: Path
-) -> None:
-    options = ("--index", str(sample_index.path), "--output", str(tmp_path / "report"))
-
-    code = run(["evaluate", *options, "--systems", "bm25,shortest"])
-
-    report = json.loads((tmp_path / "report" / "report.json").read_text())
-    assert code == 0
-    assert [system["name"] for system in report["systems"]] == ["bm25", "shortest"]
+# --- PyTerrier
 
 
 def test_a_recommender_is_a_transformer_of_frames(guide: None, sample_index: IndexFolder) -> None:

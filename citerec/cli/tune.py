@@ -58,7 +58,7 @@ def tune(
     config, task = config.replace(rerank=rerank), load_task(folder, split)
     with console.progress() as progress:
         tuning = run(folder, task, config, metric, progress, console.log)
-    choices: list[tuple[str, Choice[Any], Callable[[Any], str], str]] = []
+    choices: list[tuple[str, Choice, Callable[[Any], str], str]] = []
     if tuning.fusion:
         choices.append(("fusion", tuning.fusion, shown_fusion, ""))
     if tuning.weight:
@@ -101,7 +101,7 @@ def record(tuning: "Tuning", task: "EvalSet", config: EvalConfig) -> dict[str, A
     )
 
 
-def verdict_on(choice: "Choice[Any]", shown: Callable[[Any], str], metric: str, split: str) -> str:
+def verdict_on(choice: "Choice", shown: Callable[[Any], str], metric: str, split: str) -> str:
     """Return what is best, whether it is used, and why."""
     from citerec.evaluate.significance import ALPHA
 
@@ -120,7 +120,7 @@ def verdict_on(choice: "Choice[Any]", shown: Callable[[Any], str], metric: str, 
     return f"{result}: not used, since it is not significantly better (p < {ALPHA:g}); {default} is used"
 
 
-def table(what: str, choice: "Choice[Any]", shown: Callable[[Any], str]) -> "Table":
+def table(what: str, choice: "Choice", shown: Callable[[Any], str]) -> "Table":
     """Return a table with a row per trial; the best is marked."""
     from rich.table import Table
 

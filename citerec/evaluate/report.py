@@ -1,4 +1,4 @@
-"""The report of an evaluation: a folder for programs, readers and papers. The only module that imports jinja2.
+"""The report of an evaluation: a folder for programs, readers and papers.
 
 report.json      all results; its keys are a contract
 report.html      the same for reading: one file that runs no script and loads nothing
@@ -10,11 +10,9 @@ qrels.txt        TREC qrels
 
 import csv
 import re
-import warnings
-from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from io import BytesIO
+from itertools import product
 from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
@@ -22,7 +20,6 @@ from typing import Any
 import numpy as np
 import orjson
 
-from citerec.config import RANKING_DEPTH
 from citerec.errors import ConfigError
 from citerec.evaluate.metrics import (
     METRICS,
@@ -32,17 +29,15 @@ from citerec.evaluate.metrics import (
     evaluate_run,
     recall_by_depth,
 )
-from citerec.evaluate.significance import ALPHA, RESAMPLES, Floats
+from citerec.evaluate.significance import ALPHA, RESAMPLES
 from citerec.evaluate.tables import NONE, Cell, Table, decimal, heading, latex, p_value, signed
 from citerec.io import building
 from citerec.run import Qrels, Run, write_qrels, write_run
-from citerec.text import csv_cell, visible, visible_lines
+from citerec.text import csv_cell, visible_lines
 
 JSON, HTML, LATEX = "report.json", "report.html", "report.tex"
 PER_QUERY_CSV, QRELS = "per_query.csv", "qrels.txt"
-COMPARED = ("f1@20", "mrr")  # metrics of the comparisons on the page; report.json has all
 DEPTHS = (1, 5, 10, 20, 50, 100, 200, 500, 1000)  # of the table of recall
-LINES = ("-", "--", "-.", ":")  # the next style for every ten colours of the plot
 _INDENTED = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
 
 
@@ -197,12 +192,27 @@ def run_files(names: Sequence[str]) -> list[str]:
     return files
 
 
-def summary_table(assessment: Assessment, metrics: Sequence[str] = ()) -> Table:
-    """Return the systems and some metrics, by default all, for the terminal: 80 columns wide if names are short."""
-    shown = metrics or assessment.metrics
+def summary_table(
+    assessment: Assessment, metrics: Sequence[str] = (), *, has_intervals: bool = False
+) -> Table:
+    """Return the systems and some metrics, by default all: 80 columns wide in a terminal if names are short.
+
+    The first metric has a 95 % interval, or all of them.
+    """
+    shown, best = metrics or assessment.metrics, _best(assessment)
+    rows: list[list[Cell]] = []
+    for system in assessment.systems:
+        row = [Cell(text=system.name)]
+        for metric in shown:
+            low, high = map(decimal, system.ci95[metric])
+            note = f"[{low}, {high}]" if has_intervals or metric == shown[0] else ""
+            value, is_best = decimal(system.metrics[metric]), (system.name, metric) in best
+            row.append(Cell(text=value, note=note, is_best=is_best))
+        row.append(Cell(text=NONE if system.seconds is None else f"{system.seconds:,.1f}"))
+        rows.append(row)
     names = [heading(metric).replace(" means", "\nmeans") for metric in shown]
-    rows = _system_rows(assessment, shown, intervals=shown[:1])
-    return Table(caption="Systems", columns=["system", *names, "s"], rows=rows)
+    caption = "Bold: the best of a column"
+    return Table(caption=caption, columns=["system", *names, "s"], rows=rows)
 
 
 def paper_table(assessment: Assessment) -> Table:
@@ -211,7 +221,8 @@ def paper_table(assessment: Assessment) -> Table:
     The best value of a column is bold. The letters of a value name the systems that are significantly worse. A ceiling
     is in the table, but it is not compared, is never best, and has no letter.
     """
-    letters = {system.name: _letter(n) for n, system in enumerate(assessment.rivals)}
+    names = product(("", *map(str, range(1, 100))), ascii_lowercase)  # a to z, a1 to z1
+    letters = {one.name: f"{a}{n}" for one, (n, a) in zip(assessment.rivals, names, strict=False)}
     worse: dict[tuple[str, str], str] = {}
     for test in assessment.comparisons:
         if test.p_holm < ALPHA and test.difference:
@@ -237,27 +248,6 @@ def paper_table(assessment: Assessment) -> Table:
     return Table(caption=caption, columns=columns, rows=rows, names=len(columns))
 
 
-def matrix(names: Sequence[str], comparisons: Sequence[Comparison], metric: str) -> Table:
-    """Return the tests of one metric, row minus column, with the systems as rows and columns."""
-    tests = {(c.a, c.b): (-c.difference, c.p_holm) for c in comparisons if c.metric == metric}
-    tests |= {(b, a): (-gain, p) for (a, b), (gain, p) in tests.items()}
-
-    def cell(row: str, column: str) -> Cell:
-        if (row, column) not in tests:
-            return Cell(text=NONE)
-        gain, p = tests[row, column]
-        text, note = signed(gain), f"p {p_value(p)}"
-        if p >= ALPHA or not gain:
-            return Cell(text=text, note=note)
-        if gain > 0:
-            return Cell(text=f"▲ {text}", note=note, kind="better")
-        return Cell(text=f"▼ {text}", note=note, kind="worse")
-
-    rows = [[Cell(text=row), *(cell(row, column) for column in names)] for row in names]
-    caption = f"{heading(metric)}: row minus column"
-    return Table(caption=caption, columns=["system", *names], rows=rows)
-
-
 def _page(assessment: Assessment) -> str:
     """Return the page; names are untrusted, so all text is escaped and shown without control of its direction."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -274,54 +264,38 @@ def _page(assessment: Assessment) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    evaluation, rivals = assessment.evaluation, [one.name for one in assessment.rivals]
-    tests = [matrix(rivals, assessment.comparisons, metric) for metric in COMPARED]
-    systems = Table(
-        caption="With 95 % intervals; bold: the best of a column",
-        columns=["system", *map(heading, assessment.metrics), "seconds"],
-        rows=_system_rows(assessment, assessment.metrics, intervals=assessment.metrics),
-    )
+    evaluation = assessment.evaluation
+    tests: dict[str, list[Cell]] = {}
+    for test in assessment.comparisons:
+        pair, p = f"{test.b} − {test.a}", f"p {p_value(test.p_holm)}"
+        is_different = test.p_holm < ALPHA and test.difference != 0
+        cell = Cell(text=signed(test.difference), note=p, is_best=is_different)
+        tests.setdefault(pair, [Cell(text=pair)]).append(cell)
+    curves = [(run.name, recall_by_depth(run, evaluation.qrels)) for run in evaluation.runs]
+    tables = {
+        "Systems": summary_table(assessment, has_intervals=True),
+        "Significance": Table(
+            caption="Differences, with the p of Fisher's randomisation test, paired by query, two-sided, corrected by "
+            f"Holm for all pairs; bold: p < {ALPHA}",
+            columns=["systems", *map(heading, assessment.metrics)],
+            rows=[*tests.values()],
+        ),
+        "Recall by depth": Table(
+            caption="Share of the gold among the best so many papers",
+            columns=["system", *map(str, DEPTHS)],
+            rows=[
+                [Cell(text=name), *(Cell(text=decimal(float(curve[d - 1]))) for d in DEPTHS)]
+                for name, curve in curves
+            ],
+        ),
+    }
     provenance = orjson.dumps(dict(evaluation.provenance), default=str, option=_INDENTED)
-    curves = {run.name: recall_by_depth(run, evaluation.qrels) for run in evaluation.runs}
     return environment.get_template("page.html").render(
         title=f"{evaluation.corpus}, {evaluation.split} split",
         facts=[*_facts(assessment)],
-        systems=systems,
-        tests=tests if len(rivals) > 1 else [],
-        alpha=ALPHA,
-        picture=b64encode(_recall_svg(curves)).decode(),
-        heads=DEPTHS,
-        depths={n: [decimal(float(curve[d - 1])) for d in DEPTHS] for n, curve in curves.items()},
+        tables={name: table for name, table in tables.items() if table.rows},
         provenance=provenance.decode() if evaluation.provenance else "",
     )
-
-
-def _recall_svg(curves: Mapping[str, Floats]) -> bytes:
-    """Draw recall by depth, one line per system, with a logarithmic axis; the same curves give the same bytes."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    buffer = BytesIO()
-    settings: Any = {"svg.hashsalt": "citerec", "svg.fonttype": "none", "text.parse_math": False}
-    with rc_context(settings), warnings.catch_warnings():
-        # The font that measures names lacks some scripts; the browser has them.
-        warnings.filterwarnings("ignore", message="Glyph", category=UserWarning)
-        figure: Any = Figure(figsize=(7.0, 4.0), layout="constrained")
-        axes = figure.add_subplot()
-        for number, (name, curve) in enumerate(curves.items()):
-            axes.plot(
-                np.arange(1, len(curve) + 1),
-                curve,
-                LINES[number // 10 % len(LINES)],
-                color=f"C{number % 10}",
-                label=f" {visible(name)[:40]}",  # a leading underscore would hide the line
-            )
-        axes.set(xscale="log", xlim=(1, RANKING_DEPTH), ylim=(0, 1.02))
-        axes.set(xlabel="papers read", ylabel="recall")
-        axes.grid(visible=True, alpha=0.3)
-        axes.legend(loc="upper left", fontsize=8)
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-    return buffer.getvalue()
 
 
 def _facts(assessment: Assessment) -> Iterator[str]:
@@ -340,23 +314,6 @@ def _facts(assessment: Assessment) -> Iterator[str]:
             yield f"{system.name}: {system.dropped:,} queries of its run have no judgements"
 
 
-def _system_rows(
-    assessment: Assessment, metrics: Sequence[str], intervals: Sequence[str]
-) -> list[list[Cell]]:
-    best = _best(assessment)
-    rows: list[list[Cell]] = []
-    for system in assessment.systems:
-        row = [Cell(text=system.name)]
-        for metric in metrics:
-            low, high = map(decimal, system.ci95[metric])
-            note = f"[{low}, {high}]" if metric in intervals else ""
-            value, is_best = decimal(system.metrics[metric]), (system.name, metric) in best
-            row.append(Cell(text=value, note=note, is_best=is_best))
-        row.append(Cell(text=NONE if system.seconds is None else f"{system.seconds:,.1f}"))
-        rows.append(row)
-    return rows
-
-
 def _best(assessment: Assessment) -> set[tuple[str, str]]:
     """Return system and metric of the best values, as printed; a ceiling is none."""
     best: set[tuple[str, str]] = set()
@@ -365,11 +322,6 @@ def _best(assessment: Assessment) -> set[tuple[str, str]]:
         most = max(shown.values(), default="")
         best |= {(name, metric) for name, text in shown.items() if text == most}
     return best
-
-
-def _letter(number: int) -> str:
-    rounds, letter = divmod(number, len(ascii_lowercase))
-    return ascii_lowercase[letter] + (str(rounds) if rounds else "")
 
 
 def _write_per_query(assessment: Assessment, path: Path) -> None:

@@ -5,7 +5,7 @@ They share searches and scored pairs: each is computed once, and its time counts
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from hashlib import sha1
 from time import perf_counter
@@ -22,9 +22,9 @@ from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder
 from citerec.pipeline import Pipeline, RerankingStage, Stage, configure_for_ranker, rank_stages
 from citerec.rank.expand import CandidateExpander
-from citerec.rank.features import Feature, declared_features
+from citerec.rank.features import declared_features
 from citerec.rank.ltr import Ranker, Variant, find_ranker, open_ranker, reranker_notice
-from citerec.rerank.reranker import OpenReranker, Reranker, Scorer, open_reranker
+from citerec.rerank.reranker import OpenReranker, Scorer, open_reranker
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
 from citerec.retrieve.hybrid import HybridRetriever, Retriever
@@ -71,18 +71,9 @@ NEED_VECTORS = frozenset({"dense", *FUSIONS})
 CANDIDATES = ("bm25", "dense", *FUSIONS)  # the choices for the candidates of "rerank"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class System:
-    """A system that another package adds by an entry point of the group `citerec.systems`."""
-
-    search: Callable[[IndexFolder, EvalSet, EvalConfig, Encoder | None], list[Hits]]
-    needs_vectors: bool = False  # whether `search` receives the encoder of the index
-
-
 def systems() -> tuple[str, ...]:
-    """Return the names of all systems: citerec's own, then systems and retrievers of entry points."""
-    registered = (*plugins.names(plugins.SYSTEMS), *plugins.names(plugins.RETRIEVERS))
-    return tuple(dict.fromkeys((*SYSTEMS, *registered)))
+    """Return the names of all systems: citerec's own, then the registered first-stage retrievers."""
+    return tuple(dict.fromkeys((*SYSTEMS, *plugins.names(plugins.RETRIEVERS))))
 
 
 def default_systems(index: IndexFolder, *, rerank: bool = False, ranker: str = "auto") -> list[str]:
@@ -246,35 +237,15 @@ class Systems:
         config: EvalConfig,
         log: Log | None = None,
         progress: Progress = no_progress,
-        *,
-        retrievers: Sequence[Retriever] = (),
-        reranker: Reranker | None = None,
-        features: Sequence[Feature] = (),
     ) -> None:
-        """Prepare to run systems.
-
-        Args:
-            index: The index that is searched.
-            eval_set: The queries.
-            config: The settings of the systems.
-            log: Receives a message before a download from the hub.
-            progress: Receives the number of reranked pairs.
-            retrievers: A user's retrievers, in place of the registered ones of `config`; each is also a system by name.
-            reranker: A user's reranker, in place of the one of `config`.
-            features: A user's features, which the ranker may read.
-        """
-        self._features = features
+        """Prepare; `log` receives a message before a download from the hub, `progress` the number of reranked pairs."""
         self._log, self._progress = log, progress
-        self._own_retrievers = {one.name: one for one in retrievers}
-        self._own_reranker = reranker
-        if self._own_retrievers:
-            config = config.replace(retrievers=tuple(self._own_retrievers))
         self._index, self._eval_set, self._config = index, eval_set, config
         self._results: dict[str, tuple[list[Hits], float]] = {}
         self._retrievers: dict[str, CachedRetriever] = {}
 
     def run(self, name: str) -> tuple[Run, float | None]:
-        """Run one of `systems()` or a user's retriever on the evaluation set.
+        """Run one of `systems()` on the evaluation set.
 
         Returns:
             The run and its seconds, with those of cached results (None for the oracle, which does not search).
@@ -283,7 +254,7 @@ class Systems:
             ConfigError: If there is no such system, or it needs missing vectors or a missing reranker.
             ModelError: If the encoder of the index is missing, or the reranker is invalid.
         """
-        if name not in self._own_retrievers and name not in systems():
+        if name not in systems():
             raise ConfigError(f"no system {name!r}; there are: {', '.join(systems())}")
         if name in CEILINGS:
             return oracle_run(self._eval_set.qrels, name), None
@@ -328,7 +299,7 @@ class Systems:
     @property
     def reranks(self) -> bool:
         """Whether there is a reranker."""
-        return self._config.rerank is not None or self._own_reranker is not None
+        return self._config.rerank is not None
 
     @cached_property
     def open_reranker(self) -> OpenReranker:
@@ -338,17 +309,13 @@ class Systems:
             ConfigError: If there is no reranker.
             ModelError: If a reranker is invalid.
         """
-        if self._own_reranker is not None:
-            weight = self._config.rerank.weight if self._config.rerank else None
-            opened = OpenReranker.of(self._index, self._own_reranker, weight)
-        elif self._config.rerank is None:
+        if self._config.rerank is None:
             path = self._index.path
             raise ConfigError(
                 f"reranking needs a reranker, and {path} has none; train one: citerec train-reranker --index {path}, "
                 "or name a model: --reranker MODEL"
             )
-        else:
-            opened = open_reranker(self._index, self._config.rerank, self._log, depth=DEPTH)
+        opened = open_reranker(self._index, self._config.rerank, self._log, depth=DEPTH)
         return replace(opened, scorer=CachedScorer(opened.scorer))
 
     def reranker_of(self, name: str) -> OpenReranker:
@@ -383,8 +350,7 @@ class Systems:
         for name in names:
             if name in RANKED:
                 self._ranker(name)
-            first = read_by(name, self._index, self._config)
-            if first in NEED_VECTORS or ((own := _registered(name)) and own.needs_vectors):
+            if read_by(name, self._index, self._config) in NEED_VECTORS:
                 self._encoder_for(name)
 
     def _ranker(self, name: str) -> Ranker:
@@ -393,9 +359,7 @@ class Systems:
             raise ConfigError(
                 f"{name} needs a ranker; train one: citerec train-ranker --index {self._index.path}"
             )
-        names = self._config.retrievers
-        parts = [self._retriever(one) for one in names]
-        added = declared_features((*parts, self._own_reranker), self._features)
+        added = declared_features(map(self._retriever, self._config.retrievers))
         return open_ranker(folder, RANKED[name], added)
 
     def _saved(self) -> float:
@@ -410,9 +374,6 @@ class Systems:
         if name in BASELINES:
             lists = {"most-cited": most_cited_lists, "random": random_lists}[name]
             return lambda: lists(self._index, self._eval_set, self._config)
-        if system := _registered(name):
-            encoder = self._encoder_for(name) if system.needs_vectors else None
-            return lambda: system.search(self._index, self._eval_set, self._config, encoder)
         pipeline = self._pipeline(name)
         return lambda: [
             one.hits.best(self._config.depth) for one in pipeline.all(self._batch, self._progress)
@@ -420,12 +381,12 @@ class Systems:
 
     def _pipeline(self, name: str) -> Pipeline:
         """Return a system as a pipeline: the pipeline of `recommend` with stages left out."""
-        depth = self._config.depth
+        first_stage, depth, stages = self._hybrid(name), self._config.depth, tuple[Stage, ...]()
         graph = TemporalGraph(self._index, self._config.known_graph)
         if name in RERANKED:
-            stages: tuple[Stage, ...] = (RerankingStage(self.reranker_of(name)),)
             parts = len(self._eval_set.queries)  # pairs of all queries are batched together
-            return Pipeline(self._hybrid(name), stages, depth, queries_per_part=parts)
+            stages = (RerankingStage(self.reranker_of(name)),)
+            return Pipeline(first_stage, stages, depth, queries_per_part=parts)
         if name in RANKED:
             ranker = self._ranker(name)
             reranker = self.reranker_of(name) if self.reranks else None
@@ -433,9 +394,9 @@ class Systems:
                 self._log(notice)
             disabled = self._config.disabled_features
             stages = rank_stages(graph, ranker, reranker, disabled_features=disabled)
-            return Pipeline(self._hybrid(name), stages, depth)
-        stages = (CandidateExpander(graph),) if name == EXPANDED else ()
-        return Pipeline(self._hybrid(name), stages, depth)
+        elif name == EXPANDED:
+            stages = (CandidateExpander(graph),)
+        return Pipeline(first_stage, stages, depth)
 
     def _hybrid(self, name: str) -> HybridRetriever:
         """Return the retrievers of a system; all systems share their cached hits."""
@@ -448,11 +409,9 @@ class Systems:
 
     def _retriever(self, name: str) -> CachedRetriever:
         if name not in self._retrievers:
-            if name in self._own_retrievers:
-                opened: Retriever = self._own_retrievers[name]
-            elif name == "dense":
+            if name == "dense":
                 encoder = self._encoder_for(name)
-                opened = DenseRetriever(self._index, encoder, self._config.dense)
+                opened: Retriever = DenseRetriever(self._index, encoder, self._config.dense)
             elif name in FORMS:
                 opened = Bm25Retriever(self._index, bm25_of(name, self._config))
             else:
@@ -476,10 +435,3 @@ class Systems:
     @cached_property
     def _batch(self) -> QueryBatch:
         return QueryBatch(self._eval_set.queries, self._eval_set.eligible)
-
-
-def _registered(name: str) -> System | None:
-    """Return the system of an entry point; None for one of `SYSTEMS`, and for a retriever."""
-    if name in SYSTEMS or name not in plugins.names(plugins.SYSTEMS):
-        return None
-    return plugins.load(plugins.SYSTEMS, name)

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from citerec.text import visible, visible_lines
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
-    from rich.text import Text
 
 NONE = "–"  # a value that is not known
 HEADINGS = {"f1": "F1", "mrr": "MRR", "map": "MAP", "ndcg": "nDCG", "recall": "R", "precision": "P"}
@@ -37,7 +36,6 @@ class Cell:
     note: str = ""  # smaller, such as an interval
     marks: str = ""  # superscript, such as the letters of worse systems
     is_best: bool = False  # bold
-    kind: Literal["", "better", "worse"] = ""  # a colour on the page; never the only information
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +77,7 @@ def terminal(table: Table) -> "RichTable":
     """Return a table for rich, without its caption."""
     from rich import box
     from rich.table import Table as RichTable
+    from rich.text import Text  # since "[...]" in a string is markup
 
     drawn = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     drawn.add_column(visible_lines(table.columns[0]), overflow="fold", min_width=10)
@@ -86,15 +85,10 @@ def terminal(table: Table) -> "RichTable":
         justify = "left" if number < table.names else "right"
         drawn.add_column(visible_lines(name), justify=justify, no_wrap=True)
     for number, row in enumerate(table.rows, start=1):
-        drawn.add_row(*map(_rich_cell, row), end_section=number == table.rule_after)
+        texts = [" ".join(filter(None, map(visible, (cell.text, cell.note)))) for cell in row]
+        styles = ["bold" if cell.is_best else "" for cell in row]
+        drawn.add_row(*map(Text, texts, styles), end_section=number == table.rule_after)
     return drawn
-
-
-def _rich_cell(cell: Cell) -> "Text":
-    from rich.text import Text  # since "[...]" in a string is markup
-
-    parts = filter(None, map(visible, (cell.text, cell.note)))
-    return Text(" ".join(parts), style="bold" if cell.is_best else "")
 
 
 def latex(tables: Sequence[Table], *, made_by: str = "") -> str:
@@ -112,20 +106,15 @@ def _latex_table(table: Table) -> Iterator[str]:
     yield rf"\caption{{{_latex_text(table.caption)}}}"
     yield rf"\begin{{tabular}}{{{'l' * table.names}{'r' * (len(table.columns) - table.names)}}}"
     yield r"\toprule"
-    yield _latex_line([_latex_text(name) for name in table.columns])
+    yield rf"{' & '.join(map(_latex_text, table.columns))} \\"
     yield r"\midrule"
     for number, row in enumerate(table.rows, start=1):
-        yield _latex_line([_latex_cell(cell) for cell in row])
+        yield rf"{' & '.join(map(_latex_cell, row))} \\"
         if number == table.rule_after:
             yield r"\midrule"
     yield r"\bottomrule"
     yield r"\end{tabular}"
     yield r"\end{table}"
-
-
-def _latex_line(cells: list[str]) -> str:
-    line = rf"{' & '.join(cells)} \\"
-    return f"{{}}{line}" if line.startswith(("[", "*")) else line  # else options of the line above
 
 
 def _latex_cell(cell: Cell) -> str:

@@ -8,7 +8,7 @@ select by, so the test is approximate.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +19,8 @@ from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.evaluate.significance import ALPHA, Floats, randomisation_test
 from citerec.evaluate.systems import Systems
 from citerec.folder import IndexFolder
-from citerec.rerank.reranker import OpenReranker, Reranker
+from citerec.rerank.reranker import OpenReranker
 from citerec.retrieve.fuse import fuse
-from citerec.retrieve.hybrid import Retriever
 from citerec.tuned import RerankWeight
 from citerec.types import Hits, Log, Progress, no_progress
 
@@ -29,7 +28,6 @@ WEIGHTS: tuple[float, ...] = tuple(np.linspace(0, 1, 21).round(4).tolist())
 K0S = (10, 20, 60, 100)
 FOLDS = 10  # fewer where there are fewer queries
 _EQUAL = 1e-12  # means closer than this are equal but for rounding
-Setting = TypeVar("Setting", FuseConfig, float)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,36 +58,36 @@ class CrossValidation:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Trial(Generic[Setting]):
+class Trial:
     """One setting and its metrics."""
 
-    setting: Setting
+    setting: Any  # a `FuseConfig`, or a rerank weight
     metrics: Mapping[str, float]  # by `METRICS`, means over the queries
     scores: Floats  # the tuned metric of each query
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Choice(Generic[Setting]):
+class Choice:
     """All trials of one setting, and whether the best of them is better than the default."""
 
-    trials: tuple[Trial[Setting], ...]
+    trials: tuple[Trial, ...]
     default: int  # the place of the default among the trials
     check: CrossValidation
 
     @classmethod
-    def of(cls, trials: Sequence[Trial[Setting]], default: Setting) -> "Choice[Setting]":
+    def of(cls, trials: Sequence[Trial], default: Any) -> "Choice":
         """Compare the default with tuning over the same queries."""
         place = [trial.setting for trial in trials].index(default)
         table = np.stack([trial.scores for trial in trials])
         return cls(tuple(trials), place, cross_validate(table, place))
 
     @property
-    def best(self) -> Trial[Setting]:
+    def best(self) -> Trial:
         """The trial with the highest metric; the default if it is among the best."""
         return self.trials[best_of(np.stack([trial.scores for trial in self.trials]), self.default)]
 
     @property
-    def used(self) -> Setting | None:
+    def used(self) -> Any:
         """The best setting if it is significantly better than the default, else None."""
         best = self.best
         return best.setting if self.check.is_better and best != self.trials[self.default] else None
@@ -100,8 +98,8 @@ class Tuning:
     """What was tuned by a metric."""
 
     metric: str
-    fusion: Choice[FuseConfig] | None = None  # None without vectors
-    weight: Choice[float] | None = None  # None without a reranker; 1: the reranker alone
+    fusion: Choice | None = None  # None without vectors
+    weight: Choice | None = None  # None without a reranker; 1: the reranker alone
     reranker: OpenReranker | None = None
 
     @property
@@ -122,9 +120,6 @@ def tune(
     metric: str,
     progress: Progress = no_progress,
     log: Log | None = None,
-    *,
-    retrievers: Sequence[Retriever] = (),
-    reranker: Reranker | None = None,
 ) -> Tuning:
     """Try fusion settings on the queries of an evaluation set, then rerank weights over the chosen fusion.
 
@@ -133,12 +128,10 @@ def tune(
     Args:
         index: An index with vectors, or for which there is a reranker.
         task: The evaluation set; use the dev split, so that the test split stays unseen.
-        config: The settings of the retrievers and the reranker.
+        config: The settings of the retrievers and the reranker; further retrievers are fused by ranks alone.
         metric: The tuned metric, one of `PER_QUERY`.
         progress: Receives the number of finished trials.
         log: Receives what is downloaded from the hub.
-        retrievers: A user's retrievers, in place of the registered ones of `config`; they are fused by ranks alone.
-        reranker: A user's reranker, in place of the one of `config`.
 
     Raises:
         ConfigError: If there is no such metric, or the index has no vectors and there is no reranker.
@@ -148,9 +141,9 @@ def tune(
         raise ConfigError(f"no metric {metric!r}; choose from {', '.join(PER_QUERY)}")
     if config.rerank:  # an earlier tuned weight is ignored, even if it cannot be read
         config = config.replace(rerank=config.rerank.replace(weight=1.0))
-    systems = Systems(index, task, config, log, progress, retrievers=retrievers, reranker=reranker)
+    systems = Systems(index, task, config, log, progress)
     opened = systems.open_reranker if systems.reranks else None  # first, since it may fail
-    further, fusion = bool(retrievers or config.retrievers), None
+    further, fusion = bool(config.retrievers), None
     if not index.is_embedded and not further and opened:
         hits = systems.hits("bm25")
     else:
@@ -162,7 +155,7 @@ def tune(
             return [fuse(one, index.id_rank, setting, k=config.depth) for one in lists]
 
         ways = [*_fusions(config.depth, weighted=not further)]
-        trials: list[Trial[FuseConfig]] = []
+        trials: list[Trial] = []
         for way in ways:
             trials.append(_trial(way, fused(way), systems, task, metric))
             progress("tuning", len(trials), len(ways))
@@ -181,25 +174,20 @@ def tune(
 def best_of(table: Floats, default: int) -> int:
     """Return the setting with the highest mean: the default if none is higher, otherwise the first of equal ones.
 
-    Args:
-        table: The metric of each query, shape (settings, queries).
-        default: The row of the default.
+    `table` holds the metric of each query, shape (settings, queries); `default` is the row of the default.
     """
     means = table.mean(1) if table.shape[1] else np.zeros(len(table))
     return default if means[default] >= means.max() - _EQUAL else int(np.argmax(means))
 
 
-def cross_validate(table: Floats, default: int, *, seed: int = 0) -> CrossValidation:
+def cross_validate(table: Floats, default: int) -> CrossValidation:
     """Compare the default with tuning, each query measured with settings selected on other queries.
 
-    Args:
-        table: The metric of each query, shape (settings, queries); at least one query.
-        default: The row of the default.
-        seed: Of the folds and of the test.
+    `table` and `default` are as for `best_of`, with at least one query.
     """
     queries = table.shape[1]
     folds = min(FOLDS, queries)
-    rng = np.random.default_rng([seed, 12])
+    rng = np.random.default_rng([0, 12])
     fold = rng.permutation(np.arange(queries) % folds)
     tuned = np.empty(queries)
     for k in range(folds):
@@ -212,9 +200,7 @@ def cross_validate(table: Floats, default: int, *, seed: int = 0) -> CrossValida
     )
 
 
-def _trial(
-    setting: Setting, hits: list[Hits], systems: Systems, task: EvalSet, metric: str
-) -> Trial[Setting]:
+def _trial(setting: Any, hits: list[Hits], systems: Systems, task: EvalSet, metric: str) -> Trial:
     scores = per_query(systems.as_run("trial", hits), task.qrels)
     return Trial(setting, mean_metrics(scores), scores[metric])
 
