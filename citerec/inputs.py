@@ -8,7 +8,7 @@ pickle is read.
 import bz2
 import re
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
@@ -62,7 +62,6 @@ UNREADABLE = (
     zstd.ZstdError,
 )
 BOM = b"\xef\xbb\xbf"
-REPORT_EVERY = 1000  # lines
 
 
 # --- Texts
@@ -109,47 +108,27 @@ def lines_of(stream: BinaryIO, longest: int) -> Iterator[tuple[int, bytes]]:
             yield number, line
 
 
-def read_lines(
-    path: Path,
-    read: Callable[[int], None] = lambda _: None,
-    *,
-    longest: int = MAX_LINE,
-    expected: str = "JSON lines",
-) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of a file as `lines_of` does; `read` receives how many more bytes of the file were read.
-
-    Raises:
-        BadInputError: If the file cannot be read, is truncated or damaged, or is not text.
-    """
-    number = position = 0
-    try:
-        with open_unpacked(path) as (stream, raw):
-            for number, line in lines_of(stream, longest):
-                if number == 1:
-                    refuse_binary(path, line, expected)
-                if number % REPORT_EVERY == 0:
-                    read(raw.tell() - position)
-                    position = raw.tell()
-                yield number, line
-            read(raw.tell() - position)
-    except UNREADABLE as error:
-        raise damaged(path, number, error) from error
-
-
 def read_rows(path: Path, expected: str) -> Iterator[tuple[int, bytes]]:
     """Yield the rows of a text file with their line numbers, from 1; blank lines are skipped.
 
     Raises:
-        BadInputError: If a row has more than `MAX_ROW` bytes or a NUL, or the file cannot be read.
+        BadInputError: If a row has more than `MAX_ROW` bytes or a NUL, or the file cannot be read to its end.
     """
-    for number, row in read_lines(path, longest=MAX_ROW, expected=expected):
-        if len(row) > MAX_ROW:
-            message = f"a line of more than {MAX_ROW:,} bytes; expected {expected}"
-            raise BadInputError(path, message, line=number)
-        if b"\0" in row:
-            message = f"binary data or UTF-16; expected {expected} in UTF-8"
-            raise BadInputError(path, message, line=number)
-        yield number, row
+    number = 0
+    try:
+        with open_unpacked(path) as (stream, _):
+            for number, row in lines_of(stream, MAX_ROW):
+                if number == 1:
+                    refuse_binary(path, row, expected)
+                if len(row) > MAX_ROW:
+                    message = f"a line of more than {MAX_ROW:,} bytes; expected {expected}"
+                    raise BadInputError(path, message, line=number)
+                if b"\0" in row:
+                    message = f"binary data or UTF-16; expected {expected} in UTF-8"
+                    raise BadInputError(path, message, line=number)
+                yield number, row
+    except UNREADABLE as error:
+        raise damaged(path, number, error) from error
 
 
 def read_whole(path: Path, *, most: int = MAX_FILE) -> bytes:

@@ -57,18 +57,14 @@ def test_a_paper_that_comes_twice_word_for_word_is_counted_and_left_out(skip_bad
     assert collector.counts["duplicates"] == 2
 
 
-def test_an_id_with_another_content_is_a_fault_that_names_both_places() -> None:
+def test_an_id_with_another_content_is_a_fault() -> None:
     collector = Collector(skip_bad=False)
-    collector.add(at(1, Paper(id="x", title="X"), Path("a.jsonl")))
     collector.add(at(8, ELMO, Path("b.jsonl")))
-    collector.add(at(1, Paper(id="y", title="Y"), Path("c.jsonl")))
 
-    with pytest.raises(BadRecordError) as caught:
+    with pytest.raises(
+        BadRecordError, match=r"c.jsonl, line 2: id 'elmo' is already in the corpus"
+    ):
         collector.add(at(2, Paper(id="elmo", title="ELMo!"), Path("c.jsonl")))
-
-    assert str(caught.value).startswith(
-        "c.jsonl, line 2: id 'elmo' is already in b.jsonl, line 8, with another content"
-    )
 
 
 def test_with_skip_bad_the_first_paper_of_an_id_is_kept() -> None:

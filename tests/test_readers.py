@@ -29,7 +29,7 @@ from citerec.corpus.readers import (
 from citerec.corpus.readers.fields import Fields
 from citerec.corpus.readers.files import Broken, StreamFaultError, first_record, json_records
 from citerec.errors import BadInputError, BadRecordError, ConfigError
-from citerec.inputs import MAX_LINE, read_lines, zstd
+from citerec.inputs import MAX_LINE, read_rows, zstd
 from citerec.types import Paper
 
 TWO = b'{"id": "a", "title": "A"}\n{"id": "b", "title": "B"}\n'
@@ -178,7 +178,7 @@ def test_what_is_no_text_is_recognised_by_its_beginning(
     tmp_path: Path, head: bytes, what: str
 ) -> None:
     with pytest.raises(BadInputError, match=f"this is {what}.*; expected JSON lines"):
-        list(read_lines(a_file(tmp_path, head)))
+        list(read_rows(a_file(tmp_path, head), "JSON lines"))
 
 
 def test_the_progress_is_the_size_of_the_corpus(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ GOOD = "q Q0 d 1 1.0 t\n"
         (GOOD + "q Q0 e 2 1_0 t\n", "line 2: '1_0' is not a finite number"),
         (GOOD + "\nq Q0 e 2 0.5\n", "line 3: 5 columns found, 6 expected: qid Q0 docid"),
         (GOOD + GOOD, "line 2: paper 'd' occurs twice for query 'q'"),
-        (GOOD.encode("utf-16"), "this is UTF-16 text; expected lines of qid Q0 docid"),
+        (GOOD.encode("utf-16"), "this is UTF-16 text"),
         (GOOD.encode("utf-16-le"), "this is binary data; expected lines of qid Q0 docid"),
         (b"q Q0 \xe9 1 1.0 t\n", "line 1: not UTF-8"),
         (gzip.compress(GOOD.encode(), mtime=0)[:-9], "the file is cut off after line"),

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -29,7 +30,10 @@ def read_entries(text: str, name: Path | str, *, strict: bool) -> list[Entry]:
     """
     # only \n ends a line, not a U+2028 inside JSON
     lines = [(n, line) for n, line in enumerate(text.split("\n"), start=1) if line.strip()]
-    if len(lines) > 1 and _begins_jsonl([line for _, line in lines]):
+    # single lines may be broken
+    if len(lines) > 1 and (
+        all(line.lstrip().startswith("{") for _, line in lines) or _is_object(lines[0][1])
+    ):
         values = ((loads(line, name, line=n), Entry(line=n)) for n, line in lines)
         return [to_entry(value, place, name, strict=strict) for value, place in values]
     value = loads(text, name)
@@ -46,14 +50,10 @@ def list_entries(values: Sequence[Any], name: Path | str, *, strict: bool) -> li
     ]
 
 
-def _begins_jsonl(lines: list[str]) -> bool:
-    """Whether lines are values of their own; single lines may be broken."""
-    if all(line.lstrip().startswith("{") for line in lines):
-        return True
-    try:
-        return isinstance(orjson.loads(lines[0]), dict)
-    except orjson.JSONDecodeError:
-        return False
+def _is_object(line: str) -> bool:
+    with suppress(orjson.JSONDecodeError):
+        return isinstance(orjson.loads(line), dict)
+    return False
 
 
 def loads(text: str, name: Path | str, *, line: int | None = None) -> Any:

@@ -4,7 +4,6 @@ from array import array
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from citerec.corpus.readers import Located, Source, size_of
 from citerec.errors import BadRecordError
@@ -26,8 +25,6 @@ class Collector:
     counts: Counter[str] = field(default_factory=Counter[str])
     examples: list[str] = field(default_factory=list[str])
     _contents: "array[int]" = field(default_factory=lambda: array("q"))  # hash of each row's paper
-    _lines: "array[int]" = field(default_factory=lambda: array("q"))  # of each row, in its file
-    _first_rows: dict[Path, int] = field(default_factory=dict[Path, int])  # of each file
 
     def add(self, located: Located) -> Paper | None:
         """Add one record; return its paper, or None if it is skipped.
@@ -35,17 +32,17 @@ class Collector:
         Raises:
             BadRecordError: If it is invalid and `skip_bad` is not set.
         """
-        paper, path, line = located.paper, located.path, located.line
+        paper = located.paper
         if isinstance(paper, Paper) and (row := self.rows.get(paper.id)) is not None:
             if self._contents[row] == hash(paper):
                 self.counts["duplicates"] += 1
                 return None
-            first = [file for file, start in self._first_rows.items() if start <= row][-1]
             fault = (
-                f"id {paper.id!r} is already in {first}, line {self._lines[row]}, "
-                "with another content; expected each id once (--skip-bad keeps the first)"
+                f"id {paper.id!r} is already in the corpus with another content; expected each id once "
+                "(--skip-bad keeps the first)"
             )
-            paper = BadRecordError(path, line, fault, kind="conflicting_duplicates")
+            kind = "conflicting_duplicates"
+            paper = BadRecordError(located.path, located.line, fault, kind=kind)
         if isinstance(paper, BadRecordError):
             if not self.skip_bad:
                 raise paper
@@ -53,10 +50,8 @@ class Collector:
             if len(self.examples) < EXAMPLES:
                 self.examples.append(str(paper))
             return None
-        self._first_rows.setdefault(path, len(self.rows))
         self.rows[paper.id] = len(self.rows)
         self._contents.append(hash(paper))
-        self._lines.append(line)
         self.counts["papers"] += 1
         self.counts["empty_titles"] += not paper.title
         self.counts["with_abstract"] += bool(paper.abstract)

@@ -17,6 +17,7 @@ from citerec.corpus.readers.files import (
     Source,
     first_record,
     head_of,
+    json_records,
     located,
     read_file,
 )
@@ -25,7 +26,7 @@ from citerec.corpus.readers.libraries import BIBTEX, RIS
 from citerec.corpus.readers.pubmed import PUBMED
 from citerec.corpus.readers.s2ag import S2AG
 from citerec.errors import BadInputError, ConfigError
-from citerec.inputs import BOM, read_lines, reading, refuse_binary
+from citerec.inputs import BOM, reading, refuse_binary
 from citerec.io import sha256_of as file_sha256
 from citerec.types import Log, Paper, no_log
 
@@ -100,8 +101,7 @@ def detect_format(source: Source, *, skip_bad: bool = False) -> str:
     for file in source.files:
         head = head_of(file)
         if not head.removeprefix(BOM).strip():
-            for _ in read_lines(file):  # raises if the file is damaged
-                pass
+            list(read_file(file, json_records))  # raises if the file is damaged
             continue
         if name := _format_of(file, head, lines=skip_bad):
             return name

@@ -132,15 +132,13 @@ def _parents(file: Path) -> dict[str, Mapping[str, Any]]:
 
 
 def _inherited(
-    entry: Mapping[str, Any], parents: Mapping[str, Mapping[str, Any]], depth: int = 3
+    entry: Mapping[str, Any], parents: Mapping[str, Mapping[str, Any]]
 ) -> Mapping[str, Any]:
-    """Return an entry with the fields that it inherits; a parent may inherit, too, at most `depth` levels."""
+    """Return an entry with the fields that it inherits; what its parents inherit is not followed."""
     fields = dict(entry)
-    for name in ("xdata", "crossref") if depth else ():
+    for name in ("xdata", "crossref"):
         for key in entry.get(name, "").lower().split(","):
-            if (parent := parents.get(key.strip())) is None or parent is entry:
-                continue
-            parent = _inherited(parent, parents, depth - 1)
+            parent = parents.get(key.strip(), {})
             left_out = _OWN if name == "crossref" else frozenset[str]()
             fields = {k: v for k, v in parent.items() if k not in left_out} | fields
             if name == "crossref" and not fields.get("booktitle"):
