@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from citerec.bibliography.fields import Fields
 from citerec.build import BuildConfig, build_index
 from citerec.corpus.readers import (
     FORMATS,
@@ -26,7 +27,6 @@ from citerec.corpus.readers import (
     sha256_of,
     size_of,
 )
-from citerec.corpus.readers.fields import Fields
 from citerec.corpus.readers.files import Broken, StreamFaultError, first_record, json_records
 from citerec.errors import BadInputError, BadRecordError, ConfigError
 from citerec.inputs import MAX_LINE, read_rows, zstd

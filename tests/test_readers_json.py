@@ -503,8 +503,8 @@ FAULTS: dict[str, tuple[str, str]] = {
     "aminer: broken element": (f"[\n{V12},\n{{'id': 1}},\n{V12}\n]", "record 2 is not JSON"),
     "beir: metadata": (lines({"_id": "x", "text": "", "metadata": [1]}), "must be an object"),
     "csl: year": (lines({"id": "a", "title": "A", "issued": 7.5}), "must be a year"),
-    "csl: title": (lines({"id": "a", "title": {}, "issued": {}}), '"title" must be a string'),
-    "csl: id": (lines({"id": [], "title": "A", "issued": {}}), '"id" must be a string'),
+    "csl: title": (lines({"id": "a", "title": {}, "issued": {}}), "'title' must be a string"),
+    "csl: id": (lines({"id": [], "title": "A", "issued": {}}), "'id' must be a string"),
     "arxiv: authors": (lines(ARXIV | {"authors_parsed": "A"}), "'authors_parsed' must be a list"),
     "arxiv: title": (lines(ARXIV | {"title": None}), "'title' must be a string"),
 }

@@ -10,16 +10,16 @@ from typing import Any, TypeVar, cast
 import orjson
 
 from citerec.bibliography.entry import Entry, first_year, is_preprint
+from citerec.bibliography.fields import Fields, number_text
 from citerec.bibliography.keys import doi_of
 from citerec.bibliography.markup import plain_text, restored
-from citerec.errors import BadInputError, shown
+from citerec.errors import BadInputError, BadRecordError, shown
 
 T = TypeVar("T")
 _IDS = ("id", "_id", "paperId", "paper_id", "corpusid")
 _ADDRESSES = ("doi", "DOI", "url", "URL")
 _REMARKS = ("publisher", "genre", "note", "archive", "number")
 _CSL = frozenset({"author", "issued", "container-title", "DOI"})
-_YEAR = re.compile(r"\s*[1-9][0-9]{3}\s*")
 
 
 def read_entries(text: str, name: Path | str, *, strict: bool) -> list[Entry]:
@@ -42,18 +42,18 @@ def read_entries(text: str, name: Path | str, *, strict: bool) -> list[Entry]:
     return list_entries(cast("list[Any]", value), name, strict=strict)
 
 
+def _is_object(line: str) -> bool:
+    with suppress(orjson.JSONDecodeError):
+        return isinstance(orjson.loads(line), dict)
+    return False
+
+
 def list_entries(values: Sequence[Any], name: Path | str, *, strict: bool) -> list[Entry]:
     """Return the entries of a JSON list, as `read_entries` does."""
     return [
         to_entry(value, Entry(label=f"item {n} of the list"), name, strict=strict)
         for n, value in enumerate(values, start=1)
     ]
-
-
-def _is_object(line: str) -> bool:
-    with suppress(orjson.JSONDecodeError):
-        return isinstance(orjson.loads(line), dict)
-    return False
 
 
 def loads(text: str, name: Path | str, *, line: int | None = None) -> Any:
@@ -76,110 +76,76 @@ def to_entry(item: Any, place: Entry, name: Path | str, *, strict: bool = True) 
     if not isinstance(item, dict):
         if strict:
             raise place.error(name, f"expected an object with a title, found {shown(item)}")
-        docid = item.strip() if isinstance(item, str) else ""
-        return replace(place, ids=(docid,) if docid else ())
-    fields = cast("dict[str, Any]", item)
+        stated = item.strip() if isinstance(item, str) else ""
+        return replace(place, ids=(stated,) if stated else ())
+    fields = Fields(cast("dict[str, Any]", item), Path(name), place.line or 0)
 
-    def field(keys: str, read: Callable[[Any], T], default: T) -> T:
-        """Read the first of some keys that has a value."""
-        stated = ((key, fields.get(key)) for key in keys.split())
-        key, value = next(((k, v) for k, v in stated if v is not None and v != ""), ("", None))
+    def first(keys: str, read: Callable[[str], T], default: T) -> T:
+        """Read the first of some fields that has a value."""
+        stated = (key for key in keys.split() if fields.record.get(key) not in (None, ""))
         try:
-            return read(value) if key else default
-        except ValueError as error:
+            return read(key) if (key := next(stated, "")) else default
+        except BadRecordError as error:
             if strict:
-                raise place.error(name, f'"{key}" {error}') from None
+                raise place.error(name, error.message) from None
             return default
 
-    def text(value: Any) -> str:
-        return plain_text(_string(value)) if fields.keys() & _CSL else _string(value)
+    def text(key: str) -> str:
+        if key == "abstract_inverted_index":
+            return restored(fields.inner(key).record)
+        return plain_text(fields.text(key)) if fields.record.keys() & _CSL else fields.text(key)
 
-    title = field("title display_name", text, "")
-    abstract = field(
-        "abstract paperAbstract text abstract_inverted_index",
-        lambda value: restored(value) if isinstance(value, dict) else text(value),
-        "",
-    )
-    if not title.strip() and "text" in fields:
+    def docid(key: str) -> str:
+        return number_text(fields.get(key)) or fields.text(key)
+
+    def year(key: str) -> int | None:
+        if not isinstance(fields.get(key), dict):
+            found = fields.year(key)
+            if found is not None and found < 1000:
+                fields.fail(f"{key!r} must be a year such as 2019, or null; found {found}")
+            return found
+        part = fields.get(f"{key}.date-parts")
+        while isinstance(part, list) and part:  # [[2019, 5]]: the year is first
+            part = cast("list[Any]", part)[0]
+        texts = (number_text(part), fields.short(f"{key}.raw"), fields.short(f"{key}.literal"))
+        return first_year(next(filter(None, texts), ""))
+
+    def authors(key: str) -> tuple[str, ...]:
+        if isinstance(names := fields.get(key), str):  # as in the snapshot of arXiv
+            return tuple(re.split(r";| and ", names))
+        return fields.names(key)
+
+    def venue_of(key: str) -> str:
+        if isinstance(fields.get(key), dict):  # {"raw": …} in AMiner, {"name": …} in S2AG
+            return fields.short(f"{key}.raw") or fields.short(f"{key}.name")
+        return fields.text(key)
+
+    title = first("title display_name", text, "")
+    abstract = first("abstract paperAbstract text abstract_inverted_index", text, "")
+    if not title.strip() and "text" in fields.record:
         title, abstract = abstract, ""  # a BEIR query is a single text
     addresses = _strings(fields, *_ADDRESSES)
     dois = tuple(filter(None, map(doi_of, addresses)))
-    kind = "".join(_strings(fields, "type")[:1]).lower()
-    venue = field("venue container-title journal", _venue, "")
-    ids = (_id(fields[key]).strip() for key in (*_IDS, "doi", "DOI") if _is_id(fields.get(key)))
+    kind = "".join(_strings(fields, "type")).lower()
+    venue = first("venue container-title journal", venue_of, "")
+    ids = (number_text(fields.get(key)) for key in (*_IDS, "doi", "DOI"))
     return replace(
         place,
         ids=tuple(filter(None, ids)),
         title=title,
         abstract=abstract,
-        year=field("year publication_year issued", _year, None),
-        authors=field("authors author authorships", _authors, ()),
+        year=first("year publication_year issued", year, None),
+        authors=first("authors author authorships", authors, ()),
         venue=venue,
-        key=field(" ".join(_IDS), _id, ""),
+        key=first(" ".join(_IDS), docid, ""),
         dois=dois,
-        context=field("context", text, ""),
+        context=first("context", text, ""),
         # JSON other than CSL does not state what an item is
         is_preprint=bool(kind or venue)
         and is_preprint(kind, venue, _strings(fields, *_REMARKS), addresses),
     )
 
 
-def _string(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"must be a string, found {shown(value)}")
-    return value
-
-
-def _is_id(value: Any) -> bool:
-    return isinstance(value, (str, int)) and not isinstance(value, bool)
-
-
-def _id(value: Any) -> str:
-    return str(value) if _is_id(value) else _string(value)
-
-
-def _year(value: Any) -> int | None:
-    if isinstance(value, dict):  # a date of CSL: `date-parts`, or a text such as `raw`
-        date = cast("dict[str, Any]", value)
-        part: Any = date.get("date-parts")
-        while isinstance(part, list) and part:  # [[2019, 5]]: the year is first
-            part = cast("list[Any]", part)[0]
-        texts = _strings(date, "raw", "literal")
-        return first_year(str(part) if isinstance(part, (int, str)) else " ".join(texts))
-    number = isinstance(value, (int, float, str)) and not isinstance(value, bool)
-    digits = str(value).removesuffix(".0") if number else ""
-    if not _YEAR.fullmatch(digits):
-        raise ValueError(f"must be a year such as 2019, or null; found {shown(value)}")
-    return int(digits)
-
-
-def _authors(value: Any) -> tuple[str, ...]:
-    if isinstance(value, str):  # as in the snapshot of arXiv
-        return tuple(re.split(r";| and ", value))
-    if not isinstance(value, list):
-        raise ValueError(f"must be a list of names, found {shown(value)}")
-    return tuple(map(_name, cast("list[Any]", value)))
-
-
-def _name(person: Any) -> str:
-    if isinstance(person, str):
-        return person
-    if not isinstance(person, dict):
-        raise ValueError(f"must be a list of names, found {shown(person)}")
-    fields = cast("dict[str, Any]", person)
-    if isinstance(fields.get("author"), dict):  # an authorship of OpenAlex
-        fields = cast("dict[str, Any]", fields["author"])
-    full_name = _strings(fields, "name", "literal", "display_name")[:1]
-    parts = _strings(fields, "given", "non-dropping-particle", "family", "suffix")
-    return " ".join(full_name or parts)
-
-
-def _venue(value: Any) -> str:
-    if isinstance(value, dict):  # {"raw": …} in AMiner, {"name": …} in S2AG
-        return "".join(_strings(cast("dict[str, Any]", value), "raw", "name")[:1])
-    return _string(value)
-
-
-def _strings(fields: dict[str, Any], *keys: str) -> list[str]:
+def _strings(fields: Fields, *keys: str) -> list[str]:
     """Return the values of `keys` that are non-empty strings."""
     return [value for key in keys if isinstance(value := fields.get(key), str) and value]

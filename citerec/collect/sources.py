@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from citerec.bibliography.fields import Fields
 from citerec.bibliography.keys import doi_of, title_key
 from citerec.bibliography.markup import plain_text
 from citerec.collect.client import Client, RefusedError, Service
-from citerec.corpus.readers.fields import Fields
 from citerec.corpus.readers.json_formats import JSON_FORMATS
 from citerec.errors import BadRecordError, ConfigError, InvalidValueError
 from citerec.types import Paper

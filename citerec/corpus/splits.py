@@ -127,7 +127,7 @@ def shipped_queries(folder: Path) -> ShippedQueries | None:
             a query that is missing.
     """
     # here: no query needs the readers
-    from citerec.corpus.readers.fields import Fields
+    from citerec.bibliography.fields import Fields
     from citerec.corpus.readers.files import Broken, json_records, read_file
 
     with reading(folder):

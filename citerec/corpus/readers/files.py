@@ -8,7 +8,7 @@ from typing import Any, BinaryIO, cast
 
 import orjson
 
-from citerec.corpus.readers.fields import Fields
+from citerec.bibliography.fields import Fields
 from citerec.errors import BadInputError, BadRecordError, InvalidValueError, shown
 from citerec.inputs import BOM, MAX_LINE, UNREADABLE, damaged, lines_of, open_unpacked, reading
 from citerec.types import Log, Paper

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from citerec.bibliography.entry import Entry
+from citerec.bibliography.fields import NO_CITATIONS, Fields, library_paper, number_text
 from citerec.bibliography.json_entries import to_entry
 from citerec.bibliography.keys import doi_of, to_text
 from citerec.bibliography.markup import plain_text, restored
-from citerec.corpus.readers.fields import NO_CITATIONS, Fields, library_paper, number_text
 from citerec.corpus.readers.files import (
     Broken,
     BytesRead,

@@ -8,8 +8,8 @@ from typing import Any, BinaryIO
 
 from citerec.bibliography import bibtex, ris
 from citerec.bibliography.entry import Entry, Record
+from citerec.bibliography.fields import NO_CITATIONS, Fields, library_paper
 from citerec.bibliography.keys import to_text
-from citerec.corpus.readers.fields import NO_CITATIONS, Fields, library_paper
 from citerec.corpus.readers.files import (
     Broken,
     BytesRead,

@@ -14,8 +14,8 @@ from xml.etree.ElementTree import Element, ParseError, fromstring
 import numpy as np
 
 from citerec.bibliography.entry import first_year
+from citerec.bibliography.fields import Fields
 from citerec.bibliography.keys import doi_of
-from citerec.corpus.readers.fields import Fields
 from citerec.corpus.readers.files import (
     Broken,
     BytesRead,

@@ -15,8 +15,8 @@ from typing import Any
 
 import orjson
 
+from citerec.bibliography.fields import Fields, number_text
 from citerec.bibliography.keys import doi_of
-from citerec.corpus.readers.fields import Fields, number_text
 from citerec.corpus.readers.files import (
     BytesRead,
     Format,

@@ -1,4 +1,4 @@
-"""One record of a corpus: its fields are checked once, here, and a wrong one is a fault with file and line."""
+"""One record of a corpus or a list: its fields are checked here, and a wrong one is a fault with file and line."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -186,7 +186,10 @@ def _name(author: Any) -> str | None:
     if isinstance(author, dict):
         author = author.get("author", author)  # an authorship of OpenAlex
     if isinstance(author, dict):
-        author = author.get("name") or author.get("display_name")
+        parts = ("given", "non-dropping-particle", "family", "suffix")  # of CSL
+        names = [author.get(key) for key in ("name", "display_name", "literal")]
+        names += [" ".join(p for key in parts if isinstance(p := author.get(key), str) and p)]
+        author = next(filter(None, names), None)
     if author is None:
         return ""
     return " ".join(_printable(author).split()) if isinstance(author, str) else None
