@@ -12,7 +12,6 @@ from typing import Any
 
 import orjson
 
-from citerec.bibliography.fields import Fields
 from citerec.build import BuildConfig, build_index
 from citerec.config import RecommendConfig
 from citerec.encode.models import auto_encoder
