@@ -211,17 +211,11 @@ def embed_anew(
 
 
 def carry_models(index: Path, folder: Path) -> None:
-    """Copy the models that were trained on an index into the folder that will replace it."""
-    for model in sorted((index / MODELS).glob("*")):
-        carry(model, folder / MODELS / model.name)  # including a training that can be resumed
-
-
-def carry(source: Path, destination: Path) -> None:
-    """Link the files of a folder into another one, except those of builds in progress."""
-    for file in sorted(source.rglob("*")):
-        unfinished = ".building-" in file.relative_to(source.parent).as_posix()
-        if file.is_file() and not file.is_symlink() and not unfinished:
-            link(file, destination / file.relative_to(source))
+    """Link the models that were trained on an index, and trainings that can be resumed, into its next folder."""
+    for file in sorted((index / MODELS).rglob("*")):
+        name = file.relative_to(index).as_posix()
+        if file.is_file() and not file.is_symlink() and ".building-" not in name:
+            link(file, folder / name)
 
 
 def link(file: Path, destination: Path) -> None:

@@ -357,9 +357,7 @@ def test_a_damaged_file_of_vectors_is_refused(build: Build, kind: DenseKind) -> 
     path = index.path / "dense" / NAME
     path.write_bytes(path.read_bytes()[:-1])
 
-    with pytest.raises(
-        IndexDamagedError, match=r"dense/ cannot be read \(it has \d+ bytes, expected"
-    ):
+    with pytest.raises(IndexDamagedError, match=r"dense/ cannot be read"):
         opened(index)
     path.unlink()
     with pytest.raises(IndexDamagedError, match=r"dense/ cannot be read \("):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.tiny import WORDS, tiny_reranker
 
-from citerec.encode.torch_backend import token_types
+from citerec.encode.torch_backend import padded
 from citerec.errors import ConfigError, ModelError
 from citerec.rerank.pair import (
     NAME,
@@ -60,7 +60,8 @@ def test_a_pair_that_is_not_cut_is_what_transformers_makes_of_it(
 
     theirs = tokenizer([query], [candidate])  # lists: a lone "" would count as no second text
     assert ids == theirs["input_ids"][0]
-    assert token_types([ids], [first], len(ids)).tolist() == theirs["token_type_ids"]
+    inputs = padded([ids], 0, len(ids), [first])
+    assert inputs["token_type_ids"].tolist() == theirs["token_type_ids"]
 
 
 @settings(max_examples=30, deadline=None)

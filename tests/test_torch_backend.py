@@ -47,7 +47,7 @@ def test_every_text_is_in_one_batch_and_batches_keep_the_budget(
 
 
 def test_padding_is_masked_and_goes_no_further_than_the_model() -> None:
-    ids, mask = padded([[7, 7, 7], [5]], padding=0, at_most=6)
+    ids, mask = padded([[7, 7, 7], [5]], padding=0, at_most=6).values()
 
     assert ids.tolist() == [[7, 7, 7, 0, 0, 0], [5, 0, 0, 0, 0, 0]]
     assert mask.tolist() == [[1, 1, 1, 0, 0, 0], [1, 0, 0, 0, 0, 0]]

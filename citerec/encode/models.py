@@ -87,7 +87,11 @@ def find_model(
         MissingExtraError: If it is `minilm` or an adapter of it, and its package is not installed.
     """
     if name == MINILM:
-        return ModelSource(name, name, minilm_folder())
+        with extra("minilm"):  # its package is not imported: that would take seconds
+            spec = importlib.util.find_spec(MINILM_PACKAGE)
+            if spec is None or spec.origin is None:
+                raise ModuleNotFoundError(name=MINILM_PACKAGE)
+        return ModelSource(name, name, Path(spec.origin).parent / "model")
     if name in SHIPPED:
         if not is_shipped(name):
             raise ModelError(f"{name} is not part of this installation of citerec")
@@ -171,19 +175,6 @@ def auto_encoder(log: Log | None = None) -> tuple[str | None, str | None]:
     return name, f"{why}; all-MiniLM-L6-v2 is used instead, {general}"
 
 
-def minilm_folder() -> Path:
-    """Return the folder of all-MiniLM-L6-v2 in its package, which is not imported: that would take seconds.
-
-    Raises:
-        MissingExtraError: If the package is not installed.
-    """
-    with extra("minilm"):
-        spec = importlib.util.find_spec(MINILM_PACKAGE)
-        if spec is None or spec.origin is None:
-            raise ModuleNotFoundError(name=MINILM_PACKAGE)
-    return Path(spec.origin).parent / "model"
-
-
 def lora_base(folder: Path) -> Path | None:
     """Return the folder of the base model of an adapter that peft wrote; None if a folder holds a whole model.
 
@@ -199,15 +190,22 @@ def lora_base(folder: Path) -> Path | None:
     return find_model(base).folder
 
 
-def config_file(folder: Path) -> Path:
-    """Return the configuration of a model.
+def files_of(folder: Path, adapter: Path | None = None) -> list[Path]:
+    """Return configuration, weights and tokenizer of a model, and the files of its bottleneck adapter, if it has one.
 
     Raises:
-        ModelError: If the folder has none.
+        ModelError: If the folder lacks one of these.
     """
-    if not (folder / "config.json").is_file():
+    config, weights, tokenizer = (
+        folder / "config.json",
+        weights_files(folder),
+        tokenizer_files(folder),
+    )
+    if not config.is_file():
         raise ModelError(f"{folder} holds no config.json; name a folder that save_pretrained wrote")
-    return folder / "config.json"
+    if not tokenizer:
+        raise ModelError(f"{folder} holds no tokenizer; expected tokenizer.json or vocab.txt there")
+    return [config, *weights, *tokenizer, *(bottleneck_files(adapter) if adapter else ())]
 
 
 def weights_files(folder: Path) -> list[Path]:
@@ -335,14 +333,14 @@ def _from_hub(repo: str, revision: str, log: Log, *, adapter: bool = False) -> P
 def _is_complete(folder: Path, *, adapter: bool) -> bool:
     """Whether a folder of the cache, which may hold some files of a model, holds all that are required."""
     try:
-        weights = bottleneck_files(folder) if adapter else weights_files(folder)
+        if adapter:
+            return bottleneck_files(folder)[1].is_file()
+        files_of(folder)
     except ModelError:
         return False
-    if adapter:
-        return weights[1].is_file()
+    weights = weights_files(folder)
     parts = re.search(r"-of-0*(\d+)\.", weights[0].name)
-    has_weights = not parts or len(weights) == int(parts[1])
-    return has_weights and (folder / "config.json").is_file() and bool(tokenizer_files(folder))
+    return not parts or len(weights) == int(parts[1])
 
 
 def model_files(names: Sequence[str]) -> list[str]:

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import orjson
 
-from citerec.encode.models import bottleneck_files, config_file, tokenizer_files, weights_files
-from citerec.encode.torch_backend import Net, Outputs, Tokens, batches, padded, token_types
+from citerec.encode.models import files_of
+from citerec.encode.torch_backend import Net, Outputs, Tokens, batches, padded
 from citerec.errors import OutputError
 from citerec.io import building, cache_folder, is_private, private_folder, sha256_of_files
 
@@ -62,9 +62,8 @@ def export_key(folder: Path, adapter: Path | None, spec: object) -> str:
     """
     import onnxruntime
 
-    files = [config_file(folder), *weights_files(folder), *tokenizer_files(folder)]
-    files += bottleneck_files(adapter) if adapter else []
-    parts = (FORMAT, onnxruntime.__version__, sha256_of_files(files), spec)
+    digest = sha256_of_files(files_of(folder, adapter))
+    parts = (FORMAT, onnxruntime.__version__, digest, spec)
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
@@ -180,11 +179,8 @@ class OnnxBackend:
         """Yield batch by batch the positions of texts in `tokens`, and their outputs; see `Runner`."""
         for rows in batches([len(ids) for ids in tokens], BATCH_TOKENS):
             texts = [tokens[row] for row in rows]
-            ids, mask = padded(texts, self._facts["padding"], self._facts["max_tokens"])
-            inputs: dict[str, Any] = {"input_ids": ids, "attention_mask": mask}
-            if firsts is not None:
-                segments = [firsts[row] for row in rows]
-                inputs["token_type_ids"] = token_types(texts, segments, ids.shape[1])
+            lengths = None if firsts is None else [firsts[row] for row in rows]
+            inputs = padded(texts, self._facts["padding"], self._facts["max_tokens"], lengths)
             yield rows, np.asarray(self._session.run(None, inputs)[0], np.float32)
 
 

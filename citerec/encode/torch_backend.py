@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,14 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from citerec.encode.models import (
-    LORA,
-    bottleneck_files,
-    config_file,
-    lora_base,
-    tokenizer_files,
-    weights_files,
-)
+from citerec.encode.models import LORA, bottleneck_files, files_of, lora_base
 from citerec.encode.spec import (
     EncodeConfig,
     EncoderSpec,
@@ -146,10 +140,7 @@ def open_folder(folder: Path, kind: str) -> tuple[Any, Any, list[str]]:
     Raises:
         ModelError: If the folder does not hold such a model.
     """
-    config_file(folder)
-    weights_files(folder)
-    if not tokenizer_files(folder):
-        raise ModelError(f"{folder} holds no tokenizer; expected tokenizer.json or vocab.txt there")
+    files_of(folder)  # or an error that says what is missing
     transformers = _transformers()
     local: Any = {"local_files_only": True, "trust_remote_code": False}
     base = lora_base(folder)
@@ -286,35 +277,27 @@ def batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
     return groups
 
 
-def padded(tokens: Tokens, padding: int, at_most: int) -> tuple[Numbers, Numbers]:
-    """Return ids and mask, shape (texts, width) each; width is the longest text, rounded up to a multiple of 8.
+def padded(
+    tokens: Tokens, padding: int, at_most: int, firsts: Sequence[int] | None = None
+) -> dict[str, Numbers]:
+    """Return the inputs of a model by name: ids, mask and, with `firsts`, token types, shape (texts, width) each.
 
     Args:
-        tokens: The ids of each text, at most `at_most` each.
+        tokens: The ids of each text, at most `at_most` each; width is the longest, rounded up to a multiple of 8.
         padding: The id of the padding token.
         at_most: The greatest width; the model may have no positions beyond it.
+        firsts: The length of the first segment of each text, whose type is 0; that of the second is 1.
     """
     width = min(-(-max(map(len, tokens)) // ROUND_TO) * ROUND_TO, at_most)
     ids = np.full((len(tokens), width), padding, np.int64)
-    mask = np.zeros_like(ids)
+    mask, types = np.zeros_like(ids), np.zeros_like(ids)
     for row, text_ids in enumerate(tokens):
         ids[row, : len(text_ids)] = text_ids
         mask[row, : len(text_ids)] = 1
-    return ids, mask
-
-
-def token_types(tokens: Tokens, firsts: Sequence[int], width: int) -> Numbers:
-    """Return token types, shape (texts, width): 1 for the second segment of a text, else 0.
-
-    Args:
-        tokens: The ids of each text.
-        firsts: The length of the first segment of each text.
-        width: The width of the padded ids.
-    """
-    types = np.zeros((len(tokens), width), np.int64)
-    for row, (text_ids, first) in enumerate(zip(tokens, firsts, strict=True)):
-        types[row, first : len(text_ids)] = 1
-    return types
+        if firsts is not None:
+            types[row, firsts[row] : len(text_ids)] = 1
+    inputs = {"input_ids": ids, "attention_mask": mask}
+    return inputs if firsts is None else inputs | {"token_type_ids": types}
 
 
 class TorchBackend:
@@ -335,9 +318,23 @@ class TorchBackend:
 
         self._torch: Any = torch
         self._net, self._log = net, log or no_log
-        self._device = _device(torch, config.device)
+        named = config.device
+        if named == "auto":
+            named = "cuda" if torch.cuda.is_available() else "cpu"
+        try:
+            self._device = torch.device(named)
+            torch.empty(0, device=self._device)
+        except (RuntimeError, AssertionError, NotImplementedError) as error:
+            raise ConfigError(f"no device {named!r} here; leave it out, or choose cpu") from error
         self.device = str(self._device.type)
-        self.precision = _precision(torch, config.precision, self._device)
+        precision = requested_precision(config.precision)
+        if precision is Precision.AUTO and self.device == "cuda":
+            is_supported = torch.cuda.is_bf16_supported()
+            precision = Precision.BFLOAT16 if is_supported else Precision.FLOAT16
+        elif precision is Precision.AUTO:
+            is_faster = self.device == "cpu" and has_bfloat16()
+            precision = Precision.BFLOAT16 if is_faster else Precision.FLOAT32
+        self.precision = str(precision)
         self._threads = config.thread_count
         self._budget = config.batch_tokens or (CPU_TOKENS if self.device == "cpu" else GPU_TOKENS)
         self._module = net.module.to(self._device, getattr(torch, self.precision)).eval()
@@ -353,7 +350,10 @@ class TorchBackend:
         groups = batches([len(ids) for ids in tokens], self._budget)
         work = partial(self._fitting, tokens, firsts)
         if self.device != "cpu":
-            yield from _one_ahead(groups, work)
+            # Each batch is started before the outputs of the previous one are fetched, so that a GPU does not wait.
+            started = ((rows, work(rows)) for rows in groups)
+            for (rows, outputs), _ in pairwise(chain(started, [([], None)])):
+                yield rows, outputs.cpu().numpy()
             return
         previous = self._torch.get_num_threads()
         at_once = min(self._threads, len(groups))
@@ -384,9 +384,13 @@ class TorchBackend:
         """Run a batch; if the device has too little memory, run halves, and reduce the size of later batches."""
         size = len(rows) * max(len(tokens[row]) for row in rows)
         if len(rows) == 1 or size <= self._budget:
-            batch_firsts = firsts and [firsts[row] for row in rows]
+            texts = [tokens[row] for row in rows]
+            lengths = None if firsts is None else [firsts[row] for row in rows]
+            inputs = padded(texts, self._net.padding, self._net.max_tokens, lengths)
             try:
-                return self._batch([tokens[row] for row in rows], batch_firsts)
+                with self._torch.inference_mode():
+                    tensors = map(self._torch.from_numpy, inputs.values())
+                    return self._module(*[tensor.to(self._device) for tensor in tensors])
             except self._torch.OutOfMemoryError as error:
                 if len(rows) == 1:
                     raise ConfigError(
@@ -401,47 +405,6 @@ class TorchBackend:
         half = len(rows) // 2
         parts = (self._fitting(tokens, firsts, part) for part in (rows[:half], rows[half:]))
         return self._torch.cat([*parts])
-
-    def _batch(self, tokens: Tokens, firsts: Sequence[int] | None) -> Any:
-        ids, mask = padded(tokens, self._net.padding, self._net.max_tokens)
-        inputs = [ids, mask]
-        if firsts is not None:
-            inputs.append(token_types(tokens, firsts, ids.shape[1]))
-        with self._torch.inference_mode():
-            tensors = [self._torch.from_numpy(array).to(self._device) for array in inputs]
-            return self._module(*tensors)
-
-
-def _one_ahead(groups: list[list[int]], work: Work) -> Iterator[tuple[list[int], Outputs]]:
-    """Start each batch before the outputs of the previous one are fetched, so that a GPU does not wait."""
-    previous: tuple[list[int], Any] | None = None
-    for rows in groups:
-        started = rows, work(rows)
-        if previous:
-            yield previous[0], previous[1].cpu().numpy()
-        previous = started
-    if previous:
-        yield previous[0], previous[1].cpu().numpy()
-
-
-def _device(torch: Any, named: str) -> Any:
-    if named == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(named)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise ConfigError(f"no device {named!r} here; leave it out, or choose cpu") from error
-    return device
-
-
-def _precision(torch: Any, precision: Precision, device: Any) -> str:
-    precision = requested_precision(precision)
-    if precision is not Precision.AUTO:
-        return str(precision)
-    if device.type == "cuda":
-        return "bfloat16" if torch.cuda.is_bf16_supported() else "float16"
-    return "bfloat16" if device.type == "cpu" and has_bfloat16() else "float32"
 
 
 def add_bottleneck(model: Any, folder: Path) -> None:

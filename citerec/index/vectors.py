@@ -120,7 +120,7 @@ def write_dense(
         raise OutputError(f"cannot write {path}; is there space on the disk?") from error
     report("writing vectors", rows, rows)
     settings = {"kind": str(kind), "similarity": str(similarity), "papers": rows, "dim": dim}
-    return settings | {"bytes": path.stat().st_size, "faiss": faiss.__version__}
+    return settings | {"faiss": faiss.__version__}
 
 
 def open_dense(folder: Path, settings: Mapping[str, Any], years: Rows) -> "DenseIndex":
@@ -141,8 +141,6 @@ def open_dense(folder: Path, settings: Mapping[str, Any], years: Rows) -> "Dense
     rows, dim = int(settings["papers"]), int(settings["dim"])
     if rows != len(years):
         raise ValueError(f"it holds {rows} vectors for {len(years)} papers")
-    if path.stat().st_size != settings["bytes"]:
-        raise ValueError(f"it has {path.stat().st_size} bytes, expected {settings['bytes']}")
     try:
         index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
     except RuntimeError as error:

@@ -18,7 +18,6 @@ from citerec.encode.torch_backend import (
     batches,
     check_positions,
     padded,
-    token_types,
 )
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
@@ -363,10 +362,8 @@ def _trainer(
     def tensors(pairs: Sequence[tuple[list[int], int]]) -> dict[str, Any]:
         """Return the input of the model for some pairs."""
         each = [ids for ids, _ in pairs]
-        ids, mask = padded(each, parts.tokenizer.pad_token_id, parts.spec.tokens)
-        arrays = {"input_ids": ids, "attention_mask": mask}
-        if parts.typed:
-            arrays["token_type_ids"] = token_types(each, [n for _, n in pairs], ids.shape[1])
+        firsts = [first for _, first in pairs] if parts.typed else None
+        arrays = padded(each, parts.tokenizer.pad_token_id, parts.spec.tokens, firsts)
         return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
     def collated(drawn: Sequence[Places]) -> dict[str, Any]:
