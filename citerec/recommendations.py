@@ -93,7 +93,7 @@ class Recommendations(Result, Sequence[Recommendation]):
         *,
         pick: Iterable[int] | None = None,
     ) -> "Appended":
-        """Add the papers to a BibTeX, RIS or CSL-JSON file as `citerec.references.append_papers` does.
+        """Add the papers to a BibTeX or RIS file as `citerec.references.append_papers` does.
 
         `pick` holds the ranks of the papers, from 1; all by default.
 
@@ -171,15 +171,13 @@ def explain_no_results(index: IndexFolder, rule: Eligibility, kind: QueryKind) -
             f"all {papers:,} papers are later than {rule.year_max}: the earliest is of {first}; "
             f"give --year-max {first} or a later year, or correct the draft's year"
         )
-    excluded = sum(bool(in_time[row]) for row in rule.excluded)
-    if excluded + too_late == papers:
-        late = plural(too_late, "paper is", "papers are")
-        bound = f", and {late} later than {rule.year_max}" if too_late else ""
+    if not (searchable := int(mask(rule, years).sum())):
+        late = f" and {too_late:,} later than {rule.year_max}" if too_late else ""
         return (
-            f"{plural(excluded, 'paper is', 'papers are')} excluded{bound}: none of {papers:,} is eligible; "
+            f"none of {plural(papers, 'paper')} is eligible: {papers - too_late:,} excluded{late}; "
             "leave out --exclude or --cited, or name fewer papers in them"
         )
-    searched = plural(papers - too_late - excluded, "eligible paper")
+    searched = plural(searchable, "eligible paper")
     if kind is QueryKind.REFERENCES:
         return f"no citation and no word of a title connects the references with the {searched}"
     vectors = (

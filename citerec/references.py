@@ -12,11 +12,8 @@ from enum import StrEnum
 from functools import partial
 from itertools import starmap
 from pathlib import Path
-from typing import Any
 
-import orjson
-
-from citerec.bibliography import bibtex, json_entries, publication, ris, write
+from citerec.bibliography import bibtex, publication, ris, write
 from citerec.bibliography.entry import Entry, PaperList, is_preprint_doi
 from citerec.bibliography.keys import id_key, paper_doi, title_key
 from citerec.bibliography.source import Kind, decode, kind_of
@@ -27,13 +24,9 @@ from citerec.io import replacing
 from citerec.matching import listed_rows, rows_of_entry, same_entries, same_title, similar_titles
 from citerec.types import Paper
 
-_KINDS = {
-    ".bib": Kind.BIBTEX, ".bibtex": Kind.BIBTEX, ".ris": Kind.RIS,
-    ".json": Kind.JSON, ".csl": Kind.JSON,
-}  # fmt: skip
-_READS = "expected BibTeX, RIS or CSL-JSON"
-_ADVICE = "name a .bib, .ris or CSL .json file"
-_UNCHANGED = "nothing was added, repair it first"
+_KINDS = {".bib": Kind.BIBTEX, ".bibtex": Kind.BIBTEX, ".ris": Kind.RIS}
+_READS = "expected BibTeX or RIS"
+_ADVICE = "name a .bib or .ris file"
 
 
 # --- Comparing it with a corpus
@@ -198,13 +191,13 @@ class Appended:
 class ReferenceFile:
     """A file of references as it was read; its content decides the format, else the suffix does."""
 
-    kind: Kind  # JSON is CSL-JSON
+    kind: Kind
     data: bytes
     entries: list[Entry]
 
 
 def append_papers(path: str | Path, papers: Sequence[Paper]) -> Appended:
-    """Add papers to a BibTeX, RIS or CSL-JSON file; a file that does not exist is made, in the format of its suffix.
+    """Add papers to a BibTeX or RIS file; a file that does not exist is made, in the format of its suffix.
 
     Args:
         path: The file.
@@ -254,6 +247,8 @@ def read_reference_file(path: Path) -> ReferenceFile:
     data = read_whole(path) if exists else b""
     text = _text(data, path)
     kind = kind_of(text, path) if text else Kind.TEXT
+    if kind is Kind.JSON:
+        raise BadInputError(path, f"this is JSON, {_READS}; --format csl writes a file of its own")
     if kind is Kind.TEXT:  # comments alone, or nothing
         if path.suffix.lower() not in _KINDS:
             raise OutputError(f"cannot write {path}: its format is not known; {_ADVICE}")
@@ -273,18 +268,11 @@ def _entries(kind: Kind, text: str, path: Path) -> list[Entry]:
     """
     if kind is Kind.RIS:
         return [ris.to_entry(record) for record in ris.read_records(text)]
-    if kind is Kind.BIBTEX:
-        records, broken = bibtex.read_records(text)
-        if broken:
-            line, fault = broken[0]
-            raise BadInputError(path, f"{fault}; {_UNCHANGED}", line=line)
-        return [bibtex.to_entry(record) for record in records]
-    items: Any = json_entries.loads(text, path) if text else []
-    if not isinstance(items, list) or not all(
-        isinstance(one, dict) and "type" in one for one in items
-    ):
-        raise BadInputError(path, f"this JSON is not a list of items with a type; {_UNCHANGED}")
-    return json_entries.list_entries(items, path, strict=False)
+    records, broken = bibtex.read_records(text)
+    if broken:
+        line, fault = broken[0]
+        raise BadInputError(path, f"{fault}; nothing was added, repair it first", line=line)
+    return [bibtex.to_entry(record) for record in records]
 
 
 def _known(entries: Sequence[Entry], papers: Sequence[Paper]) -> set[int]:
@@ -332,21 +320,11 @@ def _extended(file: ReferenceFile, keys: Sequence[str], papers: Sequence[Paper])
     """Return the content of a file with some papers added at its end; `keys` are theirs."""
     pairs = zip(keys, papers, strict=True)
     end = b"\r\n" if b"\r\n" in file.data else b"\n"
-    if file.kind is Kind.JSON:
-        items = orjson.dumps([*starmap(write.csl_item, pairs)], option=orjson.OPT_INDENT_2)
-        is_empty = not file.data.removeprefix(BOM).strip()
-        head, bracket, tail = (b"[]" + end if is_empty else file.data).rpartition(b"]")
-        comma = b"," if file.entries else b""
-        added = items.removeprefix(b"[").removesuffix(b"]").replace(b"\n", end)
-        return head.rstrip() + comma + added + bracket + tail
     if file.kind is Kind.BIBTEX:
         entries = [*starmap(write.bibtex_entry, pairs)]
     else:
         entries = [write.ris_records([key], [paper]) for key, paper in pairs]
     added = "\n".join(entry.strip("\n") + "\n" for entry in entries)
-    gap = (
-        b""
-        if not file.data.removeprefix(BOM).strip()
-        else end * (1 + (not file.data.endswith((b"\n", b"\r"))))
-    )
+    is_empty = not file.data.removeprefix(BOM).strip()
+    gap = b"" if is_empty else end if file.data.endswith((b"\n", b"\r")) else 2 * end
     return file.data + gap + added.encode().replace(b"\n", end)

@@ -162,9 +162,7 @@ def test_a_file_with_a_broken_entry_is_refused(
         (b"@misc{a, title={\xe9}}", "not UTF-8"),
         ("@misc{a, title={A}}".encode("utf-16"), "UTF-16"),
         (b"%PDF-1.4", "a PDF"),
-        (b'{"id": "a", "type": "book"}', "not a list of items with a type"),
-        (b'[{"id": "a", "title": "A"}]', "not a list of items with a type"),
-        (b'[\n{"id": "a",\n', "line [23]: this is not valid JSON"),
+        (b'[{"id": "a", "type": "book"}]', "this is JSON, expected BibTeX or RIS"),
     ],
 )
 def test_other_and_broken_files_are_refused(
@@ -258,7 +256,7 @@ def test_any_file_stays_as_it_is_and_parses_with_the_new_entries(
     assert all(both[key] == entries[key] for key in entries)
 
 
-# --- RIS and CSL-JSON
+# --- RIS
 
 
 def test_ris_gets_records_in_its_line_ends(tmp_path: Path) -> None:
@@ -273,32 +271,6 @@ def test_ris_gets_records_in_its_line_ends(tmp_path: Path) -> None:
     assert new.endswith(b"ER  - \r\n")
     assert done.keys == ("leaf2022leavesa",)
     assert [r.fields["title"] for r in ris.read_records(new.decode())] == ["Maps", "Leaves"]
-
-
-@pytest.mark.parametrize(
-    "old",
-    [
-        b'[\n  {\n    "id": "a",\n    "type": "book",\n    "title": "\xc3\x89"\n  }\n]\n',
-        b'[\n\t{"id": 7, "type": "book"}\n]',
-        b'\xef\xbb\xbf[\r\n\t{\r\n\t\t"type": "book",\r\n\t\t"note": "[x]"\r\n\t}\r\n]\r\n',
-        b"[]",
-        b"",
-    ],
-)
-def test_csl_gets_items_before_its_bracket(tmp_path: Path, old: bytes) -> None:
-    path = tmp_path / "refs.json"
-    path.write_bytes(old)
-
-    done = append_papers(path, [ROOTS, LEAVES])
-
-    new = path.read_bytes()
-    items = json.loads(new.decode("utf-8-sig"))
-    before = json.loads(old.decode("utf-8-sig") or "[]")
-    assert items[: len(before)] == before
-    assert [item["id"] for item in items[len(before) :]] == ["root2021roots", "leaf2022leaves"]
-    assert new.startswith(old.rstrip().removesuffix(b"]").rstrip())
-    assert append_papers(path, [ROOTS, LEAVES]).keys == ()
-    assert done.keys == ("root2021roots", "leaf2022leaves")
 
 
 # --- files

@@ -326,13 +326,6 @@ def test_front_matter_and_citations_of_markdown_are_read(tmp_path: Path) -> None
     assert file.notices[-1].endswith("2 citation keys not in refs.bib: third, hidden")
 
 
-def test_references_in_front_matter_are_used_without_a_file() -> None:
-    file = parse("---\ntitle: T\nreferences:\n- {id: a, title: Alpha beta}\n---\nSee [@a].\n")
-
-    assert titles(file) == ("Alpha beta",)
-    assert file.cited_from == "draft"
-
-
 # --- Word
 
 

@@ -53,11 +53,11 @@ PAPERS: list[dict[str, Any]] = [
         ),
         (
             ("--title", "Drawing", "--exclude", "all.txt"),
-            "2 papers are excluded: none of 2 is eligible; leave out --exclude or --cited",
+            "none of 2 papers is eligible: 2 excluded; leave out --exclude or --cited",
         ),
         (
             ("--title", "Drawing", "--year-max", 1991, "--exclude", "a.txt"),
-            "1 paper is excluded, and 1 paper is later than 1991: none of 2 is eligible",
+            "none of 2 papers is eligible: 1 excluded and 1 later than 1991",
         ),
         (("--title", "Zebras", "--exclude", "a.txt"), "occurs in the 1 eligible paper, and"),
     ],

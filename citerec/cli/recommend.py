@@ -96,7 +96,7 @@ class ListOptions(Settings):
     output: Path | None = Field(default=None, description="Output file, in place of stdout.")
     append: Path | None = Field(
         default=None,
-        description="Add the papers to this .bib, .ris or CSL .json, but those that it has; FILE.bak keeps what it "
+        description="Add the papers to this .bib or .ris, but those that it has; FILE.bak keeps what it "
         "was.",
     )
     pick: str = Field(

@@ -52,9 +52,7 @@ def decode_latex(data: bytes) -> str:
 def cited_references(
     keys: Sequence[str],
     files: Sequence[str],
-    inline: bytes,
     source: str,
-    name: str,
     path: Path | None,
     notices: list[str],
 ) -> tuple[PaperList, tuple[str, ...]]:
@@ -63,9 +61,7 @@ def cited_references(
     Args:
         keys: The citation keys, in order; `*` stands for all.
         files: The bibliographies that the draft names.
-        inline: References within the draft as CSL-JSON; empty for none.
         source: The source of a LaTeX draft.
-        name: The name of the draft in messages.
         path: Its file; None for standard input.
         notices: Receives a line for each bibliography that is not used, and for keys without an entry.
 
@@ -79,7 +75,7 @@ def cited_references(
     formatted, origin = _formatted(source, path)
     if not formatted or any(one for _, one in by_source):
         notices += faults
-    by_source += [(origin, formatted), (name, entries_by_key(inline, name, []) if inline else {})]
+    by_source.append((origin, formatted))
     sources = tuple(file for file, one in by_source if one)
     entries = dict(ChainMap(*(one for _, one in by_source)))  # the first of a repeated key counts
     if not entries:

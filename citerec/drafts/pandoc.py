@@ -81,9 +81,8 @@ def read(data: bytes, kind: DocumentFormat, name: str, path: Path | None) -> Doc
     tree = _converted(data, kind, name)
     meta, blocks = tree["meta"], tree["blocks"]
     keys = [key for key in _cited_keys(meta, blocks) if not _CROSS_REFERENCE.match(key)]
-    inline = orjson.dumps(_plain(meta["references"])) if "references" in meta else b""
     files = [_text(one) for one in _listed(meta, "bibliography")]
-    cited, sources = cited_references(keys, files, inline, source, name, path, notices)
+    cited, sources = cited_references(keys, files, source, path, notices)
     paragraphs = list(_paragraphs(blocks))[:_BODY]
     long = [text for text in paragraphs if len(text) >= LEAST_ABSTRACT]
     return Document(
@@ -226,13 +225,6 @@ def _nodes(value: Any, *kinds: str) -> Iterator[Any]:
     if isinstance(value, list | dict):
         for one in value.values() if isinstance(value, dict) else value:
             yield from _nodes(one, *kinds)
-
-
-def _plain(meta: Any) -> Any:
-    """Return a value of the metadata as JSON."""
-    if meta["t"] == "MetaMap":
-        return {key: _plain(value) for key, value in meta["c"].items()}
-    return [*map(_plain, meta["c"])] if meta["t"] == "MetaList" else _text(meta)
 
 
 def _text(node: Any, *, line_break: str = " ", between: str = "") -> str:
