@@ -336,6 +336,21 @@ def test_styles_and_headings_of_a_word_document_are_read() -> None:
     assert parse(data).notices[0].startswith(f"draft (Word): title {TITLE!r}, abstract 'We rank")
 
 
+# --- HTML
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        f"""<!doctype html><head><title>{TITLE} | Journal</title><meta name="citation_title" content="{TITLE}">
+        <meta name="citation_abstract" content="{ABSTRACT}"></head><body><h1>Journal</h1></body>""",
+        f"<html><h1>{TITLE}</h1><h2>Abstract</h2><p>{ABSTRACT}</p><h2>1 Introduction</h2><p>More.</p></html>",
+    ],
+)
+def test_tags_of_publishers_and_headings_of_a_page_are_read(page: str) -> None:
+    assert read(page) == (TITLE, ABSTRACT)
+
+
 # --- PDF
 
 

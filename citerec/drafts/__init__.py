@@ -1,7 +1,7 @@
 """Reads queries: papers or drafts without references, one or many, from a file or standard input.
 
-A file is JSON, JSONL, CSL-JSON, BibTeX, RIS or plain text, or a document that holds one draft: LaTeX, Markdown, Word
-or PDF. The format is recognised by its content, not its name. A document may also hold references, cited by key.
+A file is JSON, JSONL, CSL-JSON, BibTeX, RIS or plain text, or a document that holds one draft: LaTeX, Markdown, Word,
+PDF or HTML. The format is recognised by its content, not its name. A document may also hold references, cited by key.
 """
 
 import re
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from citerec.drafts.document import DocumentFormat
 
 _READS = (
-    "citerec reads a query as JSON, JSONL, CSL-JSON, BibTeX, RIS, LaTeX, Markdown, Word (.docx), PDF "
+    "citerec reads a query as JSON, JSONL, CSL-JSON, BibTeX, RIS, LaTeX, Markdown, Word (.docx), PDF, HTML "
     "or plain text"
 )
 _TITLE = re.compile(r"(?:#+\s+)?(title\s*:\s*)?", re.IGNORECASE)
@@ -68,7 +68,7 @@ def parse_queries(
     A query without an id gets the id `query`; in a batch, `q` and its line, or its position in a list.
 
     Args:
-        data: UTF-8 text: JSON, JSONL, CSL-JSON, BibTeX, RIS or plain text; or LaTeX, Markdown, .docx or PDF.
+        data: UTF-8 text: JSON, JSONL, CSL-JSON, BibTeX, RIS or plain text; or LaTeX, Markdown, .docx, PDF or HTML.
         name: The name of the source in messages.
         file: The file of `data`, from whose folder a document includes others; None to follow nothing.
         title: The title of the only draft, in place of the one that `data` states.

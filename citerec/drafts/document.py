@@ -21,6 +21,7 @@ _LATEX = re.compile(
     rb"|(?:chapter|section)\*?[ \t]*\{|usepackage[\[{])",
     re.MULTILINE,
 )
+_HTML = re.compile(rb"<(?:!doctype\s+html|html|head)\b", re.IGNORECASE)
 _FRONT_MATTER = re.compile(rb"---[ \t]*\r?\n(?:[\w-]+[ \t]*:|#)")
 _SECTION = re.compile(rb"^##[ \t]+\S", re.MULTILINE)
 
@@ -32,6 +33,7 @@ class DocumentFormat(StrEnum):
     MARKDOWN = "Markdown"
     DOCX = "Word"
     PDF = "PDF"
+    HTML = "HTML"
 
 
 def document_format(data: bytes, name: str) -> DocumentFormat | None:
@@ -47,6 +49,8 @@ def document_format(data: bytes, name: str) -> DocumentFormat | None:
     if start.startswith(b"PK\x03\x04"):  # a Word document or a damaged one, or another archive
         is_word = b"word/document" in data or b"PK\x05\x06" not in data[-(2**16) :]
         return DocumentFormat.DOCX if is_word else None
+    if _HTML.match(start):
+        return DocumentFormat.HTML
     is_bibtex = bibtex and not (latex and latex.start() < bibtex.start())
     if b"\0" in start or start.startswith((b"{", b"[")) or is_bibtex:
         return None

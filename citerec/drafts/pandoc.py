@@ -1,4 +1,4 @@
-"""Reads a draft from LaTeX, Word or Markdown: pandoc converts it, and its tree has the fields and the citations.
+"""Reads a draft from LaTeX, Word, Markdown or HTML: pandoc converts it, and its tree has the fields and the citations.
 
 Pandoc runs as a process with limits on time and memory, in its sandbox: it reads no file and no address that a draft
 names. It also expands the macros that a LaTeX draft defines.
@@ -26,6 +26,7 @@ _READERS = {
     DocumentFormat.LATEX: "latex+raw_tex",  # without it, the arguments of unknown commands are lost
     DocumentFormat.MARKDOWN: "markdown-smart+bracketed_spans",
     DocumentFormat.DOCX: "docx",
+    DocumentFormat.HTML: "html",
 }
 _ABSTRACT = re.compile(
     r"(?:[\d.]+\s*)?(?:abstract|summary|zusammenfassung|résumé|resumen)\s*[.:—–-]*\s*",
@@ -141,7 +142,8 @@ def _first(meta: Any, *names: str) -> str:
 
 def _title(meta: Any, blocks: Any, kind: DocumentFormat) -> str:
     """Return the title and the subtitle, else the first heading; of Word the first line."""
-    title, subtitle = _first(meta, "title"), _first(meta, "subtitle")
+    # the title of a page may end in the name of its site; publishers state that of the paper, too
+    title, subtitle = _first(meta, "citation_title", "title"), _first(meta, "subtitle")
     if not title:
         headings = (_text(heading["c"][2]) for heading in _nodes(blocks, "Header"))
         title = next(filter(None, headings), "")
@@ -153,7 +155,11 @@ def _title(meta: Any, blocks: Any, kind: DocumentFormat) -> str:
 def _abstract(meta: Any, blocks: Any) -> str:
     """Return the abstract: a field or a section of that name, else a paragraph with the label."""
     labelled = filter(_LABEL.match, _paragraphs(blocks))
-    text = _first(meta, "abstract") or _section(blocks, _ABSTRACT) or next(labelled, "")
+    text = (
+        _first(meta, "citation_abstract", "abstract")
+        or _section(blocks, _ABSTRACT)
+        or next(labelled, "")
+    )
     label = _LABEL.match(text)
     return (text[label.end() :] if label else text) or _first(meta, "description")
 
