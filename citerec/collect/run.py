@@ -30,7 +30,7 @@ from citerec.collect.snowball import (
     resolve,
     snowball,
 )
-from citerec.collect.sources import OpenAlex, SemanticScholar, Source, SourceName
+from citerec.collect.sources import OpenAlex, SemanticScholar, Source, SourceName, find_service
 from citerec.config import Settings
 from citerec.corpus import readers
 from citerec.corpus.tools import canonical_line, write_lines
@@ -137,22 +137,21 @@ class Plan:
         entries, papers = self.config.entries, self.config.papers
         searches = SEARCH_SEEDS if self.config.search else 0
         with_id = sum(bool(identifiers(entry)) for entry in entries)
-        requests = titles = len(entries) - with_id + bool(searches)
+        titles = len(entries) - with_id + bool(searches)
         seeds = len(entries) + searches
         first = seeds * (REFERENCES + LEAST_CITING)
-        rounds = ceil(max(papers - first, 0) / (EXPANDED * REFERENCES))
+        expanded = ceil(max(papers - first, 0) / (EXPANDED * REFERENCES)) * EXPANDED
         dollars = None
         if self.source is SourceName.OPENALEX:
             listed = seeds * min(citing_each(papers, seeds), 2 * LEAST_CITING)
-            listed += rounds * EXPANDED * LEAST_CITING
-            fetched = (seeds + rounds * EXPANDED) * REFERENCES
-            lists = ceil(with_id / OpenAlex.dois)
-            lists += sum(ceil(n / OpenAlex.batch) for n in (listed, fetched))
-            requests += lists
+            listed += expanded * LEAST_CITING
+            lists = ceil(with_id / OpenAlex.dois) + ceil(listed / OpenAlex.batch)
+            lists += ceil((seeds + expanded) * REFERENCES / OpenAlex.batch)
             dollars = lists * OpenAlex.list_dollars + titles * OpenAlex.search_dollars
         else:
-            requests += sum(ceil(n / SemanticScholar.batch) for n in (len(entries), papers)) + 1
-            requests += seeds + rounds * EXPANDED
+            lists = sum(ceil(n / SemanticScholar.batch) for n in (len(entries), papers)) + 1
+            lists += seeds + expanded
+        requests = titles + lists
         return Estimate(requests, requests * max(1 / self.service.rate, LATENCY) / 60, dollars)
 
     @property
@@ -198,8 +197,7 @@ def make_plan(folder: Path, config: CollectConfig) -> Plan:
         )
     if config.update and not record:
         raise ConfigError(f"{folder} has no finished collection to update; leave --update out")
-    kind = OpenAlex if source is SourceName.OPENALEX else SemanticScholar
-    service = kind.find_service(config.rate)
+    service = find_service(source, config.rate)
     return Plan(config, folder, source, service, record if config.update else {})
 
 

@@ -32,6 +32,42 @@ class SourceName(StrEnum):
     S2 = "s2"
 
 
+SERVICES = {
+    SourceName.OPENALEX: Service(
+        title="OpenAlex",
+        url="https://api.openalex.org",
+        variable="OPENALEX_API_KEY",
+        parameter="api_key",
+        rate=10.0,  # OpenAlex allows 100
+    ),
+    SourceName.S2: Service(
+        title="Semantic Scholar",
+        url="https://api.semanticscholar.org",
+        variable="S2_API_KEY",
+        header="x-api-key",
+        rate=1 / 3,  # without a key all users share one allowance
+    ),
+}
+
+
+def find_service(source: SourceName, rate: float | None) -> Service:
+    """Return a service with the key of the environment; `OPENALEX_URL` and `S2_URL` name mirrors.
+
+    Raises:
+        ConfigError: If OpenAlex has no key and no mirror is named, or a key would be sent unencrypted.
+    """
+    service = SERVICES[source]
+    key = os.environ.get(service.variable, "").strip()
+    url = os.environ.get(f"{source.name}_URL", "")
+    if source is SourceName.OPENALEX and not key and not url:
+        raise ConfigError(
+            "OpenAlex needs a key, which is free: get one at https://openalex.org/settings/api, and set "
+            "OPENALEX_API_KEY; or use --source s2"
+        )
+    own_rate = 1.0 if key and source is SourceName.S2 else service.rate
+    return replace(service, key=key, url=url or service.url, rate=rate or own_rate)
+
+
 @dataclass(frozen=True, slots=True)
 class Work:
     """A paper of a service; its `citations` are ids of the same service."""
@@ -58,8 +94,8 @@ class _Works:
     def fetch(self, ids: Sequence[str]) -> Mapping[str, Work]:
         """Return the works with these ids; unknown ones, and works without a title, are left out."""
         missing = [i for i in dict.fromkeys(ids) if i not in self._works]
-        for start in range(0, len(missing), self.batch):
-            self._works |= self._requested(missing[start : start + self.batch])
+        for batch in _batches(missing, self.batch):
+            self._works |= self._requested(batch)
         return {i: self._works[i] for i in ids if i in self._works}
 
     def _requested(self, ids: Sequence[str]) -> dict[str, Work]:
@@ -68,6 +104,10 @@ class _Works:
     def references(self, ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
         """Return the references of works."""
         return {i: work.paper.citations for i, work in self.fetch(ids).items()}
+
+
+def _batches(ids: Sequence[str], most: int) -> list[Sequence[str]]:
+    return [ids[start : start + most] for start in range(0, len(ids), most)]
 
 
 def _work(raw: Json, count: str, read: Callable[[Fields], Paper]) -> Work | None:
@@ -91,29 +131,6 @@ class OpenAlex(_Works):
         "abstract_inverted_index"
     )
 
-    @staticmethod
-    def find_service(rate: float | None) -> Service:
-        """Return OpenAlex with the key of `OPENALEX_API_KEY`; `OPENALEX_URL` names a mirror.
-
-        Raises:
-            ConfigError: If there is no key, and no mirror is named.
-        """
-        url = os.environ.get("OPENALEX_URL", "")
-        key = os.environ.get("OPENALEX_API_KEY", "").strip()
-        if not key and not url:
-            raise ConfigError(
-                "OpenAlex needs a key, which is free: get one at https://openalex.org/settings/api, and set "
-                "OPENALEX_API_KEY; or use --source s2"
-            )
-        return Service(
-            title="OpenAlex",
-            url=url or "https://api.openalex.org",
-            key=key,
-            variable="OPENALEX_API_KEY",
-            parameter="api_key",
-            rate=rate or 10.0,  # OpenAlex allows 100
-        )
-
     def find_ids(self, ids: Sequence[str]) -> Mapping[str, str]:
         """Return the id of the work of each of `ids` (`doi:…`, `arxiv:…`, `id:…`) that the service knows."""
         found = {i: i.removeprefix("id:") for i in ids if i.startswith("id:W")}
@@ -123,11 +140,8 @@ class OpenAlex(_Works):
             doi = f"10.48550/arxiv.{value}" if kind == "arxiv" else value.lower()
             if kind != "id" and not set(doi) & set("|, "):  # separators of filters
                 dois[doi] = one
-        listed = list(dois)
-        for start in range(0, len(listed), self.dois):
-            for work in self._page(
-                {"filter": f"doi:{'|'.join(listed[start : start + self.dois])}"}
-            ):
+        for batch in _batches(list(dois), self.dois):
+            for work in self._page({"filter": f"doi:{'|'.join(batch)}"}):
                 if (doi := work.paper.doi.lower()) in dois:
                     found.setdefault(dois[doi], work.id)
         return found
@@ -157,8 +171,10 @@ class OpenAlex(_Works):
         counts = {i: n for i, work in self.fetch(ids).items() if (n := work.times_cited)}
         dated = f",from_publication_date:{since}" if since else ""
         few = [i for i in counts if counts[i] <= most or since]
-        groups = [few[start : start + self.batch] for start in range(0, len(few), self.batch)]
-        lists = [({"filter": f"cites:{'|'.join(group)}{dated}"}, group) for group in groups]
+        lists = [
+            ({"filter": f"cites:{'|'.join(group)}{dated}"}, group)
+            for group in _batches(few, self.batch)
+        ]
         for one in (i for i in counts if i not in few):
             lists.append(({"filter": f"cites:{one}", "sort": "cited_by_count:desc"}, [one]))
         for params, group in lists:
@@ -205,19 +221,6 @@ class SemanticScholar(_Works):
         super().__init__(client)
         self._without_references: set[str] = set()  # works that have references, but came without
         self._counts: dict[str, int] = {}  # how often a paper is cited, where a list states it
-
-    @staticmethod
-    def find_service(rate: float | None) -> Service:
-        """Return Semantic Scholar with the key of `S2_API_KEY`, if any; `S2_URL` names a mirror."""
-        key = os.environ.get("S2_API_KEY", "").strip()
-        return Service(
-            title="Semantic Scholar",
-            url=os.environ.get("S2_URL", "") or "https://api.semanticscholar.org",
-            key=key,
-            variable="S2_API_KEY",
-            header="x-api-key",
-            rate=rate or (1.0 if key else 1 / 3),  # without a key all users share one allowance
-        )
 
     def find_ids(self, ids: Sequence[str]) -> Mapping[str, str]:
         """Return the id of the work of each of `ids` (`doi:…`, `arxiv:…`, `id:…`) that the service knows."""
