@@ -181,11 +181,7 @@ class Plan:
 
 
 def make_plan(folder: Path, config: CollectConfig) -> Plan:
-    """Check the options, keys and the folder; nothing is sent or written.
-
-    Raises:
-        ConfigError: If they contradict each other.
-    """
+    """Check the options, keys and the folder; nothing is sent or written."""
     record = read_record(folder) if not config.force else {}
     has_key = os.environ.get("OPENALEX_API_KEY") or os.environ.get("OPENALEX_URL")
     default = SourceName.OPENALEX if has_key else SourceName.S2
@@ -211,12 +207,7 @@ def check_size(estimate: Estimate) -> None:
 
 
 def collect(plan: Plan, progress: Progress = no_progress, log: Log = no_log) -> CollectReport:
-    """Collect a corpus into the folder of the plan; an interrupted run is continued by the same call.
-
-    Raises:
-        CollectError: If the service fails, or knows none of the references.
-        OutputError: If the folder cannot be written.
-    """
+    """Collect a corpus into the folder of the plan; an interrupted run is continued by the same call."""
     started, config, previous = datetime.now(UTC), plan.config, plan.previous
     run = f"update of {previous['finished']}" if previous else "collection"
     with open_cache(plan.folder, run) as cache:

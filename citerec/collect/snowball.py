@@ -47,9 +47,6 @@ def resolve(
 
     An id is preferred. A title must match as in `citerec recommend --cited`: over small differences, unless year or
     authors contradict it. Of several works with the same title, the most cited one is chosen.
-
-    Raises:
-        CollectError: If the service fails.
     """
     by_id = source.find_ids(list(dict.fromkeys(i for entry in entries for i in identifiers(entry))))
     found: list[str] = []
@@ -100,9 +97,6 @@ def snowball(source: Source, seeds: Sequence[str], papers: int, progress: Progre
     The first round expands the seeds. While there is room, further rounds expand the best works so far, `EXPANDED` at a
     time. A round ranks what it found as `ranked` states.
     There are never fewer than seeds.
-
-    Raises:
-        CollectError: If the service fails.
     """
     chosen, waiting = dict.fromkeys(seeds), list(seeds)
     touched: defaultdict[str, set[str]] = defaultdict(set)

@@ -51,11 +51,7 @@ SERVICES = {
 
 
 def find_service(source: SourceName, rate: float | None) -> Service:
-    """Return a service with the key of the environment; `OPENALEX_URL` and `S2_URL` name mirrors.
-
-    Raises:
-        ConfigError: If OpenAlex has no key and no mirror is named, or a key would be sent unencrypted.
-    """
+    """Return a service with the key of the environment; `OPENALEX_URL` and `S2_URL` name mirrors."""
     service = SERVICES[source]
     key = os.environ.get(service.variable, "").strip()
     url = os.environ.get(f"{source.name}_URL", "")

@@ -354,11 +354,7 @@ def _invalid(error: RequestValidationError) -> ProblemError:
 
 
 def bound(settings: ServeConfig) -> socket.socket:
-    """Return the socket of a server, bound but not listening yet: the address is taken before models are loaded.
-
-    Raises:
-        OutputError: If the address is in use or not of this machine.
-    """
+    """Return the socket of a server, bound but not listening yet: the address is taken before models are loaded."""
     host, port = settings.host, settings.port
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:

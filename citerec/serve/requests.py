@@ -123,15 +123,7 @@ class RecommendRequest(BaseModel):
     stop_words: StopWords = like(Bm25Config, "stop_words")
 
     def config(self, start: RecommendConfig, rerankers: Sequence[str]) -> RecommendConfig:
-        """Return the settings for this request.
-
-        Args:
-            start: Those of requests without options.
-            rerankers: The models that requests may name.
-
-        Raises:
-            ConfigError: If options contradict each other, or name a model that the server does not offer.
-        """
+        """Return the settings for this request; `start` are those of one without options."""
         given = self.model_dump(exclude_unset=True, exclude_none=True)
         if given.get("fusion") == "auto":
             del given["fusion"]
@@ -164,14 +156,7 @@ def recommended(
 ) -> tuple[list[Recommendations], Sequence[str]]:
     """Return one list per query, in the order of the request, and notices about the draft as it was read.
 
-    Args:
-        service: Says what is offered.
-        opened: The index.
-        request: What is asked.
-        config: In place of the settings of the request.
-
-    Raises:
-        CiterecError: If the request is wrong.
+    `config` takes the place of the settings of the request.
     """
     config = config or request.config(opened.default.config, service.rerankers)
     try:

@@ -50,21 +50,13 @@ class OpenIndex:
     """One index, open with its default settings; several threads may use it."""
 
     def __init__(self, name: str, path: Path, config: RecommendConfig) -> None:
-        """Open the index and its models.
-
-        Raises:
-            CiterecError: If one cannot be opened.
-        """
+        """Open the index and its models."""
         self.name, self.index = name, open_index(path)
         self.default = Recommender(self.index, config)
         self._variant: Any = lru_cache(MAX_VARIANTS)(partial(Recommender, self.index))
 
     def recommender(self, config: RecommendConfig) -> Recommender:
-        """Return the recommender of other settings; those used last stay open.
-
-        Raises:
-            CiterecError: If a part cannot be opened.
-        """
+        """Return the recommender of other settings; those used last stay open."""
         return self.default if config == self.default.config else self._variant(config)
 
     @property
@@ -102,17 +94,7 @@ class Service:
         settings: ServeConfig | None = None,
         rerankers: tuple[str, ...] = (),
     ) -> None:
-        """Open the indexes and their models.
-
-        Args:
-            indexes: Index folders by name.
-            configs: How papers are found and ordered where a request does not say otherwise, by index.
-            settings: What the server accepts.
-            rerankers: The models that requests may name, besides auto and none.
-
-        Raises:
-            CiterecError: If an index or a model cannot be opened.
-        """
+        """Open the indexes and their models; `rerankers` are those that requests may name, besides auto and none."""
         self.settings, self.rerankers = settings or ServeConfig(), rerankers
         self.indexes = {
             name: OpenIndex(name, path, (configs or {}).get(name) or DEFAULT)
@@ -136,11 +118,7 @@ class Service:
             one.default.recommend(title="a first search", explain=True)
 
     def open_index(self, name: str | None = None) -> OpenIndex:
-        """Return an index by its name, by default the first one.
-
-        Raises:
-            ProblemError: If there is no such index.
-        """
+        """Return an index by its name, by default the first one."""
         names = [*self.indexes]
         if name is not None and name not in self.indexes:
             known = ", ".join(names)
@@ -192,11 +170,7 @@ async def answer(
     index: str | None,
     pool: str = "models",
 ) -> T:
-    """Do the work of a request; it is cancelled if the client goes away or the time is over.
-
-    Raises:
-        ProblemError: If it takes too long, or as `Service.start` raises.
-    """
+    """Do the work of a request; it is cancelled if the client goes away or the time is over."""
     service = _service(request)
     result = asyncio.wrap_future(service.start(work, index, pool))
     gone = asyncio.ensure_future(_disconnected(request))

@@ -290,10 +290,6 @@ def read_uploads(files: Sequence[Upload], opened: OpenIndex) -> dict[str, Any]:
     Returns:
         `draft` (`title`, `abstract`, `year`, `authors`, `venue`, `doi`; None for a list of references), `cited`
         (`id`, `title` and `year` of the papers of the index that are cited) and `notices`.
-
-    Raises:
-        BadInputError: If the document cannot be read.
-        MissingExtraError: If the library for a document is not installed.
     """
     main = min(files, key=_order)
     with TemporaryDirectory(prefix="citerec-") as folder:
