@@ -1,9 +1,12 @@
 """What the tests share: small corpora, and indexes that are built once."""
 
+import gc
 import getpass
 import json
 import os
+import re
 import signal
+import sys
 import tempfile
 from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
@@ -30,6 +33,12 @@ os.environ["XDG_CACHE_HOME"] = str(
     Path(tempfile.gettempdir(), f"citerec-tests-{getpass.getuser()}")
 )
 os.environ["XDG_CONFIG_HOME"] = str(Path(os.environ["XDG_CACHE_HOME"], "no-settings"))
+# Bytecode is kept even where the environment says not to: each process would compile all modules and tests again.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+gc.set_threshold(
+    100_000, 50, 100
+)  # many objects live as long as the process; to look at them takes a tenth of it
 # Tests run without the models of the package, which would rerank every list; those of these models add them.
 for name in SHIPPED:
     SHIPPED[name] = Path(os.environ["XDG_CACHE_HOME"], "no-models", name)
@@ -43,6 +52,14 @@ settings.register_profile(
 settings.load_profile("tests")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the modules that open models first: of two processes, one imports torch and transformers."""
+    opening = re.compile("import torch|transformers|tiny_|dense_sample")
+    paths = {path for path in {item.path for item in items} if opening.search(path.read_text())}
+    items.sort(key=lambda item: item.path not in paths)
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:

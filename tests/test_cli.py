@@ -595,9 +595,9 @@ def test_in_a_log_file_progress_is_a_line_a_minute(
 
 def test_progress_is_shown_on_a_terminal_and_wiped_away(tmp_path: Path) -> None:
     leader, follower = pty.openpty()
-    index = ["index", SAMPLE / "papers.jsonl", "--encoder", "none", "--index", tmp_path / "made"]
+    convert = ["corpus", "convert", SAMPLE / "papers.jsonl", "-o", tmp_path / "made.jsonl"]
     with subprocess.Popen(
-        [COMMAND, *index],
+        [COMMAND, *convert],
         stdout=subprocess.PIPE,
         stderr=follower,
         env=os.environ | {"TERM": "xterm", "COLUMNS": "80"},
@@ -645,14 +645,8 @@ def test_one_draft_is_recommended_for_without_torch(
     assert done.stderr.splitlines()[-1] == "[]"
 
 
-@pytest.mark.parametrize(
-    "command",
-    [f"recommend --title '{TITLE}' --k 300 --format trec --index INDEX", "recommend --help"],
-)
-def test_a_reader_that_has_enough_is_no_error(
-    sample_index: IndexFolder, tmp_path: Path, command: str
-) -> None:
-    command = command.replace("INDEX", str(sample_index.path))
+def test_a_reader_that_has_enough_is_no_error(sample_index: IndexFolder, tmp_path: Path) -> None:
+    command = f"recommend --title '{TITLE}' --k 300 --format trec --index {sample_index.path}"
 
     done = in_shell(f"citerec {command} | head -1", tmp_path)
 
@@ -664,9 +658,9 @@ def test_a_reader_that_has_enough_is_no_error(
 def test_a_full_disk_behind_stdout_is_one_line(
     sample_index: IndexFolder, tmp_path: Path, unbuffered: str
 ) -> None:
-    command = f"recommend --title '{TITLE}' --index {sample_index.path}"
+    command = f"citerec info --index {sample_index.path} > /dev/full"
 
-    done = in_shell(f"citerec {command} > /dev/full", tmp_path, PYTHONUNBUFFERED=unbuffered)
+    done = in_shell(command, tmp_path, PYTHONUNBUFFERED=unbuffered)
 
     message = "citerec: error: cannot write standard output: No space left on device\n"
     assert done == Done(2, "", message)
