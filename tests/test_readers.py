@@ -229,14 +229,6 @@ def test_a_cut_or_damaged_file_is_a_fault(tmp_path: Path, pack: Callable[[bytes]
             list(papers)
 
 
-def test_papers_before_a_cut_are_read(tmp_path: Path) -> None:
-    path = a_file(tmp_path, gzip.compress(many(100_000), 1)[:300_000])
-
-    first = next(read_papers(find_source(path), "canonical"))
-
-    assert first.paper == Paper(id="p0", title="0")
-
-
 # --- Files, folders and formats
 
 
@@ -262,26 +254,6 @@ def test_a_folder_is_read_shard_after_shard_without_other_files(tmp_path: Path) 
     assert ids(folder) == ["d", "a", "b", "c"]
     ignored = ["README.md", "dataset_info.json", "empty.jsonl", "notes.rtf"]
     assert [file.name for file in source.ignored] == ignored
-
-
-def test_a_shard_that_begins_broken_is_a_shard_by_its_name(tmp_path: Path) -> None:
-    a_file(tmp_path, TWO, "corpus/0.jsonl")
-    a_file(tmp_path, b"nonsense\n", "corpus/1.jsonl")
-
-    source = find_source(tmp_path / "corpus")
-
-    assert [file.name for file in source.files] == ["0.jsonl", "1.jsonl"]
-
-
-def test_a_shard_of_another_format_is_a_fault_where_it_begins(tmp_path: Path) -> None:
-    a_file(tmp_path, TWO, "mixed/a.jsonl")
-    a_file(tmp_path, b'{"_id": "x", "title": "X", "text": ""}', "mixed/b.jsonl")
-
-    *_, fault = read(tmp_path / "mixed")
-
-    assert isinstance(fault.paper, BadRecordError)
-    assert fault.paper.kind == "missing_fields"
-    assert "b.jsonl, line 1: no 'id' in this record" in str(fault.paper)
 
 
 def test_the_queries_of_a_beir_folder_are_no_papers(tmp_path: Path) -> None:
@@ -346,15 +318,6 @@ def test_records_of_no_format_are_shown_and_may_be_skipped(tmp_path: Path) -> No
         detect_format(find_source(a_file(tmp_path, b"\\documentclass{article}", "library")))
     with pytest.raises(ConfigError, match=", ".join(FORMATS)):
         list(read_papers(source, "endnote"))
-
-
-def test_a_file_that_goes_away_is_a_fault_not_a_traceback(tmp_path: Path) -> None:
-    source = find_source(a_file(tmp_path, TWO))
-    source.path.unlink()
-
-    for look in (size_of, sha256_of, detect_format):
-        with pytest.raises(BadInputError, match="cannot be read: No such file"):
-            look(source)
 
 
 def test_the_checksum_of_one_file_is_its_own_and_of_a_folder_covers_every_shard(

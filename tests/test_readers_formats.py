@@ -1,0 +1,850 @@
+"""Each format becomes the papers that it states, or one line with file and place for what cannot be read."""
+
+import gzip
+import json
+import sys
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import rispy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from citerec.bibliography.markup import plain_text, restored
+from citerec.bibliography.ris import read_records
+from citerec.corpus.readers import detect_format, find_source, read_papers
+from citerec.errors import BadInputError, BadRecordError, MissingExtraError
+from citerec.types import Paper
+
+
+def write(path: Path, content: str | bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = content.encode(errors="surrogateescape") if isinstance(content, str) else content
+    path.write_bytes(gzip.compress(data, 1) if path.suffix == ".gz" else data)
+    return path
+
+
+def read(path: Path, log: list[str] | None = None) -> tuple[str, list[Paper | BadRecordError]]:
+    source = find_source(path)
+    name = detect_format(source)
+    messages = [] if log is None else log
+    return name, [located.paper for located in read_papers(source, name, log=messages.append)]
+
+
+def papers(path: Path, log: list[str] | None = None) -> list[Paper]:
+    found = read(path, log)[1]
+    assert not [fault for fault in found if isinstance(fault, BadRecordError)]
+    return [paper for paper in found if isinstance(paper, Paper)]
+
+
+def lines(*records: Any) -> str:
+    return "".join(f"{json.dumps(record)}\n" for record in records)
+
+
+def shapes(*records: Any) -> list[str]:
+    """The shapes in which JSON of several records is published."""
+    return [lines(*records), json.dumps(records), json.dumps(records, indent=2)]
+
+
+# --- One corpus of each format
+
+BERT = Paper(
+    id="bert",
+    title="BERT: Pre-training of Transformers",
+    abstract="We introduce BERT.",
+    year=2019,
+    authors=("Jacob Devlin", "Ming-Wei Chang"),
+    venue="NAACL",
+    citations=("elmo", "gpt"),
+)
+TEXTS = {"title": "BERT:  Pre-training\nof Transformers", "year": 2019, "venue": "NAACL"}
+AUTHORS = ["Jacob Devlin", "Ming-Wei Chang"]
+ABSTRACT = " We introduce BERT. "
+CITED = ["elmo", "gpt"]
+RECORDS: dict[str, dict[str, Any]] = {
+    "canonical": {
+        **{"id": "bert", **TEXTS, "abstract": ABSTRACT, "authors": AUTHORS, "citations": CITED},
+        "key_phrases": ["nlp"],  # citations decide, not a key of another format
+    },
+    "openresearch": {
+        **{"id": "bert", **TEXTS, "paperAbstract": ABSTRACT, "outCitations": CITED},
+        "authors": [{"name": "Jacob Devlin", "ids": ["7"]}, {"name": "Ming-Wei Chang", "ids": []}],
+        **{"inCitations": ["roberta"], "doi": "10.5555/bert", "s2Url": "https://s2.org/bert"},
+        **{"journalVolume": "", "journalPages": "4171-4186"},
+    },
+    "citeomatic": {
+        **{"id": "bert", **TEXTS, "abstract": ABSTRACT, "authors": AUTHORS},
+        **{"out_citations": CITED, "in_citations": ["roberta"], "key_phrases": ["nlp"]},
+    },
+    "beir": {
+        **{"_id": "bert", "title": TEXTS["title"], "text": ABSTRACT},
+        "metadata": {"authors": AUTHORS, "year": 2019, "venue": "NAACL", "references": CITED},
+    },
+}
+BERT_IN = {
+    "canonical": BERT,
+    "openresearch": replace(BERT, doi="10.5555/bert", url="https://s2.org/bert", pages="4171-4186"),
+    "citeomatic": BERT,
+    "beir": BERT,
+}
+W = "https://openalex.org/W"
+OPENALEX: dict[str, Any] = {
+    "id": f"{W}2741809807",
+    "doi": "https://doi.org/10.7717/peerj.4375",
+    "title": "The state of <i>OA</i> &amp; more",
+    "display_name": "The state of <i>OA</i> &amp; more",
+    "publication_year": 2018,
+    "type": "article",
+    "is_retracted": False,
+    "is_paratext": False,
+    "primary_location": {
+        "landing_page_url": "https://doi.org/10.7717/peerj.4375",
+        "source": {"display_name": "PeerJ", "host_organization_name": "PeerJ, Inc."},
+    },
+    "authorships": [
+        {"author_position": "first", "author": {"id": "A1", "display_name": "Ada Smith"}},
+        {"author_position": "last", "author": {"id": "A2", "display_name": "Bo Li"}},
+    ],
+    "biblio": {"volume": "6", "issue": None, "first_page": "e4375", "last_page": "e4375"},
+    "abstract_inverted_index": {"Despite": [0], "growth": [2], "of": [3, 7], "the": [1], "OA": [9]},
+    "referenced_works": [f"{W}1", f"{W}22"],
+}
+PEERJ = Paper(
+    id="W2741809807",
+    title="The state of OA & more",
+    abstract="Despite the growth of of OA",
+    year=2018,
+    authors=("Ada Smith", "Bo Li"),
+    venue="PeerJ",
+    citations=("W1", "W22"),
+    doi="10.7717/peerj.4375",
+    url="https://doi.org/10.7717/peerj.4375",
+    type="article",
+    volume="6",
+    pages="e4375",
+    publisher="PeerJ, Inc.",
+)
+AMINER_V12 = {
+    "id": 1091,
+    "title": "Preliminary design",
+    "authors": [{"name": "Ada Smith", "org": "X", "id": 22}, {"name": "Bo Li", "id": 23}],
+    "venue": {"raw": "Web Information", "id": 1194094125, "type": "C"},
+    "year": 2013,
+    "n_citation": 50,
+    "page_start": "89",
+    "page_end": "93",
+    "doc_type": "Conference",
+    "publisher": "ACM",
+    "volume": "2",
+    "doi": "10.5555/1091",
+    "references": [2005, 7],
+    "indexed_abstract": {"IndexLength": 2, "InvertedIndex": {"We": [0], "design.": [1]}},
+}
+DESIGN = Paper(
+    id="1091",
+    title="Preliminary design",
+    abstract="We design.",
+    year=2013,
+    authors=("Ada Smith", "Bo Li"),
+    venue="Web Information",
+    citations=("2005", "7"),
+    doi="10.5555/1091",
+    type="Conference",
+    volume="2",
+    pages="89-93",
+    publisher="ACM",
+)
+AMINER_V13 = """[
+{
+  "_id" : "53e99784b7602d9701f3e3f5",
+  "title" : "NumberInt(7) in \\"quotes\\"",
+  "authors" : [ { "_id" : "53f4", "name" : "Ada Smith" }, { "_id" : "53f5" } ],
+  "venue" : { "_id" : "5390", "name_d" : "Web Information" },
+  "year" : NumberInt(2013),
+  "url" : [ "http://a.org", "http://b.org" ],
+  "abstract" : "We design.",
+  "references" : [ "53e9", ObjectId("53ea") ]
+},
+{
+  "_id" : ObjectId("53e99784b7602d9701f3e3f6"),
+  "n_citation" : NumberLong("1"),
+  "year" : NaN
+}
+]
+"""
+S2_PAPER: dict[str, Any] = {
+    "corpusid": 12,
+    "externalids": {"ACL": None, "DOI": "10.5555/12", "CorpusId": "12"},
+    "url": "https://www.semanticscholar.org/paper/abc",
+    "title": "Graphs of papers",
+    "authors": [{"authorId": "7", "name": "Ada Smith"}, {"authorId": None, "name": "Bo Li"}],
+    "venue": "",
+    "year": 2015,
+    "publicationtypes": ["JournalArticle", "Review"],
+    "journal": {"name": "J. Graphs", "pages": "1-9", "volume": "3"},
+}
+CSL = [
+    {
+        "id": 12,
+        "type": "article-journal",
+        "title": "On <i>Quercus</i>",
+        "container-title": ["Trees"],
+        "issued": {"date-parts": [["2001", 5]]},
+        "author": [
+            {"family": "Berg", "given": "Anna", "non-dropping-particle": "van der"},
+            {"literal": "The Tree Consortium"},
+        ],
+        "DOI": "10.1234/ABC",
+        "page": "12-15",
+    },
+    {"id": "b", "type": "book", "title": 'Brace } in " a title', "issued": {"raw": "c. 1999"}},
+]
+CSL_PAPERS = [
+    Paper(
+        id="12",
+        title="On Quercus",
+        year=2001,
+        authors=("Anna van der Berg", "The Tree Consortium"),
+        venue="Trees",
+        doi="10.1234/ABC",
+        type="article-journal",
+        pages="12-15",
+    ),
+    Paper(id="b", title='Brace } in " a title', year=1999, type="book"),
+]
+ARXIV = {
+    "id": "0704.0001",
+    "authors": "C. Bal\\'azs and E. L. Berger",
+    "title": "Calculation of\n  prompt $\\gamma$ photons",
+    "doi": "10.5555/photons",
+    "journal-ref": "J.Example 76:013009,2007",
+    "abstract": "  We calculate. ",
+    "versions": [{"version": "v1", "created": "Mon, 2 Apr 2007 19:18:42 GMT"}],
+    "update_date": "2008-11-26",
+    "authors_parsed": [["Bal\\'azs", "C.", ""], ["Berger", "E. L.", "Jr.", "An Institute"]],
+}
+
+
+BIB = r"""% made by a reference manager
+@string{tvcg = "IEEE Trans. Vis. " # {Comput. Graph.}}
+@comment{
+  @article{hidden, title = {Not a paper}}
+}
+@preamble{"\newcommand{\noop}[1]{}"}
+
+@Article{muller:2001,
+  author = {M{\"u}ller, J{\"o}rg and van der Berg, Anna and others},
+  title = {The {\'E}tude of {BERT} \& Trees},
+  journal = tvcg # { (Letters)},
+  year = 2001,
+  volume = {7}, number = {2}, pages = {12--15},
+  doi = {https://doi.org/10.1234/ab\_c},
+  abstract = {First line.
+    Second line with {nested {braces}}.},
+}
+
+@inproceedings{doe2005, crossref = {vis05}, author = {Doe, Jane}, title = {Drawing Graphs}, pages = {1--8}}
+@proceedings{vis05, title = {Proceedings of Vis 2005}, year = {2005}, publisher = {Example Press}}
+"""
+BIB_PAPERS = [
+    Paper(
+        id="muller:2001",
+        title="The Étude of BERT & Trees",
+        abstract="First line. Second line with nested braces.",
+        year=2001,
+        authors=("Jörg Müller", "Anna van der Berg"),
+        venue="IEEE Trans. Vis. Comput. Graph. (Letters)",
+        doi="10.1234/ab_c",
+        type="article",
+        volume="7",
+        issue="2",
+        pages="12–15",
+    ),
+    Paper(
+        id="doe2005",
+        title="Drawing Graphs",
+        year=2005,
+        authors=("Jane Doe",),
+        venue="Proceedings of Vis 2005",
+        type="inproceedings",
+        pages="1–8",
+        publisher="Example Press",
+    ),
+    Paper(
+        id="vis05",
+        title="Proceedings of Vis 2005",
+        year=2005,
+        type="proceedings",
+        publisher="Example Press",
+    ),
+]
+BIBLATEX = """@xdata{nat, journaltitle = {Nature}, date = {1999-05-01}}
+@online{a, xdata = {nat}, title = {Title}, subtitle = {Sub}, url = {https://x.org/a_b}}
+"""
+BIBLATEX_PAPER = Paper(
+    id="a", title="Title: Sub", venue="Nature", year=1999, url="https://x.org/a_b", type="online"
+)
+RIS = (
+    "Provider: A Publisher\r\nContent: text/plain\r\n\r\n"
+    "TY  - JOUR\r\nA1  - Müller, Jörg\r\nA1  - Berg, Anna van der, Jr.\r\n"
+    "T1  - A title that\r\ncontinues here\r\nY1  - 2001/05/12/Spring\r\n"
+    "N2  - The abstract\r\n  goes on.\r\nJF  - Journal of Trees\r\nVL  - 7\r\nIS  - 2\r\n"
+    "SP  - 12\r\nEP  - 15\r\nUR  - https://doi.org/10.1234/abc\r\nKW  - one\r\nKW  - two\r\nER  - \r\n\r\n"
+    "TY  - CONF\r\nTI  - No end\r\nAU  - Doe, Jane\r\nPY  - 2005\r\nDO  - 10.1234/def\r\n"
+    "TY  - BOOK\r\nTI  - No end of the one before\r\nID  - 77\r\nER  -\r\n"
+)
+RIS_PAPERS = [
+    Paper(
+        id="10.1234/abc",
+        title="A title that continues here",
+        abstract="The abstract goes on.",
+        year=2001,
+        authors=("Jörg Müller", "Anna van der Berg Jr."),
+        venue="Journal of Trees",
+        doi="10.1234/abc",
+        url="https://doi.org/10.1234/abc",
+        type="JOUR",
+        volume="7",
+        issue="2",
+        pages="12-15",
+    ),
+    Paper(
+        id="10.1234/def",
+        title="No end",
+        year=2005,
+        authors=("Jane Doe",),
+        doi="10.1234/def",
+        type="CONF",
+    ),
+    Paper(id="77", title="No end of the one before", type="BOOK"),
+]
+PUBMED = """<?xml version="1.0" encoding="utf-8"?>
+<!DOCTYPE PubmedArticleSet PUBLIC "-//NLM//DTD PubMedArticle, 1st January 2025//EN"
+  "https://dtd.nlm.nih.gov/ncbi/pubmed/out/pubmed_250101.dtd">
+<PubmedArticleSet>
+{}
+</PubmedArticleSet>
+"""
+ARTICLE = """<PubmedArticle>
+  <MedlineCitation Status="MEDLINE" Owner="NLM"><PMID Version="1">101</PMID>
+    <DateCompleted><Year>2001</Year></DateCompleted>
+    <Article PubModel="Print"><Journal><JournalIssue CitedMedium="Print"><Volume>13</Volume><Issue>2</Issue>
+      <PubDate><MedlineDate>1998 Dec-1999 Jan</MedlineDate></PubDate></JournalIssue><Title>J. Trees</Title></Journal>
+    <ArticleTitle>CO<sub>2</sub> in <i>Quercus</i> &amp; more.</ArticleTitle>
+    <Pagination><MedlinePgn>117-26</MedlinePgn></Pagination>
+    <ELocationID EIdType="pii" ValidYN="Y">S1</ELocationID>
+    <Abstract><AbstractText Label="AIM" NlmCategory="OBJECTIVE">To <b>draw</b>.</AbstractText>
+      <AbstractText Label="RESULTS">Trees.</AbstractText><CopyrightInformation>x</CopyrightInformation></Abstract>
+    <AuthorList CompleteYN="Y"><Author><LastName>Smith</LastName><ForeName>Ada B</ForeName></Author>
+      <Author><CollectiveName>Tree Group</CollectiveName></Author></AuthorList>
+    <PublicationTypeList><PublicationType UI="D016428">Journal Article</PublicationType></PublicationTypeList>
+    </Article></MedlineCitation>
+  <PubmedData><ReferenceList><Title>References</Title>
+      <Reference><Citation>x</Citation><ArticleIdList><ArticleId IdType="doi">10.5555/Z</ArticleId>
+        <ArticleId IdType="pubmed">7</ArticleId></ArticleIdList></Reference>
+      <ReferenceList><Reference><ArticleIdList><ArticleId IdType="doi">10.5555/Y</ArticleId></ArticleIdList></Reference>
+        <Reference><Citation>no id</Citation></Reference></ReferenceList></ReferenceList>
+    <ArticleIdList><ArticleId IdType="pubmed">101</ArticleId><ArticleId IdType="doi">10.5555/101</ArticleId>
+    </ArticleIdList></PubmedData></PubmedArticle>"""
+OAK = """<PubmedBookArticle><BookDocument><PMID Version="1">9</PMID><Book><Publisher><PublisherName>NIH
+</PublisherName></Publisher><BookTitle>Tree Reviews</BookTitle><PubDate><Year>1993</Year></PubDate></Book>
+<ArticleTitle>Oak</ArticleTitle><Abstract><AbstractText>Tall.</AbstractText></Abstract></BookDocument>
+</PubmedBookArticle>"""
+PUBMED_PAPERS = [
+    Paper(
+        id="101",
+        title="CO2 in Quercus & more.",
+        abstract="AIM: To draw. RESULTS: Trees.",
+        year=1998,
+        authors=("Ada B Smith", "Tree Group"),
+        venue="J. Trees",
+        citations=("7", "10.5555/y"),
+        doi="10.5555/101",
+        url="https://pubmed.ncbi.nlm.nih.gov/101/",
+        type="Journal Article",
+        volume="13",
+        issue="2",
+        pages="117-26",
+    ),
+    Paper(
+        id="9",
+        title="Oak",
+        abstract="Tall.",
+        year=1993,
+        venue="Tree Reviews",
+        url="https://pubmed.ncbi.nlm.nih.gov/9/",
+        publisher="NIH",
+    ),
+]
+ARXIV_OLD = ARXIV | {"id": "hep-th/9901001", "versions": [], "authors_parsed": [], "doi": None}
+ARXIV_PAPERS = [
+    Paper(
+        id="0704.0001",
+        title="Calculation of prompt γ photons",
+        abstract="We calculate.",
+        year=2007,
+        authors=("C. Balázs", "E. L. Berger Jr."),
+        venue="J.Example 76:013009,2007",
+        doi="10.5555/photons",
+        url="https://arxiv.org/abs/0704.0001",
+        type="preprint",
+    ),
+    Paper(
+        id="hep-th/9901001",
+        title="Calculation of prompt γ photons",
+        abstract="We calculate.",
+        year=1999,
+        authors=("C. Balázs", "E. L. Berger"),
+        venue="J.Example 76:013009,2007",
+        url="https://arxiv.org/abs/hep-th/9901001",
+        type="preprint",
+    ),
+]
+AMINER_V10 = {
+    **{"id": "00127ee2", "title": "T", "abstract": "A", "authors": ["Ada Smith"], "year": 2013},
+    **{"references": ["51c7"], "venue": "V"},
+}
+AMINER_V10_PAPER = Paper(
+    id="00127ee2",
+    title="T",
+    abstract="A",
+    authors=("Ada Smith",),
+    year=2013,
+    citations=("51c7",),
+    venue="V",
+)
+AMINER_V13_PAPERS = [
+    Paper(
+        id="53e99784b7602d9701f3e3f5",
+        title='NumberInt(7) in "quotes"',
+        abstract="We design.",
+        year=2013,
+        authors=("Ada Smith",),
+        venue="Web Information",
+        citations=("53e9", "53ea"),
+        url="http://a.org",
+    ),
+    Paper(id="53e99784b7602d9701f3e3f6", title=""),
+]
+X, NOTHING = Paper(id="x", title="X"), dict.fromkeys(OPENALEX) | {"id": f"{W}5"}
+NESTED_NOTHING = NOTHING | {
+    "id": f"{W}6",
+    "authorships": [None, {"author": None}, {"author": {"display_name": None}}],
+    "primary_location": {"source": None},
+    "referenced_works": [None],
+}
+CASES: list[tuple[str, str, str | bytes, list[Paper]]] = [  # format, file, content, papers
+    *((name, "a.jsonl", lines(record), [BERT_IN[name]]) for name, record in RECORDS.items()),
+    ("canonical", "a.jsonl", lines({"id": "x", "title": "X"}), [X]),
+    ("openresearch", "a.jsonl", lines({"id": "x", "title": "X", "inCitations": []}), [X]),
+    ("citeomatic", "a.jsonl", lines({"id": "x", "title": "X", "key_phrases": []}), [X]),
+    ("beir", "a.jsonl", lines({"_id": "x", "title": "X", "text": None, "metadata": {}}), [X]),
+    (
+        "beir",
+        "a.jsonl",
+        lines({"_id": "x", "text": "A."}),
+        [Paper(id="x", title="", abstract="A.")],
+    ),
+    *(  # null everywhere
+        (name, "a.jsonl", lines(dict.fromkeys(RECORDS[name]) | {"id": "x", "title": "X"}), [X])
+        for name in ("canonical", "openresearch", "citeomatic")
+    ),
+    *(  # canonical papers with keys of other formats
+        ("canonical", "a.jsonl", lines({"id": "x", "title": "X", "citations": [], **more}), [X])
+        for more in (
+            {"references": ["c"], "n_citation": 1},
+            {"DOI": "10.5555/a", "issued": 2001},
+            {"abstract_inverted_index": {}},
+        )
+    ),
+    *(("csl", "a.json", "\ufeff" + text, CSL_PAPERS) for text in shapes(*CSL)),
+    ("arxiv", "a.json", lines(ARXIV, ARXIV_OLD), ARXIV_PAPERS),
+    *(("openalex", "a.json", text, [PEERJ]) for text in shapes(OPENALEX)),
+    ("openalex", "a.json", json.dumps(OPENALEX, indent=2), [PEERJ]),
+    *(
+        (
+            "openalex",
+            "a.json",
+            json.dumps({"meta": {}, "results": [OPENALEX]}, indent=indent),
+            [PEERJ],
+        )
+        for indent in (None, 2)
+    ),
+    (
+        "openalex",
+        "a.jsonl",
+        lines(NOTHING, NESTED_NOTHING),
+        [Paper(id="W5", title=""), Paper(id="W6", title="")],
+    ),
+    *(("aminer", "a.json", text, [DESIGN]) for text in shapes(AMINER_V12)),
+    ("aminer", "v10.txt", lines(AMINER_V10), [AMINER_V10_PAPER]),
+    ("aminer", "v13.json", AMINER_V13, AMINER_V13_PAPERS),
+    ("bibtex", "a.bib", BIB, BIB_PAPERS),
+    ("bibtex", "a.bib", BIBLATEX, [BIBLATEX_PAPER]),
+    ("ris", "a.ris", RIS, RIS_PAPERS),
+    ("ris", "a.ris", b"\xef\xbb\xbf" + RIS.encode(), RIS_PAPERS),
+    ("ris", "a.ris", RIS.replace("\r\n", "\n"), RIS_PAPERS),
+    ("ris", "a.ris.gz", RIS, RIS_PAPERS),
+    ("ris", "my.refs.ris", "TY  - JOUR\nTI  - T\n", [Paper(id="my:1", title="T", type="JOUR")]),
+    ("pubmed", "a.xml.gz", PUBMED.format(ARTICLE + OAK), PUBMED_PAPERS),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "content", "expected"), CASES, ids=[f"{n} {f}" for n, f, *_ in CASES]
+)
+def test_a_corpus_is_recognised_and_read_to_its_papers(
+    tmp_path: Path, name: str, file: str, content: str | bytes, expected: list[Paper]
+) -> None:
+    log: list[str] = []
+
+    assert read(write(tmp_path / file, content), log) == (name, expected)
+    assert any("has no citations" in line for line in log) == (
+        name in {"bibtex", "ris", "csl", "arxiv"}
+    )
+
+
+VALUES = st.text(alphabet="ab é", max_size=6)
+LINES = st.lists(
+    st.one_of(st.tuples(st.sampled_from(["TI", "AB", "AU", "KW", "UR", "XX"]), VALUES), VALUES),
+    max_size=12,
+)
+
+
+@given(LINES)
+def test_a_value_of_many_lines_is_read_as_rispy_reads_it(
+    lines: list[str | tuple[str, str]],
+) -> None:
+    seen: set[str] = set()
+    kept: list[str] = []  # rispy adds the further lines of a repeated tag to its first value
+    for line in lines:
+        tag, value = line if isinstance(line, tuple) else ("", line)
+        if tag not in {"TI", "AB"} or tag not in seen:
+            kept.append(f"{tag}  - {value}" if tag else value)
+        seen.add(tag)
+    text = "\n".join(["TY  - JOUR", *kept])
+
+    (ours,) = read_records(text)
+
+    (theirs,) = rispy.loads(f"{text}\nER  - \n", skip_unknown_tags=True)
+    assert _collapsed(ours.fields) == _collapsed(theirs)
+
+
+def _collapsed(fields: object) -> object:
+    """Return fields with each run of blanks as one; rispy keeps one for an empty line."""
+    assert isinstance(fields, dict)
+    return {k: " ".join(v.split()) if isinstance(v, str) else v for k, v in fields.items()}
+
+
+# --- Dumps of several files
+
+
+def article(pmid: int | str, title: str, version: int = 1, more: str = "") -> str:
+    return (
+        f'<PubmedArticle><MedlineCitation><PMID Version="{version}">{pmid}</PMID><Article>'
+        f"<ArticleTitle>{title}</ArticleTitle>{more}</Article></MedlineCitation></PubmedArticle>"
+    )
+
+
+def test_later_versions_replace_earlier_ones_and_deletions_delete(tmp_path: Path) -> None:
+    retracted = "<PublicationTypeList><PublicationType>Retracted Publication</PublicationType></PublicationTypeList>"
+    first = [article(1, "one"), article(2, "two, v2", 2), article(2, "two"), article(3, "three")]
+    second = [article(1, "one, corrected"), article(4, "four", more=retracted), article(5, "five")]
+    deleted = "<DeleteCitation><PMID Version='1'>3</PMID><PMID>5</PMID></DeleteCitation>"
+    later = PUBMED.format("\n".join([*second, deleted])).encode()
+    write(tmp_path / "baseline" / "pubmed26n0001.xml", PUBMED.format("\n".join(first)))
+    write(tmp_path / "baseline" / "pubmed26n0001.xml.md5", "MD5 = 0\n")
+    write(tmp_path / "updatefiles" / "pubmed26n0002.xml.gz", later)
+    log: list[str] = []
+
+    found = papers(tmp_path, log)
+
+    assert {p.id: p.title for p in found} == {"1": "one, corrected", "2": "two, v2"}
+    assert log == [
+        "left out 4 records that later ones replace or delete",
+        "left out 1 records that were retracted",
+    ]
+
+
+def test_of_a_snapshot_works_are_read_the_latest_first(tmp_path: Path) -> None:
+    works = tmp_path / "data" / "works"
+    old, new = works / "updated_date=2024-01-31", works / "updated_date=2024-02-01"
+    author = lines({"id": "https://openalex.org/A7", "display_name": "Ada", "works_count": 3})
+    write(works / "manifest", '{"entries":[{"url":"s3://openalex/data/works/part_000.gz"}]}')
+    write(tmp_path / "data" / "authors" / "updated_date=2024-01-01" / "part_000.gz", author)
+    first = {**OPENALEX, "id": f"{W}1"}
+    write(old / "part_000.gz", lines({**first, "id": f"{W}2"}))
+    cover = {**first, "id": f"{W}4", "is_paratext": True}
+    withdrawn = {**first, "id": f"{W}5", "is_retracted": True}
+    write(new / "part_000.gz", lines(first, cover, withdrawn))
+    log: list[str] = []
+
+    assert [paper.id for paper in papers(tmp_path, log)] == ["W1", "W2"]
+    assert log == [
+        "left out 1 works that are paratext, such as covers",
+        "left out 1 works that were retracted",
+    ]
+
+
+def s2_folder(folder: Path, **more: str) -> Path:
+    write(folder / "papers" / "papers-0.gz", lines(S2_PAPER, {"corpusid": "3", "title": "Three"}))
+    for name, text in more.items():
+        write(folder / name / f"{name}-0.gz", text)
+    return folder
+
+
+ABSTRACTS = lines(
+    {"corpusid": 3, "openaccessinfo": {"license": None}, "abstract": "We count."},
+    {"corpusid": 99, "abstract": "Of no paper here."},
+)
+CITATIONS = lines(
+    {"citationid": 1, "citingcorpusid": 12, "citedcorpusid": 99, "contexts": None},
+    {"citationid": 2, "citingcorpusid": 12, "citedcorpusid": 3, "isinfluential": True},
+    {"citationid": 3, "citingcorpusid": 12, "citedcorpusid": 3, "isinfluential": True},
+    {"citationid": 4, "citingcorpusid": 99, "citedcorpusid": 12},
+    {"citationid": 5, "citingcorpusid": 12, "citedcorpusid": None},
+)
+IDS = lines(
+    {"sha": "aa12", "corpusid": 12, "primary": True},
+    {"sha": "bb12", "corpusid": 12, "primary": False},
+    {"sha": "aa03", "corpusid": 3, "primary": True},
+)
+
+
+def test_the_dumps_of_semantic_scholar_are_joined_and_leave_nothing_behind(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    folder = s2_folder(tmp_path / "dump", abstracts=ABSTRACTS, citations=CITATIONS)
+    log: list[str] = []
+    (scratch := tmp_path / "scratch").mkdir()
+
+    name = detect_format(source := find_source(folder))
+    records = read_papers(source, name, log=log.append, scratch=scratch)
+    first = next(records)
+    during = [path.name for path in scratch.iterdir()]
+
+    assert name == "s2ag"
+    assert [located.paper for located in (first, *records)] == [
+        Paper(id="3", title="Three", abstract="We count."),
+        Paper(
+            id="12",
+            title="Graphs of papers",
+            year=2015,
+            authors=("Ada Smith", "Bo Li"),
+            venue="J. Graphs",
+            citations=("3", "99"),
+            doi="10.5555/12",
+            url="https://www.semanticscholar.org/paper/abc",
+            type="JournalArticle",
+            volume="3",
+            pages="1-9",
+        ),
+    ]
+    assert log == ["joining the dumps of citations, abstracts, papers"]
+    assert [name.startswith(".joining-") for name in during] == [True]
+    assert list(scratch.iterdir()) == []
+    assert capfd.readouterr().out == ""
+
+
+def test_paper_ids_give_the_ids_of_the_api(tmp_path: Path) -> None:
+    folder = s2_folder(tmp_path, citations=CITATIONS, ids=IDS)
+
+    found = {paper.id: paper.citations for paper in papers(folder)}
+
+    assert found == {"aa03": (), "aa12": ("aa03", "99")}
+
+
+def test_papers_without_further_dumps_need_no_join(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    log: list[str] = []
+    write(s2_folder(tmp_path) / "tldrs.gz", lines({"corpusid": 3, "model": "x", "text": "y"}))
+
+    assert [p.title for p in papers(tmp_path, log)] == ["Graphs of papers", "Three"]
+    assert log == [
+        "left out tldrs.gz: neither papers nor abstracts, citations or paper-ids",
+        f"there is no dump of abstracts in {tmp_path}: the papers have none",
+        f"there is no dump of citations in {tmp_path}: the papers have none",
+    ]
+    with pytest.raises(MissingExtraError, match=r"pip install 'citerec\[corpora\]'"):
+        read(s2_folder(tmp_path, abstracts=ABSTRACTS))
+
+
+def test_a_broken_line_of_a_dump_and_missing_papers_are_named(tmp_path: Path) -> None:
+    with pytest.raises(BadInputError, match=r"abstracts-0\.gz"):
+        read(s2_folder(tmp_path / "a", abstracts=ABSTRACTS + '{"corpusid": 12,\n'))
+    write(tmp_path / "b" / "citations.gz", CITATIONS)
+    with pytest.raises(BadInputError, match="dump of papers is missing; found citations; put"):
+        read(tmp_path / "b")
+
+
+# --- Markup
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a < b and c > d", "a < b and c > d"),
+        ("H<sub>2</sub>O<br/>two", "H2O two"),
+        ("&lt;i&gt;E. coli&lt;/i&gt; AT&amp;T", "E. coli AT&T"),
+        ("<jats:title>Summary.</jats:title><jats:p>A</jats:p><jats:p>B</jats:p>", "A B"),
+        ("f <jats:tex-math>\\alpha</jats:tex-math><mml:mi>α</mml:mi>", "f α"),
+        ("<" * 50_000 + "</i", "<" * 50_000 + "</i"),
+    ],
+)
+def test_markup_is_removed_and_other_brackets_stay(text: str, expected: str) -> None:
+    assert plain_text(text) == expected
+
+
+def test_an_inverted_index_has_gaps_and_a_limit() -> None:
+    assert restored({"IndexLength": 2, "InvertedIndex": {"b": [7], "a": [0, 2]}}) == "a a b"
+    assert restored({"a": [10**18], "b": [None, 1.5], "c": "x"}) == "a"
+    with pytest.raises(ValueError, match="abstract has 2,000,005 characters; expected"):
+        restored({"word": [0] * 400_001})
+
+
+# --- Faults
+
+
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        ("\n" * 60_000 + "x", "a.bib"),
+        ("@misc{a, title={" + "{" * 100_000, "a.bib"),
+        ("@misc{a, title={A}, author={" + "A and " * 20_000 + "B}}", "a.bib"),
+        ("TY  - JOUR\nTI  - A\n" + "more\n" * 50_000, "a.ris"),
+        ("TY  - JOUR\nTI  - A\n" + "AU  - B\n" * 20_000, "a.ris"),
+        ('[{"title": "' + "\\\\" * 200_000, "a.json"),
+        ('[{"title": "A", "issued": ' + "{" * 200_000, "a.json"),
+    ],
+    ids=lambda value: value[-8:].strip() if len(value) > 8 else value,
+)
+def test_hostile_texts_are_read_in_linear_time(tmp_path: Path, content: str, name: str) -> None:
+    start = time.process_time()
+
+    with suppress(BadInputError):
+        read(write(tmp_path / name, content))
+
+    assert time.process_time() - start < 3
+
+
+BOMB = f"""<?xml version="1.0"?>
+<!DOCTYPE PubmedArticleSet [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;"><!ENTITY c SYSTEM "file:///etc/passwd">]>
+<PubmedArticleSet>{article(1, "&b;&c;")}</PubmedArticleSet>"""
+V12 = json.dumps(AMINER_V12)
+BAD: dict[str, tuple[str | bytes, str, str]] = {
+    "Latin-1 BibTeX": (b"@article{a,\ntitle={\xe9}}", "a.bib", "not UTF-8"),
+    "Latin-1 RIS": (b"TY  - JOUR\nTI  - \xe9\n", "a.ris", "not UTF-8"),
+    "cut XML": (PUBMED.format(article(1, "a"))[:-8].encode(), "a.xml", "the XML is cut off"),
+    "cut record of XML": (
+        PUBMED.format(article(1, "a") + "\n<PubmedArticle><x>")[:-22].encode(),
+        "a.xml",
+        "the XML is cut off",
+    ),
+    "cut gzip": (gzip.compress(RIS.encode())[:-20], "a.ris", "the file is cut off"),
+    "endless record of XML": (
+        "<PubmedArticleSet><PubmedArticle>" + "<a>" * 2**20,
+        "a.xml",
+        "a record of over 1,048,576 bytes",
+    ),
+    "cut array": (f"[{V12},{V12[:-9]}", "a.json", "line 1: the file ends inside record 2"),
+    "cut between": (f"[{V12},", "a.json", "line 1: the file ends inside record 2"),
+    "cut lines": (
+        f'[{json.dumps(CSL[1])},\n{{"id": "b"',
+        "a.json",
+        "line 2: the file ends inside record 2",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_file_that_cannot_be_read_to_its_end_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr("citerec.corpus.readers.pubmed.LONGEST", 2**20)
+    content, file, message = BAD[name]
+
+    with pytest.raises(BadInputError) as caught:
+        read(write(tmp_path / file, content))
+
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert file in str(caught.value)
+
+
+FAULTS: dict[str, tuple[str, str]] = {
+    "openalex: author id": (lines({**OPENALEX, "id": "https://openalex.org/A7"}), "that of a work"),
+    "openalex: no id": (lines(OPENALEX, {"title": "A", "authorships": []}), "line 2: no 'id'"),
+    "openalex: year": (lines({**OPENALEX, "publication_year": "MM"}), "must be a year"),
+    "openalex: index": (lines({**OPENALEX, "abstract_inverted_index": [1]}), "must be an object"),
+    "openalex: authorships": (lines({**OPENALEX, "authorships": {"a": 1}}), "must be a list"),
+    "openalex: source": (lines({**OPENALEX, "primary_location": {"source": "P"}}), "an object"),
+    "openalex: references": (lines({**OPENALEX, "referenced_works": ["10.1/x"]}), "found '10.1/x'"),
+    "openalex: deep": (
+        lines(OPENALEX) + '{"id": "W1", "x": ' + "[" * 100_000 + "]" * 100_000 + "}\n",
+        "line 2: not JSON",
+    ),
+    "openalex: Latin-1": (lines(OPENALEX) + '{"id": "caf\udce9"}\n', "line 2: not JSON"),
+    "s2ag: corpus id": (lines({**S2_PAPER, "corpusid": "x1"}), "must be a whole number"),
+    "aminer: no id": (f"[{V12},\n" + json.dumps({"title": "A"}) + "]", "line 2: no 'id'"),
+    "aminer: references": (lines({**AMINER_V12, "references": [1.5]}), "found 1.5"),
+    "aminer: broken element": (f"[\n{V12},\n{{'id': 1}},\n{V12}\n]", "record 2 is not JSON"),
+    "beir: metadata": (lines({"_id": "x", "text": "", "metadata": [1]}), "must be an object"),
+    "csl: year": (lines({"id": "a", "title": "A", "issued": 7.5}), "must be a year"),
+    "csl: title": (lines({"id": "a", "title": {}, "issued": {}}), "'title' must be a string"),
+    "csl: id": (lines({"id": [], "title": "A", "issued": {}}), "'id' must be a string"),
+    "arxiv: authors": (lines(ARXIV | {"authors_parsed": "A"}), "'authors_parsed' must be a list"),
+    "arxiv: title": (lines(ARXIV | {"title": None}), "'title' must be a string"),
+    "ris: title": (
+        "TY  - JOUR\nAU  - A\nER  -\n",
+        "line 1: this record has no title",
+    ),
+    "bibtex: title": ("@misc{a,}\n", "line 1: this record has no title"),
+    "bibtex: comma": ("@misc{a, title={A} year=1}", "a comma is missing"),
+    "bibtex: brace": ("@misc{a, title={A", "cannot be read"),
+    "ris: long title": (f"TY  - JOUR\nTI  - {'x' * 20_001}\n", "'title' has 20,001 characters"),
+    "pubmed: XML": (
+        PUBMED.format(f"{article(1, 'a')}\n{article(2, '<b>x')}\n{article(3, 'c')}"),
+        "line 6: this record is not well-formed XML",
+    ),
+    "pubmed: id": (PUBMED.format(article("", "a")), "no 'id' in this record"),
+    "pubmed: entities of a DTD are not expanded": (BOMB, "undefined entity"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_broken_record_is_one_line_with_its_place(tmp_path: Path, name: str) -> None:
+    text, message = FAULTS[name]
+    path = write(tmp_path / "dump.data", text)
+
+    found_format, found = read(path)
+    [fault] = [str(record) for record in found if isinstance(record, BadRecordError)]
+
+    assert found_format == name.partition(":")[0]
+    assert message in fault
+    assert fault.startswith(f"{path}, line ")
+    assert "\n" not in fault
+    assert len(fault) < 300
+
+
+def test_a_broken_bibtex_entry_is_a_fault_with_its_line_and_the_next_is_read(
+    tmp_path: Path,
+) -> None:
+    text = """@article{a, title = {A}}
+
+@article{b, title = {B
+@article{c, title = {C} year = 2001}
+@article{d, title = {D}}
+@article{e, year = 2001}
+"""
+
+    name, found = read(write(tmp_path / "refs.bib", text))
+
+    assert name == "bibtex"
+    places = [one.line if isinstance(one, BadRecordError) else one.id for one in found]
+    assert places == ["a", 3, 4, "d", 6]
