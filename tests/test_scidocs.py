@@ -12,7 +12,7 @@ from support.tiny import tiny_bert
 from typer.testing import CliRunner
 
 from citerec.cli import make_app
-from citerec.cli.scidocs import STORE
+from citerec.cli.lab import STORE
 from citerec.encode.encoder import open_encoder
 from citerec.encode.spec import EncoderSpec
 from citerec.errors import BadInputError, CiterecError, ConfigError, ModelError

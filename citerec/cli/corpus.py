@@ -1,9 +1,8 @@
 """`citerec corpus info`, `convert`, `merge` and `sample`."""
 
 from collections.abc import Collection, Mapping, Sequence
-from enum import StrEnum, auto
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -56,12 +55,6 @@ LABELS = {  # of the counts of a corpus and of an index, in the order in which t
 OF_INDEX = {"papers", "citations", "train_queries", "dev_queries", "test_queries"}  # even if 0
 
 
-class Target(StrEnum):
-    """What `convert` writes."""
-
-    CANONICAL, BEIR = auto(), auto()
-
-
 @corpus.command()
 @settings_options
 def info(path: CorpusPath, format: Format = "auto", *, console: ConsoleOutput) -> None:
@@ -87,8 +80,9 @@ def convert(
     output: Output,
     format: Format = "auto",
     to: Annotated[
-        Target, typer.Option(help="beir: a folder with corpus.jsonl, queries.jsonl and qrels/.")
-    ] = Target.CANONICAL,
+        Literal["canonical", "beir"],
+        typer.Option(help="beir: a folder with corpus.jsonl, queries.jsonl and qrels/."),
+    ] = "canonical",
     force: Force = False,
     skip_bad: SkipBad = False,
     *,
@@ -97,10 +91,10 @@ def convert(
     """Convert a corpus of any format to canonical JSON lines, or to BEIR's layout."""
     from citerec.corpus import tools
 
-    if to is Target.CANONICAL:
+    if to == "canonical":
         tools.check_target(output, force=force)
     opened = tools.open_corpus(path, format, skip_bad=skip_bad)
-    write = tools.to_beir if to is Target.BEIR else tools.convert
+    write = tools.to_beir if to == "beir" else tools.convert
     with console.progress(in_bytes="reading") as progress:
         collector = write(opened, output, progress, console.log)
     if not console.quiet:

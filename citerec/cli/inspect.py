@@ -10,12 +10,12 @@ import typer
 
 from citerec.cli.console import ConsoleOutput, show, write_lines, write_result
 from citerec.cli.corpus import index_lines
-from citerec.cli.options import AsFormat, FactsFormat, Index, open_named, settings_options
+from citerec.cli.options import AsFormat, Index, open_named, settings_options
 from citerec.text import plural
 
 if TYPE_CHECKING:
     from citerec.folder import IndexFolder
-    from citerec.references import Finding, ReferenceCheck
+    from citerec.references import ReferenceCheck
 
 SAMPLE = Path(__file__).parent.parent / "sample"
 NEXT_STEPS = """
@@ -29,15 +29,13 @@ What to do next:
 
 
 @settings_options
-def info(
-    index: Index = None, format: AsFormat = FactsFormat.TABLE, *, console: ConsoleOutput
-) -> None:
+def info(index: Index = None, format: AsFormat = "table", *, console: ConsoleOutput) -> None:
     """Show the content of an index."""
     from citerec.folder import NAME
 
     folder = open_named(index)
     manifest = folder.manifest
-    if format is FactsFormat.JSON:
+    if format == "json":
         write_result((folder.path / NAME).read_text(encoding="utf-8"))
         return
     size = sum((folder.path / name).stat().st_size for name in manifest.checksums)
@@ -92,12 +90,12 @@ def verify(index: Index = None, *, console: ConsoleOutput) -> None:
 
 
 @settings_options
-def doctor(format: AsFormat = FactsFormat.TABLE, *, console: ConsoleOutput) -> None:
+def doctor(format: AsFormat = "table", *, console: ConsoleOutput) -> None:
     """Check whether this machine can run everything, and show how to fix problems."""
     from citerec.doctor import as_json, as_table, examine, healthy
 
     findings = examine()
-    if format is FactsFormat.JSON:
+    if format == "json":
         write_result(f"{as_json(findings)}\n")
     else:
         show(as_table(findings))
@@ -142,7 +140,7 @@ def check(
         Path, typer.Argument(help="A .bib, RIS or CSL-JSON file, or ids, one a line.")
     ],
     index: Index = None,
-    format: AsFormat = FactsFormat.TABLE,
+    format: AsFormat = "table",
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit with 1 if an entry has a problem.")
     ] = False,
@@ -158,7 +156,7 @@ def check(
     folder = open_named(index)
     console.detail(f"{folder.path}: {plural(folder.manifest.counts['papers'], 'paper')}")
     report = check_references(read_paper_list(references), folder.papers)
-    if format is FactsFormat.JSON:
+    if format == "json":
         names = {"stated": "file", "known": "corpus"}
         findings = [
             {names.get(name, name): value for name, value in asdict(one).items() if name != "entry"}
@@ -179,24 +177,18 @@ def check(
 
 
 def problem_lines(report: "ReferenceCheck") -> Iterator[str]:
-    """Yield the problems, those of one entry under a line that names it."""
-    for place, findings in groupby(report.findings, key=lambda one: one.place):
-        yield place
-        yield from (f"  {described(one)}" for one in findings if one.entry >= 0)
-
-
-def described(finding: "Finding") -> str:
-    """Return one problem in words."""
+    """Yield the problems in words, those of one entry under a line that names it."""
     from citerec.references import Problem
 
-    known = f"{finding.known} ({finding.id})"
-    match finding.problem:
-        case Problem.PREPRINT:
-            return f"preprint: published in {known}"
-        case Problem.NO_DOI:
-            return f"no DOI: the corpus has {known}"
-        case Problem.DUPLICATE:
-            return f"duplicate of {finding.known}"
-        case _:
-            name = "DOI" if finding.problem is Problem.DOI else finding.problem
-            return f"{name}: the file has {finding.stated}, the corpus {known}"
+    for place, findings in groupby(report.findings, key=lambda one: one.place):
+        yield place
+        for one in findings:
+            known, name = f"{one.known} ({one.id})", one.problem.value.replace("doi", "DOI")
+            described = {
+                Problem.PREPRINT: f"preprint: published in {known}",
+                Problem.NO_DOI: f"no DOI: the corpus has {known}",
+                Problem.DUPLICATE: f"duplicate of {one.known}",
+            }
+            if one.entry >= 0:
+                differs = f"{name}: the file has {one.stated}, the corpus {known}"
+                yield f"  {described.get(one.problem, differs)}"

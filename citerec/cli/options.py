@@ -22,15 +22,7 @@ from citerec.errors import BadInputError
 if TYPE_CHECKING:
     from citerec.folder import IndexFolder
 
-
-class FactsFormat(StrEnum):
-    """The output format."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
-AsFormat = Annotated[FactsFormat, typer.Option("--format", help="The output format.")]
+AsFormat = Annotated[Literal["table", "json"], typer.Option("--format", help="The output format.")]
 Index = Annotated[
     Path | None, typer.Option(help="The index folder; optional if indexes/ contains only one.")
 ]

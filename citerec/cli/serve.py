@@ -1,9 +1,8 @@
 """`citerec serve` and `citerec mcp`."""
 
 import os
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from pydantic import Field
@@ -95,10 +94,14 @@ def serve(
         from citerec.serve.app import serve as run
         from citerec.serve.guard import log_to_stderr
         from citerec.serve.service import Service
+    from citerec.folder import find_index
     from citerec.rank.trees import load
 
     settings = access.checked(settings)
-    indexes = named_indexes(index)
+    paths = [find_index(folder) for folder in index or [None]]
+    indexes = {path.resolve().name: path for path in paths}
+    if len(indexes) < len(paths):
+        raise ConfigError("two indexes have one name; requests could not name one of them")
     config = config.replace(few_queries=True)
     if reranker:
         how = config.reranker if isinstance(config.reranker, RerankConfig) else RerankConfig()
@@ -114,41 +117,14 @@ def serve(
     run(create_app(service), service, listening)
 
 
-def named_indexes(folders: list[Path] | None) -> dict[str, Path]:
-    """Return index folders by their names; by default the only one under `indexes/`.
-
-    Raises:
-        ConfigError: If two have the same name.
-        IndexNotFoundError: If one is not there.
-    """
-    from citerec.folder import find_index
-
-    indexes: dict[str, Path] = {}
-    for folder in folders or [None]:
-        path = find_index(folder)
-        name = path.resolve().name
-        if name in indexes:
-            raise ConfigError(
-                f"two indexes are named {name!r}; requests could not name one of them"
-            )
-        indexes[name] = path
-    return indexes
-
-
-class Transport(StrEnum):
-    """How an assistant reaches the server."""
-
-    STDIO = "stdio"
-    HTTP = "http"
-
-
 @settings_options
 def mcp(
     *,
     index: Index = None,
     transport: Annotated[
-        Transport, typer.Option(help="stdio for one assistant, which starts it, or http.")
-    ] = Transport.STDIO,
+        Literal["stdio", "http"],
+        typer.Option(help="stdio for one assistant, which starts it, or http."),
+    ] = "stdio",
     settings: Annotated[McpConfig, HTTP],
     access: Access,
     config: Annotated[RecommendConfig, {"--reranker": "reranker.model"}],
@@ -162,7 +138,7 @@ def mcp(
         from citerec.serve.service import Service
     from citerec.folder import find_index, open_index
 
-    is_http = transport is Transport.HTTP
+    is_http = transport == "http"
     if not is_http and (settings.model_fields_set or access.model_fields_set):
         raise ConfigError("options of host, port and tokens are for --transport http")
     checked = access.checked(settings) if is_http else settings

@@ -1,0 +1,331 @@
+"""`citerec experiment`, `citerec datasets` and `citerec scidocs`: what reproduces papers."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from citerec.cli.console import ConsoleOutput, check_output, show, write_lines, write_result
+from citerec.cli.corpus import LABELS
+from citerec.cli.options import MODEL, AsFormat, Force, Index, open_named, settings_options
+from citerec.encode.spec import EncodeConfig
+from citerec.errors import CiterecError, ConfigError
+
+if TYPE_CHECKING:
+    from citerec.encode.encoder import Encoder
+    from citerec.encode.spec import Fingerprint
+    from citerec.folder import IndexFolder
+    from citerec.lab.datasets.fetch import DatasetRecord
+    from citerec.lab.scidocs.ranking import Rows, Take
+    from citerec.lab.scidocs.suite import Encode
+    from citerec.lab.scidocs.vectors import CachedVectors, PrecomputedVectors
+
+EXPERIMENTS = Path("experiments")
+SHOWN = 3  # metrics printed of a row without expected values
+STORE = ".scidocs.encoding"  # folder of finished vectors during a run
+
+experiment = typer.Typer(no_args_is_help=True, help="Run rows of a results table; write the table.")
+
+
+@experiment.command()
+@settings_options
+def run(
+    files: Annotated[list[Path], typer.Argument(help="Rows: TOML files; table.toml is skipped.")],
+    results: Annotated[Path, typer.Option(help="Folder of the results.")] = EXPERIMENTS / "results",
+    *,
+    console: ConsoleOutput,
+) -> None:
+    """Run rows of a table and compare their metrics with the expected values."""
+    from citerec.folder import INDEXES
+    from citerec.lab.experiment.row import format_measure, read_experiment
+    from citerec.lab.experiment.run import Verdict, run_experiment
+    from citerec.lab.experiment.run import write_result as write
+    from citerec.lab.experiment.table import ABOUT
+
+    failed, errors = False, list[CiterecError]()
+    for row in [read_experiment(file) for file in files if file.name != ABOUT]:
+        console.detail(f"{row.path}: {row.claim} ({row.cost})")
+        try:
+            with console.progress() as progress:
+                outcome = run_experiment(row, INDEXES, progress)
+        except CiterecError as error:  # run the other rows
+            errors.append(error)
+            if len(files) > 1:
+                console.warn(f"{row.path}: {error}")
+            continue
+        failed = failed or outcome.verdict is Verdict.FAIL
+        if outcome.result:
+            file = write(outcome, results)
+            if outcome.draw:
+                outcome.draw(file.with_suffix(".svg"))
+        names = row.expect or [*outcome.metrics][:SHOWN]
+        figures = "  ".join(
+            f"{name} {format_measure(name, outcome.metrics[name])}"
+            for name in names
+            if name in outcome.metrics
+        )
+        write_lines(f"{outcome.verdict:<12} {row.path}  {figures}  {outcome.why}".rstrip())
+    if errors:
+        raise errors[0]
+    if failed:
+        raise typer.Exit(1)
+
+
+@experiment.command()
+@settings_options
+def table(
+    output: Annotated[
+        Path, typer.Option(help="The Markdown file; the LaTeX file has the suffix .tex.")
+    ] = EXPERIMENTS / "TABLES.md",
+    *,
+    console: ConsoleOutput,
+) -> None:
+    """Write the tables of all rows: their committed results and the published values."""
+    from citerec.lab.experiment.table import tables, tables_as_latex
+
+    latex = output.with_suffix(".tex")
+    write_result(tables(EXPERIMENTS), output)
+    write_result(tables_as_latex(EXPERIMENTS), latex)
+    console.log(f"the tables are in {output} and {latex}")
+
+
+datasets = typer.Typer(
+    no_args_is_help=True, help="The datasets of the literature: list, describe and fetch them."
+)
+Name = Annotated[str, typer.Argument(help="A name from `citerec datasets list`.")]
+
+
+@datasets.command(name="list")
+@settings_options
+def list_(*, console: ConsoleOutput) -> None:
+    """List the known datasets and the folders of those that were fetched."""
+    from citerec.lab.datasets.catalogue import DATASETS, is_fetched, where
+
+    width = max(map(len, DATASETS))
+    write_lines(
+        *(
+            f"{name:<{width}}  {f'in {where(name)}' if is_fetched(name) else '-':<24}  {about.title}"
+            for name, about in DATASETS.items()
+        )
+    )
+
+
+@datasets.command(name="info")
+@settings_options
+def describe(name: Name, *, console: ConsoleOutput) -> None:
+    """Show URL, size, checksum, licence and citation of a dataset."""
+    from citerec.lab.datasets.catalogue import find_dataset, where
+    from citerec.lab.datasets.fetch import read_record
+
+    dataset = find_dataset(name)
+    facts = {"dataset": f"{dataset.name}: {dataset.title}", **dataset.facts}
+    if record := read_record(where(name)):
+        facts["here"] = f"{where(name)}, fetched {record.fetched[:10]}"
+        for file, fetched in record.files.items():
+            facts[f"  {file}"] = f"{fetched['bytes']:,} bytes, sha256 {fetched['sha256']}"
+        facts["holds"] = _counted(record)
+    write_lines(*(f"{f'{what}:':<13} {fact}" for what, fact in facts.items()))
+
+
+@datasets.command()
+@settings_options
+def fetch(
+    name: Name,
+    output: Annotated[
+        Path | None, typer.Option(help="The folder to create; datasets/NAME by default.")
+    ] = None,
+    source: Annotated[
+        Path | None, typer.Option("--from", help="A folder that contains the files.")
+    ] = None,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A dataset whose dev and test queries (scidocs: all papers) are dropped from the train queries."
+        ),
+    ] = None,
+    archive: Annotated[
+        bool,
+        typer.Option(
+            "--archive", help="Fetch the complete archive if the single file is not available."
+        ),
+    ] = False,
+    force: Force = False,
+    *,
+    console: ConsoleOutput,
+) -> None:
+    """Fetch a dataset and convert it to the input of `citerec index`; an interrupted download is resumed."""
+    from citerec.lab.datasets.catalogue import find_dataset, where
+    from citerec.lab.datasets.fetch import FetchConfig, read_record
+    from citerec.lab.datasets.fetch import fetch as get
+    from citerec.lab.datasets.without import drop_train_queries, fetched
+
+    dataset, folder = find_dataset(name), output or where(name)
+    others = [where(other) for other in without or []]
+    for other in others:
+        fetched(other)  # not after hours of fetching
+    exists = read_record(folder) is not None and not force
+    config = FetchConfig(source=source, force=force, archive=archive)
+    with console.progress(in_bytes="fetching") as progress:
+        record = get(dataset, folder, config, progress, console.log)
+    if exists:
+        console.log(f"{folder} exists; use --force to replace it")
+    for other in others:
+        with console.progress() as progress:
+            dropped = drop_train_queries(folder, other, progress)
+        console.log(f"{dropped:,} train queries dropped: held-out papers of {other}")
+    if not console.quiet:
+        write_lines(f"{folder}  {_counted(record)}")
+
+
+def _counted(record: "DatasetRecord") -> str:
+    """Return the counts of a dataset and of what was left out of it, in one line."""
+    return ", ".join(
+        f"{count:,} {LABELS.get(name, name.replace('_', ' '))}"
+        for name, count in record.counts.items()
+        if count or name == "papers"
+    )
+
+
+@settings_options
+def scidocs(
+    *,
+    data: Annotated[
+        Path | None, typer.Option(help="The folder of the published SciDocs data.")
+    ] = None,
+    index: Index = None,
+    encoder: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A model: a name, a hub id or a folder; may be repeated. With --index, default is the encoder of the "
+            "index. With --data, a folder of cls.jsonl, user-citation.jsonl and recomm.jsonl is read as precomputed "
+            "vectors."
+        ),
+    ] = None,
+    tasks: Annotated[str | None, typer.Option(help="Comma-separated; all by default.")] = None,
+    output: Annotated[Path | None, typer.Option(help="A JSON file of all results.")] = None,
+    format: AsFormat = "table",
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all samples and trainings.")] = 0,
+    how: Annotated[EncodeConfig, {**MODEL, "--threads": "threads"}],
+    console: ConsoleOutput,
+) -> None:
+    """Evaluate encoders by SciDocs: on its published data, or on tasks of the same kinds built from an index."""
+    from citerec.evaluate.tables import terminal
+    from citerec.lab.scidocs.from_index import evaluate, index_tasks
+    from citerec.lab.scidocs.layout import check_folder
+    from citerec.lab.scidocs.results import EncoderResult, as_json, results_table
+    from citerec.lab.scidocs.suite import check_tasks, run_published
+
+    names = list(dict.fromkeys(encoder or ()))
+    wanted = [task.strip() for task in tasks.split(",")] if tasks else None
+    store = (output.parent if output else Path()) / STORE
+    check_output(output)
+    if data and index:
+        raise ConfigError("--data and --index are two suites; use one")
+    if data and not names:
+        raise ConfigError("--data needs a model: --encoder MODEL")
+    results: list[EncoderResult] = []
+    with console.progress() as progress:
+        cached = partial(caching, store=store, console=console, progress=progress)
+        if data:
+            of = str(data)
+            check_folder(data, check_tasks(wanted))
+            for name in names:
+                with encoding(name, how, console, cached) as (fingerprint, encode):
+                    result = run_published(data, encode, tasks=wanted, seed=seed, progress=progress)
+                results.append(EncoderResult(name, fingerprint, result))
+        else:
+            folder = open_named(index)
+            of = folder.manifest.name
+            suite = index_tasks(folder, tasks=wanted, seed=seed, progress=progress)
+            for name in names or [""]:
+                with vectors_of(name, folder, suite.rows, how, console, cached) as (made_by, take):
+                    form = made_by.spec.form
+                    result = evaluate(suite, take, form=form, seed=seed, progress=progress)
+                results.append(EncoderResult(name or made_by.name, str(made_by), result))
+    settings = {"tasks": wanted, "precision": how.precision.value}
+    record = as_json(of, results, seed, settings, published=data is not None)
+    if format == "json":
+        write_result(record)
+    else:
+        show(terminal(results_table(results, published=data is not None)))
+    if output:
+        write_result(record, output)
+    for each in results:
+        for task, why in each.result.left_out.items():
+            console.warn(f"{task} is skipped: {why}")
+        counts = each.result.counts.items()
+        for what, count in [(w, n) for w, n in counts if n and w.endswith("without a vector")]:
+            console.warn(f"{each.encoder}: {what}: {count:,}")
+
+
+@contextmanager
+def encoding(
+    name: str, how: EncodeConfig, console: ConsoleOutput, cached: Any
+) -> "Generator[tuple[str, Encode | PrecomputedVectors]]":
+    """Yield the fingerprint and the function that encodes: a model, or a folder of precomputed vectors."""
+    from citerec.encode.encoder import open_encoder
+    from citerec.lab.scidocs.vectors import PrecomputedVectors, has_vector_files
+
+    if has_vector_files(Path(name)):
+        yield f"vectors of {name}", PrecomputedVectors(Path(name))
+        return
+    model = open_encoder(name, how, log=console.log)
+    with cached(model) as encode:
+        yield str(model.fingerprint), encode
+
+
+@contextmanager
+def vectors_of(
+    name: str,
+    folder: "IndexFolder",
+    rows: "Rows",
+    how: EncodeConfig,
+    console: ConsoleOutput,
+    cached: Any,
+) -> "Generator[tuple[Fingerprint, Take]]":
+    """Yield the fingerprint of an encoder, and the function that returns its vectors of some papers.
+
+    The vectors are those of the index if they are exact and of this encoder; otherwise the papers are encoded.
+    """
+    from citerec.encode.encoder import open_encoder, reopen
+    from citerec.lab.scidocs.vectors import embedded_by, kept_vectors
+
+    own, stored = embedded_by(folder), kept_vectors(folder)
+    if not name and own is None:
+        raise ConfigError(f"{folder.path} has no vectors; choose a model with --encoder MODEL")
+    if not name and own and stored:
+        yield own, stored
+        return
+    if name or own is None:
+        model = open_encoder(name, how, base=folder.path, log=console.log)
+    else:
+        model = reopen(own, folder.path, how, log=console.log)
+    if stored and own and model.fingerprint.key == own.key:
+        yield own, stored
+        return
+    console.detail(f"{model.fingerprint}: {len(rows):,} papers are encoded")
+    with cached(model) as encode:
+        papers = folder.papers.at(rows.tolist())
+        matrix = encode([papers[row] for row in rows.tolist()])
+        yield model.fingerprint, lambda wanted: matrix[np.searchsorted(rows, wanted)]
+
+
+@contextmanager
+def caching(
+    model: "Encoder", store: Path, console: ConsoleOutput, progress: Any
+) -> "Generator[CachedVectors]":
+    """Yield an encoder that saves its vectors until the block ends; log how to resume if it fails."""
+    from citerec.lab.scidocs.vectors import CachedVectors
+
+    encode = CachedVectors(model, store, progress)
+    try:
+        yield encode
+    except BaseException:
+        if encode.kept:
+            console.log(f"vectors are saved in {store}/; run the command again to continue")
+        raise
+    encode.forget()
