@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
 from typing import TypeAlias
 
@@ -21,6 +21,7 @@ Qrels: TypeAlias = Mapping[str, frozenset[str]]
 """The papers that each query cites; a query without any is left out."""
 
 _RUN, _QRELS, _BEIR = "qid Q0 docid rank score tag", "qid 0 docid rel", "query-id corpus-id score"
+_PLACES = {_RUN: (2, 4), _QRELS: (2, 3), _BEIR: (1, 2)}  # of the paper and its number, by column
 # A NUL or a byte order mark would be read as another encoding; an unpaired surrogate has no UTF-8 form.
 _UNWRITABLE = re.compile("[\\s\0\ufeff\ud800-\udfff]")
 
@@ -66,19 +67,13 @@ def read_run(path: Path, name: str | None = None) -> Run:
     As in trec_eval, scores decide the order and the rank column is ignored; equal scores are ordered by rising
     docid. Lines may be in any order.
 
-    Args:
-        path: The file.
-        name: The name of the run; None for the tag of its last line.
+    The run has the tag of its last line as its name, unless `name` is given.
 
     Raises:
         BadInputError: If there is no line, or one without six columns, with a score that is not a finite number, or
             with a paper that occurs above for the same query.
     """
-    scores: dict[str, dict[str, float]] = {}
-    tag = ""
-    for number, line in read_rows(path, f"lines of {_RUN}"):
-        qid, _, docid, _, score, tag = _columns(path, number, line, expected=_RUN)
-        _add(scores, qid, docid, score, path, number)
+    scores, tag = _read(path, _RUN)
     if not scores:
         raise BadInputError(path, f"an empty run; expected lines of {_RUN}")
     rankings = {qid: Ranking.from_scores(values) for qid, values in scores.items()}
@@ -115,18 +110,9 @@ def read_qrels(path: Path) -> Qrels:
         BadInputError: If no line states a citation, or one has the wrong columns, a relevance that is not a finite
             number, or a paper that occurs above for the same query.
     """
-    relevances: dict[str, dict[str, float]] = {}
-    is_beir = False
-    for number, line in read_rows(path, f"lines of {_QRELS}"):
-        if number == 1 and line.decode(errors="replace").lower().split() == _BEIR.split():
-            is_beir = True
-            continue
-        separator, expected = (b"\t", _BEIR) if is_beir else (None, _QRELS)
-        columns = _columns(path, number, line, expected=expected, separator=separator)
-        _add(relevances, columns[0], columns[-2], columns[-1], path, number)
     gold = {
-        qid: frozenset(i for i, rel in values.items() if rel > 0)
-        for qid, values in relevances.items()
+        qid: frozenset(docid for docid, relevance in values.items() if relevance > 0)
+        for qid, values in _read(path, _QRELS)[0].items()
     }
     if not (qrels := {qid: ids for qid, ids in gold.items() if ids}):
         raise BadInputError(path, f"no relevant paper in it; expected lines of {_QRELS}")
@@ -147,34 +133,36 @@ def write_qrels(qrels: Qrels, path: Path) -> None:
     _write(path, lines())
 
 
-def _columns(
-    path: Path, number: int, line: bytes, *, expected: str, separator: bytes | None = None
-) -> list[str]:
-    # Bytes are split at ASCII white space only: a no-break space is part of an id.
-    fields, count = line.strip().split(separator), len(expected.split())
-    if len(fields) != count:
-        fault = f"{len(fields)} columns found, {count} expected: {expected}"
-        raise BadInputError(path, fault, line=number)
-    try:
-        return [field.decode() for field in fields]
-    except UnicodeDecodeError as error:
-        raise BadInputError(path, "not UTF-8; save it as UTF-8 text", line=number) from error
-
-
-def _add(
-    values: dict[str, dict[str, float]], qid: str, docid: str, text: str, path: Path, line: int
-) -> None:
-    try:
-        value = float(text)
-    except ValueError:
-        raise BadInputError(path, f"{text!r} is not a number", line=line) from None
-    if not isfinite(value) or "_" in text:
-        raise BadInputError(path, f"{text!r} is not a finite number", line=line)
-    papers = values.setdefault(qid, {})
-    if docid in papers:
-        raise BadInputError(path, f"paper {docid!r} occurs twice for query {qid!r}", line=line)
-    # One string per paper, not one per line: a run of 20 000 queries names each paper many times.
-    papers[sys.intern(docid)] = value
+def _read(path: Path, expected: str) -> tuple[dict[str, dict[str, float]], str]:
+    """Return the number of each paper by query, and the last column of the last line; BEIR's header is recognised."""
+    values: dict[str, dict[str, float]] = {}
+    separator, last = None, ""
+    for line, row in read_rows(path, f"lines of {expected}"):
+        if line == 1 and expected == _QRELS and row.lower().split() == _BEIR.encode().split():
+            expected, separator = _BEIR, b"\t"
+            continue
+        # Bytes are split at ASCII white space only: a no-break space is part of an id.
+        fields, count = row.strip().split(separator), len(expected.split())
+        if len(fields) != count:
+            fault = f"{len(fields)} columns found, {count} expected: {expected}"
+            raise BadInputError(path, fault, line=line)
+        try:
+            columns = [field.decode() for field in fields]
+        except UnicodeDecodeError as error:
+            raise BadInputError(path, "not UTF-8; save it as UTF-8 text", line=line) from error
+        qid, (docid, text), last = columns[0], (columns[i] for i in _PLACES[expected]), columns[-1]
+        try:
+            value = float(text)
+        except ValueError:
+            value = nan
+        if not isfinite(value):
+            raise BadInputError(path, f"{text!r} is not a finite number", line=line)
+        papers = values.setdefault(qid, {})
+        if docid in papers:
+            raise BadInputError(path, f"paper {docid!r} occurs twice for query {qid!r}", line=line)
+        # One string per paper, not one per line: a run of 20 000 queries names each paper many times.
+        papers[sys.intern(docid)] = value
+    return values, last
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:

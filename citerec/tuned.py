@@ -6,13 +6,14 @@ The file is stored next to the models that were trained on the index.
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
+from pydantic import Field
 
-from citerec.config import FuseConfig, FuseMethod, RecommendConfig, read_settings
+from citerec.config import FuseConfig, FuseMethod, RecommendConfig, Settings, read_settings
 from citerec.errors import BadInputError, ConfigError, ModelDamagedError
 from citerec.folder import IndexFolder
 from citerec.io import building, check_model, read_record, seal_model
@@ -36,12 +37,14 @@ class RerankWeight:
         return self.depth, self.query_tokens, self.candidate_tokens
 
 
-@dataclass(frozen=True, slots=True)
-class _Tuned:
+class _Tuned(Settings):
+    """The content of the file."""
+
     fuse: FuseConfig | None = None  # None for the default, here and below
-    rerank: RerankWeight | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])  # of the tuning itself
     retrievers: tuple[str, ...] = ()  # registered ones that were fused, too
+    valid_for: Mapping[str, str | None] = Field(default_factory=dict, alias="for")
+    how: Mapping[str, Any] = Field(default_factory=dict)  # the record of the tuning
+    rerank_weight: RerankWeight | None = None
 
 
 def write_tuned(
@@ -55,11 +58,13 @@ def write_tuned(
 
     `record` is the record of the tuning, as JSON values. The fusion is used with these further retrievers alone.
     """
-    fuse = None if config is None else config.model_dump()
-    how = {"for": _of(index), "how": dict(record)}
-    content: dict[str, Any] = {"fuse": fuse, "retrievers": [*retrievers], **how}
-    if rerank:
-        content["rerank_weight"] = asdict(rerank)
+    content: dict[str, Any] = {
+        "fuse": config and config.model_dump(),
+        "retrievers": [*retrievers],
+        "for": _of(index),
+        "how": dict(record),
+        **({"rerank_weight": asdict(rerank)} if rerank else {}),
+    }
     target = index.models / FOLDER
     with building(target) as folder:
         options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
@@ -78,11 +83,6 @@ def read_tuned(index: IndexFolder, retrievers: Sequence[str] = ()) -> FuseConfig
     return tuned.fuse if tuned.retrievers == (*retrievers,) else None
 
 
-def tuned_fusion(index: IndexFolder, config: RecommendConfig) -> FuseConfig | None:
-    """Return the tuned fusion for a configuration; None if there is none with the same retrievers."""
-    return read_tuned(index, config.retrievers)
-
-
 def read_rerank_weight(index: IndexFolder, reranker: str) -> RerankWeight | None:
     """Return the tuned weight of a reranker, by the sha256 of its weights; None if there is none for it.
 
@@ -91,21 +91,21 @@ def read_rerank_weight(index: IndexFolder, reranker: str) -> RerankWeight | None
     Raises:
         BadInputError: If the file cannot be read.
     """
-    stored = _read(index).rerank
+    stored = _read(index).rerank_weight
     return stored if stored and stored.reranker == reranker else None
 
 
 def kept_rerank_weight(index: IndexFolder) -> RerankWeight | None:
     """Return the stored weight, of any reranker; None if there is none, or it cannot be read."""
     with suppress(BadInputError):
-        return _read(index).rerank
+        return _read(index).rerank_weight
     return None
 
 
 def fusion_in_use(index: IndexFolder, config: RecommendConfig | None = None) -> str:
     """Return how the first stages are fused, and the origin of that setting: `rrf, k 60 (default)`."""
     config = config or RecommendConfig()
-    tuned = tuned_fusion(index, config)
+    tuned = read_tuned(index, config.retrievers)
     fuse = config.fuse_with(tuned)
     if config.fuse is None:
         origin = _origin(index, "fusion", is_tuned=tuned is not None)
@@ -137,7 +137,7 @@ def shown_fusion(fuse: FuseConfig) -> str:
 
 def _origin(index: IndexFolder, setting: str, *, is_tuned: bool) -> str:
     """Return the origin of a setting: tuned, default, or a default than which tuning found nothing better."""
-    how = _read(index).settings
+    how = _read(index).how.get("settings", {})
     queries = f"{how['queries']:,} {how['split']} queries" if "queries" in how else "dev queries"
     if is_tuned:
         return f"tuned on {queries}"
@@ -153,20 +153,9 @@ def _read(index: IndexFolder) -> _Tuned:
         return _Tuned()
     try:
         check_model(file.parent)
-        content = orjson.loads(read_record(file))
-        if content["for"] != _of(index):
-            return _Tuned()
-        fuse, stored = content["fuse"], content.get("rerank_weight")
-        return _Tuned(
-            read_settings(FuseConfig, fuse) if fuse else None,
-            RerankWeight(**stored) if stored else None,
-            content["how"].get("settings", {}),
-            tuple(content["retrievers"]),
-        )
-    except (
-        *(OSError, ValueError, KeyError, TypeError, AttributeError),
-        *(ConfigError, ModelDamagedError),
-    ) as error:
+        tuned = read_settings(_Tuned, orjson.loads(read_record(file)))
+        return tuned if tuned.valid_for == _of(index) else _Tuned()
+    except (OSError, ValueError, ConfigError, ModelDamagedError) as error:
         advice = f"citerec tune --index {index.path}"
         raise BadInputError(file, f"cannot be read; tune again: {advice}") from error
 

@@ -97,11 +97,6 @@ def test_json_holds_more_of_each_paper_on_request() -> None:
     assert "venue" not in item
 
 
-def test_a_score_that_is_not_finite_cannot_be_written() -> None:
-    with pytest.raises(ValueError, match="finite"):
-        result([BARE], [float("nan")])
-
-
 def test_a_trec_run_has_six_columns_whatever_the_ids() -> None:
     text = dump_one(Format.TREC, BARE, ATTENTION)
 

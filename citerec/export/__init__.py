@@ -3,17 +3,20 @@
 Other packages add formats by entry points of the group `citerec.exporters`.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import isfinite
-from typing import Protocol
+from itertools import tee
+from typing import Any
 
 from citerec import plugins
 from citerec.errors import ConfigError
-from citerec.types import Paper, Query, Recommendation
+from citerec.types import Paper, Query, Recommendation, falling
 
 __all__ = ["Exporter", "Format", "Result", "dump", "formats", "pieces"]
+
+TREC_NAME = "citerec"  # the tag of a run
+_THE_RUN = "the run"  # its name in error messages: the path is not known here
 
 
 class Format(StrEnum):
@@ -31,33 +34,19 @@ class Format(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The recommendations for one query, best first; may be empty.
-
-    Raises:
-        ValueError: If a score is not finite.
-    """
+    """The recommendations for one query, best first; may be empty."""
 
     query: Query
     recommendations: tuple[Recommendation, ...]
     empty_reason: str = ""  # why there are no recommendations, for people
 
-    def __post_init__(self) -> None:
-        for recommendation in self.recommendations:
-            hits = recommendation.stages.values()
-            if not all(map(isfinite, (recommendation.score, *(hit.score for hit in hits)))):
-                raise ValueError(f"scores must be finite; {recommendation.paper.id!r} has others")
 
+Exporter = Callable[[Iterable[Result]], Iterable[str]]
+"""Writes recommendations in a format that another package adds.
 
-class Exporter(Protocol):
-    """Writes recommendations in a format that another package adds; a function is one."""
-
-    def __call__(self, results: Iterable[Result], /) -> Iterable[str]:
-        """Yield the text in pieces, such as one per result: what is yielded is written at once.
-
-        Args:
-            results: One per query, in the order of the queries; each comes when its query has been ranked.
-        """
-        ...
+It receives one result per query, each when its query has been ranked, and yields text: what is yielded is written at
+once.
+"""
 
 
 def formats() -> tuple[str, ...]:
@@ -65,18 +54,9 @@ def formats() -> tuple[str, ...]:
     return tuple(dict.fromkeys([*Format, *plugins.names(plugins.EXPORTERS)]))
 
 
-def dump(
-    results: Sequence[Result],
-    format: str,
-    *,
-    batch: bool,
-    width: int | None = None,
-    color: bool = False,
-    fields: Sequence[str] = (),
-) -> str:
-    """Write `results` as one text: all of `pieces` joined."""
-    parts = pieces(results, format, batch=batch, width=width, color=color, fields=fields)
-    return "".join(parts)
+def dump(results: Sequence[Result], format: str, **options: Any) -> str:
+    """Write `results` as one text: all of `pieces`, which takes the same options, joined."""
+    return "".join(pieces(results, format, **options))
 
 
 def pieces(
@@ -108,24 +88,21 @@ def pieces(
         ConfigError: If there is no such format.
         OutputError: If two ids would be the same in a TREC run.
     """
+    from citerec.export import jsonl
+
     match format:
         case Format.TABLE:
             from citerec.export.terminal import tables
 
             yield from tables(results, batch=batch, width=width, color=color)
-        case Format.JSON | Format.JSONL:
-            from citerec.export import jsonl
-
-            if format == Format.JSONL:
-                yield from jsonl.lines(results, fields)
-            elif batch:
-                yield from jsonl.document(results, fields)
-            else:
-                yield from (jsonl.dump_list(result, fields) for result in results)
+        case Format.JSONL:
+            yield from jsonl.lines(results, fields)
+        case Format.JSON if batch:
+            yield from jsonl.document(results, fields)
+        case Format.JSON:
+            yield from (jsonl.dump_list(result, fields) for result in results)
         case Format.TREC:
-            from citerec.export.trec import blocks
-
-            yield from blocks(results)
+            yield from _runs(results)
         case Format.BIBTEX | Format.RIS | Format.CSL | Format.DOI:
             yield _bibliography(results, format)
         case _:
@@ -135,6 +112,27 @@ def pieces(
             yield from exporter(results)
 
 
+def _runs(results: Iterable[Result]) -> Iterator[str]:
+    """Write one TREC line per recommended paper: `qid Q0 docid rank score tag`; one piece per query.
+
+    Evaluation tools sort a run again by its scores as float32, and each breaks ties in its own way. So a score that is
+    not below the previous one is written as the next float32 below it; every other score reads back as the same
+    float32.
+    """
+    from citerec.run import trec_ids
+
+    for_ids, for_lines = tee(results)  # read in parallel, so no result is buffered
+    queries = trec_ids((result.query.id for result in for_ids), _THE_RUN)
+    for query, result in zip(queries, for_lines, strict=True):
+        items = result.recommendations
+        papers = trec_ids((item.paper.id for item in items), _THE_RUN)
+        scores = falling([item.score for item in items]).tolist()
+        yield "".join(
+            f"{query} Q0 {paper} {item.rank} {score:.9g} {TREC_NAME}\n"
+            for paper, item, score in zip(papers, items, scores, strict=True)
+        )
+
+
 def _bibliography(results: Iterable[Result], format: str) -> str:
     """Write each recommended paper once, in the order of its first appearance."""
     from citerec.bibliography import write
@@ -142,16 +140,11 @@ def _bibliography(results: Iterable[Result], format: str) -> str:
 
     by_id: dict[str, Paper] = {}
     for result in results:
-        for recommendation in result.recommendations:
-            by_id.setdefault(recommendation.paper.id, recommendation.paper)
-    papers = list(by_id.values())
-    match format:
-        case Format.BIBTEX:
-            return write.bibtex(papers)
-        case Format.RIS:
-            return write.ris(papers)
-        case Format.CSL:
-            return write.csl(papers)
-        case _:  # papers without a DOI are left out
-            dois = dict.fromkeys(filter(None, map(paper_doi, papers)))
-            return "".join(f"{doi}\n" for doi in dois)
+        for item in result.recommendations:
+            by_id.setdefault(item.paper.id, item.paper)
+    papers = [*by_id.values()]
+    if format == Format.DOI:  # papers without a DOI are left out
+        dois = dict.fromkeys(filter(None, map(paper_doi, papers)))
+        return "".join(f"{doi}\n" for doi in dois)
+    writers = {Format.BIBTEX: write.bibtex, Format.RIS: write.ris, Format.CSL: write.csl}
+    return writers[Format(format)](papers)

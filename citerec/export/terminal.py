@@ -43,11 +43,7 @@ def tables(
 ) -> Iterator[str]:
     """Write one table per query; in a batch, each below its query's title, and its id if it has one.
 
-    Args:
-        results: One per query.
-        batch: Whether the results are for a batch of queries.
-        width: Columns; None for those of the terminal.
-        color: Whether the text may contain escape codes.
+    `width` is in columns, by default those of the terminal; `color` allows escape codes.
     """
     out = StringIO()
     console = PlainConsole(
@@ -73,9 +69,7 @@ def tables(
 
 def _table(result: Result) -> RenderableType:
     if not result.recommendations:
-        return Text(
-            f"{_NOTHING}{': ' if result.empty_reason else ''}{visible(result.empty_reason)}."
-        )
+        return Text(": ".join(filter(None, (_NOTHING, visible(result.empty_reason)))) + ".")
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     table.add_column("#", justify="right", no_wrap=True)
     table.add_column("Year", no_wrap=True)
@@ -97,9 +91,8 @@ def figures(recommendations: Sequence[Recommendation]) -> tuple[str, list[str]]:
     """Return the heading and texts of the last column: probabilities if any is known, else raw scores."""
     if any(paper.probability is not None for paper in recommendations):
         return "Probability", [percentage(paper.probability) for paper in recommendations]
-    top = recommendations[
-        0
-    ].score  # shown with four digits; all scores have as many decimals, to align them
+    # the best score is shown with four digits; all scores have as many decimals, to align them
+    top = recommendations[0].score
     decimals = 3 if top == 0 else max(0, 3 - floor(log10(abs(top))))
     return "Score", [f"{recommendation.score:.{decimals}f}" for recommendation in recommendations]
 

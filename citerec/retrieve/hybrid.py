@@ -14,7 +14,7 @@ from citerec.folder import IndexFolder
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever, LexicalScores, scores_by_sentence
 from citerec.retrieve.fuse import fuse, rrf, weighted_sum
-from citerec.tuned import tuned_fusion
+from citerec.tuned import read_tuned
 from citerec.types import CandidateSet, Eligibility, Hits, Log, Query, QueryVector
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def open_hybrid(
     opened += [plugins.load(plugins.RETRIEVERS, name)(index) for name in config.retrievers]
     if len(opened) == 1:
         return HybridRetriever(index, opened)
-    return HybridRetriever(index, opened, config.fuse_with(tuned_fusion(index, config)))
+    return HybridRetriever(index, opened, config.fuse_with(read_tuned(index, config.retrievers)))
 
 
 def sentence_of(query: Query) -> Query:
