@@ -17,9 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from warnings import catch_warnings, simplefilter
 
-from pydantic import Field
-
-from citerec.config import RecommendConfig, RerankConfig, Settings
+from citerec.config import RecommendConfig, RerankConfig
 from citerec.embed import Vectors
 from citerec.encode.spec import EncodeConfig, Precision
 from citerec.errors import CiterecError, ClusterError, extra
@@ -44,6 +42,8 @@ SETTINGS = {  # environment variables that ray reads when it is imported or star
     "RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1",  # no stacks of C++ at SIGTERM
     "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
 }
+# of replicas, as Ray Serve names it
+AUTOSCALING = {"min_replicas": 1, "max_replicas": 4, "target_ongoing_requests": 8}
 LOG = logging.getLogger(__name__)
 AUTH_MODE = "RAY_AUTH_MODE"  # for an address, Ray looks for a token only if this is `token`
 
@@ -259,27 +259,19 @@ def open_ranking(
 # --- serving
 
 
-class Replicas(Settings):
-    """How many replicas there are; each has the indexes and models open."""
-
-    least: int = Field(default=1, ge=1)
-    most: int = Field(default=4, ge=1)
-    requests: int = Field(default=8, ge=1)  # in flight per replica; more start another one
-    cpus: int = Field(default=1, ge=1)  # processors and threads of a replica
-
-
 @contextmanager
 def served(
     indexes: Mapping[str, Path],
     *,
     configs: Mapping[str, RecommendConfig] | None = None,
     settings: "ServeConfig | None" = None,
-    replicas: Replicas = Replicas(),  # noqa: B008
+    autoscaling: Mapping[str, Any] = AUTOSCALING,
+    cpus: int = 1,
 ) -> Generator[str]:
     """Serve indexes on the cluster that is connected until the block ends; yield the URL on this machine.
 
     Index folders by name, the default first, and the settings of each are as for `citerec.serve.service.Service`; each
-    node needs folders and models at the same paths. Limits and tokens hold in each replica.
+    node needs folders and models at the same paths. Limits and tokens hold in each replica, of `cpus` processors.
 
     Raises:
         MissingExtraError: If the extra `serve` is not installed.
@@ -300,12 +292,8 @@ def served(
     deployment = serve.deployment(
         name="citerec",
         max_ongoing_requests=settings.queue_size,
-        ray_actor_options={"num_cpus": replicas.cpus},
-        autoscaling_config={
-            "min_replicas": replicas.least,
-            "max_replicas": replicas.most,
-            "target_ongoing_requests": replicas.requests,
-        },
+        ray_actor_options={"num_cpus": cpus},
+        autoscaling_config={**AUTOSCALING, **autoscaling},
     )
     serve.start(http_options={"host": settings.host, "port": settings.port})
     serve.run(deployment(serve.ingress(build)()).bind(), name="citerec", route_prefix="/")

@@ -20,8 +20,8 @@ from citerec import embed
 from citerec.build import BuildConfig, build_index
 from citerec.cli import run
 from citerec.config import RecommendConfig, RerankConfig
-from citerec.distributed import Replicas, connected, map_in_actors, recommend_in_actors, served
-from citerec.errors import ClusterError, ConfigError, ModelError
+from citerec.distributed import connected, map_in_actors, recommend_in_actors, served
+from citerec.errors import ClusterError, ModelError
 from citerec.folder import IndexFolder, open_index
 from citerec.recommend import Recommender
 from citerec.types import Query
@@ -173,10 +173,8 @@ def test_replicas_give_the_answers_of_one_server(sample_index: IndexFolder, clus
         expected = client.post("/v1/recommend", json=draft).json()
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    with pytest.raises(ConfigError):
-        Replicas(least=0)
-    settings, replicas = ServeConfig(port=port), Replicas(least=2, most=2)
-    with served(indexes, settings=settings, replicas=replicas) as url:
+    settings, two = ServeConfig(port=port), {"min_replicas": 2, "max_replicas": 2}
+    with served(indexes, settings=settings, autoscaling=two) as url:
         answers = [
             httpx.post(f"{url}v1/recommend", json=draft, timeout=120).json() for _ in range(4)
         ]
