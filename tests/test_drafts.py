@@ -5,8 +5,13 @@ from pathlib import Path
 import pytest
 from support.documents import pdf, raw_pdf, rezipped, word
 
-from citerec.drafts import QueryFile, pandoc, parse_queries, read_queries
-from citerec.drafts.document import MAX_FIRST_PARAGRAPHS
+from citerec.drafts import (
+    MAX_FIRST_PARAGRAPHS,
+    QueryFile,
+    pandoc,
+    parse_queries,
+    read_queries,
+)
 from citerec.errors import BadInputError
 
 ABSTRACT = "We rank the papers that a manuscript should cite, without any figure."

@@ -6,15 +6,14 @@ PDF or HTML. The format is recognised by its content, not its name. A document m
 
 import re
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from enum import StrEnum
+from pathlib import Path, PurePath
+from typing import BinaryIO
 
-from citerec.bibliography.entry import Entry, PaperList
+from citerec.bibliography.entry import Entry, PaperList, first_year
 from citerec.errors import BadInputError, ConfigError
+from citerec.text import one_line, plural
 from citerec.types import Query
-
-if TYPE_CHECKING:
-    from citerec.drafts.document import DocumentFormat
 
 _READS = (
     "citerec reads a query as JSON, JSONL, CSL-JSON, BibTeX, RIS, LaTeX, Markdown, Word (.docx), PDF, HTML "
@@ -22,6 +21,22 @@ _READS = (
 )
 _TITLE = re.compile(r"(?:#+\s+)?(title\s*:\s*)?", re.IGNORECASE)
 _ABSTRACT = re.compile(r"(?:#+\s+)?abstract(?:\s*[:.\u2014\u2013]\s*|\s+-\s+|\s*$)", re.IGNORECASE)
+
+MAX_FIRST_PARAGRAPHS = 2_000  # characters that stand for a missing abstract
+MAX_ABSTRACT = 6_000  # characters; what is longer is not an abstract
+LEAST_ABSTRACT = 40  # characters; less is a heading or a placeholder
+_SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*(?=\s|$)|[。！？]")
+
+_LOOK = 2**16  # bytes at the start that decide
+_BIBTEX = re.compile(rb"^[ \t]*@[A-Za-z]+[ \t]*[{(]", re.MULTILINE)
+_LATEX = re.compile(
+    rb"\\document(?:class|style)[ \t]*[\[{]|^[ \t]*\\(?:begin[ \t]*\{(?:document|abstract)\}|title[ \t]*[\[{]"
+    rb"|(?:chapter|section)\*?[ \t]*\{|usepackage[\[{])",
+    re.MULTILINE,
+)
+_HTML = re.compile(rb"<(?:!doctype\s+html|html|head)\b", re.IGNORECASE)
+_FRONT_MATTER = re.compile(rb"---[ \t]*\r?\n(?:[\w-]+[ \t]*:|#)")
+_SECTION = re.compile(rb"^##[ \t]+\S", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +96,6 @@ def parse_queries(
     """
     from citerec.bibliography.paper_list import read_entries
     from citerec.bibliography.source import Kind, decode, kind_of
-    from citerec.drafts.document import document_format
 
     stated = {k: v for k, v in (("title", title), ("abstract", abstract)) if v is not None}
     if document := document_format(data, str(name)):
@@ -133,12 +147,60 @@ def _plain(text: str) -> Entry:
     return Entry(title=title, abstract=" ".join(rest), line=1)
 
 
+# --- documents that hold one draft
+
+
+class DocumentFormat(StrEnum):
+    """The formats of a document that holds one draft, by the name that messages use."""
+
+    LATEX = "LaTeX"
+    MARKDOWN = "Markdown"
+    DOCX = "Word"
+    PDF = "PDF"
+    HTML = "HTML"
+
+
+def document_format(data: bytes, name: str) -> DocumentFormat | None:
+    """Return the format of a document by its content; None for text, JSON, bibliographies and what is unknown.
+
+    The name decides only where a text may be LaTeX or Markdown as well as plain text.
+    """
+    start = data[:_LOOK].removeprefix(b"\xef\xbb\xbf").lstrip()
+    latex, bibtex = _LATEX.search(start), _BIBTEX.search(start)
+    suffix = PurePath(name).suffix.lower()
+    if b"%PDF-" in start[:1024] and not start.startswith((b"{", b"[")):
+        return DocumentFormat.PDF
+    if start.startswith(b"PK\x03\x04"):  # a Word document or a damaged one, or another archive
+        is_word = b"word/document" in data or b"PK\x05\x06" not in data[-(2**16) :]
+        return DocumentFormat.DOCX if is_word else None
+    if _HTML.match(start):
+        return DocumentFormat.HTML
+    is_bibtex = bibtex and not (latex and latex.start() < bibtex.start())
+    if b"\0" in start or start.startswith((b"{", b"[")) or is_bibtex:
+        return None
+    if latex or (suffix in (".tex", ".ltx", ".latex") and b"\\" in start):
+        return DocumentFormat.LATEX
+    has_headings = start.startswith(b"# ") and _SECTION.search(start)
+    is_named = suffix in (".md", ".markdown", ".qmd", ".rmd")
+    is_markdown = is_named or has_headings or _FRONT_MATTER.match(start)
+    return DocumentFormat.MARKDOWN if is_markdown else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A draft as its format states it."""
+
+    draft: Entry
+    body: str = ""  # the first paragraphs of the text, which stand for a missing abstract
+    cited: PaperList = PaperList(())  # the references that it cites by key
+    sources: tuple[str, ...] = ()  # names of the files that describe them
+    notices: tuple[str, ...] = ()  # each one line, in reading order
+
+
 def _from_document(
-    kind: "DocumentFormat", data: bytes, name: str, file: Path | None, stated: dict[str, str]
+    kind: DocumentFormat, data: bytes, name: str, file: Path | None, stated: dict[str, str]
 ) -> QueryFile:
     """Return the draft of a document with its references; only the reader of its format is imported."""
-    from citerec.drafts.document import NO_TITLE, DocumentFormat, short
-
     if kind is DocumentFormat.PDF:
         from citerec.drafts import pdf
 
@@ -147,24 +209,27 @@ def _from_document(
         from citerec.drafts import pandoc
 
         document = pandoc.read(data, kind, name, file)
-    document = replace(document, **stated)
-    if not document.title.strip():
-        raise BadInputError(name, f"this draft ({kind}) has no title that was found; {NO_TITLE}")
-    abstract, shortened = document.shortened()
-    draft = Entry(
-        title=document.title,
-        abstract=abstract,
-        year=document.year,
-        authors=document.authors,
-        dois=(document.doi,) if document.doi else (),
-    )
-    read = [f"title {short(document.title, 100)!r}"]
+    draft = replace(document.draft, **stated)
+    if not draft.title.strip():
+        advice = "give it yourself: --query FILE --title T"
+        raise BadInputError(name, f"this draft ({kind}) has no title that was found; {advice}")
+    stated_abstract, body = one_line(draft.abstract), one_line(document.body)
+    shortened = "no abstract and no text was found: the title alone is used"
+    if len(stated_abstract) >= LEAST_ABSTRACT or (stated_abstract and not body):
+        abstract, length = first_sentences(stated_abstract, MAX_ABSTRACT), len(stated_abstract)
+        cut = f"the abstract has {length:,} characters: the first {len(abstract):,} are used"
+        shortened = "" if len(abstract) == length else cut
+    elif abstract := first_sentences(body, MAX_FIRST_PARAGRAPHS):
+        count = f"the first {len(abstract):,} characters of the text are used"
+        shortened = f"no abstract was found: {count}"
+    draft = replace(draft, abstract=abstract)
+    read = [f"title {short(draft.title, 100)!r}"]
     if abstract:
         read.append(f"abstract {short(abstract, 60)!r} ({len(abstract):,} characters)")
-    if count := len(document.authors):
-        read.append("1 author" if count == 1 else f"{count} authors")
-    if document.year:
-        read.append(f"year {document.year} (papers of later years are left out)")
+    if draft.authors:
+        read.append(plural(len(draft.authors), "author"))
+    if draft.year:
+        read.append(f"year {draft.year} (papers of later years are left out)")
     lines = [f"{name} ({kind}): {', '.join(read)}"]
     lines += [f"{name}: {notice}" for notice in (shortened, *document.notices) if notice]
     others = ", ".join(source for source in document.sources if source != name)
@@ -174,3 +239,26 @@ def _from_document(
         f"{name} ({others})" if others else name if document.cited.entries else "",
         tuple(lines),
     )
+
+
+def first_sentences(text: str, most: int) -> str:
+    """Return the sentences of `text` that fit into `most` characters; a single longer one is cut at a word."""
+    if len(text) <= most:
+        return text
+    start = text[:most]
+    ends = [match.end() for match in _SENTENCE_END.finditer(start)]
+    if ends and ends[-1] > most // 4:
+        return start[: ends[-1]]
+    return start.rsplit(" ", 1)[0]
+
+
+def document_year(text: str) -> int | None:
+    """Return the year of a date as authors write it; None if it has none from 1900 to 2100."""
+    year = first_year(text)
+    return year if year in range(1900, 2101) else None
+
+
+def short(text: str, most: int) -> str:
+    """Return a text on one line of at most `most` characters."""
+    text = one_line(text)
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"

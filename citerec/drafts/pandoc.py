@@ -12,9 +12,10 @@ from typing import Any
 
 import orjson
 
+from citerec.bibliography.entry import Entry
 from citerec.bibliography.keys import doi_of, to_text
+from citerec.drafts import LEAST_ABSTRACT, Document, DocumentFormat, document_year
 from citerec.drafts.cited import braced, cited_references, decode_latex, inside
-from citerec.drafts.document import LEAST_ABSTRACT, Document, DocumentFormat, document_year
 from citerec.errors import BadInputError, MissingExtraError, extra
 from citerec.text import one_line
 
@@ -86,13 +87,16 @@ def read(data: bytes, kind: DocumentFormat, name: str, path: Path | None) -> Doc
     cited, sources = cited_references(keys, files, source, path, notices)
     paragraphs = list(_paragraphs(blocks))[:_BODY]
     long = [text for text in paragraphs if len(text) >= LEAST_ABSTRACT]
+    doi = doi_of(_first(meta, "doi"))
     return Document(
-        title=_title(meta, blocks, kind),
-        abstract=_abstract(meta, blocks),
+        draft=Entry(
+            title=_title(meta, blocks, kind),
+            abstract=_abstract(meta, blocks),
+            authors=tuple(_authors(meta)),
+            year=document_year(_first(meta, "date", "year")),
+            dois=(doi,) if doi else (),
+        ),
         body=_section(blocks, _INTRODUCTION) or " ".join(long or paragraphs),
-        authors=tuple(_authors(meta)),
-        year=document_year(_first(meta, "date", "year")),
-        doi=doi_of(_first(meta, "doi")),
         cited=cited,
         sources=sources,
         notices=tuple(notices),

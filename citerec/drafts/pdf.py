@@ -12,7 +12,8 @@ from io import BytesIO
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from citerec.drafts.document import Document
+from citerec.bibliography.entry import Entry
+from citerec.drafts import Document
 from citerec.errors import BadInputError, MissingExtraError
 
 MAX_SECONDS = 20  # of a processor, for the first pages of one PDF
@@ -48,8 +49,8 @@ def read(data: bytes, name: str) -> Document:
         raise MissingExtraError(missing, "drafts")
     if fault := answer.get("fault"):
         raise BadInputError(name, f"this is a PDF; citerec reads the text of a PDF, but {fault}")
-    title, abstract, body = (answer[name] for name in ("title", "abstract", "body"))
-    return Document(title=title, abstract=abstract, body=body)
+    draft = Entry(title=answer["title"], abstract=answer["abstract"])
+    return Document(draft=draft, body=answer["body"])
 
 
 # --- the process: the file on standard input, what was found as JSON on standard output

@@ -23,8 +23,7 @@ from citerec import Query as Draft
 from citerec import Recommendation, Recommendations, Recommender
 from citerec.bibliography.entry import PaperList
 from citerec.bibliography.paper_list import read_paper_list
-from citerec.drafts import parse_queries
-from citerec.drafts.document import DocumentFormat, document_format
+from citerec.drafts import DocumentFormat, document_format, parse_queries
 from citerec.errors import BadInputError, CiterecError
 from citerec.folder import IndexFolder
 from citerec.matching import listed_rows
