@@ -71,8 +71,7 @@ def from_papers(
                 index = build_index(corpus, target, build, log=log).index
             except BadInputError as error:  # its path is that of the temporary file
                 place = f"record {error.line}: " if error.line else ""
-                message = error.message.replace(f"{corpus}, line", "record")
-                raise BadInputError(_SOURCE, f"{place}{message}") from error
+                raise BadInputError(_SOURCE, f"{place}{error.message}") from error
         return Recommender(index, config, log, on_close=remove)
     except BaseException:
         if remove:

@@ -68,12 +68,11 @@ def _check(item: "Paper | Query", kind: str, texts: Sequence[str], lists: Sequen
         raise InvalidValueError(what, f"its year {error}") from error
     for name in lists:
         value: Any = getattr(item, name)
-        if isinstance(value, str) or not hasattr(value, "__iter__"):
+        is_list = not isinstance(value, str) and hasattr(value, "__iter__")
+        strings: tuple[Any, ...] = tuple(value) if is_list else ()
+        if not is_list or not all(isinstance(one, str) for one in strings):
             fault = f"its {name} must be a list of strings, found {shown(value)}"
             raise InvalidValueError(what, fault)
-        strings = tuple(value)
-        if wrong := [item for item in strings if not isinstance(item, str)]:
-            raise InvalidValueError(what, f"its {name} must be strings, found {shown(wrong[0])}")
         object.__setattr__(item, name, strings)
 
 
@@ -221,15 +220,7 @@ class Ranking:
 
     @classmethod
     def from_scores(cls, scores: Mapping[str, float]) -> Self:
-        """Sort papers by falling score, equal scores by rising docid.
-
-        Raises:
-            ValueError: If a score is NaN or infinite.
-        """
-        if not_finite := [i for i, s in scores.items() if not isfinite(s)]:
-            raise ValueError(
-                f"scores must be finite; {not_finite[0]!r} has {scores[not_finite[0]]}"
-            )
+        """Sort papers by falling score, equal scores by rising docid; a ValueError if a score is NaN or infinite."""
         ids = sorted(scores, key=lambda i: (-scores[i], i))
         return cls(tuple(ids), tuple(scores[i] for i in ids))
 

@@ -310,7 +310,7 @@ A = {"id": "a", "title": "A"}
             "papers: record 1: unknown key 'abstact'; the keys are: id, title",
         ),
         ([A | {"year": "soon"}], "papers: record 1: 'year' must be a year"),
-        ([A, A | {"year": 1990}], "papers: record 2: id 'a' is already in record 1"),
+        ([A, A | {"year": 1990}], "papers: record 2: id 'a' is already in"),
         (["a title"], "papers: record 1: expected a dict or a citerec.Paper, found 'a title'"),
         ("papers.jsonl", "papers: found 'papers.jsonl'; expected a list of dicts or papers"),
     ],

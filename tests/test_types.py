@@ -109,9 +109,3 @@ def test_a_ranking_that_is_none_cannot_be_built(
 ) -> None:
     with pytest.raises(ValueError, match=r"scores|ranked before"):
         Ranking(ids, scores)
-
-
-@pytest.mark.parametrize("score", [float("nan"), float("-inf")])
-def test_a_score_that_is_no_number_names_its_paper(score: float) -> None:
-    with pytest.raises(ValueError, match="'bad' has"):
-        Ranking.from_scores({"good": 1.0, "bad": score})
