@@ -13,22 +13,16 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import chain, compress
+from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
-from citerec.bibliography.entry import PaperList
+from citerec.bibliography.entry import Entry, PaperList
 from citerec.bibliography.keys import doi_of, id_key, name_key, title_key
-from citerec.corpus.papers import (
-    BATCH,
-    Lookup,
-    Papers,
-    Table,
-    codes_of,
-)
+from citerec.corpus.papers import BATCH, Lookup, Papers, Table, codes_of
 from citerec.rules.known import query_rows
 from citerec.types import Paper, Query, QueryKind
 
@@ -130,12 +124,7 @@ class SimilarTitles:
 def similar_titles(
     titles: Iterable[str], corpus_titles: Iterable[tuple[int, str]]
 ) -> dict[str, SimilarTitles]:
-    """Return the rows of a corpus with an equal or similar title, by title.
-
-    Args:
-        titles: The titles.
-        corpus_titles: Rows of the corpus, rising, and their titles.
-    """
+    """Return the rows of a corpus with an equal or similar title, by title; `corpus_titles` come with rising rows."""
     keys = {title: title_key(title) for title in titles}
     similar = {title: SimilarTitles([], [], []) for title in keys}
     by_code: defaultdict[str, list[str]] = defaultdict(list)
@@ -158,15 +147,7 @@ def similar_titles(
 # --- Years and authors
 
 
-class Described(Protocol):
-    """A query, a reference or a paper of a corpus, with the fields that identify a paper."""
-
-    @property
-    def title(self) -> str: ...
-    @property
-    def year(self) -> int | None: ...
-    @property
-    def authors(self) -> tuple[str, ...]: ...
+Described = Entry | Query | Paper
 
 
 def rows_of_entry(
@@ -265,21 +246,16 @@ def recognise(queries: Sequence[Query], papers: Papers) -> list[tuple[Query, str
     """
     recognised: list[tuple[Query, str]] = []
     own = query_rows(queries, papers)
-    unknown = [
-        query.kind is QueryKind.DRAFT and not rows for query, rows in zip(queries, own, strict=True)
-    ]
-    similar = _similar_in([q.title for q in compress(queries, unknown)], papers)
-    for query, is_unknown in zip(queries, unknown, strict=True):
+    pairs = zip(queries, own, strict=True)
+    drafts = {query: query.kind is QueryKind.DRAFT and not rows for query, rows in pairs}
+    unknown = [query for query, is_unknown in drafts.items() if is_unknown]
+    similar = _similar_in([query.title for query in unknown], papers)
+    by_doi = rows_by_doi({query.doi.lower() for query in unknown}, papers)
+    for query in queries:
         rows, matched_by = list[int](), "DOI"
-        if is_unknown and query.doi:
-            rows = sorted(
-                {
-                    row
-                    for found in rows_by_doi([query.doi.lower()], papers).values()
-                    for row in found
-                }
-            )
-        if is_unknown and not rows:
+        if drafts[query]:
+            rows = sorted(by_doi.get(query.doi.lower(), ()))
+        if drafts[query] and not rows:
             same_title, matched_by = similar[query.title].equal, "title"
             candidates = papers.at(same_title)
             rows = [row for row in same_title if is_draft_of(query, candidates[row])]
