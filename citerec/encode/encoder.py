@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock, RLock
 from typing import Any, Protocol
@@ -20,7 +20,7 @@ from citerec.encode.models import (
     tokenizer_files,
     weights_files,
 )
-from citerec.encode.onnx import OnnxBackend, export, export_key, exported, tokenized
+from citerec.encode.onnx import OnnxBackend, export, export_key, exported
 from citerec.encode.spec import EncodeConfig, EncoderSpec, Fingerprint, read_spec
 from citerec.encode.torch_backend import Parts, Runner, TorchBackend, encoder_net, load_parts
 from citerec.errors import ModelError
@@ -50,26 +50,12 @@ class Encoder(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class ExportedParts:
-    """The tokenizer of an exported encoder; the counterpart of `torch_backend.Parts`."""
-
-    tokenizer: Any
-    spec: EncoderSpec
-    dim: int
-    separator: str
-
-    def tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        """Tokenize texts into ids: with special tokens, at most `spec.max_tokens` each."""
-        return tokenized(self.tokenizer, texts, special=True)
-
-
 class TransformerEncoder:
     """An encoder that is a transformer."""
 
     def __init__(
         self,
-        parts: Parts | ExportedParts,
+        parts: Parts,
         fingerprint: Fingerprint,
         config: EncodeConfig | None = None,
         log: Log | None = None,
@@ -78,7 +64,7 @@ class TransformerEncoder:
         """Make an encoder of an open model; the model may be moved to another device and precision.
 
         Args:
-            parts: The model, or the tokenizer of one that `runner` runs.
+            parts: The model; without one, `runner` runs it.
             fingerprint: What an index records of it.
             config: How to run it.
             log: Receives a message if the device has too little memory for a batch.
@@ -91,7 +77,6 @@ class TransformerEncoder:
         self.fingerprint, self.config = fingerprint, config or EncodeConfig()
         self._turn: Any = nullcontext()  # ONNX Runtime computes for several threads at once
         if runner is None:
-            assert isinstance(parts, Parts)
             runner, self._turn = TorchBackend(encoder_net(parts), self.config, log), Lock()
         self._runner, self.precision = runner, runner.precision
 
@@ -211,15 +196,16 @@ def _open_transformer(
 ) -> TransformerEncoder:
     """Open an encoder by ONNX Runtime for few texts, else by torch, which exports it for the next few texts."""
     key = export_key(source.folder, source.adapter, spec)
-    found, parts = exported(key) if config.few_texts else None, None
+    found, parts, runner = exported(key) if config.few_texts else None, None, None
     if found is None:
         parts = load_parts(source.folder, spec, source.adapter)
         facts = {"dim": parts.dim, "separator": parts.separator}
         found = export(key, encoder_net(parts), parts.tokenizer, facts)
     if found and config.few_texts:
-        dim, separator = int(found.facts["dim"]), str(found.facts["separator"])
-        light = ExportedParts(found.tokenizer(spec.max_tokens), spec, dim, separator)
+        facts = found.facts
+        parts = Parts(
+            None, found.tokenizer(spec.max_tokens), spec, facts["dim"], facts["separator"]
+        )
         runner = OnnxBackend(found, config.thread_count)
-        return TransformerEncoder(light, fingerprint_of(source, dim, spec), config, log, runner)
-    assert parts is not None
-    return TransformerEncoder(parts, fingerprint_of(source, parts.dim, spec), config, log)
+    assert parts
+    return TransformerEncoder(parts, fingerprint_of(source, parts.dim, spec), config, log, runner)

@@ -39,19 +39,13 @@ class Export:
     facts: Mapping[str, Any]
 
     def tokenizer(self, at_most: int) -> Any:
-        """Open the tokenizer, which cuts each text to `at_most` ids."""
+        """Open the tokenizer, which cuts each text to `at_most` ids; several threads may use it."""
         from tokenizers import Tokenizer
 
         tokenizer: Any = Tokenizer.from_file(str(self.folder / TOKENIZER))
         tokenizer.no_padding()
         tokenizer.enable_truncation(at_most)
         return tokenizer
-
-
-def tokenized(tokenizer: Any, texts: Sequence[str], *, special: bool) -> list[list[int]]:
-    """Return what `torch_backend.cut` returns, by a tokenizer that `Export` opened."""
-    encodable = [text.encode(errors="replace").decode() for text in texts]
-    return [one.ids for one in tokenizer.encode_batch(encodable, add_special_tokens=special)]
 
 
 def export_key(folder: Path, adapter: Path | None, spec: object) -> str:
@@ -88,7 +82,7 @@ def export(key: str, net: Net, tokenizer: Any, facts: Mapping[str, Any]) -> Expo
     cache = cache_folder()
     if found := exported(key):
         return found
-    if cache is None or not private_folder(cache / FOLDER) or not hasattr(tokenizer, "_tokenizer"):
+    if cache is None or not private_folder(cache / FOLDER):
         return None
     with suppress(OSError, OutputError), building(cache / FOLDER / key) as folder:
         tokenizer.backend_tokenizer.save(str(folder / TOKENIZER))

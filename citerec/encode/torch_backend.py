@@ -85,21 +85,13 @@ class Net:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """An open encoder: `model` and `tokenizer` are objects of transformers."""
+    """An open encoder."""
 
-    model: Any
-    tokenizer: Any
+    model: Any  # of transformers; None for an exported one
+    tokenizer: Any  # of transformers; for an exported one of `tokenizers`
     spec: EncoderSpec
-
-    @property
-    def dim(self) -> int:
-        """The dimension of a vector."""
-        return int(self.model.config.hidden_size)
-
-    @property
-    def separator(self) -> str:
-        """The text between the parts of a paper."""
-        return " " if self.spec.separator is Separator.SPACE else str(self.tokenizer.sep_token)
+    dim: int  # of a vector
+    separator: str  # the text between the parts of a paper
 
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:
         """Tokenize texts into ids: with special tokens, at most `spec.max_tokens` each."""
@@ -124,7 +116,8 @@ def load_parts(folder: Path, spec: EncoderSpec, adapter: Path | None = None) -> 
     check_positions(folder, model, spec.max_tokens)
     if adapter:
         add_bottleneck(model, adapter)
-    return Parts(model, tokenizer, spec)
+    separator = " " if spec.separator is Separator.SPACE else str(tokenizer.sep_token)
+    return Parts(model, tokenizer, spec, int(model.config.hidden_size), separator)
 
 
 def open_folder(folder: Path, kind: str) -> tuple[Any, Any, list[str]]:
@@ -169,8 +162,10 @@ def open_folder(folder: Path, kind: str) -> tuple[Any, Any, list[str]]:
         raise ModelError(
             f"{folder} cannot be opened as a model: {type(error).__name__}: {reason}"
         ) from error
-    if tokenizer.pad_token_id is None:
-        raise ModelError(f"{folder}: its tokenizer has no padding token; a BERT-like one has")
+    if tokenizer.pad_token_id is None or not hasattr(tokenizer, "backend_tokenizer"):
+        raise ModelError(
+            f"{folder}: its tokenizer has no padding token, or is not of `tokenizers`; that of a BERT-like model is"
+        )
     return model.eval(), tokenizer, missing
 
 
@@ -199,22 +194,18 @@ def positions_of(config: Any) -> int:
 
 
 def cut(tokenizer: Any, texts: Sequence[str], at_most: int, *, special: bool) -> list[list[int]]:
-    """Tokenize texts into ids by a tokenizer of transformers, at most `at_most` each, with special tokens if `special`.
+    """Tokenize texts into ids, at most `at_most` each, with special tokens if `special`.
 
-    An unpaired surrogate, which is not a character, becomes a question mark.
+    An unpaired surrogate, which is not a character, becomes a question mark. The tokenizer is one of `tokenizers`, or
+    one of transformers that is based on it; several threads may use it only if it cuts to `at_most` already.
     """
-    if not texts:
-        return []
-    encoded = tokenizer(
-        [text.encode(errors="replace").decode() for text in texts],
-        truncation=True,
-        max_length=at_most,
-        add_special_tokens=special,
-        return_attention_mask=False,
-        return_token_type_ids=False,
-        verbose=False,
-    )
-    return encoded["input_ids"]
+    fast = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    if fast.padding:
+        fast.no_padding()
+    if (fast.truncation or {}).get("max_length") != at_most:
+        fast.enable_truncation(at_most)
+    encodable = [text.encode(errors="replace").decode() for text in texts]
+    return [one.ids for one in fast.encode_batch(encodable, add_special_tokens=special)]
 
 
 def encoder_net(parts: Parts) -> Net:

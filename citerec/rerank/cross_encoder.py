@@ -14,7 +14,7 @@ import orjson
 
 from citerec.corpus.papers import Papers
 from citerec.encode.models import find_model, weights_files
-from citerec.encode.onnx import OnnxBackend, export, export_key, exported, tokenized
+from citerec.encode.onnx import OnnxBackend, export, export_key, exported
 from citerec.encode.spec import EncodeConfig, Precision, requested_precision
 from citerec.encode.torch_backend import (
     Net,
@@ -69,8 +69,6 @@ class RerankerParts:
 
     def cut(self, texts: Sequence[str]) -> list[list[int]]:
         """Tokenize texts into ids, without special tokens, at most as many as one side can have."""
-        if self.model is None:
-            return tokenized(self.tokenizer, texts, special=False)
         return cut(self.tokenizer, texts, LONGEST, special=False)
 
 

@@ -203,7 +203,7 @@ class _Net:
         from sentence_transformers.sentence_transformer.modules import Pooling as Pool
 
         spec = trained_spec(source.folder, config)
-        dim = load_parts(source.folder, spec).dim  # refuses what is no encoder
+        parts = load_parts(source.folder, spec)
         local = {"local_files_only": True}
         reader: Any = Transformer(
             str(source.folder),
@@ -213,7 +213,7 @@ class _Net:
         )
         reader.max_seq_length = min(config.train_tokens or spec.max_tokens, spec.max_tokens)
         cosine, pooling = spec.similarity is Similarity.COSINE, spec.pooling.value
-        pool: Any = Pool(dim, pooling)  # pyright: ignore[reportArgumentType]
+        pool: Any = Pool(parts.dim, pooling)  # pyright: ignore[reportArgumentType]
         model = SentenceTransformer(
             modules=[reader, pool, *([Normalize()] if cosine else [])],
             device="cpu" if config.device == "cpu" else None,
@@ -222,8 +222,8 @@ class _Net:
         for name, weights in reader.model.named_parameters():
             if name.startswith("pooler."):  # no vector depends on it
                 weights.requires_grad_(False)
-        own = Parts(reader.model, reader.tokenizer, spec)
-        return cls(model, own, fingerprint_of(source, dim, spec))
+        own = replace(parts, model=reader.model, tokenizer=reader.tokenizer)
+        return cls(model, own, fingerprint_of(source, parts.dim, spec))
 
     def frozen(self, config: EncoderTraining) -> Encoder:
         """Return an encoder with a copy of the current weights, which further training does not change."""
