@@ -1,7 +1,7 @@
 """Cross-encoders: opened from a folder, they score queries and candidates together."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock, RLock
 from types import SimpleNamespace
@@ -72,22 +72,17 @@ class RerankerParts:
         return cut(self.tokenizer, texts, LONGEST, special=False)
 
 
-def load_reranker(
-    folder: Path, *, query_tokens: int = 0, candidate_tokens: int = 0
-) -> RerankerParts:
+def load_reranker(folder: Path, query_tokens: int = 0, candidate_tokens: int = 0) -> RerankerParts:
     """Open the cross-encoder in a folder, in float32; nothing is fetched, and no code of the folder is run.
 
-    Args:
-        folder: Holds weights, config.json, tokenizer, and `citerec_reranker.json` if our trainer made it.
-        query_tokens: The limit of the query, with special tokens; 0 for the folder's setting, or for the positions that
-            the candidate leaves.
-        candidate_tokens: The same for the candidate.
+    Limits of the query and the candidate, with special tokens, replace those of the folder; 0 for none.
 
     Raises:
         ModelError: If it is not a cross-encoder, its head was not trained, or it has too few positions.
         ConfigError: If a limit is not possible.
     """
-    parts, missing = load_body(folder, read_reranker_spec(folder))
+    spec = read_reranker_spec(folder, query_tokens, candidate_tokens)
+    parts, missing = load_body(folder, spec)
     if missing:
         raise ModelError(
             f"{folder} was not trained to rerank: its weights have no head ({missing[0]}); train it: "
@@ -97,10 +92,8 @@ def load_reranker(
         raise ModelError(
             f"{folder} has {parts.sizes.num_labels} labels; a cross-encoder has 1 or 2"
         )
-    limits = positions_of(parts.sizes), query_tokens, candidate_tokens
-    parts = replace(parts, spec=parts.spec.with_limits(*limits))
     try:
-        check_positions(folder, parts.model, parts.spec.tokens)
+        check_positions(folder, parts.model, spec.tokens)
     except ModelError as error:
         raise ModelError(f"{error}; choose fewer: --query-tokens N --candidate-tokens N") from error
     return parts
@@ -313,7 +306,7 @@ def open_cross_encoder(
     limits = query_tokens, candidate_tokens
     weights = sha256_of_files(weights_files(folder))
     with _opening:
-        key = name, folder, weights, read_reranker_spec(folder), config, limits, pairs
+        key = name, folder, weights, read_reranker_spec(folder, *limits), config, pairs
         model = _open_rerankers.get(key)
         if model is None:
             parts, runner = _exported(folder, config, limits, pairs) or (
@@ -340,7 +333,7 @@ def _exported(
         # as transformers names the sizes of a model
         sizes = SimpleNamespace(**orjson.loads((folder / "config.json").read_bytes()))
         positions, cores = positions_of(sizes), config.thread_count
-        spec = read_reranker_spec(folder).with_limits(positions, *limits)
+        spec = read_reranker_spec(folder, *limits)
         depth = pairs or spec.depth or default_depth(spec, sizes, "cpu", cores)
         if spec.tokens > positions or depth > affordable_depth(spec, sizes, "cpu", cores):
             return None
@@ -349,7 +342,7 @@ def _exported(
     key = export_key(folder, None, spec)
     found = exported(key)
     if found is None:
-        parts = load_reranker(folder, query_tokens=limits[0], candidate_tokens=limits[1])
+        parts = load_reranker(folder, *limits)
         specials = parts.specials
         facts = {"specials": [specials.before, specials.between, specials.after]}
         found = export(key, reranker_net(parts), parts.tokenizer, facts)

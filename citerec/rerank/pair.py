@@ -13,7 +13,6 @@ from citerec.errors import ConfigError, ModelError
 
 NAME = "citerec_reranker.json"
 SideTokens = Annotated[int, Field(ge=8, le=448)]  # of one side, including special tokens
-USEFUL = 64  # tokens: a side that gets the remaining tokens has at least so many
 
 
 class RerankerSpec(Settings):
@@ -43,44 +42,28 @@ class RerankerSpec(Settings):
         """Whether a training fitted the calibration; otherwise the sigmoid of a score is not a probability."""
         return (self.scale, self.offset) != (1.0, 0.0)
 
-    def with_limits(self, positions: int, query: int, candidate: int) -> Self:
-        """Return the spec with the limits that a user gave, 0 for none.
 
-        If only one side has a limit and the model cannot read both in full, the other side gets what remains of its
-        `positions`, the tokens that it can read; 0 for no limit.
-
-        Raises:
-            ConfigError: If a limit is out of range, or leaves fewer than `USEFUL` tokens.
-        """
-        query_tokens, candidate_tokens = (
-            query or self.query_tokens,
-            candidate or self.candidate_tokens,
-        )
-        remaining = positions - (query or candidate)
-        if bool(query) != bool(candidate) and 0 < positions < query_tokens + candidate_tokens:
-            if remaining < USEFUL:
-                limited, other = ("query", "candidate") if query else ("candidate", "query")
-                raise ConfigError(
-                    f"the model reads {positions} tokens: {query or candidate} of the {limited} leave "
-                    f"{max(0, remaining)} for the {other}, which needs at least {USEFUL}; choose fewer"
-                )
-            query_tokens, candidate_tokens = query or remaining, candidate or remaining
-        return self.replace(query_tokens=query_tokens, candidate_tokens=candidate_tokens)
-
-
-def read_reranker_spec(folder: Path) -> RerankerSpec:
+def read_reranker_spec(
+    folder: Path, query_tokens: int = 0, candidate_tokens: int = 0
+) -> RerankerSpec:
     """Read from a model folder how its cross-encoder reads; 256 + 256 tokens if the folder does not state it.
+
+    Limits that a user gave replace those of the folder; 0 for none.
 
     Raises:
         ModelError: If the file cannot be parsed.
+        ConfigError: If a limit is out of range.
     """
-    path = folder / NAME
-    if not path.is_file():
-        return RerankerSpec()
+    path, spec = folder / NAME, RerankerSpec()
     try:
-        return read_settings(RerankerSpec, orjson.loads(path.read_bytes()))
+        if path.is_file():
+            spec = read_settings(RerankerSpec, orjson.loads(path.read_bytes()))
     except (ConfigError, OSError, ValueError) as error:
         raise ModelError(f"{path} cannot be read: {error}") from error
+    return spec.replace(
+        query_tokens=query_tokens or spec.query_tokens,
+        candidate_tokens=candidate_tokens or spec.candidate_tokens,
+    )
 
 
 def write_reranker_spec(folder: Path, spec: RerankerSpec) -> None:

@@ -17,13 +17,11 @@ from citerec.rules.held_out import RANKER, RERANKER, own_model, trained_on_other
 from citerec.train import encoder, ranker, reranker
 from citerec.train.data import load_training_data
 from citerec.train.settings import (
-    EncoderRecipe,
     EncoderTraining,
     RankerTraining,
-    RerankerRecipe,
     RerankerTraining,
 )
-from citerec.train.trainer import encoder_folder, encoder_of, read_training
+from citerec.train.trainer import encoder_folder, encoder_of, read_training, was_trained_so
 from citerec.types import Log, Progress, no_log, no_progress
 
 ENCODER, NEW = "encoder", "-new"  # the folder of an encoder; suffix of a model that is not in use
@@ -33,10 +31,10 @@ class TrainPlan(Settings):
     """The settings of each step; by default small models, which a few cores train in an hour."""
 
     encoder: EncoderTraining = EncoderTraining(
-        recipe=EncoderRecipe.STRONG, queries=3_000, train_tokens=128, dev_pool=1_500
+        recipe="strong", queries=3_000, train_tokens=128, dev_pool=1_500
     )
     reranker: RerankerTraining = RerankerTraining(
-        recipe=RerankerRecipe.STRONG,
+        recipe="strong",
         queries=3_000,
         query_tokens=96,
         candidate_tokens=64,
@@ -111,7 +109,7 @@ def train_all(
     # Never in the folder of the encoder in use, whose vectors would become useless.
     in_use = encoder_folder(index)
     free = new if in_use and in_use.resolve() == own.resolve() else own
-    done = [one for one in (own, new) if encoder.was_trained_so(one, index, plan.encoder)]
+    done = [one for one in (own, new) if was_trained_so(one, index, plan.encoder)]
     model = (done or [free])[0]
     if not is_done(bool(done), model):
         encoder.train_encoder(index, model, plan.encoder, **options)
@@ -127,7 +125,7 @@ def train_all(
             index = open_index(path)
 
     own, new = _places(index, RERANKER)
-    if not is_done(reranker.was_trained_so(own, index, plan.reranker), own):
+    if not is_done(was_trained_so(own, index, plan.reranker), own):
         report = reranker.train_reranker(index, new, plan.reranker, **options)
         metric = plan.reranker.metric
         if is_used(new, metric, report.before.get(metric), report.after.get(metric)):

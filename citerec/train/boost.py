@@ -4,7 +4,7 @@ Source: Burges 2010, From RankNet to LambdaRank to LambdaMART, https://www.micro
 from-ranknet-to-lambdarank-to-lambdamart-an-overview/.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
@@ -29,7 +29,6 @@ RISING = frozenset(
 DEEP = 200  # ranks whose pairs count; a reference list needs more than the first rank
 PATIENCE = 30  # trees without a gain on dev until the training stops
 FOLDS = 3  # of the dev queries, if they are training data
-COPIES = 1  # of each query with randomly disabled feature groups
 LEAST = 20  # cited papers that a calibration needs
 # The probability that a feature group is disabled in a copy of a query. Lexical features are always enabled, since
 # every index has BM25. Graph and popularity are disabled together, as in an index without citations.
@@ -102,58 +101,58 @@ class RankerExamples:
         hits = np.bincount(self.segment_ids, self.cited, len(self))
         return self.of((hits > 0) & (hits < self.sizes))
 
+    def lists(self, scores: Numbers) -> Iterator[tuple[Numbers, Flags, int]]:
+        """Yield for each query the scores and labels of its papers, and its gold count; scores as `cited`."""
+        ends = np.cumsum(self.sizes)
+        for end, size, gold in zip(ends, self.sizes, self.gold.tolist(), strict=True):
+            yield scores[end - size : end], self.cited[end - size : end], gold
+
     def measures(self, scores: Numbers) -> dict[str, float]:
         """Return the means over the queries of F1 at 20 and of 1 / rank of the first cited paper."""
-        ends = np.cumsum(self.sizes)
-        bounds = zip((ends - self.sizes).tolist(), ends.tolist(), self.gold.tolist(), strict=True)
-        means = dev_measures(
-            (scores[start:end], self.cited[start:end], gold) for start, end, gold in bounds
-        )
+        means = dev_measures(self.lists(scores))
         return {"f1@20": means["f1"], "mrr": means["mrr"]}
 
-    def first_stage(self) -> dict[str, float]:
-        """Return the measures of the first-stage order."""
-        return self.measures(-np.arange(len(self.cited), dtype=np.float64))
-
-    def with_copies(
-        self, copies: int, rng: np.random.Generator, added: Sequence[Feature] = ()
-    ) -> Self:
-        """Return the queries and `copies` copies of each with disabled feature groups: an index may lack these."""
-        parts = [self]
-        for _ in range(copies):
-            matrix = self.matrix
-            for groups, share in MISSING:
-                disabled = (rng.random(len(self)) < share)[self.segment_ids]
-                # the age of a paper needs no citation graph
-                keep = {"age"} if Group.GRAPH in groups else ()
-                matrix = without_groups(matrix, groups, disabled, keep=keep, added=added)
-            parts.append(replace(self, matrix=matrix))
-        return self.joined(parts)
+    def with_copies(self, rng: np.random.Generator, added: Sequence[Feature] = ()) -> Self:
+        """Return the queries and a copy of each with disabled feature groups: an index may lack these."""
+        matrix = self.matrix
+        for groups, share in MISSING:
+            disabled = (rng.random(len(self)) < share)[self.segment_ids]
+            # the age of a paper needs no citation graph
+            keep = {"age"} if Group.GRAPH in groups else ()
+            matrix = without_groups(matrix, groups, disabled, keep=keep, added=added)
+        return self.joined([self, replace(self, matrix=matrix)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trees:
-    """A trained model over some features."""
+    """A trained model; LightGBM reads its best number of trees."""
 
     booster: Any
-    features: tuple[str, ...]  # in the order of the model
-    rounds: int  # number of trees
     added: tuple[Feature, ...] = ()  # that are not citerec's own
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The names of the features, in the order of the model."""
+        return tuple(self.booster.feature_name())
+
+    @property
+    def rounds(self) -> int:
+        """The number of trees."""
+        return self.booster.best_iteration or self.booster.current_iteration()
 
     def scores(self, matrix: Matrix) -> npt.NDArray[np.float64]:
         """Return the score of each paper, shape (papers,); `matrix` has all features."""
-        read = _read(matrix, self.features, self.added)
-        return self.booster.predict(read, num_iteration=self.rounds)
+        return self.booster.predict(_read(matrix, self.features, self.added))
 
     @property
     def text(self) -> str:
         """The model in the text format of LightGBM."""
-        return self.booster.model_to_string(num_iteration=self.rounds)
+        return self.booster.model_to_string()
 
     @property
     def gains(self) -> dict[str, float]:
         """The share of each feature in the gain of all splits, largest first."""
-        gains = self.booster.feature_importance("gain", iteration=self.rounds)
+        gains = self.booster.feature_importance("gain")
         shares = gains / max(gains.sum(), 1e-9)
         by_feature = dict(zip(self.features, shares.tolist(), strict=True))
         return dict(sorted(by_feature.items(), key=lambda item: -item[1]))
@@ -206,7 +205,7 @@ def fit(
         "force_row_wise": True,
     }
     rng = np.random.default_rng([config.seed, 9])
-    data = dataset(train.learnable().with_copies(COPIES, rng, added))
+    data = dataset(train.learnable().with_copies(rng, added))
     validation = dev.learnable() if dev else None
     try:
         booster = lightgbm.train(
@@ -218,8 +217,7 @@ def fit(
         )
     except lightgbm.basic.LightGBMError as error:
         raise ConfigError(f"LightGBM refuses the settings: {error}") from error
-    rounds = booster.best_iteration or booster.current_iteration()
-    return Trees(booster, tuple(features), rounds, added)
+    return Trees(booster, added)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -235,27 +233,13 @@ class IndexExamples:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DevEvaluation:
-    """A model, and dev examples of an index that it was not trained on."""
-
-    index: object  # the index of the dev examples
-    trees: Trees
-    dev: RankerExamples
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class FittedVariant:
-    """One variant of the model, with its evaluation and calibration."""
+    """One variant of the model, with its measures on dev queries that it was not trained on, and its calibration."""
 
     trees: Trees
-    evaluations: Sequence[DevEvaluation]
+    measures: Measures
     queries: int  # training queries
     calibration: Calibration | None
-
-    @property
-    def measures(self) -> Measures:
-        """The measures on the dev queries."""
-        return measure(self.evaluations)
 
 
 def fit_variant(
@@ -278,34 +262,26 @@ def fit_variant(
         raise ConfigError(
             "there is nothing to train on: no query of the index cites one of its candidates"
         )
-    evaluations: list[DevEvaluation] = []
-    rounds: list[int] = []
+    evaluated: list[tuple[Trees, RankerExamples]] = []
     rng = np.random.default_rng([config.seed, 8])
-    folds = [(one, rng.permutation(np.arange(len(one.dev)) % FOLDS)) for one in teaching]
-    has_folds = any(len(one.dev) for one in teaching)
-    for k in range(FOLDS if has_folds else 0):
-        rest = joined([train, *(one.dev.of(fold != k) for one, fold in folds)])
-        held_out = [(one.index, one.dev.of(fold == k)) for one, fold in folds]
-        if len(rest.learnable()):
-            stops = joined([validation, *(dev for _, dev in held_out)])
-            trees = fit(rest, stops, features, config, added=added)
-            evaluations += [DevEvaluation(index, trees, dev) for index, dev in held_out]
-            rounds.append(trees.rounds)
-    if has_folds:
-        most = max(1, round(float(np.mean(rounds or [1]))))
-        model = fit(whole, None, features, config, most, added)
+    folds = [(one.dev, rng.permutation(np.arange(len(one.dev)) % FOLDS)) for one in teaching]
+    if any(len(dev) for dev, _ in folds):
+        for k in range(FOLDS):
+            rest = joined([train, *(dev.of(fold != k) for dev, fold in folds)])
+            if len(rest.learnable()):
+                held = [dev.of(fold == k) for dev, fold in folds]
+                trees = fit(rest, joined([validation, *held]), features, config, added=added)
+                evaluated += [(trees, dev) for dev in held]
+        rounds = [trees.rounds for trees, _ in evaluated[:: len(folds)]] or [1]
+        model = fit(whole, None, features, config, max(1, round(float(np.mean(rounds)))), added)
     else:
         model = fit(train, validation, features, config, added=added)
-    evaluations += [DevEvaluation(one.index, model, one.dev) for one in others]
-    lists = [top_lists(e.dev, e.trees.scores(e.dev.matrix), TOP) for e in evaluations]
-    return FittedVariant(model, evaluations, len(whole), calibrated(lists))
-
-
-def measure(evaluations: Sequence[DevEvaluation]) -> dict[str, float]:
-    """Return the means over all queries of F1 at 20 and MRR, each query ranked by the model of its evaluation."""
-    scores = [one.trees.scores(one.dev.matrix) for one in evaluations]
-    dev = RankerExamples.joined(one.dev for one in evaluations)
-    return dev.measures(np.concatenate([np.zeros(0), *scores]))
+    evaluated += [(model, one.dev) for one in others]
+    scores = [trees.scores(dev.matrix) for trees, dev in evaluated]
+    dev = joined(dev for _, dev in evaluated)
+    measures = dev.measures(np.concatenate([np.zeros(0), *scores]))
+    lists = [top_lists(dev, each, TOP) for (_, dev), each in zip(evaluated, scores, strict=True)]
+    return FittedVariant(model, measures, len(whole), calibrated(lists))
 
 
 def top_lists(examples: RankerExamples, scores: Numbers, top: int) -> tuple[Numbers, Flags]:
@@ -313,10 +289,8 @@ def top_lists(examples: RankerExamples, scores: Numbers, top: int) -> tuple[Numb
 
     The sampled lists of the training have a much larger share of cited papers; `examples` are complete candidate sets.
     """
-    ends = np.cumsum(examples.sizes)[:-1]
     chosen, cited = [np.zeros(0)], [np.zeros(0, np.bool_)]
-    pairs = zip(np.split(scores, ends), np.split(examples.cited, ends), strict=True)
-    for values, flags in pairs if len(examples) else ():
+    for values, flags, _ in examples.lists(scores):
         best = np.argsort(-values, kind="stable")[:top]
         chosen.append(relative(values)[best])
         cited.append(flags[best])

@@ -37,7 +37,7 @@ from citerec.train.data import (
     dev_queries,
     load_training_data,
 )
-from citerec.train.settings import EncoderRecipe, EncoderTraining
+from citerec.train.settings import EncoderTraining
 from citerec.types import Eligibility, Log, Paper, Progress, Query, no_log, no_progress
 
 MARGIN = 1.0  # of the triplets, in units of the distance; SPECTER's
@@ -119,7 +119,7 @@ class EncoderExamples:
         """
         rng = np.random.default_rng([self.config.seed, 0])
         count, hard = self.config.examples, self.config.hard
-        triplets = self.config.recipe is EncoderRecipe.SPECTER
+        triplets = self.config.recipe == "specter"
         positives = self.data.gold.drawn(count, rng, repeat=triplets)
         if triplets:
             negatives = np.full_like(positives, MISSING)
@@ -270,7 +270,7 @@ def train_encoder(
     def hard() -> dict[str, Any]:
         if not config.hard:
             return asdict(Lists.each([data.queries[:0]] * len(data.queries)))
-        if config.recipe is EncoderRecipe.SPECTER:
+        if config.recipe == "specter":
             return asdict(cited_by_cited(data, seed=config.seed))
         return asdict(mined(data, threads=config.threads, progress=progress, log=log))
 
@@ -289,15 +289,9 @@ def train_encoder(
             "examples_an_epoch": len(drawn),
         }
         return trainer.finish(
-            *(output, trained, config, plan, index, source, counts),
-            lambda folder: _saved(net, folder),
-            card="encoder.md",
+            *(output, trained, config, index, source, {"plan": plan, "counts": counts}),
+            *(lambda folder: _saved(net, folder), "encoder.md"),
         )
-
-
-def was_trained_so(model: Path, index: IndexFolder, config: EncoderTraining) -> bool:
-    """Return whether a model was trained on these papers and splits, from this base, with these settings."""
-    return trainer.read_training(model).get("plan") == trainer.plan_of(config, index)
 
 
 def trained_spec(folder: Path, config: EncoderTraining) -> EncoderSpec:
@@ -305,7 +299,7 @@ def trained_spec(folder: Path, config: EncoderTraining) -> EncoderSpec:
 
     A base model without a specification (plain BERT) gets mean pooling and cosine similarity.
     """
-    if config.recipe is EncoderRecipe.SPECTER:
+    if config.recipe == "specter":
         spec = EncoderSpec()
     elif any((folder / name).is_file() for name in (SPEC, "modules.json")):
         spec = read_spec(folder)
@@ -376,7 +370,7 @@ def _trainer(
         SentenceTransformerTrainingArguments, config, folder, has_dev=bool(dev)
     )
     loss: Any = Triplet(net.model)
-    if config.recipe is EncoderRecipe.STRONG:
+    if config.recipe == "strong":
         loss = losses.MultipleNegativesRankingLoss(
             net.model,
             scale=1 / TEMPERATURE,

@@ -50,7 +50,6 @@ from citerec.rules.held_out import held_out, may_know_queries
 from citerec.rules.known import CitationScope, TemporalGraph
 from citerec.train import trainer
 from citerec.train.boost import (
-    COPIES,
     FittedVariant,
     IndexExamples,
     Measures,
@@ -307,23 +306,9 @@ def train_ranker(
 ) -> RankerReport:
     """Train a learning-to-rank model on the citations of indexes; the model folder is created complete at the end.
 
-    Args:
-        indexes: Their train queries are the training data; their dev queries select the number of trees.
-        output: The model folder to create.
-        config: The settings.
-        withheld: Further indexes whose dev and test queries are held out of the training data.
-        features: Features that the model reads besides citerec's own, those of the settings, and those of the
-            retrievers.
-        resume: Continue an interrupted training with the examples that it gathered.
-        force: Replace an existing model.
-        progress: Receives task, done and total of each kind of work.
-        log: Receives the measures and warnings.
-
-    Raises:
-        ConfigError: If there is nothing to train on.
-        ModelError: If a model of an index is missing.
-        ModelExistsError: If there is a model at `output` and `force` is false.
-        OutputError: If the folder cannot be written.
+    Their train queries are the training data; their dev queries select the number of trees. The dev and test queries of
+    `withheld` are held out of the training data, too. The model reads `features` besides citerec's own, those of the
+    settings, and those of the retrievers. Other arguments and errors are those of `train_encoder`.
     """
     trainer.check_target(output, SPEC, force=force)
     check_writable(output)
@@ -411,7 +396,8 @@ def train_on(
     if full.calibration is None:
         log("too few cited papers in the dev lists to calibrate: there will be no probability")
     dev = RankerExamples.joined(one.dev for one in examples)
-    before, after = dev.first_stage(), {variant: one.measures for variant, one in fits.items()}
+    before = dev.measures(-np.arange(len(dev.cited), dtype=np.float64))
+    after = {variant: one.measures for variant, one in fits.items()}
     indexes = [
         {
             "name": one.index.manifest.name,
@@ -435,6 +421,7 @@ def train_on(
         "before": before,
         "after": {str(variant): measures for variant, measures in after.items()},
         "gains": {str(variant): one.trees.gains for variant, one in fits.items()},
+        "plan": plan or {},
     }
     with building(output) as folder:
         for variant, one in fits.items():
@@ -444,8 +431,7 @@ def train_on(
         write_spec(folder, features, EXPAND, origin, calibrations)
         meaning = {one.name: one.meaning for one in (*FEATURES, *full.trees.added)}
         shown = {"rounds": full.trees.rounds, "meaning": meaning, "spec": SPEC, "top": TOP}
-        trainer.finish_folder(
-            *(folder, facts, config, {"reranker": Path(config.reranker).name}, plan or {}),
-            *(PACKAGES, "ranker.md", shown | {"lag": CITATION_LAG, "copies": COPIES}),
-        )
+        settings = config.to_json() | {"reranker": Path(config.reranker).name}
+        shown |= {"lag": CITATION_LAG}
+        trainer.finish_folder(folder, facts, settings, PACKAGES, "ranker.md", shown)
     return RankerReport(output=output, queries=full.queries, before=before, after=after, dev=dev)

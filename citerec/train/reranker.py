@@ -251,7 +251,7 @@ def train_reranker(
     trainer.prepare(config)
     data = load_training_data(index).sampled(config.queries, config.seed)
     source = trainer.find_base(config.model, index, log)
-    parts, plan = load_base(source.folder, config), _plan(index, config)
+    parts, plan = load_base(source.folder, config), trainer.plan_of(config, index)
     workspace = trainer.Workspace.for_model(output)
 
     def searched() -> dict[str, npt.NDArray[Any]]:
@@ -292,22 +292,12 @@ def train_reranker(
             "examples_an_epoch": len(examples),
         }
         return trainer.finish(
-            *(output, trained, config, plan, index, source, counts),
+            *(output, trained, config, index, source),
+            {"plan": plan, "encoder": plan["encoder"], "counts": counts},
             lambda folder: _saved(replace(parts, spec=spec), folder),
-            card="reranker.md",
-            teachers=[teacher] if teacher else [],
-            encoder=plan["encoder"],
+            "reranker.md",
+            [teacher] if teacher else [],
         )
-
-
-def was_trained_so(model: Path, index: IndexFolder, config: RerankerTraining) -> bool:
-    """Return whether a model was trained on these papers, splits and vectors, from this base, with these settings."""
-    return trainer.read_training(model).get("plan") == _plan(index, config)
-
-
-def _plan(index: IndexFolder, config: RerankerTraining) -> dict[str, Any]:
-    encoder = trainer.encoder_of(index) if config.is_listwise else None
-    return trainer.plan_of(config, index, encoder=encoder)
 
 
 def load_base(folder: Path, config: RerankerTraining) -> RerankerParts:

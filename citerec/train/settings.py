@@ -1,15 +1,15 @@
 """The settings of each trainer: a named recipe, a TOML file that overrides it, and options that override both."""
 
 from collections.abc import Mapping
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from citerec.config import Precision, Seed, Settings, Threads, read_settings
 from citerec.encode.spec import EncodeConfig
 from citerec.io import read_toml
+from citerec.rerank.pair import SideTokens
 from citerec.text import EncoderForm
 
 Model = Annotated[str, Field(min_length=1, description="Base model: a name, folder or hub id.")]
@@ -43,11 +43,7 @@ class TrainingSettings(Settings):
 
     @classmethod
     def read(cls, file: Path | None, options: Mapping[str, Any]) -> Self:
-        """Read settings: options override the TOML file, which overrides the recipe.
-
-        Args:
-            file: Its keys are the names of the fields.
-            options: The given options by name of the field.
+        """Read settings: options by name override the TOML file, which overrides the recipe.
 
         Raises:
             BadInputError: If the file cannot be read.
@@ -98,20 +94,11 @@ class ModelTraining(TrainingSettings):
         return self
 
 
-class EncoderRecipe(StrEnum):
-    """The loss, the hard negatives, and a named set of defaults."""
-
-    # Triplets with references of references as hard negatives: https://arxiv.org/abs/2004.07180
-    SPECTER = "specter"
-    # InfoNCE over the papers of a batch, with hard negatives of high ranks
-    STRONG = "strong"
-
-
 class EncoderTraining(ModelTraining):
     """The settings of the training of an encoder."""
 
     RECIPES: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        EncoderRecipe.STRONG: {
+        "strong": {
             "model": "minilm",
             "hard": 1,
             "epochs": 3,
@@ -121,8 +108,10 @@ class EncoderTraining(ModelTraining):
         },
     }
 
-    recipe: EncoderRecipe = Field(
-        default=EncoderRecipe.SPECTER,
+    # specter: triplets with references of references as hard negatives: https://arxiv.org/abs/2004.07180
+    # strong: InfoNCE over the papers of a batch, with hard negatives of high ranks
+    recipe: Literal["specter", "strong"] = Field(
+        default="specter",
         description="specter: SciBERT on the paper's triplets; strong: MiniLM on hard and in-batch negatives.",
     )
     examples: Some = 5  # per query and epoch; strong: at most one per positive
@@ -136,27 +125,18 @@ class EncoderTraining(ModelTraining):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.recipe is EncoderRecipe.SPECTER and self.hard > self.examples:
+        if self.recipe == "specter" and self.hard > self.examples:
             raise ValueError(f"hard must be at most examples, {self.examples}")
-        if self.recipe is EncoderRecipe.STRONG and min(self.batch, self.device_batch or 2) < 2:
+        if self.recipe == "strong" and min(self.batch, self.device_batch or 2) < 2:
             raise ValueError("in-batch negatives need a batch of at least 2")
         return self
-
-
-class RerankerRecipe(StrEnum):
-    """The candidates, the loss, and a named set of defaults."""
-
-    # Each of BM25's candidates by itself, cited or not: https://aclanthology.org/2020.sdp-1.10
-    PAPER = "paper"
-    # InfoNCE on lists of the hybrid retriever's candidates: a cited one and some others
-    STRONG = "strong"
 
 
 class RerankerTraining(ModelTraining):
     """The settings of the training of a cross-encoder."""
 
     RECIPES: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        RerankerRecipe.STRONG: {
+        "strong": {
             "model": "minilm",
             "query_tokens": 128,
             "candidate_tokens": 128,
@@ -176,12 +156,14 @@ class RerankerTraining(ModelTraining):
         },
     }
 
-    recipe: RerankerRecipe = Field(
-        default=RerankerRecipe.PAPER,
+    # paper: each of BM25's candidates by itself, cited or not: https://aclanthology.org/2020.sdp-1.10
+    # strong: InfoNCE on lists of the hybrid retriever's candidates: a cited one and some others
+    recipe: Literal["paper", "strong"] = Field(
+        default="paper",
         description="paper: SciBERT as published; strong: MiniLM on lists, taught by the index's encoder.",
     )
-    query_tokens: Annotated[int, Field(ge=8, le=448)] = 256  # with [CLS] and the first [SEP]
-    candidate_tokens: Annotated[int, Field(ge=8, le=448)] = 256  # with the last [SEP]
+    query_tokens: SideTokens = 256
+    candidate_tokens: SideTokens = 256
     depth: Some = 10  # candidates per query
     # The fields up to `distill` are of lists. A number of pairs per update is then one of lists.
     list_negatives: Some = 7  # per positive
@@ -203,7 +185,7 @@ class RerankerTraining(ModelTraining):
     @property
     def is_listwise(self) -> bool:
         """Whether an example is a list of candidates rather than a pair of query and candidate."""
-        return self.recipe is RerankerRecipe.STRONG
+        return self.recipe == "strong"
 
     @property
     def metric(self) -> str:

@@ -28,7 +28,7 @@ from citerec.folder import IndexFolder
 from citerec.io import CARD, TRAINING, building, seal_model, sha256_of_files
 from citerec.machine import provenance, versions
 from citerec.rules.held_out import BASES, data_of, recorded_indexes
-from citerec.train.settings import ModelTraining, TrainingSettings
+from citerec.train.settings import ModelTraining, RerankerTraining
 from citerec.types import Log, Progress
 
 EVERY = 600.0  # seconds between checkpoints: what a crash loses at most
@@ -61,8 +61,8 @@ def encoder_folder(index: IndexFolder) -> Path | None:
     return recorded_folder(str(recorded["source"]), base=index.path) if recorded else None
 
 
-def plan_of(config: ModelTraining, index: IndexFolder, **facts: Any) -> dict[str, Any]:
-    """Return what the training of a transformer depends on: settings, base model, papers, splits, and further facts.
+def plan_of(config: ModelTraining, index: IndexFolder) -> dict[str, Any]:
+    """Return what the training of a transformer depends on: settings, base model, papers, splits, and a teacher.
 
     The base model is identified by its name, or by the sha256 of the weights of a local folder.
     """
@@ -70,7 +70,15 @@ def plan_of(config: ModelTraining, index: IndexFolder, **facts: Any) -> dict[str
     folders = [folder for folder in (Path(base), index.path / base) if folder.is_dir()]
     if folders and not is_name(base):
         base = sha256_of_files(weights_files(folders[0]))
-    return config.to_json() | {"model": base} | corpus_facts(index) | facts
+    plan = config.to_json() | {"model": base} | corpus_facts(index)
+    if isinstance(config, RerankerTraining):
+        plan["encoder"] = encoder_of(index) if config.is_listwise else None
+    return plan
+
+
+def was_trained_so(model: Path, index: IndexFolder, config: ModelTraining) -> bool:
+    """Return whether a model was trained on these papers, splits and vectors, from this base, with these settings."""
+    return read_training(model).get("plan") == plan_of(config, index)
 
 
 def read_training(model: Path) -> dict[str, Any]:
@@ -396,15 +404,12 @@ def finish(
     output: Path,
     trained: tuple[tuple[Point, ...], Point],
     config: ModelTraining,
-    plan: Mapping[str, Any],
     index: IndexFolder,
     source: ModelSource,
-    counts: Mapping[str, int],
+    facts: Mapping[str, Any],
     write: Callable[[Path], Mapping[str, Any]],
-    *,
     card: str,
     teachers: Sequence[Path] = (),
-    **facts: Any,
 ) -> TrainingReport:
     """Write the folder of a model in the first process; return the report.
 
@@ -412,15 +417,13 @@ def finish(
         output: The folder.
         trained: What `train` returned.
         config: The settings.
-        plan: What the training depended on.
-        index: Its data.
-        source: The base model. What it and the teachers were trained on is recorded, too: the new model may know their
+        index: The data.
+        source: The base model. What it and the teachers were trained on is recorded: the new model may know their
             queries.
-        counts: What the training read, by name; `train_queries` and `examples_an_epoch` among them.
+        facts: Entries of the record: the plan, and the counts of what was read, by name.
         write: Saves the model in a folder; returns what the card shows besides the record.
         card: The template of the card.
         teachers: The folders of other models that it learned from.
-        facts: Further entries of the record.
     """
     history, best = trained
     if is_first():
@@ -435,36 +438,31 @@ def finish(
             **corpus_facts(index),
             **({BASES: earlier} if earlier else {}),
             **facts,
-            "counts": counts,
             "history": [asdict(point) for point in history],
             "best_step": best.step,
         }
+        settings = config.to_json() | {"model": base}
         with writing(output), building(output) as folder:
-            finish_folder(
-                folder, record, config, {"model": base}, plan, PACKAGES, card, write(folder)
-            )
-    queries, examples = counts["train_queries"], counts["examples_an_epoch"]
+            finish_folder(folder, record, settings, PACKAGES, card, write(folder))
+    queries, examples = (facts["counts"][name] for name in ("train_queries", "examples_an_epoch"))
     return TrainingReport(output, queries, examples, history[0].dev, best.dev, history, best)
 
 
 def finish_folder(
     folder: Path,
     facts: Mapping[str, Any],
-    config: TrainingSettings,
-    names: Mapping[str, str],
-    plan: Mapping[str, Any],
+    settings: dict[str, Any],
     packages: Sequence[str],
     card: str,
     shown: Mapping[str, Any],
 ) -> None:
     """Write training.json and the model card, and seal the folder.
 
-    `names` replace settings that may be local paths; `shown` is what the template of the card reads besides the record.
+    `settings` are those of the training without local paths; the card shows the record and `shown`.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    more = {"packages": versions(packages), "provenance": provenance({**config.to_json(), **names})}
-    record = {**facts, "plan": plan, **more}
+    record = {**facts, "packages": versions(packages), "provenance": provenance(settings)}
     (folder / TRAINING).write_bytes(orjson.dumps(record, option=_JSON))
     environment: Any = Environment(
         loader=PackageLoader("citerec.train", "cards"),
@@ -472,14 +470,9 @@ def finish_folder(
         trim_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters["decimals"] = _decimals
     template = environment.get_template(card)
     text = template.render(record=record, version=version("citerec"), **shown)
     (folder / CARD).write_text(text, encoding="utf-8")
     for weights in folder.glob("*.safetensors"):  # readable by their owner only until now
         weights.chmod((folder / TRAINING).stat().st_mode)
     seal_model(folder)
-
-
-def _decimals(number: float | None) -> str:
-    return "" if number is None else f"{number:.4f}"

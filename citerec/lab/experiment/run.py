@@ -75,8 +75,9 @@ def trained_encoder(
     settings: Path, index: IndexFolder, progress: Progress, name: str = ENCODER
 ) -> str:
     """Train the encoder of a row on its index, unless it exists; return its folder."""
-    from citerec.train.encoder import train_encoder, was_trained_so
+    from citerec.train.encoder import train_encoder
     from citerec.train.settings import EncoderTraining
+    from citerec.train.trainer import was_trained_so
 
     model = index.models / name
     config = EncoderTraining.read(settings, {})
@@ -92,8 +93,9 @@ def reranker_of(experiment: Experiment, index: IndexFolder, progress: Progress) 
     """
     if not experiment.train_reranker:
         return experiment.reranker
-    from citerec.train.reranker import train_reranker, was_trained_so
+    from citerec.train.reranker import train_reranker
     from citerec.train.settings import RerankerTraining
+    from citerec.train.trainer import was_trained_so
 
     settings = Path(experiment.train_reranker)
     config = RerankerTraining.read(settings, {})
