@@ -288,9 +288,16 @@ def train_encoder(
             "positives": len(examples.data.gold.indices),
             "examples_an_epoch": len(drawn),
         }
+        facts = {"plan": plan, "counts": counts}
         return trainer.finish(
-            *(output, trained, config, index, source, {"plan": plan, "counts": counts}),
-            *(lambda folder: _saved(net, folder), "encoder.md"),
+            output,
+            trained,
+            config,
+            index,
+            source,
+            facts,
+            lambda folder: _saved(net, folder),
+            "encoder.md",
         )
 
 
