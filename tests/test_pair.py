@@ -8,13 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.tiny import WORDS, tiny_reranker
 
-<<<<<<< HEAD
 from citerec.encode.torch_backend import padded
-from citerec.errors import ConfigError, ModelError
-=======
-from citerec.encode.torch_backend import token_types
 from citerec.errors import ModelError
->>>>>>> 14d9bc7 (One plan of a training for both transformers; recipes are literals)
 from citerec.rerank.pair import (
     NAME,
     RerankerSpec,
