@@ -268,22 +268,6 @@ def test_a_query_of_any_format_gives_the_same_list(
     assert by_stdin.json == {"query": name_of_query, "results": by_words.json}
 
 
-def test_a_process_reads_standard_input_and_bytes_that_are_no_text(
-    sample_index: IndexFolder, tmp_path: Path
-) -> None:
-    index = f"--index {sample_index.path} {' '.join(PLAIN)}"
-
-    piped = in_shell(
-        f"echo '{TITLE}' | citerec recommend --query - --format json {index}", tmp_path
-    )
-    bad = in_shell(f"citerec recommend --title $'\\xff citation \\xe9' {index}", tmp_path)
-
-    assert (piped.code, piped.err) == (0, "")
-    assert piped.ids[0] == "he2010context"
-    assert (bad.code, bad.err) == (0, "")
-    assert "CiteSeer" in bad.out
-
-
 def test_a_batch_is_one_document_or_one_line_a_query(sample: Cli, tmp_path: Path) -> None:
     write(tmp_path / "batch.jsonl", BATCH)
 
@@ -463,16 +447,6 @@ def test_fields_are_added_to_each_paper_of_json(sample: Cli) -> None:
         assert sample(*DRAFT, *options).code == 2
 
 
-def test_many_entries_without_a_name_have_some_lines(sample: Cli, tmp_path: Path) -> None:
-    records = "TY  - JOUR\nER  - \n" * 3_000
-    (tmp_path / "mine.ris").write_text(f"{records}TY  - JOUR\nTI  - Any title\nER  - \n")
-
-    lines = sample(*DRAFT, "--exclude", "mine.ris").err.splitlines()
-
-    assert len(lines) == 22
-    assert "2,980 more entries" in lines[20]
-
-
 def test_the_year_bound_is_that_of_the_query_or_the_given_one(sample: Cli, tmp_path: Path) -> None:
     (tmp_path / "q.json").write_text(json.dumps({"title": TITLE, "year": 2012}))
 
@@ -502,21 +476,6 @@ def test_the_options_of_bm25_change_scores(sample: Cli) -> None:
     assert scores("--k1", 1.2, "--b", 0.75) == scores()
     for other in ("--k1 0.9", "--b 0", "--query-form title", "--stop-words long"):
         assert scores(*other.split()) != scores(), other
-
-
-def test_a_text_without_an_id_may_be_given_the_paper_with_the_id_query(
-    cli: Cli, tmp_path: Path
-) -> None:
-    write(tmp_path / "c.jsonl", [{"id": i, "title": "Tensors"} for i in ("query", "q1", "q2")])
-    cli("index", "c.jsonl")
-    write(tmp_path / "two.jsonl", [{"title": "Tensors"}, {"id": "q2", "title": "Tensors"}])
-
-    one = cli("recommend", "--title", "tensors", "--format", "json")
-    two = cli("recommend", "--query", "two.jsonl", "--format", "trec")
-
-    assert one.ids == ["q1", "q2", "query"]
-    rows = [line.split(" ")[:3:2] for line in two.out.splitlines()]
-    assert rows == [["q1", "q1"], ["q1", "q2"], ["q1", "query"], ["q2", "q1"], ["q2", "query"]]
 
 
 # --- what goes where

@@ -10,31 +10,24 @@ LIST = """\
 2  2019  Late interaction              9 %
 citerec: 1 paper excluded
 """
-TABLE = """\
- system    F1@20  means
- bm25  .322 [.274, .370]   .354
-"""
-
-
-def test_the_same_text_does_not_differ() -> None:
-    assert difference(LIST, LIST) == ""
-    assert difference(TABLE, TABLE) == ""
-    assert difference(" 3 papers\n 1 query\n 2 splits", " 3 papers\n 1 query\n 2 splits") == ""
 
 
 @pytest.mark.parametrize(
     ("shown", "printed"),
     [
+        (LIST, LIST),
         (".322 [.274, .370]", ".325 [.270, .374]"),  # each within .005
-        ("0.999", "1.001"),
         ("-0.078", "-0.081"),
-        ("62 %", "61 %"),
         ("62.4%", "63.4%"),
         ("F1  9 %", "F1 10 %"),  # a column that is as wide as its numbers
-        ("99.6 %, then", "98.9 %, then"),
+        ("...\n bm25 ...\n...\nend", "x\ny\n bm25 .1 .2\n dense .3\nend"),
+        ("a ... d", "a b c d"),
+        ("... .5\nend", ".1 .5\n.7 .5\nend"),  # the first .5 is not the one
     ],
 )
-def test_a_number_may_differ_by_the_tolerance(shown: str, printed: str) -> None:
+def test_a_number_may_differ_by_the_tolerance_and_three_dots_are_any_text(
+    shown: str, printed: str
+) -> None:
     assert (DECIMAL, PERCENT) == (0.005, 1)
 
     assert difference(shown, printed) == ""
@@ -47,43 +40,17 @@ def test_a_number_may_differ_by_the_tolerance(shown: str, printed: str) -> None:
         (".322", "-.322"),
         ("62 %", "64 %"),
         ("62 %", "0.62"),
-        ("62 %", "62 papers"),
-        ("2019", "2020"),  # whole numbers are exact: years,
-        ("6 of the 50", "7 of the 50"),  # counts
+        ("2019", "2020"),  # whole numbers are exact: years, counts
         ("10.1145/3397271.3401075", "10.1145/3397271.3401076"),  # a DOI is text
-        ("10.1145/1", "10.1146/1"),
         ("version 1.2.3", "version 1.2.4"),
-    ],
-)
-def test_a_number_beyond_the_tolerance_is_found(shown: str, printed: str) -> None:
-    assert difference(f"a\n{shown}\nb", f"a\n{printed}\nb").startswith("expected")
-    assert difference(f"...\n{shown}\nb", f"x\n{printed}\nb")
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("Late", "Early"),
-        ("Passage search", "Passagesearch"),
-        ("         cited", "  cited"),  # indentation
-        ("         cited by 6 of the 50 most similar papers\n", ""),  # a line is missing
-        ("citerec: 1 paper excluded\n", ""),
-        ("2  2019", "3  2019"),
+        ("Late interaction", "Early interaction"),
+        ("62 %\n         cited", "62 %\n  cited"),  # indentation
         ("62 %\n         cited", "62 % cited"),  # a line break is missing
+        ("...\n bm25 ...\nend", "x\n rrf .1\nend"),
     ],
 )
-def test_a_wrong_text_or_a_missing_line_is_found(old: str, new: str) -> None:
-    assert old in LIST
-
-    assert difference(LIST, LIST.replace(old, new))
-    assert difference(LIST.replace(old, new), LIST)
-
-
-def test_three_dots_stand_for_any_text_and_any_lines() -> None:
-    assert difference("...\n bm25 ...\n...\nend", "x\ny\n bm25 .1 .2\n dense .3\nend") == ""
-    assert difference("a ... d", "a b c d") == ""
-    assert difference("... .5\nend", ".1 .5\n.7 .5\nend") == ""  # the first .5 is not the one
-    assert difference("...\n bm25 ...\nend", "x\n rrf .1\nend")
+def test_anything_else_is_found(shown: str, printed: str) -> None:
+    assert difference(f"a\n{shown}\nb", f"a\n{printed}\nb").startswith("expected")
 
 
 def test_entries_of_a_ranked_list_may_swap_within_the_tolerance_only() -> None:
@@ -93,5 +60,4 @@ def test_entries_of_a_ranked_list_may_swap_within_the_tolerance_only() -> None:
 
     assert difference(shown, swapped) == ""
     assert difference(shown, far)
-    assert difference(shown, swapped.replace("why B", "why not"))
     assert difference(shown, swapped.replace("62", "70").replace("61", "60"))

@@ -1,6 +1,7 @@
-"""The commands that make and use vectors, as a user runs them."""
+"""The commands that make and use vectors, and those that rerank, as a user runs them."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,14 +12,18 @@ from support.corpora import SAMPLE
 from support.tiny import tiny_bert
 
 from citerec.cli import run
-from citerec.config import FuseConfig, FuseMethod
+from citerec.config import FuseConfig, FuseMethod, RerankConfig
 from citerec.encode.spec import EncoderSpec
 from citerec.folder import IndexFolder, open_index
-from citerec.tuned import write_tuned
+from citerec.io import seal_model
+from citerec.rerank.reranker import open_reranker
+from citerec.tuned import RerankWeight, write_tuned
 
 Cli = Callable[..., "tuple[int, str, str]"]
 TITLE = "Dense retrieval of passages"
 PLAIN = ("--ranker", "none")  # as the stages before the ranker leave the list
+RUN = ("--dtype", "float32", "--threads", 1)
+ASK = ("recommend", "--title", TITLE, "--format", "json", "--k", 5, *PLAIN)
 
 
 @pytest.fixture
@@ -81,15 +86,6 @@ def test_encode_gives_an_index_vectors_that_recommend_uses(cli: Cli, tiny_model:
     for item in items:
         ranks = [stage["rank"] for stage in item["stages"].values()]
         assert item["score"] == pytest.approx(sum(1 / (60 + rank) for rank in ranks))
-
-
-def test_encoder_none_is_bm25_alone(cli: Cli, sample: Path) -> None:
-    code, out, _ = cli(
-        "recommend", "--title", TITLE, "--encoder", "none", "--format", "json", "--k", 3, *PLAIN
-    )
-
-    assert code == 0
-    assert [list(item["stages"]) for item in json.loads(out)] == [["bm25"]] * 3
 
 
 def test_evaluate_compares_the_stages_and_their_fusion(cli: Cli, sample: Path) -> None:
@@ -225,18 +221,143 @@ def test_dense_systems_need_vectors(cli: Cli, sample_index: IndexFolder) -> None
     assert "citerec encode --index" in err
 
 
-def test_tuning_needs_vectors_before_anything_is_searched(
-    cli: Cli, sample_index: IndexFolder
+# --- reranking
+
+
+@pytest.fixture
+def own(sample: Path, tiny_reranker_model: str) -> Path:
+    """The same with a reranker of its own, which `verify` knows nothing of."""
+    return Path(shutil.copytree(tiny_reranker_model, sample / "models" / "reranker"))
+
+
+def test_recommend_reranks_with_the_index_s_own_and_says_how(cli: Cli, own: Path) -> None:
+    code, out, err = cli(*ASK, *RUN, "--rerank-depth", 20)
+
+    assert code == 0
+    assert "citerec: reranking the best 20 by models/reranker: 32+32 tokens, onnx float32\n" in err
+    items: list[dict[str, Any]] = json.loads(out)
+    assert [item["stages"]["rerank"]["rank"] for item in items] == [1, 2, 3, 4, 5]
+    assert {name for item in items for name in item["stages"]} == {"bm25", "dense", "rerank"}
+
+
+def test_none_is_the_list_of_the_first_stages(cli: Cli, own: Path) -> None:
+    code, out, err = cli(*ASK, "--reranker", "none")
+
+    assert (code, err) == (0, "")
+    assert all("rerank" not in item["stages"] for item in json.loads(out))
+
+
+def test_the_table_says_what_the_reranker_thinks(cli: Cli, own: Path) -> None:
+    code, out, _ = cli(
+        "recommend", "--title", TITLE, "--k", 3, *RUN, "--rerank-depth", 5, "--explain", *PLAIN
+    )
+
+    assert code == 0
+    assert len(re.findall(r"reranker: probability [<>]?\d+%", out)) == 3
+
+
+def test_a_run_of_a_reranked_list_is_in_order(cli: Cli, own: Path) -> None:
+    ask = ("recommend", "--title", TITLE, "--format", "trec", "--k", 50, *PLAIN)
+
+    code, out, _ = cli(*ask, *RUN, "--rerank-depth", 10)
+
+    scores = [float(line.split()[4]) for line in out.splitlines()]
+    assert (code, len(scores)) == (0, 50)
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_evaluate_compares_what_is_reranked(cli: Cli, own: Path) -> None:
+    code, _, err = cli("evaluate", "--output", "report", *RUN, "--rerank-depth", 5)
+
+    report = json.loads(Path("report/report.json").read_text())
+    assert code == 0
+    names = [system["name"] for system in report["systems"]]
+    assert names[:6] == ["bm25", "dense", "rrf", "bm25+rerank", "rerank", "rerank-alone"]
+    assert "reranking the best 5 by models/reranker" in err
+    [told] = report["provenance"]["settings"]["rerank"]
+    assert (told["model"], told["depth"], told["weight"]) == ("models/reranker", 5, 1)
+    assert (told["backend"], told["precision"]) == ("torch", "float32")
+
+
+@pytest.fixture
+def foreign(own: Path) -> Path:
+    """A reranker that was trained on other papers, as an index that is built anew takes it along."""
+    (own / "training.json").write_text('{"corpus_sha256": "f00", "splits_sha256": "f00"}')
+    seal_model(own)
+    return own
+
+
+def test_a_reranker_of_other_papers_is_measured_only_if_it_is_named(
+    cli: Cli, foreign: Path
 ) -> None:
-    code, _, err = cli("tune", "--index", sample_index.path)
+    one = ("evaluate", "--output", "report", *RUN, "--rerank-depth", 5)
 
-    assert code == 2
-    assert "dense needs vectors" in err
+    def systems() -> list[str]:
+        report = json.loads(Path("report/report.json").read_text())
+        return [system["name"] for system in report["systems"]]
+
+    code, _, err = cli(*one)
+    assert (code, "rerank" in systems()) == (0, False)
+    assert "warning: models/reranker is not used: it, its base or its teacher was trained on" in err
+    assert "warning: models/reranker is not used" in cli("tune", "--dry-run")[2]
+
+    code, _, err = cli(*one, "--reranker", "models/reranker", "--systems", "rerank")
+    assert (code, systems()) == (0, ["rerank"])
+    assert "citerec: models/reranker was not trained on these papers and splits" in err
+
+    code, _, err = cli(*ASK, *RUN, "--rerank-depth", 5)
+    assert code == 0
+    assert "citerec: models/reranker was not trained on these papers and splits" in err
+    assert "reranking the best 5 by models/reranker" in err
 
 
-def test_many_papers_are_given_where_many_are_wanted(cli: Cli, sample: Path) -> None:
-    asked = ["recommend", "--title", TITLE, "--year-max", 2030, "--format", "json"]
+def test_all_systems_are_those_that_there_are_models_for(cli: Cli, sample: Path) -> None:
+    code, _, _ = cli("evaluate", "--output", "report", "--systems", "all")
 
-    _, out, _ = cli(*asked, "--k", 290)
+    names = [s["name"] for s in json.loads(Path("report/report.json").read_text())["systems"]]
+    assert code == 0
+    assert "rrf" in names
+    assert "rerank" not in names
 
-    assert len(json.loads(out)) == 290
+
+def test_tune_keeps_a_weight_that_is_proved_better_and_recommend_says_which_is_used(
+    cli: Cli, own: Path
+) -> None:
+    code, out, err = cli("tune", *RUN, "--rerank-depth", 5)
+
+    file = own.parent / "fusion" / "fusion.json"
+    written = json.loads(file.read_text())
+    check = written["how"]["settings"]["checks"]["weight"]
+    assert code == 0
+    assert written["how"]["settings"]["reranked_metrics"]["f1@20"] >= 0
+    assert "rerank weight" in out
+    assert "rerank weight: " in err
+    assert ("rerank_weight" in written) == check["kept"]
+    index = open_index(own.parent.parent)
+    asked = (*ASK, *RUN, "--rerank-depth", 5, "--verbose")
+
+    shown = "1 (default; tuning on 29 dev queries found nothing better, p 0.41)"
+    settings = {"split": "dev", "queries": 29, "checks": {"weight": {"p": 0.41}}}
+    write_tuned(index, None, {"settings": settings})
+    assert f"rerank weight: {shown}\n" in cli(*asked)[2]
+
+    weights = open_reranker(index, RerankConfig()).settings["weights"]
+    write_tuned(index, None, {"settings": settings}, RerankWeight(0.35, weights, 5, 32, 32))
+    assert "rerank weight: 0.35 (tuned on 29 dev queries)\n" in cli(*asked)[2]
+    assert "rerank weight: 0.15 (option)\n" in cli(*asked, "--rerank-weight", 0.15)[2]
+    assert "weight 0.35, tuned at depth 5 without a ranker" in cli("info")[1]
+
+    code, _, _ = cli("tune", "--reranker", "none")  # which does not try it
+    assert (code, json.loads(file.read_text())["rerank_weight"]["weight"]) == (0, 0.35)
+
+
+def test_tuning_the_reranker_needs_no_vectors(
+    cli: Cli, sample_index: IndexFolder, tmp_path: Path, tiny_reranker_model: str
+) -> None:
+    shutil.copytree(sample_index.path, tmp_path / "indexes" / "words")
+
+    code, out, _ = cli("tune", "--reranker", tiny_reranker_model, *RUN, "--rerank-depth", 5)
+
+    assert code == 0
+    assert "rerank weight" in out
+    assert "fusion" not in out.splitlines()[0]
