@@ -234,11 +234,31 @@ class Recommender:
                 for; if there is a list alone, and the corpus has none of its papers.
             InvalidValueError: If the title is empty, or the year is no year.
         """
-        one = _query(query, title, abstract, year, context, has_list=cited is not None)
+        if query is None and title is None and (context is not None or cited is not None):
+            if abstract:
+                raise ConfigError("abstract goes with title; give the title of the draft")
+            alone = list_query() if context is None else sentence_query(context)
+            query, context = replace(alone, year=year), None
+        elif (query is None) == (title is None):
+            raise ConfigError(
+                "give either a query or title=...; without a draft, context=... or cited=..."
+            )
+        elif query is None:
+            words, text = " ".join((title or "").split()), abstract.strip()
+            query = Query(id="query", title=words, abstract=text, year=year, named=False)
+        elif not isinstance(query, Query):  # pyright: ignore[reportUnnecessaryIsInstance]
+            found = type(query).__name__
+            raise ConfigError(
+                f"expected a query, found {found}; for a text: title=..., for several: recommend_many"
+            )
+        elif abstract or year is not None:
+            raise ConfigError("abstract and year go with title; a query has its own")
+        if context is not None:
+            query = replace(query, context=read_context(context))
         options = self.options(
             k=k, year_max=year_max, excluded=excluded, cited=cited, explain=explain
         )
-        [result] = self.recommend_many([one], options)
+        [result] = self.recommend_many([query], options)
         return result
 
     def options(
@@ -451,35 +471,3 @@ def list_query(name: str = "") -> Query:
     """Return the query that stands for a list of references; `name` is that of its file."""
     title = f"Papers missing from {name}" if name.strip() else "Papers missing from the references"
     return Query(id="references", title=title, named=False, kind=QueryKind.REFERENCES)
-
-
-def _query(
-    query: Query | None,
-    title: str | None,
-    abstract: str,
-    year: int | None,
-    context: str | None,
-    *,
-    has_list: bool,
-) -> Query:
-    """Return the query that the arguments of `Recommender.recommend` describe."""
-    if query is None and title is None and (context is not None or has_list):
-        if abstract:
-            raise ConfigError("abstract goes with title; give the title of the draft")
-        one = list_query() if context is None else sentence_query(context)
-        return replace(one, year=year)
-    if (query is None) == (title is None):
-        raise ConfigError(
-            "give either a query or title=...; without a draft, context=... or cited=..."
-        )
-    if query is None:
-        words = " ".join((title or "").split())
-        query = Query(id="query", title=words, abstract=abstract.strip(), year=year, named=False)
-    elif not isinstance(query, Query):  # pyright: ignore[reportUnnecessaryIsInstance]
-        found = type(query).__name__
-        raise ConfigError(
-            f"expected a query, found {found}; for a text: title=..., for several: recommend_many"
-        )
-    elif abstract or year is not None:
-        raise ConfigError("abstract and year go with title; a query has its own")
-    return query if context is None else replace(query, context=read_context(context))

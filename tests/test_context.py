@@ -181,7 +181,7 @@ def test_a_batch_has_a_sentence_in_each_line(
     [
         (("--context", "[12]"), "error: the context has no words besides citation markers"),
         (("--query", "two.jsonl", "--context", "A b"), "but --query holds 2; give one draft"),
-        (("--query", "bad.json"), 'line 1: "context" must be a string'),
+        (("--query", "bad.json"), "must be a string, found"),
         ((), "without a draft, give --context or --cited"),
     ],
 )
