@@ -28,7 +28,7 @@ from citerec.pipeline import (
     rank_stages,
 )
 from citerec.rank.features import Feature, declared_features
-from citerec.rank.ltr import CustomRanker, LtrModel, RankModel, ranker_of, reads_probability
+from citerec.rank.ltr import LtrModel, RankModel, ranker_of, reads_probability
 from citerec.rank.missing import (
     SeedCandidates,
     SeedRetriever,
@@ -118,7 +118,7 @@ class Recommender:
         self.index, self.config, self._log = index, config or RecommendConfig(), log
         self.retriever = open_hybrid(index, self.config, log, retrievers=retrievers)
         added = declared_features((*self.retriever.retrievers, reranker), features)
-        custom = None if ranker is None else CustomRanker(model=ranker, added=added)
+        custom = None if ranker is None else LtrModel(model=ranker, added=added)
         self._ranker: LtrModel | None = custom or ranker_of(index, self.config, added)
         self.open_reranker: OpenReranker | None = open_reranking(
             index, self.config, self._ranker, reranker, log

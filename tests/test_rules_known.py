@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from citerec.folder import IndexFolder
-from citerec.rank.features import NAMES
-from citerec.rank.ltr import RankedCandidates
-from citerec.recommend import Recommender
+from citerec.rank.expand import CandidateExpander
+from citerec.rank.features import NAMES, Features
 from citerec.rules.known import (
     PROTOCOL,
     CitationScope,
@@ -21,7 +20,7 @@ from citerec.rules.known import (
     query_rows,
     within,
 )
-from citerec.types import Eligibility, Query, QueryBatch
+from citerec.types import CandidateSet, Eligibility, Hits, Query, QueryBatch
 
 Build = Callable[..., IndexFolder]
 Paper = dict[str, Any]
@@ -225,16 +224,17 @@ def test_no_age_is_negative_and_the_last_three_years_are_three(build: Build) -> 
             for year in range(2015, 2020)
         ),
     ]
-    recommender = Recommender(build(corpus))
-    papers = recommender.index.papers
+    graph = TemporalGraph(build(corpus), CitationScope.PUBLISHED)
+    papers = graph.index.papers
+    everything = Hits(np.arange(6, dtype=np.int32), np.zeros(6, np.float32))
 
     def features(year: int, year_max: int | None = None) -> dict[str, tuple[float, float]]:
         query = Query(id="new", title="Drawing graphs", year=year)
         batch = QueryBatch([query], eligible([query], papers, year_max=year_max))
-        [one] = recommender.pipeline.all(batch)
-        assert isinstance(one, RankedCandidates)
-        ages, recent = (one.matrix[:, NAMES.index(name)] for name in ("age", "citations_3y"))
-        ids = papers.ids_at(one.matrix_rows.tolist())
+        [one] = CandidateExpander(graph).run(batch, [CandidateSet(everything, {})])
+        matrix = Features(graph, ("age", "citations_3y")).matrix(query, one)
+        ages, recent = (matrix[:, NAMES.index(name)] for name in ("age", "citations_3y"))
+        ids = papers.ids_at(one.rows.tolist())
         return {i: (a, round(np.expm1(r))) for i, a, r in zip(ids, ages, recent, strict=True)}
 
     of_draft, beyond = features(2018), features(2010, year_max=2019)

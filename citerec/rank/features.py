@@ -69,9 +69,9 @@ class Signals:
         candidates: ExpandedCandidates,
         cited: Sequence[int],
         graph: TemporalGraph,
-        lookups: "Lookups",
+        lookups: "Features",
     ) -> None:
-        """Prepare; `cited` are the rows of the known references, `lookups` what is kept of the index."""
+        """Prepare; `cited` are the rows of the known references, `lookups` keeps what was read of the index."""
         self.query, self.candidates, self.cited = query, candidates, cited
         self.rows: Rows = candidates.rows  # of the candidates; each feature has their shape
         self.snapshot: GraphSnapshot = candidates.snapshot  # the known citations
@@ -133,10 +133,10 @@ class Signals:
 
     @cached_property
     def _written(self) -> tuple[Rows, int] | None:
-        """The papers of the query's authors, see `Authors.written_by`; None without authors."""
-        authors = self.lookups.authors
-        known = self.query.authors and authors.has_any
-        return authors.written_by(self.query.authors) if known else None
+        """The papers of the query's authors, see `written_by`; None without authors."""
+        papers = self.index.papers
+        known = self.query.authors and papers.has_authors
+        return written_by(papers, self.query.authors) if known else None
 
     @property
     def author_overlap(self) -> Values:
@@ -145,7 +145,8 @@ class Signals:
             return self.missing
         written, author_count = self._written
         shared = _occurrences(written, self.rows) / max(author_count, 1)
-        return np.where(self.lookups.authors.is_named(self.rows), shared, np.nan)
+        has_authors = self.index.papers.lengths("authors", self.rows) > 0
+        return np.where(has_authors, shared, np.nan)
 
     @property
     def self_citations(self) -> Values:
@@ -343,7 +344,6 @@ FEATURES: tuple[Feature, ...] = (
 )
 # fmt: on
 NAMES: tuple[str, ...] = tuple(feature.name for feature in FEATURES)
-SENTENCE_VECTORS = frozenset(("sentence", "sentences_near"))  # the features of these vectors
 
 
 def declared_features(
@@ -389,7 +389,12 @@ class Features:
         computed = {*names, "bm25_rank", *(feature.name for feature in added)}
         self._graph, self._computed = graph, computed
         self.table = (*FEATURES, *added)
-        self._lookups = Lookups(graph)
+        self.titles = Titles(graph.index.papers)
+
+    @cached_property
+    def venue_rates(self) -> "VenueRates":
+        """How often venues cite each other."""
+        return VenueRates(self._graph)
 
     def matrix(
         self, query: Query, candidates: ExpandedCandidates, cited: Sequence[int] = ()
@@ -404,7 +409,7 @@ class Features:
         Raises:
             ConfigError: If an added feature does not return one number per candidate.
         """
-        signals = Signals(query, candidates, cited, self._graph, self._lookups)
+        signals = Signals(query, candidates, cited, self._graph, self)
         matrix = np.full((len(signals.rows), len(self.table)), np.nan, np.float32)
         no_graph = candidates.snapshot.is_empty
         for column, feature in enumerate(self.table if len(matrix) else ()):
@@ -439,28 +444,13 @@ def without_groups(
         added: The features that are not citerec's own, in the last columns.
     """
     changed, disabled = matrix.copy(), frozenset(groups)
-    where = np.ones(len(matrix), np.bool_) if rows is None else rows
+    where = slice(None) if rows is None else rows
     for column, feature in enumerate((*FEATURES, *added)):
         if feature.groups & disabled and feature.name not in keep:
             changed[where, column] = np.nan
     if Group.SEMANTIC in groups:
         changed[where, NAMES.index("rrf")] = changed[where, NAMES.index("bm25_rank")]
     return changed
-
-
-class Lookups:
-    """What features look up in a whole index; read on first use, and kept."""
-
-    def __init__(self, graph: TemporalGraph) -> None:
-        """Prepare; `graph` is the citation graph of the expansion."""
-        papers = graph.index.papers
-        self._graph, self._papers = graph, papers
-        self.titles, self.authors = Titles(papers), Authors(papers)
-
-    @cached_property
-    def venue_rates(self) -> "VenueRates":
-        """How often venues cite each other."""
-        return VenueRates(self._graph)
 
 
 _WORD = re.compile(r"[^\W_]+")
@@ -516,30 +506,15 @@ class Titles:
         return [self._words[row] for row in rows.tolist()]
 
 
-class Authors:
-    """The authors of all papers of an index."""
+def written_by(papers: Papers, names: Sequence[str]) -> tuple[Rows, int]:
+    """Return the papers of some authors, and how many different authors the names are.
 
-    def __init__(self, papers: Papers) -> None:
-        self._papers = papers
-
-    @property
-    def has_any(self) -> bool:
-        """Whether any paper has an author."""
-        return self._papers.has_authors
-
-    def is_named(self, rows: Rows) -> npt.NDArray[np.bool_]:
-        """Return whether some papers have an author, shape of `rows`."""
-        return self._papers.lengths("authors", rows) > 0
-
-    def written_by(self, names: Sequence[str]) -> tuple[Rows, int]:
-        """Return the papers of some authors, and how many different authors the names are.
-
-        Rows rise; one occurs once for each of these authors that the paper has.
-        """
-        keys = {key for name in names if (key := name_key(name))}
-        lookup: Any = self._papers.lookup  # every index has one
-        rows = lookup.authors.rows_of(sorted(keys))
-        return np.sort(np.concatenate([*rows, np.zeros(0, np.int32)])), len(keys)
+    Rows rise; one occurs once for each of these authors that the paper has.
+    """
+    keys = {key for name in names if (key := name_key(name))}
+    lookup: Any = papers.lookup  # every index has one
+    rows = lookup.authors.rows_of(sorted(keys))
+    return np.sort(np.concatenate([*rows, np.zeros(0, np.int32)])), len(keys)
 
 
 @lru_cache(maxsize=2**14)

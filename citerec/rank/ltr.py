@@ -7,26 +7,25 @@ no probabilities. Each model reads the columns of `features.Features.matrix` tha
 not citerec's own are features of installed packages.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, cached_property
-from math import isfinite
 from pathlib import Path
 from threading import Lock
-from typing import Any, Protocol, Self
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import orjson
+from pydantic import Field
 from threadpoolctl import ThreadpoolController
 
-from citerec.config import ExpandConfig, RecommendConfig
-from citerec.errors import ConfigError, ModelError, shown
+from citerec.config import ExpandConfig, RecommendConfig, Settings, read_settings
+from citerec.errors import ConfigError, ModelError
 from citerec.folder import IndexFolder
-from citerec.io import check_model, is_regular, name_fault, read_record, sha256_of
+from citerec.io import check_model, is_regular, read_record, sha256_of
 from citerec.rank.expand import ExpandedCandidates
 from citerec.rank.features import (
     FEATURES,
@@ -38,24 +37,23 @@ from citerec.rank.features import (
     added_features,
     without_groups,
 )
-from citerec.rank.trees import Booster, read_booster
+from citerec.rank.trees import read_booster
 from citerec.rerank.reranker import NAME as RERANK
-from citerec.rerank.reranker import OpenReranker
+from citerec.rerank.reranker import OpenReranker, name_of
 from citerec.retrieve.fuse import ranks_and_scores, sigmoid
 from citerec.rules.held_out import RANKER, own_model
 from citerec.rules.known import Rows, Scores, TemporalGraph
 from citerec.types import CandidateSet, Hits, Progress, QueryBatch, no_progress
 
 NAME = "ranker"  # the name of the hits of this stage
-SPEC, FORMAT = "ranker.json", 1
+SPEC = "ranker.json"
 DEFAULT = Path(__file__).parent / "default"  # the ranker of the package
 TOP = 100  # best scores of a list: their mean is subtracted, and the calibration is fitted on them
 
 Contributions = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Calibration:
+class Calibration(Settings):
     """Maps the scores of one list to probabilities that a paper is cited.
 
     A ranker's scores order the papers of one query. Their level differs between queries and corpora, so the mean of the
@@ -63,29 +61,9 @@ class Calibration:
     Advances in Large Margin Classifiers, 1999. It rises strictly with the score, so both give the same order.
     """
 
-    scale: float  # above 0
+    top: Literal[100] = TOP  # a file states it
+    scale: float = Field(gt=0)
     offset: float
-
-    def __post_init__(self) -> None:
-        if not (isfinite(self.scale) and isfinite(self.offset) and self.scale > 0):
-            raise ValueError(
-                f"a calibration needs a scale above 0 and a finite offset, got {self.scale} and {self.offset}"
-            )
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Read the JSON values of `to_json`.
-
-        Raises:
-            KeyError, TypeError, ValueError: If `content` is not of this form.
-        """
-        if content["top"] != TOP:
-            raise ValueError(f"a calibration reads the best {TOP} scores, got {content['top']}")
-        return cls(scale=float(content["scale"]), offset=float(content["offset"]))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the calibration as JSON values."""
-        return {"top": TOP, "scale": self.scale, "offset": self.offset}
 
     def probabilities(self, scores: Scores) -> npt.NDArray[np.float64]:
         """Return the probability of each paper, shape (papers,); `scores` are those of one whole list, in any order."""
@@ -129,58 +107,41 @@ class RankModel(Protocol):
     def score(self, features: Matrix) -> npt.NDArray[np.floating]:
         """Return the score of each paper, shape (papers,); a higher one is better.
 
-        Args:
-            features: Shape (papers, features), columns as `citerec.rank.features.NAMES`, then the added features in the
-                order given; NaN where a value is unknown.
+        `features` has the columns `citerec.rank.features.NAMES`, then the added ones; NaN where a value is unknown.
         """
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
-class LtrModel(ABC):
-    """A learning-to-rank model with the properties that the pipeline reads."""
+class LtrModel:
+    """A learning-to-rank model with the properties that the pipeline reads.
 
+    It is a user's `RankModel`, which reads no reranker and has no calibration, or a trained `Ranker`.
+    """
+
+    model: Any
     features: tuple[str, ...] = NAMES  # that the model reads; the others are not computed
     added: tuple[Feature, ...] = ()  # features that are not citerec's own: the last columns
     expand: ExpandConfig = ExpandConfig()  # how the candidates of the model are expanded
     calibration: Calibration | None = None  # None if its scores have no probabilities
     # sha256 of the rerankers, or names of objects, that it was trained with; empty if unknown
     rerankers: tuple[str, ...] = ()
+    reads_reranker: bool = False  # whether the model reads the probabilities of a reranker
     cross_fitted: bool = False  # whether train queries were reranked, by models of other queries
+
+    def __str__(self) -> str:
+        return name_of(self.model)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns of a matrix."""
         return (*NAMES, *(feature.name for feature in self.added))
 
-    @property
-    def reads_reranker(self) -> bool:
-        """Whether the model reads the probabilities of a reranker."""
-        return False
-
-    @abstractmethod
-    def score(self, matrix: Matrix) -> Scores:
-        """Return the score of each paper, shape (papers,)."""
-
-    @abstractmethod
-    def contributions(self, matrix: Matrix) -> Contributions:
-        """Return what each feature adds to each score, shape (papers, columns + 1); the last is the base."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CustomRanker(LtrModel):
-    """A user-defined model in place of a trained one. It reads no reranker and has no calibration."""
-
-    model: RankModel
-
-    def __str__(self) -> str:
-        return str(getattr(self.model, "name", "") or type(self.model).__name__)
-
     def score(self, matrix: Matrix) -> Scores:
         """Return the score of each paper, shape (papers,).
 
         Raises:
-            ConfigError: If the model does not return one finite number per paper.
+            ConfigError: If a user's model does not return one finite number per paper.
         """
         scores = np.asarray(self.model.score(matrix), np.float32)
         if scores.shape != (len(matrix),) or not np.isfinite(scores).all():
@@ -190,18 +151,20 @@ class CustomRanker(LtrModel):
         return scores
 
     def contributions(self, matrix: Matrix) -> Contributions:
-        """Return 0 for each contribution, because they are unknown."""
+        """Return what each feature adds to each score, shape (papers, columns + 1); the last is the base.
+
+        All are 0 for a user's model, whose contributions are unknown.
+        """
         return np.zeros((len(matrix), matrix.shape[1] + 1))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ranker(LtrModel):
-    """One opened variant of a trained ranker; it adds nothing for features that it does not read."""
+    """One opened variant of a trained ranker; `model` is a `Booster`."""
 
     folder: Path
     shown: str  # its name in messages and reports
     variant: Variant
-    booster: Booster
 
     def __str__(self) -> str:
         """Return the name and the variant."""
@@ -212,26 +175,16 @@ class Ranker(LtrModel):
         """Return the score of each row of a feature matrix, shape (papers,)."""
         if not len(matrix):
             return np.zeros(0, np.float32)
-        return self.booster.predict(self._inputs(matrix)).astype(np.float32)
+        return self.model.predict(self._inputs(matrix)).astype(np.float32)
 
     def contributions(self, matrix: Matrix) -> Contributions:
-        """Return what each feature adds to each score, shape (papers, columns + 1); the last is the base."""
-        whole = np.zeros((len(matrix), matrix.shape[1] + 1))
+        """Return what each feature adds to each score; it is 0 for features that the model does not read."""
+        whole = super().contributions(matrix)
         if len(matrix):
-            whole[:, [*self._places, -1]] = self.booster.contributions(self._inputs(matrix))
+            whole[:, [*self._places, -1]] = self.model.contributions(self._inputs(matrix))
         return whole
 
     @property
-    def reads_reranker(self) -> bool:
-        """Whether at least one tree reads the probability of a reranker."""
-        used = dict(zip(self.features, self._used, strict=True))
-        return bool(used.get(RERANK))
-
-    @cached_property
-    def _used(self) -> list[bool]:
-        return self.booster.used.tolist()
-
-    @cached_property
     def fingerprint(self) -> str:
         """The sha256 of the model file."""
         return sha256_of(self.folder / f"{self.variant}.txt")
@@ -244,12 +197,30 @@ class Ranker(LtrModel):
         return matrix[:, self._places].astype(np.float64)
 
 
-def find_ranker(name: str, index: IndexFolder) -> Path | None:
-    """Return the folder of the ranker with a name; None for none.
+class VariantSpec(Settings):
+    """One variant of a model in `ranker.json`."""
 
-    Args:
-        name: `auto` for the index's own ranker, else the package's; `none`; or a folder.
-        index: An index, which may have its own ranker.
+    file: str  # <variant>.txt
+    features: tuple[str, ...]
+    calibration: Calibration | None = None
+
+
+class RankerSpec(Settings):
+    """The content of `ranker.json`."""
+
+    format: Literal[1]
+    neighbours: int = Field(ge=1)  # of the expansion of the training data
+    variants: dict[Variant, VariantSpec]
+    provenance: Mapping[str, Any] = Field(default_factory=dict)
+
+    @property
+    def rerankers(self) -> tuple[str, ...]:
+        """What `LtrModel.rerankers` describes."""
+        return tuple(map(str, self.provenance.get("rerankers", ())))
+
+
+def find_ranker(name: str, index: IndexFolder) -> Path | None:
+    """Return the folder of a ranker: `auto` is the index's own one, else the package's; None for `none`.
 
     Raises:
         ModelError: If the named folder holds no ranker.
@@ -269,23 +240,17 @@ def find_ranker(name: str, index: IndexFolder) -> Path | None:
 def open_ranker(
     folder: Path, variant: Variant = Variant.FULL, features: Sequence[Feature] = ()
 ) -> Ranker:
-    """Open one variant of the ranker in a folder.
-
-    Args:
-        folder: The folder.
-        variant: The variant.
-        features: Features that the model may name besides citerec's own and those of installed packages.
+    """Open one variant of a ranker, which may read `features` besides citerec's own and those of installed packages.
 
     Raises:
         ModelError: If the ranker is damaged or invalid, has no such variant, or reads an unknown feature.
     """
     check_model(folder)
     spec = read_spec(folder)
-    variant_spec: Any = spec["variants"].get(variant.value)
-    if variant_spec is None:
-        variants = ", ".join(sorted(spec["variants"]))
+    if (of_variant := spec.variants.get(variant)) is None:
+        variants = ", ".join(sorted(spec.variants))
         raise ModelError(f"{folder} has no ranker of the kind {variant}; it has: {variants}")
-    names: tuple[str, ...] = tuple(variant_spec["features"])
+    names = of_variant.features
     try:
         added = added_features(names, features)
     except ConfigError as error:
@@ -295,19 +260,19 @@ def open_ranker(
         ) from error
     if barred := [f.name for f in (*FEATURES, *added) if f.name in names and not variant.reads(f)]:
         raise ModelError(f"{folder} ranks by {barred[0]!r}, which is no feature for {variant}")
-    calibration: Any = variant_spec.get("calibration")
-    origin: Any = spec.get("provenance", {})
+    booster = read_booster(folder / f"{variant}.txt", len(names))
     return Ranker(
         folder=folder,
         shown="the default ranker" if folder == DEFAULT else folder.name,
         variant=variant,
         features=names,
         added=added,
-        booster=read_booster(folder / variant_spec["file"], len(names)),
-        expand=ExpandConfig(neighbours=spec["neighbours"]),
-        calibration=None if calibration is None else Calibration.from_json(calibration),
-        rerankers=tuple(map(str, origin.get("rerankers", ()))),
-        cross_fitted=bool(origin.get("cross_fitted")),
+        model=booster,
+        expand=ExpandConfig(neighbours=spec.neighbours),
+        calibration=of_variant.calibration,
+        rerankers=spec.rerankers,
+        reads_reranker=RERANK in names and bool(booster.used[names.index(RERANK)]),
+        cross_fitted=bool(spec.provenance.get("cross_fitted")),
     )
 
 
@@ -327,29 +292,18 @@ def ranker_of(
     return open_ranker(folder, variant, features) if folder else None
 
 
-def read_spec(folder: Path) -> dict[str, Any]:
+def read_spec(folder: Path) -> RankerSpec:
     """Return the content of the `ranker.json` of a folder.
 
     Raises:
         ModelError: If the file is invalid or of another format.
     """
     try:
-        spec: Any = orjson.loads(read_record(folder / SPEC))
-        if spec["format"] != FORMAT:
-            raise ModelError(
-                f"{folder} holds a ranker of format {spec['format']}, expected {FORMAT}; train it again"
-            )
-        for variant_spec in spec["variants"].values():
-            _ = [str(name) for name in variant_spec["features"]]
-            if fault := name_fault(variant_spec["file"]):
-                raise ModelError(f"{folder / SPEC}: {shown(variant_spec['file'])} {fault}")
-            if variant_spec.get("calibration") is not None:
-                Calibration.from_json(variant_spec["calibration"])
-        ExpandConfig(neighbours=spec["neighbours"])
-        _ = [str(weights) for weights in spec.get("provenance", {}).get("rerankers", ())]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
-        raise ModelError(f"{folder / SPEC} cannot be parsed; train the ranker again") from error
-    return spec
+        return read_settings(RankerSpec, orjson.loads(read_record(folder / SPEC)))
+    except (OSError, ValueError, ConfigError) as error:
+        raise ModelError(
+            f"{folder / SPEC} cannot be parsed ({error}); train the ranker again"
+        ) from error
 
 
 def write_spec(
@@ -357,31 +311,21 @@ def write_spec(
     variants: Mapping[Variant, Sequence[str]],
     expand: ExpandConfig,
     provenance: Mapping[str, Any],
-    calibrations: Mapping[Variant, Calibration] | None = None,
+    calibrations: Mapping[Variant, Calibration],
 ) -> None:
     """Write the `ranker.json` of a folder with the models `<variant>.txt`.
 
-    Args:
-        folder: The folder of the models.
-        variants: The features of each model, in its order.
-        expand: The expansion of their training data.
-        provenance: The origin of the ranker, as JSON values.
-        calibrations: The calibrations by variant; a variant may have none.
+    `variants` holds the features of each model in its order, `expand` the expansion of the training data, `provenance`
+    JSON values; a variant may have no calibration.
     """
-    variant_specs: dict[str, dict[str, Any]] = {
-        variant.value: {"file": f"{variant}.txt", "features": list(names)}
+    specs: dict[str, dict[str, Any]] = {
+        variant.value: {"file": f"{variant}.txt", "features": [*names]}
+        | ({"calibration": calibrations[variant].model_dump()} if variant in calibrations else {})
         for variant, names in variants.items()
     }
-    for variant, calibration in (calibrations or {}).items():
-        variant_specs[variant.value]["calibration"] = calibration.to_json()
-    content = {
-        "format": FORMAT,
-        "neighbours": expand.neighbours,
-        "variants": variant_specs,
-        "provenance": dict(provenance),
-    }
+    content = {"format": 1, "neighbours": expand.neighbours, "variants": specs}
     options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
-    (folder / SPEC).write_bytes(orjson.dumps(content, option=options))
+    (folder / SPEC).write_bytes(orjson.dumps({**content, "provenance": provenance}, option=options))
 
 
 def suits_default_reranker(ranker: str, index: IndexFolder) -> bool:
@@ -392,7 +336,7 @@ def suits_default_reranker(ranker: str, index: IndexFolder) -> bool:
     """
     try:
         folder = find_ranker(ranker, index)
-        return folder is None or bool(read_spec(folder).get("provenance", {}).get("rerankers"))
+        return folder is None or bool(read_spec(folder).rerankers)
     except ModelError:
         return False
 
@@ -403,11 +347,10 @@ def reads_probability(ranker: LtrModel, reranker: OpenReranker) -> bool:
     It reads those of a reranker that it was trained with, and calibrated ones, which mean the same for every reranker.
     A model that records no reranker reads every probability.
     """
-    if not ranker.reads_reranker:
-        return False
-    if _was_trained_with(ranker, reranker):
-        return True
-    return reranker.has_probability and (reranker.calibrated or not ranker.rerankers)
+    if reranker.settings.get("weights") in ranker.rerankers:
+        return ranker.reads_reranker
+    is_read = reranker.has_probability and (reranker.calibrated or not ranker.rerankers)
+    return ranker.reads_reranker and is_read
 
 
 def reranker_notice(ranker: LtrModel, reranker: OpenReranker) -> str:
@@ -415,7 +358,9 @@ def reranker_notice(ranker: LtrModel, reranker: OpenReranker) -> str:
 
     A model whose train queries were reranked by models of other corpora is made for any calibrated reranker.
     """
-    if not ranker.reads_reranker or not ranker.rerankers or _was_trained_with(ranker, reranker):
+    if not ranker.reads_reranker or not ranker.rerankers:
+        return ""
+    if reranker.settings.get("weights") in ranker.rerankers:
         return ""
     if not reads_probability(ranker, reranker):
         return (
@@ -430,23 +375,17 @@ def reranker_notice(ranker: LtrModel, reranker: OpenReranker) -> str:
     )
 
 
-def _was_trained_with(ranker: LtrModel, reranker: OpenReranker) -> bool:
-    return reranker.settings.get("weights") in ranker.rerankers
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class RankedCandidates(CandidateSet):
     """The candidates of one query in the order of the model, with its features."""
 
-    matrix: Matrix  # shape (papers, features)
-    matrix_rows: Rows  # the papers of `matrix`, in its order
+    matrix: Matrix  # shape (papers, features), in the order of `expanded`
     expanded: ExpandedCandidates  # the candidates before, with the known citations and the neighbours of the query
     cited: Sequence[int]  # rows of the known references of the query
 
     def features_of(self, rows: Rows) -> Matrix:
         """Return the features of some of the candidates, in the order of `rows`."""
-        order = np.argsort(self.matrix_rows)
-        return self.matrix[order[np.searchsorted(self.matrix_rows, rows, sorter=order)]]
+        return self.matrix[ranks_and_scores(self.expanded.hits, rows)[0] - 1]
 
 
 class LtrStage:
@@ -463,14 +402,7 @@ class LtrStage:
         disabled: Collection[Group] = (),
         reranker: OpenReranker | None = None,
     ) -> None:
-        """Prepare.
-
-        Args:
-            graph: The citation graph of the expansion.
-            ranker: The model.
-            disabled: Feature groups to leave out, for comparisons.
-            reranker: The reranker whose probabilities the model reads; None for none.
-        """
+        """Prepare; `disabled` feature groups are left out, for comparisons; the model reads `reranker`, if any."""
         self._ranker, self._disabled, self._reranker = ranker, disabled, reranker
         self._id_rank = graph.index.id_rank
         self._features = Features(graph, ranker.features, ranker.added)
@@ -496,7 +428,7 @@ class LtrStage:
         return [
             self._ordered(
                 with_rerank_feature(
-                    one.matrix, one.matrix_rows, self._reranker.unit_scores(reranked)
+                    one.matrix, one.expanded.rows, self._reranker.unit_scores(reranked)
                 ),
                 {**one.expanded.hits_by_source, RERANK: reranked.scored},
                 one.expanded,
@@ -521,7 +453,6 @@ class LtrStage:
             hits,
             {**hits_by_source, NAME: hits},
             matrix=matrix,
-            matrix_rows=candidates.rows,
             expanded=candidates,
             cited=cited,
             probabilities=probabilities,
@@ -529,13 +460,7 @@ class LtrStage:
 
 
 def with_rerank_feature(matrix: Matrix, rows: Rows, scored: Hits) -> Matrix:
-    """Return features with the probabilities of a reranker.
-
-    Args:
-        matrix: The features, shape (papers, features).
-        rows: The papers of `matrix`, in its order.
-        scored: The papers that the reranker scored, with their probabilities.
-    """
+    """Return the features of the papers at `rows`, with the probabilities of a reranker where it scored them."""
     matrix = matrix.copy()
     matrix[:, NAMES.index(RERANK)] = ranks_and_scores(scored, rows)[1]
     return matrix
