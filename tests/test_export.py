@@ -454,18 +454,6 @@ def test_a_table_of_a_batch_has_the_titles_of_its_queries_and_their_ids() -> Non
     assert text.endswith("\nU[i]\nNo eligible paper of this corpus matches.\n")
 
 
-def test_titles_cannot_act_on_the_terminal() -> None:
-    evil = Paper(id="a[red]b\u202e", title="[bold]A[/bold] \x1b[31mB\n\u202eC :smile: https://x.y")
-
-    text = dump_one(Format.TABLE, evil)
-    colored = dump([result([evil])], Format.TABLE, batch=False, width=80, color=True)
-
-    assert "[bold]A[/bold] \u241b[31mB \ufffdC :smile: https://x.y" in text
-    assert "a[red]b\ufffd" in text
-    assert "\x1b" not in text
-    assert re.sub(r"\x1b\[[0-9;]*m", "", colored).split() == text.split()
-
-
 @settings(deadline=None)
 @given(WILD, st.integers(1, 200))
 def test_any_title_fits_a_table_of_any_width(title: str, width: int) -> None:

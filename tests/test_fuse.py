@@ -70,15 +70,6 @@ def test_rrf_rewards_agreement_over_one_high_rank() -> None:
     assert fused.scores == pytest.approx([2 / 62, 1 / 61, 1 / 61])
 
 
-def test_a_weight_of_rrf_counts_a_ranking_as_often() -> None:
-    one, other = hits({1: 9.0, 2: 5.0}), hits({3: 9.0})
-
-    fused = rrf([one, other], IDS, weights=[1.0, 3.0], k=2)
-
-    assert fused.rows.tolist() == [3, 1]
-    assert fused.scores == pytest.approx([3 / 61, 1 / 61])
-
-
 @given(some_rankings, st.integers(0, 100), st.none() | st.integers(1, 40))
 def test_rrf_is_what_a_dict_gives(
     rankings: list[tuple[Hits, float]], k0: int, k: int | None
@@ -111,14 +102,6 @@ def test_a_weighted_sum_is_what_a_dict_gives(
     check(weighted_sum(found, weights, IDS, k=k), weighted_by_hand(found, weights), k)
 
 
-@pytest.mark.parametrize("scores", [{5: 7.0}, {5: -2.5, 6: -2.5, 7: -2.5}])
-def test_a_ranking_of_one_score_says_nothing_of_who_is_better(scores: dict[int, float]) -> None:
-    fused = weighted_sum([hits(scores), hits({1: 2.0, 5: 1.0})], [1.0, 0.5], IDS)
-
-    assert fused.rows.tolist() == [1, *sorted(scores, reverse=True)]
-    assert fused.scores.tolist() == [0.5, *[0.0] * len(scores)]
-
-
 # --- what holds for both
 
 
@@ -134,20 +117,6 @@ def test_scores_that_differ_beyond_float32_stand_by_id() -> None:
 
     assert fused.scores[0] == fused.scores[1]
     assert fused.rows.tolist() == [2, 1]
-
-
-def test_a_hundred_thousand_hits_fuse_in_order() -> None:
-    rng = np.random.default_rng(5)
-    rank = rng.permutation(200_000).astype(np.int32)
-    found: list[Hits] = []
-    for _ in range(2):
-        rows = rng.choice(200_000, 100_000, replace=False).astype(np.int32)
-        found.append(Hits(rows, np.sort(rng.random(100_000).astype(np.float32))[::-1]))
-
-    for fused in (rrf(found, rank), weighted_sum(found, [0.3, 0.7], rank)):
-        assert np.array_equal(np.sort(fused.rows), np.union1d(found[0].rows, found[1].rows))
-        falls, same = np.diff(fused.scores) < 0, np.diff(fused.scores) == 0
-        assert (falls | (same & (np.diff(rank[fused.rows]) > 0))).all()
 
 
 # --- ranx
@@ -229,16 +198,6 @@ def test_a_config_chooses_the_method_its_parameters_and_the_depth() -> None:
 
 
 # --- where a stage put a paper
-
-
-def test_a_stage_says_where_it_put_a_paper() -> None:
-    stage = hits({1: 9.0, 2: 5.0, 3: 1.0})
-
-    ranks, scores = ranks_and_scores(stage, np.array([3, 7, 1], np.int32))
-
-    assert ranks.tolist() == [3, 0, 1]
-    assert scores[[0, 2]].tolist() == [1.0, 9.0]
-    assert np.isnan(scores[1])
 
 
 @given(some_hits, st.lists(st.integers(0, 120), max_size=20))

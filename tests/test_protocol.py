@@ -171,15 +171,6 @@ def test_the_forms_of_bm25_differ_in_what_they_search_with() -> None:
     assert bm25_of("random", setting) is None
 
 
-def test_the_depth_is_how_many_papers_a_system_gives(sample_index: IndexFolder) -> None:
-    task = load_task(sample_index, "test")
-
-    for name in ("bm25", "random", "most-cited"):
-        run, _ = Systems(sample_index, task, EvalConfig(depth=5)).run(name)
-
-        assert {len(ranking) for ranking in run.rankings.values()} == {5}
-
-
 def test_a_system_that_is_none_is_refused(tiny: IndexFolder) -> None:
     with pytest.raises(ConfigError, match="no system 'bm26'; there are: bm25, bm25-title"):
         Systems(tiny, load_task(tiny, "test"), EvalConfig()).run("bm26")
@@ -244,11 +235,6 @@ def test_citations_by_the_query_in_the_corpus_are_not_known_to_it(beir: IndexFol
     # d1 is cited by d2 (2010) and by d3, which has no year there, and is a query here.
     found = {qid: dict(zip(r.ids, r.scores, strict=True)) for qid, r in run.rankings.items()}
     assert found == {"q1": {}, "q2": {"d1": 2}, "d3": {"d1": 1}}
-
-
-def test_a_split_that_beir_does_not_ship_has_no_query(beir: IndexFolder) -> None:
-    with pytest.raises(ConfigError, match=r"the dev split of .* has no query"):
-        load_task(beir, "dev")
 
 
 # --- DBLP's and PubMed's rules

@@ -177,12 +177,6 @@ def test_words_and_vectors_find_papers_without_citations(dense_sample: IndexFold
     assert any(text.startswith("matches: ") for text in texts)
 
 
-def test_k_and_diversity_hold_for_lists(index: IndexFolder) -> None:
-    diverse = Recommender(index, RecommendConfig(diversity=0.5))
-
-    assert len(diverse.recommend(cited=LIST, k=2)) == 2
-
-
 def test_a_list_without_a_paper_of_the_corpus_is_refused(tiny: Recommender) -> None:
     with pytest.raises(ConfigError, match="none of the references is among the 9 papers"):
         tiny.recommend(cited=["nobody"])
@@ -227,13 +221,6 @@ def test_the_command_gives_the_list_of_python(cli: Cli, tiny: Recommender) -> No
     assert [item["id"] for item in json.loads(out)] == list(
         tiny.recommend(cited=LIST, year_max=2010).ids
     )
-
-
-def test_a_table_has_counts_as_reasons(cli: Cli) -> None:
-    code, out, _ = cli("--cited", "refs.txt", "--explain", "--k", "1")
-
-    assert code == 0
-    assert "cited together with 3 of your references" in out
 
 
 def test_a_model_that_needs_a_draft_is_not_used_and_named(cli: Cli) -> None:

@@ -22,7 +22,7 @@ from citerec.evaluate.report import (
     summary_table,
     write_report,
 )
-from citerec.evaluate.tables import Cell, Table, decimal, latex, terminal
+from citerec.evaluate.tables import Cell, Table, latex, terminal
 from citerec.run import Run, read_qrels, read_run
 from citerec.types import Ranking
 
@@ -258,11 +258,3 @@ def test_what_cannot_be_evaluated_is_refused() -> None:
         replace(evaluation(), qrels={})
     with pytest.raises(ConfigError):
         replace(evaluation(), runs=())
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(0.0, ".000"), (0.1755, ".175"), (1.0, "1.000"), (-0.25, "-.250"), (12.5, "12.500")],
-)
-def test_decimals_have_no_leading_zero(value: float, text: str) -> None:
-    assert decimal(value) == text

@@ -11,16 +11,14 @@ from citerec.folder import IndexFolder
 from citerec.rank.expand import CandidateExpander
 from citerec.rank.features import NAMES, Features
 from citerec.rules.known import (
-    PROTOCOL,
     CitationScope,
     GraphSnapshot,
     TemporalGraph,
     eligible,
     mask,
     query_rows,
-    within,
 )
-from citerec.types import CandidateSet, Eligibility, Hits, Query, QueryBatch
+from citerec.types import CandidateSet, Hits, Query, QueryBatch
 
 Build = Callable[..., IndexFolder]
 Paper = dict[str, Any]
@@ -82,17 +80,6 @@ def test_each_query_of_a_batch_has_its_own_rows(known: TemporalGraph) -> None:
     assert query_rows(queries, known.index.papers) == [(), (1,), (0, 3)]
 
 
-@pytest.mark.parametrize("year_max", [None, -5, 2005, 2**40])
-def test_some_rows_are_judged_as_all_of_them_are(
-    known: TemporalGraph, year_max: int | None
-) -> None:
-    rule, years = Eligibility(year_max, frozenset({0})), known.index.papers.years
-    rows = np.array([3, 0, 2, 2], np.int32)
-
-    assert within(rule, years, rows).tolist() == mask(rule, years)[rows].tolist()
-    assert within(rule, years, rows[:0]).tolist() == []
-
-
 # --- known citations
 
 
@@ -131,20 +118,6 @@ def test_the_own_citations_of_a_query_are_unknown(known: TemporalGraph) -> None:
     assert own.year == 2007
     assert counts(generated) == [4, 1, 0, 0, 0]
     assert both.is_empty
-
-
-def test_the_citations_of_train_papers_alone_may_be_known(build: Build) -> None:
-    papers = [
-        {"id": f"p{n}", "title": "P", "year": 1990 + n, "citations": ["p0"]} for n in range(10)
-    ]
-    index = build(papers)  # the latest two are dev and test queries
-
-    counted = {
-        scope: int(TemporalGraph(index, scope).snapshot_before(2000).citations(ALL)[0])
-        for scope in PROTOCOL
-    }
-
-    assert counted == {CitationScope.TRAIN: 7, CitationScope.EARLIER: 9}
 
 
 def test_a_draft_knows_the_citations_of_its_own_year_and_a_paper_of_the_corpus_does_not(

@@ -91,23 +91,15 @@ def workplace(tmp_path: Path, sample_index: IndexFolder, monkeypatch: pytest.Mon
 
 COMMANDS: list[Sequence[str]] = [
     ("index", "keys.jsonl", "--encoder", "none"),
-    ("index", "year.jsonl", "--encoder", "none"),
     ("index", f"missing{EVIL}"),
-    ("index", "keys.jsonl", "--format", EVIL),
     ("recommend", "--query", "year.json"),
     ("recommend", "--query", "key.bib"),
-    ("recommend", "--query", f"missing{EVIL}"),
     ("recommend", "--title", "A", "--format", EVIL),
-    ("recommend", "--title", "A", "--output", f"missing{EVIL}/x"),
     ("recommend", "--title", "A", "--reranker", f"missing{EVIL}"),
-    ("recommend", f"--{EVIL}"),
     (EVIL,),
     ("info", "--index", EVIL_NAME),
-    ("evaluate", "--systems", EVIL),
     ("evaluate", "--run", "evil.run"),
     ("experiment", "run", "key.toml"),
-    ("train-encoder", "--config", "key.toml"),
-    ("datasets", "info", EVIL),
     ("scidocs", "--data", EVIL_NAME, "--encoder", EVIL),
 ]
 
