@@ -5,12 +5,6 @@ import subprocess
 from pathlib import Path
 
 DOCUMENT = "\\documentclass{article}\\usepackage{booktabs}\\begin{document}\n%s\\end{document}\n"
-HEADLESS = (
-    "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --enable-logging=stderr"
-)
-BROWSERS = ("chromium", "google-chrome")
-BROWSER_SECONDS = 60  # a broken browser may hang instead of failing
 
 
 def run_pdflatex(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -39,35 +33,6 @@ def pdflatex_fault(folder: Path) -> str:
     if done.returncode or not (folder / "x.pdf").exists():
         return f"pdflatex cannot compile a minimal document: {_last_line(done)}"
     return ""
-
-
-def run_browser(page: Path, profile: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """Open a page without a window.
-
-    Args:
-        page: The file.
-        profile: A folder for the browser's own files.
-        options: What to do with the page.
-    """
-    browser = next(filter(None, map(shutil.which, BROWSERS)))
-    command = [browser, *HEADLESS.split(), f"--user-data-dir={profile}", *options, page.as_uri()]
-    return subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=BROWSER_SECONDS
-    )
-
-
-def browser_fault(folder: Path) -> str:
-    """Return why no browser can be used here, or an empty string if one shows a minimal page."""
-    if not any(map(shutil.which, BROWSERS)):
-        return "no chromium is installed"
-    page = folder / "minimal.html"
-    page.write_text("<title>minimal</title>", encoding="utf-8")
-    try:
-        done = run_browser(page, folder / "profile", "--dump-dom")
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return f"chromium cannot be run: {error}"
-    works = done.returncode == 0 and "<title>minimal</title>" in done.stdout
-    return "" if works else f"chromium cannot show a minimal page: {_last_line(done)}"
 
 
 def command_fault(command: list[str]) -> str:
