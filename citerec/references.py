@@ -16,7 +16,7 @@ from pathlib import Path
 from citerec.bibliography import bibtex, publication, ris, write
 from citerec.bibliography.entry import Entry, PaperList, is_preprint_doi
 from citerec.bibliography.keys import id_key, paper_doi, title_key
-from citerec.bibliography.source import Kind, decode, kind_of
+from citerec.bibliography.paper_list import Kind, decode, kind_of
 from citerec.corpus.papers import Papers
 from citerec.errors import BadInputError, OutputError, writing
 from citerec.inputs import BOM, read_whole

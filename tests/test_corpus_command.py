@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from citerec.cli import run
-from citerec.corpus.merge import merged_paper
 from citerec.corpus.splits import shipped_queries
+from citerec.corpus.tools import merged_paper
 from citerec.inputs import zstd
 from citerec.types import Paper
 

@@ -113,8 +113,8 @@ def merge(
     console: ConsoleOutput,
 ) -> None:
     """Join corpora by DOI, then by title and year; each field is the most complete one."""
-    from citerec.corpus.merge import merge as merge_corpora
     from citerec.corpus.tools import check_target, open_corpus
+    from citerec.corpus.tools import merge as merge_corpora
 
     check_target(output, force=force)
     opened = [open_corpus(path, skip_bad=skip_bad) for path in paths]

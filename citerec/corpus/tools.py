@@ -1,14 +1,14 @@
-"""Works on corpora of any format without an index: counts, converts and samples them.
+"""Works on corpora of any format without an index: counts, converts, merges and samples them.
 
-A corpus is streamed: memory holds ids, hashes and citations, not texts.
+A corpus is streamed: memory holds ids, hashes and citations, not texts; of corpora that are merged, the papers.
 """
 
 import gzip
 import os
 import random
 from array import array
-from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
@@ -19,7 +19,7 @@ from typing import IO, Any
 import numpy as np
 import orjson
 
-from citerec.bibliography.keys import paper_doi, title_key
+from citerec.bibliography.keys import doi_of, name_key, paper_doi, title_key
 from citerec.corpus.collector import Collector, bytes_read
 from citerec.corpus.graph import Graph, open_graph, write_graph, write_references
 from citerec.corpus.papers import NO_YEAR
@@ -28,11 +28,13 @@ from citerec.corpus.splits import shipped_queries, shipped_splits
 from citerec.errors import ConfigError, OutputError, writing
 from citerec.inputs import zstd
 from citerec.io import replacing
-from citerec.types import Log, Paper, Progress, no_log, no_progress
+from citerec.types import BIBLIOGRAPHIC, Log, Paper, Progress, no_log, no_progress
 
 LEVEL = 6  # of gzip
 SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 FAN = 20  # papers that a sample adds around a paper at once: a paper that thousands cite would fill it
+SHORT = 4  # words; shorter titles, such as "Editorial", join only with the same first author
+_LONGEST = ("abstract", "venue", "pages", "publisher")  # fields of which the longest value is kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +45,6 @@ class Corpus:
     format: str
     skip_bad: bool = False
 
-    @property
-    def path(self) -> Path:
-        """The path as the user named it."""
-        return self.source.path
-
     def papers(
         self,
         collector: Collector,
@@ -55,27 +52,18 @@ class Corpus:
         progress: Progress = no_progress,
         log: Log = no_log,
     ) -> Iterator[Paper]:
-        """Yield every paper that `collector` keeps: each id once; progress is in bytes.
-
-        Raises:
-            BadInputError: If a record is invalid and is not skipped.
-            ConfigError: If there is no valid paper.
-        """
+        """Yield every paper that `collector` keeps; ConfigError if there is none."""
         read = bytes_read(self.source, progress, task)
         for located in read_papers(self.source, self.format, read, log):
             if (paper := collector.add(located)) is not None:
                 yield paper
         if not collector.rows:
             fault = f" ({collector.examples[0]})" if collector.examples else ""
-            raise ConfigError(f"{self.path} holds no valid paper{fault}")
+            raise ConfigError(f"{self.source.path} holds no valid paper{fault}")
 
 
 def open_corpus(path: Path, format_name: str = "auto", *, skip_bad: bool = False) -> Corpus:
-    """Find the files of a corpus and detect its format.
-
-    Raises:
-        BadInputError: If there is no corpus, or it is of no known format.
-    """
+    """Find the files of a corpus and detect its format; BadInputError if there is none."""
     source = find_source(path)
     name = detect_format(source, skip_bad=skip_bad) if format_name == "auto" else format_name
     return Corpus(source, name, skip_bad)
@@ -111,12 +99,7 @@ def summarise(
 
 
 def check_target(output: Path, *, force: bool) -> None:
-    """Refuse an output file that cannot be written, before the work.
-
-    Raises:
-        ConfigError: If its name has another suffix, or it exists and `force` is not set.
-        OutputError: If its folder does not exist.
-    """
+    """Refuse an output of another suffix, in a missing folder, or one that exists if `force` is not set."""
     if not output.name.endswith(SUFFIXES):
         raise ConfigError(f"{output} must be named .jsonl, .jsonl.gz or .jsonl.zst")
     if not output.parent.is_dir():
@@ -166,9 +149,6 @@ def to_beir(
 
     Queries are those that the corpus ships, else the papers of its splits, with title and abstract; the gold of such a
     paper is its references that are in the corpus and not of a later year, as in the protocol.
-
-    Raises:
-        ConfigError: If the folder is there; other errors are those of reading and writing.
     """
     if folder.exists():
         raise ConfigError(f"{folder} already exists; name another folder")
@@ -222,6 +202,128 @@ def _gold(paper: Paper, years: Mapping[str, int | None]) -> set[str]:
     return {c for c in cited if latest is None or (years[c] or latest) <= latest}
 
 
+# --- Merging: the records of one paper are joined, each field has its most complete value
+
+
+@dataclass(slots=True)
+class _Group:
+    """Records that are the same paper, each with the number of its corpus."""
+
+    id: str  # that of its first record, unless another paper has it
+    doi: str
+    records: list[tuple[int, Paper]]
+
+
+class _Groups:
+    """Records grouped by paper: by DOI, by id and title, else by title and year; never two different DOIs."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[str, _Group] = {}  # in the order of their first records
+        self.counts: Counter[str] = Counter()
+        self._by_doi: dict[str, _Group] = {}
+        self._by_title: dict[tuple[object, ...], _Group] = {}
+        self._by_stated_id: dict[tuple[int, str], _Group] = {}  # by corpus and id
+
+    def add(self, corpus: int, paper: Paper) -> None:
+        """Add a record of a corpus."""
+        doi, dated = paper_doi(paper).lower(), _title_and_year(paper)
+        same_id = self.by_id.get(paper.id)
+        if same_id and title_key(same_id.records[0][1].title) != title_key(paper.title):
+            same_id = None
+        candidates = {
+            "by_doi": self._by_doi.get(doi),
+            "by_id": same_id,
+            "by_title": self._by_title.get(dated),
+        }
+        for rule, group in candidates.items():
+            if group and (not doi or group.doi in {"", doi}):
+                self.counts[rule] += 1
+                break
+        else:
+            docid, number = paper.id, corpus + 1
+            while docid in self.by_id:  # another paper's, such as a key that two libraries use
+                docid, number = f"{paper.id}#{number}", number + 1
+            self.counts["renamed"] += docid != paper.id
+            group = self.by_id[docid] = _Group(docid, "", [])
+        group.records.append((corpus, paper))
+        if doi and not group.doi:
+            group.doi = doi
+            self._by_doi.setdefault(doi, group)
+        if dated:
+            self._by_title.setdefault(dated, group)
+        self._by_stated_id[corpus, paper.id] = group
+        self.counts["records"] += 1
+
+    def cited(self, corpus: int, docid: str, corpora: int) -> _Group | None:
+        """Return the group to which a citation of a record refers: by the ids of its corpus, by DOI, by other ids."""
+        own = self._by_stated_id.get((corpus, docid)) or self._by_doi.get(doi_of(docid).lower())
+        others = (self._by_stated_id.get((number, docid)) for number in range(corpora))
+        return own or next(filter(None, others), None)
+
+
+def _title_and_year(paper: Paper) -> tuple[object, ...]:
+    """Return title and year, and the family name of the first author if the title is short; empty without a title."""
+    key = title_key(paper.title)
+    if key.count(" ") + 1 >= SHORT:
+        return key, paper.year
+    family = name_key(paper.authors[0]).rpartition(" ")[2] if paper.authors else ""
+    return (key, paper.year, family) if key and family else ()
+
+
+def merge(
+    corpora: Sequence[Corpus], output: Path, progress: Progress = no_progress, log: Log = no_log
+) -> tuple[Counter[str], list[str]]:
+    """Join the papers of corpora, in order of precedence, into one file of canonical JSON lines.
+
+    Memory holds the papers of all corpora. Errors are those of reading and writing.
+
+    Returns the counts, and examples of records that were skipped.
+    """
+    groups, examples = _Groups(), list[str]()
+    for number, corpus in enumerate(corpora):
+        collector = Collector(corpus.skip_bad)
+        for paper in corpus.papers(collector, f"reading {corpus.source.path.name}", progress, log):
+            groups.add(number, paper)
+        examples += collector.examples
+    counts = groups.counts
+    with write_lines(output) as write:
+        for group in groups.by_id.values():
+            cited: dict[str, None] = {}
+            for number, paper in group.records:
+                for docid in paper.citations:
+                    other = groups.cited(number, docid, len(corpora))
+                    if other is not group:
+                        cited[other.id if other else docid] = None
+            merged = merged_paper([paper for _, paper in group.records])
+            write(canonical_line(replace(merged, id=group.id, citations=tuple(cited))))
+            counts["papers"] += 1
+            counts["citations"] += (inside := sum(docid in groups.by_id for docid in cited))
+            counts["outside"] += len(cited) - inside
+    return counts, examples
+
+
+def merged_paper(records: Sequence[Paper]) -> Paper:
+    """Return one paper with the most complete value of each field; equal ones are of the first record.
+
+    The title is the first that is not in capitals, the authors are the most and the longest names, citations are all.
+    """
+    titles = [paper.title for paper in records if paper.title]
+    values: dict[str, Any] = {
+        name: next(filter(None, (getattr(paper, name) for paper in records)), "")
+        for name in BIBLIOGRAPHIC
+    }
+    for name in _LONGEST:
+        values[name] = max((getattr(paper, name) for paper in records), key=len)
+    return replace(
+        records[0],
+        title=next((title for title in titles if not title.isupper()), titles[0] if titles else ""),
+        year=next((paper.year for paper in records if paper.year is not None), None),
+        authors=max((p.authors for p in records), key=lambda a: (len(a), sum(map(len, a)))),
+        citations=tuple(dict.fromkeys(cited for paper in records for cited in paper.citations)),
+        **values,
+    )
+
+
 # --- Sampling
 
 
@@ -238,8 +340,7 @@ def sample(
     The corpus is read twice. Papers keep their order and their citations to papers of the sample; splits are not
     written, so that an index of the sample is split by year. A corpus without citations gives a random sample.
 
-    Returns:
-        The numbers of `papers`, of `citations` among them, and of `parts` of the graph from which they were taken.
+    Returns the numbers of `papers`, of `citations` among them, and of `parts` of the graph from which they were taken.
     """
     collector, rng = Collector(corpus.skip_bad), random.Random(seed)
     with TemporaryDirectory() as folder:

@@ -62,7 +62,7 @@ def read_queries(
     abstract: str | None = None,
 ) -> QueryFile:
     """Read the queries of the file `path`, or of standard input if it is `-`; see `parse_queries`."""
-    from citerec.bibliography.source import read_bytes
+    from citerec.bibliography.paper_list import read_bytes
 
     hint = "to pass a text directly: citerec recommend --title T --abstract A"
     data, name = read_bytes(path, stdin, hint=hint)
@@ -94,8 +94,7 @@ def parse_queries(
         ConfigError: If `title` or `abstract` is given for several drafts.
         MissingExtraError: If the library for a document is not installed.
     """
-    from citerec.bibliography.paper_list import read_entries
-    from citerec.bibliography.source import Kind, decode, kind_of
+    from citerec.bibliography.paper_list import Kind, decode, kind_of, read_entries
 
     stated = {k: v for k, v in (("title", title), ("abstract", abstract)) if v is not None}
     if document := document_format(data, str(name)):

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from citerec.bibliography.entry import Entry, PaperList
 from citerec.bibliography.keys import to_text
-from citerec.bibliography.paper_list import entries_by_key
-from citerec.bibliography.source import read_bytes
+from citerec.bibliography.paper_list import entries_by_key, read_bytes
 from citerec.errors import BadInputError
 from citerec.text import plural
 

@@ -62,11 +62,7 @@ _SPREAD = re.compile(rb"\{\s*\n")  # how settings begin: one JSON object over ma
 
 
 def _formats() -> dict[str, Format]:
-    """Return all formats by name, those of other packages first; citerec's own names keep their meaning.
-
-    Raises:
-        ConfigError: If one of another package cannot be loaded.
-    """
+    """Return all formats by name, those of other packages first; citerec's own names keep their meaning."""
     others = {name: plugins.load(plugins.READERS, name) for name in plugins.names(plugins.READERS)}
     if wrong := [name for name, reader in others.items() if not isinstance(reader, Format)]:
         raise ConfigError(f"the reader {wrong[0]!r} must be a citerec.corpus.readers.Format")
@@ -91,12 +87,7 @@ def _format_of(file: Path, head: bytes, *, lines: bool = False) -> str | None:
 def detect_format(source: Source, *, skip_bad: bool = False) -> str:
     """Return the name of the format of a corpus, by its first file that holds anything.
 
-    Args:
-        source: The corpus.
-        skip_bad: Whether to skip lines at its beginning that are of no known format.
-
-    Raises:
-        BadInputError: If the corpus holds nothing, or nothing of a known format.
+    If `skip_bad`, lines at its beginning may be of no known format. BadInputError if all are.
     """
     for file in source.files:
         head = head_of(file)
@@ -219,11 +210,7 @@ def _holds_records(file: Path) -> bool:
 
 
 def _of_one_format(folder: Path, files: list[Path]) -> list[Path]:
-    """Return the files of a folder that are in a known format.
-
-    Raises:
-        BadInputError: If they are in several formats.
-    """
+    """Return the files of a folder that are in a known format; BadInputError if they are in several."""
     formats = {file: name for file in files if (name := _format_of(file, head_of(file)))}
     examples = {name: file.name for file, name in reversed(formats.items())}
     if len(examples) > 1:
@@ -241,21 +228,13 @@ def _plain_name(file: Path) -> str:
 
 
 def size_of(source: Source) -> int:
-    """Return the size of a corpus in bytes, compressed files as they are.
-
-    Raises:
-        BadInputError: If one of its files is missing.
-    """
+    """Return the size of a corpus in bytes, compressed files as they are."""
     with reading(source.path):
         return sum(file.stat().st_size for file in source.files)
 
 
 def sha256_of(source: Source) -> str:
-    """Return the sha256 of a corpus: of its file, or of the list of its shards' checksums.
-
-    Raises:
-        BadInputError: If one of its files cannot be read.
-    """
+    """Return the sha256 of a corpus: of its file, or of the list of its shards' checksums."""
     with reading(source.path):
         sums = [(file_sha256(path), path.name) for path in source.files]
     if len(sums) == 1:

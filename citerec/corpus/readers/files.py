@@ -61,11 +61,7 @@ BytesRead = Callable[[int], None]  # receives how many more bytes were read
 
 
 def head_of(file: Path) -> bytes:
-    """Return the first bytes of a file, unpacked, at most `HEAD`; a damaged file gives those before the damage.
-
-    Raises:
-        BadInputError: If it cannot be opened.
-    """
+    """Return the first bytes of a file, unpacked, at most `HEAD`; a damaged file gives those before the damage."""
     head = b""
     with reading(file), open_unpacked(file) as (stream, _):
         unpacked: Any = stream  # read1 returns what there is before the damage
@@ -78,11 +74,7 @@ def head_of(file: Path) -> bytes:
 
 
 def read_file(file: Path, records: Records, read: BytesRead = lambda more: None) -> Rows:
-    """Yield the records of one file.
-
-    Raises:
-        BadInputError: If the file cannot be read to its end.
-    """
+    """Yield the records of one file; BadInputError if it cannot be read to its end."""
     line = position = 0
     try:
         with open_unpacked(file) as (stream, raw):

@@ -8,7 +8,7 @@ Sources: https://api.semanticscholar.org/api-docs/datasets, https://duckdb.org/d
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -66,13 +66,7 @@ def _kind(record: Mapping[str, Any]) -> str | None:
 
 
 def _papers(source: Source, read: BytesRead, log: Log, scratch: Path | None) -> Iterator[Located]:
-    """Yield the papers of all dumps; those that are joined, in the order of their corpus ids.
-
-    Raises:
-        BadInputError: If there is no dump of papers, or a file cannot be read.
-        MissingExtraError: If there are dumps to join, and DuckDB is not installed.
-        OutputError: If the disk is full.
-    """
+    """Yield the papers of all dumps; those that are joined, in the order of their corpus ids."""
     files: dict[str, list[Path]] = {kind: [] for kind in _KINDS}
     for file in source.files:
         if kind := _kind(first_record(head_of(file))):
@@ -111,9 +105,14 @@ def _joined(
                 log("joining the dumps of " + ", ".join(kind for kind in files if files[kind]))
                 for statement in _TABLES.split(";"):
                     database.execute(statement.format_map(tables))
-                cited = groupby(_rows(database, _CITATIONS), key=lambda row: row[0])
+
+                def rows(query: str) -> Iterator[tuple[Any, ...]]:
+                    cursor = database.cursor().execute(query)
+                    return chain.from_iterable(iter(lambda: cursor.fetchmany(BATCH), []))
+
+                cited = groupby(rows(_CITATIONS), key=lambda row: row[0])
                 citing, group = next(cited, (None, iter(())))
-                for line, row in enumerate(_rows(database, _PAPERS), start=1):
+                for line, row in enumerate(rows(_PAPERS), start=1):
                     corpus, record, docid, abstract = row
                     while citing is not None and corpus is not None and citing < corpus:
                         citing, group = next(cited, (None, iter(())))
@@ -137,13 +136,6 @@ def _table(kind: str, files: list[Path]) -> str:
     columns = (column.split(": ") for column in _COLUMNS[kind].split(", "))
     nulls = ", ".join(f"NULL::{sql.strip(chr(39))} AS {name}" for name, sql in columns)
     return f"(SELECT {nulls} WHERE false)"
-
-
-def _rows(database: Any, query: str) -> Iterator[tuple[Any, ...]]:
-    cursor = database.cursor()
-    cursor.execute(query)
-    while rows := cursor.fetchmany(BATCH):
-        yield from rows
 
 
 def _paper(fields: Fields) -> Paper:
