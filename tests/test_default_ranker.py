@@ -9,7 +9,7 @@ import pytest
 from support.tiny_ranker import tiny_ranker
 
 from citerec.io import CARD, TRAINING, model_faults, seal_model
-from citerec.rank.ltr import DEFAULT, Calibration, Variant, open_ranker
+from citerec.rank.ltr import Calibration, Variant, open_ranker
 
 SCRIPTS = Path(__file__).parent.parent / "experiments" / "ranker"
 
@@ -60,11 +60,3 @@ def test_the_card_names_corpora_in_place_of_folders_of_indexes(folder: Path) -> 
     assert lines[:4] == ["trained on vis, acm_vis", "", "| corpus | papers |", "| acm_vis | 3 |"]
     assert "## On test queries" in lines
     assert model_faults(folder) == []
-
-
-def test_the_card_of_the_package_names_no_folder_of_an_index() -> None:
-    training = json.loads((DEFAULT / TRAINING).read_bytes())
-    card = (DEFAULT / CARD).read_text()
-
-    assert [one["name"] for one in training["indexes"] if one["name"] in card] == []
-    assert model_faults(DEFAULT) == []

@@ -371,17 +371,18 @@ def test_commands_write_into_the_index_and_say_what_was_learned(
     sample_index: IndexFolder, base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     index = Path(shutil.copytree(sample_index.path, tmp_path / "index"))
-    few = ["--model", str(base), "--queries", "20", "--threads", "1", "--steps", "2"]
+    few = "--queries 20 --threads 1 --steps 2 --batch 4".split()
     file = tmp_path / "few.toml"
-    file.write_text("dev_queries = 5\neval_steps = 2\n")
-    command = ["--index", str(index), "--config", str(file), *few]
+    command = ["train-reranker", "--index", str(index), "--config", str(file), *few]
+    file.write_text(f'model = "{base}"\ndev_queries = 5\neval_steps = 2\n')
 
-    assert run(["train-reranker", *command, "--batch", "4"]) == 2  # 512 positions are too many
+    assert run(command) == 2  # 512 positions are too many
     assert "positions" in capsys.readouterr().err
-    file.write_text("dev_queries = 5\neval_steps = 2\nquery_tokens = 24\ncandidate_tokens = 24\n")
-    assert run(["train-reranker", *command, "--batch", "4"]) == 0
+    with file.open("a") as more:
+        more.write("query_tokens = 24\ncandidate_tokens = 24\n")
+    assert run(command) == 0
     assert "dev f1" in capsys.readouterr().out
-    assert run(["train-reranker", *command]) == 2  # the model exists
+    assert run(command) == 2  # the model exists
     assert (index / "models" / "reranker" / "model.safetensors").is_file()
 
 
