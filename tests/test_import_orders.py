@@ -60,30 +60,22 @@ assert results["bm25"]() == alone["bm25"]
 """
 
 
-def run(index: IndexFolder, order: str, code: str = "") -> dict[str, list[list[int]]]:
-    program = f"{PREAMBLE}{code}\nprint(json.dumps(alone))"
+@pytest.mark.parametrize(
+    "order", ["torch faiss jvm", pytest.param("jvm faiss torch", marks=pytest.mark.slow)]
+)
+def test_libraries_in_any_order_and_in_threads_work(sample_index: IndexFolder, order: str) -> None:
+    program = f"{PREAMBLE}{THREADS}\nprint(json.dumps(alone))"
+
     done = subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-c", program, str(index.path), order],
+        [sys.executable, "-X", "faulthandler", "-c", program, str(sample_index.path), order],
         capture_output=True,
         text=True,
         check=False,
         env=os.environ | {"OMP_NUM_THREADS": "2"},
     )
+
     assert done.returncode == 0, done.stderr
     assert "OMP" not in done.stderr
-    return json.loads(done.stdout)
-
-
-@pytest.mark.parametrize(
-    "order", ["torch faiss jvm", pytest.param("faiss jvm torch", marks=pytest.mark.slow)]
-)
-def test_another_order_of_imports_and_threads_give_the_same(
-    sample_index: IndexFolder, order: str
-) -> None:
-    expected = run(sample_index, "jvm faiss torch")  # the order of `citerec recommend`
-
-    found = run(sample_index, order, THREADS)
-
-    assert found == expected
+    found = json.loads(done.stdout)
     assert found["dense"][7][0] == 7  # each vector finds itself
     assert len(found["bm25"]) == 10

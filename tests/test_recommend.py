@@ -107,7 +107,7 @@ def test_a_draft_that_is_in_the_corpus_under_another_id_is_treated_as_that_paper
 
 
 def test_a_long_batch_is_the_sum_of_its_parts(sample_index: IndexFolder) -> None:
-    recommender = Recommender(sample_index, RecommendConfig(k=3))
+    recommender = Recommender(sample_index, PLAIN.replace(k=3))
     papers = [sample_index.papers[row] for row in range(300)]
     queries = [Query(id=f"as {paper.id}", title=paper.title) for paper in papers]
     options = QueryOptions(excluded=frozenset({5}))
