@@ -50,9 +50,7 @@ def building(target: Path) -> Generator[Path]:
     """Yield a temporary folder next to `target`, which replaces `target` when the block ends without an error.
 
     Temporary folders of killed builds of `target` are removed. If `target` is a link, its destination is replaced.
-
-    Raises:
-        OutputError: If the folder cannot be created or moved.
+    OutputError if the folder cannot be created or moved.
     """
     with writing(target):
         target = Path(os.path.realpath(target))
@@ -114,14 +112,8 @@ def _exchange(a: Path, b: Path) -> bool:
 def replacing(path: Path, shown: Path | None = None) -> Generator[Path]:
     """Yield the path of a temporary file next to `path`, which replaces `path` when the block ends without an error.
 
-    The block creates the file. Of concurrent writers of one path, the last one to finish counts.
-
-    Args:
-        path: The file.
-        shown: The path as the user gave it, for the error; `path` by default.
-
-    Raises:
-        OutputError: If the file cannot be moved to `path`. Errors of the block are passed on as they are.
+    The block creates the file. Of concurrent writers of one path, the last one to finish counts. OutputError, which
+    names `shown`, the path as the user gave it, if the file cannot be moved; errors of the block are passed on.
     """
     # 60 characters are at most 240 bytes; a file's name has at most 255
     temporary = path.with_name(f".{path.name[:60]}.{uuid4().hex[:8]}.tmp")
@@ -136,11 +128,9 @@ def replacing(path: Path, shown: Path | None = None) -> Generator[Path]:
 
 @contextmanager
 def locked(folder: Path) -> Generator[None]:
-    """Lock a folder that is about to be replaced, by a file next to it; readers need no lock.
+    """Lock a folder that is about to be replaced, by a file next to it; IndexLockedError if another process has.
 
-    Raises:
-        IndexLockedError: If another process has locked it.
-        OutputError: If the lock cannot be written.
+    Readers need no lock.
     """
     from filelock import FileLock, Timeout
 
@@ -160,11 +150,7 @@ def locked(folder: Path) -> Generator[None]:
 
 
 def check_writable(target: Path) -> None:
-    """Refuse a folder or file that cannot be created, before the work that fills it starts.
-
-    Raises:
-        OutputError: If its nearest existing parent is not a folder, or cannot be written to.
-    """
+    """Refuse a folder or file that cannot be created, before the work that fills it starts, by an OutputError."""
     with writing(target):
         parents = Path(os.path.realpath(target)).parents
         parent = next(parent for parent in parents if parent.exists())
@@ -199,11 +185,7 @@ def name_faults(names: Collection[object]) -> list[str]:
 
 
 def read_record(path: Path) -> bytes:
-    """Read a small file, such as a JSON record; a pipe is refused, so the call never blocks.
-
-    Raises:
-        OSError: If it cannot be read, is not a regular file, or is far too large for a record.
-    """
+    """Read a small file, such as a JSON record; OSError if it is far too large, or a pipe, which may block."""
     info = path.stat()
     if not stat.S_ISREG(info.st_mode):
         raise OSError(errno.EINVAL, "it is not a file", str(path))
@@ -222,11 +204,7 @@ def sealed(content: Mapping[str, Any]) -> bytes:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Return the content of a TOML file.
-
-    Raises:
-        BadInputError: If it cannot be read or is not TOML.
-    """
+    """Return the content of a TOML file; BadInputError if it is none."""
     try:
         return tomllib.loads(read_whole(path).decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:  # also no UTF-8, a 32nd of May
@@ -278,14 +256,9 @@ def file_faults(
     whole: bool,
     links: bool = False,
 ) -> list[str]:
-    """Compare files with their recorded checksums, or only their sizes; return the faults, one line each.
+    """Compare files with their recorded sizes, and checksums if `whole`; return the faults, one line each.
 
-    Args:
-        folder: The folder of the files.
-        sums: The sha256 of each file, by its path within the folder.
-        sizes: The bytes of each file.
-        whole: Whether every file is read; otherwise only the sizes are compared.
-        links: Whether files may be links, as in the cache of a hub.
+    `sums` and `sizes` are by path within the folder; `links` says whether files may be links, as in a hub's cache.
     """
     wrong: dict[str, str] = {}
     for name in sums:
@@ -346,10 +319,9 @@ def model_faults(model: Path, *, whole: bool = True) -> list[str]:
 
 
 def check_model(model: Path) -> None:
-    """Check a model when it is opened, if it has checksums; a folder of other software has none.
+    """Check a model when it is opened, if it has checksums; ModelDamagedError if a file is missing or of another size.
 
-    Raises:
-        ModelDamagedError: If a file is missing or has another size.
+    A folder of other software has none.
     """
     has_sums = any((model / name).exists() for name in (MODEL_SUMS, TRAINING))
     if wrong := model_faults(model, whole=False) if has_sums else []:
@@ -360,10 +332,7 @@ def check_model(model: Path) -> None:
 
 
 def cache_folder() -> Path | None:
-    """Return citerec's folder in the user's cache (XDG_CACHE_HOME, else the system's); it may not exist yet.
-
-    Returns None where the system names no such folder.
-    """
+    """Return citerec's folder in the user's cache, which may not exist yet; None where the system names none."""
     from platformdirs import user_cache_path
 
     folder = user_cache_path("citerec", appauthor=False)

@@ -68,11 +68,7 @@ class Entry:
         return BadInputError(name, full_message, line=self.line)
 
     def to_query(self, name: Path | str, default_id: str) -> Query:
-        """Return the entry as a query.
-
-        Raises:
-            BadInputError: If a text is too long, or `Query` refuses it, such as an empty title.
-        """
+        """Return the entry as a query; BadInputError if a text is too long, or empty as a title."""
         title, abstract, context = map(one_line, (self.title, self.abstract, self.context))
         if len(title) > MAX_TITLE or len(context) > MAX_TITLE or len(abstract) > MAX_ABSTRACT:
             raise self.error(

@@ -39,13 +39,9 @@ def _without_tags(text: str) -> str:
 
 
 def restored(index: object) -> str:
-    """Return the abstract of an inverted index, as OpenAlex and AMiner publish it; values of wrong types are skipped.
+    """Return the abstract of an inverted index: `{"word": [0, 7], ...}`, or `{"InvertedIndex": {...}}` as of AMiner.
 
-    Args:
-        index: `{"word": [0, 7], ...}`, or `{"IndexLength": 8, "InvertedIndex": {...}}`.
-
-    Raises:
-        ValueError: If the text has more than `MAX_ABSTRACT` characters.
+    Values of wrong types are skipped. ValueError if the text has more than `MAX_ABSTRACT` characters.
     """
     words = cast("dict[str, Any]", index) if isinstance(index, dict) else {}
     if isinstance(words.get("InvertedIndex"), dict):

@@ -62,8 +62,7 @@ def decode(data: bytes, name: Path | str, *, reads: str) -> str:
     r"""Return UTF-8 as text, without a byte order mark, with lines ended by `\n`.
 
     Raises:
-        BadInputError: If it is empty or not UTF-8; the message states what it is, and `reads`, the formats that can be
-            read.
+        BadInputError: If it is empty or not UTF-8; it says what it is, and `reads`, what can be read.
     """
     if other := other_format(data):
         raise BadInputError(name, f"this is {other}; {reads}")
@@ -84,11 +83,7 @@ def decode(data: bytes, name: Path | str, *, reads: str) -> str:
 
 
 def kind_of(text: str, name: Path | str) -> Kind:
-    """Recognise the format of `text` by its content; text of no other format is plain text.
-
-    Raises:
-        BadInputError: If it would take minutes to parse.
-    """
+    """Recognise the format of `text` by its content; BadInputError if it would take minutes to parse."""
     if _JSON.match(text):
         return Kind.JSON  # it is parsed fast, and may be a batch of many queries
     kind = Kind.RIS if _RIS.search(text) else Kind.TEXT
@@ -163,10 +158,7 @@ def read_entries(
 def entries_by_key(data: bytes, name: str, unread: list[str]) -> dict[str, Entry]:
     """Return the entries of BibTeX or CSL-JSON by key; the first one of a repeated key counts.
 
-    `unread` receives descriptions of the entries that cannot be read.
-
-    Raises:
-        BadInputError: If it is empty, not text, or in another format.
+    `unread` receives descriptions of the entries that cannot be read. BadInputError if it is no bibliography.
     """
     text = decode(data, name, reads=_READS)
     if (kind := kind_of(text, name)) not in {Kind.BIBTEX, Kind.JSON}:

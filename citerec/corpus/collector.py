@@ -27,11 +27,7 @@ class Collector:
     _contents: "array[int]" = field(default_factory=lambda: array("q"))  # hash of each row's paper
 
     def add(self, located: Located) -> Paper | None:
-        """Add one record; return its paper, or None if it is skipped.
-
-        Raises:
-            BadRecordError: If it is invalid and `skip_bad` is not set.
-        """
+        """Add one record; return its paper, or None if it is skipped."""
         paper = located.paper
         if isinstance(paper, Paper) and (row := self.rows.get(paper.id)) is not None:
             if self._contents[row] == hash(paper):

@@ -136,10 +136,8 @@ def gathered(
 ) -> tuple[npt.NDArray[Any], Lengths]:
     """Return some lists of a CSR structure one after the other, and the length of each, shape of `rows`.
 
-    Of a list of over `most` entries an even sample of so many is returned.
-
-    Raises:
-        ValueError: If a number in a list is less than 0, which NumPy would read from the end of another array.
+    Of a list of over `most` entries an even sample of so many is returned. ValueError if a number in a list is below 0,
+    which NumPy would read from the end of another array.
     """
     starts = indptr[rows].astype(np.int64)
     whole = indptr[rows + 1] - starts
@@ -159,14 +157,10 @@ def gathered(
 
 
 def open_graph(folder: Path, papers: int) -> Graph:
-    """Map the graph in a folder into memory; `papers` is the number of papers of the index.
+    """Map the graph in a folder into memory; OSError or ValueError if it is not one of so many papers.
 
     The graph is checked, which takes a few milliseconds per million citations: SciPy uses the offsets unchecked. The
     content of its transpose is not read.
-
-    Raises:
-        OSError: If a file cannot be read.
-        ValueError: If it is not a graph of so many papers.
     """
     indptr = open_array(folder / INDPTR, np.int64, length=papers + 1)
     indices = open_array(folder / INDICES, np.int32)
@@ -209,12 +203,9 @@ def read_references(folder: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def write_graph(folder: Path, rows: Mapping[str, int], years: Sequence[int]) -> dict[str, int]:
-    """Write the graph of the references in a folder, once every docid is known; return the counts of references.
+    """Write the graph of the references in a folder that `write_references` filled; return the counts of references.
 
-    Args:
-        folder: A folder that `write_references` filled.
-        rows: The row of each docid of the corpus.
-        years: The year of each row, `NO_YEAR` where unknown.
+    `rows` are those of all docids of the corpus, `years` those of the rows, `NO_YEAR` where unknown.
     """
     degrees = np.zeros(len(rows) + 1, np.int64)
     # grows in place: a million small arrays would need several times the memory

@@ -92,12 +92,7 @@ class Lookup:
 
 
 def open_lookup(folder: Path) -> Lookup:
-    """Map the tables of an index into memory; their content is not read.
-
-    Raises:
-        OSError: If a file cannot be read.
-        ValueError: If it is not a table.
-    """
+    """Map the tables of an index into memory; their content is not read. OSError or ValueError if it is none."""
 
     def table(name: str) -> Table:
         codes = open_array(folder / "lookup" / f"{name}_codes.npy", np.uint64)
@@ -151,11 +146,9 @@ class Papers:
     """The papers of an index, read on demand from a memory-mapped file."""
 
     def __init__(self, path: Path, lookup: Lookup | None = None) -> None:
-        """Map the papers into memory; `lookup` is None while the index is built.
+        """Map the papers into memory; OSError or ValueError if it is not a file that `write_papers` wrote.
 
-        Raises:
-            OSError: If the file cannot be read.
-            ValueError: If it is not a file that `write_papers` wrote.
+        `lookup` is None while the index is built.
         """
         self._table: pa.Table = _open_table(path)
         self.lookup = lookup

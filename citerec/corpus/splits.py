@@ -57,11 +57,7 @@ def split_by_year(
 
 
 def shipped_splits(folder: Path) -> dict[str, list[str]] | None:
-    """Read `splits/{train,dev,test}.ids` next to a corpus; return None if there are none.
-
-    Raises:
-        BadInputError: If only some of the three files exist, or an id occurs twice.
-    """
+    """Read `splits/{train,dev,test}.ids` next to a corpus; None if there are none, BadInputError if only some are."""
     files = {name: folder / FOLDER / f"{name}.ids" for name in SPLITS}
     missing = [f"{name}.ids" for name, file in files.items() if not file.is_file()]
     if len(missing) == len(SPLITS):
@@ -80,11 +76,7 @@ def shipped_splits(folder: Path) -> dict[str, list[str]] | None:
 
 
 def read_ids(path: Path) -> list[str]:
-    """Read ids, one per line; an id may contain any white space except line breaks.
-
-    Raises:
-        BadInputError: If the file cannot be read, or is not UTF-8 text.
-    """
+    """Read ids, one per line; an id may contain any white space except line breaks. BadInputError if it is no text."""
     rows = [row for _, row in read_rows(path, "one id a line")]
     try:
         ids = [row.decode().removesuffix("\n").removesuffix("\r") for row in rows]
@@ -128,7 +120,7 @@ def shipped_queries(folder: Path) -> ShippedQueries | None:
     """
     # here: no query needs the readers
     from citerec.bibliography.fields import Fields
-    from citerec.corpus.readers.files import Broken, json_records, read_file
+    from citerec.corpus.readers.files import json_records, read_file
 
     with reading(folder):
         files = {name: folder / "qrels" / f"{name}.tsv" for name in SPLITS}
@@ -139,8 +131,8 @@ def shipped_queries(folder: Path) -> ShippedQueries | None:
         return None
     queries: dict[str, Query] = {}
     for number, row in read_file(path, json_records):
-        if isinstance(row, Broken):
-            raise BadInputError(path, row.message, line=number)
+        if isinstance(row, str):
+            raise BadInputError(path, row, line=number)
         fields = Fields(row, path, number)
         year = fields.year("metadata.year") if isinstance(row.get("metadata"), dict) else None
         if not (title := fields.title("text")):

@@ -40,13 +40,6 @@ class Located:
     paper: Paper | BadRecordError
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
-    """A record that cannot be parsed; `records` yields it instead of fields, and continues with the next record."""
-
-    message: str
-
-
 class StreamFaultError(Exception):
     """A stream that cannot be read any further; raised by `records`, which does not know the file."""
 
@@ -55,7 +48,8 @@ class StreamFaultError(Exception):
         self.message, self.line = message, line
 
 
-Rows = Iterator[tuple[int, Mapping[str, Any] | Broken]]  # line or number of each record, from 1
+# line or number of each record, from 1, and its fields, or why it cannot be parsed
+Rows = Iterator[tuple[int, Mapping[str, Any] | str]]
 Records = Callable[[BinaryIO], Rows]
 BytesRead = Callable[[int], None]  # receives how many more bytes were read
 
@@ -94,11 +88,11 @@ def read_file(file: Path, records: Records, read: BytesRead = lambda more: None)
 
 
 def located(
-    file: Path, line: int, row: Mapping[str, Any] | Broken, to_paper: Callable[[Fields], Paper]
+    file: Path, line: int, row: Mapping[str, Any] | str, to_paper: Callable[[Fields], Paper]
 ) -> Located:
     """Return a record as a paper, or as its fault."""
-    if isinstance(row, Broken):
-        return Located(file, line, BadRecordError(file, line, row.message, kind="broken_lines"))
+    if isinstance(row, str):
+        return Located(file, line, BadRecordError(file, line, row, kind="broken_lines"))
     try:
         return Located(file, line, to_paper(Fields(row, file, line)))
     except BadRecordError as error:
@@ -141,7 +135,7 @@ def json_records(stream: BinaryIO) -> Rows:
         values = lines_of(stream, MAX_LINE)
     for count, (line, value) in enumerate(values, start=1):
         if len(value) > MAX_LINE:
-            yield line, Broken(f"a line of over {MAX_LINE:,} bytes; expected one record")
+            yield line, f"a line of over {MAX_LINE:,} bytes; expected one record"
             continue
         for item in _items(_parse(value, count if is_array else 0)):
             yield (count if line == 1 else line), item
@@ -157,8 +151,8 @@ def first_record(head: bytes) -> Mapping[str, Any]:
         return {}
     head = head.removeprefix(b"[").lstrip(b", \t\r\n")
     if head.startswith(b"{") and (end := _end_of_value(head, 0)):
-        row = next(_items(_parse(head[:end], 1)), Broken(""))
-        if not isinstance(row, Broken):
+        row = next(_items(_parse(head[:end], 1)), "")
+        if not isinstance(row, str):
             return row
         head = head[:end]
     return dict.fromkeys(key.decode(errors="replace") for key in _KEY.findall(head))
@@ -230,14 +224,14 @@ def _parse(value: bytes, count: int) -> Any:
             return orjson.loads(_SHELL.sub(_plain, value))
         except orjson.JSONDecodeError:
             what = f"record {count} is " if count else ""
-            return Broken(f"{what}not JSON: {error.msg} at character {error.pos + 1}")
+            return f"{what}not JSON: {error.msg} at character {error.pos + 1}"
 
 
 def _plain(match: "re.Match[bytes]") -> bytes:
     return match["number"] or match["text"] or (b"null" if match["none"] else match[0])
 
 
-def _items(row: Any) -> Iterator[Mapping[str, Any] | Broken]:
+def _items(row: Any) -> Iterator[Mapping[str, Any] | str]:
     """Yield a record, or those of a page of an API."""
     if isinstance(row, dict) and "meta" in row and isinstance(page := row.get("results"), list):
         for item in cast("list[Any]", page):
@@ -245,8 +239,8 @@ def _items(row: Any) -> Iterator[Mapping[str, Any] | Broken]:
     elif isinstance(row, dict):
         yield cast("dict[str, Any]", row)
     else:
-        is_broken = isinstance(row, Broken)
-        yield row if is_broken else Broken(f"expected a JSON object, found {shown(row)}")
+        is_broken = isinstance(row, str)
+        yield row if is_broken else f"expected a JSON object, found {shown(row)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,8 +249,8 @@ class Format:
 
     Attributes:
         read: Makes a paper of a record; the methods of `Fields` raise `BadRecordError` with file and line.
-        records: Yields the records of an unpacked file, each with its line (or number), from 1; broken ones as
-            `Broken`. It raises `StreamFaultError` if the rest cannot be read.
+        records: Yields the records of an unpacked file, each with its line (or number), from 1; of a broken one
+            what is wrong. It raises `StreamFaultError` if the rest cannot be read.
         sniff: Receives the first 64 KiB of a file, unpacked, and its name without .gz and the like.
         matches: Receives the first record of a file; of one longer than 64 KiB, its keys.
         papers: Reads a corpus in several passes or from several files, with a folder for temporary files or None;

@@ -17,7 +17,6 @@ from citerec.bibliography.json_entries import to_entry
 from citerec.bibliography.keys import doi_of, to_text
 from citerec.bibliography.markup import plain_text, restored
 from citerec.corpus.readers.files import (
-    Broken,
     BytesRead,
     Format,
     Located,
@@ -112,7 +111,7 @@ def _openalex_papers(
     counts = Counter[str]()
     for file in sorted(works, key=date, reverse=True):
         for line, row in read_file(file, json_records, read):
-            if isinstance(row, Broken):
+            if isinstance(row, str):
                 yield located(file, line, row, _openalex)
             elif row.get("is_retracted") is True:
                 counts["that were retracted"] += 1

@@ -11,7 +11,6 @@ from citerec.bibliography.entry import Entry, Record
 from citerec.bibliography.fields import NO_CITATIONS, Fields, library_paper
 from citerec.bibliography.keys import to_text
 from citerec.corpus.readers.files import (
-    Broken,
     BytesRead,
     Format,
     Located,
@@ -99,7 +98,7 @@ def _bibtex_records(stream: BinaryIO) -> Rows:
         for entry in entries:
             yield start + entry.line - 1, {**entry.fields, _KEY: entry.key, _TYPE: entry.type}
         for line, fault in broken:
-            yield start + line - 1, Broken(fault)
+            yield start + line - 1, fault
 
 
 def _bibtex_papers(
@@ -109,7 +108,7 @@ def _bibtex_papers(
     for file in source.files:
         parents = _parents(file)
         for line, row in read_file(file, _bibtex_records, read):
-            if isinstance(row, Broken):
+            if isinstance(row, str):
                 yield located(file, line, row, _bibtex_paper)
             elif row[_TYPE] not in _NO_PAPERS:
                 yield located(file, line, _inherited(row, parents), _bibtex_paper)
@@ -127,7 +126,7 @@ def _parents(file: Path) -> dict[str, Mapping[str, Any]]:
             stream.seek(0)
             yield from _bibtex_records(stream)
 
-    rows = (row for _, row in read_file(file, find) if not isinstance(row, Broken))
+    rows = (row for _, row in read_file(file, find) if not isinstance(row, str))
     return {key: row for row in rows if (key := row[_KEY].lower()) in wanted}
 
 

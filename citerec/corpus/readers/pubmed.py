@@ -17,7 +17,6 @@ from citerec.bibliography.entry import first_year
 from citerec.bibliography.fields import Fields
 from citerec.bibliography.keys import doi_of
 from citerec.corpus.readers.files import (
-    Broken,
     BytesRead,
     Format,
     Located,
@@ -54,7 +53,7 @@ def _records(stream: BinaryIO) -> Rows:
         try:
             yield line, _record(fromstring(text))
         except ParseError as error:
-            yield line, Broken(f"this record is not well-formed XML: {error}")
+            yield line, f"this record is not well-formed XML: {error}"
 
 
 def _cut(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
@@ -104,7 +103,7 @@ def _papers(source: Source, read: BytesRead, log: Log, scratch: Path | None) -> 
 
         list(read_file(file, scan))
         for line, row in read_file(file, _records, read):
-            if not isinstance(row, Broken):
+            if not isinstance(row, str):
                 docid = row.get("id", "")
                 if seen[_number(docid)] or latest.get(docid, 1) > row["version"]:
                     counts["that later ones replace or delete"] += 1
