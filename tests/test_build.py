@@ -326,7 +326,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Generator[Path]:
     folder = tmp_path_factory.mktemp("large")
     text = " ".join(f"word{i}" for i in range(60))
     with (folder / "large.jsonl").open("w") as out:
-        for i in range(60_000):
+        for i in range(30_000):
             out.write(json.dumps({"id": f"p{i}", "title": f"T {i}", "abstract": text}) + "\n")
     yield folder / "large.jsonl"
     shutil.rmtree(folder)
@@ -517,14 +517,8 @@ def test_a_change_that_fails_leaves_the_index(build: Build, tmp_path: Path, remo
 
     assert verify_index(start.path) == start.manifest
     assert not [*tmp_path.glob(".index*")]
-
-
-def test_unknown_ids_can_be_skipped(build: Build, tmp_path: Path) -> None:
-    start = build(papers(*"ab"))
     (tmp_path / "gone").write_text("u\na\n")
-
     report = grow_index(start.path, BuildConfig(skip_bad=True), removed=tmp_path / "gone")
-
     assert report.changes == {"added": 0, "replaced": 0, "removed": 1}
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import faiss
@@ -14,12 +13,11 @@ from citerec.config import DenseConfig, DenseIndexConfig, DenseKind, RecommendCo
 from citerec.encode.spec import EncoderSpec, Fingerprint, Similarity
 from citerec.errors import (
     EncoderMismatchError,
-    IndexDamagedError,
     IndexReplacedError,
     ModelError,
 )
 from citerec.folder import IndexFolder, checksums, open_index, write_manifest
-from citerec.index.vectors import NAME, pairwise, write_dense
+from citerec.index.vectors import pairwise, write_dense
 from citerec.recommend import Recommender
 from citerec.retrieve.dense import DenseRetriever
 from citerec.rules.known import mask
@@ -351,39 +349,9 @@ def test_a_vector_that_is_not_finite_is_refused(every_kind: Callable[..., IndexF
 # --- damage
 
 
-@pytest.mark.parametrize("kind", [DenseKind.EXACT, DenseKind.HNSW])
-def test_a_damaged_file_of_vectors_is_refused(build: Build, kind: DenseKind) -> None:
-    index = embedded(build(papers(50)), some_vectors(50), kind=kind)
-    path = index.path / "dense" / NAME
-    path.write_bytes(path.read_bytes()[:-1])
-
-    with pytest.raises(IndexDamagedError, match=r"dense/ cannot be read"):
-        opened(index)
-    path.unlink()
-    with pytest.raises(IndexDamagedError, match=r"dense/ cannot be read \("):
-        opened(index)
-
-
 def test_vectors_of_an_index_that_was_replaced_are_not_opened(build: Build) -> None:
     index = embedded(build(papers(5)), some_vectors(5))
     embedded(index, some_vectors(5, seed=9))
 
     with pytest.raises(IndexReplacedError):
         Recommender(index, RecommendConfig(encoder="none", ranker="none"))
-
-
-def test_an_open_index_stays_what_it_is_when_its_file_is_replaced(
-    build: Build, tmp_path: Path
-) -> None:
-    vectors = some_vectors(50)
-    index = embedded(build(papers(50)), vectors)
-    retriever = opened(index)
-    [before] = retriever.search(vectors[:1], [ANYBODY], 50)
-
-    beside = tmp_path / "new"
-    beside.write_bytes(bytes((index.path / "dense" / NAME).stat().st_size))
-    beside.replace(index.path / "dense" / NAME)
-
-    [after] = retriever.search(vectors[:1], [ANYBODY], 50)
-    assert after.rows.tolist() == before.rows.tolist()
-    assert after.scores.tolist() == before.scores.tolist()

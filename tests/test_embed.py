@@ -18,9 +18,9 @@ from citerec.cli import run
 from citerec.embed import EmbedConfig, cache_folder, embed_anew, has_saved_vectors
 from citerec.encode.encoder import open_encoder
 from citerec.encode.spec import EncoderSpec
-from citerec.errors import IndexLockedError
+from citerec.errors import IndexDamagedError
 from citerec.folder import IndexFolder, open_index, verify_index
-from citerec.io import locked, seal_model
+from citerec.io import seal_model
 
 Build = Callable[..., IndexFolder]
 PAPERS = [{"id": f"p{i}", "title": f"paper on term {i}", "year": 2000 + i} for i in range(10)]
@@ -46,13 +46,6 @@ def test_an_index_is_built_with_the_vectors_of_its_papers(build: Build, tiny: st
     assert settings["dense"]["kind"] == "exact"
     verify_index(index.path)
     assert not cache_folder(index.path).exists()
-
-
-def test_without_an_encoder_there_are_no_vectors(build: Build) -> None:
-    index = build(PAPERS)
-
-    assert not index.is_embedded
-    assert not index.dense.exists()
 
 
 def test_encode_gives_an_index_vectors_and_leaves_all_else(build: Build, tiny: str) -> None:
@@ -171,13 +164,6 @@ def test_without_resume_the_work_begins_anew(build: Build, tiny: str) -> None:
     assert dense_sums(index.path) == expected
 
 
-def test_two_processes_do_not_embed_for_one_index_at_once(build: Build, tiny: str) -> None:
-    index = build(PAPERS)
-
-    with locked(index.path), pytest.raises(IndexLockedError):
-        embed_anew(index.path, open_encoder(tiny), EmbedConfig())
-
-
 def test_models_trained_on_an_index_outlive_its_rebuild_and_are_verified(
     build: Build, tiny: str, write_jsonl: Callable[..., Path]
 ) -> None:
@@ -192,17 +178,8 @@ def test_models_trained_on_an_index_outlive_its_rebuild_and_are_verified(
 
     assert (index.models / "ranker" / "weights").read_text() == "learned"
     verify_index(index.path)
-
-
-def test_a_flipped_byte_in_a_model_is_found(build: Build) -> None:
-    index = build(PAPERS)
-    model = index.models / "ranker"
-    model.mkdir(parents=True)
-    (model / "weights").write_text("learned")
-    seal_model(model)
-    (model / "weights").write_text("learnt!")
-
-    with pytest.raises(Exception, match="models/ranker/weights is not what was written"):
+    (index.models / "ranker" / "weights").write_text("learnt!")
+    with pytest.raises(IndexDamagedError, match="models/ranker/weights is not what was written"):
         verify_index(index.path)
 
 

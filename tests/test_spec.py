@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.tiny import tiny_bert
@@ -33,40 +34,28 @@ def words_read(folder: Path, spec: EncoderSpec, paper: Paper) -> list[str]:
 # --- the input
 
 
-def test_specter_reads_title_sep_abstract(tmp_path: Path) -> None:
-    folder = tiny_bert(tmp_path)
-
-    read = words_read(folder, SHORT, GRAPHS)
-
-    assert read == "[CLS] citation graph [SEP] a neural model [SEP]".split()
-
-
-def test_without_an_abstract_the_separator_stays(tmp_path: Path) -> None:
-    folder = tiny_bert(tmp_path)
-
-    read = words_read(folder, SHORT, replace(GRAPHS, abstract=""))
-
-    assert read == "[CLS] citation graph [SEP] [SEP]".split()
-
-
-def test_a_sentence_transformers_model_reads_title_and_abstract_behind_a_space(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("changes", "abstract", "read"),
+    [
+        ({}, GRAPHS.abstract, "citation graph [SEP] a neural model"),
+        ({}, "", "citation graph [SEP]"),  # the separator stays
+        ({"separator": Separator.SPACE}, GRAPHS.abstract, "citation graph a neural model"),
+        ({"form": EncoderForm.TITLE}, GRAPHS.abstract, "citation graph"),
+        (
+            {"form": EncoderForm.VENUE},
+            GRAPHS.abstract,
+            "citation graph [SEP] text search [SEP] a neural model",
+        ),
+    ],
+)
+def test_an_encoder_reads_title_separator_abstract(
+    tmp_path: Path, changes: dict[str, Any], abstract: str, read: str
 ) -> None:
-    folder = tiny_bert(tmp_path)
+    words = words_read(
+        tiny_bert(tmp_path), replace(SHORT, **changes), replace(GRAPHS, abstract=abstract)
+    )
 
-    read = words_read(folder, replace(SHORT, separator=Separator.SPACE), GRAPHS)
-
-    assert read == "[CLS] citation graph a neural model [SEP]".split()
-
-
-def test_the_forms_of_specters_table_two(tmp_path: Path) -> None:
-    folder = tiny_bert(tmp_path)
-
-    title = words_read(folder, replace(SHORT, form=EncoderForm.TITLE), GRAPHS)
-    venue = words_read(folder, replace(SHORT, form=EncoderForm.VENUE), GRAPHS)
-
-    assert title == "[CLS] citation graph [SEP]".split()
-    assert venue == "[CLS] citation graph [SEP] text search [SEP] a neural model [SEP]".split()
+    assert words == ["[CLS]", *read.split(), "[SEP]"]
 
 
 def test_a_long_paper_is_cut_at_512_tokens(tmp_path: Path) -> None:

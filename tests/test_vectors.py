@@ -65,18 +65,6 @@ def test_every_kind_finds_the_nearest_eligible_papers(
     np.testing.assert_array_equal(index.vectors(np.array([7, 2999, 7])), papers[[7, 2999, 7]])
 
 
-def test_a_pair_has_the_same_score_in_any_batch(tmp_path: Path, papers: Vectors) -> None:
-    index = open_dense(tmp_path, written(tmp_path, papers, DenseKind.SQ8, Similarity.COSINE), YEARS)
-
-    together = index.nearest(papers[:50], [Eligibility()] * 50, K)
-
-    for query, (rows, scores) in zip(papers[:50], together, strict=True):
-        [(alone, expected)] = index.nearest(query[None], [Eligibility()], K)
-        assert dict(zip(rows.tolist(), scores.tolist(), strict=True)).items() >= {
-            *zip(alone.tolist()[:K], expected.tolist()[:K], strict=True)
-        }
-
-
 def test_a_large_scan_is_shared_by_threads(
     tmp_path: Path, papers: Vectors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,15 +75,6 @@ def test_a_large_scan_is_shared_by_threads(
         [(shared, _)] = index.nearest(papers[:1], [Eligibility(2009)], K)
 
     assert {*shared.tolist()} == {*plain.tolist()}
-
-
-def test_nothing_is_found_where_no_paper_is_eligible(tmp_path: Path, papers: Vectors) -> None:
-    settings = written(tmp_path, papers, DenseKind.EXACT, Similarity.COSINE)
-    index = open_dense(tmp_path, settings, YEARS)
-
-    [(rows, scores)] = index.nearest(papers[:1], [Eligibility(1990)], K)
-
-    assert (len(rows), len(scores)) == (0, 0)
 
 
 def test_the_kind_follows_the_number_of_papers() -> None:
