@@ -200,12 +200,9 @@ def check_splits(folder: Path) -> None:
 def check_target(index: Path, *, force: bool) -> None:
     """Refuse to overwrite `index`, unless it is an index and `force` is set."""
     try:
-        str(index).encode()
         if not index.exists() or (index.is_dir() and not any(index.iterdir())):
             return
         parts = [part for part in (PAPERS, CITATIONS, BM25) if (index / part).exists()]
-    except UnicodeEncodeError as error:
-        raise ConfigError(f"{str(index)!r} is not UTF-8; name another folder") from error
     except OSError as error:
         raise ConfigError(f"{index} cannot be made: {error.strerror}") from error
     if not parts or not (index / NAME).is_file():  # other programs use this file name, too

@@ -21,7 +21,6 @@ from citerec.encode.spec import (
     Pooling,
     Precision,
     Similarity,
-    has_bfloat16,
 )
 from citerec.encode.torch_backend import Net, TorchBackend, batches, open_folder, padded
 from citerec.errors import ConfigError, ModelError
@@ -107,17 +106,6 @@ def test_citerec_dtype_sets_auto(tiny_model: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("CITEREC_DTYPE", "float16")
     with pytest.raises(ConfigError, match="CITEREC_DTYPE"):
         open_encoder(tiny_model, EncodeConfig(threads=3))
-
-
-def test_a_limit_of_onednn_without_bfloat16_makes_auto_float32(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
-    without_limit = has_bfloat16()
-
-    for limit, expected in [("AVX2", False), ("avx512_core_bf16", without_limit)]:
-        monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", limit)
-        assert has_bfloat16() is expected, limit
 
 
 # --- adapters

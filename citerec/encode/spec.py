@@ -23,8 +23,6 @@ from citerec.text import EncoderForm
 NAME = "citerec_encoder.json"  # written by our trainer into a model folder
 SPECTER_TOKENS = 512
 DTYPE_VARIABLE = "CITEREC_DTYPE"
-# Parts of the names of instruction sets with bfloat16, by which ONEDNN_MAX_CPU_ISA limits oneDNN.
-BF16_LIMITS = ("BF16", "FP16", "AMX", "AVX10", "DEFAULT")
 BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16", "feat_bf16"}  # without one, float32 is faster
 
 
@@ -113,15 +111,9 @@ def requested_precision(precision: Precision) -> Precision:
 
 
 def has_bfloat16() -> bool:
-    """Whether this CPU computes in bfloat16 and oneDNN, which runs the models, is allowed to use it.
-
-    Source: https://uxlfoundation.github.io/oneDNN/dev_guide_cpu_dispatcher_control.html
-    """
+    """Whether this CPU computes in bfloat16."""
     from citerec.machine import about_cpu, processor
 
-    limit = os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper()
-    if limit and not any(part in limit for part in BF16_LIMITS):
-        return False
     return bool(BF16_FLAGS & processor(about_cpu())[1])
 
 

@@ -432,7 +432,7 @@ def add_bottleneck(model: Any, folder: Path) -> None:
     weights, record = bottleneck_files(folder)
     try:
         config = orjson.loads(record.read_bytes())["config"]
-        if others := [name for name, value in SPECTER2.items() if config[name] != value]:
+        if others := [name for name, value in SPECTER2.items() if config.get(name, value) != value]:
             raise ValueError(f"{others[0]} is {config[others[0]]!r}")
         tensors: dict[str, Any] = (
             load_file(weights)
