@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from string import punctuation
 from typing import Any, Self
 
@@ -30,7 +30,6 @@ from citerec.index.bm25 import (
     POSTINGS,
     ROWS,
     Ints,
-    Postings,
     analyze,
     open_postings,
 )
@@ -67,7 +66,11 @@ def terms_of(query: Query, config: Bm25Config) -> list[str]:
 
 
 class Bm25Retriever:
-    """Finds papers by the words of the query."""
+    """Finds papers by the words of the query; several threads may use it.
+
+    The first queries are scored by NumPy, since the import of numba takes as long as a hundred of them; the others, or
+    all if numba is imported already, by numba.
+    """
 
     name = "bm25"
 
@@ -83,36 +86,69 @@ class Bm25Retriever:
             self._rows: Docs = open_array(index.bm25 / ROWS, np.int32)  # of each document
             check_rows(ROWS, self._rows, self._papers, distinct=True)
             tokens = index.manifest.counts.get("bm25_tokens", 0)
-            postings = open_postings(index.path / POSTINGS, len(self._rows), tokens)
+            self._postings = open_postings(index.path / POSTINGS, len(self._rows), tokens)
         except (OSError, ValueError) as error:
             raise IndexDamagedError(index.path, [f"BM25 cannot be read ({error})"]) from error
         years = index.papers.years[self._rows]
-        self._scorer = PostingsScorer(postings, years, self.config.k1, self.config.b)
+        self._years = np.where(years == NO_YEAR, _INT.min, years).astype(np.int32)
+        k1, b = np.float32(self.config.k1), np.float32(self.config.b)
+        mean = np.float32(self._postings.tokens / max(self._postings.with_terms, 1)) or _ONE
+        with np.errstate(divide="ignore"):
+            # 1 / (k1 * (1 - b + b * length / mean length)) for each length that a byte stands for
+            self._inverse: Scores = _ONE / (
+                k1 * ((_ONE - b) + b * LENGTHS.astype(np.float32) / mean)
+            )
+        self._queries = 0  # so far
 
     def retrieve(
         self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
     ) -> list[Hits]:
         """Return the `k` best eligible papers of each query; queries are searched in parallel."""
-        self._scorer.expect(len(queries))
+        self._queries += len(queries)
         # in this thread: the analysis holds Python's lock, and a thread that calls Java would have to leave it
         terms = [self._numbered(self._terms(query)) for query in queries]
-
-        def search(place: int) -> Hits:
-            rule = eligible[place]
-            excluded = self._documents[list(rule.excluded)]
-            documents, scores = self._scorer.top(
-                terms[place], k, rule.year_max, excluded[excluded >= 0]
-            )
-            return Hits.ordered(self._rows[documents], scores, self._id_rank, k)
-
+        search = partial(self._search, k, compiled=self._is_compiled)
         threads = min(self.config.threads or os.cpu_count() or 1, len(queries))
         if threads <= 1:
-            return [*map(search, range(len(queries)))]
+            return [*map(search, terms, eligible)]
         pool = ThreadPoolExecutor(threads)
         try:
-            return [*pool.map(search, range(len(queries)))]
+            return [*pool.map(search, terms, eligible)]
         finally:
             pool.shutdown(cancel_futures=True)  # after Ctrl-C no further search starts
+
+    @property
+    def _is_compiled(self) -> bool:
+        return self._queries >= WORTH_COMPILING or "numba" in sys.modules
+
+    def _search(
+        self, k: int, terms: Mapping[int, int], rule: Eligibility, *, compiled: bool
+    ) -> Hits:
+        """Return the `k` best eligible papers, by the numbers of the query's terms and how often it holds each."""
+        bound = _INT.max if rule.year_max is None else max(_INT.min, min(rule.year_max, _INT.max))
+        numbers = np.fromiter(terms, np.int64, len(terms))
+        starts, ends = self._postings.indptr[numbers], self._postings.indptr[numbers + 1]
+        weights = self._weights(ends - starts, np.fromiter(terms.values(), np.float32, len(terms)))
+        postings, totals = self._postings, np.zeros(len(self._years))
+        if compiled:
+            lists = postings.docs, postings.freqs, postings.norms
+            if not compiled_loop()(starts, ends, weights, *lists, self._inverse, totals):
+                raise ValueError("the postings name a document that does not exist")
+        else:
+            for start, end, weight in zip(starts.tolist(), ends.tolist(), weights, strict=True):
+                docs = postings.docs[start:end]
+                freqs = postings.freqs[start:end].astype(np.float32)
+                x = freqs * self._inverse[postings.norms[docs]]
+                totals[docs] += weight - weight / (_ONE + x)
+        scores = totals.astype(np.float32)
+        excluded = self._documents[list(rule.excluded)]
+        scores[excluded[excluded >= 0]] = 0
+        scores[self._years > bound] = 0
+        # the best, and all that tie with the last of them
+        last = len(scores) - min(k, len(scores))
+        least = np.partition(scores, last)[last] if last < len(scores) else 0
+        found = np.flatnonzero(scores >= least if least > 0 else scores > 0)
+        return Hits.ordered(self._rows[found], scores[found], self._id_rank, k)
 
     def scores_of_papers(self, queries: Sequence[Query], rows: Docs) -> Scores:
         """Return the score of each distinct paper for each query, shape (queries, papers); 0 without a common term."""
@@ -120,7 +156,7 @@ class Bm25Retriever:
         has_text = documents >= 0
         scores = np.zeros((len(queries), len(rows)), np.float32)
         terms = [self._numbered(self._terms(query)) for query in queries]
-        scores[:, has_text] = self._scorer.table(terms, documents[has_text])
+        scores[:, has_text] = self._table(terms, documents[has_text])
         return scores
 
     def by_key_terms(self, key_terms: int) -> Self:
@@ -134,7 +170,7 @@ class Bm25Retriever:
         counts, forms = self._terms(query), self._surface_forms(query)
         distinct = np.array(sorted({row for row in rows if self._documents[row] >= 0}), np.int32)
         each = [self._numbered({term: count}) for term, count in counts.items()]
-        weights = self._scorer.table(each, self._documents[distinct])
+        weights = self._table(each, self._documents[distinct])
         columns = {row: column for column, row in enumerate(distinct.tolist())}
         matching: list[list[str]] = []
         for row in rows:
@@ -145,6 +181,31 @@ class Bm25Retriever:
             matching.append([word for word in words if word.lower() not in STOP_WORDS][:most])
         return matching
 
+    def _table(self, queries: Sequence[Mapping[int, int]], docs: Docs) -> Scores:
+        """Return the scores of distinct documents, eligible or not, shape (queries, documents); 0 without a term.
+
+        The costs depend on the documents, and hardly on the size of the index.
+        """
+        order = np.argsort(docs, kind="stable")
+        distinct, norms = docs[order], self._inverse[self._postings.norms[docs[order]]]
+        totals = np.zeros((len(queries), len(docs)))
+        for term in {term: None for terms in queries for term in terms}:
+            places, freqs = self._postings.freqs_in(term, distinct)
+            x = freqs.astype(np.float32) * norms[places]
+            df = np.array([self._postings.df(term)])
+            for total, terms in zip(totals, queries, strict=True):
+                if count := terms.get(term):
+                    [weight] = self._weights(df, np.array([count], np.float32))
+                    total[places] += weight - weight / (_ONE + x)
+        scores = np.empty(totals.shape, np.float32)
+        scores[:, order] = totals
+        return scores
+
+    def _weights(self, dfs: Ints, counts: Scores) -> Scores:
+        """Return the weight of terms, from their numbers of documents and how often the query has them."""
+        idf = np.log(1 + (self._postings.with_terms - dfs + 0.5) / (dfs + 0.5))
+        return counts * idf.astype(np.float32)
+
     @cached_property
     def _documents(self) -> Docs:
         """The document of each row, shape (papers,); -1 for a paper without text."""
@@ -154,7 +215,7 @@ class Bm25Retriever:
 
     def _terms(self, query: Query) -> dict[str, int]:
         """Return the searched terms of a query that papers have, and how often the query has each."""
-        counts, postings = Counter(terms_of(query, self.config)), self._scorer.postings
+        counts, postings = Counter(terms_of(query, self.config)), self._postings
         dfs = {t: postings.df(n) for t in counts if (n := postings.number(t)) != NO_TERM}
         if self.config.form is QueryForm.KEY_TERMS:  # those of highest tf * idf
             papers = len(postings.norms)
@@ -164,7 +225,7 @@ class Bm25Retriever:
         return {term: counts[term] for term in dfs}
 
     def _numbered(self, terms: Mapping[str, int]) -> dict[int, int]:
-        return {self._scorer.postings.number(term): count for term, count in terms.items()}
+        return {self._postings.number(term): count for term, count in terms.items()}
 
     def _surface_forms(self, query: Query) -> dict[str, str]:
         """Return for each index term of a query the first word that it comes from."""
@@ -183,92 +244,6 @@ def _searched_text(query: Query, config: Bm25Config) -> str:
     utf16 = query_text(query, config.form).encode("utf-16", "surrogatepass")
     text = utf16.decode("utf-16", "replace")
     return without_stop_words(text) if config.stop_words is StopWords.LONG else text
-
-
-class PostingsScorer:
-    """Finds the best documents of a query; several threads may use it.
-
-    The first queries are scored by NumPy, since the import of numba takes as long as a hundred of them; the others, or
-    all if numba is imported already, by numba.
-    """
-
-    def __init__(
-        self, postings: Postings, years: npt.NDArray[np.int32], k1: float, b: float
-    ) -> None:
-        """Prepare; `years` are those of the documents, `k1` and `b` as in `Bm25Config`."""
-        self.postings = postings
-        self._years = np.where(years == NO_YEAR, _INT.min, years).astype(np.int32)
-        mean = np.float32(postings.tokens / max(postings.with_terms, 1)) or _ONE
-        with np.errstate(divide="ignore"):
-            # 1 / (k1 * (1 - b + b * length / mean length)) for each length that a byte stands for
-            lengths = np.float32(b) * LENGTHS.astype(np.float32) / mean
-            self._inverse: Scores = _ONE / (np.float32(k1) * ((_ONE - np.float32(b)) + lengths))
-        self._queries = 0
-        self.compiled = False
-
-    def expect(self, queries: int) -> None:
-        """Prepare for more queries: compile the loops if all queries since the start are worth it."""
-        self._queries += queries
-        self.compiled |= self._queries >= WORTH_COMPILING or "numba" in sys.modules
-
-    def top(
-        self, terms: Mapping[int, int], k: int, year_max: int | None, excluded: Docs
-    ) -> tuple[Docs, Scores]:
-        """Return the best `k` eligible documents and all that tie with the last of them, in no order.
-
-        Args:
-            terms: The numbers of the terms of the query, and how often it holds each.
-            k: How many.
-            year_max: The latest eligible year; None for any.
-            excluded: Documents that are not eligible.
-        """
-        bound = _INT.max if year_max is None else max(_INT.min, min(year_max, _INT.max))
-        numbers = np.fromiter(terms, np.int64, len(terms))
-        starts, ends = self.postings.indptr[numbers], self.postings.indptr[numbers + 1]
-        weights = self._weights(ends - starts, np.fromiter(terms.values(), np.float32, len(terms)))
-        postings, totals = self.postings, np.zeros(len(self._years))
-        if self.compiled:
-            lists = postings.docs, postings.freqs, postings.norms
-            if not compiled_loop()(starts, ends, weights, *lists, self._inverse, totals):
-                raise ValueError("the postings name a document that does not exist")
-        else:
-            for start, end, weight in zip(starts.tolist(), ends.tolist(), weights, strict=True):
-                docs = postings.docs[start:end]
-                freqs = postings.freqs[start:end].astype(np.float32)
-                x = freqs * self._inverse[postings.norms[docs]]
-                totals[docs] += weight - weight / (_ONE + x)
-        scores = totals.astype(np.float32)
-        scores[excluded] = 0
-        scores[self._years > bound] = 0
-        last = len(scores) - min(k, len(scores))
-        least = np.partition(scores, last)[last] if last < len(scores) else 0
-        found = np.flatnonzero(scores >= least if least > 0 else scores > 0).astype(np.int32)
-        return found, scores[found]
-
-    def table(self, queries: Sequence[Mapping[int, int]], docs: Docs) -> Scores:
-        """Return the scores of distinct documents, eligible or not, shape (queries, documents); 0 without a term.
-
-        The costs depend on the documents, and hardly on the size of the index.
-        """
-        order = np.argsort(docs, kind="stable")
-        distinct, norms = docs[order], self._inverse[self.postings.norms[docs[order]]]
-        totals = np.zeros((len(queries), len(docs)))
-        for term in {term: None for terms in queries for term in terms}:
-            places, freqs = self.postings.freqs_in(term, distinct)
-            x = freqs.astype(np.float32) * norms[places]
-            df = np.array([self.postings.df(term)])
-            for total, terms in zip(totals, queries, strict=True):
-                if count := terms.get(term):
-                    [weight] = self._weights(df, np.array([count], np.float32))
-                    total[places] += weight - weight / (_ONE + x)
-        scores = np.empty(totals.shape, np.float32)
-        scores[:, order] = totals
-        return scores
-
-    def _weights(self, dfs: Ints, counts: Scores) -> Scores:
-        """Return the weight of terms, from their numbers of documents and how often the query has them."""
-        idf = np.log(1 + (self.postings.with_terms - dfs + 0.5) / (dfs + 0.5))
-        return counts * idf.astype(np.float32)
 
 
 @cache
