@@ -11,7 +11,7 @@ import os
 import socket
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,7 +19,7 @@ from warnings import catch_warnings, simplefilter
 
 from citerec.config import RecommendConfig, RerankConfig
 from citerec.embed import Vectors
-from citerec.encode.spec import EncodeConfig, Precision
+from citerec.encode.spec import Precision
 from citerec.errors import CiterecError, ClusterError, extra
 from citerec.folder import open_index
 from citerec.recommend import AT_ONCE, Recommender
@@ -29,7 +29,6 @@ from citerec.types import Paper, Progress, Query, no_progress
 
 if TYPE_CHECKING:
     from citerec.encode.encoder import Encoder
-    from citerec.encode.spec import Fingerprint
     from citerec.serve import ServeConfig
 
 LOCAL = "local"
@@ -84,7 +83,9 @@ def connected(address: str) -> Generator[None]:
         options |= {"num_cpus": os.cpu_count(), "include_dashboard": False}
         options |= {"object_store_memory": STORE_BYTES}
     try:
-        _check_reachable(address)
+        host, _, port = address.rpartition("://")[2].rpartition(":")
+        if host and port.isdigit():  # ray itself would try for minutes
+            socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
         ray.init(**options, logging_level=logging.ERROR, log_to_driver=False)
     except Exception as error:  # ConnectionError, RuntimeError, ValueError or Exception
         reason = str(error).strip().split("\n")[0] or type(error).__name__
@@ -102,13 +103,6 @@ def connected(address: str) -> Generator[None]:
 def _log_lines(data: Mapping[str, Any], *_: Any, **__: Any) -> None:
     for line in data["lines"]:
         LOG.info("Ray: %s", line)
-
-
-def _check_reachable(address: str) -> None:
-    """Connect to the host and port of an address, if it has them: ray itself would try for minutes."""
-    host, _, port = address.rpartition("://")[2].rpartition(":")
-    if host and port.isdigit():
-        socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
 
 
 class Worker:
@@ -195,18 +189,15 @@ def encode_in_actors(
         device="cpu" if config.device == "auto" else config.device,
         threads=config.threads or 1,
     )
-    make = partial(open_encoding, encoder.fingerprint, base.absolute(), config)
+    fingerprint, folder = encoder.fingerprint, base.absolute()
+
+    def opened() -> Callable[[list[Paper]], Vectors]:  # in each actor
+        from citerec.encode.encoder import reopen
+
+        return reopen(fingerprint, folder, config).encode
+
     gpus = int(config.device.startswith("cuda"))
-    return map_in_actors(batches, make, cpus=config.thread_count, gpus=gpus)
-
-
-def open_encoding(
-    fingerprint: "Fingerprint", base: Path, config: EncodeConfig
-) -> Callable[[list[Paper]], Vectors]:
-    """Open the encoder in an actor; return what encodes a batch."""
-    from citerec.encode.encoder import reopen
-
-    return reopen(fingerprint, base, config).encode
+    return map_in_actors(batches, opened, cpus=config.thread_count, gpus=gpus)
 
 
 # --- recommending
@@ -235,25 +226,21 @@ def recommend_in_actors(
         bm25=config.bm25.replace(threads=threads),
         dense=config.dense.replace(threads=threads),
     )
-    created = str(index.manifest.created)
-    make = partial(open_ranking, index.path.absolute(), created, config, options)
+    path, created = index.path.absolute(), index.manifest.created
+
+    def ranking() -> Callable[[Sequence[Query]], list[Recommendations]]:  # in each actor
+        there = open_index(path)
+        if there.manifest.created != created:
+            raise ClusterError(
+                f"{path} on a worker's machine was built at {there.manifest.created}, here at {created}; "
+                "copy the index to all nodes, or put it into a folder that they share"
+            )
+        own = Recommender(there, config)
+        return lambda queries: list(own.recommend_many(queries, options))
+
     blocks = (queries[start : start + AT_ONCE] for start in range(0, len(queries), AT_ONCE))
-    for results in map_in_actors(blocks, make, cpus=threads, gpus=gpus):
+    for results in map_in_actors(blocks, ranking, cpus=threads, gpus=gpus):
         yield from results
-
-
-def open_ranking(
-    path: Path, created: str, config: RecommendConfig, options: QueryOptions
-) -> Callable[[Sequence[Query]], list[Recommendations]]:
-    """Open an index and its models in an actor; return what ranks a block."""
-    index = open_index(path)
-    if index.manifest.created != created:
-        raise ClusterError(
-            f"{path} on a worker's machine was built at {index.manifest.created}, here at {created}; "
-            "copy the index to all nodes, or put it into a folder that they share"
-        )
-    recommender = Recommender(index, config)
-    return lambda queries: list(recommender.recommend_many(queries, options))
 
 
 # --- serving
