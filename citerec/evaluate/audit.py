@@ -60,17 +60,9 @@ def audit(
     progress: Progress = no_progress,
     added: Sequence[Feature] = (),
 ) -> Audit:
-    """Audit a run.
+    """Audit the candidates of each query, and the rankings of each system, one list per query.
 
-    Args:
-        index: The index.
-        task: The evaluation set.
-        config: The evaluation config of the systems.
-        candidates_of: The candidates of each query.
-        lists: The rankings of each system, one per query.
-        expand: How papers joined the candidates; `ExpandConfig()` by default.
-        progress: Receives the number of checked queries.
-        added: Features that are not citerec's own, which are recomputed, too.
+    `expand` is how papers joined the candidates; `added` features, which are not citerec's own, are recomputed, too.
     """
     years = index.papers.years
     faults = [
@@ -131,11 +123,8 @@ def audit(
 def without_future(index: IndexFolder, year: int | None, own: Sequence[int] = ()) -> IndexFolder:
     """Return the index as it was before a year, with the same row numbers.
 
-    Args:
-        index: The complete index.
-        year: Papers of this year or later cite nothing, and later ones have no text, authors or venue; None for no
-            bound.
-        own: Rows that cite nothing in any case.
+    Papers of this year or later cite nothing, and later ones have no text, authors or venue; None is no bound. The rows
+    `own` cite nothing in any case.
     """
     years = index.papers.years
     citing = citing_before(year, years)

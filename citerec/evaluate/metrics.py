@@ -222,9 +222,8 @@ def _as_arrays(run: Run, qrels: Qrels, qids: Sequence[str]) -> tuple[Floats, Flo
     typed lists that need 20 s to compile. Its metrics use the order of the rows, not the scores, so equal scores keep
     the order of the ranking.
 
-    Returns:
-        Gold (n, most gold, 2) and ranked (n, 1000, 2): number, and relevance or score. Both are padded with -1; ranx
-        drops entries of relevance -1.
+    Returns gold (n, most gold, 2) and ranked (n, 1000, 2): number, and relevance or score. Both are padded with -1;
+    ranx drops entries of relevance -1.
     """
     gold = np.full((len(qids), max(len(qrels[qid]) for qid in qids), 2), -1.0)
     ranked = np.full((len(qids), RANKING_DEPTH, 2), -1.0)

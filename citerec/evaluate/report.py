@@ -80,8 +80,8 @@ class Assessment:
     """The results of an evaluation."""
 
     evaluation: Evaluation
-    systems: tuple[SystemResult, ...]
-    comparisons: tuple[Comparison, ...] = ()
+    systems: Sequence[SystemResult]
+    comparisons: Sequence[Comparison] = ()
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -97,20 +97,14 @@ class Assessment:
 def assess(evaluation: Evaluation) -> Assessment:
     """Measure all runs, and test all pairs except ceilings; `ConfigError` if a run shares no query with the qrels."""
     seed, draws, extra = evaluation.seed, evaluation.resamples, evaluation.metrics
-    systems = tuple(
-        evaluate_run(
-            run,
-            evaluation.qrels,
-            rng=np.random.default_rng(seed),
-            seconds=evaluation.seconds.get(run.name),
-            extra=extra,
-            resamples=draws,
-        )
-        for run in evaluation.runs
-    )
+    systems: list[SystemResult] = []
+    for run in evaluation.runs:
+        how: dict[str, Any] = {"extra": extra, "seconds": evaluation.seconds.get(run.name)}
+        rng = np.random.default_rng(seed)  # the same for each run
+        systems.append(evaluate_run(run, evaluation.qrels, rng=rng, resamples=draws, **how))
     rivals = Assessment(evaluation, systems).rivals
     tests = compare(rivals, rng=np.random.default_rng(seed), extra=extra, resamples=draws)
-    return Assessment(evaluation, systems, tuple(tests))
+    return Assessment(evaluation, systems, tests)
 
 
 def as_json(assessment: Assessment) -> dict[str, Any]:

@@ -58,10 +58,8 @@ def randomisation_test(
     tried if there are at most `resamples` of them; otherwise `resamples` are drawn, and the observed one is counted
     among them, so that p is never 0.
 
-    `a` and `b` are the (n, m) scores of the systems for the same queries.
-
-    Returns:
-        p for each figure, in (0, 1]; 1 if the systems do not differ.
+    `a` and `b` are the (n, m) scores of the systems for the same queries. Returns p for each figure, in (0, 1]; 1 if
+    the systems do not differ.
 
     Source: Fisher's test as in Smucker et al., CIKM 2007, https://doi.org/10.1145/1321440.1321528;
     counting the observed: Phipson, Smyth 2010, https://doi.org/10.2202/1544-6115.1585.

@@ -4,7 +4,7 @@ They share searches and scored pairs: each is computed once, and its time counts
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from hashlib import sha1
@@ -64,7 +64,40 @@ RANKED: Mapping[str, Variant] = {  # ordered by the learning-to-rank model
     "ranker-no-popularity": Variant.NO_POPULARITY,
     "ranker-no-authors": Variant.NO_AUTHORS,
 }
-BASELINES = ("most-cited", "random")
+
+
+def random_lists(index: IndexFolder, task: EvalSet, config: EvalConfig) -> list[Hits]:
+    """Draw eligible papers for each query, depending on its id and the seed alone."""
+    lists: list[Hits] = []
+    for query, rule in zip(task.queries, task.eligible, strict=True):
+        digest = sha1(query.id.encode("utf-8", "surrogatepass"), usedforsecurity=False).digest()
+        rng = np.random.default_rng([config.seed, int.from_bytes(digest, "big")])
+        rows = np.flatnonzero(mask(rule, index.papers.years)).astype(np.int32)
+        drawn = rng.choice(rows, size=min(config.depth, len(rows)), replace=False)
+        lists.append(Hits(drawn, np.arange(len(drawn), 0, -1, dtype=np.float32)))
+    return lists
+
+
+def most_cited_lists(index: IndexFolder, task: EvalSet, config: EvalConfig) -> list[Hits]:
+    """Return the eligible papers with the most known citations; those without a citation are left out."""
+    graph, years = TemporalGraph(index, config.known_graph), index.papers.years
+    snapshots = graph.snapshots(task.queries, task.eligible)
+    ordered: dict[object, Hits] = {}  # queries with the same known citations share an order
+    lists: list[Hits] = []
+    for rule, snapshot in zip(task.eligible, snapshots, strict=True):
+        key = snapshot.before, snapshot.own
+        if key not in ordered:
+            counts = snapshot.citations(np.arange(len(years), dtype=np.int32))
+            rows = np.flatnonzero(counts > 0).astype(np.int32)
+            rows = rows[best_first(rows, counts[rows], index.id_rank)]
+            ordered[key] = Hits(rows, counts[rows].astype(np.float32))
+        everything = ordered[key]
+        places = np.flatnonzero(mask(rule, years)[everything.rows])[: config.depth]
+        lists.append(Hits(everything.rows[places], everything.scores[places]))
+    return lists
+
+
+BASELINES = {"most-cited": most_cited_lists, "random": random_lists}
 CEILINGS = frozenset({"oracle"})  # upper bounds, made from the gold references
 SYSTEMS = (*FORMS, "dense", *FUSIONS, *RERANKED, EXPANDED, *RANKED, *BASELINES, *CEILINGS)
 NEED_VECTORS = frozenset({"dense", *FUSIONS})
@@ -122,47 +155,16 @@ def fuse_of(name: str, config: EvalConfig) -> FuseConfig | None:
     return config.fuse.replace(depth=config.depth) if name == "weighted" else None
 
 
-def random_lists(index: IndexFolder, task: EvalSet, config: EvalConfig) -> list[Hits]:
-    """Draw eligible papers for each query, depending on its id and the seed alone."""
-    lists: list[Hits] = []
-    for query, rule in zip(task.queries, task.eligible, strict=True):
-        digest = sha1(query.id.encode("utf-8", "surrogatepass"), usedforsecurity=False).digest()
-        rng = np.random.default_rng([config.seed, int.from_bytes(digest, "big")])
-        rows = np.flatnonzero(mask(rule, index.papers.years)).astype(np.int32)
-        drawn = rng.choice(rows, size=min(config.depth, len(rows)), replace=False)
-        lists.append(Hits(drawn, np.arange(len(drawn), 0, -1, dtype=np.float32)))
-    return lists
-
-
-def most_cited_lists(index: IndexFolder, task: EvalSet, config: EvalConfig) -> list[Hits]:
-    """Return the eligible papers with the most known citations; those without a citation are left out."""
-    graph, years = TemporalGraph(index, config.known_graph), index.papers.years
-    snapshots = graph.snapshots(task.queries, task.eligible)
-    ordered: dict[object, Hits] = {}  # queries with the same known citations share an order
-    lists: list[Hits] = []
-    for rule, snapshot in zip(task.eligible, snapshots, strict=True):
-        key = snapshot.before, snapshot.own
-        if key not in ordered:
-            counts = snapshot.citations(np.arange(len(years), dtype=np.int32))
-            rows = np.flatnonzero(counts > 0).astype(np.int32)
-            rows = rows[best_first(rows, counts[rows], index.id_rank)]
-            ordered[key] = Hits(rows, counts[rows].astype(np.float32))
-        everything = ordered[key]
-        places = np.flatnonzero(mask(rule, years)[everything.rows])[: config.depth]
-        lists.append(Hits(everything.rows[places], everything.scores[places]))
-    return lists
-
-
-def oracle_run(qrels: Qrels, name: str = "oracle") -> Run:
+def oracle_run(qrels: Qrels) -> Run:
     """Return the run that ranks exactly the gold of each query: the ceiling of every metric.
 
     All metrics are 1 except F1@20: precision@20 is below 1 for fewer than 20 gold papers, recall@20 for more.
     """
-    rankings: dict[str, Ranking] = {}
-    for qid, gold in qrels.items():
-        falling = tuple(float(n) for n in range(len(gold), 0, -1))
-        rankings[qid] = Ranking(tuple(sorted(gold)), falling)
-    return Run(name, rankings)
+    scores = {
+        qid: {docid: -float(place) for place, docid in enumerate(sorted(gold), start=-len(gold))}
+        for qid, gold in qrels.items()
+    }
+    return Run("oracle", {qid: Ranking.from_scores(values) for qid, values in scores.items()})
 
 
 class CachedRetriever:
@@ -243,6 +245,7 @@ class Systems:
         self._index, self._eval_set, self._config = index, eval_set, config
         self._results: dict[str, tuple[list[Hits], float]] = {}
         self._retrievers: dict[str, CachedRetriever] = {}
+        self._batch = QueryBatch(eval_set.queries, eval_set.eligible)
 
     def run(self, name: str) -> tuple[Run, float | None]:
         """Run one of `systems()` on the evaluation set.
@@ -257,15 +260,20 @@ class Systems:
         if name not in systems():
             raise ConfigError(f"no system {name!r}; there are: {', '.join(systems())}")
         if name in CEILINGS:
-            return oracle_run(self._eval_set.qrels, name), None
+            return oracle_run(self._eval_set.qrels), None
         return self.as_run(name, self.hits(name)), self._results[name][1]
 
     def hits(self, name: str) -> list[Hits]:
         """Return the hits of a system, except a ceiling, for each query; raises as `run` does."""
         if name not in self._results:
-            search = self._searcher(name)  # models are opened outside the timed block
+            # models are opened before the clock starts
+            pipeline = None if name in BASELINES else self._pipeline(name)
             start, saved = perf_counter(), self._saved()
-            hits = search()
+            if pipeline:
+                candidates = pipeline.all(self._batch, self._progress)
+                hits = [one.hits.best(self._config.depth) for one in candidates]
+            else:
+                hits = BASELINES[name](self._index, self._eval_set, self._config)
             self._results[name] = hits, perf_counter() - start + self._saved() - saved
         return self._results[name][0]
 
@@ -290,11 +298,6 @@ class Systems:
         """Return, for each query, the hits of the retrievers that `recommend` fuses."""
         first = "rrf" if self._index.is_embedded else EXPANDED
         return [candidate_set.hits_by_source for candidate_set in self.candidates(first)]
-
-    def reranked(self, hits: list[Hits], reranker: OpenReranker) -> list[Hits]:
-        """Rerank one list per query, by `reranker` of this object or by the same with another weight."""
-        done = reranker.rerank(self._eval_set.queries, hits, self._progress)
-        return [reranked.hits for reranked in done]
 
     @property
     def reranks(self) -> bool:
@@ -370,15 +373,6 @@ class Systems:
             saved += opened.scorer.saved
         return saved
 
-    def _searcher(self, name: str) -> Callable[[], list[Hits]]:
-        if name in BASELINES:
-            lists = {"most-cited": most_cited_lists, "random": random_lists}[name]
-            return lambda: lists(self._index, self._eval_set, self._config)
-        pipeline = self._pipeline(name)
-        return lambda: [
-            one.hits.best(self._config.depth) for one in pipeline.all(self._batch, self._progress)
-        ]
-
     def _pipeline(self, name: str) -> Pipeline:
         """Return a system as a pipeline: the pipeline of `recommend` with stages left out."""
         first_stage, depth, stages = self._hybrid(name), self._config.depth, tuple[Stage, ...]()
@@ -431,7 +425,3 @@ class Systems:
     def _encoder(self) -> Encoder:
         how = EncodeConfig(threads=self._config.dense.threads)
         return reopen(self._index.encoder, self._index.path, how, log=self._log)
-
-    @cached_property
-    def _batch(self) -> QueryBatch:
-        return QueryBatch(self._eval_set.queries, self._eval_set.eligible)

@@ -7,7 +7,7 @@ select by, so the test is approximate.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -47,14 +47,8 @@ class CrossValidation:
 
     def to_json(self) -> dict[str, Any]:
         """Return the values as JSON values."""
-        return {
-            "default": self.default,
-            "cross_validated": self.tuned,
-            "p": self.p,
-            "queries": self.queries,
-            "folds": self.folds,
-            "kept": self.is_better,
-        }
+        values = asdict(self) | {"kept": self.is_better}
+        return {{"tuned": "cross_validated"}.get(name, name): values[name] for name in values}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,13 +119,8 @@ def tune(
 
     Each retriever searches once, and the reranker scores a pair once.
 
-    Args:
-        index: An index with vectors, or for which there is a reranker.
-        task: The evaluation set; use the dev split, so that the test split stays unseen.
-        config: The settings of the retrievers and the reranker; further retrievers are fused by ranks alone.
-        metric: The tuned metric, one of `PER_QUERY`.
-        progress: Receives the number of finished trials.
-        log: Receives what is downloaded from the hub.
+    `task` should be the dev split, so that the test split stays unseen; `metric` is one of `PER_QUERY`; further
+    retrievers of `config` are fused by ranks alone. `progress` receives the number of finished trials.
 
     Raises:
         ConfigError: If there is no such metric, or the index has no vectors and there is no reranker.
@@ -164,10 +153,10 @@ def tune(
     if opened is None:
         return Tuning(metric, fusion)
     default = opened.default_weight
-    weights = [
-        _trial(one, systems.reranked(hits, opened.with_weight(one)), systems, task, metric)
-        for one in sorted({*WEIGHTS, default})
-    ]
+    weights: list[Trial] = []
+    for weight in sorted({*WEIGHTS, default}):
+        done = opened.with_weight(weight).rerank(task.queries, hits, progress)
+        weights.append(_trial(weight, [one.hits for one in done], systems, task, metric))
     return Tuning(metric, fusion, Choice.of(weights, default), opened)
 
 
@@ -194,10 +183,8 @@ def cross_validate(table: Floats, default: int) -> CrossValidation:
         held_out = fold == k
         tuned[held_out] = table[best_of(table[:, ~held_out], default), held_out]
     [p] = randomisation_test(tuned[:, None], table[default][:, None], lambda means: means, rng=rng)
-    means = float(table[default].mean()), float(tuned.mean())
-    return CrossValidation(
-        default=means[0], tuned=means[1], p=float(p), queries=queries, folds=folds
-    )
+    means = {"default": float(table[default].mean()), "tuned": float(tuned.mean())}
+    return CrossValidation(**means, p=float(p), queries=queries, folds=folds)
 
 
 def _trial(setting: Any, hits: list[Hits], systems: Systems, task: EvalSet, metric: str) -> Trial:

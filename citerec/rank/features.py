@@ -188,13 +188,8 @@ class Signals:
         visits = visited.at(self.rows, self.graph.scratch)
         return visits / max(float(visits.max(initial=0)), 1e-9)
 
-    @property
-    def venue_citations(self) -> Values:
-        """How often the query's venue cites that of each candidate."""
-        return self.lookups.venue_rates.rates(self.snapshot, self.query.venue, self.rows)
-
     @cached_property
-    def _cosines(self) -> Table | None:
+    def cosines(self) -> Table | None:
         """The cosines of title and sentences, in this order, and the candidates; None without vectors."""
         vectors, vector = self.candidates.sentences.vectors, self.candidates.query_vector
         if vectors is None or vector is None:
@@ -202,35 +197,14 @@ class Signals:
         return unit(vectors()) @ unit(vector.of_papers(self.rows)).T
 
     @cached_property
-    def _sentence_bm25(self) -> Table | None:
+    def sentence_bm25(self) -> Table | None:
         """The BM25 scores of title and sentences and the candidates; None without BM25."""
         scores = self.candidates.sentences.bm25
         return scores(self.rows) if scores else None
 
-    @property
-    def sentence(self) -> Values:
-        """The highest similarity with a sentence; with the title, if there is no other."""
-        if self._cosines is None:
-            return self.missing
-        table = self._cosines[1:] if len(self._cosines) > 1 else self._cosines
-        return standardised(table).max(axis=0)
-
-    @property
-    def sentences_near(self) -> Values:
-        """Of how many sentences each candidate is among the closest."""
-        return self.missing if self._cosines is None else near(self._cosines)
-
-    @property
-    def sentence_bm25(self) -> Values:
-        """The highest BM25 score for title or sentence."""
-        table = self._sentence_bm25
-        return self.missing if table is None else standardised(table).max(axis=0)
-
-    @property
-    def sentence_bm25_rank(self) -> Values:
-        """The best reciprocal rank by one of these scores."""
-        table = self._sentence_bm25
-        return self.missing if table is None else table_ranks(table).max(axis=0)
+    def over(self, table: Table | None, reduce: Callable[[Table], Values]) -> Values:
+        """Return one value per candidate, made of a table of sentences and candidates; unknown without the table."""
+        return self.missing if table is None else reduce(table)
 
 
 def _occurrences(numbers: Rows, rows: Rows) -> npt.NDArray[np.int64]:
@@ -273,6 +247,11 @@ class Feature:
     def groups(self) -> frozenset[Group]:
         """All groups that the feature needs."""
         return frozenset({self.group, *self.needs})
+
+
+def _best_sentence(cosines: Table) -> Values:
+    sentences = cosines[1:] if len(cosines) > 1 else cosines  # the title counts where it is alone
+    return standardised(sentences).max(axis=0)
 
 
 def _of_best(scores: Scores) -> Values:
@@ -328,16 +307,17 @@ FEATURES: tuple[Feature, ...] = (
         needs=(Group.SEMANTIC,)),
     Feature("walk", Group.GRAPH, lambda s: s.walk,
         f"visits by a walk of {STEPS} steps from the best {SEEDS} candidates / the most visited"),
-    Feature("venue_citations", Group.VENUE, lambda s: s.venue_citations,
+    Feature("venue_citations", Group.VENUE, lambda s: s.lookups.venue_rates.rates(s.snapshot, s.query.venue, s.rows),
         "share of its venue in the known references of the query's venue",
         needs=(Group.GRAPH,)),
-    Feature("sentence", Group.SEMANTIC, lambda s: s.sentence,
+    Feature("sentence", Group.SEMANTIC, lambda s: s.over(s.cosines, _best_sentence),
         "highest similarity of its vector and a sentence's, in standard deviations over the candidates"),
-    Feature("sentences_near", Group.SEMANTIC, lambda s: s.sentences_near,
+    Feature("sentences_near", Group.SEMANTIC, lambda s: s.over(s.cosines, near),
         f"sentences and title of which it is among the {NEAR} closest candidates"),
-    Feature("sentence_bm25", Group.LEXICAL, lambda s: s.sentence_bm25,
+    Feature("sentence_bm25", Group.LEXICAL, lambda s: s.over(s.sentence_bm25, lambda t: standardised(t).max(axis=0)),
         "highest BM25 score for title or sentence, in standard deviations over the candidates"),
-    Feature("sentence_bm25_rank", Group.LEXICAL, lambda s: s.sentence_bm25_rank,
+    Feature("sentence_bm25_rank", Group.LEXICAL,
+        lambda s: s.over(s.sentence_bm25, lambda t: table_ranks(t).max(axis=0)),
         f"1 / ({RRF_K0} + best rank among the candidates by one of these scores)"),
     Feature("title_found", Group.TEXT, lambda s: s.lookups.titles.found_in(contents(s.query), s.rows),
         "share of its title's words that the draft contains; words of few candidates' titles count more"),
@@ -378,13 +358,7 @@ class Features:
         names: Collection[str] = NAMES,
         added: Sequence[Feature] = (),
     ) -> None:
-        """Prepare.
-
-        Args:
-            graph: The citation graph of the expansion.
-            names: The features that a model reads; the others are not computed.
-            added: Features that are not citerec's own; the last columns of a matrix, and computed in any case.
-        """
+        """Prepare to compute the features with some names, and `added` ones, which are the last columns of a matrix."""
         # the rank by BM25 is also the fused rank where the semantic group is disabled
         computed = {*names, "bm25_rank", *(feature.name for feature in added)}
         self._graph, self._computed = graph, computed
@@ -401,10 +375,7 @@ class Features:
     ) -> Matrix:
         """Return the features of each candidate, shape (papers, features); that of a reranker is missing.
 
-        Args:
-            query: The query.
-            candidates: The candidates of the query.
-            cited: Rows of the known references of the query.
+        `cited` are the rows of the known references of the query.
 
         Raises:
             ConfigError: If an added feature does not return one number per candidate.
@@ -436,12 +407,7 @@ def without_groups(
 
     Without the semantic group the fused rank is that of BM25 alone, as on an index without vectors.
 
-    Args:
-        matrix: Shape (papers, features).
-        groups: The disabled groups.
-        rows: Mask of the papers to change, shape (papers,); None for all.
-        keep: Names of features of these groups that stay enabled.
-        added: The features that are not citerec's own, in the last columns.
+    `rows` is a mask of the papers to change, None for all; features in `keep` stay; `added` are in the last columns.
     """
     changed, disabled = matrix.copy(), frozenset(groups)
     where = slice(None) if rows is None else rows

@@ -185,10 +185,8 @@ def reasons(
 ) -> tuple[str, ...]:
     """Return the reasons that raised a paper's score, largest contribution first.
 
-    Args:
-        paper: The paper.
-        contributions: The contribution of each feature to the score, in the order of `NAMES` and `added`.
-        added: The features that are not citerec's own; the reason of one is its meaning and its value.
+    `contributions` are those of the features, in the order of `NAMES` and `added`; the reason of an added feature is
+    its meaning and its value.
     """
     meanings = {feature.name: feature.meaning for feature in added}
     by_name = dict(zip((*NAMES, *meanings), contributions.tolist(), strict=False))
@@ -217,14 +215,8 @@ def with_reasons(
 ) -> tuple[Recommendation, ...]:
     """Add its reasons to each recommended paper.
 
-    Args:
-        query: The query; if it has a context, that sentence alone is searched for matching words.
-        candidates: The papers of `result`, in the order of the last stage.
-        result: The recommended papers.
-        graph: The citation graph.
-        bm25: Finds the matching words; None for none.
-        ranker: The learning-to-rank model; None without one.
-        reranker: The reranker; None without one.
+    `candidates` are the papers of `result`, in the order of the last stage. If the query has a context, that sentence
+    alone is searched for matching words.
     """
     rows = candidates.rows.tolist()
     words = bm25.matches(sentence_of(query), rows, most=MOST_WORDS) if bm25 else [[] for _ in rows]

@@ -93,10 +93,7 @@ def _rows(index: IndexFolder, splits: Sequence[str]) -> Rows:
 def own_model(index: IndexFolder, name: str, required: str) -> Path | None:
     """Return the folder of a model that was trained on an index; None if there is none.
 
-    Args:
-        index: The index.
-        name: `RERANKER` or `RANKER`.
-        required: The name of a file that every such model has.
+    `name` is `RERANKER` or `RANKER`; every such model has the file `required`.
 
     Raises:
         IndexDamagedError: If the folder exists, but has no model in it.

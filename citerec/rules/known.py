@@ -72,11 +72,7 @@ def eligible(
 
     A paper or query of unknown year passes the rule: dropping it would lower recall silently.
 
-    Args:
-        queries: The year of each is the latest eligible year, unless `year_max` is given.
-        papers: The papers of the index.
-        year_max: The latest eligible year; None for the query's.
-        excluded: Rows that are not eligible, whatever their year.
+    The latest eligible year is `year_max`, else the query's; the rows in `excluded` are not eligible in any year.
     """
     out = frozenset(excluded)
     return [
@@ -166,12 +162,8 @@ def first_unknown_year(
 ) -> int | None:
     """Return the first year whose citations are unknown for a query; None if all citations are known.
 
-    Args:
-        query: Citations made in the query's year are unknown, unless the query is a draft (see `PUBLISHED`).
-        eligible: The rule of the query. For `PUBLISHED`, citations after the last year of the rule are unknown.
-        scope: The papers whose citations count.
-        in_corpus: Whether the query is a paper of the corpus.
-        latest: The year of the latest paper of the corpus.
+    The module's docstring has the rules. `in_corpus` is whether the query is a paper of the corpus, `latest` the year
+    of the latest paper of the corpus.
     """
     if scope in PROTOCOL:
         return query.year
