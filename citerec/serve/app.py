@@ -178,7 +178,7 @@ async def recommend(request: Request, service: Served, body: RecommendRequest) -
         metrics.models.observe(spent)
         counts = {"queries": len(lists), "model_ms": round(1000 * spent, 1)}
         request.state.log |= {"index": opened.name, **counts}
-        # the first format of reference managers that the client takes; JSON without one
+        # a format of reference managers that the client asks for; else JSON
         accept = request.headers.get("accept", "").lower()
         wanted = [name for name in FILES if name in accept and "application/json" not in accept]
         if not wanted:
