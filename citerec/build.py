@@ -253,7 +253,7 @@ def _build(
     if source:
         format_name = config.format
         if format_name == "auto":
-            format_name = detect_format(source, skip_bad=config.skip_bad)
+            format_name = detect_format(source)
         records = read_papers(source, format_name, bytes_read(source, progress), log, folder)
         corpus["path"] = fsencode(source.path).decode(errors="replace")
         corpus["format"] = format_name

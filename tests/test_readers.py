@@ -308,12 +308,11 @@ def test_an_empty_corpus_says_so(tmp_path: Path, content: bytes) -> None:
         detect_format(find_source(a_file(tmp_path, content)))
 
 
-def test_records_of_no_format_are_shown_and_may_be_skipped(tmp_path: Path) -> None:
+def test_records_of_no_format_are_shown(tmp_path: Path) -> None:
     source = find_source(a_file(tmp_path, b'{"id": "no title", "name": "X"}\n' + TWO))
 
     with pytest.raises(BadInputError, match="these fields: id, name"):
         detect_format(source)
-    assert detect_format(source, skip_bad=True) == "canonical"
     with pytest.raises(BadInputError, match="begins so"):
         detect_format(find_source(a_file(tmp_path, b"\\documentclass{article}", "library")))
     with pytest.raises(ConfigError, match=", ".join(FORMATS)):

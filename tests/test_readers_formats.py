@@ -192,7 +192,7 @@ CSL = [
         "id": 12,
         "type": "article-journal",
         "title": "On <i>Quercus</i>",
-        "container-title": ["Trees"],
+        "container-title": "Trees",
         "issued": {"date-parts": [["2001", 5]]},
         "author": [
             {"family": "Berg", "given": "Anna", "non-dropping-particle": "van der"},

@@ -163,7 +163,7 @@ _GROUP = re.compile(
     r"|association|foundation|institute|university|organi[sz]ation|inc|llc|and)\b|&",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(r" [0-9]{4}$")  # DBLP numbers people of the same name
+_NUMBER = re.compile(r" [0-9]{4}$")  # of DBLP
 
 
 @dataclass(frozen=True, slots=True)

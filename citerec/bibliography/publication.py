@@ -1,7 +1,6 @@
 """Decides what kind of publication a paper is, for BibTeX, RIS and CSL.
 
-A known `type` of the corpus decides: the names of Crossref, CSL, BibTeX, RIS, OpenAlex, Semantic Scholar and Web of
-Science are known. "article" and "review" are used for conferences, too: for them the venue decides.
+A known `type` of the corpus decides; "article" and "review" are used for conferences, too: for them the venue decides.
 
 Without a known type the name of the venue decides, by the first of these rules that applies:
 

@@ -65,7 +65,7 @@ class Corpus:
 def open_corpus(path: Path, format_name: str = "auto", *, skip_bad: bool = False) -> Corpus:
     """Find the files of a corpus and detect its format; BadInputError if there is none."""
     source = find_source(path)
-    name = detect_format(source, skip_bad=skip_bad) if format_name == "auto" else format_name
+    name = detect_format(source) if format_name == "auto" else format_name
     return Corpus(source, name, skip_bad)
 
 

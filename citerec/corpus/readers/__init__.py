@@ -69,32 +69,21 @@ def _formats() -> dict[str, Format]:
     return {**others, **FORMATS}
 
 
-def _format_of(file: Path, head: bytes, *, lines: bool = False) -> str | None:
-    """Return the name of the format of a file by its first bytes or name; None if there is none.
-
-    If `lines`, the first lines may be of no format: then the first that is of one counts.
-    """
-    formats = _formats()
-    if name := next((k for k, f in formats.items() if f.sniff(head, _plain_name(file))), None):
-        return name
-    for start in [head, *head.split(b"\n")[1:]] if lines else [head]:
-        record = first_record(start)
-        if name := next((k for k, f in formats.items() if f.matches(record)), None):
-            return name
-    return None
+def _format_of(file: Path, head: bytes) -> str | None:
+    """Return the name of the format of a file by its first bytes or name; None if there is none."""
+    formats, record = _formats(), first_record(head)
+    known = (name for name, one in formats.items() if one.sniff(head, _plain_name(file)))
+    return next(known, None) or next((k for k, one in formats.items() if one.matches(record)), None)
 
 
-def detect_format(source: Source, *, skip_bad: bool = False) -> str:
-    """Return the name of the format of a corpus, by its first file that holds anything.
-
-    If `skip_bad`, lines at its beginning may be of no known format. BadInputError if all are.
-    """
+def detect_format(source: Source) -> str:
+    """Return the name of the format of a corpus, by its first file that holds anything; BadInputError if none is."""
     for file in source.files:
         head = head_of(file)
         if not head.removeprefix(BOM).strip():
             list(read_file(file, json_records))  # raises if the file is damaged
             continue
-        if name := _format_of(file, head, lines=skip_bad):
+        if name := _format_of(file, head):
             return name
         refuse_binary(file, head, "a corpus: JSON lines, or an export that citerec reads")
         keys = ", ".join(sorted(first_record(head))[:6])
@@ -117,12 +106,8 @@ def read_papers(
 ) -> Iterator[Located]:
     """Yield every record of a corpus, in order, as a paper or as the fault of the record.
 
-    Args:
-        source: The corpus.
-        format_name: The name of a format.
-        read: Receives from time to time how many more bytes have been read.
-        log: Receives what the format lacks, and how many references were linked.
-        scratch: The folder for temporary files of large dumps; the system's by default.
+    `read` receives from time to time how many more bytes have been read, `log` what the format lacks; `scratch` is the
+    folder for temporary files of large dumps, the system's by default.
 
     Raises:
         BadInputError: If a file cannot be read to its end: truncated, damaged, or not text.

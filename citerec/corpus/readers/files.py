@@ -123,8 +123,7 @@ _SHELL = re.compile(  # a string, or a value in the notation of MongoDB's shell
 def json_records(stream: BinaryIO) -> Rows:
     """Yield the objects of a stream with their lines; those on line 1 with their numbers.
 
-    Raises:
-        StreamFaultError: If the JSON ends too early, or one record is too long.
+    StreamFaultError if the JSON ends too early, or one record is too long.
     """
     head = stream.read(HEAD).removeprefix(BOM).lstrip()
     stream.seek(0)

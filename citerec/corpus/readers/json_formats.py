@@ -56,10 +56,6 @@ _WORK = re.compile(r"(?:https?://openalex\.org/(?:works/)?)?[Ww]([0-9]{1,18})")
 _DATE = re.compile(r"updated_date=([0-9]{4}-[0-9]{2}-[0-9]{2})")
 
 
-def _beir(fields: Fields) -> Paper:
-    return fields.paper(BEIR, title=fields.title() if "title" in fields.record else "")
-
-
 def _abstract(fields: Fields, key: str) -> str:
     """Return the abstract that an inverted index states."""
     try:
@@ -78,7 +74,9 @@ def _openalex(fields: Fields) -> Paper:
         title=plain_text(fields.of({"title": title}).title()),
         abstract=plain_text(_abstract(fields, "abstract_inverted_index")),
         venue=fields.short("primary_location.source.display_name"),
-        citations=fields.items("referenced_works", _cited_work),
+        citations=fields.items(
+            "referenced_works", lambda value: "" if value is None else _work(value) or None
+        ),
         doi=doi_of(fields.short("doi")),
         pages=fields.pages("biblio.first_page", "biblio.last_page"),
     )
@@ -88,10 +86,6 @@ def _work(value: object) -> str:
     """Return the short id of a work; empty if it is not one."""
     match = _WORK.fullmatch(value.strip()) if isinstance(value, str) else None
     return f"W{int(match[1])}" if match else ""
-
-
-def _cited_work(value: object) -> str | None:
-    return "" if value is None else _work(value) or None
 
 
 def _openalex_papers(
@@ -191,9 +185,8 @@ def _arxiv_year(fields: Fields, docid: str) -> int | None:
 
 
 def _csl(fields: Fields) -> Paper:
-    item = fields.of({key: _first_text(value) for key, value in fields.record.items()})
     try:
-        entry = to_entry(item.record, Entry(), fields.path)
+        entry = to_entry(fields.record, Entry(), fields.path)
     except BadInputError as error:
         fields.fail(error.message)
     doi = next(iter(entry.dois), "")
@@ -206,21 +199,10 @@ def _csl(fields: Fields) -> Paper:
         authors=entry.authors,
         venue=entry.venue,
         doi=doi,
-        url=item.short("URL"),
-        pages=item.short("page"),
-        **{name: item.short(name) for name in ("type", "volume", "issue", "publisher")},
+        url=fields.short("URL"),
+        pages=fields.short("page"),
+        **{name: fields.short(name) for name in ("type", "volume", "issue", "publisher")},
     )
-
-
-def _first_text(value: Any) -> Any:
-    """Return the first of a list of texts, as Crossref writes titles; other values unchanged."""
-    if (
-        isinstance(value, list)
-        and value
-        and all(isinstance(v, str) for v in cast("list[Any]", value))
-    ):
-        return cast("list[Any]", value)[0]
-    return value
 
 
 def _json(
@@ -267,7 +249,9 @@ JSON_FORMATS: Mapping[str, Format] = {
         "id",
         "out_citations in_citations key_phrases out_citation_count",
     ),
-    "beir": _json(_beir, "_id", "text"),
+    "beir": _json(
+        lambda fields: fields.of({"title": "", **fields.record}).paper(BEIR), "_id", "text"
+    ),
     "aminer": _json(_aminer, "title", "references n_citation indexed_abstract fos"),
     "canonical": _json(Fields.paper, "title", "id", ""),
 }

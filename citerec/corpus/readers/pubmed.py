@@ -57,11 +57,7 @@ def _records(stream: BinaryIO) -> Rows:
 
 
 def _cut(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Yield the text of each record, and of each `DeleteCitation`, with the line where it begins.
-
-    Raises:
-        StreamFaultError: If the file ends too early, or a record is too long.
-    """
+    """Yield the text of each record, and of each `DeleteCitation`, with the line where it begins."""
     data, line, in_set, ended = b"", 1, False, False
     while chunk := stream.read(CHUNK):
         data += chunk
