@@ -21,15 +21,6 @@ def a_fault(line: int, kind: str = "broken_lines") -> Located:
     return Located(FILE, line, BadRecordError(FILE, line, "not JSON", kind=kind))
 
 
-def test_papers_are_numbered_as_they_come() -> None:
-    collector = Collector(skip_bad=False)
-
-    taken = [collector.add(at(1, ELMO)), collector.add(at(2, Paper(id="bert", title="BERT")))]
-
-    assert taken == [ELMO, Paper(id="bert", title="BERT")]
-    assert collector.rows == {"elmo": 0, "bert": 1}
-
-
 def test_what_papers_lack_is_counted() -> None:
     collector = Collector(skip_bad=False)
 
@@ -79,13 +70,6 @@ def test_with_skip_bad_the_first_paper_of_an_id_is_kept() -> None:
     assert taken == [ELMO, None, None]
     assert collector.counts["conflicting_duplicates"] == 1
     assert collector.counts["duplicates"] == 1
-
-
-def test_a_fault_stops_the_build() -> None:
-    collector = Collector(skip_bad=False)
-
-    with pytest.raises(BadRecordError, match=r"corpus.jsonl, line 3: not JSON"):
-        collector.add(a_fault(3))
 
 
 def test_with_skip_bad_faults_are_counted_by_kind_and_the_first_are_quoted() -> None:

@@ -245,26 +245,6 @@ def test_the_most_complete_value_of_each_field_is_kept() -> None:
     )
 
 
-def test_libraries_of_several_formats_are_merged(cli: Cli, tmp_path: Path) -> None:
-    (tmp_path / "a.bib").write_text("@article{k, title={{T}rees of many kinds}, doi={10.5555/t}}\n")
-    (tmp_path / "b.ris").write_text(
-        "TY  - JOUR\nTI  - Trees\nAB  - Text.\nDO  - 10.5555/T\nER  -\n"
-    )
-
-    code, _, err = cli("merge", "a.bib", "b.ris", "-o", "out.jsonl")
-
-    assert (code, err.count("has no citations")) == (0, 2)
-    assert lines(tmp_path / "out.jsonl") == [
-        {
-            "id": "k",
-            "title": "Trees of many kinds",
-            "abstract": "Text.",
-            "doi": "10.5555/t",
-            "type": "article",
-        }
-    ]
-
-
 # --- sample
 
 
@@ -295,13 +275,6 @@ def test_a_sample_is_connected_and_repeats(cli: Cli, chain: Path, tmp_path: Path
     assert drawn == sorted(drawn, key=lambda docid: int(docid[1:]))
     assert (tmp_path / "one.jsonl").read_bytes() == (tmp_path / "two.jsonl").read_bytes()
     assert (tmp_path / "one.jsonl").read_bytes() != (tmp_path / "other.jsonl").read_bytes()
-
-
-def test_a_sample_of_more_than_there_is_takes_all_the_papers(cli: Cli, chain: Path) -> None:
-    code, out, err = cli("sample", chain, "-n", 1000, "-o", "out.jsonl")
-
-    assert (code, counts(out)["papers"]) == (0, "120")
-    assert "the corpus has only 120 papers" in err
 
 
 def test_a_paper_that_all_cite_does_not_fill_a_sample(cli: Cli, made: Made, tmp_path: Path) -> None:

@@ -77,13 +77,6 @@ def test_docids_are_looked_up_in_any_order_and_more_than_once(tmp_path: Path) ->
     assert papers.rows_of([]).shape == (0,)
 
 
-def test_half_a_surrogate_pair_is_the_docid_of_nothing(tmp_path: Path) -> None:
-    papers = written(tmp_path, [Paper(id="?", title=""), Paper(id="\ufffd", title="")])
-
-    assert papers.rows_of(["\udcff", "?"]).tolist() == [-1, 0]
-    assert papers.at([]) == {}
-
-
 # --- Tables
 
 CORPUS: list[dict[str, Any]] = [

@@ -101,18 +101,6 @@ def test_control_characters_become_blanks() -> None:
     assert record.text("abstract") == "line\none"
 
 
-def test_keys_of_objects_and_given_values_make_a_paper() -> None:
-    record = fields(_id="a", journal={"name": "J", "volume": 3}, pages=None, url=["u", "v"])
-
-    paper = record.paper(
-        {"id": "_id", "venue": "journal.name", "volume": "journal.volume"}, title="T"
-    )
-
-    assert paper == Paper(id="a", title="T", venue="J", volume="3", url="u")
-    with pytest.raises(BadRecordError, match="'journal' must be an object"):
-        fields(journal="J").short("journal.name")
-
-
 # --- Lines
 
 

@@ -80,10 +80,6 @@ def test_gold_is_what_is_not_known_to_be_later() -> None:
     assert gold.tolist() == [True, True, False, True, True]
 
 
-def test_no_papers_make_empty_splits() -> None:
-    assert split_by_year([], years(), graph_of()) == {"train": [], "dev": [], "test": []}
-
-
 # --- Shipped splits.
 
 SPLITS = {"train": ["b", "a"], "dev": [], "test": ["10.1/x y", "é\u2028😀 "]}
@@ -109,10 +105,6 @@ def test_a_list_of_ids_may_come_from_another_system(tmp_path: Path) -> None:
     (tmp_path / "x.ids").write_bytes(b"\xef\xbb\xbfa\r\n\r\n  \nb")
 
     assert read_ids(tmp_path / "x.ids") == ["a", "b"]
-
-
-def test_a_corpus_may_ship_no_splits(tmp_path: Path) -> None:
-    assert shipped_splits(tmp_path) is None
 
 
 def test_some_splits_without_the_others_are_a_fault(tmp_path: Path) -> None:
