@@ -11,12 +11,13 @@ from support.scidocs_folder import PAPERS, PROPENSITY, TOPICS, topic, write_publ
 from support.tiny import tiny_bert
 from typer.testing import CliRunner
 
+from citerec.build import BuildConfig, build_index
 from citerec.cli import make_app
 from citerec.cli.lab import STORE
 from citerec.encode.encoder import open_encoder
 from citerec.encode.spec import EncoderSpec
 from citerec.errors import BadInputError, CiterecError, ConfigError, ModelError
-from citerec.folder import IndexFolder
+from citerec.folder import IndexFolder, open_index
 from citerec.lab.scidocs.from_index import (
     TASKS,
     evaluate,
@@ -124,86 +125,41 @@ def test_table_1_is_whole_and_its_averages_are_those_of_its_figures() -> None:
 # Bad folders
 
 
-def fault(folder: Path, file: str, content: str) -> str:
-    (folder / file).write_text(content)
-    with pytest.raises(CiterecError) as error:
-        run_published(folder, by_topic)
-    assert "\n" not in str(error.value)
-    return str(error.value).replace(str(folder), "DATA")
-
-
 def test_a_folder_that_is_not_the_published_one_is_refused(
     folder: Path, sample_index: IndexFolder
 ) -> None:
     (folder / "cite" / "test.qrel").unlink()
     (folder / "recomm" / "val.csv").unlink()
 
-    with pytest.raises(BadInputError, match=r"cite/test\.qrel, recomm/val\.csv missing; expected"):
+    with pytest.raises(BadInputError, match=r"cite/test\.qrel, recomm/val\.csv"):
         run_published(folder, by_topic)
-    with pytest.raises(
-        BadInputError, match="no such folder; choose that of the published SciDocs data, or"
-    ):
-        run_published(folder / "nowhere", by_topic)
-    with pytest.raises(BadInputError, match="an index, not the published data; use --index"):
-        run_published(sample_index.path, by_topic)
+    for other in (folder / "nowhere", sample_index.path):
+        with pytest.raises(BadInputError):
+            run_published(other, by_topic)
 
 
 @pytest.mark.parametrize(
     ("file", "content", "told"),
     [
-        (
-            "cite/test.qrel",
-            "p00 0 p02 1\np00 0 p04\n",
-            "DATA/cite/test.qrel, line 2: expected: query 0 paper relevance; found: 'p00 0 p04'",
-        ),
-        ("cite/test.qrel", "p00 0 p02 1\np00 0 p02 0\n", "line 2: paper 'p02' is repeated"),
-        ("cite/test.qrel", "p00 0 p02 0\n", "query 'p00' has no paper of relevance 1 or more"),
-        ("cite/test.qrel", "p00 0 p02 yes\n", "line 1: expected: query 0 paper relevance"),
-        ("cite/test.qrel", "p00 0 p02 --1\n", "line 1: expected: query 0 paper relevance"),
-        ("cite/test.qrel", "p00 0 p02 ²\n", "line 1: expected: query 0 paper relevance"),
-        ("cite/test.qrel", f"p00 0 p02 {'9' * 5000}\n", "line 1: expected: query 0 paper rel"),
-        ("cite/test.qrel", "", "an empty file"),
-        ("mag/test.csv", "pid,class\np50,x\n", "class 'x' has no paper in train.csv"),
+        ("cite/test.qrel", "p00 0 p02 1\np00 0 p04\n", "test.qrel, line 2"),
+        ("cite/test.qrel", "p00 0 p02 1\np00 0 p02 0\n", "line 2: paper 'p02'"),
+        ("cite/test.qrel", "p00 0 p02 0\n", "query 'p00'"),
+        ("mag/test.csv", "pid,class\np50,x\n", "class 'x'"),
         ("mag/train.csv", "pid,class\np50,x\n", "one class only"),
-        ("mag/train.csv", "pid,class\np50\n", "line 2: expected 2 columns; found: ['p50']"),
-        ("mag/train.csv", "pid,class\np1,x\np1,y\n", "line 3: paper 'p1' has two classes"),
-        ("mag/train.csv", "pid,class\n", "no rows below a heading"),
-        ("recomm/test.csv", 'q,c,s\np00,p02,"p04,p06"\n', "line 2: 'p02' was clicked, but is not"),
-        (
-            "recomm/test.csv",
-            'q,c,s\np00,p02,"p04,p06,p08,p10,p02"\n',
-            "line 2: the click is at position 5; propensities end at 4",
-        ),
-        ("recomm/propensity_scores.json", '{"scores": [1, 0]}', "found 0; expected"),
-        ("recomm/propensity_scores.json", "[1]", "a JSON list; expected one object"),
-        ("paper_metadata_recomm.json", "{", "paper_metadata_recomm.json, line 1: not JSON"),
-        ("paper_metadata_recomm.json", '{"p": {}}', "contains none of the"),
-        ("paper_metadata_mag_mesh.json", '{"p00": []}', "paper 'p00' is no JSON object"),
-        ("paper_metadata_mag_mesh.json", '{"p00": {"title": 3}}', "the title of paper 'p00' is no"),
-        (
-            "paper_metadata_mag_mesh.json",
-            '{"p00": {"authors": "x"}}',
-            "authors of paper 'p00' is no list",
-        ),
+        ("recomm/test.csv", 'q,c,s\np00,p02,"p04,p06"\n', "line 2: 'p02' was clicked"),
+        ("recomm/test.csv", 'q,c,s\np00,p02,"p04,p06,p08,p10,p02"\n', "line 2: .* position 5"),
+        ("recomm/propensity_scores.json", '{"scores": [1, 0]}', "found 0"),
+        ("paper_metadata_recomm.json", "{", "paper_metadata_recomm.json, line 1"),
+        ("paper_metadata_mag_mesh.json", '{"p00": {"title": 3}}', "paper 'p00'"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_file_and_line(
+def test_what_is_wrong_is_said_with_its_file_and_place(
     folder: Path, file: str, content: str, told: str
 ) -> None:
-    assert told in fault(folder, file, content)
+    (folder / file).write_text(content)
 
-
-def test_what_pythons_json_takes_is_taken(folder: Path) -> None:
-    for name in ("mag_mesh", "view_cite_read", "recomm"):
-        file = folder / f"paper_metadata_{name}.json"
-        records = json.loads(file.read_text())
-        records["p00"] |= {"year": float("nan"), "title": "half a pair: \ud83d"}
-        file.write_text(json.dumps(records))
-
-    paper = read_metadata(file, ["p00"])["p00"].paper
-
-    assert (paper.year, paper.title) == (None, "half a pair: \ufffd")
-    assert run_published(folder, by_topic).metrics["mag f1"] == 1
+    with pytest.raises(CiterecError, match=told):
+        run_published(folder, by_topic)
 
 
 def test_what_the_files_say_is_read(published: Path) -> None:
@@ -240,8 +196,17 @@ def made_corpus() -> list[dict[str, object]]:
     ]
 
 
-def test_vectors_that_know_the_venue_solve_what_is_told_by_venue(build: Any) -> None:
-    index = build(made_corpus())
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory, java: None) -> IndexFolder:
+    """An index of that corpus."""
+    folder = tmp_path_factory.mktemp("made")
+    lines = [json.dumps(record) + "\n" for record in made_corpus()]
+    (folder / "corpus.jsonl").write_text("".join(lines))
+    build_index(folder / "corpus.jsonl", folder / "index", BuildConfig())
+    return open_index(folder / "index")
+
+
+def test_vectors_that_know_the_venue_solve_what_is_told_by_venue(index: IndexFolder) -> None:
     rng = np.random.default_rng(0)
     rows = np.arange(400)
     place = np.stack([rows % 2 * 1000.0, rows], axis=1) + 0.01 * rng.standard_normal((400, 2))
@@ -259,9 +224,8 @@ def test_vectors_that_know_the_venue_solve_what_is_told_by_venue(build: Any) -> 
     assert run_on_index(index, place.astype(np.float32)) == found
 
 
-def test_the_tasks_of_an_index_are_what_they_say(build: Any) -> None:
+def test_the_tasks_of_an_index_are_what_they_say(index: IndexFolder) -> None:
     records = made_corpus()
-    index = build(records)
     tasks = index_tasks(index)
     years = [int(str(record["year"])) for record in records]
     cites = [{int(str(i)[1:]) for i in record["citations"]} for record in records]  # type: ignore[attr-defined]
@@ -294,8 +258,10 @@ def test_the_tasks_of_an_index_are_what_they_say(build: Any) -> None:
                 assert {*others} <= set[int]().union(*cites)  # as what goes with a query is
 
 
-def test_papers_of_a_class_are_split_60_20_20_and_periods_are_of_like_size(build: Any) -> None:
-    tasks = index_tasks(build(made_corpus()))
+def test_papers_of_a_class_are_split_60_20_20_and_periods_are_of_like_size(
+    index: IndexFolder,
+) -> None:
+    tasks = index_tasks(index)
 
     for task in tasks.labelled.values():
         sizes = [len(part.rows) for part in task.parts]
@@ -312,26 +278,19 @@ def test_papers_of_a_class_are_split_60_20_20_and_periods_are_of_like_size(build
     assert {periods.count(period) for period in periods} == {48}
 
 
-def test_an_encoder_that_reads_the_answer_of_a_task_is_not_asked_it(build: Any) -> None:
-    index = build(made_corpus())
+def test_an_encoder_that_reads_the_answer_of_a_task_is_not_asked_it(index: IndexFolder) -> None:
     vectors = np.random.default_rng(0).standard_normal((400, 8)).astype(np.float32)
+    tasks = index_tasks(index, tasks=["venue", "authors", "period"])
 
-    plain = run_on_index(index, vectors, form=EncoderForm.TITLE_ABSTRACT)
-    venue = run_on_index(index, vectors, form=EncoderForm.VENUE)
-    authors = run_on_index(index, vectors, form=EncoderForm.AUTHORS)
+    def asked(form: EncoderForm) -> set[str]:
+        return {*evaluate(tasks, vectors.__getitem__, form=form).metrics}
 
-    assert plain == run_on_index(index, vectors)
-    assert plain.metrics.keys() - venue.metrics.keys() == {"venue f1", "average"}
-    assert plain.metrics.keys() - authors.metrics.keys() == {
-        *("authors map", "authors ndcg", "average")
-    }
-    assert venue.left_out == {
-        "venue": "its label is part of the encoder's input, title+venue+abstract"
-    }
-    with pytest.raises(
-        ConfigError,
-        match=r"no task is left: venue: its label is part of the encoder.s input, title",
-    ):
+    plain = asked(EncoderForm.TITLE_ABSTRACT)
+
+    assert plain >= {"venue f1", "authors map", "authors ndcg"}
+    assert plain - asked(EncoderForm.VENUE) == {"venue f1"}
+    assert plain - asked(EncoderForm.AUTHORS) == {"authors map", "authors ndcg"}
+    with pytest.raises(ConfigError, match="no task is left: venue"):
         evaluate(index_tasks(index, tasks=["venue"]), vectors.__getitem__, form=EncoderForm.VENUE)
 
 
@@ -343,10 +302,9 @@ def test_what_an_index_is_too_small_for_is_left_out_and_never_zero(build: Any) -
     assert "cite" in found.left_out
     assert "needs 10" in found.left_out["cite"]
     assert "venue f1" not in found.metrics
-    with pytest.raises(ConfigError, match="too small for any task: cite: 9 queries"):
-        index_tasks(index, tasks=["cite"])
-    with pytest.raises(ConfigError, match="no task 'mag'; choose from venue"):
-        index_tasks(index, tasks=["mag"])
+    for task in ("cite", "mag"):  # too small for the one; the other is of the published data
+        with pytest.raises(ConfigError, match=task):
+            index_tasks(index, tasks=[task])
     with pytest.raises(ConfigError, match=r"vectors of shape \(3, 3\) for 90 papers"):
         run_on_index(index, np.eye(3, dtype=np.float32))
 
@@ -466,23 +424,16 @@ def test_vectors_that_somebody_made_are_judged_as_a_model_is(
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
-    [
-        ("{", "cls.jsonl, line 61: not JSON"),
-        ('{"paper_id": "new"}', "line 61: expected"),
-        ('{"paper_id": "new", "embedding": [1, 2]}', "line 61: 2 dimensions; earlier lines have 4"),
-    ],
+    "line", ["{", '{"paper_id": "new"}', '{"paper_id": "new", "embedding": [1, 2]}']
 )
-def test_bad_lines_of_vectors_are_named(line: str, told: str, tmp_path: Path) -> None:
+def test_bad_lines_of_vectors_are_named(line: str, tmp_path: Path) -> None:
     made = write_vectors(tmp_path / "made", PAPERS)
     with (made / "cls.jsonl").open("a") as file:
         file.write(f"\n{line}\n")
     papers = [Paper(id=paper, title="") for paper in ("p00", "new")]
 
-    with pytest.raises(BadInputError, match=told):
+    with pytest.raises(BadInputError, match="line 61"):
         PrecomputedVectors(made).of("mag")(papers)
-    with pytest.raises(BadInputError, match="no vector of any of 1 papers"):
-        PrecomputedVectors(write_vectors(tmp_path / "other", PAPERS)).of("mag")(papers[1:])
 
 
 @pytest.mark.parametrize(
