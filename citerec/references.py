@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from itertools import starmap
 from pathlib import Path
 
 from citerec.bibliography import bibtex, publication, ris, write
@@ -215,7 +214,15 @@ def append_papers(path: str | Path, papers: Sequence[Paper]) -> Appended:
     if not new:
         return Appended(path, skipped=skipped)
     keys = tuple(write.citation_keys(new, (entry.key for entry in file.entries)))
-    data = _extended(file, keys, new)
+    if file.kind is Kind.BIBTEX:
+        entries = [*map(write.bibtex_entry, keys, new)]
+    else:
+        entries = [write.ris_records([key], [paper]) for key, paper in zip(keys, new, strict=True)]
+    added = "\n".join(entry.strip("\n") + "\n" for entry in entries).encode()
+    end = b"\r\n" if b"\r\n" in file.data else b"\n"
+    is_empty = not file.data.removeprefix(BOM).strip()
+    gap = b"" if is_empty else end if file.data.endswith((b"\n", b"\r")) else 2 * end
+    data = file.data + gap + added.replace(b"\n", end)
     try:
         after = _entries(file.kind, _text(data, path), path)
     except BadInputError:
@@ -314,17 +321,3 @@ def _listed_papers(entries: Sequence[Entry], papers: Sequence[Paper]) -> list[fr
         )
         for entry, titles in zip(entries, by_title, strict=True)
     ]
-
-
-def _extended(file: ReferenceFile, keys: Sequence[str], papers: Sequence[Paper]) -> bytes:
-    """Return the content of a file with some papers added at its end; `keys` are theirs."""
-    pairs = zip(keys, papers, strict=True)
-    end = b"\r\n" if b"\r\n" in file.data else b"\n"
-    if file.kind is Kind.BIBTEX:
-        entries = [*starmap(write.bibtex_entry, pairs)]
-    else:
-        entries = [write.ris_records([key], [paper]) for key, paper in pairs]
-    added = "\n".join(entry.strip("\n") + "\n" for entry in entries)
-    is_empty = not file.data.removeprefix(BOM).strip()
-    gap = b"" if is_empty else end if file.data.endswith((b"\n", b"\r")) else 2 * end
-    return file.data + gap + added.encode().replace(b"\n", end)
