@@ -254,7 +254,3 @@ def test_what_cannot_be_evaluated_is_refused() -> None:
 
     with pytest.raises(ConfigError):
         evaluation(run, run)
-    with pytest.raises(ConfigError):
-        replace(evaluation(), qrels={})
-    with pytest.raises(ConfigError):
-        replace(evaluation(), runs=())

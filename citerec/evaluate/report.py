@@ -59,10 +59,6 @@ class Evaluation:
     resamples: int = RESAMPLES
 
     def __post_init__(self) -> None:
-        if not self.qrels or not all(self.qrels.values()):
-            raise ConfigError("nothing to evaluate: there is no query, or a query has no gold")
-        if not self.runs:
-            raise ConfigError("nothing to evaluate: there is no run")
         names = [run.name for run in self.runs]
         if twice := [name for name in names if names.count(name) > 1]:
             raise ConfigError(f"two runs are named {twice[0]!r}; rename one")

@@ -1,6 +1,6 @@
 """Tables as values, rendered for the terminal and as LaTeX; texts are plain, and only renderers escape them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -96,25 +96,16 @@ def latex(tables: Sequence[Table], *, made_by: str = "") -> str:
     origin = f"Made by `{made_by}`; " if made_by else ""
     lines = [f"% {origin}needs \\usepackage{{booktabs}}"]
     for table in tables:
-        lines += _latex_table(table)
+        places = "l" * table.names + "r" * (len(table.columns) - table.names)
+        lines += [r"\begin{table}", r"\centering", rf"\caption{{{_latex_text(table.caption)}}}"]
+        lines += [rf"\begin{{tabular}}{{{places}}}", r"\toprule"]
+        lines += [rf"{' & '.join(map(_latex_text, table.columns))} \\", r"\midrule"]
+        for number, row in enumerate(table.rows, start=1):
+            lines.append(rf"{' & '.join(map(_latex_cell, row))} \\")
+            if number == table.rule_after:
+                lines.append(r"\midrule")
+        lines += [r"\bottomrule", r"\end{tabular}", r"\end{table}"]
     return "\n".join(lines) + "\n"
-
-
-def _latex_table(table: Table) -> Iterator[str]:
-    yield r"\begin{table}"
-    yield r"\centering"
-    yield rf"\caption{{{_latex_text(table.caption)}}}"
-    yield rf"\begin{{tabular}}{{{'l' * table.names}{'r' * (len(table.columns) - table.names)}}}"
-    yield r"\toprule"
-    yield rf"{' & '.join(map(_latex_text, table.columns))} \\"
-    yield r"\midrule"
-    for number, row in enumerate(table.rows, start=1):
-        yield rf"{' & '.join(map(_latex_cell, row))} \\"
-        if number == table.rule_after:
-            yield r"\midrule"
-    yield r"\bottomrule"
-    yield r"\end{tabular}"
-    yield r"\end{table}"
 
 
 def _latex_cell(cell: Cell) -> str:

@@ -358,21 +358,17 @@ def reranker_notice(ranker: LtrModel, reranker: OpenReranker) -> str:
 
     A model whose train queries were reranked by models of other corpora is made for any calibrated reranker.
     """
-    if not ranker.reads_reranker or not ranker.rerankers:
-        return ""
-    if reranker.settings.get("weights") in ranker.rerankers:
+    is_other = ranker.rerankers and reranker.settings.get("weights") not in ranker.rerankers
+    if not (ranker.reads_reranker and is_other):
         return ""
     if not reads_probability(ranker, reranker):
         return (
             f"{reranker.name} gives no calibrated probabilities, which {ranker} reads; "
             "its scores are interpolated with those of the ranker"
         )
-    if ranker.cross_fitted:
-        return ""
-    return (
-        f"{ranker} was trained with another reranker than {reranker.name}; train it again: "
-        f"citerec train-ranker --index {reranker.index.path} --force"
-    )
+    again = f"train it again: citerec train-ranker --index {reranker.index.path} --force"
+    other = f"{ranker} was trained with another reranker than {reranker.name}"
+    return "" if ranker.cross_fitted else f"{other}; {again}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -382,10 +378,6 @@ class RankedCandidates(CandidateSet):
     matrix: Matrix  # shape (papers, features), in the order of `expanded`
     expanded: ExpandedCandidates  # the candidates before, with the known citations and the neighbours of the query
     cited: Sequence[int]  # rows of the known references of the query
-
-    def features_of(self, rows: Rows) -> Matrix:
-        """Return the features of some of the candidates, in the order of `rows`."""
-        return self.matrix[ranks_and_scores(self.expanded.hits, rows)[0] - 1]
 
 
 class LtrStage:
@@ -421,28 +413,23 @@ class LtrStage:
                 matrix = self._features.matrix(query, of_query, cited)
             if self._disabled:
                 matrix = without_groups(matrix, self._disabled, added=self._ranker.added)
-            ranked.append(self._ordered(matrix, of_query.hits_by_source, of_query, cited))
+            ranked.append(self._ordered(matrix, of_query, cited))
         if self._reranker is None:
             return ranked
         done = self._reranker.rerank(batch.queries, [one.hits for one in ranked], progress)
-        return [
-            self._ordered(
-                with_rerank_feature(
-                    one.matrix, one.expanded.rows, self._reranker.unit_scores(reranked)
-                ),
-                {**one.expanded.hits_by_source, RERANK: reranked.scored},
-                one.expanded,
-                one.cited,
-            )
-            for one, reranked in zip(ranked, done, strict=True)
-        ]
+        again: list[RankedCandidates] = []
+        for one, reranked in zip(ranked, done, strict=True):
+            scored = self._reranker.unit_scores(reranked)
+            matrix = with_rerank_feature(one.matrix, one.expanded.rows, scored)
+            again.append(self._ordered(matrix, one.expanded, one.cited, {RERANK: reranked.scored}))
+        return again
 
     def _ordered(
         self,
         matrix: Matrix,
-        hits_by_source: Mapping[str, Hits],
         candidates: ExpandedCandidates,
         cited: Sequence[int],
+        scored: Mapping[str, Hits] | None = None,
     ) -> RankedCandidates:
         hits = Hits.ordered(candidates.rows, self._ranker.score(matrix), self._id_rank)
         probabilities = None
@@ -451,7 +438,7 @@ class LtrStage:
             probabilities = Hits(hits.rows, values)
         return RankedCandidates(
             hits,
-            {**hits_by_source, NAME: hits},
+            {**candidates.hits_by_source, **(scored or {}), NAME: hits},
             matrix=matrix,
             expanded=candidates,
             cited=cited,

@@ -18,6 +18,7 @@ from citerec.rank.ltr import LtrModel, RankedCandidates, reads_probability
 from citerec.rerank.reranker import NAME as RERANK
 from citerec.rerank.reranker import OpenReranker
 from citerec.retrieve.bm25 import Bm25Retriever
+from citerec.retrieve.fuse import ranks_and_scores
 from citerec.retrieve.hybrid import sentence_of
 from citerec.rules.known import RECENT_YEARS, GraphSnapshot, Rows, TemporalGraph
 from citerec.text import percentage, plural
@@ -233,7 +234,7 @@ def with_reasons(
         return tuple(explained)
     expanded = candidates.expanded
     facts = Facts(graph, expanded.snapshot, expanded.neighbour_scores, candidates.cited)
-    matrix = candidates.features_of(candidates.rows)
+    matrix = candidates.matrix[ranks_and_scores(expanded.hits, candidates.rows)[0] - 1]
     contributions = ranker.contributions(matrix)
     if reranker and not reads_probability(ranker, reranker):
         # The reranker follows the model, so its probability is used as its contribution.
