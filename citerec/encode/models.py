@@ -135,25 +135,6 @@ def recorded_folder(location: str, *, base: Path) -> Path | None:
     return folder if folder.is_absolute() else None
 
 
-def find_again(
-    location: str, *, base: Path, revision: str = "", log: Log | None = None
-) -> ModelSource:
-    """Find the model that an index was embedded by, from `location` and `revision` of its `ModelSource`.
-
-    Raises:
-        ModelError: If it does not exist any more.
-    """
-    folder = recorded_folder(location, base=base)
-    if folder is None:
-        return find_model(location, revision=revision, log=log)
-    if not folder.is_dir():
-        raise ModelError(
-            f"the model that {base} was embedded by is missing: {folder} is not a folder; restore it, or embed the "
-            f"index anew: citerec encode --index {base} --encoder MODEL"
-        )
-    return ModelSource(location, location, folder, _adapter_in(folder))
-
-
 def auto_encoder(log: Log | None = None) -> tuple[str | None, str | None]:
     """Resolve `--encoder auto`: SPECTER, else MiniLM, else none.
 
