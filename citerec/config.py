@@ -220,15 +220,16 @@ class RerankConfig(ModelConfig):
     model: str = Field(
         default="auto",
         min_length=1,
-        description="The cross-encoder that reorders the best candidates: a folder or hub id; citerec-reranker, the "
-        "one of the package; the name of one that an installed package registers; none; auto: that of the index, else "
-        "the package's if no ranker is used, or one that was trained with a reranker.",
+        description="The cross-encoder that reorders the best candidates: none, a folder, a hub id, citerec-reranker "
+        "(a part of citerec), or a name that an installed package registers. auto takes the one that was trained on "
+        "this index. If there is none, recommend takes citerec-reranker when --ranker is none or was trained with a "
+        "reranker; evaluate and tune do not rerank.",
     )
     depth: int = Field(
         default=0,
         ge=0,
-        description="Reranked candidates; 0 for what the model states, else for what takes about 1.5 seconds (in "
-        "evaluate and tune 100).",
+        description="How many of the best candidates are reranked. 0: as many as the model states; if it states none, "
+        "as many as take about 1.5 seconds (100 in evaluate and tune).",
     )
     query_tokens: int = Field(
         default=0,

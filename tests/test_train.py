@@ -24,7 +24,7 @@ from citerec.rerank.cross_encoder import open_cross_encoder
 from citerec.rerank.pair import read_reranker_spec
 from citerec.retrieve.hybrid import open_hybrid
 from citerec.rules.held_out import may_know_queries, trained_on_other_data
-from citerec.train.all import TrainPlan, train_all
+from citerec.train.all import train_all
 from citerec.train.data import (
     Lists,
     TrainingData,
@@ -41,7 +41,7 @@ from citerec.train.reranker import (
     loss_of,
     train_reranker,
 )
-from citerec.train.settings import EncoderTraining, RankerTraining, RerankerTraining
+from citerec.train.settings import EncoderTraining, RankerTraining, RerankerTraining, TrainPlan
 from citerec.train.trainer import Workspace, was_trained_so
 from citerec.types import Query, no_progress
 
@@ -267,7 +267,7 @@ def test_a_plan_is_of_small_models_but_for_the_tables_of_a_file(tmp_path: Path) 
     file = tmp_path / "plan.toml"
     file.write_text("[encoder]\nbatch = 2\n")
 
-    plan = TrainPlan.read(file, {"seed": 7})
+    plan = TrainPlan.read(file, {name: {"seed": 7} for name in TrainPlan.model_fields})
 
     assert (plan.encoder.model, plan.encoder.batch, plan.encoder.seed) == ("scibert", 2, 7)
     assert (plan.reranker.model, plan.reranker.steps, plan.reranker.seed) == ("minilm", 400, 7)
@@ -440,7 +440,7 @@ def test_all_models_are_trained_and_those_used_that_are_better(
     assert used.manifest.settings["encoder"]["source"].endswith("models/encoder")
     assert again.count("already") == 3 and "training /" not in again
 
-    plan = TrainPlan.read(file, {"threads": 1})
+    plan = TrainPlan.read(file, {name: {"threads": 1} for name in TrainPlan.model_fields})
     poor = plan.ranker.replace(trees=1, least_rows=2000)
     reports = train_all(index, plan.replace(ranker=poor))
     assert [(one.model, one.is_used) for one in reports] == [("ranker", False)]

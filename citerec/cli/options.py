@@ -43,7 +43,13 @@ Ray = Annotated[
         help="Work on a Ray cluster, such as 10.0.0.1:6379; local for workers on this machine, of --threads each.",
     ),
 ]
-Config = Annotated[Path | None, typer.Option("--config", help="A TOML file of settings.")]
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        help="A TOML file of settings; of train, with the tables [encoder], [reranker], [ranker].",
+    ),
+]
 
 # Flags of the models of a command, where it shows some fields or under other names: the fields that a flag sets.
 Flags = Mapping[str, str]

@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field
 
 from citerec.cli.console import ConsoleOutput, check_output, write_pieces
 from citerec.cli.options import BM25, RERANK, Index, Ray, open_named, settings_options, under
-from citerec.config import RecommendConfig, RerankConfig, Settings
+from citerec.config import RecommendConfig, Settings
 from citerec.errors import ConfigError
 from citerec.text import plural
 from citerec.types import Progress, Query, QueryKind
@@ -127,7 +127,7 @@ def recommend(
     to_terminal = shown.output is None and sys.stdout.isatty()  # a bar would be mixed with the list
     empty: list[Recommendations] = []
     with (
-        opened(index, suited(config, drafts, console), ray, console) as (recommender, many),
+        opened(index, config, drafts, ray, console) as (recommender, many),
         (ConsoleOutput(quiet=True) if to_terminal else console).progress() as progress,
     ):
         options = query_options(draft, drafts, recommender, console)
@@ -218,24 +218,13 @@ def read_drafts(draft: DraftOptions) -> "QueryFile":
     return replace(given, queries=(replace(given.queries[0], context=read_context(draft.context)),))
 
 
-def suited(config: RecommendConfig, drafts: "QueryFile", console: ConsoleOutput) -> RecommendConfig:
-    """Return the settings for some queries: a list alone has no draft that a ranker or reranker could read."""
-    if drafts.queries[0].kind is not QueryKind.REFERENCES:
-        return config.replace(few_queries=len(drafts.queries) <= FEW_QUERIES)
-    reranker = config.reranker
-    model = reranker.model if isinstance(reranker, RerankConfig) else reranker
-    if not {config.ranker, model} <= {"auto", "none"}:
-        console.warn(
-            "--ranker and --reranker need a draft; --cited alone has none, so they are not used"
-        )
-    return config.replace(
-        few_queries=True, reranker="none", ranker="none", popularity=True, authors=True
-    )
-
-
 @contextmanager
 def opened(
-    index: Path | None, config: RecommendConfig, ray: str | None, console: ConsoleOutput
+    index: Path | None,
+    config: RecommendConfig,
+    drafts: "QueryFile",
+    ray: str | None,
+    console: ConsoleOutput,
 ) -> "Generator[tuple[Recommender, Any]]":
     """Open the index and the models; yield the recommender and its `recommend_many`, or that of a Ray cluster.
 
@@ -246,6 +235,9 @@ def opened(
     from citerec.recommend import Recommender
 
     folder = open_named(index)
+    config = config.replace(few_queries=len(drafts.queries) <= FEW_QUERIES)
+    if drafts.queries[0].kind is QueryKind.REFERENCES:  # no draft that they could read
+        config = config.replace(reranker="none", ranker="none", popularity=True, authors=True)
     if config.ranker != "none":
         load(hide_optional=True)  # pandas and scikit-learn would take half a second to import
     recommender = Recommender(folder, config, console.log)

@@ -12,13 +12,7 @@ from pydantic import Field
 from citerec.cli.console import ConsoleOutput, show, write_lines
 from citerec.cli.options import Index, open_named, settings_options
 from citerec.config import Settings
-from citerec.train.settings import (
-    EncoderTraining,
-    RankerTraining,
-    RerankerTraining,
-    Seed,
-    Threads,
-)
+from citerec.train.settings import EncoderTraining, RankerTraining, RerankerTraining, TrainPlan
 
 if TYPE_CHECKING:
     from citerec.train.trainer import TrainingReport
@@ -27,6 +21,10 @@ COMMON = {f"--{name}": name for name in ("queries", "seed", "threads")}
 FLAGS = {
     f"--{name}": name for name in ("model", "recipe", "epochs", "steps", "batch", "device")
 } | COMMON
+PLAN_FLAGS = {
+    f"--{name}": " ".join(f"{step}.{name}" for step in TrainPlan.model_fields)
+    for name in ("seed", "threads")
+}
 RANKER_FLAGS = COMMON | {
     "--retriever": "retrievers",
     "--reranker": "reranker",
@@ -34,13 +32,21 @@ RANKER_FLAGS = COMMON | {
 }
 
 
-class ModelOptions(Settings):
+class RunOptions(Settings):
+    """What becomes of earlier runs."""
+
+    resume: bool = Field(default=False, description="Resume an interrupted run.")
+    force: bool = Field(
+        default=False, description="Use new models that are not better on dev, too."
+    )
+
+
+class ModelOptions(RunOptions):
     """Where a model goes."""
 
     output: Path | None = Field(
         default=None, description="The model folder to create; inside the index by default."
     )
-    resume: bool = Field(default=False, description="Resume an interrupted run.")
     force: bool = Field(default=False, description="Replace what exists.")
 
 
@@ -121,37 +127,21 @@ def train_ranker(
         )
 
 
-class PlanOptions(Settings):
-    """How the models are trained."""
-
-    config: Path | None = Field(
-        default=None,
-        description="A TOML file with the tables [encoder], [reranker] and [ranker].",
-    )
-    resume: bool = Field(default=False, description="Resume an interrupted run.")
-    force: bool = Field(
-        default=False, description="Use new models that are not better on dev, too."
-    )
-    seed: Seed = 0
-    threads: Threads = 0
-
-
 @settings_options
 def train(
     ctx: typer.Context,
     index: Index = None,
     *,
-    options: PlanOptions,
+    options: RunOptions,
+    plan: Annotated[TrainPlan, PLAN_FLAGS],
     console: ConsoleOutput,
 ) -> None:
     """Train the models of an index in order, and use those that are better on dev."""
     from rich.table import Table
 
     from citerec.java import start_jvm
-    from citerec.train.all import TrainPlan, train_all
+    from citerec.train.all import train_all
 
-    given = options.model_dump(include={"seed", "threads"}, exclude_unset=True)
-    plan = TrainPlan.read(options.config, given)
     start_jvm(None)
     opened = open_named(index)
     with _training(opened.models / "all", options, console, ctx) as how:
@@ -167,7 +157,7 @@ def train(
 
 @contextmanager
 def _training(
-    target: Path, options: ModelOptions | PlanOptions, console: ConsoleOutput, ctx: typer.Context
+    target: Path, options: RunOptions, console: ConsoleOutput, ctx: typer.Context
 ) -> Generator[dict[str, Any]]:
     """Yield how a training runs; if it is interrupted, log what it saved and the command that resumes it."""
     how = {"resume": options.resume, "force": options.force}

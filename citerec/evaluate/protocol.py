@@ -85,8 +85,9 @@ class EvalConfig(Settings):
     disabled_features: tuple[Group, ...] = ()
     known_graph: KnownGraph = Field(
         default=CitationScope.TRAIN,
-        description="Whose citations a system may read, of those made before the year of the query: train for papers "
-        "of the train split; earlier for all papers, as in a system in use.",
+        description="The citations that a system may use for a query; all were made before its year. train: only those "
+        "made by papers of the train split, the protocol of all results. earlier: those made by any paper of the "
+        "corpus, as recommend uses them.",
     )
     depth: int = RANKING_DEPTH  # papers per query; no metric uses more
     seed: int = Field(

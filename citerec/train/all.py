@@ -1,60 +1,25 @@
 """Trains the models of an index in order, encoder, reranker and ranker, and uses those that are better on dev."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-from citerec.config import DenseIndexConfig, Settings, read_settings
+from citerec.config import DenseIndexConfig
 from citerec.embed import EmbedConfig, embed_anew
 from citerec.encode.encoder import open_encoder, reopen
 from citerec.encode.models import weights_files
 from citerec.encode.spec import EncodeConfig
 from citerec.folder import IndexFolder, open_index
-from citerec.io import read_toml, replace_folder, sha256_of_files
+from citerec.io import replace_folder, sha256_of_files
 from citerec.rank.ltr import DEFAULT, SPEC, Variant, open_ranker
 from citerec.rules.held_out import RANKER, RERANKER, own_model, trained_on_other_data
 from citerec.train import encoder, ranker, reranker
 from citerec.train.data import load_training_data
-from citerec.train.settings import (
-    EncoderTraining,
-    RankerTraining,
-    RerankerTraining,
-)
+from citerec.train.settings import EncoderTraining, TrainPlan
 from citerec.train.trainer import encoder_folder, encoder_of, read_training, was_trained_so
 from citerec.types import Log, Progress, no_log, no_progress
 
 ENCODER, NEW = "encoder", "-new"  # the folder of an encoder; suffix of a model that is not in use
-
-
-class TrainPlan(Settings):
-    """The settings of each step; by default small models, which a few cores train in an hour."""
-
-    encoder: EncoderTraining = EncoderTraining(
-        recipe="strong", queries=3_000, train_tokens=128, dev_pool=1_500
-    )
-    reranker: RerankerTraining = RerankerTraining(
-        recipe="strong",
-        queries=3_000,
-        query_tokens=96,
-        candidate_tokens=64,
-        steps=400,
-        batch=8,
-        eval_steps=100,
-        dev_queries=100,
-    )
-    ranker: RankerTraining = RankerTraining(dev_queries=300, rerank_depth=20)
-
-    @classmethod
-    def read(cls, file: Path | None, options: Mapping[str, Any]) -> Self:
-        """Read a plan from a TOML file, in which a table replaces the settings of a step; options hold for each step.
-
-        Raises:
-            BadInputError: If the file cannot be read.
-            ConfigError: If a table, a name or a value is invalid.
-        """
-        plan = read_settings(cls, read_toml(file) if file else {}, f"{file}: ")
-        return plan.replace(**{name: step.replace(**options) for name, step in plan})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

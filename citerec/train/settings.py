@@ -214,3 +214,33 @@ class RankerTraining(TrainingSettings):
     rerank_depth: Count = 0  # 0 for what suits model and device
     trees: Annotated[int, Field(ge=1, le=10_000)] = 200  # at most
     least_rows: Some = 200  # training rows per leaf
+
+
+class TrainPlan(Settings):
+    """The settings of each step; by default small models, which a few cores train in an hour."""
+
+    encoder: EncoderTraining = EncoderTraining(
+        recipe="strong", queries=3_000, train_tokens=128, dev_pool=1_500
+    )
+    reranker: RerankerTraining = RerankerTraining(
+        recipe="strong",
+        queries=3_000,
+        query_tokens=96,
+        candidate_tokens=64,
+        steps=400,
+        batch=8,
+        eval_steps=100,
+        dev_queries=100,
+    )
+    ranker: RankerTraining = RankerTraining(dev_queries=300, rerank_depth=20)
+
+    @classmethod
+    def read(cls, file: Path | None, options: Mapping[str, Any]) -> Self:
+        """Read a plan from a TOML file, in which a table replaces the settings of a step; options override both.
+
+        Raises:
+            BadInputError: If the file cannot be read.
+            ConfigError: If a table, a name or a value is invalid.
+        """
+        plan = read_settings(cls, read_toml(file) if file else {}, f"{file}: ")
+        return plan.replace(**{n: step.replace(**options.get(n, {})) for n, step in plan})
