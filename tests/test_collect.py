@@ -7,9 +7,8 @@ import socket
 import time
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from support.corpora import SAMPLE
@@ -36,8 +35,7 @@ def server() -> Generator[ScholarServer]:
         yield running
 
 
-@dataclass(frozen=True)
-class Done:
+class Done(NamedTuple):
     """What a command did."""
 
     code: int
