@@ -31,20 +31,14 @@ NEEDS_MINILM = pytest.mark.skipif(
 # --- folders
 
 
-def test_a_folder_is_recorded_by_its_whole_path(tmp_path: Path) -> None:
-    folder = tiny_bert(tmp_path / "model", spec=SPEC)
+def test_a_folder_is_recorded_by_its_whole_path_or_relative_to_the_index(tmp_path: Path) -> None:
+    folder, index = tiny_bert(tmp_path / "model", spec=SPEC), tmp_path / "index"
+    tiny_bert(index / "models" / "encoder", spec=SPEC)
 
-    source = find_model(str(folder), base=tmp_path / "index")
+    found = find_model("models/encoder", base=index)
+    whole = find_model(str(index / "models" / "encoder"), base=index)
 
-    assert source.location == str(folder.resolve())
-
-
-def test_a_folder_inside_the_index_is_recorded_relative_to_it(tmp_path: Path) -> None:
-    tiny_bert(tmp_path / "index" / "models" / "encoder", spec=SPEC)
-
-    found = find_model("models/encoder", base=tmp_path / "index")
-    whole = find_model(str(tmp_path / "index" / "models" / "encoder"), base=tmp_path / "index")
-
+    assert find_model(str(folder), base=index).location == str(folder.resolve())
     assert found.location == whole.location == "./models/encoder"
     assert found.folder == whole.folder
 
@@ -100,11 +94,7 @@ def test_safetensors_are_chosen_where_there_are_any() -> None:
     assert safe == sorted([*config, "model.safetensors"])
     assert plain == sorted([*config, "pytorch_model.bin"])
     assert model_files([*config, "tf_model.h5"]) == []
-
-
-def test_of_an_adapter_its_head_is_left_out() -> None:
     names = ["adapter_config.json", "pytorch_adapter.bin", "pytorch_model_head.bin", "README.md"]
-
     assert adapter_files(names) == ["adapter_config.json", "pytorch_adapter.bin"]
 
 
@@ -132,33 +122,21 @@ class Hub:
 
             def _about(self, path: list[str]) -> None:
                 folder = hub.root / path[0] / path[1]
+                found = [f for f in sorted(folder.rglob("*")) if f.is_file()]
                 files = [
-                    (f.relative_to(folder).as_posix(), f.stat().st_size, _sha1(f))
-                    for f in sorted(folder.rglob("*"))
-                    if f.is_file()
+                    (f.relative_to(folder).as_posix(), f.stat().st_size, _sha1(f)) for f in found
                 ]
                 if not folder.is_dir():
                     self._answer(404, b"{}", {"X-Error-Code": "RepoNotFound"})
                 elif "tree" in path:
-                    tree = [
-                        {"type": "file", "path": n, "size": size, "oid": sha}
-                        for n, size, sha in files
-                    ]
+                    keys = ("path", "size", "oid")
+                    tree = [{"type": "file"} | dict(zip(keys, f, strict=True)) for f in files]
                     self._answer(200, json.dumps(tree).encode())
                 else:
-                    siblings = [
-                        {"rfilename": n, "size": size, "blobId": sha} for n, size, sha in files
-                    ]
-                    about = {
-                        "id": "/".join(path[:2]),
-                        "_id": "1",
-                        "sha": COMMIT,
-                        "siblings": siblings,
-                        "private": False,
-                        "tags": [],
-                        "downloads": 0,
-                        "likes": 0,
-                    }
+                    keys = ("rfilename", "size", "blobId")
+                    about = {"id": "/".join(path[:2]), "_id": "1", "sha": COMMIT, "private": False}
+                    about |= {"tags": [], "downloads": 0, "likes": 0}
+                    about["siblings"] = [dict(zip(keys, f, strict=True)) for f in files]
                     self._answer(200, json.dumps(about).encode())
 
             def _send(self, file: Path) -> None:
@@ -310,21 +288,25 @@ def test_auto_is_specter_where_the_hub_can_be_reached(tmp_path: Path) -> None:
     assert first[1:] == second == ["specter", "None"]
 
 
-@NEEDS_MINILM
-def test_auto_is_minilm_with_a_warning_where_specter_is_out_of_reach(tmp_path: Path) -> None:
-    name, warning = run(AUTO, tmp_path, HF_HUB_OFFLINE="1")
+WITHOUT = """
+import importlib.util as u; f = u.find_spec
+u.find_spec = lambda name, *a: None if name.startswith('gt_') else f(name, *a)
+"""
 
-    assert name == "minilm"
+
+@pytest.mark.parametrize(
+    ("before", "name", "words"),
+    [
+        pytest.param("", "minilm", ["all-MiniLM-L6-v2 is used instead"], marks=NEEDS_MINILM),
+        (WITHOUT, "None", ["citerec[minilm]", "BM25 alone"]),
+    ],
+    ids=["minilm", "none"],
+)
+def test_auto_is_minilm_else_none_with_a_warning_where_specter_is_out_of_reach(
+    tmp_path: Path, before: str, name: str, words: list[str]
+) -> None:
+    found, warning = run(before + AUTO, tmp_path, HF_HUB_OFFLINE="1")
+
+    assert found == name
     assert warning.startswith("allenai/specter is not in the local cache")
-    assert "all-MiniLM-L6-v2 is used instead" in warning
-
-
-def test_auto_is_none_with_a_warning_where_there_is_no_minilm_either(tmp_path: Path) -> None:
-    without = "import importlib.util as u; f = u.find_spec\n"
-    without += "u.find_spec = lambda name, *a: None if name.startswith('gt_') else f(name, *a)\n"
-
-    name, warning = run(without + AUTO, tmp_path, HF_HUB_OFFLINE="1")
-
-    assert name == "None"
-    assert "citerec[minilm]" in warning
-    assert "BM25 alone" in warning
+    assert all(word in warning for word in words)
