@@ -23,15 +23,12 @@ def recommended(capsys: pytest.CaptureFixture[str], *options: str) -> list[str]:
     return capsys.readouterr().out.splitlines()
 
 
-def test_a_table_sets_the_defaults_of_its_command(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_sets_the_defaults_of_its_command_and_options_win(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     Path("citerec.toml").write_text('[recommend]\nk = 2\nformat = "trec"\n')
 
     assert [line.split()[3] for line in recommended(capsys)] == ["1", "2"]
-
-
-def test_the_command_line_wins_over_the_file(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("citerec.toml").write_text('[recommend]\nk = 2\nformat = "trec"\n')
-
     assert len(recommended(capsys, "--k", "3")) == 3
 
 

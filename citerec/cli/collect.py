@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from citerec.collect.run import CollectReport
 
 CORPORA = Path("corpora")
-SENT = "only ids and titles of the references are sent to {service}; no draft, no abstract, no path"
 SHOWN = 20  # unresolved references in the table on the screen
 
 
@@ -52,14 +51,17 @@ def collect(
 
     name, entries = read_references(refs or [], options.search, console)
     config = CollectConfig(**dict(options), entries=tuple(entries), name=name)
-    folder = output or CORPORA / slug(name)
+    words = re.sub(r"[\W_]+", "-", name.lower()).strip("-")[:60]
+    folder = output or CORPORA / (words or "references")
     plan = make_plan(folder, config)
     if plan.is_complete:
         console.log(f"{folder} is complete; --update adds what is new, --force collects it anew")
         return
-    console.log(SENT.format(service=plan.service.title))
-    estimate = plan.estimate
-    console.log(f"{plan.service.title}: {estimate}")
+    service, estimate = plan.service.title, plan.estimate
+    console.log(
+        f"only ids and titles of the references are sent to {service}; no draft, no abstract, no path"
+    )
+    console.log(f"{service}: {estimate}")
     if dry_run:
         return
     if not yes:
@@ -107,11 +109,6 @@ def read_references(
             ", ".join(refs), "no entry can be read, so there is nothing to collect around"
         )
     return name or "references", entries
-
-
-def slug(name: str) -> str:
-    """Return a name as the name of a folder: letters, digits and hyphens."""
-    return re.sub(r"[\W_]+", "-", name.lower()).strip("-")[:60] or "references"
 
 
 def summary(folder: Path, report: "CollectReport") -> list[str]:

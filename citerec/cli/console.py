@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 LINE_SECONDS = 60.0  # between two lines of progress where stderr is no terminal
-LONGEST_MESSAGE = 2_000  # characters of an error message, which may quote a long value
 
 
 class ConsoleOutput(Settings):
@@ -95,8 +94,6 @@ class ConsoleOutput(Settings):
 def fail(message: str, code: int) -> int:
     """Print in one line on stderr why the command ends; return its exit code."""
     line = visible(message)
-    if len(line) > LONGEST_MESSAGE:
-        line = f"{line[:LONGEST_MESSAGE]} …"
     _echo(f"error: {line}" if code == 2 else line)
     return code
 
