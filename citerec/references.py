@@ -217,7 +217,7 @@ def append_papers(path: str | Path, papers: Sequence[Paper]) -> Appended:
     if file.kind is Kind.BIBTEX:
         entries = [*map(write.bibtex_entry, keys, new)]
     else:
-        entries = [write.ris_records([key], [paper]) for key, paper in zip(keys, new, strict=True)]
+        entries = [write.ris([paper], [key]) for key, paper in zip(keys, new, strict=True)]
     added = "\n".join(entry.strip("\n") + "\n" for entry in entries).encode()
     end = b"\r\n" if b"\r\n" in file.data else b"\n"
     is_empty = not file.data.removeprefix(BOM).strip()

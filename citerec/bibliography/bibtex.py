@@ -13,6 +13,7 @@ from typing import Any
 from citerec.bibliography.entry import Entry, Record, first_year, is_preprint
 from citerec.bibliography.keys import doi_of, to_text
 
+KEY, TYPE = "(key)", "(type)"  # of an entry, among its fields; no names of fields
 _LONGEST = 1_000_000  # characters of a value: strings that double each other could fill any memory
 _MOST = 64_000_000  # characters of all values of a file, which its strings may multiply
 _PART = re.compile(r'\s*(?:[{"]|([^\s#{}"=,]+))')  # of a value
@@ -80,7 +81,8 @@ def _record(block: Any, macros: Mapping[str, str]) -> Record | None:
             fields.setdefault(field.key.lower(), _value(str(field.value), macros))
         except ValueError as error:
             raise ValueError(f"entry {key!r}: field {field.key!r}: {error}") from None
-    return Record((inner.start_line or 0) + 1, fields, key, str(inner.entry_type).strip().lower())
+    fields |= {KEY: key, TYPE: str(inner.entry_type).strip().lower()}
+    return Record((inner.start_line or 0) + 1, fields)
 
 
 def _value(raw: str, macros: Mapping[str, str]) -> str:
@@ -128,20 +130,21 @@ def to_entry(record: Record) -> Entry:
     addresses = [link(record.fields.get(name, "")) for name in ("doi", "url")]
     dois = tuple(filter(None, map(doi_of, addresses)))
     title, venue = text("title"), text("journal", "journaltitle", "booktitle")
-    kind = "" if record.type == "article" else record.type  # which means a preprint in CSL only
+    key, kind = record.fields[KEY], record.fields[TYPE]
+    kind = "" if kind == "article" else kind  # which means a preprint in CSL only
     return Entry(
         # a key alone does not identify a paper
-        ids=dois + ((record.key,) if record.key and (title or dois) else ()),
+        ids=dois + ((key,) if key and (title or dois) else ()),
         title=title,
         abstract=text("abstract"),
         year=first_year(text("year", "date")),
         authors=_people(record.fields.get("author", "")),
         venue=venue,
-        key=record.key,
+        key=key,
         dois=dois,
         is_preprint=is_preprint(kind, venue, map(text, _REMARKS), addresses),
         line=record.line,
-        label=f"entry {record.key!r}" if record.key else "this entry",
+        label=f"entry {key!r}" if key else "this entry",
     )
 
 

@@ -31,8 +31,6 @@ class Record:
 
     line: int  # where it starts, from 1
     fields: Mapping[str, Any]
-    key: str = ""
-    type: str = ""  # in lower case
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

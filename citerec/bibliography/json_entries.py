@@ -1,7 +1,7 @@
 """Reads papers from JSON: one, a list, or one per line; with the keys of citerec, CSL or other corpora."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -34,12 +34,15 @@ def read_entries(text: str, name: Path | str, *, strict: bool) -> list[Entry]:
     if len(lines) > 1 and (
         all(line.lstrip().startswith("{") for _, line in lines) or _is_object(lines[0][1])
     ):
-        values = ((loads(line, name, line=n), Entry(line=n)) for n, line in lines)
+        values = ((_loads(line, name, line=n), Entry(line=n)) for n, line in lines)
         return [to_entry(value, place, name, strict=strict) for value, place in values]
-    value = loads(text, name)
+    value = _loads(text, name)
     if not isinstance(value, list):
         return [to_entry(value, Entry(line=lines[0][0]), name, strict=strict)]
-    return list_entries(cast("list[Any]", value), name, strict=strict)
+    return [
+        to_entry(item, Entry(label=f"item {n} of the list"), name, strict=strict)
+        for n, item in enumerate(cast("list[Any]", value), start=1)
+    ]
 
 
 def _is_object(line: str) -> bool:
@@ -48,16 +51,7 @@ def _is_object(line: str) -> bool:
     return False
 
 
-def list_entries(values: Sequence[Any], name: Path | str, *, strict: bool) -> list[Entry]:
-    """Return the entries of a JSON list, as `read_entries` does."""
-    return [
-        to_entry(value, Entry(label=f"item {n} of the list"), name, strict=strict)
-        for n, value in enumerate(values, start=1)
-    ]
-
-
-def loads(text: str, name: Path | str, *, line: int | None = None) -> Any:
-    """Return the value of a text, which may be a line of a file; raise a BadInputError if it is not JSON."""
+def _loads(text: str, name: Path | str, *, line: int | None = None) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:

@@ -17,7 +17,6 @@ from citerec.bibliography.publication import Kind, kind_of
 from citerec.text import normalized, one_line, web_address
 from citerec.types import Paper
 
-INDENT = "  "
 LONG = 3  # words of a title; a shorter one in capitals only may be an acronym
 _TYPES = {  # of BibTeX, RIS and CSL
     Kind.JOURNAL: ("article", "JOUR", "article-journal"),
@@ -82,8 +81,8 @@ def _ascii(text: str) -> str:
 # --- BibTeX
 
 
-def bibtex_entry(key: str, paper: Paper, indent: str = INDENT) -> str:
-    """Return a paper as an entry, which ends with a line feed; `indent` begins the line of each field."""
+def bibtex_entry(key: str, paper: Paper) -> str:
+    """Return a paper as an entry, which ends with a line feed."""
     kind, doi = kind_of(paper), paper_doi(paper)
     pages = _RANGE.sub("--", one_line(paper.pages))  # `@misc` has none
     fields = {
@@ -97,7 +96,7 @@ def bibtex_entry(key: str, paper: Paper, indent: str = INDENT) -> str:
         "doi": _UNDERSCORE.sub("_", _RUNS.sub(r"\1{}", _escape(doi))),
         "url": "" if doi and doi_of(paper.url) else web_address(paper.url),
     }
-    lines = [f"{indent}{name} = {{{value}}},\n" for name, value in fields.items() if value]
+    lines = [f"  {name} = {{{value}}},\n" for name, value in fields.items() if value]
     return f"@{_TYPES[kind][0]}{{{key},\n{''.join(lines)}}}\n"
 
 
@@ -162,14 +161,9 @@ def bibtex(papers: Sequence[Paper]) -> str:
 # --- RIS and CSL-JSON
 
 
-def ris(papers: Sequence[Paper]) -> str:
-    """Return papers as records of RIS, with their ids."""
-    return ris_records([paper.id for paper in papers], papers)
-
-
-def ris_records(keys: Iterable[str], papers: Iterable[Paper]) -> str:
-    """Return papers as records, a blank line after each but the last; `keys` are their ids in the file."""
-    records = list(map(_ris_record, keys, papers))
+def ris(papers: Sequence[Paper], keys: Iterable[str] | None = None) -> str:
+    """Return papers as records of RIS, a blank line after each but the last; `keys` are in place of their ids."""
+    records = list(map(_ris_record, keys or [paper.id for paper in papers], papers))
     rispy: Any = import_module("rispy")  # it has no types
     # rispy writes a number before each record, which is not part of RIS
     writer = type("Writer", (rispy.RisWriter,), {"set_header": lambda self, count: ""})  # pyright: ignore[reportUnknownLambdaType]
@@ -201,18 +195,17 @@ def _ris_record(key: str, paper: Paper) -> dict[str, Any]:
 
 def csl(papers: Sequence[Paper]) -> str:
     """Return papers as a list of CSL-JSON, with their ids."""
-    items = [csl_item(paper.id, paper) for paper in papers]
+    items = [*map(_csl_item, papers)]
     return orjson.dumps(items, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
 
 
-def csl_item(key: str, paper: Paper) -> dict[str, Any]:
-    """Return a paper as an item of a list; `key` is its id there."""
+def _csl_item(paper: Paper) -> dict[str, Any]:
     kind = kind_of(paper)
     venue, publisher = _venue_and_publisher(paper, kind)
     if kind is Kind.PREPRINT and not publisher:  # CSL has the server as the publisher
         venue, publisher = "", venue
     fields = {
-        "id": key,
+        "id": paper.id,
         "type": _TYPES[kind][2],
         "title": one_line(paper.title),
         "author": [

@@ -75,7 +75,6 @@ _ANYWHERE = re.compile(r"^[ \t]*@\s*[A-Za-z]+\s*[{(]", re.MULTILINE)
 _PARENTS = re.compile(r"\b(?:crossref|xdata)\s*=\s*[{\"]([^{}\"]*)[}\"]", re.IGNORECASE)
 _OWN = frozenset({"title", "subtitle", "author", "abstract", "doi", "url", "pages", "crossref"})
 _NO_PAPERS = frozenset({"xdata", "set", "control"})  # types of BibLaTeX that are no works
-_KEY, _TYPE = "(key)", "(type)"  # no names of fields
 
 
 def _is_bibtex(head: bytes, name: str) -> bool:
@@ -96,7 +95,7 @@ def _bibtex_records(stream: BinaryIO) -> Rows:
             continue
         entries, broken = bibtex.read_records(block, macros)
         for entry in entries:
-            yield start + entry.line - 1, {**entry.fields, _KEY: entry.key, _TYPE: entry.type}
+            yield start + entry.line - 1, entry.fields
         for line, fault in broken:
             yield start + line - 1, fault
 
@@ -110,7 +109,7 @@ def _bibtex_papers(
         for line, row in read_file(file, _bibtex_records, read):
             if isinstance(row, str):
                 yield located(file, line, row, _bibtex_paper)
-            elif row[_TYPE] not in _NO_PAPERS:
+            elif row[bibtex.TYPE] not in _NO_PAPERS:
                 yield located(file, line, _inherited(row, parents), _bibtex_paper)
 
 
@@ -127,7 +126,7 @@ def _parents(file: Path) -> dict[str, Mapping[str, Any]]:
             yield from _bibtex_records(stream)
 
     rows = (row for _, row in read_file(file, find) if not isinstance(row, str))
-    return {key: row for row in rows if (key := row[_KEY].lower()) in wanted}
+    return {key: row for row in rows if (key := row[bibtex.KEY].lower()) in wanted}
 
 
 def _inherited(
@@ -148,18 +147,17 @@ def _inherited(
 def _bibtex_paper(fields: Fields) -> Paper:
     """Turn one entry into a paper; its key is its id."""
     raw = fields.record
-    key = raw.get(_KEY, "")
 
     def text(*names: str) -> str:
         return to_text(next((raw[name] for name in names if raw.get(name)), ""))
 
     return _paper(
         fields,
-        bibtex.to_entry(Record(fields.line, raw, key)),
-        [key],
+        bibtex.to_entry(Record(fields.line, raw)),
+        [raw[bibtex.KEY]],
         title=": ".join(filter(None, (text("title"), text("subtitle")))),
         url=bibtex.link(raw.get("url", "")),
-        type=raw.get(_TYPE, ""),
+        type=raw[bibtex.TYPE],
         volume=text("volume"),
         issue=text("number", "issue"),
         pages=text("pages"),
