@@ -109,18 +109,20 @@ def _exchange(a: Path, b: Path) -> bool:
 
 
 @contextmanager
-def replacing(path: Path, shown: Path | None = None) -> Generator[Path]:
+def replacing(path: Path) -> Generator[Path]:
     """Yield the path of a temporary file next to `path`, which replaces `path` when the block ends without an error.
 
-    The block creates the file. Of concurrent writers of one path, the last one to finish counts. OutputError, which
-    names `shown`, the path as the user gave it, if the file cannot be moved; errors of the block are passed on.
+    The block creates the file. If `path` is a link, its destination is replaced. Of concurrent writers of one path, the
+    last one to finish counts. OutputError if the file cannot be moved; errors of the block are passed on.
     """
+    with writing(path):
+        target = Path(os.path.realpath(path))
     # 60 characters are at most 240 bytes; a file's name has at most 255
-    temporary = path.with_name(f".{path.name[:60]}.{uuid4().hex[:8]}.tmp")
+    temporary = target.with_name(f".{target.name[:60]}.{uuid4().hex[:8]}.tmp")
     try:
         yield temporary
-        with writing(shown or path):
-            temporary.replace(path)
+        with writing(path):
+            temporary.replace(target)
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)

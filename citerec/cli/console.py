@@ -167,7 +167,7 @@ def write_pieces(pieces: Iterable[str], output: Path | None = None) -> None:
         return
     from citerec.io import replacing
 
-    with replacing(Path(os.path.realpath(output)), output) as temporary:
+    with replacing(output) as temporary:
         _write(pieces, temporary, output)
 
 

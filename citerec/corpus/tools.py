@@ -4,7 +4,6 @@ A corpus is streamed: memory holds ids, hashes and citations, not texts; of corp
 """
 
 import gzip
-import os
 import random
 from array import array
 from collections import Counter, deque
@@ -111,8 +110,7 @@ def check_target(output: Path, *, force: bool) -> None:
 @contextmanager
 def write_lines(output: Path) -> Generator[Callable[[bytes], Any]]:
     """Yield a function that writes a line, packed by the suffix; the file appears complete or not at all."""
-    file = Path(os.path.realpath(output))
-    with writing(output), replacing(file, output) as temporary, ExitStack() as stack:
+    with writing(output), replacing(output) as temporary, ExitStack() as stack:
         sink: IO[bytes] | Any = stack.enter_context(temporary.open("wb"))
         if output.suffix == ".gz":
             sink = stack.enter_context(gzip.GzipFile("", "wb", LEVEL, sink, mtime=0))
