@@ -160,13 +160,7 @@ class CrossEncoder:
     ) -> None:
         """Make a cross-encoder of an open model, which may be moved to another device and precision.
 
-        Args:
-            parts: The model, or the tokenizer of one that `runner` runs.
-            source: The folder that it was opened from.
-            config: How to run it.
-            name: As the user gave it; by default the folder.
-            log: Receives messages for the user, one line each.
-            runner: What runs it; by default torch.
+        `source` is the folder that it was opened from, `name` as the user gave it; without `runner`, torch runs it.
 
         Raises:
             ConfigError: If there is no such device.
@@ -199,13 +193,7 @@ class CrossEncoder:
         rows: "Sequence[Rows]",
         progress: Progress | None = None,
     ) -> "list[Scores]":
-        """Return the score of each candidate of each query, in the order of `rows`.
-
-        Args:
-            index: The index of the candidates.
-            queries: The queries; pairs of all of them are scored together.
-            rows: The candidates of each query.
-            progress: Receives how many pairs are scored.
+        """Return the score of each candidate of each query, in the order of `rows`; all pairs are scored together.
 
         Raises:
             ModelError: If a score is not finite.
@@ -287,14 +275,8 @@ def open_cross_encoder(
     precision is requested, and the pairs of a query are at most as many as `affordable_depth`; else torch. This depends
     on settings and machine alone, so that each process gives a request the same scores.
 
-    Args:
-        name: A folder, a hub id, or a name that `encode.models` knows.
-        index: A relative folder is also searched in it.
-        config: How to run it.
-        query_tokens: The limit of the query, with special tokens; 0 for the model's setting.
-        candidate_tokens: The same for the candidate.
-        pairs: The candidates of a query; 0 for the model's setting.
-        log: Receives what is fetched from the hub, before the download starts, and other messages for the user.
+    A relative folder is also searched in the index. Limits of tokens, and `pairs`, the candidates of a query, are the
+    model's own where they are 0. `log` also receives what is fetched from the hub, before the download starts.
 
     Raises:
         ModelError: If it does not exist, or is not a trained cross-encoder.

@@ -318,12 +318,8 @@ def open_reranker(
 ) -> OpenReranker:
     """Open the reranker of a configuration.
 
-    Args:
-        index: The index of the candidates; a relative folder is also searched in it.
-        config: Which model, and how to run it; `auto` may be the default of the package.
-        log: Receives what is fetched from the hub, before the download starts, and other messages for the user.
-        depth: The depth of a model whose folder states none; 0 for what suits model and device.
-        few_queries: Whether to prefer what opens faster.
+    A relative folder is also searched in the index; `auto` may be the default of the package. `depth` is that of a
+    model whose folder states none, 0 for what suits model and device; `few_queries` prefers what opens faster.
 
     Raises:
         ModelError: If there is no such model, or it is not a cross-encoder.

@@ -44,17 +44,15 @@ def train_all(
 ) -> list[StepReport]:
     """Train each model of an index next to the one in use, which it replaces if it is better on dev, or by `force`.
 
-    Steps that are done with the same settings are not repeated. The other arguments are those of the trainings.
-
-    Raises:
-        ConfigError: If there is nothing to train on, or an interrupted training had other settings.
-        MissingExtraError: If a package of the extra `train` is not installed.
-        CiterecError: As the single trainings raise.
+    Steps that are done with the same settings are not repeated. Other arguments and errors are those of the trainings.
     """
     index = open_index(path)
     load_training_data(index)  # refuses an index without train queries
     options: dict[str, Any] = {"resume": resume, "force": True, "progress": progress, "log": log}
     reports: list[StepReport] = []
+
+    def places(name: str) -> tuple[Path, Path]:  # of a model that is used, and of one that is not
+        return index.models / name, index.models / f"{name}{NEW}"
 
     def is_used(model: Path, metric: str, before: float | None, after: float | None) -> bool:
         used = force or before is None or after is None or after > before
@@ -70,7 +68,7 @@ def train_all(
         log(f"{model} was trained with these settings already" if done else f"training {model}")
         return done
 
-    own, new = _places(index, ENCODER)
+    own, new = places(ENCODER)
     # Never in the folder of the encoder in use, whose vectors would become useless.
     in_use = encoder_folder(index)
     free = new if in_use and in_use.resolve() == own.resolve() else own
@@ -89,25 +87,20 @@ def train_all(
             embed_anew(index.path, opened, EmbedConfig(dense=dense, resume=True), progress)
             index = open_index(path)
 
-    own, new = _places(index, RERANKER)
+    own, new = places(RERANKER)
     if not is_done(was_trained_so(own, index, plan.reranker), own):
         report = reranker.train_reranker(index, new, plan.reranker, **options)
         metric = plan.reranker.metric
         if is_used(new, metric, report.before.get(metric), report.after.get(metric)):
             replace_folder(new, own)
 
-    own, new = _places(index, RANKER)
+    own, new = places(RANKER)
     if not is_done(ranker.was_trained_so(own, [index], plan.ranker), own):
         ranked = ranker.train_ranker([index], new, plan.ranker, **options)
         before = _f1_in_use(index, ranked) if len(ranked.dev) else None
         if is_used(new, "f1@20", before, ranked.after[Variant.FULL]["f1@20"]):
             replace_folder(new, own)
     return reports
-
-
-def _places(index: IndexFolder, name: str) -> tuple[Path, Path]:
-    """Return the folder of a model that is used, and of one that is not."""
-    return index.models / name, index.models / f"{name}{NEW}"
 
 
 def _encoder_measures(

@@ -125,9 +125,10 @@ class RerankerExamples:
         rng = np.random.default_rng([self.config.seed, epoch])
         count, most = self.config.list_negatives, self.config.examples or None
         lists = [np.zeros((0, 1 + count), np.int32)]
-        for query in np.flatnonzero(self._negatives.lengths).tolist():
-            negatives = self._negatives[query]
-            for positive in rng.permutation(self._positives[query])[:most]:
+        cited, others = self._sides
+        for query in np.flatnonzero(others.lengths).tolist():
+            negatives = others[query]
+            for positive in rng.permutation(cited[query])[:most]:
                 drawn = rng.choice(negatives, min(count, len(negatives)), replace=False)
                 one = np.full((1, 1 + count), MISSING, np.int32)
                 one[0, : 1 + len(drawn)] = [positive, *drawn]
@@ -141,12 +142,8 @@ class RerankerExamples:
         return self.places[i]
 
     @cached_property
-    def _positives(self) -> Lists:
-        return self._places(self.cited)
-
-    @cached_property
-    def _negatives(self) -> Lists:
-        """The candidates that are not cited, and have another title than the query and its references."""
+    def _sides(self) -> tuple[Lists, Lists]:
+        """The cited candidates, and those with another title than the query and all its references, as places."""
         data, lists = self.data, self.candidates.lists
         numbers: dict[str, int] = {}
         keys = [
@@ -156,11 +153,8 @@ class RerankerExamples:
         cited = Pairs([(data.cited.segment_ids, titles[data.cited.indices])], len(titles) + 1)
         own, of_entries = titles[data.queries][lists.segment_ids], titles[lists.indices]
         same = (of_entries == own) | cited.holds(lists.segment_ids, of_entries)
-        return self._places(~self.cited & ~same)
-
-    def _places(self, flagged: Flags) -> Lists:
-        places, of = np.flatnonzero(flagged), self.candidates.lists.segment_ids
-        return Lists.of(of[places], places, len(self.data.queries))
+        every = replace(lists, indices=np.arange(len(same), dtype=np.int32))
+        return every.where(self.cited), every.where(~self.cited & ~same)
 
 
 class Evaluation(NamedTuple):
@@ -170,9 +164,6 @@ class Evaluation(NamedTuple):
     scale: float  # of the calibration, as `offset`
     offset: float
     weight: float  # the best rerank weight
-
-
-NONE = Evaluation({}, 1.0, 0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -269,18 +260,14 @@ def train_reranker(
         dev = RerankerDev.load(index, config, log)
 
         def evaluated() -> Evaluation:
-            return dev.evaluated(parts, source.folder, config) if dev else NONE
+            if dev is None:
+                return Evaluation({}, 1.0, 0.0, 1.0)
+            return dev.evaluated(parts, source.folder, config)
 
         loop = _trainer(parts, examples, evaluated if dev else None, workspace.folder)
-        trained = trainer.train(
-            loop,
-            workspace,
-            dev.first_stage() if dev else {},
-            resume=resume,
-            on_epoch=examples.begin,
-            progress=progress,
-            log=log,
-        )
+        before = dev.first_stage() if dev else {}
+        how: Any = {"resume": resume, "progress": progress, "log": log}
+        trained = trainer.train(loop, workspace, before, on_epoch=examples.begin, **how)
         _, scale, offset, weight = evaluated()
         spec = parts.spec.replace(scale=scale, offset=offset, weight=weight)
         teacher = trainer.encoder_folder(index) if config.distill else None
