@@ -86,7 +86,10 @@ def to_entry(item: Any, place: Entry, name: Path | str, *, strict: bool = True) 
 
     def text(key: str) -> str:
         if key == "abstract_inverted_index":
-            return restored(fields.inner(key).record)
+            try:
+                return restored(fields.inner(key).record)
+            except ValueError as error:
+                fields.fail(str(error))
         return plain_text(fields.text(key)) if fields.record.keys() & _CSL else fields.text(key)
 
     def docid(key: str) -> str:
