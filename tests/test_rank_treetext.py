@@ -110,5 +110,5 @@ def test_a_ranker_names_no_file_outside_its_folder(tmp_path: Path, name: str) ->
     spec.write_text(spec.read_text().replace('"full.txt"', f'"{name}"'.replace("\\", "\\\\")))
     seal_model(folder)
 
-    with pytest.raises(ModelError, match=r"ranker.json: .* (inside|file name)"):
+    with pytest.raises(ModelError, match=r"ranker\.json"):
         open_ranker(folder)

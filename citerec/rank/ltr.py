@@ -200,7 +200,8 @@ class Ranker(LtrModel):
 class VariantSpec(Settings):
     """One variant of a model in `ranker.json`."""
 
-    file: str  # <variant>.txt
+    # <variant>.txt, never a path: a model may come from elsewhere
+    file: str = Field(pattern=r"^[\w-]+\.txt$")
     features: tuple[str, ...]
     calibration: Calibration | None = None
 
