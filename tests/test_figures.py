@@ -89,7 +89,7 @@ SPEED = {  # page: first cell of a row: rows of the benchmark, in the order of t
     "README.md": {
         "BM25 search in 101,021 papers": "search.citerec search.citerec.memory search.pyserini search.pyserini.memory",
         "encoding with MiniLM": "encode.citerec encode.sentence-transformers",
-        "building an index, BM25": "index.citerec index.citerec-lucene index.anserini",
+        "building an index, BM25": "index.citerec index.anserini",
         "one query in a running process: BM25, vectors, ranked": "latency.ranked.p50",
         "`citerec recommend`, the whole process, 4,552 papers": "cold.ranked cold.ranked.memory",
     },
