@@ -107,7 +107,7 @@ def measured(path: Path) -> dict[str, Any]:
     one = watch.timed("open few", recommend.Recommender)(index, config)
     watch.seconds["open few"] += watch.seconds["open index"]
     drafts = drafts_of(index)
-    watch.timed("first", one.recommend)([drafts[0]])
+    watch.timed("first", one.recommend)(drafts[0])
     import_module("numba")  # as the server does
     _instrument(one, recommend, watch)
     for draft in drafts[1 : 1 + WARM]:
@@ -116,7 +116,7 @@ def measured(path: Path) -> dict[str, Any]:
     for draft in drafts[1 + WARM : -CLOCKED]:
         seconds = Stopwatch()
         watch.seconds, opened = seconds.seconds, watch.seconds
-        seconds.timed("whole", one.recommend)([draft])
+        seconds.timed("whole", one.recommend)(draft)
         watch.seconds = opened
         each.append(dict(seconds.seconds))
     by_clock = sorted(_by_clock(one, draft) for draft in drafts[-CLOCKED:])
