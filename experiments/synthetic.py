@@ -26,7 +26,6 @@ import numpy.typing as npt
 import orjson
 
 from citerec.build import BuildConfig, build_index
-from citerec.config import DenseIndexConfig, DenseKind
 from citerec.encode.spec import Similarity
 from citerec.folder import DENSE, IndexFolder, checksums, open_index, write_manifest
 from citerec.index.vectors import open_dense, write_dense
@@ -231,7 +230,6 @@ def add_vectors(generator: Generator, index: Path) -> None:
         generator.vectors(),
         dim=dense["dim"],
         similarity=Similarity(dense["similarity"]),
-        config=DenseIndexConfig(kind=DenseKind.EXACT),
     )
     sums = {f"{DENSE}/{name}": s for name, s in checksums(index / DENSE).items()}
     settings = {**manifest.settings, "encoder": generator.source.encoder, "dense": settings}
