@@ -170,7 +170,8 @@ class DenseIndex:
 
     def vectors(self, rows: Rows) -> Vectors:
         """Return the vectors of some rows, shape (len(rows), dim)."""
-        return np.take(self._stored, rows, axis=0)
+        # not np.take: the file of faiss is not aligned, so that it would copy all vectors first
+        return self._stored[rows]
 
     def nearest(
         self, vectors: Vectors, eligible: Sequence[Eligibility], k: int
