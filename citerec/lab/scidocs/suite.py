@@ -189,15 +189,6 @@ def _examples(part: LabelledPapers, known: EncodedPapers) -> LabelledVectors:
     return LabelledVectors(known.at(rows), part.labels)
 
 
-def labelled_papers(
-    data: Path, splits: Mapping[str, LabelledPapers], task: str = "mag"
-) -> tuple[list[Paper], list[str]]:
-    """Return the papers of a classification task with metadata, of all splits, and their classes."""
-    labels = {i: c for part in splits.values() for i, c in zip(part.ids, part.labels, strict=True)}
-    records = read_metadata(data / metadata_file(task), labels)
-    return [record.paper for record in records.values()], [labels[i] for i in records]
-
-
 def _ranked(
     data: Path, tasks: Sequence[str], encode: Encode, seed: int, progress: Progress
 ) -> _Scored:
