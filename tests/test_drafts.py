@@ -283,6 +283,16 @@ def test_the_bbl_of_a_draft_stands_in_for_its_bib(tmp_path: Path) -> None:
     assert not any("missing" in notice for notice in file.notices)
 
 
+def test_a_bbl_that_is_a_link_to_outside_is_bad_input(tmp_path: Path) -> None:
+    (tmp_path / "secret.bbl").write_text(ITEMS)
+    (tmp_path / "paper").mkdir()
+    (tmp_path / "paper" / "draft.bbl").symlink_to(tmp_path / "secret.bbl")
+    draft = write(tmp_path / "paper", draft=titled(r"\cite{plain}"))
+
+    with pytest.raises(BadInputError, match=r"draft\.bbl is a link to outside"):
+        read_queries(draft)
+
+
 def test_a_draft_that_pandoc_does_not_finish_is_a_clear_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

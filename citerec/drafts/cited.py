@@ -66,6 +66,9 @@ def cited_references(
 
     Returns:
         The entries in order of citation, and the names of their sources.
+
+    Raises:
+        BadInputError: If the `.bbl` of the draft is a link to outside its folder.
     """
     if not keys:
         return PaperList(()), ()
@@ -139,7 +142,11 @@ def _formatted(source: str, path: Path | None) -> tuple[dict[str, Entry], str]:
     """Return the formatted references of a draft by key, and the name of their source: the draft, else its `.bbl`."""
     name = path.name if path else "the draft"
     if source and path and not _ITEM.search(source):
-        bbl = inside(path.parent, f"{path.stem}.bbl")
+        try:
+            bbl = inside(path.parent, f"{path.stem}.bbl")
+        except PermissionError:
+            message = f"{path.stem}.bbl is a link to outside the folder of the draft; copy it there"
+            raise BadInputError(path, message) from None
         source, name = (decode_latex(bbl.read_bytes()[:MAX_BBL]), bbl.name) if bbl else ("", "")
     entries: dict[str, Entry] = {}
     items = list(_ITEM.finditer(source))
