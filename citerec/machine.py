@@ -1,4 +1,4 @@
-"""Describes this machine (processor, memory, GPUs), and the provenance of a result; imports no large library."""
+"""Describes this machine (processor, GPUs), and the provenance of a result; imports no large library."""
 
 import os
 import platform
@@ -51,17 +51,6 @@ def processor(text: str) -> tuple[str, set[str]]:
         elif key.startswith("hw.optional") and value == "1":
             flags.add(key.rpartition(".")[2].lower())
     return model, flags
-
-
-def memory() -> tuple[int, int]:
-    """Return memory in bytes: the total or the container's limit, and the available part."""
-    sizes = {line.split(":")[0]: line.split() for line in _read(Path("/proc/meminfo")).splitlines()}
-    if "MemAvailable" in sizes:
-        total, free = (int(sizes[name][1]) * 1024 for name in ("MemTotal", "MemAvailable"))
-    else:
-        total = free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")  # macOS
-    limit = _read(Path("/sys/fs/cgroup/memory.max"))
-    return (min(total, int(limit)), min(free, int(limit))) if limit.isdigit() else (total, free)
 
 
 def gpus() -> list[str]:
