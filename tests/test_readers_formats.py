@@ -543,17 +543,17 @@ def _collapsed(fields: object) -> object:
 # --- Dumps of several files
 
 
-def article(pmid: int | str, title: str, version: int = 1, more: str = "") -> str:
+def article(pmid: int | str, title: str, more: str = "") -> str:
     return (
-        f'<PubmedArticle><MedlineCitation><PMID Version="{version}">{pmid}</PMID><Article>'
+        f'<PubmedArticle><MedlineCitation><PMID Version="1">{pmid}</PMID><Article>'
         f"<ArticleTitle>{title}</ArticleTitle>{more}</Article></MedlineCitation></PubmedArticle>"
     )
 
 
-def test_later_versions_replace_earlier_ones_and_deletions_delete(tmp_path: Path) -> None:
+def test_later_records_replace_earlier_ones_and_deletions_delete(tmp_path: Path) -> None:
     retracted = "<PublicationTypeList><PublicationType>Retracted Publication</PublicationType></PublicationTypeList>"
-    first = [article(1, "one"), article(2, "two, v2", 2), article(2, "two"), article(3, "three")]
-    second = [article(1, "one, corrected"), article(4, "four", more=retracted), article(5, "five")]
+    first = [article(1, "one"), article(2, "two"), article(3, "three"), article(5, "five")]
+    second = [article(1, "one, corrected"), article(4, "four", more=retracted)]
     deleted = "<DeleteCitation><PMID Version='1'>3</PMID><PMID>5</PMID></DeleteCitation>"
     later = PUBMED.format("\n".join([*second, deleted])).encode()
     write(tmp_path / "baseline" / "pubmed26n0001.xml", PUBMED.format("\n".join(first)))
@@ -563,9 +563,9 @@ def test_later_versions_replace_earlier_ones_and_deletions_delete(tmp_path: Path
 
     found = papers(tmp_path, log)
 
-    assert {p.id: p.title for p in found} == {"1": "one, corrected", "2": "two, v2"}
+    assert {p.id: p.title for p in found} == {"1": "one, corrected", "2": "two"}
     assert log == [
-        "left out 4 records that later ones replace or delete",
+        "left out 3 records that later ones replace or delete",
         "left out 1 records that were retracted",
     ]
 

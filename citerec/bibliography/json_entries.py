@@ -30,10 +30,10 @@ def read_entries(text: str, name: Path | str, *, strict: bool) -> list[Entry]:
     """
     # only \n ends a line, not a U+2028 inside JSON
     lines = [(n, line) for n, line in enumerate(text.split("\n"), start=1) if line.strip()]
-    # single lines may be broken
-    if len(lines) > 1 and (
-        all(line.lstrip().startswith("{") for _, line in lines) or _is_object(lines[0][1])
-    ):
+    first: Any = None
+    with suppress(orjson.JSONDecodeError):
+        first = orjson.loads(lines[0][1])
+    if len(lines) > 1 and isinstance(first, dict):
         values = ((_loads(line, name, line=n), Entry(line=n)) for n, line in lines)
         return [to_entry(value, place, name, strict=strict) for value, place in values]
     value = _loads(text, name)
@@ -43,12 +43,6 @@ def read_entries(text: str, name: Path | str, *, strict: bool) -> list[Entry]:
         to_entry(item, Entry(label=f"item {n} of the list"), name, strict=strict)
         for n, item in enumerate(cast("list[Any]", value), start=1)
     ]
-
-
-def _is_object(line: str) -> bool:
-    with suppress(orjson.JSONDecodeError):
-        return isinstance(orjson.loads(line), dict)
-    return False
 
 
 def _loads(text: str, name: Path | str, *, line: int | None = None) -> Any:

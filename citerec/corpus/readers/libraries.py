@@ -167,7 +167,6 @@ def _bibtex_paper(fields: Fields) -> Paper:
 
 BIBTEX = Format(
     sniff=_is_bibtex,
-    records=_bibtex_records,
     read=_bibtex_paper,
     papers=_bibtex_papers,
     note=NO_CITATIONS,

@@ -35,7 +35,6 @@ PMIDS = 10**8  # they have eight digits: a mask of all takes 100 MB, of which fe
 _SET = re.compile(rb"<(?:!DOCTYPE\s+)?Pubmed(?:Book)?Article(?:Set)?\b")
 _RECORD = re.compile(rb"<(?P<tag>Pubmed(?:Book)?Article|DeleteCitation)[\s>].*?</(?P=tag)>", re.S)
 _OPEN = re.compile(rb"<(?:Pubmed(?:Book)?Article|DeleteCitation)[\s>]")
-_IDS = re.compile(rb'<(?:MedlineCitation|BookDocument)\b[^>]*>\s*<PMID(?: Version="(\d+)")?>(\d+)<')
 _DELETED = re.compile(rb">\s*([0-9]{1,17})\s*</PMID")
 _TRANSLATED = re.compile(r"\[((?:[^\[\]]++|\[[^\[\]]*+\])*+)\](\.?)")
 _UNAVAILABLE = {"", "[not available].", "[not available]", "not available", "not available."}
@@ -46,9 +45,10 @@ def _is_pubmed(head: bytes, name: str) -> bool:
 
 
 def _records(stream: BinaryIO) -> Rows:
-    """Yield the records of one file, each with the line where it begins."""
+    """Yield the records and deletions of one file, each with the line where it begins."""
     for line, text in _cut(stream):
         if text.startswith(b"<DeleteCitation"):
+            yield line, {"deleted": [pmid.decode() for pmid in _DELETED.findall(text)]}
             continue
         try:
             yield line, _record(fromstring(text))
@@ -77,34 +77,25 @@ def _cut(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 
 def _papers(source: Source, read: BytesRead, log: Log, scratch: Path | None) -> Iterator[Located]:
-    """Yield the latest version of each record of all files, except for retracted publications.
+    """Yield the latest record of each paper, except for retracted publications.
 
-    Files are read from the last to the first: a later record replaces an earlier one, and a `DeleteCitation` removes
-    the records of its own and of earlier files.
+    Files are read from the last to the first: the record of a later file replaces that of an earlier one, and a
+    `DeleteCitation` removes those of earlier files.
     """
     counts = Counter[str]()
     seen = np.zeros(PMIDS, np.bool_)
     for file in reversed(source.files):
-        latest: dict[str, int] = {}  # the last version of a record of this file, where above 1
-
-        def scan(stream: BinaryIO, latest: dict[str, int] = latest) -> Rows:
-            for _, text in _cut(stream):
-                if text.startswith(b"<DeleteCitation"):
-                    seen[[_number(pmid.decode()) for pmid in _DELETED.findall(text)]] = True
-                    seen[0] = False
-                elif (match := _IDS.search(text)) and int(match[1] or 1) > 1:
-                    pmid = match[2].decode()
-                    latest[pmid] = max(latest.get(pmid, 1), int(match[1]))
-            yield from ()
-
-        list(read_file(file, scan))
         for line, row in read_file(file, _records, read):
             if not isinstance(row, str):
-                docid = row.get("id", "")
-                if seen[_number(docid)] or latest.get(docid, 1) > row["version"]:
+                if "deleted" in row:
+                    seen[[*map(_number, row["deleted"])]] = True
+                    seen[0] = False
+                    continue
+                number = _number(row.get("id", ""))
+                if seen[number]:
                     counts["that later ones replace or delete"] += 1
                     continue
-                seen[_number(docid)] = _number(docid) > 0
+                seen[number] = number > 0
                 if row["retracted"]:
                     counts["that were retracted"] += 1
                     continue
@@ -119,7 +110,7 @@ def _number(pmid: str) -> int:
 
 
 def _record(element: Element) -> dict[str, Any]:
-    """Return a record with the keys of citerec's own format, and `version` and `retracted`."""
+    """Return a record with the keys of citerec's own format, and `retracted`."""
     article, book = element.find("MedlineCitation/Article"), element.find("BookDocument")
     body = article if article is not None else book if book is not None else Element("none")
     pmid = element.find("MedlineCitation/PMID")
@@ -129,7 +120,6 @@ def _record(element: Element) -> dict[str, Any]:
         return next(filter(None, (_text(body.find(path)) for path in paths)), "")
 
     types = [_text(kind) for kind in body.iterfind("PublicationTypeList/PublicationType")]
-    version = "" if pmid is None else pmid.get("Version", "")
     docid = _text(pmid)
     pages = [text(f"Pagination/{key}") for key in ("StartPage", "EndPage")]
     dois = [
@@ -154,7 +144,6 @@ def _record(element: Element) -> dict[str, Any]:
         "issue": text("Journal/JournalIssue/Issue"),
         "pages": text("Pagination/MedlinePgn") or "-".join(dict.fromkeys(filter(None, pages))),
         "publisher": text("Book/Publisher/PublisherName"),
-        "version": int(version) if version.isdecimal() and len(version) < 6 else 1,
         "retracted": "Retracted Publication" in types,
     }
     return {"id": docid, **record} if docid else record
@@ -198,4 +187,4 @@ def _references(element: Element) -> Iterator[str]:
             yield docid
 
 
-PUBMED = Format(sniff=_is_pubmed, records=_records, read=Fields.paper, papers=_papers)
+PUBMED = Format(sniff=_is_pubmed, read=Fields.paper, papers=_papers)
