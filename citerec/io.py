@@ -165,25 +165,25 @@ def check_writable(target: Path) -> None:
 # --- records and checksums of folders that may have been downloaded
 
 
-def name_fault(name: object) -> str | None:
-    """Return why a name in a record is not the path of a file inside its folder; None if it is valid.
+def is_inside(name: object) -> bool:
+    """Whether a name in a record is the path of a file inside its folder: relative, normalised, with slashes.
 
-    A valid path is relative and normalised, and uses slashes; backslashes and colons separate folders, drives and
-    streams on Windows.
+    Backslashes and colons separate folders, drives and streams on Windows.
     """
-    is_inside = (
+    return (
         isinstance(name, str)
         and len(name.encode(errors="surrogatepass")) <= MAX_NAME
         and name.isprintable()
         and not re.search(r"[\\:]", name)
         and {"", ".", ".."}.isdisjoint(name.split("/"))
     )
-    return None if is_inside else "is not a path inside the folder"
 
 
 def name_faults(names: Collection[object]) -> list[str]:
     """Return the faults of the names in a record, one line each."""
-    return [f"{shown(name)} {fault}" for name in names if (fault := name_fault(name))]
+    return [
+        f"{shown(name)} is not a path inside the folder" for name in names if not is_inside(name)
+    ]
 
 
 def read_record(path: Path) -> bytes:

@@ -12,20 +12,19 @@ from enum import StrEnum
 from functools import partial
 from pathlib import Path
 
-from citerec.bibliography import bibtex, publication, ris, write
+from citerec.bibliography import publication, write
 from citerec.bibliography.entry import Entry, PaperList, is_preprint_doi
-from citerec.bibliography.keys import id_key, paper_doi, title_key
-from citerec.bibliography.paper_list import Kind, decode, kind_of
+from citerec.bibliography.keys import doi_of, paper_doi, title_key
+from citerec.bibliography.paper_list import Kind, decode, kind_of, read_entries
 from citerec.corpus.papers import Papers
 from citerec.errors import BadInputError, OutputError, writing
 from citerec.inputs import BOM, read_whole
 from citerec.io import replacing
-from citerec.matching import listed_rows, rows_of_entry, same_entries, same_title, similar_titles
+from citerec.matching import listed_rows, rows_of_entry, same_title, similar_titles
 from citerec.types import Paper
 
 _KINDS = {".bib": Kind.BIBTEX, ".bibtex": Kind.BIBTEX, ".ris": Kind.RIS}
 _READS = "expected BibTeX or RIS"
-_ADVICE = "name a .bib or .ris file"
 
 
 # --- Comparing it with a corpus
@@ -200,7 +199,7 @@ def append_papers(path: str | Path, papers: Sequence[Paper]) -> Appended:
 
     Args:
         path: The file.
-        papers: The papers. Those that the file has already are skipped, by id, DOI or title.
+        papers: The papers. Those that the file has already, by DOI or title, are skipped; so are repeated ones.
 
     Raises:
         BadInputError: If the file is of another format, or has a broken entry.
@@ -208,9 +207,20 @@ def append_papers(path: str | Path, papers: Sequence[Paper]) -> Appended:
     """
     path = Path(path)
     file = read_reference_file(path)
-    known = _known(file.entries, papers)
-    new = [paper for place, paper in enumerate(papers) if place not in known]
-    skipped = tuple(paper for place, paper in enumerate(papers) if place in known)
+    count = len(file.entries)
+    own = [
+        Entry(
+            ids=(paper.id,),
+            title=paper.title,
+            year=paper.year,
+            authors=paper.authors,
+            dois=tuple(filter(None, (paper_doi(paper), doi_of(paper.id)))),
+        )
+        for paper in papers
+    ]
+    repeated = _earlier_entries([*file.entries, *own])
+    new = [paper for place, paper in enumerate(papers, start=count) if place not in repeated]
+    skipped = tuple(paper for place, paper in enumerate(papers, start=count) if place in repeated)
     if not new:
         return Appended(path, skipped=skipped)
     keys = tuple(write.citation_keys(new, (entry.key for entry in file.entries)))
@@ -224,10 +234,9 @@ def append_papers(path: str | Path, papers: Sequence[Paper]) -> Appended:
     gap = b"" if is_empty else end if file.data.endswith((b"\n", b"\r")) else 2 * end
     data = file.data + gap + added.replace(b"\n", end)
     try:
-        after = _entries(file.kind, _text(data, path), path)
+        after, _ = read_entries(decode(data, path, reads=_READS), file.kind, path, strict=True)
     except BadInputError:
         after = []
-    count = len(file.entries)
     if after[:count] != file.entries or len(after) != count + len(new):
         message = "entries added at its end would not be read; repair its last lines first"
         raise BadInputError(path, message)
@@ -252,72 +261,15 @@ def read_reference_file(path: Path) -> ReferenceFile:
     if exists and not (path.is_file() and path.stat().st_mode & 0o222 and os.access(path, os.W_OK)):
         raise OutputError(f"cannot write {path}: it is read-only, or no regular file")
     data = read_whole(path) if exists else b""
-    text = _text(data, path)
+    text = decode(data, path, reads=_READS) if data.removeprefix(BOM).strip() else ""
     kind = kind_of(text, path) if text else Kind.TEXT
     if kind is Kind.JSON:
         raise BadInputError(path, f"this is JSON, {_READS}; --format csl writes a file of its own")
     if kind is Kind.TEXT:  # comments alone, or nothing
         if path.suffix.lower() not in _KINDS:
-            raise OutputError(f"cannot write {path}: its format is not known; {_ADVICE}")
+            raise OutputError(
+                f"cannot write {path}: its format is not known; name a .bib or .ris file"
+            )
         kind = _KINDS[path.suffix.lower()]
-    return ReferenceFile(kind, data, _entries(kind, text, path))
-
-
-def _text(data: bytes, path: Path) -> str:
-    return decode(data, path, reads=_READS) if data.removeprefix(BOM).strip() else ""
-
-
-def _entries(kind: Kind, text: str, path: Path) -> list[Entry]:
-    """Return the entries of a file.
-
-    Raises:
-        BadInputError: If something of it is broken: what is added after it might be lost.
-    """
-    if kind is Kind.RIS:
-        return [ris.to_entry(record) for record in ris.read_records(text)]
-    records, broken = bibtex.read_records(text)
-    if broken:
-        line, fault = broken[0]
-        raise BadInputError(path, f"{fault}; nothing was added, repair it first", line=line)
-    return [bibtex.to_entry(record) for record in records]
-
-
-def _known(entries: Sequence[Entry], papers: Sequence[Paper]) -> set[int]:
-    """Return the positions of papers that a file has, or that are the same as an earlier one of `papers`."""
-    named = [entry for entry in entries if entry.is_named]
-    known = {place for places in _listed_papers(named, papers) for place in places}
-    own = [
-        Entry(
-            ids=tuple(filter(None, (paper.id, paper_doi(paper)))),
-            title=paper.title,
-            year=paper.year,
-            authors=paper.authors,
-        )
-        for paper in papers
-    ]
-    for place, same in enumerate(_listed_papers(own, papers)):
-        if place not in known:
-            known.update(other for other in same if other > place)
-    return known
-
-
-def _listed_papers(entries: Sequence[Entry], papers: Sequence[Paper]) -> list[frozenset[int]]:
-    """Return the positions of the papers that each entry matches, as `listed_rows` does for a corpus.
-
-    A citation key that is the id of a paper with another title does not count: authors and corpora make both from the
-    same name and year.
-    """
-    by_id: dict[str, set[int]] = {}
-    for place, paper in enumerate(papers):
-        for paper_id in filter(None, (paper.id, id_key(paper.id), paper_doi(paper).lower())):
-            by_id.setdefault(paper_id, set()).add(place)
-    by_title = same_entries(entries, papers)
-    return [
-        titles.union(
-            place
-            for i in entry.ids
-            for place in by_id.get(i, set()) | by_id.get(id_key(i), set())
-            if i != entry.key or not entry.title or same_title(entry.title, papers[place].title)
-        )
-        for entry, titles in zip(entries, by_title, strict=True)
-    ]
+    # not lenient: what is added after a broken entry might be lost
+    return ReferenceFile(kind, data, read_entries(text, kind, path, strict=True)[0])

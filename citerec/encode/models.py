@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from citerec.errors import MissingExtraError, ModelError, extra, shown
-from citerec.io import check_model, is_regular, name_fault, read_record
+from citerec.io import check_model, is_inside, is_regular, read_record
 from citerec.types import Log, no_log
 
 MINILM, SPECTER = "minilm", "specter"
@@ -251,8 +251,9 @@ def _check_named_files(folder: Path) -> None:
     tokenizer = _content(folder / "tokenizer_config.json")
     named += [("tokenizer_config.json", tokenizer.get(key)) for key in NAMING]
     for record, name in named:
-        if name and (fault := name_fault(name)) and is_regular(folder / str(name)):
-            raise ModelError(f"{folder / record} names the file {shown(name)}, which {fault}")
+        if name and not is_inside(name) and is_regular(folder / str(name)):
+            where = f"{folder / record} names the file {shown(name)}"
+            raise ModelError(f"{where}, which is not a path inside the folder")
 
 
 def _content(file: Path) -> dict[str, Any]:
