@@ -145,11 +145,6 @@ class Trees:
         return self.booster.predict(_read(matrix, self.features, self.added))
 
     @property
-    def text(self) -> str:
-        """The model in the text format of LightGBM."""
-        return self.booster.model_to_string()
-
-    @property
     def gains(self) -> dict[str, float]:
         """The share of each feature in the gain of all splits, largest first."""
         gains = self.booster.feature_importance("gain")
@@ -207,16 +202,13 @@ def fit(
     rng = np.random.default_rng([config.seed, 9])
     data = dataset(train.learnable().with_copies(rng, added))
     validation = dev.learnable() if dev else None
-    try:
-        booster = lightgbm.train(
-            parameters,
-            data,
-            num_boost_round=trees or config.trees,
-            valid_sets=[dataset(validation, data)] if validation else [],
-            callbacks=[lightgbm.early_stopping(PATIENCE, verbose=False)] if validation else [],
-        )
-    except lightgbm.basic.LightGBMError as error:
-        raise ConfigError(f"LightGBM refuses the settings: {error}") from error
+    booster = lightgbm.train(
+        parameters,
+        data,
+        num_boost_round=trees or config.trees,
+        valid_sets=[dataset(validation, data)] if validation else [],
+        callbacks=[lightgbm.early_stopping(PATIENCE, verbose=False)] if validation else [],
+    )
     return Trees(booster, added)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.corpus.papers import NO_YEAR, no_later
-from citerec.corpus.splits import SPLITS, gold_citations
+from citerec.corpus.splits import gold_citations
 from citerec.errors import ConfigError
 from citerec.evaluate.protocol import load_task
 from citerec.folder import IndexFolder
@@ -181,11 +181,6 @@ def load_training_data(index: IndexFolder) -> TrainingData:
     Raises:
         ConfigError: If it has no train queries, or they cite no eligible paper.
     """
-    if missing := [name for name in SPLITS if not (index.splits / f"{name}.ids").is_file()]:
-        raise ConfigError(
-            f"{index.splits} has no {missing[0]}.ids; rebuild the index: "
-            f"citerec index CORPUS --index {index.path} --force"
-        )
     years, graph, train = index.papers.years, index.graph, train_rows(index)
     pool = np.ones(len(years), np.bool_)
     pool[held_out_rows(index)] = False

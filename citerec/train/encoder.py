@@ -11,14 +11,7 @@ from citerec.config import Bm25Config, RecommendConfig
 from citerec.encode.encoder import Encoder, TransformerEncoder, fingerprint_of
 from citerec.encode.models import ModelSource
 from citerec.encode.spec import NAME as SPEC
-from citerec.encode.spec import (
-    EncoderSpec,
-    Fingerprint,
-    Pooling,
-    Similarity,
-    read_spec,
-    write_spec,
-)
+from citerec.encode.spec import EncoderSpec, Fingerprint, Pooling, Similarity, read_spec, write_spec
 from citerec.encode.torch_backend import Parts, load_parts
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
@@ -197,12 +190,23 @@ class _Net:
 
     @classmethod
     def of(cls, source: ModelSource, config: EncoderTraining) -> "_Net":
-        """Open the base model."""
+        """Open the base model.
+
+        The trained model reads and pools as SPECTER by its recipe, else as the base model; one without a specification
+        (plain BERT) gets mean pooling and cosine similarity.
+        """
         from sentence_transformers import SentenceTransformer
         from sentence_transformers.base.modules import Normalize, Transformer
         from sentence_transformers.sentence_transformer.modules import Pooling as Pool
 
-        spec = trained_spec(source.folder, config)
+        spec = EncoderSpec()
+        if config.recipe == "strong":
+            if any((source.folder / name).is_file() for name in (SPEC, "modules.json")):
+                spec = read_spec(source.folder)
+            else:
+                spec = EncoderSpec(pooling=Pooling.MEAN, similarity=Similarity.COSINE)
+        form, tokens = config.form or spec.form, config.max_tokens or spec.max_tokens
+        spec = replace(spec, form=form, max_tokens=tokens)
         parts = load_parts(source.folder, spec)
         local = {"local_files_only": True}
         reader: Any = Transformer(
@@ -229,6 +233,15 @@ class _Net:
         """Return an encoder with a copy of the current weights, which further training does not change."""
         parts = replace(self.parts, model=copy.deepcopy(self.parts.model).cpu())
         return TransformerEncoder(parts, self.fingerprint, config.running)
+
+    def save(self, folder: Path) -> dict[str, Any]:
+        """Write the model, which transformers, sentence-transformers and citerec open; return what its card shows."""
+        spec = self.parts.spec
+        self.parts.model.config._name_or_path = ""  # otherwise the local path of the base model
+        self.model.max_seq_length = spec.max_tokens
+        self.model.cpu().save_pretrained(str(folder), create_model_card=False)
+        write_spec(folder, spec)
+        return {"spec": spec, "dim": self.parts.dim, "separator": self.parts.separator}
 
 
 def train_encoder(
@@ -275,9 +288,7 @@ def train_encoder(
         return asdict(mined(data, threads=config.threads, progress=progress, log=log))
 
     with workspace.open(plan, resume=resume, log=log):
-        with trainer.first_process_first():
-            kept = workspace.kept("hard", hard)
-        examples = EncoderExamples.of(data, config, Lists(**kept))
+        examples = EncoderExamples.of(data, config, Lists(**workspace.kept("hard", hard)))
         drawn = examples.drawn()
         loop = _trainer(net, examples, drawn, dev, workspace.folder)
         before = dev.measures(net.frozen(config)) if dev else {}
@@ -289,34 +300,7 @@ def train_encoder(
             "examples_an_epoch": len(drawn),
         }
         facts = {"plan": plan, "counts": counts}
-        return trainer.finish(
-            output,
-            trained,
-            config,
-            index,
-            source,
-            facts,
-            lambda folder: _saved(net, folder),
-            "encoder.md",
-        )
-
-
-def trained_spec(folder: Path, config: EncoderTraining) -> EncoderSpec:
-    """Return how the trained model reads and pools: as SPECTER by its recipe, else as the base model.
-
-    A base model without a specification (plain BERT) gets mean pooling and cosine similarity.
-    """
-    if config.recipe == "specter":
-        spec = EncoderSpec()
-    elif any((folder / name).is_file() for name in (SPEC, "modules.json")):
-        spec = read_spec(folder)
-    else:
-        spec = EncoderSpec(pooling=Pooling.MEAN, similarity=Similarity.COSINE)
-    return replace(
-        spec,
-        form=config.form or spec.form,
-        max_tokens=config.max_tokens or spec.max_tokens,
-    )
+        return trainer.finish(output, trained, config, index, source, facts, net.save, "encoder.md")
 
 
 def _trainer(
@@ -365,9 +349,6 @@ def _trainer(
         def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
             """Add none: the card is ours."""
 
-    def products(queries: Any, papers: Any) -> Any:
-        return queries @ papers.T
-
     def distances(queries: Any, papers: Any) -> Any:
         norms = queries.pow(2).sum(-1)[:, None] + papers.pow(2).sum(-1)[None, :]
         # a square root has no derivative at 0
@@ -381,7 +362,9 @@ def _trainer(
         loss = losses.MultipleNegativesRankingLoss(
             net.model,
             scale=1 / TEMPERATURE,
-            similarity_fct=distances if spec.similarity is Similarity.L2 else products,
+            similarity_fct=distances
+            if spec.similarity is Similarity.L2
+            else lambda queries, papers: queries @ papers.T,
         )
         # a paper that is twice in a batch would be a negative of its own query
         arguments.batch_sampler = "no_duplicates"
@@ -395,13 +378,3 @@ def _trainer(
         evaluator=Evaluator() if dev else None,
         data_collator=Collator(net.model.preprocess),
     )
-
-
-def _saved(net: _Net, folder: Path) -> dict[str, Any]:
-    """Write the model, which transformers, sentence-transformers and citerec open; return what its card shows."""
-    model, spec = net.model, net.parts.spec
-    net.parts.model.config._name_or_path = ""  # otherwise the local path of the base model
-    model.max_seq_length = spec.max_tokens
-    model.cpu().save_pretrained(str(folder), create_model_card=False)
-    write_spec(folder, spec)
-    return {"spec": spec, "dim": net.parts.dim, "separator": net.parts.separator}

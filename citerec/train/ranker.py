@@ -251,14 +251,9 @@ def gather_examples(
     shared: Any = {"first_stage": first_stage, "features": features}
     gatherer = by_train = Gatherer(index, config, log, reranker=reranker, **shared)
     if any(known.values()):
-        by_train = Gatherer(
-            index,
-            config,
-            log,
-            encoder=not encoder_knows,
-            reranker=None if reranker_knows else reranker,
-            **shared,
-        )
+        unseen = None if reranker_knows else reranker
+        how: Any = {"encoder": not encoder_knows, "reranker": unseen, **shared}
+        by_train = Gatherer(index, config, log, **how)
     train = dev = RankerExamples.joined([])
     try:
         data = load_training_data(index)
@@ -318,8 +313,7 @@ def train_ranker(
             reopen(index.encoder, index.path, EncodeConfig())
     workspace = trainer.Workspace.for_model(output)
     plan = _plan(indexes, config, withheld)
-    if features:
-        plan["given"] = [feature.name for feature in features]
+    plan |= {"given": [feature.name for feature in features]} if features else {}
     with workspace.open(plan, resume=resume, log=log):
         examples = [
             gather_examples(
@@ -358,11 +352,13 @@ def _plan(
 ) -> dict[str, Any]:
     """Return what a training depends on: the settings, and papers, splits, encoder and reranker of each index."""
     facts = [_facts(index, _reranker(index, config)) for index in indexes]
-    settings = config.to_json() | {"reranker": Path(config.reranker).name}
-    return settings | {
-        "indexes": facts,
-        "withheld": [trainer.corpus_facts(index) for index in withheld],
-    }
+    held = [trainer.corpus_facts(index) for index in withheld]
+    return _shown(config) | {"indexes": facts, "withheld": held}
+
+
+def _shown(config: RankerTraining) -> dict[str, Any]:
+    """Return the settings as JSON values, without local paths."""
+    return config.model_dump(mode="json") | {"reranker": Path(config.reranker).name}
 
 
 def _folder_of(reranker: str | None, index: IndexFolder) -> Path | None:
@@ -425,13 +421,14 @@ def train_on(
     }
     with building(output) as folder:
         for variant, one in fits.items():
-            (folder / f"{variant}.txt").write_text(one.trees.text, encoding="utf-8")
+            (folder / f"{variant}.txt").write_text(
+                one.trees.booster.model_to_string(), encoding="utf-8"
+            )
         features = {variant: one.trees.features for variant, one in fits.items()}
         calibrations = {v: one.calibration for v, one in fits.items() if one.calibration}
         write_spec(folder, features, EXPAND, origin, calibrations)
         meaning = {one.name: one.meaning for one in (*FEATURES, *full.trees.added)}
         shown = {"rounds": full.trees.rounds, "meaning": meaning, "spec": SPEC, "top": TOP}
-        settings = config.to_json() | {"reranker": Path(config.reranker).name}
         shown |= {"lag": CITATION_LAG}
-        trainer.finish_folder(folder, facts, settings, PACKAGES, "ranker.md", shown)
+        trainer.finish_folder(folder, facts, _shown(config), PACKAGES, "ranker.md", shown)
     return RankerReport(output=output, queries=full.queries, before=before, after=after, dev=dev)

@@ -14,11 +14,7 @@ import numpy.typing as npt
 
 from citerec.bibliography.keys import title_key
 from citerec.config import FuseConfig, RecommendConfig
-from citerec.encode.torch_backend import (
-    batches,
-    check_positions,
-    padded,
-)
+from citerec.encode.torch_backend import batches, check_positions, padded
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.rerank.cross_encoder import CrossEncoder, RerankerParts, load_body
@@ -209,11 +205,6 @@ class RerankerDev:
         weight = best if config.first_stage_weight else 1.0
         return Evaluation(self.ranked(scores) | {"mixed": mixed}, scale, offset, weight)
 
-    def first_stage(self) -> dict[str, float]:
-        """Return the measures of the first-stage ranking."""
-        measures = self.ranked(self.candidates.scores)
-        return measures | {"mixed": measures["f1"]}
-
     def ranked(self, scores: Numbers) -> dict[str, float]:
         """Return the measures of the order by some scores, shape (entries,)."""
         pairs = zip(self._slices, self.queries.gold, strict=True)
@@ -251,21 +242,19 @@ def train_reranker(
         return {**asdict(found.lists), "scores": found.scores, "similarity": found.similarity}
 
     with workspace.open(plan, resume=resume, log=log):
-        with trainer.first_process_first():
-            kept = workspace.kept("candidates", searched)
-        candidates = CandidateLists(
-            Lists(kept["indptr"], kept["indices"]), kept["scores"], kept["similarity"]
-        )
+        kept = workspace.kept("candidates", searched)
+        lists = Lists(kept["indptr"], kept["indices"])
+        candidates = CandidateLists(lists, kept["scores"], kept["similarity"])
         examples = RerankerExamples(data, candidates, config)
         dev = RerankerDev.load(index, config, log)
 
         def evaluated() -> Evaluation:
-            if dev is None:
-                return Evaluation({}, 1.0, 0.0, 1.0)
-            return dev.evaluated(parts, source.folder, config)
+            none = Evaluation({}, 1.0, 0.0, 1.0)
+            return dev.evaluated(parts, source.folder, config) if dev else none
 
         loop = _trainer(parts, examples, evaluated if dev else None, workspace.folder)
-        before = dev.first_stage() if dev else {}
+        before = dev.ranked(dev.candidates.scores) if dev else {}
+        before |= {"mixed": before["f1"]} if dev else {}
         how: Any = {"resume": resume, "progress": progress, "log": log}
         trained = trainer.train(loop, workspace, before, on_epoch=examples.begin, **how)
         _, scale, offset, weight = evaluated()
@@ -278,13 +267,24 @@ def train_reranker(
             "cited_candidates": int(examples.cited.sum()),
             "examples_an_epoch": len(examples),
         }
-        return trainer.finish(
-            *(output, trained, config, index, source),
-            {"plan": plan, "encoder": plan["encoder"], "counts": counts},
-            lambda folder: _saved(replace(parts, spec=spec), folder),
-            "reranker.md",
-            [teacher] if teacher else [],
-        )
+        facts = {"plan": plan, "encoder": plan["encoder"], "counts": counts}
+
+        def save(folder: Path) -> dict[str, Any]:
+            """Write the model, which transformers, sentence-transformers and citerec open."""
+            model = parts.model
+            model.config._name_or_path = ""  # otherwise the local path of the base model
+            # By default sentence-transformers applies a sigmoid to the score of a single label.
+            identity = "torch.nn.modules.linear.Identity"
+            model.config.sentence_transformers = {"activation_fn": identity}
+            model.save_pretrained(folder)
+            parts.tokenizer.model_max_length = spec.tokens
+            parts.tokenizer.save_pretrained(folder)
+            write_reranker_spec(folder, spec)
+            return {"spec": spec}
+
+        teachers = [teacher] if teacher else []
+        made = output, trained, config, index, source
+        return trainer.finish(*made, facts, save, "reranker.md", teachers)
 
 
 def load_base(folder: Path, config: RerankerTraining) -> RerankerParts:
@@ -420,16 +420,3 @@ def loss_of(
     loss = -(total * cited).sum(-1) / cited.sum(-1).clamp(min=1)
     target = shares(teacher)  # KL(teacher || model) of each list
     return loss + config.distill * (target.exp() * (target - shares(logits))).sum(-1)
-
-
-def _saved(parts: RerankerParts, folder: Path) -> dict[str, Any]:
-    """Write the model, which transformers, sentence-transformers and citerec open; return what its card shows."""
-    model, spec = parts.model, parts.spec
-    model.config._name_or_path = ""  # otherwise the local path of the base model
-    # By default sentence-transformers applies a sigmoid to the score of a single label.
-    model.config.sentence_transformers = {"activation_fn": "torch.nn.modules.linear.Identity"}
-    model.save_pretrained(folder)
-    parts.tokenizer.model_max_length = spec.tokens
-    parts.tokenizer.save_pretrained(folder)
-    write_reranker_spec(folder, spec)
-    return {"spec": spec}

@@ -55,10 +55,6 @@ class TrainingSettings(Settings):
             values.pop("steps", None)
         return read_settings(cls, {**values, **options})
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the settings as JSON values."""
-        return self.model_dump(mode="json")
-
 
 class ModelTraining(TrainingSettings):
     """What the trainings of both transformers share: how long, how fast, and where."""

@@ -9,7 +9,7 @@ import shutil
 import signal
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from importlib.metadata import version
@@ -23,7 +23,7 @@ import orjson
 
 from citerec.encode.models import ModelSource, find_model, is_name, recorded_folder, weights_files
 from citerec.encode.spec import Precision, has_bfloat16
-from citerec.errors import ConfigError, ModelExistsError, OutputError, extra, writing
+from citerec.errors import ConfigError, ModelExistsError, extra, writing
 from citerec.folder import IndexFolder
 from citerec.io import CARD, TRAINING, building, seal_model, sha256_of_files
 from citerec.machine import provenance, versions
@@ -70,7 +70,7 @@ def plan_of(config: ModelTraining, index: IndexFolder) -> dict[str, Any]:
     folders = [folder for folder in (Path(base), index.path / base) if folder.is_dir()]
     if folders and not is_name(base):
         base = sha256_of_files(weights_files(folders[0]))
-    plan = config.to_json() | {"model": base} | corpus_facts(index)
+    plan = config.model_dump(mode="json") | {"model": base} | corpus_facts(index)
     if isinstance(config, RerankerTraining):
         plan["encoder"] = encoder_of(index) if config.is_listwise else None
     return plan
@@ -159,12 +159,22 @@ class Workspace:
         return max((f.parent for f in whole), key=lambda f: int(f.name[11:]), default=None)
 
     def kept(self, name: str, make: Callable[[], Arrays]) -> dict[str, npt.NDArray[Any]]:
-        """Return the arrays that an interrupted training prepared under a name, or make and keep them."""
+        """Return the arrays that an interrupted training prepared under a name, or make and keep them.
+
+        Of several processes the first one makes them, before the others read them.
+        """
         file, unfinished = self.folder / f"{name}.npz", self.folder / f"{name}.tmp.npz"
-        if not file.is_file():
-            with writing(file):
-                np.savez(unfinished, allow_pickle=False, **make())
-                unfinished.replace(file)
+        turn: Any = nullcontext()
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            from accelerate import PartialState
+
+            one_day = timedelta(days=1)  # a search of millions of queries
+            turn = PartialState(timeout=one_day).main_process_first()
+        with turn:
+            if not file.is_file():
+                with writing(file):
+                    np.savez(unfinished, allow_pickle=False, **make())
+                    unfinished.replace(file)
         with np.load(file, allow_pickle=False) as read:
             return {part: read[part] for part in read.files}
 
@@ -218,19 +228,6 @@ def prepare(config: ModelTraining) -> None:
     transformers.set_seed(config.seed)  # a new classification head is initialised at random
     if config.threads:
         torch.set_num_threads(config.threads)
-
-
-@contextmanager
-def first_process_first() -> Generator[None]:
-    """Let the first process of a training prepare and keep the data, before the others read it."""
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
-        yield
-        return
-    from accelerate import PartialState
-
-    state: Any = PartialState(timeout=timedelta(days=1))  # a search of millions of queries
-    with state.main_process_first():
-        yield
 
 
 def arguments_of(kind: Any, config: ModelTraining, folder: Path, *, has_dev: bool) -> Any:
@@ -320,8 +317,6 @@ def train(
         )
     if not metric:
         return history, history[-1]
-    if not Path(trainer.state.best_model_checkpoint or "").is_dir():
-        raise OutputError("the checkpoint of the best weights is missing; train again")
     name = metric.removeprefix("eval_")
     best = max(history[1:], key=lambda point: point.dev[name])
     if best.dev[name] <= before[name]:
@@ -413,17 +408,9 @@ def finish(
 ) -> TrainingReport:
     """Write the folder of a model in the first process; return the report.
 
-    Args:
-        output: The folder.
-        trained: What `train` returned.
-        config: The settings.
-        index: The data.
-        source: The base model. What it and the teachers were trained on is recorded: the new model may know their
-            queries.
-        facts: Entries of the record: the plan, and the counts of what was read, by name.
-        write: Saves the model in a folder; returns what the card shows besides the record.
-        card: The template of the card.
-        teachers: The folders of other models that it learned from.
+    What the base model `source` and the teachers were trained on is recorded: the new model may know their queries.
+    `trained` is what `train` returned, `facts` are entries of the record. `write` saves the model in a folder, and
+    returns what the card shows besides the record.
     """
     history, best = trained
     if is_first():
@@ -441,7 +428,7 @@ def finish(
             "history": [asdict(point) for point in history],
             "best_step": best.step,
         }
-        settings = config.to_json() | {"model": base}
+        settings = config.model_dump(mode="json") | {"model": base}
         with writing(output), building(output) as folder:
             finish_folder(folder, record, settings, PACKAGES, card, write(folder))
     queries, examples = (facts["counts"][name] for name in ("train_queries", "examples_an_epoch"))
