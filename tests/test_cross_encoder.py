@@ -17,12 +17,7 @@ from citerec.encode.spec import EncodeConfig, Precision
 from citerec.errors import ModelError
 from citerec.folder import IndexFolder, open_index
 from citerec.rerank import cross_encoder
-from citerec.rerank.cross_encoder import (
-    CrossEncoder,
-    RerankerParts,
-    load_reranker,
-    open_cross_encoder,
-)
+from citerec.rerank.cross_encoder import CrossEncoder, load_reranker, open_cross_encoder
 from citerec.rerank.pair import NAME, RerankerSpec, default_depth, pair_flops
 from citerec.text import pair_text
 from citerec.types import Query
@@ -218,28 +213,6 @@ def test_torch_scores_many_pairs_and_other_precisions(
     assert close.backend == "torch"
     expected = np.concatenate(reranker.score(index, QUERIES, ROWS))
     assert np.concatenate(close.score(index, QUERIES, ROWS)) == pytest.approx(expected, abs=0.05)
-
-
-# --- the tokens of candidates
-
-
-def test_a_query_that_is_asked_about_part_by_part_is_cut_once(
-    folder: Path, index: IndexFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reranker = open_cross_encoder(str(folder), None, F32)
-    (expected,) = reranker.score(index, QUERIES[:1], [ROWS[0]])
-    asked: list[str] = []
-    whole = RerankerParts.cut
-
-    def cut(parts: RerankerParts, texts: Sequence[str]) -> list[list[int]]:
-        asked.extend(texts)
-        return whole(parts, texts)
-
-    monkeypatch.setattr(RerankerParts, "cut", cut)
-    parts = [reranker.score(index, QUERIES[:2], [ROWS[0][i : i + 1], ROWS[1]]) for i in range(4)]
-
-    assert np.concatenate([scores for scores, _ in parts]) == pytest.approx(expected, abs=1e-4)
-    assert asked == [pair_text(QUERIES[1])]
 
 
 # --- the folder

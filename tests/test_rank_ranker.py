@@ -18,7 +18,7 @@ from citerec.pipeline import by_vectors, by_words, diversified
 from citerec.rank.expand import neighbour_scores
 from citerec.rank.features import FEATURES, NAMES, Matrix
 from citerec.rank.ltr import DEFAULT, Variant, find_ranker, open_ranker
-from citerec.rank.reasons import Facts, RankedPaper, reasons
+from citerec.rank.reasons import Facts, reasons
 from citerec.rules.known import CitationScope, TemporalGraph
 from citerec.types import Hits, Paper, Recommendation, StageHit
 
@@ -107,30 +107,18 @@ def facts(build: Callable[..., IndexFolder]) -> Facts:
     return Facts(known, known.snapshot_before(None), found)
 
 
-def case(facts: Facts, **features: float) -> RankedPaper:
-    item = Recommendation(
-        rank=1,
-        paper=Paper(id="p", title="P", year=2009),
-        score=1,
-        stages={"dense": StageHit(3, 0.9)},
-    )
+def said_of(facts: Facts, weights: dict[str, float], **features: float) -> tuple[str, ...]:
+    paper = Paper(id="p", title="P", year=2009)
+    item = Recommendation(rank=1, paper=paper, score=1, stages={"dense": StageHit(3, 0.9)})
     known = dict.fromkeys(NAMES, float("nan")) | features
-    return RankedPaper(
-        item=item, features=known, matched=("sparse", "attention"), row=0, facts=facts
-    )
+    added = np.array([weights.get(name, 0) for name in (*NAMES, "base")])
+    return reasons(item, known, added, matched=("sparse", "attention"), row=0, facts=facts)
 
 
 def test_reasons_are_what_weighed_most_in_words(facts: Facts) -> None:
-    added = np.zeros(len(NAMES) + 1)
-    for name, weight in {
-        "bm25": 0.2,
-        "dense": 0.1,
-        "cited_by_similar": 0.5,
-        "author_overlap": 0.4,
-    }.items():
-        added[NAMES.index(name)] = weight
+    weights = {"bm25": 0.2, "dense": 0.1, "cited_by_similar": 0.5, "author_overlap": 0.4}
 
-    said = reasons(case(facts, author_overlap=0.5), added)
+    said = said_of(facts, weights, author_overlap=0.5)
 
     assert said == (
         'cited by 2 of the 2 most similar papers, such as "R"',
@@ -141,18 +129,10 @@ def test_reasons_are_what_weighed_most_in_words(facts: Facts) -> None:
 
 
 def test_what_lowered_a_score_or_is_not_so_is_no_reason(facts: Facts) -> None:
-    added = np.zeros(len(NAMES) + 1)
-    for name, weight in {
-        "citations": -0.2,
-        "venue_match": 0.3,
-        "citations_3y": 0.2,
-        "age": 0.1,
-    }.items():
-        added[NAMES.index(name)] = weight
+    weights = {"citations": -0.2, "venue_match": 0.3, "citations_3y": 0.2, "age": 0.1}
+    features = {"citations": log1p(9), "citations_3y": log1p(5), "venue_match": 0, "age": 1}
 
-    said = reasons(
-        case(facts, citations=log1p(9), citations_3y=log1p(5), venue_match=0, age=1), added
-    )
+    said = said_of(facts, weights, **features)
 
     assert said == ("cited 5 times in the last 3 years", "published 2009")
 

@@ -326,10 +326,10 @@ def thinned(links: Links, chosen: Flags) -> Links:
 
 
 def _only(links: Links, chosen: Flags) -> Links:
-    from scipy.sparse import csr_array
-
-    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(chosen)])[links.indptr]
-    return csr_array((links.data[chosen], links.indices[chosen], ends), shape=links.shape)
+    kept = links.copy()
+    kept.data[~chosen] = 0
+    kept.eliminate_zeros()
+    return kept
 
 
 def unit(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

@@ -7,8 +7,7 @@ no probabilities. Each model reads the columns of `features.Features.matrix` tha
 not citerec's own are features of installed packages.
 """
 
-from collections.abc import Collection, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, cached_property
@@ -214,23 +213,13 @@ class RankerSpec(Settings):
     variants: dict[Variant, VariantSpec]
     provenance: Mapping[str, Any] = Field(default_factory=dict)
 
-    @property
-    def rerankers(self) -> tuple[str, ...]:
-        """What `LtrModel.rerankers` describes."""
-        return tuple(map(str, self.provenance.get("rerankers", ())))
-
 
 def find_ranker(name: str, index: IndexFolder) -> Path | None:
-    """Return the folder of a ranker: `auto` is the index's own one, else the package's; None for `none`.
-
-    Raises:
-        ModelError: If the named folder holds no ranker.
-        IndexDamagedError: If the folder of the index's own ranker holds no ranker.
-    """
+    """Return the folder of a ranker: `auto` is the index's own one, else the package's; None for `none`."""
     if name == "none":
         return None
     if name == "auto":
-        return own_model(index, RANKER, SPEC) or (DEFAULT if DEFAULT.is_dir() else None)
+        return own_model(index, RANKER, SPEC) or DEFAULT
     if not is_regular(Path(name) / SPEC):
         raise ModelError(
             f"{name} is no ranker (it holds no {SPEC}); give the folder of a ranker, or --ranker none"
@@ -271,7 +260,7 @@ def open_ranker(
         model=booster,
         expand=ExpandConfig(neighbours=spec.neighbours),
         calibration=of_variant.calibration,
-        rerankers=spec.rerankers,
+        rerankers=tuple(map(str, spec.provenance.get("rerankers", ()))),
         reads_reranker=RERANK in names and bool(booster.used[names.index(RERANK)]),
         cross_fitted=bool(spec.provenance.get("cross_fitted")),
     )
@@ -294,11 +283,7 @@ def ranker_of(
 
 
 def read_spec(folder: Path) -> RankerSpec:
-    """Return the content of the `ranker.json` of a folder.
-
-    Raises:
-        ModelError: If the file is invalid or of another format.
-    """
+    """Return the content of the `ranker.json` of a folder."""
     try:
         return read_settings(RankerSpec, orjson.loads(read_record(folder / SPEC)))
     except (OSError, ValueError, ConfigError) as error:
@@ -319,14 +304,13 @@ def write_spec(
     `variants` holds the features of each model in its order, `expand` the expansion of the training data, `provenance`
     JSON values; a variant may have no calibration.
     """
-    specs: dict[str, dict[str, Any]] = {
-        variant.value: {"file": f"{variant}.txt", "features": [*names]}
-        | ({"calibration": calibrations[variant].model_dump()} if variant in calibrations else {})
-        for variant, names in variants.items()
+    specs = {
+        v: VariantSpec(file=f"{v}.txt", features=tuple(names), calibration=calibrations.get(v))
+        for v, names in variants.items()
     }
-    content = {"format": 1, "neighbours": expand.neighbours, "variants": specs}
-    options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
-    (folder / SPEC).write_bytes(orjson.dumps({**content, "provenance": provenance}, option=options))
+    spec = RankerSpec(format=1, neighbours=expand.neighbours, variants=specs, provenance=provenance)
+    text = spec.model_dump_json(indent=2, exclude_none=True)
+    (folder / SPEC).write_text(f"{text}\n", encoding="utf-8")
 
 
 def suits_default_reranker(ranker: str, index: IndexFolder) -> bool:
@@ -337,7 +321,7 @@ def suits_default_reranker(ranker: str, index: IndexFolder) -> bool:
     """
     try:
         folder = find_ranker(ranker, index)
-        return folder is None or bool(read_spec(folder).rerankers)
+        return folder is None or bool(read_spec(folder).provenance.get("rerankers"))
     except ModelError:
         return False
 
@@ -403,18 +387,21 @@ class LtrStage:
     def run(
         self,
         batch: QueryBatch,
-        candidates: Sequence[CandidateSet],
+        candidates: Sequence[Any],
         progress: Progress = no_progress,
     ) -> list[RankedCandidates]:
         """Order all candidates of each query, one `ExpandedCandidates` each; the reranked pairs are scored together."""
         ranked: list[RankedCandidates] = []
         for place, (query, one) in enumerate(zip(batch.queries, candidates, strict=True)):
-            of_query, cited = expanded(one), batch.known_references(place)
-            with one_blas_thread():  # on more threads its sums differ in the last bits
-                matrix = self._features.matrix(query, of_query, cited)
+            cited = batch.known_references(place)
+            with (
+                _LIMITED,
+                _openblas().limit(limits=1),
+            ):  # on more threads sums differ in the last bits
+                matrix = self._features.matrix(query, one, cited)
             if self._disabled:
                 matrix = without_groups(matrix, self._disabled, added=self._ranker.added)
-            ranked.append(self._ordered(matrix, of_query, cited))
+            ranked.append(self._ordered(matrix, one, cited))
         if self._reranker is None:
             return ranked
         done = self._reranker.rerank(batch.queries, [one.hits for one in ranked], progress)
@@ -454,35 +441,9 @@ def with_rerank_feature(matrix: Matrix, rows: Rows, scored: Hits) -> Matrix:
     return matrix
 
 
-def expanded(candidates: CandidateSet) -> ExpandedCandidates:
-    """Return candidates with the type of expanded candidates; a `TypeError` if they are not."""
-    if not isinstance(candidates, ExpandedCandidates):
-        raise TypeError(
-            "the candidates are not expanded; run a CandidateExpander before this stage"
-        )
-    return candidates
-
-
-_LOCK = Lock()
-_users = 0  # blocks that are entered, in all threads
-_limit: Any = None  # of the first of them
-
-
-@contextmanager
-def one_blas_thread() -> Generator[None]:
-    """Let OpenBLAS use one thread until the last of overlapping blocks, in any threads of this process, ends."""
-    global _users, _limit  # noqa: PLW0603
-    with _LOCK:
-        if not _users:
-            _limit = _openblas().limit(limits=1)
-        _users += 1
-    try:
-        yield
-    finally:
-        with _LOCK:
-            _users -= 1
-            if not _users:
-                _limit.restore_original_limits()
+_LIMITED = (
+    Lock()
+)  # the limit is one of the process: of overlapping ones, the first would end the others
 
 
 @cache

@@ -3,10 +3,11 @@
 Without a ranker the hits of each stage are the reasons. Only citations that are known at the query's time count.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from textwrap import shorten
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -140,68 +141,63 @@ def reranked(probability: float) -> str:
     return f"reranker: probability {percentage(probability)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankedPaper:
-    """One recommended paper with its features and facts."""
-
-    item: Recommendation
-    features: Mapping[str, float]  # by name; NaN where missing
-    matched: Sequence[str]  # matching words of the query, highest BM25 weight first
-    row: int  # the row of the paper
-    facts: Facts
-
-    def describe(self, reason: str) -> str:
-        """Return a reason by its name in `REASONS`; empty if it does not apply to the paper."""
-        paper, value = self.item.paper, self.features[reason]
-        count = round(float(np.expm1(value))) if np.isfinite(value) else 0  # of log(1 + count)
-        dense, text = self.item.stages.get("dense"), ""
-        match reason:
-            case "bm25":
-                text = matching(self.matched)
-            case "dense" if dense:
-                text = semantic(dense.rank)
-            case "rerank":
-                text = reranked(value)
-            case "cited_by_similar" | "co_cited" | "coupled" | "coupling":
-                text = getattr(self.facts, reason)(self.row)
-            case "citations" if count:
-                text = f"cited {plural(count, 'time')} in this corpus"
-            case "citations_3y" if count:
-                text = f"cited {plural(count, 'time')} in the last {RECENT_YEARS} years"
-            case "self_cited" if count:
-                text = f"cited by {plural(count, 'earlier paper')} of your authors"
-            case "age" if paper.year is not None:
-                text = f"published {paper.year}"
-            case "author_overlap" if value > 0:
-                text = "shares an author with you"
-            case "venue_match" if value > 0:
-                text = f"in the same venue: {paper.venue}"
-            case _:
-                pass
-        return text
-
-
 def reasons(
-    paper: RankedPaper, contributions: npt.NDArray[np.floating], added: Sequence[Feature] = ()
+    item: Recommendation,
+    features: Mapping[str, float],
+    contributions: npt.NDArray[np.floating],
+    *,
+    matched: Sequence[str],
+    row: int,
+    facts: Facts,
+    added: Sequence[Feature] = (),
 ) -> tuple[str, ...]:
     """Return the reasons that raised a paper's score, largest contribution first.
 
-    `contributions` are those of the features, in the order of `NAMES` and `added`; the reason of an added feature is
-    its meaning and its value.
+    `features` are the values by name, NaN where missing. `contributions` are those of the features, in the order of
+    `NAMES` and `added`; the reason of an added feature is its meaning and its value. `matched` are words that the paper
+    shares with the query, highest BM25 weight first, and `row` is its row.
     """
     meanings = {feature.name: feature.meaning for feature in added}
     by_name = dict(zip((*NAMES, *meanings), contributions.tolist(), strict=False))
     weights = {read[0]: sum(by_name[name] for name in read) for read in REASONS}
     weights |= {name: by_name[name] for name in meanings}
+    paper, dense = item.paper, item.stages.get("dense")
 
-    def texts() -> Iterator[str]:  # facts of further reasons are not looked up
-        for reason in sorted(weights, key=lambda reason: -weights[reason]):
-            if weights[reason] > 0 and reason not in meanings:
-                yield paper.describe(reason)
-            elif weights[reason] > 0 and np.isfinite(value := paper.features[reason]):
-                yield f"{meanings[reason]}: {value:g}"
+    def text(reason: str) -> str:  # empty if it does not apply to the paper
+        value, said = features[reason], ""
+        count = round(float(np.expm1(value))) if np.isfinite(value) else 0  # of log(1 + count)
+        match reason:
+            case "bm25":
+                said = matching(matched)
+            case "dense" if dense:
+                said = semantic(dense.rank)
+            case "rerank":
+                said = reranked(value)
+            case "cited_by_similar" | "co_cited" | "coupled" | "coupling":
+                said = getattr(facts, reason)(row)
+            case "citations" if count:
+                said = f"cited {plural(count, 'time')} in this corpus"
+            case "citations_3y" if count:
+                said = f"cited {plural(count, 'time')} in the last {RECENT_YEARS} years"
+            case "self_cited" if count:
+                said = f"cited by {plural(count, 'earlier paper')} of your authors"
+            case "age" if paper.year is not None:
+                said = f"published {paper.year}"
+            case "author_overlap" if value > 0:
+                said = "shares an author with you"
+            case "venue_match" if value > 0:
+                said = f"in the same venue: {paper.venue}"
+            case _ if reason in meanings and np.isfinite(value):
+                said = f"{meanings[reason]}: {value:g}"
+            case _:
+                pass
+        return said
 
-    return tuple(islice(filter(None, texts()), MOST))
+    raising = [
+        name for name in sorted(weights, key=lambda name: -weights[name]) if weights[name] > 0
+    ]
+    # facts of further reasons are not looked up
+    return tuple(islice(filter(None, map(text, raising)), MOST))
 
 
 def with_reasons(
@@ -243,7 +239,7 @@ def with_reasons(
         matrix[:, NAMES.index(RERANK)] = contributions[:, NAMES.index(RERANK)] = column
     for i, (item, matched, row) in enumerate(zip(result, words, rows, strict=True)):
         features = dict(zip(ranker.columns, matrix[i].tolist(), strict=True))
-        paper = RankedPaper(item=item, features=features, matched=matched, row=row, facts=facts)
-        texts = reasons(paper, contributions[i], ranker.added)
+        known: Any = {"matched": matched, "row": row, "facts": facts, "added": ranker.added}
+        texts = reasons(item, features, contributions[i], **known)
         explained.append(replace(item, reasons=texts))
     return tuple(explained)

@@ -50,8 +50,6 @@ POOLER = "pooler."  # below the model's own prefix, and part of the head
 AT_ONCE = 16384  # pairs that are sorted by length and held in memory together
 
 Ids = npt.NDArray[np.uint32]
-
-
 LONGEST = 447  # tokens of one text: no side of a pair has room for more
 KEPT = 50_000  # papers of an index whose tokens are kept in memory: 40 MB for abstracts
 
@@ -172,9 +170,8 @@ class CrossEncoder:
         self._runner = runner or TorchBackend(reranker_net(parts), self.config, log)
         self.device, self.precision = self._runner.device, self._runner.precision
         self._turn = Lock()
-        # the tokens of papers by row, while an index is open, and of the queries of the last call by text
+        # the tokens of papers by row, while an index is open
         self._papers: WeakKeyDictionary[Papers, dict[int, Ids]] = WeakKeyDictionary()
-        self._queries: dict[str, list[int]] = {}
 
     @property
     def spec(self) -> RerankerSpec:
@@ -202,7 +199,7 @@ class CrossEncoder:
         candidates = np.concatenate([np.zeros(0, np.int32), *rows])
         scores = np.empty(len(candidates), np.float32)
         with self._turn:
-            query_ids = self._cut_queries([pair_text(query) for query in queries])
+            query_ids = self.parts.cut([pair_text(query) for query in queries])
             for first in range(0, len(candidates), AT_ONCE):
                 part = slice(first, first + AT_ONCE)
                 of_pairs = [query_ids[i] for i in owners[part].tolist()]
@@ -234,13 +231,6 @@ class CrossEncoder:
         for places, outputs in self._runner.run([ids for ids, _ in pairs], firsts):
             scores[places] = outputs[:, 0]
         return scores
-
-    def _cut_queries(self, texts: Sequence[str]) -> list[list[int]]:
-        """Tokenize queries; tokens of the last call are reused, for callers that pass a query's candidates in parts."""
-        cached = {text: self._queries[text] for text in texts if text in self._queries}
-        new = [text for text in dict.fromkeys(texts) if text not in cached]
-        self._queries = cached | dict(zip(new, self.parts.cut(new), strict=True))
-        return [self._queries[text] for text in texts]
 
     def _cut_papers(self, papers: Papers, rows: list[int]) -> list[list[int]]:
         """Tokenize papers; the tokens of the last `KEPT` of an index are reused."""
@@ -291,10 +281,8 @@ def open_cross_encoder(
         key = name, folder, weights, read_reranker_spec(folder, *limits), config, pairs
         model = _open_rerankers.get(key)
         if model is None:
-            parts, runner = _exported(folder, config, limits, pairs) or (
-                load_reranker(folder, query_tokens=query_tokens, candidate_tokens=candidate_tokens),
-                None,
-            )
+            opened = _exported(folder, config, limits, pairs)
+            parts, runner = opened or (load_reranker(folder, *limits), None)
             model = CrossEncoder(parts, folder, config, name=name, log=log, runner=runner)
             _open_rerankers[key] = model
         return model

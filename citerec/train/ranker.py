@@ -39,7 +39,6 @@ from citerec.rank.ltr import (
     SPEC,
     TOP,
     Variant,
-    expanded,
     open_ranker,
     with_rerank_feature,
     write_spec,
@@ -177,7 +176,7 @@ class Gatherer:
         pipeline = Pipeline(self._first_stage, (expand,), RANKING_DEPTH, queries_per_part=BLOCK)
         for start in range(0, len(queries), BLOCK):
             part = queries.at(range(start, min(start + BLOCK, len(queries))))
-            candidates = [expanded(one) for one in pipeline.all(part)]
+            candidates: list[Any] = [*pipeline.all(part)]  # `ExpandedCandidates`
             matrices = [
                 self._features.matrix(query, one, part.known_references(i))
                 for i, (query, one) in enumerate(zip(part.queries, candidates, strict=True))
