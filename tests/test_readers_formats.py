@@ -265,6 +265,13 @@ BIB_PAPERS = [
         pages="12–15",
     ),
     Paper(
+        id="vis05",
+        title="Proceedings of Vis 2005",
+        year=2005,
+        type="proceedings",
+        publisher="Example Press",
+    ),
+    Paper(
         id="doe2005",
         title="Drawing Graphs",
         year=2005,
@@ -274,16 +281,9 @@ BIB_PAPERS = [
         pages="1–8",
         publisher="Example Press",
     ),
-    Paper(
-        id="vis05",
-        title="Proceedings of Vis 2005",
-        year=2005,
-        type="proceedings",
-        publisher="Example Press",
-    ),
 ]
-BIBLATEX = """@xdata{nat, journaltitle = {Nature}, date = {1999-05-01}}
-@online{a, xdata = {nat}, title = {Title}, subtitle = {Sub}, url = {https://x.org/a_b}}
+BIBLATEX = """@xdata{nat, journaltitle = {Nature}}
+@online{a, journaltitle = {Nature}, date = {1999-05-01}, title = {Title}, subtitle = {Sub}, url = {https://x.org/a_b}}
 """
 BIBLATEX_PAPER = Paper(
     id="a", title="Title: Sub", venue="Nature", year=1999, url="https://x.org/a_b", type="online"

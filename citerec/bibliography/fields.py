@@ -7,6 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn, cast
 
+from citerec.bibliography.markup import restored
 from citerec.errors import BadRecordError, shown
 from citerec.text import one_line
 from citerec.types import MAX_ABSTRACT, MAX_TITLE, YEARS, Paper, id_fault, year_of
@@ -82,6 +83,13 @@ class Fields:
         """Read a text; if it is missing or null, it is empty."""
         value = self.get(key)
         return "" if value is None else self._checked(key, value, MAX_ABSTRACT).strip()
+
+    def restored(self, key: str) -> str:
+        """Read the text that an inverted index states, see `markup.restored`."""
+        try:
+            return restored(self.inner(key).record)
+        except ValueError as error:
+            self.fail(str(error))
 
     def _required(self, key: str) -> Any:
         if key not in self.record:

@@ -12,7 +12,7 @@ import orjson
 from citerec.bibliography.entry import Entry, first_year, is_preprint
 from citerec.bibliography.fields import Fields, number_text
 from citerec.bibliography.keys import doi_of
-from citerec.bibliography.markup import plain_text, restored
+from citerec.bibliography.markup import plain_text
 from citerec.errors import BadInputError, BadRecordError, shown
 
 T = TypeVar("T")
@@ -80,10 +80,7 @@ def to_entry(item: Any, place: Entry, name: Path | str, *, strict: bool = True) 
 
     def text(key: str) -> str:
         if key == "abstract_inverted_index":
-            try:
-                return restored(fields.inner(key).record)
-            except ValueError as error:
-                fields.fail(str(error))
+            return fields.restored(key)
         return plain_text(fields.text(key)) if fields.record.keys() & _CSL else fields.text(key)
 
     def docid(key: str) -> str:

@@ -130,6 +130,7 @@ class Plan:
     source: SourceName
     service: Service
     previous: Mapping[str, Any]  # the record of the collection to update; empty for a new one
+    is_complete: bool  # whether the folder has this very collection already
 
     @property
     def estimate(self) -> Estimate:
@@ -154,31 +155,6 @@ class Plan:
         requests = titles + lists
         return Estimate(requests, requests * max(1 / self.service.rate, LATENCY) / 60, dollars)
 
-    @property
-    def query(self) -> dict[str, Any]:
-        """What is collected, for the record."""
-        config = self.config
-        texts = [[*identifiers(entry), entry.title] for entry in config.entries]
-        digest = hashlib.sha256(orjson.dumps([texts, config.search, config.papers])).hexdigest()
-        return {
-            "name": config.name,
-            "references": len(config.entries),
-            "search": config.search,
-            "papers": config.papers,
-            "sha256": digest,
-        }
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether the folder has this very collection already; raise a ConfigError if it has another one."""
-        record = {} if self.config.force or self.config.update else read_record(self.folder)
-        if record and record["query"]["sha256"] != self.query["sha256"]:
-            raise ConfigError(
-                f"{self.folder} has another collection; add to it with --update, replace it with --force, "
-                "or name another folder with --output"
-            )
-        return bool(record)
-
 
 def make_plan(folder: Path, config: CollectConfig) -> Plan:
     """Check the options, keys and the folder; nothing is sent or written."""
@@ -193,8 +169,27 @@ def make_plan(folder: Path, config: CollectConfig) -> Plan:
         )
     if config.update and not record:
         raise ConfigError(f"{folder} has no finished collection to update; leave --update out")
+    is_complete = bool(record) and not config.update
+    if is_complete and record["query"]["sha256"] != _query(config)["sha256"]:
+        raise ConfigError(
+            f"{folder} has another collection; add to it with --update, replace it with --force, "
+            "or name another folder with --output"
+        )
     service = find_service(source, config.rate)
-    return Plan(config, folder, source, service, record if config.update else {})
+    return Plan(config, folder, source, service, record if config.update else {}, is_complete)
+
+
+def _query(config: CollectConfig) -> dict[str, Any]:
+    """Return what is collected, for the record."""
+    texts = [[*identifiers(entry), entry.title] for entry in config.entries]
+    digest = hashlib.sha256(orjson.dumps([texts, config.search, config.papers])).hexdigest()
+    return {
+        "name": config.name,
+        "references": len(config.entries),
+        "search": config.search,
+        "papers": config.papers,
+        "sha256": digest,
+    }
 
 
 def check_size(estimate: Estimate) -> None:
@@ -237,7 +232,7 @@ def collect(plan: Plan, progress: Progress = no_progress, log: Log = no_log) -> 
             "format": 1,
             "source": plan.source.value,
             "service": plan.service.title,
-            "query": plan.query,
+            "query": _query(config),
             "started": started.isoformat(timespec="seconds"),
             "finished": datetime.now(UTC).isoformat(timespec="seconds"),
             "seeds": list(dict.fromkeys([*previous.get("seeds", []), *seeds])),

@@ -158,15 +158,10 @@ def to_beir(
         (folder / "qrels").mkdir(parents=True)
     with write_lines(folder / "corpus.jsonl") as write:
         for paper in corpus.papers(collector, progress=progress, log=log):
-            rest = asdict(paper) | {"references": paper.citations}
-            own = {
-                "id",
-                "title",
-                "abstract",
-                "citations",
-            }  # what BEIR has a field for, but references
-            metadata = {name: value for name, value in rest.items() if value and name not in own}
-            record = {"_id": paper.id, "title": paper.title, "text": paper.abstract}
+            rest = asdict(paper)
+            record = {"_id": rest.pop("id"), "title": rest.pop("title")}
+            record["text"], rest["references"] = rest.pop("abstract"), rest.pop("citations")
+            metadata = {name: value for name, value in rest.items() if value}
             write(_line(record | {"metadata": metadata}))
             years[paper.id] = paper.year
             if paper.id in wanted:

@@ -15,7 +15,7 @@ from citerec.bibliography.entry import Entry
 from citerec.bibliography.fields import NO_CITATIONS, Fields, library_paper, number_text
 from citerec.bibliography.json_entries import to_entry
 from citerec.bibliography.keys import doi_of, to_text
-from citerec.bibliography.markup import plain_text, restored
+from citerec.bibliography.markup import plain_text
 from citerec.corpus.readers.files import (
     BytesRead,
     Format,
@@ -56,14 +56,6 @@ _WORK = re.compile(r"(?:https?://openalex\.org/(?:works/)?)?[Ww]([0-9]{1,18})")
 _DATE = re.compile(r"updated_date=([0-9]{4}-[0-9]{2}-[0-9]{2})")
 
 
-def _abstract(fields: Fields, key: str) -> str:
-    """Return the abstract that an inverted index states."""
-    try:
-        return restored(fields.inner(key).record)
-    except ValueError as error:
-        fields.fail(str(error))
-
-
 def _openalex(fields: Fields) -> Paper:
     if not (docid := _work(fields.id())):
         fields.fail(f"'id' must be that of a work, such as W1; found {fields.id()!r}")
@@ -72,7 +64,7 @@ def _openalex(fields: Fields) -> Paper:
         OPENALEX,
         id=docid,  # the short one, such as W2741809807, as API clients use it
         title=plain_text(fields.of({"title": title}).title()),
-        abstract=plain_text(_abstract(fields, "abstract_inverted_index")),
+        abstract=plain_text(fields.restored("abstract_inverted_index")),
         venue=fields.short("primary_location.source.display_name"),
         citations=fields.items(
             "referenced_works", lambda value: "" if value is None else _work(value) or None
@@ -135,7 +127,7 @@ def _aminer(fields: Fields) -> Paper:
         venue = record.text("venue")
     return record.paper(
         {"type": "doc_type"},
-        abstract=record.text("abstract") or _abstract(record, "indexed_abstract"),
+        abstract=record.text("abstract") or record.restored("indexed_abstract"),
         venue=venue,
         citations=record.items(
             "references", lambda one: "" if one in (None, "") else number_text(one) or None

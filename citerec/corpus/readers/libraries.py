@@ -72,8 +72,8 @@ def _blocks(stream: BinaryIO, start: "re.Pattern[str]") -> Iterator[tuple[int, s
 _BLOCK = re.compile(r"\s*@\s*([A-Za-z]+)\s*[{(]")  # begins an entry, even if a brace is still open
 _FIRST = re.compile(r"(?:\s|%[^\n]*\n)*@\s*[A-Za-z]+\s*[{(]")
 _ANYWHERE = re.compile(r"^[ \t]*@\s*[A-Za-z]+\s*[{(]", re.MULTILINE)
-_PARENTS = re.compile(r"\b(?:crossref|xdata)\s*=\s*[{\"]([^{}\"]*)[}\"]", re.IGNORECASE)
-_OWN = frozenset({"title", "subtitle", "author", "abstract", "doi", "url", "pages", "crossref"})
+_OWN = frozenset({"title", "subtitle", "author", "abstract", "doi", "url", "pages"})
+_BOOKS = frozenset({"proceedings", "book", "collection", "mvproceedings", "mvbook", "mvcollection"})
 _NO_PAPERS = frozenset({"xdata", "set", "control"})  # types of BibLaTeX that are no works
 
 
@@ -85,7 +85,7 @@ def _is_bibtex(head: bytes, name: str) -> bool:
 
 
 def _bibtex_records(stream: BinaryIO) -> Rows:
-    """Yield the entries of one file with their lines; what they inherit is not resolved."""
+    """Yield the entries of one file with their lines."""
     macros: dict[str, str] = {}
     open_braces = 0  # of a comment, which may hold entries
     for start, block in _blocks(stream, _BLOCK):
@@ -103,45 +103,24 @@ def _bibtex_records(stream: BinaryIO) -> Rows:
 def _bibtex_papers(
     source: Source, read: BytesRead, log: Log, scratch: Path | None
 ) -> Iterator[Located]:
-    """Yield every entry of a library, with the fields that it inherits from later ones by `crossref` and `xdata`."""
+    """Yield the entries of each library; those with a `crossref` last, with what they inherit from a book."""
     for file in source.files:
-        parents = _parents(file)
+        books: dict[str, Mapping[str, Any]] = {}
+        heirs: list[tuple[int, Mapping[str, Any]]] = []
         for line, row in read_file(file, _bibtex_records, read):
             if isinstance(row, str):
                 yield located(file, line, row, _bibtex_paper)
+            elif row.get("crossref"):
+                heirs.append((line, row))
             elif row[bibtex.TYPE] not in _NO_PAPERS:
-                yield located(file, line, _inherited(row, parents), _bibtex_paper)
-
-
-def _parents(file: Path) -> dict[str, Mapping[str, Any]]:
-    """Return the entries of a file from which others inherit, by their keys in lower case."""
-    wanted = set[str]()
-
-    def find(stream: BinaryIO) -> Rows:
-        for _, line in _lines(stream):
-            for match in _PARENTS.finditer(line):
-                wanted.update(key.strip().lower() for key in match[1].split(","))
-        if wanted:
-            stream.seek(0)
-            yield from _bibtex_records(stream)
-
-    rows = (row for _, row in read_file(file, find) if not isinstance(row, str))
-    return {key: row for row in rows if (key := row[bibtex.KEY].lower()) in wanted}
-
-
-def _inherited(
-    entry: Mapping[str, Any], parents: Mapping[str, Mapping[str, Any]]
-) -> Mapping[str, Any]:
-    """Return an entry with the fields that it inherits; what its parents inherit is not followed."""
-    fields = dict(entry)
-    for name in ("xdata", "crossref"):
-        for key in entry.get(name, "").lower().split(","):
-            parent = parents.get(key.strip(), {})
-            left_out = _OWN if name == "crossref" else frozenset[str]()
-            fields = {k: v for k, v in parent.items() if k not in left_out} | fields
-            if name == "crossref" and not fields.get("booktitle"):
-                fields["booktitle"] = parent.get("title", "")
-    return fields
+                if row[bibtex.TYPE] in _BOOKS:
+                    books[row[bibtex.KEY].lower()] = row
+                yield located(file, line, row, _bibtex_paper)
+        for line, row in heirs:
+            book = books.get(row["crossref"].strip().lower(), {})
+            inherited = {name: value for name, value in book.items() if name not in _OWN}
+            title = {"booktitle": book.get("title", "")}
+            yield located(file, line, {**inherited, **title, **row}, _bibtex_paper)
 
 
 def _bibtex_paper(fields: Fields) -> Paper:
