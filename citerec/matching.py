@@ -317,19 +317,6 @@ def rows_by_doi(ids: Iterable[str], papers: Papers) -> dict[str, set[int]]:
     return rows_by_key
 
 
-def same_entries(entries: Sequence[Described], others: Sequence[Described]) -> list[frozenset[int]]:
-    """Return for each entry the positions of those of `others` that are the same paper by title, year and authors."""
-    titles = {entry.title for entry in entries if title_key(entry.title)}
-    similar = similar_titles(sorted(titles), enumerate(other.title for other in others))
-    by_place = dict(enumerate(others))
-    return [
-        frozenset(rows_of_entry(entry, similar[entry.title], by_place))
-        if entry.title in similar
-        else frozenset()
-        for entry in entries
-    ]
-
-
 # --- The tables of an index
 
 

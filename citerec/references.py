@@ -197,9 +197,7 @@ class ReferenceFile:
 def append_papers(path: str | Path, papers: Sequence[Paper]) -> Appended:
     """Add papers to a BibTeX or RIS file; a file that does not exist is made, in the format of its suffix.
 
-    Args:
-        path: The file.
-        papers: The papers. Those that the file has already, by DOI or title, are skipped; so are repeated ones.
+    Papers that the file has already, by DOI or title, are skipped; so are repeated ones.
 
     Raises:
         BadInputError: If the file is of another format, or has a broken entry.

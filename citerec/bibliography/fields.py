@@ -7,6 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn, cast
 
+from citerec.bibliography.entry import Entry
 from citerec.bibliography.markup import restored
 from citerec.errors import BadRecordError, shown
 from citerec.text import one_line
@@ -83,6 +84,13 @@ class Fields:
         """Read a text; if it is missing or null, it is empty."""
         value = self.get(key)
         return "" if value is None else self._checked(key, value, MAX_ABSTRACT).strip()
+
+    def venue(self, key: str) -> str:
+        """Read a venue: a text, or an object with its name, as of AMiner and S2AG."""
+        if isinstance(self.get(key), dict):
+            names = (self.short(f"{key}.{name}") for name in ("raw", "name_d", "name"))
+            return next(filter(None, names), "")
+        return self.text(key)
 
     def restored(self, key: str) -> str:
         """Read the text that an inverted index states, see `markup.restored`."""
@@ -163,24 +171,29 @@ class Fields:
         return "-".join(dict.fromkeys(filter(None, (self.short(first), self.short(last)))))
 
 
-def library_paper(fields: Fields, ids: Sequence[str], title: str, **values: Any) -> Paper:
-    """Make a paper of the texts of a library or an export, in which an invalid value counts as missing.
+def library_paper(fields: Fields, ids: Sequence[str], entry: Entry, **values: str) -> Paper:
+    """Make a paper of an entry of a library or an export, in which an invalid value counts as missing.
 
     Its id is the first of `ids` that can be one; if there is none, the name of the file and the line, as `refs:12`.
+    `values` are the fields that an entry does not have.
 
     Raises:
         BadRecordError: If it has no title, or a text is too long.
     """
-    if not (title := one_line(title)):
+    if not (title := one_line(entry.title)):
         fields.fail("this record has no title", kind="missing_fields")
     usable = [i for i in map(one_line, ids) if len(i) <= MAX_ID and not id_fault(i)]
-    record = {name: one_line(v) if isinstance(v, str) else v for name, v in values.items()}
-    if record.get("year") not in YEARS:
-        record["year"] = None
-    record["authors"] = [*map(one_line, record.get("authors", ()))]
     stem = fields.path.name.split(".")[0] or "paper"
-    docid = usable[0] if usable else f"{stem}:{fields.line}"
-    return fields.of({**record, "id": docid, "title": title}).paper()
+    doi = next(iter(entry.dois), "")
+    texts = {"abstract": entry.abstract, "venue": entry.venue, "doi": doi, **values}
+    record = {
+        **{name: one_line(text) for name, text in texts.items()},
+        "id": usable[0] if usable else f"{stem}:{fields.line}",
+        "title": title,
+        "year": entry.year if entry.year in YEARS else None,
+        "authors": [*map(one_line, entry.authors)],
+    }
+    return fields.of(record).paper()
 
 
 def number_text(value: Any) -> str:

@@ -103,11 +103,6 @@ def to_entry(item: Any, place: Entry, name: Path | str, *, strict: bool = True) 
             return tuple(re.split(r";| and ", names))
         return fields.names(key)
 
-    def venue_of(key: str) -> str:
-        if isinstance(fields.get(key), dict):  # {"raw": …} in AMiner, {"name": …} in S2AG
-            return fields.short(f"{key}.raw") or fields.short(f"{key}.name")
-        return fields.text(key)
-
     title = first("title display_name", text, "")
     abstract = first("abstract paperAbstract text abstract_inverted_index", text, "")
     if not title.strip() and "text" in fields.record:
@@ -115,7 +110,7 @@ def to_entry(item: Any, place: Entry, name: Path | str, *, strict: bool = True) 
     addresses = _strings(fields, *_ADDRESSES)
     dois = tuple(filter(None, map(doi_of, addresses)))
     kind = "".join(_strings(fields, "type")).lower()
-    venue = first("venue container-title journal", venue_of, "")
+    venue = first("venue container-title journal", fields.venue, "")
     ids = (number_text(fields.get(key)) for key in (*_IDS, "doi", "DOI"))
     return replace(
         place,

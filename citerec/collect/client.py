@@ -129,11 +129,7 @@ class Client:
     ) -> Any:
         """Return the JSON at a path below the address of the service.
 
-        Args:
-            path: The path.
-            params: The query parameters, without the key.
-            ids: Ids to send in the body of a POST; None for a GET.
-            optional: Whether HTTP 404 means that the service does not have it; None is returned then.
+        Ids are sent in the body of a POST. If `optional`, HTTP 404 means that the service does not have it: None.
 
         Raises:
             RefusedError: If the service does not accept the request.

@@ -9,7 +9,7 @@ from rapidfuzz import fuzz
 from citerec.bibliography.entry import Entry
 from citerec.bibliography.keys import doi_of, title_key
 from citerec.collect.sources import PAPER_ID, WORK_ID, Source, Work
-from citerec.matching import same_entries
+from citerec.matching import rows_of_entry, similar_titles
 from citerec.types import Progress
 
 LEAST_CITING, MOST_CITING = 100, 1000  # citing works of one paper that are listed
@@ -59,13 +59,15 @@ def resolve(
             continue
         if has_title := bool(title_key(entry.title)):
             works = source.find_title(entry.title)
-            [rows] = same_entries([entry], [work.paper for work in works])
-            if matching := [works[row] for row in rows]:
+            papers = {row: work.paper for row, work in enumerate(works)}
+            titles = ((row, paper.title) for row, paper in papers.items())
+            similar = similar_titles([entry.title], titles)[entry.title]
+            if matching := [works[row] for row in rows_of_entry(entry, similar, papers)]:
                 found.append(min(matching, key=lambda work: (-work.times_cited, work.id)).id)
                 continue
         if works:
-            titles = (work.paper.title for work in works)
-            scores = ((fuzz.ratio(title_key(entry.title), title_key(t)), t) for t in titles)
+            others = (work.paper.title for work in works)
+            scores = ((fuzz.ratio(title_key(entry.title), title_key(t)), t) for t in others)
             similarity, closest = max(scores)
             reason = ("title, year or authors differ", closest, f"{similarity:.0f}")
         elif has_title or ids:

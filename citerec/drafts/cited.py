@@ -57,18 +57,12 @@ def cited_references(
 ) -> tuple[PaperList, tuple[str, ...]]:
     """Look up the references that a draft cites; formatted ones stand in for what its bibliographies lack.
 
-    Args:
-        keys: The citation keys, in order; `*` stands for all.
-        files: The bibliographies that the draft names.
-        source: The source of a LaTeX draft.
-        path: Its file; None for standard input.
-        notices: Receives a line for each bibliography that is not used, and for keys without an entry.
+    The key `*` stands for all; `files` are the bibliographies that the draft names, `source` is that of a LaTeX draft,
+    `path` its file or None. `notices` receives a line for each bibliography that is not used, and for keys without an
+    entry.
 
-    Returns:
-        The entries in order of citation, and the names of their sources.
-
-    Raises:
-        BadInputError: If the `.bbl` of the draft is a link to outside its folder.
+    Returns the entries in order of citation, and the names of their sources; BadInputError if the `.bbl` of the draft
+    is a link to outside its folder.
     """
     if not keys:
         return PaperList(()), ()

@@ -72,17 +72,9 @@ def pieces(
 
     A bibliography (BibTeX, RIS, CSL, DOIs) of a batch holds each paper once, so it is one piece.
 
-    Args:
-        results: One per query, in the order of the queries; exactly one if `batch` is false.
-        format: One of `formats()`. JSON is a list of papers for one query, and one of `{"query": id, "results": […]}`
-            for a batch.
-        batch: Whether the results are for a batch of queries.
-        width: Columns of a table; those of the terminal if not given.
-        color: Whether a table may hold escape codes of a terminal.
-        fields: Additional fields of each paper in JSON, from `jsonl.FIELDS`.
-
-    Yields:
-        Text that ends with a line feed; nothing where a format has no text for the results.
+    JSON is a list of papers for one query, and one of `{"query": id, "results": […]}` for a batch; `fields` are
+    additional ones of each paper in JSON, from `jsonl.FIELDS`. `width` and `color` are those of a table, see
+    `terminal.tables`.
 
     Raises:
         ConfigError: If there is no such format.

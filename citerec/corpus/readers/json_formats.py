@@ -120,15 +120,10 @@ def _aminer(fields: Fields) -> Paper:
             "year": None if raw.get("year") in (0, "0", -1) else raw.get("year"),
         }
     )
-    if isinstance(raw.get("venue"), dict):
-        venues = map(record.short, ("venue.raw", "venue.name_d", "venue.name"))
-        venue = next(filter(None, venues), "")
-    else:
-        venue = record.text("venue")
     return record.paper(
         {"type": "doc_type"},
         abstract=record.text("abstract") or record.restored("indexed_abstract"),
-        venue=venue,
+        venue=record.venue("venue"),
         citations=record.items(
             "references", lambda one: "" if one in (None, "") else number_text(one) or None
         ),
@@ -142,18 +137,16 @@ def _arxiv(fields: Fields) -> Paper:
     authors = fields.items("authors_parsed", _parsed_name)
     if not authors and isinstance(text := fields.record.get("authors"), str):
         authors = tuple(re.split(r",\s+|\s+and\s+", to_text(text)))
-    return library_paper(
-        fields,
-        [docid],
-        to_text(fields.title()),
+    entry = Entry(
+        title=to_text(fields.title()),
         abstract=to_text(fields.text("abstract")),
         year=_arxiv_year(fields, docid),
         authors=authors,
         venue=to_text(fields.text("journal-ref")),
-        doi=fields.text("doi").split(" ")[0],
-        url=f"https://arxiv.org/abs/{docid}",
-        type="preprint",
+        dois=(fields.text("doi").split(" ")[0],),
     )
+    url = f"https://arxiv.org/abs/{docid}"
+    return library_paper(fields, [docid], entry, url=url, type="preprint")
 
 
 def _parsed_name(parts: Any) -> str | None:
@@ -181,16 +174,10 @@ def _csl(fields: Fields) -> Paper:
         entry = to_entry(fields.record, Entry(), fields.path)
     except BadInputError as error:
         fields.fail(error.message)
-    doi = next(iter(entry.dois), "")
     return library_paper(
         fields,
-        [entry.key, doi],
-        entry.title,
-        abstract=entry.abstract,
-        year=entry.year,
-        authors=entry.authors,
-        venue=entry.venue,
-        doi=doi,
+        [entry.key, *entry.dois],
+        entry,
         url=fields.short("URL"),
         pages=fields.short("page"),
         **{name: fields.short(name) for name in ("type", "volume", "issue", "publisher")},

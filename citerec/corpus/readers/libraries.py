@@ -3,11 +3,12 @@
 import io
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from citerec.bibliography import bibtex, ris
-from citerec.bibliography.entry import Entry, Record
+from citerec.bibliography.entry import Record
 from citerec.bibliography.fields import NO_CITATIONS, Fields, library_paper
 from citerec.bibliography.keys import to_text
 from citerec.corpus.readers.files import (
@@ -24,20 +25,6 @@ from citerec.inputs import BOM
 from citerec.types import Log, Paper
 
 MAX_LINE = 16 * 2**20  # characters
-
-
-def _paper(fields: Fields, entry: Entry, ids: list[str], **values: str) -> Paper:
-    return library_paper(
-        fields,
-        ids,
-        values.pop("title", entry.title),
-        abstract=entry.abstract,
-        year=entry.year,
-        authors=entry.authors,
-        venue=entry.venue,
-        doi=next(iter(entry.dois), ""),
-        **values,
-    )
 
 
 def _lines(stream: BinaryIO) -> Iterator[tuple[int, str]]:
@@ -130,11 +117,11 @@ def _bibtex_paper(fields: Fields) -> Paper:
     def text(*names: str) -> str:
         return to_text(next((raw[name] for name in names if raw.get(name)), ""))
 
-    return _paper(
+    title = ": ".join(filter(None, (text("title"), text("subtitle"))))
+    return library_paper(
         fields,
-        bibtex.to_entry(Record(fields.line, raw)),
         [raw[bibtex.KEY]],
-        title=": ".join(filter(None, (text("title"), text("subtitle")))),
+        replace(bibtex.to_entry(Record(fields.line, raw)), title=title),
         url=bibtex.link(raw.get("url", "")),
         type=raw[bibtex.TYPE],
         volume=text("volume"),
@@ -175,10 +162,10 @@ def _ris_paper(fields: Fields) -> Paper:
     def text(name: str) -> str:
         return ris.first_text(fields.record, name)
 
-    return _paper(
+    return library_paper(
         fields,
-        entry,
         [text("id"), *entry.dois, text("accession_number")],
+        entry,
         url=text("urls").split(" ")[0],
         type=text("type_of_reference"),
         volume=text("volume"),
