@@ -595,9 +595,8 @@ def open_postings(folder: Path, documents: int, tokens: int) -> Postings:
     norms = open_array(folder / "norms.npy", np.uint8, length=documents)
     check_ends("ends.npy", ends, len(terms))
     check_ends("indptr.npy", indptr, len(docs))
-    # plain arrays: slices of a memory map cost more
-    arrays: list[Any] = [np.asarray(a) for a in (terms, ends, indptr, docs, freqs, norms)]
-    return Postings(tokens, int(np.count_nonzero(norms)), *arrays)
+    with_terms = int(np.count_nonzero(norms))
+    return Postings(tokens, with_terms, terms, ends, indptr, docs, freqs, norms)
 
 
 def byte_of_length(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:

@@ -6,9 +6,11 @@
 | `sq8` | up to a million | every vector as int8 (scalar quantization), the exact ones of the best |
 | `hnsw` | more | a graph of nearest neighbours over int8 vectors, the exact ones of the best |
 
-Every kind keeps the exact vectors, memory-mapped, and every score is computed from them.
+Every kind keeps the exact vectors, and the scores of a search are computed from them. The ranking compares many more
+papers: on the last two kinds it reads their int8 vectors.
 """
 
+import os
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,6 +18,7 @@ from importlib import import_module
 from math import ceil
 from pathlib import Path
 from typing import Any
+from weakref import finalize
 
 import numpy as np
 import numpy.typing as npt
@@ -153,25 +156,45 @@ def open_dense(folder: Path, settings: Mapping[str, Any], years: Rows) -> "Dense
         raise ValueError(f"it is no index of the kind {kind}")
     if {(part.ntotal, part.d) for part in (exact, base)} != {(rows, dim)}:
         raise ValueError(f"it does not hold {rows} vectors of {dim} dimensions")
-    return DenseIndex(index, base, exact, similarity, years)
+    return DenseIndex(index, base, exact, path, similarity, years)
 
 
 class DenseIndex:
     """The vectors of an index; several threads may use it."""
 
     def __init__(
-        self, whole: Any, base: Any, exact: Any, similarity: Similarity, years: Rows
+        self, whole: Any, base: Any, exact: Any, path: Path, similarity: Similarity, years: Rows
     ) -> None:
-        """Hold `base`, which is searched, and `exact`, which has the vectors, both parts of `whole`."""
+        """Hold `base`, which is searched, and `exact`, which has the vectors, both parts of `whole`, from a file."""
         self._whole, self._base = whole, base  # `whole` owns the other two
-        self._exact, self._stored = exact, _stored(exact)
-        self._similarity, self._years = similarity, years
+        self._exact, self._similarity, self._years = exact, similarity, years
         self._is_graph = hasattr(base, "hnsw")
+        # what a scan reads
+        self._scanned = load().downcast_index(base.storage) if self._is_graph else base
+        self._file = os.open(path, os.O_RDONLY)
+        finalize(self, os.close, self._file)
+        # behind the exact vectors, faiss writes a number of 4 bytes
+        self._first = path.stat().st_size - 4 - 4 * exact.ntotal * exact.d
 
     def vectors(self, rows: Rows) -> Vectors:
         """Return the vectors of some rows, shape (len(rows), dim)."""
-        # not np.take: the file of faiss is not aligned, so that it would copy all vectors first
-        return self._stored[rows]
+        if self._base is self._exact:
+            return _stored(self._exact)[rows]
+        # Not from the map: for each page that is read there, the system maps 15 others, until all are in memory.
+        vectors = np.empty((len(rows), self._exact.d), np.float32)
+        for vector, row in zip(vectors, rows.tolist(), strict=True):
+            os.preadv(self._file, (vector.data,), self._first + row * vector.nbytes)
+        return vectors
+
+    def approximate(self, rows: Rows) -> Vectors:
+        """Return the vectors of some rows as a scan reads them, shape (len(rows), dim): exact, or those of int8."""
+        if self._base is self._exact:
+            return self.vectors(rows)
+        faiss, sq8 = load(), self._scanned
+        codes = faiss.rev_swig_ptr(sq8.codes.data(), sq8.codes.size()).reshape(-1, sq8.d)
+        lowest, width = np.split(faiss.vector_to_array(sq8.sq.trained), 2)
+        # what `sa_decode` returns, which takes ten times as long
+        return codes[rows] * (width / 255) + (lowest + width / 510)
 
     def nearest(
         self, vectors: Vectors, eligible: Sequence[Eligibility], k: int
@@ -226,14 +249,14 @@ class DenseIndex:
             effort = max(1024, fetch) * ceil(len(keep) / count)
             params = faiss.SearchParametersHNSW(efSearch=effort, **selector)
             return self._base.search(queries, fetch, params=params)[1]
-        scanned = faiss.downcast_index(self._base.storage) if self._is_graph else self._base
         threads = faiss.omp_get_max_threads()
         if len(queries) >= threads or len(keep) < EXACT_UP_TO:
-            return scanned.search(queries, fetch, params=faiss.SearchParameters(**selector))[1]
-        return self._scanned_in_parts(scanned, queries, fetch, keep, threads)
+            params = faiss.SearchParameters(**selector)
+            return self._scanned.search(queries, fetch, params=params)[1]
+        return self._scanned_in_parts(queries, fetch, keep, threads)
 
     def _scanned_in_parts(
-        self, scanned: Any, queries: Vectors, fetch: int, keep: npt.NDArray[np.bool_], threads: int
+        self, queries: Vectors, fetch: int, keep: npt.NDArray[np.bool_], threads: int
     ) -> npt.NDArray[np.int64]:
         """Scan a range of rows per thread: faiss uses one thread for a query."""
         faiss = load()
@@ -243,7 +266,7 @@ class DenseIndex:
             chosen = np.zeros(len(keep), np.bool_)
             chosen[cuts[i] : cuts[i + 1]] = keep[cuts[i] : cuts[i + 1]]
             selector = faiss.IDSelectorBitmap(np.packbits(chosen, bitorder="little"))
-            return scanned.search(queries, fetch, params=faiss.SearchParameters(sel=selector))
+            return self._scanned.search(queries, fetch, params=faiss.SearchParameters(sel=selector))
 
         with ThreadPoolExecutor(threads) as pool:
             parts = list(pool.map(part, range(threads)))

@@ -113,8 +113,9 @@ class NeighbourScores:
 
     def at(self, rows: Rows) -> Self:
         """Return the scores of other rows, 0 for rows without a score; `self.rows` must rise."""
-        known = np.flatnonzero(np.isin(rows, self.rows))
-        places = np.searchsorted(self.rows, rows[known])
+        places = np.searchsorted(self.rows, rows)  # np.isin would sort all rows
+        known = np.flatnonzero(places < np.searchsorted(self.rows, rows, "right"))
+        places = places[known]
         columns: dict[str, Any] = {}
         for name in ("cites", "closest", "counts", "co", "coupled"):
             values = getattr(self, name)
@@ -148,10 +149,11 @@ def neighbour_scores(
     # sorted: much faster than the hashing of np.unique
     all_rows = np.sort(np.concatenate([vector.rows for vector in scores.values()]))
     distinct = all_rows[np.concatenate([[True], all_rows[1:] != all_rows[:-1]])[: len(all_rows)]]
+    scratch[distinct] = np.arange(len(distinct), dtype=np.int32)
     columns: dict[str, Any] = {}
     for name, vector in scores.items():
         columns[name] = np.zeros(len(distinct), np.int32 if name == "counts" else np.float32)
-        columns[name][np.searchsorted(distinct, vector.rows)] = vector.weights
+        columns[name][scratch[vector.rows]] = vector.weights
     return NeighbourScores(
         rows=distinct,
         **columns,
@@ -278,6 +280,7 @@ def walk(graph: TemporalGraph, snapshot: GraphSnapshot, best: Rows) -> SparseVec
 Links = Any  # a sparse matrix of ones in CSR form, shape (candidates, papers)
 
 MOST = 100  # links of one candidate and kind
+BLOCK = 2048  # vectors that are read at once, so that they stay in the caches of the processor
 
 
 def linked_similarity(
@@ -293,14 +296,18 @@ def linked_similarity(
     is_known = np.repeat(snapshot.is_citing(rows), np.diff(cited.indptr))
     cited = thinned(cited, (graph.index.papers.years[cited.indices] < snapshot.year) & is_known)
     links = (citing + cited).tocsr()
-    links.sort_indices()
-    distinct, columns = np.unique(links.indices, return_inverse=True)
-    vectors = query.of_papers(distinct.astype(np.int32))
-    ones = 1 / _lengths(vectors)[columns]  # a paper that both kinds have counts once
+    linked, columns = np.unique(links.indices, return_inverse=True)
     from scipy.sparse import csr_array
 
-    shape = (len(rows), len(distinct))
-    sums = csr_array((ones.astype(np.float32), columns, links.indptr), shape=shape) @ vectors
+    # a paper that both kinds have counts once
+    ones, shape = np.ones(len(columns), np.float32), (len(rows), len(linked))
+    by_paper = csr_array((ones, columns, links.indptr), shape=shape).tocsc()
+    sums = np.zeros((len(rows), len(query.values)), np.float32)
+    for start in range(0, len(linked), BLOCK):
+        block = slice(start, start + BLOCK)
+        vectors = query.of_papers(linked[block].astype(np.int32))
+        vectors *= 1 / _lengths(vectors)[:, None]
+        sums += by_paper[:, block] @ vectors
     cosines = unit(sums) @ unit(query.values)
     return np.where(np.diff(links.indptr) > 0, cosines, np.nan).astype(np.float32)
 

@@ -126,7 +126,7 @@ class Signals:
         years = self.index.papers.years[self.rows]
         return np.where(years == NO_YEAR, np.nan, (self.snapshot.year - years).clip(0, OLDEST))
 
-    @property
+    @cached_property
     def has_abstract(self) -> Values:
         """Whether each candidate has an abstract."""
         return self.index.papers.lengths("abstract", self.rows) > 0

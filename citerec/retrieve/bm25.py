@@ -144,11 +144,12 @@ class Bm25Retriever:
         excluded = self._documents[list(rule.excluded)]
         scores[excluded[excluded >= 0]] = 0
         scores[self._years > bound] = 0
-        # the best, and all that tie with the last of them
-        last = len(scores) - min(k, len(scores))
-        least = np.partition(scores, last)[last] if last < len(scores) else 0
-        found = np.flatnonzero(scores >= least if least > 0 else scores > 0)
-        return Hits.ordered(self._rows[found], scores[found], self._id_rank, k)
+        found = np.flatnonzero(scores > 0)
+        scores = scores[found]
+        if len(found) > k:  # the best, and all that tie with the last of them
+            best = scores >= np.partition(scores, -k)[-k]
+            found, scores = found[best], scores[best]
+        return Hits.ordered(self._rows[found], scores, self._id_rank, k)
 
     def scores_of_papers(self, queries: Sequence[Query], rows: Docs) -> Scores:
         """Return the score of each distinct paper for each query, shape (queries, papers); 0 without a common term."""

@@ -101,8 +101,8 @@ class DenseRetriever:
         return [Hits.ordered(*hits, self._id_rank, most) for hits in nearest]
 
     def vectors(self, rows: npt.NDArray[np.int32]) -> Vectors:
-        """Return the vectors of some papers, shape (len(rows), dim)."""
-        return self._vectors.vectors(rows)
+        """Return the vectors of some papers, shape (len(rows), dim); those of int8 where a search reads these."""
+        return self._vectors.approximate(rows)
 
 
 @runtime_checkable

@@ -94,8 +94,10 @@ def query_rows(queries: Sequence[Query], papers: Papers) -> list[tuple[int, ...]
 
 def within(eligible: Eligibility, years: npt.NDArray[np.int32], rows: Rows) -> Flags:
     """Return which of `rows` are eligible, same shape; `years` holds the year of each row of the index."""
-    out = np.fromiter(eligible.excluded, np.int64, len(eligible.excluded))
-    keep = np.isin(rows, out, invert=True)
+    keep = np.ones(len(rows), np.bool_)
+    if eligible.excluded:
+        out = np.fromiter(eligible.excluded, np.int64, len(eligible.excluded))
+        keep = np.isin(rows, out, invert=True)
     if eligible.year_max is not None:
         row_years = years[rows]
         keep &= (row_years <= eligible.year_max) | (row_years == NO_YEAR)
