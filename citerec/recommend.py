@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self
 from citerec.bibliography.entry import PaperList
 from citerec.bibliography.paper_list import paper_list_of, read_paper_list
 from citerec.config import RANKING_DEPTH, RecommendConfig, RerankConfig
+from citerec.corpus.papers import Papers
 from citerec.drafts.context import read_context, read_query, sentence_query
 from citerec.errors import ConfigError, IndexReplacedError
 from citerec.folder import IndexFolder, find_index, open_index, read_manifest
@@ -53,8 +54,8 @@ from citerec.rules.known import (
     TemporalGraph,
     eligible,
 )
-from citerec.text import plural
-from citerec.tuned import fusion_in_use, rerank_weight_in_use
+from citerec.text import plural, some_of
+from citerec.tuned import fusion_in_use, origin, read_rerank_weight
 from citerec.types import (
     CandidateSet,
     Log,
@@ -176,17 +177,14 @@ class Recommender:
         if reranker and ranker and reads_probability(ranker, reranker):
             lines.append(f"rerank weight: none, the probability is a feature of {ranker}")
         elif reranker:
-            named = self.config.reranker
-            weight = rerank_weight_in_use(
-                index,
-                reranker.weight,
-                str(reranker.settings["weights"]),
-                is_option=isinstance(named, RerankConfig) and named.weight is not None,
-                has_ranker=ranker is not None,
-            )
-            lines.append(f"rerank weight: {weight}")
-        origin = "default" if self.config.ranker == "auto" else "option"
-        return (*lines, f"ranker: {ranker or 'none'} ({origin})")
+            named, weights = self.config.reranker, str(reranker.settings["weights"])
+            is_option = isinstance(named, RerankConfig) and named.weight is not None
+            # none is tuned for the list of a ranker
+            is_tuned = ranker is None and read_rerank_weight(index, weights) is not None
+            of = origin(index, is_option=is_option, is_tuned=is_tuned)
+            lines.append(f"rerank weight: {reranker.weight:g} ({of})")
+        of = origin(index, is_option=self.config.ranker != "auto", is_tuned=False)
+        return (*lines, f"ranker: {ranker or 'none'} ({of})")
 
     def __repr__(self) -> str:
         if not self._is_open:
@@ -234,26 +232,16 @@ class Recommender:
                 for; if there is a list alone, and the corpus has none of its papers.
             InvalidValueError: If the title is empty, or the year is no year.
         """
-        if query is None and title is None and (context is not None or cited is not None):
-            if abstract:
-                raise ConfigError("abstract goes with title; give the title of the draft")
-            alone = list_query() if context is None else sentence_query(context)
-            query, context = replace(alone, year=year), None
-        elif (query is None) == (title is None):
-            raise ConfigError(
-                "give either a query or title=...; without a draft, context=... or cited=..."
-            )
-        elif query is None:
-            words, text = " ".join((title or "").split()), abstract.strip()
-            query = Query(id="query", title=words, abstract=text, year=year, named=False)
+        if query is None:
+            query = query_of(title, abstract, year, context, None if cited is None else "")
         elif not isinstance(query, Query):  # pyright: ignore[reportUnnecessaryIsInstance]
             found = type(query).__name__
             raise ConfigError(
                 f"expected a query, found {found}; for a text: title=..., for several: recommend_many"
             )
-        elif abstract or year is not None:
-            raise ConfigError("abstract and year go with title; a query has its own")
-        if context is not None:
+        elif title is not None or abstract or year is not None:
+            raise ConfigError("title, abstract and year are of a draft; a query has its own")
+        elif context is not None:
             query = replace(query, context=read_context(context))
         options = self.options(
             k=k, year_max=year_max, excluded=excluded, cited=cited, explain=explain
@@ -294,15 +282,10 @@ class Recommender:
             listed = read_paper_list(fspath(papers))
         else:
             listed = paper_list_of(map(str, papers))
-        by_entry = listed_rows(listed, self.index.papers)
-        entries = zip(listed.entries, by_entry, strict=True)
-        missing = [entry.title or entry.place for entry, rows in entries if not rows]
-        missing += listed.unread
-        rows = frozenset[int]().union(*by_entry)
+        rows, missing, line = looked_up(listed, name, self.index.papers)
         if self._log:
-            left = f", {plural(len(missing), 'entry', 'entries')} not found" if missing else ""
-            self._log(f"{name}: {plural(len(rows), 'paper')} of this corpus{left}")
-        return rows, tuple(missing)
+            self._log(line)
+        return rows, missing
 
     def recommend_many(
         self,
@@ -465,6 +448,47 @@ def open(  # noqa: A001  (as `gzip.open`: always `citerec.open`)
 ) -> Recommender:
     """Open an index and its models; see `Recommender` for the arguments."""
     return Recommender(index, config, log)
+
+
+def query_of(
+    title: str | None,
+    abstract: str = "",
+    year: int | None = None,
+    context: str | None = None,
+    references: str | None = None,
+) -> Query:
+    """Return the query of a draft, of a sentence of it, of a sentence alone, or of a list of references alone.
+
+    `references` is the name of the list; None if there is none.
+
+    Raises:
+        ConfigError: If there is nothing to search for, or an abstract without a title.
+    """
+    if title is not None:
+        title, abstract = " ".join(title.split()), abstract.strip()
+        query = Query(id="query", title=title, abstract=abstract, year=year, named=False)
+        return query if context is None else replace(query, context=read_context(context))
+    if abstract:
+        raise ConfigError("--abstract needs --title, the title of the draft")
+    if context is None and references is None:
+        raise ConfigError(
+            "there is no draft; give one by --title or --query, a sentence by --context, or references by --cited"
+        )
+    alone = list_query(references or "") if context is None else sentence_query(context)
+    return replace(alone, year=year)
+
+
+def looked_up(
+    listed: PaperList, name: str, papers: Papers
+) -> tuple[frozenset[int], tuple[str, ...], str]:
+    """Return the rows of a list, its entries that are not in the corpus or cannot be read, and a line about them."""
+    by_entry = listed_rows(listed, papers)
+    entries = zip(listed.entries, by_entry, strict=True)
+    missing = [entry.title or entry.place for entry, rows in entries if not rows] + [*listed.unread]
+    count = len(by_entry) + len(listed.unread)
+    found = f"{plural(count, 'reference')}, {count - len(missing)} of them in this corpus"
+    line = f"{name}: {found}{f'; not found: {some_of(missing)}' if missing else ''}"
+    return frozenset[int]().union(*by_entry), tuple(missing), line
 
 
 def list_query(name: str = "") -> Query:

@@ -15,7 +15,7 @@ from citerec.export import Format, Result, pieces
 from citerec.folder import IndexFolder
 from citerec.retrieve.fuse import ranks_and_scores
 from citerec.rules.known import mask
-from citerec.text import plural
+from citerec.text import plural, some_of, visible
 from citerec.types import (
     CandidateSet,
     Eligibility,
@@ -29,8 +29,6 @@ from citerec.types import (
 
 if TYPE_CHECKING:
     from citerec.references import Appended
-
-SHOWN = 3  # entries that are named where some were not found
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -109,20 +107,10 @@ class Recommendations(Result, Sequence[Recommendation]):
 
     def __str__(self) -> str:
         lines = self.export(Format.TABLE).rstrip("\n")
-        return "\n".join([lines, *self._notes()])
+        missing = [f"Not in this corpus: {some_of(self.not_found)}"] if self.not_found else []
+        return "\n".join([lines, *map(visible, self.notices), *missing])
 
     __repr__ = __str__
-
-    def _notes(self) -> list[str]:
-        """Return the notices, and a line about what of `cited` and `excluded` is not in the corpus."""
-        from citerec.text import visible
-
-        notes = [*map(visible, self.notices)]
-        if not self.not_found:
-            return notes
-        more = len(self.not_found) - SHOWN
-        named = "; ".join(map(visible, self.not_found[:SHOWN]))
-        return [*notes, f"Not in this corpus: {named}{f'; and {more} more' if more > 0 else ''}"]
 
 
 def as_recommendations(

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from enum import StrEnum
 from functools import cache
 from typing import Literal
@@ -145,6 +146,12 @@ def without_stop_words(text: str) -> str:
 
 def _is_function_word(word: str) -> bool:
     return len(word) == 1 or word.lower() in STOP_WORDS
+
+
+def some_of(texts: Sequence[str], most: int = 3) -> str:
+    """Return the first texts of a list, and how many more there are: `a; b; c; and 2 more`."""
+    more = len(texts) - most
+    return "; ".join(map(visible, texts[:most])) + (f"; and {more:,} more" if more > 0 else "")
 
 
 def plural(count: int, noun: str, several: str = "") -> str:

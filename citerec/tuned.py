@@ -106,26 +106,17 @@ def fusion_in_use(index: IndexFolder, config: RecommendConfig | None = None) -> 
     """Return how the first stages are fused, and the origin of that setting: `rrf, k 60 (default)`."""
     config = config or RecommendConfig()
     tuned = read_tuned(index, config.retrievers)
-    fuse = config.fuse_with(tuned)
-    if config.fuse is None:
-        origin = _origin(index, "fusion", is_tuned=tuned is not None)
-    else:
-        by_method = isinstance(config.fuse, FuseMethod) and fuse != FuseConfig()
-        origin = "option, with the tuned settings" if tuned and by_method else "option"
-    return f"{shown_fusion(fuse)} ({origin})"
+    is_option = config.fuse is not None
+    shown = shown_fusion(config.fuse_with(tuned))
+    return f"{shown} ({origin(index, is_option=is_option, is_tuned=tuned is not None)})"
 
 
-def rerank_weight_in_use(
-    index: IndexFolder, weight: float, reranker: str, *, is_option: bool, has_ranker: bool
-) -> str:
-    """Return the weight in use of a reranker, by the sha256 of its weights, and its origin: `1 (default)`.
-
-    It is an option of the user, or applied after a learning-to-rank model, for which no weight is tuned, or tuned.
-    """
-    if is_option or has_ranker:
-        return f"{weight:g} ({'option' if is_option else 'default after a ranker'})"
-    is_tuned = read_rerank_weight(index, reranker) is not None
-    return f"{weight:g} ({_origin(index, 'weight', is_tuned=is_tuned)})"
+def origin(index: IndexFolder, *, is_option: bool, is_tuned: bool) -> str:
+    """Return the origin of a setting in use: `option`, `default`, or `tuned on 29 dev queries`."""
+    if is_option or not is_tuned:
+        return "option" if is_option else "default"
+    how = _read(index).how.get("settings", {})
+    return f"tuned on {how.get('queries', 0):,} {how.get('split', 'dev')} queries"
 
 
 def shown_fusion(fuse: FuseConfig) -> str:
@@ -133,17 +124,6 @@ def shown_fusion(fuse: FuseConfig) -> str:
     if fuse.method is FuseMethod.RRF:
         return f"rrf, k {fuse.k0}"
     return f"weighted, bm25 {fuse.bm25_weight:g} + dense {fuse.dense_weight:g}"
-
-
-def _origin(index: IndexFolder, setting: str, *, is_tuned: bool) -> str:
-    """Return the origin of a setting: tuned, default, or a default than which tuning found nothing better."""
-    how = _read(index).how.get("settings", {})
-    queries = f"{how['queries']:,} {how['split']} queries" if "queries" in how else "dev queries"
-    if is_tuned:
-        return f"tuned on {queries}"
-    check = (how.get("checks") or {}).get(setting)
-    rejected = f"; tuning on {queries} found nothing better, p {check['p']:.2g}" if check else ""
-    return f"default{rejected}"
 
 
 def _read(index: IndexFolder) -> _Tuned:

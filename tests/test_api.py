@@ -91,9 +91,9 @@ def test_a_title_a_query_and_a_list_of_queries_give_the_same_papers(tiny: Recomm
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        ((), {}, "give either a query or title="),
-        ((Query(id="a", title="A"),), {"title": "B"}, "give either a query or title="),
-        ((Query(id="a", title="A"),), {"abstract": "B"}, "abstract and year go with title"),
+        ((), {}, "there is no draft; give one by"),
+        ((Query(id="a", title="A"),), {"title": "B"}, "title, abstract and year are of a draft"),
+        ((Query(id="a", title="A"),), {"abstract": "B"}, "title, abstract and year are of a draft"),
         (("graph drawing",), {}, "expected a query, found str; for a text: title="),
         (([{"title": "A"}],), {}, "expected a query, found list"),
         ((), {"title": " "}, "it has no title"),
@@ -164,8 +164,8 @@ def test_what_the_corpus_does_not_have_is_named(build: Build) -> None:
     assert found.not_found == ("nope", "10.1/x")
     assert str(found).endswith("\nNot in this corpus: nope; 10.1/x")
     assert lines == [
-        "excluded: 1 paper of this corpus, 1 entry not found",
-        "cited: 0 papers of this corpus, 1 entry not found",
+        "excluded: 2 references, 1 of them in this corpus; not found: nope",
+        "cited: 1 reference, 0 of them in this corpus; not found: 10.1/x",
     ]
 
 

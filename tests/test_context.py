@@ -180,9 +180,9 @@ def test_a_batch_has_a_sentence_in_each_line(
     ("arguments", "message"),
     [
         (("--context", "[12]"), "error: the context has no words besides citation markers"),
-        (("--query", "two.jsonl", "--context", "A b"), "but --query holds 2; give one draft"),
+        (("--query", "two.jsonl", "--context", "A b"), "but there are 2; give one draft"),
         (("--query", "bad.json"), "must be a string, found"),
-        ((), "without a draft, give --context or --cited"),
+        ((), "there is no draft; give one by --title or --query"),
     ],
 )
 def test_what_does_not_fit_a_context_is_an_error_in_one_line(

@@ -240,7 +240,6 @@ def test_cited_keys_are_looked_up(tmp_path: Path, text: str, keys: str, command:
     file = read_queries(write(tmp_path, draft=titled(text + command), refs=BIB))
 
     assert titles(file) == tuple(f"The {key} paper" for key in keys.split())
-    assert file.cited_from == f"{tmp_path / 'draft.tex'} (refs.bib)"
 
 
 def test_a_broken_entry_of_the_bibliography_is_named(tmp_path: Path) -> None:

@@ -211,7 +211,7 @@ def test_every_format_takes_a_list(cli: Cli, format: str) -> None:
 
     assert code == 0
     assert "hub" in out or "Layout" in out or (format == Format.DOI and not out)  # none has a DOI
-    assert "4 references in refs.txt: 3 found in this corpus, 1 not found" in err
+    assert "cited: 4 references, 3 of them in this corpus; not found: nobody" in err
 
 
 def test_the_command_gives_the_list_of_python(cli: Cli, tiny: Recommender) -> None:

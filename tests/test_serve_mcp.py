@@ -211,7 +211,7 @@ def test_http_mcp_and_python_find_the_same_papers_in_the_same_order(
 @pytest.mark.parametrize(
     ("name", "arguments", "part"),
     [
-        ("recommend", {}, "title and abstract"),
+        ("recommend", {}, "there is no draft; give one by title"),
         ("recommend", {"title": "x", "k": 99}, "k must be at most 50"),
         ("recommend", {"title": 7}, "got 7"),
         ("recommend", {"text": "x"}, "'text'"),

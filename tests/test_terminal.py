@@ -146,7 +146,7 @@ def test_notes_and_tables_show_what_a_file_holds_and_do_not_obey_it(
 
     out, err = capfd.readouterr()
     assert not ACTING.search(out + err)
-    assert "exclude.bib: " in err
+    assert "excluded: 1 reference, 0 of them" in err
     assert "a\ufffd" in out
 
 

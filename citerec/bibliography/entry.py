@@ -109,6 +109,9 @@ class PaperList:
         titles = (entry.title for entry in self.entries if title_key(entry.title))
         return tuple(dict.fromkeys(titles))
 
+    def __add__(self, other: "PaperList") -> "PaperList":
+        return PaperList(self.entries + other.entries, self.unread + other.unread)
+
 
 def first_year(text: str) -> int | None:
     """Return the first group of four digits in a date such as `c. 2019` or `2019/05`; None if there is none."""

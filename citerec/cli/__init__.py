@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from errno import ENAMETOOLONG
 from importlib import import_module
 from io import TextIOWrapper
+from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, NoReturn
 
@@ -105,6 +106,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     for number in ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:  # ignored under nohup
             signal.signal(number, _end)
+    if sys.stdout is None:  # closed by the shell: `>&-`
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal may lack characters of a title
     given = sys.argv[1:] if arguments is None else arguments

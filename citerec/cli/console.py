@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Generator, Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ import typer
 from pydantic import Field
 
 from citerec.config import Settings
-from citerec.errors import OutputError
+from citerec.errors import OutputError, writing
 from citerec.text import visible, visible_line
 from citerec.types import Progress
 
@@ -121,11 +121,9 @@ def check_output(output: Path | None) -> None:
     Raises:
         OutputError: If it is a folder, or its folder does not exist.
     """
-    if output is None:
-        return
-    if output.is_dir():
+    if output and output.is_dir():
         raise OutputError(f"cannot write {output}: it is a folder; name a file")
-    if not output.parent.is_dir():
+    if output and not output.parent.is_dir():
         raise OutputError(f"cannot write {output}: there is no folder {output.parent}")
 
 
@@ -161,19 +159,13 @@ def write_pieces(pieces: Iterable[str], output: Path | None = None) -> None:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 raise OutputError(f"cannot write standard output: {error.strerror}") from error
         return
-    check_output(output)
-    if output.exists() and not output.is_file():  # a device or a pipe must not be replaced
-        _write(pieces, output, output)
-        return
     from citerec.io import replacing
 
-    with replacing(output) as temporary:
-        _write(pieces, temporary, output)
-
-
-def _write(pieces: Iterable[str], file: Path, output: Path) -> None:
-    try:
-        with file.open("wb") as stream:
-            stream.writelines(piece.encode() for piece in pieces)
-    except OSError as error:
-        raise OutputError(f"cannot write {output}: {error.strerror or error}") from error
+    check_output(output)
+    is_special = output.exists() and not output.is_file()  # a device or a pipe is not replaced
+    with (
+        writing(output),
+        nullcontext(output) if is_special else replacing(output) as file,
+        file.open("wb") as stream,
+    ):
+        stream.writelines(piece.encode() for piece in pieces)

@@ -4,7 +4,6 @@ import re
 import sys
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -16,10 +15,9 @@ from citerec.cli.options import BM25, RERANK, Index, Ray, open_named, settings_o
 from citerec.config import RecommendConfig, Settings
 from citerec.errors import ConfigError
 from citerec.text import plural
-from citerec.types import Progress, Query, QueryKind
+from citerec.types import Progress, QueryKind
 
 if TYPE_CHECKING:
-    from citerec.bibliography.entry import PaperList
     from citerec.drafts import QueryFile
     from citerec.recommend import Recommender
     from citerec.recommendations import Recommendations
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
 
 FEW_QUERIES = 8  # up to here, opening torch costs more time than it saves
 ALL = "all"
-UNREAD_SHOWN = 20  # unreadable entries of a list that have a line each
 _RANKS = re.compile(r"([1-9][0-9]{0,5})(?:-([1-9][0-9]{0,5}))?")
 FLAGS = {
     "--k": "k",
@@ -130,8 +127,10 @@ def recommend(
         opened(index, config, drafts, ray, console) as (recommender, many),
         (ConsoleOutput(quiet=True) if to_terminal else console).progress() as progress,
     ):
-        options = query_options(draft, drafts, recommender, console)
-        lists = many(drafts.queries, replace(options, explain=shown.explain), progress)
+        options = query_options(draft, drafts, recommender, explain=shown.explain)
+        for missing in options.not_found:
+            console.detail(f"not in this corpus: {missing}")
+        lists = many(drafts.queries, options, progress)
         if not drafts.batch or shown.format == "doi":
             lists = [*lists]  # others may be larger than memory
         written = in_turn(lists, len(drafts.queries), empty, progress)
@@ -180,42 +179,16 @@ def log_omitted(
 
 
 def read_drafts(draft: DraftOptions) -> "QueryFile":
-    """Return the queries of a draft and a sentence, of either alone, or of a list of references alone.
-
-    Raises:
-        ConfigError: If the options do not fit together.
-        BadInputError: If a file cannot be read.
-    """
+    """Return the queries of a draft and a sentence, of either alone, or of a list of references alone."""
     from citerec.drafts import QueryFile, read_queries
-    from citerec.drafts.context import read_context, sentence_query
+    from citerec.recommend import query_of
 
-    title = draft.title and " ".join(draft.title.split())
     if draft.query is not None:
+        title = draft.title and " ".join(draft.title.split())
         given = read_queries(draft.query, title=title, abstract=draft.abstract)
-    elif title is not None:
-        query = Query(id="query", title=title, abstract=draft.abstract or "", named=False)
-        given = QueryFile((query,))
-    elif draft.abstract:
-        raise ConfigError("--abstract needs --title; add the title of the draft")
-    elif draft.context is not None:
-        return QueryFile((sentence_query(draft.context),))
-    elif draft.cited is not None:
-        from citerec.recommend import list_query
-
-        return QueryFile((list_query(draft.cited.name),))
-    else:
-        raise ConfigError(
-            "give the draft either by --query FILE (- for stdin) or by --title; "
-            "without a draft, give --context or --cited"
-        )
-    if draft.context is None:
-        return given
-    if given.batch:
-        raise ConfigError(
-            f"--context is a sentence of one draft, but --query holds {len(given.queries):,}; "
-            'give one draft, or the key "context" in each line of a JSONL file'
-        )
-    return replace(given, queries=(replace(given.queries[0], context=read_context(draft.context)),))
+        return given.with_context(draft.context)
+    cited = draft.cited and draft.cited.name
+    return QueryFile((query_of(draft.title, draft.abstract or "", None, draft.context, cited),))
 
 
 @contextmanager
@@ -260,43 +233,18 @@ def opened(
 
 
 def query_options(
-    draft: DraftOptions, drafts: "QueryFile", recommender: "Recommender", console: ConsoleOutput
+    draft: DraftOptions, drafts: "QueryFile", recommender: "Recommender", *, explain: bool
 ) -> "QueryOptions":
-    """Return the years and the rows that are asked for; log how many papers of each list were found.
-
-    Raises:
-        BadInputError: If a list cannot be read.
-    """
+    """Return what is asked for; the recommender logs how many papers of each list were found."""
     from citerec.bibliography.paper_list import read_paper_list
-    from citerec.matching import listed_rows
-    from citerec.rules.known import QueryOptions
 
-    papers = recommender.index.papers
-
-    def rows_of(references: "PaperList", relation: str, name: Path | str) -> frozenset[int]:
-        for fault in references.unread[:UNREAD_SHOWN]:
-            console.warn(f"{name}: {fault}; the entry is ignored")
-        if (more := len(references.unread) - UNREAD_SHOWN) > 0:
-            console.warn(f"{name}: {more:,} more entries are ignored (list them: citerec check)")
-        by_entry = listed_rows(references, papers)
-        for entry, rows in zip(references.entries, by_entry, strict=True):
-            ids = ", ".join(papers.ids_at(sorted(rows)))
-            console.detail(f"{name}: {entry.title or entry.place}: {ids or 'not found'}")
-        missing = sum(not rows for rows in by_entry)
-        hint = " (use --verbose to list them)" if missing and not console.verbose else ""
-        not_found = f", {missing} not found{hint}" if missing else ""
-        found = f"{len(by_entry) - missing} found in this corpus"
-        console.log(f"{plural(len(by_entry), 'reference')} {relation} {name}: {found}{not_found}")
-        return frozenset[int]().union(*by_entry)
-
-    excluded = cited = frozenset[int]()
-    if draft.cited and str(draft.cited) != "none":
-        cited = rows_of(read_paper_list(draft.cited), "in", draft.cited)
+    cited = draft.cited and str(draft.cited) != "none" and read_paper_list(draft.cited)
     if drafts.cited and str(draft.cited) != "none":
-        cited |= rows_of(drafts.cited, "cited in", drafts.cited_from)
-    if draft.exclude:
-        excluded = rows_of(read_paper_list(draft.exclude), "in", draft.exclude)
-    return QueryOptions(year_max=draft.year_max, excluded=excluded, cited=cited)
+        cited = drafts.cited + cited if cited else drafts.cited
+    excluded = draft.exclude and read_paper_list(draft.exclude)
+    return recommender.options(
+        year_max=draft.year_max, excluded=excluded or None, cited=cited or None, explain=explain
+    )
 
 
 def checked_fields(shown: ListOptions) -> tuple[str, ...]:

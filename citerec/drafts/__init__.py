@@ -45,13 +45,29 @@ class QueryFile:
 
     queries: tuple[Query, ...]
     cited: PaperList | None = None  # the references that a document cites by key; None for none
-    cited_from: str = ""  # the document and its bibliographies, for messages
     notices: tuple[str, ...] = ()  # for the user: what was recognised, what is missing
 
     @property
     def batch(self) -> bool:
         """Whether there is more than one query; a JSONL file of one line is not a batch."""
         return len(self.queries) > 1
+
+    def with_context(self, text: str | None) -> "QueryFile":
+        """Return the only draft with the sentence of it that needs references; None for no sentence.
+
+        Raises:
+            ConfigError: If there are several drafts, or the text is no sentence.
+        """
+        if text is None:
+            return self
+        if self.batch:
+            raise ConfigError(
+                f"--context is a sentence of one draft, but there are {len(self.queries):,}; give one draft, or the "
+                'key "context" in each record'
+            )
+        from citerec.drafts.context import read_context
+
+        return replace(self, queries=(replace(self.queries[0], context=read_context(text)),))
 
 
 def read_queries(
@@ -192,7 +208,6 @@ class Document:
     draft: Entry
     body: str = ""  # the first paragraphs of the text, which stand for a missing abstract
     cited: PaperList = PaperList(())  # the references that it cites by key
-    sources: tuple[str, ...] = ()  # names of the files that describe them
     notices: tuple[str, ...] = ()  # each one line, in reading order
 
 
@@ -231,13 +246,8 @@ def _from_document(
         read.append(f"year {draft.year} (papers of later years are left out)")
     lines = [f"{name} ({kind}): {', '.join(read)}"]
     lines += [f"{name}: {notice}" for notice in (shortened, *document.notices) if notice]
-    others = ", ".join(source for source in document.sources if source != name)
-    return QueryFile(
-        (draft.to_query(name, "query"),),
-        document.cited if document.cited.entries else None,
-        f"{name} ({others})" if others else name if document.cited.entries else "",
-        tuple(lines),
-    )
+    cited = document.cited if document.cited.entries else None
+    return QueryFile((draft.to_query(name, "query"),), cited, tuple(lines))
 
 
 def first_sentences(text: str, most: int) -> str:

@@ -54,18 +54,23 @@ def cited_references(
     source: str,
     path: Path | None,
     notices: list[str],
-) -> tuple[PaperList, tuple[str, ...]]:
-    """Look up the references that a draft cites; formatted ones stand in for what its bibliographies lack.
+) -> PaperList:
+    """Look up the references that a draft cites, in this order; formatted ones stand in for what bibliographies lack.
 
     The key `*` stands for all; `files` are the bibliographies that the draft names, `source` is that of a LaTeX draft,
     `path` its file or None. `notices` receives a line for each bibliography that is not used, and for keys without an
     entry.
 
+<<<<<<< HEAD
     Returns the entries in order of citation, and the names of their sources; BadInputError if the `.bbl` of the draft
     is a link to outside its folder.
+=======
+    Raises:
+        BadInputError: If the `.bbl` of the draft is a link to outside its folder.
+>>>>>>> c6ebe53 (One reading of drafts and of lists of references)
     """
     if not keys:
-        return PaperList(()), ()
+        return PaperList(())
     faults: list[str] = []
     by_source = [_from_file(file, path, faults) for file in dict.fromkeys(files)]
     formatted, origin = _formatted(source, path)
@@ -80,7 +85,7 @@ def cited_references(
             notices.append(
                 f"{count}, but no bibliography was found: pass the references with --cited FILE"
             )
-        return PaperList(()), ()
+        return PaperList(())
     wanted = [*keys, *entries] if EVERY_KEY in keys else keys
     wanted = [key for key in dict.fromkeys(wanted) if key != EVERY_KEY]
     if missing := [key for key in wanted if key not in entries]:
@@ -88,7 +93,7 @@ def cited_references(
         notices.append(
             f"{plural(len(missing), 'citation key')} not in {', '.join(sources)}: {some}"
         )
-    return PaperList(tuple(entries[key] for key in wanted if key in entries)), sources
+    return PaperList(tuple(entries[key] for key in wanted if key in entries))
 
 
 def _from_file(file: str, path: Path | None, faults: list[str]) -> tuple[str, dict[str, Entry]]:

@@ -84,7 +84,7 @@ def read(data: bytes, kind: DocumentFormat, name: str, path: Path | None) -> Doc
     meta, blocks = tree["meta"], tree["blocks"]
     keys = [key for key in _cited_keys(meta, blocks) if not _CROSS_REFERENCE.match(key)]
     files = [_text(one) for one in _listed(meta, "bibliography")]
-    cited, sources = cited_references(keys, files, source, path, notices)
+    cited = cited_references(keys, files, source, path, notices)
     paragraphs = list(_paragraphs(blocks))[:_BODY]
     long = [text for text in paragraphs if len(text) >= LEAST_ABSTRACT]
     doi = doi_of(_first(meta, "doi"))
@@ -98,7 +98,6 @@ def read(data: bytes, kind: DocumentFormat, name: str, path: Path | None) -> Doc
         ),
         body=_section(blocks, _INTRODUCTION) or " ".join(long or paragraphs),
         cited=cited,
-        sources=sources,
         notices=tuple(notices),
     )
 

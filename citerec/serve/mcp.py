@@ -21,10 +21,10 @@ from citerec.bibliography.keys import paper_doi
 from citerec.bibliography.paper_list import parse_paper_list
 from citerec.bibliography.write import bibtex_entry, citation_keys
 from citerec.config import config_error
-from citerec.errors import CiterecError, ConfigError
+from citerec.errors import CiterecError
 from citerec.search import SearchFilter
 from citerec.serve.guard import Guard, ProblemError
-from citerec.serve.requests import Abstract, Papers, Title, Year
+from citerec.serve.requests import Abstract, Papers, Title, Year, for_clients
 from citerec.serve.service import OpenIndex, Service
 from citerec.text import one_line
 
@@ -86,9 +86,6 @@ def recommend(
     """
     texts = {"title": title, "abstract": abstract, "context": context}
     given: dict[str, Any] = {name: text for name, text in texts.items() if text.strip()}
-    if not given and not cited:
-        needed = "give title and abstract, or context, or cited"
-        raise ConfigError(f"there is nothing to recommend for; {needed}")
     given |= {"cited": cited or None, "excluded": exclude or None}
     found = opened.default.recommend(**given, k=k, year_max=year_max, explain=explain)
     return {
@@ -206,7 +203,7 @@ class CitationServer(MCPServer[None]):
             elif not isinstance(cause, CiterecError | ProblemError):
                 raise
             message = cause.detail if isinstance(cause, ProblemError) else str(cause)
-            raise ToolError(one_line(message)) from error
+            raise ToolError(one_line(for_clients(message))) from error
 
 
 def create_server(opening: "Future[Service]") -> CitationServer:

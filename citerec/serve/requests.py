@@ -26,6 +26,7 @@ from citerec.errors import (
     PaperNotFoundError,
 )
 from citerec.export.jsonl import FIELDS
+from citerec.recommend import query_of
 from citerec.serve.guard import MEDIA_TYPE, ProblemError, internal_error
 from citerec.serve.service import OpenIndex, Service
 from citerec.text import QueryForm
@@ -163,36 +164,26 @@ def recommended(
         recommender = opened.recommender(config)
     except ModelError as error:  # the default ones are open
         raise ConfigError("the options name a model that this index does not have") from error
-    cited, queries, notices = _listed(request.cited, "cited"), None, ()
+    cited, notices = _listed(request.cited, "cited"), ()
     if request.query is not None or request.text is not None:
         drafts = parse_queries(_content(request), title=request.title, abstract=request.abstract)
-        queries, notices = drafts.queries, drafts.notices
+        queries, notices = drafts.with_context(request.context).queries, drafts.notices
         if len(queries) > (most := service.settings.max_queries):
             raise ConfigError(f"there are {len(queries):,} queries; send at most {most} at once")
         if drafts.cited and request.cited != NO_CITED:
-            more = cited or PaperList(())
-            entries = drafts.cited.entries + more.entries
-            cited = PaperList(entries, drafts.cited.unread + more.unread)
-    lists: dict[str, Any] = {
-        "k": request.k,
-        "year_max": request.year_max,
-        "excluded": _listed(request.exclude, "exclude"),
-        "cited": cited,
-        "explain": request.explain,
-    }
-    if queries is None:
-        stated = {"title", "abstract", "year", "context"}
-        named = request.model_dump(include=stated, exclude_none=True)
-        found = [recommender.recommend(**named, **lists)]
-    elif len(queries) == 1:
-        found = [recommender.recommend(queries[0], context=request.context, **lists)]
-    elif request.context is None:
-        found = [*recommender.recommend_many(queries, recommender.options(**lists))]
+            cited = drafts.cited + cited if cited else drafts.cited
     else:
-        count = f"but there are {len(queries):,}; give one draft"
-        each = 'the key "context" in each record of query'
-        raise ConfigError(f"context is a sentence of one draft, {count}, or {each}")
-    return found, notices
+        references = None if cited is None else ""
+        stated = request.title, request.abstract or "", request.year, request.context
+        queries = [query_of(*stated, references)]
+    options = recommender.options(
+        k=request.k,
+        year_max=request.year_max,
+        excluded=_listed(request.exclude, "exclude"),
+        cited=cited,
+        explain=request.explain,
+    )
+    return [*recommender.recommend_many(queries, options)], notices
 
 
 def _content(request: RecommendRequest) -> bytes:

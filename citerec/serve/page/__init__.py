@@ -26,7 +26,7 @@ from citerec.bibliography.paper_list import read_paper_list
 from citerec.drafts import DocumentFormat, document_format, parse_queries
 from citerec.errors import BadInputError, CiterecError
 from citerec.folder import IndexFolder
-from citerec.matching import listed_rows
+from citerec.recommend import looked_up
 from citerec.serve.guard import LOG, ProblemError
 from citerec.serve.requests import (
     RecommendRequest,
@@ -55,7 +55,6 @@ SAFE = {
 MOST = 100  # papers in a list
 REFERENCES = frozenset({".bib", ".bibtex", ".ris"})  # lists, unless a document is with them
 AROUND = frozenset({".bbl", ".sty", ".cls", ".bst"})  # files of a LaTeX draft that are no draft
-SHOWN = 5  # references that are not in the corpus and are named
 FIELDS = ("authors", "venue", "doi", "url", "abstract")  # of `citerec.export.jsonl.FIELDS`
 router = APIRouter(include_in_schema=False)
 
@@ -338,15 +337,7 @@ def _looked_up(
     papers: PaperList, name: str, opened: OpenIndex
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the papers of a list that the index has, and a notice about the others."""
-    by_entry = listed_rows(papers, opened.index.papers)
-    found = opened.index.papers.at(sorted(frozenset[int]().union(*by_entry)))
+    rows, _, line = looked_up(papers, name, opened.index.papers)
+    found = opened.index.papers.at(sorted(rows))
     cited = [{"id": p.id, "title": visible(p.title), "year": p.year} for p in found.values()]
-    entries = zip(papers.entries, by_entry, strict=True)
-    missing = [entry.title or entry.place for entry, rows in entries if not rows]
-    count = plural(len(papers.entries), "reference")
-    notices = [f"{name}: {count}, {len(papers.entries) - len(missing)} of them in this corpus."]
-    if missing:
-        more = len(missing) - SHOWN
-        named = "; ".join(missing[:SHOWN]) + (f"; and {more} more" if more > 0 else "")
-        notices.append(f"Not in this corpus: {named}.")
-    return cited, [*map(visible, [*notices, *papers.unread[:SHOWN]])]
+    return cited, [f"{visible(line)}."]
