@@ -61,13 +61,7 @@ def cited_references(
     `path` its file or None. `notices` receives a line for each bibliography that is not used, and for keys without an
     entry.
 
-<<<<<<< HEAD
-    Returns the entries in order of citation, and the names of their sources; BadInputError if the `.bbl` of the draft
-    is a link to outside its folder.
-=======
-    Raises:
-        BadInputError: If the `.bbl` of the draft is a link to outside its folder.
->>>>>>> c6ebe53 (One reading of drafts and of lists of references)
+    BadInputError if the `.bbl` of the draft is a link to outside its folder.
     """
     if not keys:
         return PaperList(())
