@@ -185,15 +185,6 @@ class Appended:
     backup: Path | None = None  # the former content; None if there was none, or nothing was added
 
 
-@dataclass(frozen=True, slots=True)
-class ReferenceFile:
-    """A file of references as it was read; its content decides the format, else the suffix does."""
-
-    kind: Kind
-    data: bytes
-    entries: list[Entry]
-
-
 def append_papers(path: str | Path, papers: Sequence[Paper]) -> Appended:
     """Add papers to a BibTeX or RIS file; a file that does not exist is made, in the format of its suffix.
 
@@ -204,8 +195,8 @@ def append_papers(path: str | Path, papers: Sequence[Paper]) -> Appended:
         OutputError: If it cannot be written.
     """
     path = Path(path)
-    file = read_reference_file(path)
-    count = len(file.entries)
+    kind, old, entries = read_reference_file(path)
+    count = len(entries)
     own = [
         Entry(
             ids=(paper.id,),
@@ -216,26 +207,26 @@ def append_papers(path: str | Path, papers: Sequence[Paper]) -> Appended:
         )
         for paper in papers
     ]
-    repeated = _earlier_entries([*file.entries, *own])
+    repeated = _earlier_entries([*entries, *own])
     new = [paper for place, paper in enumerate(papers, start=count) if place not in repeated]
     skipped = tuple(paper for place, paper in enumerate(papers, start=count) if place in repeated)
     if not new:
         return Appended(path, skipped=skipped)
-    keys = tuple(write.citation_keys(new, (entry.key for entry in file.entries)))
-    if file.kind is Kind.BIBTEX:
-        entries = [*map(write.bibtex_entry, keys, new)]
+    keys = tuple(write.citation_keys(new, (entry.key for entry in entries)))
+    if kind is Kind.BIBTEX:
+        texts = [*map(write.bibtex_entry, keys, new)]
     else:
-        entries = [write.ris([paper], [key]) for key, paper in zip(keys, new, strict=True)]
-    added = "\n".join(entry.strip("\n") + "\n" for entry in entries).encode()
-    end = b"\r\n" if b"\r\n" in file.data else b"\n"
-    is_empty = not file.data.removeprefix(BOM).strip()
-    gap = b"" if is_empty else end if file.data.endswith((b"\n", b"\r")) else 2 * end
-    data = file.data + gap + added.replace(b"\n", end)
+        texts = [write.ris([paper], [key]) for key, paper in zip(keys, new, strict=True)]
+    added = "\n".join(text.strip("\n") + "\n" for text in texts).encode()
+    end = b"\r\n" if b"\r\n" in old else b"\n"
+    is_empty = not old.removeprefix(BOM).strip()
+    gap = b"" if is_empty else end if old.endswith((b"\n", b"\r")) else 2 * end
+    data = old + gap + added.replace(b"\n", end)
     try:
-        after, _ = read_entries(decode(data, path, reads=_READS), file.kind, path, strict=True)
+        after, _ = read_entries(decode(data, path, reads=_READS), kind, path, strict=True)
     except BadInputError:
         after = []
-    if after[:count] != file.entries or len(after) != count + len(new):
+    if after[:count] != entries or len(after) != count + len(new):
         message = "entries added at its end would not be read; repair its last lines first"
         raise BadInputError(path, message)
     target = Path(os.path.realpath(path))  # a link stays one
@@ -248,8 +239,10 @@ def append_papers(path: str | Path, papers: Sequence[Paper]) -> Appended:
     return Appended(path, keys, skipped, backup)
 
 
-def read_reference_file(path: Path) -> ReferenceFile:
-    """Read a file of references that is to be extended; one that does not exist is empty.
+def read_reference_file(path: Path) -> tuple[Kind, bytes, list[Entry]]:
+    """Read a file of references that is to be extended: format, content and entries.
+
+    Its content decides the format, else the suffix does; one that does not exist is empty.
 
     Raises:
         BadInputError: If it cannot be read, or one of its entries is broken.
@@ -270,4 +263,4 @@ def read_reference_file(path: Path) -> ReferenceFile:
             )
         kind = _KINDS[path.suffix.lower()]
     # not lenient: what is added after a broken entry might be lost
-    return ReferenceFile(kind, data, read_entries(text, kind, path, strict=True)[0])
+    return kind, data, read_entries(text, kind, path, strict=True)[0]

@@ -10,7 +10,7 @@ from typing import BinaryIO
 from citerec.bibliography import bibtex, json_entries, ris
 from citerec.bibliography.entry import Entry, PaperList
 from citerec.errors import BadInputError
-from citerec.inputs import other_format, read_stream
+from citerec.inputs import other_format, read_stream, read_whole, reading
 
 _STDIN = "standard input"
 _BIBTEX = re.compile(r"^[ \t]*@[A-Za-z]+[ \t]*[{(]", re.MULTILINE)
@@ -46,16 +46,10 @@ def read_bytes(
         if not (stdin or sys.stdin):  # Python has no stream for a closed one
             raise BadInputError(_STDIN, "this is closed; name a file, or pipe one into the command")
         return read_stream(stdin or sys.stdin.buffer, _STDIN), _STDIN
-    try:
-        with Path(path).open("rb") as stream:
-            return read_stream(stream, path), str(path)
-    except FileNotFoundError:
-        raise BadInputError(path, f"no such file{hint and f'; {hint}'}") from None
-    except IsADirectoryError:
-        raise BadInputError(path, "this is a folder, expected a file") from None
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        reason = getattr(error, "strerror", None) or str(error)
-        raise BadInputError(path, f"cannot be read: {reason}") from error
+    with reading(Path(path)):
+        if not Path(path).exists():
+            raise BadInputError(path, f"no such file{hint and f'; {hint}'}")
+    return read_whole(Path(path)), str(path)
 
 
 def decode(data: bytes, name: Path | str, *, reads: str) -> str:

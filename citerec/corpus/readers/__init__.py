@@ -30,6 +30,8 @@ from citerec.inputs import BOM, reading, refuse_binary
 from citerec.io import sha256_of as file_sha256
 from citerec.types import Log, Paper, no_log
 
+__all__ = ["FORMATS", "Format", "Located", "Source", "detect_format", "find_source", "read_papers"]
+
 # The first match wins: canonical is last, since other formats have its keys, too.
 FORMATS: Mapping[str, Format] = {
     "bibtex": BIBTEX,

@@ -107,7 +107,7 @@ def _bibtex_papers(
             book = books.get(row["crossref"].strip().lower(), {})
             inherited = {name: value for name, value in book.items() if name not in _OWN}
             title = {"booktitle": book.get("title", "")}
-            yield located(file, line, {**inherited, **title, **row}, _bibtex_paper)
+            yield located(file, line, {**title, **inherited, **row}, _bibtex_paper)
 
 
 def _bibtex_paper(fields: Fields) -> Paper:
