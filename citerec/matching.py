@@ -34,7 +34,7 @@ _NUMBERS = frozenset(
     "one two three four five six seven eight nine ten first second third fourth fifth part parts volume"
     " ii iii iv v vi vii viii ix x".split()
 )
-_SUBTITLE = re.compile(r"\s*(?::\s|\s[-–—]+\s|[—?!]\s|\.\s)")
+_SUBTITLE = re.compile(r"[:—?!.]\s|\s[-–—]+\s")
 _NAME = re.compile(r"[^\W\d_]{2,}")
 
 

@@ -160,7 +160,8 @@ class Fields:
 
     def short(self, key: str) -> str:
         """Return a short text or number on one line, the first of a list; anything else counts as missing."""
-        value = self.get(key)
+        if (value := self.get(key)) is None:
+            return ""
         if isinstance(value, list):  # several types of one paper, the most general first
             value = next(iter(cast("list[Any]", value)), "")
         text = number_text(value)

@@ -39,9 +39,10 @@ SCHEMA = pa.schema(
 
 def codes_of(keys: Iterable[str]) -> Codes:
     """Return the codes of keys, shape (keys,)."""
-    encoded = (key.encode(errors="surrogatepass") for key in keys)
-    digests = b"".join([blake2b(key, digest_size=8).digest() for key in encoded])
-    return np.frombuffer(digests, "<u8").astype(np.uint64, copy=False)
+    digests = [
+        blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest() for key in keys
+    ]
+    return np.frombuffer(b"".join(digests), "<u8").astype(np.uint64, copy=False)
 
 
 @dataclass(frozen=True, slots=True)

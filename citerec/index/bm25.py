@@ -201,21 +201,23 @@ class Bm25Builder:
     """
 
     def __init__(self, index: Path) -> None:
-        """Open Lucene's writer in the folder of an index."""
+        """Start to open Lucene's writer in the folder of an index."""
         self._index = index
+        self._rows: list[int] = []  # of the papers with text
+        self._papers = 0
+        self._pool = ThreadPoolExecutor(1)
+        self._pending = self._pool.submit(self._open)  # what Lucene does, or did last
+
+    def _open(self) -> None:
         analysis = as_type("org.apache.lucene.analysis.Analyzer", analyzer())
         config = java_class("org.apache.lucene.index.IndexWriterConfig")(analysis)
         config.setRAMBufferSizeMB(_BUFFER_MB)
         config.setUseCompoundFile(False)
         policy = java_class("org.apache.lucene.index.LogDocMergePolicy")()
         config.setMergePolicy(as_type("org.apache.lucene.index.MergePolicy", policy))
-        directory = _directory(index / BM25)
+        directory = _directory(self._index / BM25)
         self._writer: Any = java_class("org.apache.lucene.index.IndexWriter")(directory, config)
         self._add_all = _document_loop(self._writer)
-        self._pool = ThreadPoolExecutor(1)
-        self._pending: Future[None] | None = None  # the batch that is being added
-        self._rows: list[int] = []  # of the papers with text
-        self._papers = 0
 
     def __enter__(self) -> Self:
         return self
@@ -243,14 +245,12 @@ class Bm25Builder:
                 documents.append((paper.id, text))
                 self._rows.append(row)
         self._papers += len(papers)
-        if self._pending:
-            self._pending.result()
+        self._pending.result()
         self._pending = self._pool.submit(self._add, documents)
 
     def finish(self) -> "Future[int]":
         """Start to complete Lucene's index and to store its postings; the result is the number of tokens."""
-        if self._pending:
-            self._pending.result()
+        self._pending.result()
         return self._pool.submit(self._finish)
 
     def _add(self, documents: list[tuple[str, str]]) -> None:
