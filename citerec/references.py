@@ -242,11 +242,8 @@ def append_papers(path: str | Path, papers: Sequence[Paper]) -> Appended:
 def read_reference_file(path: Path) -> tuple[Kind, bytes, list[Entry]]:
     """Read a file of references that is to be extended: format, content and entries.
 
-    Its content decides the format, else the suffix does; one that does not exist is empty.
-
-    Raises:
-        BadInputError: If it cannot be read, or one of its entries is broken.
-        OutputError: If it is read-only or no file, or its format is not known.
+    Its content decides the format, else the suffix does; one that does not exist is empty. BadInputError if it cannot
+    be read, or one of its entries is broken; OutputError if it is read-only or no file, or its format is not known.
     """
     exists = path.exists()
     if exists and not (path.is_file() and path.stat().st_mode & 0o222 and os.access(path, os.W_OK)):

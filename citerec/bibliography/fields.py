@@ -176,10 +176,7 @@ def library_paper(fields: Fields, ids: Sequence[str], entry: Entry, **values: st
     """Make a paper of an entry of a library or an export, in which an invalid value counts as missing.
 
     Its id is the first of `ids` that can be one; if there is none, the name of the file and the line, as `refs:12`.
-    `values` are the fields that an entry does not have.
-
-    Raises:
-        BadRecordError: If it has no title, or a text is too long.
+    `values` are the fields that an entry does not have. BadRecordError if it has no title, or a text is too long.
     """
     if not (title := one_line(entry.title)):
         fields.fail("this record has no title", kind="missing_fields")

@@ -56,10 +56,8 @@ def _loads(text: str, name: Path | str, *, line: int | None = None) -> Any:
 def to_entry(item: Any, place: Entry, name: Path | str, *, strict: bool = True) -> Entry:
     """Return an item of the file `name` as an entry, at the line of `place`; unknown keys are ignored.
 
-    If not strict, a value of a wrong type counts as missing, and a string is an id.
-
-    Raises:
-        BadInputError: If a value has a wrong type.
+    If not strict, a value of a wrong type counts as missing, and a string is an id. BadInputError if a value has a
+    wrong type.
     """
     if not isinstance(item, dict):
         if strict:

@@ -80,11 +80,8 @@ class Service:
 def open_cache(folder: Path, run: str) -> Generator[Path]:
     """Yield where the responses of a run are kept in the folder of a corpus; those of another run are removed.
 
-    If the block ends without an error, the run is finished, and its responses are removed.
-
-    Raises:
-        OutputError: If the folder cannot be written.
-        IndexLockedError: If another process fills it.
+    If the block ends without an error, the run is finished, and its responses are removed. OutputError if the folder
+    cannot be written; IndexLockedError if another process fills it.
     """
     work = folder / WORK
     responses = work / hashlib.sha256(run.encode()).hexdigest()
@@ -130,10 +127,8 @@ class Client:
         """Return the JSON at a path below the address of the service.
 
         Ids are sent in the body of a POST. If `optional`, HTTP 404 means that the service does not have it: None.
-
-        Raises:
-            RefusedError: If the service does not accept the request.
-            CollectError: If the service cannot be reached, or fails repeatedly.
+        RefusedError if the service does not accept the request; CollectError if the service cannot be reached, or fails
+        repeatedly.
         """
         request = orjson.dumps([self.service.url, path, sorted(params.items()), ids])
         stored = self._cache / hashlib.sha256(request).hexdigest()

@@ -299,10 +299,8 @@ def flatten(text: str, name: str, folder: Path | None, notices: list[str]) -> st
     r"""Return the source of a draft with the files that it includes, up to `\end{document}`.
 
     Files are read from the folder of the draft alone: `..`, absolute paths and links that lead outside are refused;
-    `notices` receives a line for each file that is not read.
-
-    Raises:
-        BadInputError: If the draft has more than `MAX_INPUT` characters or `MAX_FILES` files.
+    `notices` receives a line for each file that is not read. BadInputError if the draft has more than `MAX_INPUT`
+    characters or `MAX_FILES` files.
     """
     size = files = 0
 

@@ -97,11 +97,8 @@ def read_papers(
     """Yield every record of a corpus, in order, as a paper or as the fault of the record.
 
     `read` receives from time to time how many more bytes have been read, `log` what the format lacks; `scratch` is the
-    folder for temporary files of large dumps, the system's by default.
-
-    Raises:
-        BadInputError: If a file cannot be read to its end: truncated, damaged, or not text.
-        ConfigError: If there is no such format.
+    folder for temporary files of large dumps, the system's by default. BadInputError if a file cannot be read to its
+    end: truncated, damaged, or not text; ConfigError if there is no such format.
     """
     formats = _formats()
     if format_name not in formats:
