@@ -61,7 +61,6 @@ def test_a_variant_does_not_see_what_it_may_not_read(folder: Path) -> None:
     little, much = blind.score(matrix_of(bm25=[0.5, 0.5], citations=[0.0, 1.0]))
 
     assert little == much
-    assert Variant.of(popularity=False, authors=False) is Variant.NO_POPULARITY_NO_AUTHORS
     assert "age" not in blind.features
     assert "author_overlap" in blind.features
 

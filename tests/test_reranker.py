@@ -14,12 +14,7 @@ from citerec.encode.models import DEFAULT_RERANKER, SHIPPED
 from citerec.errors import ConfigError, ModelError
 from citerec.folder import IndexFolder
 from citerec.rerank.pair import read_reranker_spec, write_reranker_spec
-from citerec.rerank.reranker import (
-    OpenReranker,
-    choose_reranker,
-    open_reranker,
-    reordered,
-)
+from citerec.rerank.reranker import OpenReranker, choose_reranker, open_reranker, reordered
 from citerec.rules.known import Rows, Scores
 from citerec.tuned import RerankWeight, write_tuned
 from citerec.types import Hits, Progress, Query

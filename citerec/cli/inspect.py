@@ -53,7 +53,7 @@ def info(index: Index = None, format: AsFormat = "table", *, console: ConsoleOut
 def settings_in_use(folder: "IndexFolder") -> list[str]:
     """Return lines about the vectors of an index, and about the defaults of `recommend` on it with their origin."""
     from citerec.rank.ltr import DEFAULT, find_ranker, suits_default_reranker
-    from citerec.rerank.reranker import auto_reranker, shown_reranker
+    from citerec.rerank.reranker import choose_reranker, shown_reranker
     from citerec.tuned import fusion_in_use, kept_rerank_weight
 
     if folder.is_embedded:
@@ -67,8 +67,8 @@ def settings_in_use(folder: "IndexFolder") -> list[str]:
         ]
     else:
         lines = ["     encoder  none: BM25 alone"]
-    if reranker := auto_reranker(folder, default=suits_default_reranker("auto", folder)):
-        lines.append(f"    reranker  {shown_reranker(reranker, folder)}")
+    if found := choose_reranker("auto", folder, default=suits_default_reranker("auto", folder)):
+        lines.append(f"    reranker  {shown_reranker(found.model, folder)}")
     if weight := kept_rerank_weight(folder):
         lines.append(
             f"              weight {weight.weight:g}, tuned at depth {weight.depth} without a ranker"

@@ -21,14 +21,7 @@ import numpy.typing as npt
 from citerec.config import RRF_K0, ExpandConfig
 from citerec.retrieve.fuse import rrf
 from citerec.rules.known import Counts, Flags, GraphSnapshot, Rows, Scores, TemporalGraph, within
-from citerec.types import (
-    CandidateSet,
-    Hits,
-    Progress,
-    QueryBatch,
-    QueryVector,
-    no_progress,
-)
+from citerec.types import CandidateSet, Hits, Progress, QueryBatch, QueryVector, no_progress
 
 EXPAND = "expand"  # the name of the hits of the expansion
 CLOSEST = 10  # neighbours that `closest` counts
@@ -173,26 +166,25 @@ def _weights(rows: Rows, mask: Flags, config: ExpandConfig) -> SparseVector:
 def _co_cited(graph: TemporalGraph, snapshot: GraphSnapshot, weights: SparseVector) -> SparseVector:
     """Return the weighted co-citations of each paper, without those with itself, whose cosine is 1."""
 
-    def size(rows: Rows) -> Weights:
-        return np.sqrt(np.maximum(snapshot.citations(rows), 1))
+    def divided(vector: SparseVector) -> SparseVector:
+        return vector.scaled(1 / np.sqrt(np.maximum(snapshot.citations(vector.rows), 1)))
 
-    citing = weights.scaled(1 / size(weights.rows)).times(graph.citers.lists, graph.scratch)
+    citing = divided(weights).times(graph.citers.lists, graph.scratch)
     citing = citing.only(snapshot.is_citing(citing.rows))
-    both = citing.times(graph.index.graph.lists, graph.scratch)
-    return both.scaled(1 / size(both.rows)).minus(weights, graph.scratch)
+    both = divided(citing.times(graph.index.graph.lists, graph.scratch))
+    return both.minus(weights, graph.scratch)
 
 
 def _coupled(graph: TemporalGraph, snapshot: GraphSnapshot, weights: SparseVector) -> SparseVector:
     """Return the weighted coupling of each paper, without that with itself, whose cosine is 1."""
     citations = graph.index.graph
 
-    def size(rows: Rows) -> Weights:
-        return np.sqrt(np.maximum(citations.degrees(rows), 1))
+    def divided(vector: SparseVector) -> SparseVector:
+        return vector.scaled(1 / np.sqrt(np.maximum(citations.degrees(vector.rows), 1)))
 
-    cited = weights.scaled(1 / size(weights.rows)).times(citations.lists, graph.scratch)
+    cited = divided(weights).times(citations.lists, graph.scratch)
     both = cited.times(graph.citers.lists, graph.scratch)
-    both = both.only(snapshot.is_citing(both.rows))
-    return both.scaled(1 / size(both.rows)).minus(weights, graph.scratch)
+    return divided(both.only(snapshot.is_citing(both.rows))).minus(weights, graph.scratch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -203,7 +203,7 @@ class Signals:
         return scores(self.rows) if scores else None
 
     def over(self, table: Table | None, reduce: Callable[[Table], Values]) -> Values:
-        """Return one value per candidate, made of a table of sentences and candidates; unknown without the table."""
+        """Reduce a table of sentences and candidates to one value per candidate; unknown without the table."""
         return self.missing if table is None else reduce(table)
 
 
@@ -338,8 +338,7 @@ def declared_features(
 def added_features(names: Iterable[str], given: Iterable[Feature] = ()) -> tuple[Feature, ...]:
     """Return the features with some names that are not citerec's own, of those given, else of installed packages.
 
-    Raises:
-        ConfigError: If there is no feature of a name, or its package cannot be imported.
+    A ConfigError if there is no feature of a name, or its package cannot be imported.
     """
     by_name = {feature.name: feature for feature in given}
     return tuple(
@@ -353,10 +352,7 @@ class Features:
     """Computes features on one index. It caches what it reads of the corpus, so reuse the object."""
 
     def __init__(
-        self,
-        graph: TemporalGraph,
-        names: Collection[str] = NAMES,
-        added: Sequence[Feature] = (),
+        self, graph: TemporalGraph, names: Collection[str] = NAMES, added: Sequence[Feature] = ()
     ) -> None:
         """Prepare to compute the features with some names, and `added` ones, which are the last columns of a matrix."""
         # the rank by BM25 is also the fused rank where the semantic group is disabled
@@ -375,10 +371,8 @@ class Features:
     ) -> Matrix:
         """Return the features of each candidate, shape (papers, features); that of a reranker is missing.
 
-        `cited` are the rows of the known references of the query.
-
-        Raises:
-            ConfigError: If an added feature does not return one number per candidate.
+        `cited` are the rows of the known references of the query. A ConfigError if an added feature returns no number
+        for each candidate.
         """
         signals = Signals(query, candidates, cited, self._graph, self)
         matrix = np.full((len(signals.rows), len(self.table)), np.nan, np.float32)

@@ -83,21 +83,9 @@ class Variant(StrEnum):
     NO_AUTHORS = "no-authors"
     NO_POPULARITY_NO_AUTHORS = "no-popularity-no-authors"
 
-    @classmethod
-    def of(cls, *, popularity: bool, authors: bool) -> "Variant":
-        """Return the variant with or without the features of popularity and of authors."""
-        if popularity:
-            return cls.FULL if authors else cls.NO_AUTHORS
-        return cls.NO_POPULARITY if authors else cls.NO_POPULARITY_NO_AUTHORS
-
     def reads(self, feature: Feature) -> bool:
         """Return whether the variant may read a feature."""
         return not any(f"no-{group}" in self.value for group in feature.groups)
-
-    @property
-    def features(self) -> tuple[Feature, ...]:
-        """The features of citerec that the variant may read, in the order of `FEATURES`."""
-        return tuple(filter(self.reads, FEATURES))
 
 
 class RankModel(Protocol):
@@ -137,11 +125,7 @@ class LtrModel:
         return (*NAMES, *(feature.name for feature in self.added))
 
     def score(self, matrix: Matrix) -> Scores:
-        """Return the score of each paper, shape (papers,).
-
-        Raises:
-            ConfigError: If a user's model does not return one finite number per paper.
-        """
+        """Return the score of each paper, shape (papers,); a ConfigError if a user's model fails to."""
         scores = np.asarray(self.model.score(matrix), np.float32)
         if scores.shape != (len(matrix),) or not np.isfinite(scores).all():
             raise ConfigError(
@@ -159,7 +143,7 @@ class LtrModel:
 
 @dataclass(frozen=True, kw_only=True)
 class Ranker(LtrModel):
-    """One opened variant of a trained ranker; `model` is a `Booster`."""
+    """One opened variant of a trained ranker; `model` is a `lightgbm.Booster`, which runs on one thread."""
 
     folder: Path
     shown: str  # its name in messages and reports
@@ -174,13 +158,15 @@ class Ranker(LtrModel):
         """Return the score of each row of a feature matrix, shape (papers,)."""
         if not len(matrix):
             return np.zeros(0, np.float32)
-        return self.model.predict(self._inputs(matrix)).astype(np.float32)
+        return self.model.predict(self._inputs(matrix), num_threads=1).astype(np.float32)
 
     def contributions(self, matrix: Matrix) -> Contributions:
         """Return what each feature adds to each score; it is 0 for features that the model does not read."""
         whole = super().contributions(matrix)
         if len(matrix):
-            whole[:, [*self._places, -1]] = self.model.contributions(self._inputs(matrix))
+            inputs = self._inputs(matrix)
+            added = self.model.predict(inputs, pred_contrib=True, num_threads=1)
+            whole[:, [*self._places, -1]] = added
         return whole
 
     @property
@@ -251,6 +237,7 @@ def open_ranker(
     if barred := [f.name for f in (*FEATURES, *added) if f.name in names and not variant.reads(f)]:
         raise ModelError(f"{folder} ranks by {barred[0]!r}, which is no feature for {variant}")
     booster = read_booster(folder / f"{variant}.txt", len(names))
+    splits = booster.feature_importance("split")  # by feature
     return Ranker(
         folder=folder,
         shown="the default ranker" if folder == DEFAULT else folder.name,
@@ -261,7 +248,7 @@ def open_ranker(
         expand=ExpandConfig(neighbours=spec.neighbours),
         calibration=of_variant.calibration,
         rerankers=tuple(map(str, spec.provenance.get("rerankers", ()))),
-        reads_reranker=RERANK in names and bool(booster.used[names.index(RERANK)]),
+        reads_reranker=RERANK in names and bool(splits[names.index(RERANK)]),
         cross_fitted=bool(spec.provenance.get("cross_fitted")),
     )
 
@@ -275,7 +262,8 @@ def ranker_of(
         ConfigError: If there is no ranker, but the config disables features.
         ModelError: If the named folder holds no ranker, or it is damaged.
     """
-    variant = Variant.of(popularity=config.popularity, authors=config.authors)
+    switches = {"no-popularity": config.popularity, "no-authors": config.authors}
+    variant = Variant("-".join(name for name, is_on in switches.items() if not is_on) or "full")
     folder = find_ranker(config.ranker, index)
     if folder is None and variant is not Variant.FULL:
         raise ConfigError(f"{index.path} has no ranker, so no stage reads popularity or authors")
@@ -385,10 +373,7 @@ class LtrStage:
         self._features = Features(graph, ranker.features, ranker.added)
 
     def run(
-        self,
-        batch: QueryBatch,
-        candidates: Sequence[Any],
-        progress: Progress = no_progress,
+        self, batch: QueryBatch, candidates: Sequence[Any], progress: Progress = no_progress
     ) -> list[RankedCandidates]:
         """Order all candidates of each query, one `ExpandedCandidates` each; the reranked pairs are scored together."""
         ranked: list[RankedCandidates] = []

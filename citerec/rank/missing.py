@@ -117,12 +117,10 @@ class SeedRetriever:
 
 def source_points(name: str, hits: Hits) -> npt.NDArray[np.float64]:
     """Return the scores of a source, scaled to [0, 1]; `hits` has at least one paper."""
-    if name not in (
-        "dense",
-        "bm25",
-    ):  # 0 means not connected, so the last paper has more than nothing
-        return hits.scores.astype(np.float64) / float(hits.scores[0])
-    return min_max(hits.scores)
+    if name in ("dense", "bm25"):
+        return min_max(hits.scores)
+    # 0 means not connected, so the last paper has more than nothing
+    return hits.scores.astype(np.float64) / float(hits.scores[0])
 
 
 def graph_scores(

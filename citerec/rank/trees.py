@@ -7,7 +7,6 @@ A wrong number in the text can crash the process, and a model may be a downloade
 import logging
 import re
 import sys
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -45,36 +44,12 @@ _INFO = re.compile(r"none|\[[-+.0-9e]+:[-+.0-9e]+\]")
 Inputs = npt.NDArray[np.float64]  # shape (rows, features); NaN where a value is missing
 
 
-@dataclass(frozen=True, slots=True)
-class Booster:
-    """A model of boosted trees. It runs on one thread, which is fast enough for a candidate set."""
-
-    model: Any  # a `lightgbm.Booster`
-
-    def predict(self, inputs: Inputs) -> Inputs:
-        """Return the score of each row, shape (rows,)."""
-        return np.asarray(self.model.predict(inputs, num_threads=1), np.float64)
-
-    @property
-    def used(self) -> npt.NDArray[np.bool_]:
-        """Mask of the features that at least one tree reads, shape (features,)."""
-        return np.asarray(self.model.feature_importance("split")) > 0
-
-    def contributions(self, inputs: Inputs) -> Inputs:
-        """Return what each feature adds to the score, shape (rows, features + 1); the last is the base."""
-        return np.asarray(self.model.predict(inputs, pred_contrib=True, num_threads=1), np.float64)
-
-
-def read_booster(file: Path, features: int) -> Booster:
-    """Read a model that was saved as text.
-
-    Raises:
-        ModelError: If the file is not a valid model, or reads another number of features.
-    """
+def read_booster(file: Path, features: int) -> Any:
+    """Read a model of some number of features that was saved as text, as a `lightgbm.Booster`."""
     lightgbm = load()
     try:
         text = checked(read_record(file).decode("ascii"), features)
-        return Booster(lightgbm.Booster(model_str=text))
+        return lightgbm.Booster(model_str=text)
     except (OSError, ValueError, lightgbm.basic.LightGBMError) as error:
         reason = " ".join(str(error).split())[:120]
         raise ModelError(f"{file} cannot be parsed ({reason}); train the ranker again") from error
@@ -92,9 +67,8 @@ class _Log:
 def load(*, hide_optional: bool = False) -> Any:
     """Import lightgbm.
 
-    Args:
-        hide_optional: Hide the optional libraries of lightgbm, whose import takes longer than its own. lightgbm does
-            not use them until the process ends, so set it in a command only.
+    `hide_optional` hides its optional libraries, whose import takes longer than its own. lightgbm does not use them
+    until the process ends, so set it in a command only.
     """
     hides = hide_optional and sys.modules.keys().isdisjoint({"lightgbm", *OPTIONAL})
     hidden: dict[str, Any] = dict.fromkeys(OPTIONAL if hides else ())
@@ -109,11 +83,7 @@ def load(*, hide_optional: bool = False) -> Any:
 
 
 def checked(text: str, features: int) -> str:
-    """Return the part of a model's text that determines its predictions.
-
-    Raises:
-        ValueError: If the text is cut off or inconsistent, or the model has another number of features.
-    """
+    """Return the part of a model's text that determines its predictions; a ValueError if it is inconsistent."""
     head, _, trees = text.partition("\n\n")
     start = 0
     for number, size in enumerate(_sizes(head, features)):

@@ -98,11 +98,7 @@ def load_reranker(folder: Path, query_tokens: int = 0, candidate_tokens: int = 0
 
 
 def load_body(folder: Path, spec: RerankerSpec) -> tuple[RerankerParts, list[str]]:
-    """Open a BERT-like model as a cross-encoder; return it and the names of the tensors of its head that it lacks.
-
-    Raises:
-        ModelError: If it is no such model, or its weights are incomplete.
-    """
+    """Open a BERT-like model as a cross-encoder; return it and the names of the tensors of its head that it lacks."""
     model, tokenizer, missing = open_folder(folder, KIND)
     inside = f"{model.base_model_prefix}."
     refuse_missing(folder, [n for n in missing if n.startswith(inside) and POOLER not in n])
@@ -164,6 +160,7 @@ class CrossEncoder:
             ConfigError: If there is no such device.
         """
         self.parts, self.source, self.name = parts, source, name or str(source)
+        self.spec = parts.spec
         self.fingerprint = sha256_of_files(weights_files(source))  # of the weights
         self.config = config or EncodeConfig()
         self.backend = "onnx" if runner else "torch"
@@ -172,11 +169,6 @@ class CrossEncoder:
         self._turn = Lock()
         # the tokens of papers by row, while an index is open
         self._papers: WeakKeyDictionary[Papers, dict[int, Ids]] = WeakKeyDictionary()
-
-    @property
-    def spec(self) -> RerankerSpec:
-        """How it reads a pair, and how its score becomes a probability."""
-        return self.parts.spec
 
     @property
     def default_depth(self) -> int:
@@ -190,11 +182,7 @@ class CrossEncoder:
         rows: "Sequence[Rows]",
         progress: Progress | None = None,
     ) -> "list[Scores]":
-        """Return the score of each candidate of each query, in the order of `rows`; all pairs are scored together.
-
-        Raises:
-            ModelError: If a score is not finite.
-        """
+        """Return the score of each candidate of each query, in the order of `rows`; all pairs are scored together."""
         owners = np.repeat(np.arange(len(queries)), [len(query_rows) for query_rows in rows])
         candidates = np.concatenate([np.zeros(0, np.int32), *rows])
         scores = np.empty(len(candidates), np.float32)

@@ -28,9 +28,8 @@ class RerankerSpec(Settings):
     offset: float = 0.0
     # where none was tuned; below 1 for a model that was trained to add to the first-stage scores
     weight: float = Field(default=1.0, ge=0, le=1)
-    depth: int = Field(
-        default=0, ge=0
-    )  # candidates, if the user gives none; 0 for what suits the device
+    # candidates, if the user gives none; 0 for what suits the device
+    depth: int = Field(default=0, ge=0)
 
     @property
     def tokens(self) -> int:
@@ -81,11 +80,7 @@ class Specials:
 
     @classmethod
     def of(cls, tokenizer: Any) -> Self:
-        """Read them from the output of a tokenizer of transformers for two empty texts.
-
-        Raises:
-            ModelError: If it adds no special tokens around a pair, as BERT's does.
-        """
+        """Read them from the output of a tokenizer of transformers for two empty texts."""
         ids = list(tokenizer([""], [""])["input_ids"][0])  # a single "" would count as no text
         if len(ids) < 3:
             raise ModelError(

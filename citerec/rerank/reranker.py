@@ -99,14 +99,8 @@ class OpenReranker:
         """Wrap a user's reranker; its scores of one query are scaled to [0, 1] for interpolation.
 
         A weight of None is the tuned one, else 1; a depth of 0 that of the object.
-
-        Raises:
-            ConfigError: If its depth is no whole number of at least 1.
         """
         name = name or name_of(reranker)
-        depth = depth or getattr(reranker, "depth", DEPTH)
-        if depth < 1:
-            raise ConfigError(f"the depth of {name} must be at least 1, got {depth!r}")
         if weight is None:
             tuned = read_rerank_weight(index, name)
             weight = tuned.weight if tuned else 1.0
@@ -114,7 +108,7 @@ class OpenReranker:
             index=index,
             name=name,
             scorer=PaperScorer(reranker),
-            depth=depth,
+            depth=depth or getattr(reranker, "depth", DEPTH),
             weight=weight,
             settings={"device": "cpu", "weights": name},
             has_probability=False,
@@ -156,15 +150,11 @@ class OpenReranker:
         return Hits(scored.rows, self.scorer.to_unit_interval(scored.scores))
 
     def rerank(
-        self,
-        queries: Sequence[Query],
-        candidates: Sequence[Hits],
-        progress: Progress | None = None,
+        self, queries: Sequence[Query], candidates: Sequence[Hits], progress: Progress | None = None
     ) -> list[Reranked]:
         """Rerank the best candidates of each query; the pairs of all queries are scored together.
 
-        Returns:
-            One per query with all of its candidates: the scored ones, best first, above the others in their order.
+        The scored candidates of each query, best first, are above its others in their order.
         """
         rows = [hits.rows[: self.depth] for hits in candidates]
         scores = self.scorer.score(self.index, queries, rows, progress)
@@ -213,11 +203,7 @@ class PaperScorer:
         rows: Sequence[Rows],
         progress: Progress | None = None,
     ) -> list[Scores]:
-        """Return the scores of the candidates of each query, float32.
-
-        Raises:
-            ConfigError: If the reranker does not return one finite number per paper.
-        """
+        """Return the scores of the candidates of each query, float32."""
         scores: list[Scores] = []
         for query, of_query in zip(queries, rows, strict=True):
             papers = index.papers.at(of_query.tolist())
@@ -251,59 +237,46 @@ def choose_reranker(
 ) -> RerankConfig | None:
     """Return the configuration of the reranker that a request means on an index, with its model; None for none.
 
-    Args:
-        requested: auto, none, a model, or a configuration whose model is one of these.
-        index: The index.
-        default: Whether `auto` may be the default reranker of the package. In `recommend` it is where no
-            learning-to-rank model is used, or one that was trained with a reranker.
-        same_data: Whether a model that may know queries of the index does not count, as in an evaluation: an own model
-            of other papers or splits, and the default one if it was trained on these papers by other splits.
-        warn: Receives a warning for each model that is left out.
+    `requested` is auto, none, a model, or a configuration whose model is one of these. With `default`, `auto` may be
+    the default reranker of the package: in `recommend` where no learning-to-rank model is used, or one that was trained
+    with a reranker. With `same_data`, as in an evaluation, a model that may know queries of the index does not count:
+    an own model of other papers or splits, and the default one if it was trained on these papers by other splits.
+    `warn` receives a warning for each model that is left out.
 
     Raises:
         ConfigError: If depth, weight or tokens are given and there is no reranker.
         IndexDamagedError: If the folder of the index's own reranker has no model in it.
     """
     config = RerankConfig(model=requested) if isinstance(requested, str) else requested
-    model = None if config.model == NONE else config.model
-    if model == AUTO:
-        model = auto_reranker(index, default=default, same_data=same_data, warn=warn)
-    if model is not None:
-        return config.replace(model=model)
-    given = (
-        config.weight is not None or config.depth or config.query_tokens or config.candidate_tokens
-    )
-    if given and not (index.models / RERANKER).exists():  # one that is left out has its own warning
+    if config.model not in {AUTO, NONE}:
+        return config
+    is_auto = config.model == AUTO
+    if is_auto and (own := own_model(index, RERANKER, "config.json")):
+        other = same_data and (
+            trained_on_other_data(own, index) or trained_on_other_splits(own, index)
+        )
+        if not other:  # a relative path could also name a folder in the working folder
+            return config.replace(model=str(own.absolute()))
+        if warn:
+            name = own_name(index, RERANKER)
+            warn(
+                f"{name} is not used: it, its base or its teacher was trained on other papers or splits, which may "
+                f"include test queries; train it again: citerec train-reranker --index {index.path} --force, or use it "
+                f"anyway: --reranker {name}"
+            )
+    if is_auto and default and is_shipped(DEFAULT_RERANKER):
+        if not (same_data and trained_on_other_splits(SHIPPED[DEFAULT_RERANKER], index)):
+            return config.replace(model=DEFAULT_RERANKER)
+        if warn:
+            warn(
+                f"{DEFAULT_RERANKER} is not used: it was trained on these papers by other splits, which may include "
+                f"test queries; use it anyway: --reranker {DEFAULT_RERANKER}"
+            )
+    given = config.weight is not None, config.depth, config.query_tokens, config.candidate_tokens
+    # one that is left out has its own warning
+    if any(given) and not (index.models / RERANKER).exists():
         raise ConfigError(
             f"depth, weight and tokens of a reranker have no effect: {index.path} has none; name one: --reranker MODEL"
-        )
-    return None
-
-
-def auto_reranker(
-    index: IndexFolder, *, default: bool, same_data: bool = False, warn: Log | None = None
-) -> str | None:
-    """Return the model that `auto` means, None for none; see `choose_reranker`."""
-    own = own_model(index, RERANKER, "config.json")
-    if own and not (
-        same_data and (trained_on_other_data(own, index) or trained_on_other_splits(own, index))
-    ):
-        return str(own.absolute())  # a relative path could also name a folder in the working folder
-    if own and warn:
-        name = own_name(index, RERANKER)
-        warn(
-            f"{name} is not used: it, its base or its teacher was trained on other papers or splits, which may include "
-            f"test queries; train it again: citerec train-reranker --index {index.path} --force, or use it anyway: "
-            f"--reranker {name}"
-        )
-    if not (default and is_shipped(DEFAULT_RERANKER)):
-        return None
-    if not (same_data and trained_on_other_splits(SHIPPED[DEFAULT_RERANKER], index)):
-        return DEFAULT_RERANKER
-    if warn:
-        warn(
-            f"{DEFAULT_RERANKER} is not used: it was trained on these papers by other splits, which may include test "
-            f"queries; use it anyway: --reranker {DEFAULT_RERANKER}"
         )
     return None
 

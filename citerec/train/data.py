@@ -176,11 +176,7 @@ class TrainingData:
 
 
 def load_training_data(index: IndexFolder) -> TrainingData:
-    """Load the train queries of an index.
-
-    Raises:
-        ConfigError: If it has no train queries, or they cite no eligible paper.
-    """
+    """Load the train queries of an index; a ConfigError if there are none, or they cite no eligible paper."""
     years, graph, train = index.papers.years, index.graph, train_rows(index)
     pool = np.ones(len(years), np.bool_)
     pool[held_out_rows(index)] = False

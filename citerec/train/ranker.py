@@ -48,20 +48,8 @@ from citerec.retrieve.hybrid import open_hybrid
 from citerec.rules.held_out import held_out, may_know_queries
 from citerec.rules.known import CitationScope, TemporalGraph
 from citerec.train import trainer
-from citerec.train.boost import (
-    FittedVariant,
-    IndexExamples,
-    Measures,
-    RankerExamples,
-    fit_variant,
-)
-from citerec.train.data import (
-    Flags,
-    LabelledQueries,
-    TrainingData,
-    dev_queries,
-    load_training_data,
-)
+from citerec.train.boost import FittedVariant, IndexExamples, Measures, RankerExamples, fit_variant
+from citerec.train.data import Flags, LabelledQueries, TrainingData, dev_queries, load_training_data
 from citerec.train.settings import RankerTraining
 from citerec.types import Hits, Log, Progress, no_log, no_progress
 

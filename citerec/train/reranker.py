@@ -390,11 +390,7 @@ def _trainer(
 
     dataset: Any = examples
     return PairTrainer(
-        parts.model,
-        arguments,
-        data_collator=collated,
-        train_dataset=dataset,
-        eval_dataset=dataset,
+        parts.model, arguments, data_collator=collated, train_dataset=dataset, eval_dataset=dataset
     )
 
 

@@ -101,7 +101,7 @@ class EncoderTraining(ModelTraining):
             "learning_rate": 3e-5,
             "max_tokens": 0,
             "form": None,
-        },
+        }
     }
 
     # specter: triplets with references of references as hard negatives: https://arxiv.org/abs/2004.07180
@@ -149,7 +149,7 @@ class RerankerTraining(ModelTraining):
             "dropout": 0.0,
             "freeze_embeddings": True,  # half of MiniLM's weights
             "freeze_layers": 2,
-        },
+        }
     }
 
     # paper: each of BM25's candidates by itself, cited or not: https://aclanthology.org/2020.sdp-1.10
@@ -199,8 +199,7 @@ class RankerTraining(TrainingSettings):
         Field(description="More first-stage retrievers: names that installed packages register."),
     ] = ()
     features: Annotated[
-        tuple[str, ...],
-        Field(description="More features: names that installed packages register."),
+        tuple[str, ...], Field(description="More features: names that installed packages register.")
     ] = ()
     reranker: Annotated[
         str,

@@ -7,7 +7,7 @@ import numpy as np
 
 from citerec.config import ExpandConfig
 from citerec.io import seal_model
-from citerec.rank.features import NAMES
+from citerec.rank.features import FEATURES, NAMES
 from citerec.rank.ltr import Calibration, Variant, write_spec
 from citerec.rank.trees import load
 
@@ -29,7 +29,7 @@ def tiny_ranker(
     """
     lightgbm = load()
     folder.mkdir(parents=True, exist_ok=True)
-    features = {v: [feature.name for feature in v.features] for v in variants}
+    features = {v: [feature.name for feature in FEATURES if v.reads(feature)] for v in variants}
     for variant, names in features.items():
         rows = np.random.default_rng(0).random((2000, len(names)))
         rows[rows < 0.1] = 0
