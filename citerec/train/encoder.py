@@ -86,7 +86,7 @@ class EncoderExamples:
 
     data: TrainingData
     config: EncoderTraining
-    hard: Lists  # hard negatives of each query
+    hard: Lists  # hard negatives of each query, none of them forbidden
     forbidden: Pairs  # (query, paper) that are never negatives
 
     @classmethod
@@ -99,10 +99,8 @@ class EncoderExamples:
             raise ConfigError(
                 f"no train query of {data.index.path} has a positive and a negative; use a larger corpus"
             )
-        data, hard = data.only(chosen), hard.at(chosen)
-        forbidden = data.pairs(data.gold)
-        hard = hard.where(~forbidden.holds(data.queries[hard.segment_ids], hard.indices))
-        return cls(data, config, hard, forbidden)
+        data = data.only(chosen)
+        return cls(data, config, hard.at(chosen), data.pairs(data.gold))
 
     def drawn(self) -> Rows:
         """Return the examples, shape (examples, 2 + negatives); the same for the same settings.

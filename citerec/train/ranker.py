@@ -121,9 +121,7 @@ class Gatherer:
             parts.append(plugins.load(plugins.RERANKERS, config.reranker))
         given = (*features, *added_features(config.features, features))
         self.added = declared_features(parts, given)
-        self._features = Features(
-            self._graph, added=self.added
-        )  # the candidates hold the snapshots
+        self._features = Features(self._graph, added=self.added)
 
     def train(self, data: TrainingData, progress: Progress) -> RankerExamples:
         """Return examples of the train queries; for half of them the newest citations are unknown.
@@ -294,7 +292,6 @@ def train_ranker(
     """
     trainer.check_target(output, SPEC, force=force)
     check_writable(output)
-    rerankers = [_reranker(index, config) for index in indexes]
     for index in indexes:  # before the first is searched
         if index.is_embedded:
             reopen(index.encoder, index.path, EncodeConfig())
@@ -302,19 +299,18 @@ def train_ranker(
     plan = _plan(indexes, config, withheld)
     plan |= {"given": [feature.name for feature in features]} if features else {}
     with workspace.open(plan, resume=resume, log=log):
-        examples = [
-            gather_examples(
-                index,
-                reranker,
-                [other for other in (*indexes, *withheld) if other is not index],
-                config,
-                progress=progress,
-                log=log,
-                features=features,
-                kept=lambda name, make, n=number: workspace.kept(f"{n}.{name}", make),
-            )
-            for number, (index, reranker) in enumerate(zip(indexes, rerankers, strict=True))
-        ]
+        examples: list[IndexExamples] = []
+        how: Any = {"progress": progress, "log": log, "features": features}
+        for number, index in enumerate(indexes):
+
+            def kept(
+                name: str, make: Callable[[], trainer.Arrays], n: int = number
+            ) -> trainer.Arrays:
+                return workspace.kept(f"{n}.{name}", make)
+
+            others = [other for other in (*indexes, *withheld) if other is not index]
+            reranker = _reranker(index, config)
+            examples.append(gather_examples(index, reranker, others, config, kept=kept, **how))
         return train_on(examples, output, config, log, plan=plan)
 
 
@@ -408,14 +404,12 @@ def train_on(
     }
     with building(output) as folder:
         for variant, one in fits.items():
-            (folder / f"{variant}.txt").write_text(
-                one.trees.booster.model_to_string(), encoding="utf-8"
-            )
+            one.trees.booster.save_model(str(folder / f"{variant}.txt"))
         features = {variant: one.trees.features for variant, one in fits.items()}
         calibrations = {v: one.calibration for v, one in fits.items() if one.calibration}
         write_spec(folder, features, EXPAND, origin, calibrations)
         meaning = {one.name: one.meaning for one in (*FEATURES, *full.trees.added)}
         shown = {"rounds": full.trees.rounds, "meaning": meaning, "spec": SPEC, "top": TOP}
-        shown |= {"lag": CITATION_LAG}
+        shown["lag"] = CITATION_LAG
         trainer.finish_folder(folder, facts, _shown(config), PACKAGES, "ranker.md", shown)
     return RankerReport(output=output, queries=full.queries, before=before, after=after, dev=dev)
