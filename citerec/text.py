@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Sequence
 from enum import StrEnum
 from functools import cache
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import quote
 
 from citerec.types import Paper, Query
@@ -243,3 +243,22 @@ def web_address(url: str) -> str:
     if not _URL.match(url):
         return ""
     return _NOT_IN_URL.sub(lambda char: quote(char[0], safe=""), url)
+
+
+def html_page(package: str, **shown: Any) -> str:
+    """Return the filled `page.html` of a package; all text is escaped, and shown without control of its direction."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    def clean(value: Any) -> Any:
+        return visible_lines(value) if type(value) is str else value  # not markup of the template
+
+    environment: Any = Environment(
+        loader=PackageLoader(package, "."),
+        autoescape=True,
+        finalize=clean,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template("page.html").render(**shown)

@@ -79,11 +79,7 @@ def collect(
 def read_references(
     refs: Sequence[str], search: str, console: ConsoleOutput
 ) -> tuple[str, "list[Entry]"]:
-    """Return the name of a list, without its folder, and its entries: from files, DOIs and arXiv ids.
-
-    Raises:
-        BadInputError: If an argument is neither a file nor an id, or a file cannot be read.
-    """
+    """Return the name of a list, without its folder, and its entries: from files, DOIs and arXiv ids."""
     from citerec.bibliography.entry import Entry
     from citerec.bibliography.paper_list import read_paper_list
     from citerec.collect.snowball import identifier

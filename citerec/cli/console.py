@@ -116,11 +116,7 @@ def show(renderable: "RenderableType") -> None:
 
 
 def check_output(output: Path | None) -> None:
-    """Refuse an output file that cannot be written, before the work.
-
-    Raises:
-        OutputError: If it is a folder, or its folder does not exist.
-    """
+    """Refuse an output file that cannot be written, before the work."""
     if output and output.is_dir():
         raise OutputError(f"cannot write {output}: it is a folder; name a file")
     if output and not output.parent.is_dir():
@@ -133,20 +129,12 @@ def write_lines(*lines: str) -> None:
 
 
 def write_result(text: str, output: Path | None = None) -> None:
-    """Write a result to stdout or to a file; the file is replaced as a whole.
-
-    Raises:
-        OutputError: If it cannot be written.
-    """
+    """Write a result to stdout or to a file; the file is replaced as a whole."""
     write_pieces([text], output)
 
 
 def write_pieces(pieces: Iterable[str], output: Path | None = None) -> None:
-    """Write a result piece by piece as it is produced, otherwise as `write_result`.
-
-    Raises:
-        OutputError: If it cannot be written.
-    """
+    """Write a result piece by piece as it is produced, otherwise as `write_result`."""
     if output is None:
         for piece in pieces:
             try:

@@ -205,9 +205,6 @@ def default_map(path: Path, command: Any, names: Collection[str]) -> dict[str, A
         path: A TOML file: a table for each command, such as `[recommend]` or `[corpus.convert]`.
         command: The command line.
         names: All commands; a table of one that the command line lacks is ignored.
-
-    Raises:
-        BadInputError: If it is no TOML, names no command or option, or sets an option that a file must not set.
     """
     from citerec.io import read_toml
 

@@ -199,11 +199,7 @@ def opened(
     ray: str | None,
     console: ConsoleOutput,
 ) -> "Generator[tuple[Recommender, Any]]":
-    """Open the index and the models; yield the recommender and its `recommend_many`, or that of a Ray cluster.
-
-    Raises:
-        CiterecError: If one cannot be opened, or there is no cluster at the address.
-    """
+    """Open the index and the models; yield the recommender and its `recommend_many`, or that of a Ray cluster."""
     from citerec.rank.trees import load
     from citerec.recommend import Recommender
 
@@ -248,12 +244,7 @@ def query_options(
 
 
 def checked_fields(shown: ListOptions) -> tuple[str, ...]:
-    """Return the names that `--fields` lists; check the format and the output file before the work.
-
-    Raises:
-        ConfigError: If a name or the format is unknown, or the format is not JSON.
-        OutputError: If the output file cannot be written.
-    """
+    """Return the names that `--fields` lists; check the format and the output file before the work."""
     from citerec.export import Format, formats
 
     check_output(shown.output)
@@ -274,12 +265,7 @@ def checked_fields(shown: ListOptions) -> tuple[str, ...]:
 
 
 def picked_ranks(shown: ListOptions, k: int, *, batch: bool) -> list[int] | None:
-    """Return the ranks that `--pick` lists, such as 1,3,7 or 1-5; None for all. Check `--append` before the work.
-
-    Raises:
-        ConfigError: If the options contradict each other, or a rank is invalid.
-        CiterecError: If the file of `--append` cannot be extended.
-    """
+    """Return the ranks that `--pick` lists, such as 1,3,7 or 1-5; None for all. Check `--append` before the work."""
     if shown.append:
         from citerec.references import read_reference_file
 

@@ -90,7 +90,7 @@ def serve(
 ) -> None:
     """Serve recommendations over HTTP: a page for authors, an API for programs."""
     with extra("serve"):
-        from citerec.serve.app import address, bound, create_app
+        from citerec.serve.app import bound, create_app, url
         from citerec.serve.app import serve as run
         from citerec.serve.guard import log_to_stderr
         from citerec.serve.service import Service
@@ -112,8 +112,7 @@ def serve(
     service = Service(indexes, dict.fromkeys(indexes, config), settings, offered)
     service.warm_up()
     log_to_stderr(quiet=console.quiet)
-    shown, number = address(listening)
-    console.log(f"serving {', '.join(indexes)} at http://{shown}:{number}/ (Ctrl-C to stop)")
+    console.log(f"serving {', '.join(indexes)} at {url(listening)}/ (Ctrl-C to stop)")
     run(create_app(service), service, listening)
 
 
@@ -132,7 +131,7 @@ def mcp(
 ) -> None:
     """Serve an index to assistants as tools, by the Model Context Protocol."""
     with extra("serve"):
-        from citerec.serve.app import address, bound
+        from citerec.serve.app import bound, url
         from citerec.serve.app import serve as run
         from citerec.serve.mcp import http_app, run_stdio
         from citerec.serve.service import Service
@@ -154,7 +153,6 @@ def mcp(
         run_stdio(open_service)
         return
     listening = bound(checked)
-    shown, number = address(listening)
     service = open_service()
-    console.log(f"serving MCP at http://{shown}:{number}/mcp (Ctrl-C to stop)")
+    console.log(f"serving MCP at {url(listening)}/mcp (Ctrl-C to stop)")
     run(http_app(service), service, listening)

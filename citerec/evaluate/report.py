@@ -33,7 +33,7 @@ from citerec.evaluate.significance import ALPHA, RESAMPLES
 from citerec.evaluate.tables import NONE, Cell, Table, decimal, heading, latex, p_value, signed
 from citerec.io import building
 from citerec.run import Qrels, Run, write_qrels, write_run
-from citerec.text import csv_cell, visible_lines
+from citerec.text import csv_cell, html_page
 
 JSON, HTML, LATEX = "report.json", "report.html", "report.tex"
 PER_QUERY_CSV, QRELS = "per_query.csv", "qrels.txt"
@@ -239,21 +239,6 @@ def paper_table(assessment: Assessment) -> Table:
 
 
 def _page(assessment: Assessment) -> str:
-    """Return the page; names are untrusted, so all text is escaped and shown without control of its direction."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    def clean(value: Any) -> Any:
-        return visible_lines(value) if type(value) is str else value  # not markup of the template
-
-    environment: Any = Environment(
-        loader=PackageLoader("citerec.evaluate", "."),
-        autoescape=True,
-        finalize=clean,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
     evaluation = assessment.evaluation
     tests: dict[str, list[Cell]] = {}
     for test in assessment.comparisons:
@@ -280,7 +265,8 @@ def _page(assessment: Assessment) -> str:
         ),
     }
     provenance = orjson.dumps(dict(evaluation.provenance), default=str, option=_INDENTED)
-    return environment.get_template("page.html").render(
+    return html_page(
+        "citerec.evaluate",
         title=f"{evaluation.corpus}, {evaluation.split} split",
         facts=[*_facts(assessment)],
         tables={name: table for name, table in tables.items() if table.rows},

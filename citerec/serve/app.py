@@ -7,7 +7,7 @@ from functools import partial
 from importlib.metadata import version
 from itertools import islice
 from time import monotonic
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import prometheus_client as prometheus
 import uvicorn
@@ -25,7 +25,7 @@ from citerec.errors import CiterecError, OutputError
 from citerec.export import Format, dump
 from citerec.search import SearchFilter
 from citerec.serve import ServeConfig, page, scholar
-from citerec.serve.guard import LOG, Guard, ProblemError
+from citerec.serve.guard import Guard, ProblemError
 from citerec.serve.requests import (
     RecommendAnswer,
     RecommendRequest,
@@ -153,12 +153,6 @@ class PaperAnswer(BaseModel):
     cited_by: PaperPage
 
 
-class IndexList(BaseModel):
-    """All indexes, the default first."""
-
-    indexes: list[IndexFacts]
-
-
 # --- routes
 
 
@@ -248,9 +242,9 @@ async def paper(
 
 
 @api.get("/index")
-async def index(service: Served) -> IndexList:
+async def index(service: Served) -> dict[Literal["indexes"], list[IndexFacts]]:
     """Return what each index holds; the first one is the default."""
-    return IndexList(indexes=[one.facts() for one in service.indexes.values()])
+    return {"indexes": [one.facts() for one in service.indexes.values()]}
 
 
 @health.get("/healthz")
@@ -303,15 +297,11 @@ class Metrics:
 
 
 async def _on_error(request: Request, error: Exception) -> Response:
-    """Answer an error; one that is not the client's fault is logged."""
+    """Answer an error."""
     if isinstance(error, RequestValidationError):
         problem = _invalid(error)
-    elif isinstance(error, CiterecError):
-        problem = problem_of(error, request.app.state.service.hidden)
-        if problem.status_code >= 500:
-            LOG.error("%s: %s", type(error).__name__, error, extra={"fields": request.state.log})
-    elif isinstance(error, ProblemError):
-        problem = error
+    elif isinstance(error, CiterecError | ProblemError):
+        problem = problem_of(error, request.app.state.service.hidden, request.state.log)
     else:  # of the framework, such as an unknown path
         assert isinstance(error, HTTPException)
         status, kinds = error.status_code, {404: "not-found", 405: "method-not-allowed"}
@@ -355,21 +345,21 @@ def _invalid(error: RequestValidationError) -> ProblemError:
 
 def bound(settings: ServeConfig) -> socket.socket:
     """Return the socket of a server, bound but not listening yet: the address is taken before models are loaded."""
-    host, port = settings.host, settings.port
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    place = settings.host, settings.port
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+        return socket.create_server(place, family=family, backlog=BACKLOG)
     except OSError as error:
-        reason = error.strerror or str(error)
+        reason = f"{settings.host}:{settings.port}: {error.strerror or error}"
         raise OutputError(
-            f"cannot listen on {host}:{port}: {reason}; choose another with --host or --port"
+            f"cannot listen on {reason}; choose another with --host or --port"
         ) from error
 
 
-def address(bound_socket: socket.socket) -> tuple[str, int]:
-    """Return host and port of a socket."""
-    host, port = bound_socket.getsockname()[:2]
-    return f"[{host}]" if ":" in host else host, port
+def url(listening: socket.socket) -> str:
+    """Return the URL of a socket, such as `http://127.0.0.1:8000`."""
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def serve(app: ASGIApp, service: Service, listening: socket.socket) -> None:

@@ -27,7 +27,7 @@ from citerec.errors import (
 )
 from citerec.export.jsonl import FIELDS
 from citerec.recommend import query_of
-from citerec.serve.guard import MEDIA_TYPE, ProblemError, internal_error
+from citerec.serve.guard import LOG, MEDIA_TYPE, ProblemError, internal_error
 from citerec.serve.service import OpenIndex, Service
 from citerec.text import QueryForm
 from citerec.types import MAX_ABSTRACT, MAX_TITLE, StageHit
@@ -282,11 +282,17 @@ def for_clients(message: str, instead: str = "") -> str:
     return re.sub(r"--([a-z][a-z0-9-]*)", lambda flag: flag[1].replace("-", "_"), message)
 
 
-def problem_of(error: CiterecError, hidden: Mapping[str, str]) -> ProblemError:
-    """Return what a client gets for an error: its message if the request is at fault.
+def problem_of(
+    error: CiterecError | ProblemError,
+    hidden: Mapping[str, str],
+    fields: Mapping[str, Any] | None = None,
+) -> ProblemError:
+    """Return what a client gets for an error: its message if the request is at fault; else it is logged.
 
-    `hidden` has paths that must not be shown, and what stands for each.
+    `hidden` has paths that must not be shown, and what stands for each; `fields` are those of the log.
     """
+    if isinstance(error, ProblemError):
+        return error
     if isinstance(error, ConfigError | BadInputError | InvalidValueError):
         detail = str(error)
         for path, name in hidden.items():
@@ -294,6 +300,7 @@ def problem_of(error: CiterecError, hidden: Mapping[str, str]) -> ProblemError:
         return ProblemError("invalid-request", for_clients(detail))
     if isinstance(error, PaperNotFoundError):
         return ProblemError("not-found", str(error))
+    LOG.error("%s: %s", type(error).__name__, error, extra={"fields": fields or {}})
     if isinstance(error, MissingExtraError):
         return ProblemError("internal", f"the server lacks a package: {error}", status=501)
     return internal_error()

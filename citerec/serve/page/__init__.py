@@ -7,7 +7,6 @@ Texts of a corpus reach the page as text nodes only.
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from concurrent.futures import Future
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -27,7 +26,7 @@ from citerec.drafts import DocumentFormat, document_format, parse_queries
 from citerec.errors import BadInputError, CiterecError
 from citerec.folder import IndexFolder
 from citerec.recommend import looked_up
-from citerec.serve.guard import LOG, ProblemError
+from citerec.serve.guard import ProblemError
 from citerec.serve.requests import (
     RecommendRequest,
     for_clients,
@@ -36,10 +35,9 @@ from citerec.serve.requests import (
     recommended,
 )
 from citerec.serve.service import OpenIndex, Served, Service, answer
-from citerec.text import plural, visible
+from citerec.text import html_page, plural, visible
 
-HERE = Path(__file__).parent
-STATIC = HERE / "static"
+STATIC = Path(__file__).parent / "static"
 TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 POLICY = (  # everything from this server, and no script or style within the page
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -74,9 +72,8 @@ def page(service: Served) -> Response:
     """Return the page; without a token it holds nothing of the corpora, and its scripts ask for one."""
     settings = service.settings
     shown = [] if settings.tokens else [facts(one) for one in service.indexes.values()]
-    text = template().render(
-        indexes=shown, version=version("citerec"), most_bytes=settings.max_body_bytes
-    )
+    filled = {"indexes": shown, "version": version("citerec")}
+    text = html_page(__name__, **filled, most_bytes=settings.max_body_bytes)
     return HTMLResponse(text, headers=SAFE)
 
 
@@ -164,27 +161,9 @@ async def _events(
         last = service.start(lambda one: last_list(service, one, request), request.index)
         yield event("last", await asyncio.wrap_future(last))
     except (CiterecError, ProblemError) as error:
-        is_own = isinstance(error, ProblemError)
-        problem = error if is_own else problem_of(error, service.hidden)
-        if problem.status_code >= 500:
-            LOG.error("%s: %s", type(error).__name__, error)
+        problem = problem_of(error, service.hidden)
         retry_after = int((problem.headers or {}).get("Retry-After", 0))
         yield event("problem", {**problem.as_json(), "retry_after": retry_after})
-
-
-@cache
-def template() -> Any:
-    """Return the template of the page; the only import of jinja2 by the server."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment: Any = Environment(
-        loader=FileSystemLoader(HERE),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("page.html")
 
 
 # --- lists
@@ -296,8 +275,8 @@ def read_uploads(files: Sequence[Upload], opened: OpenIndex) -> dict[str, Any]:
         place = main.path_in(folder)
         try:
             if main.suffix in REFERENCES:
-                cited, notices = _looked_up(read_paper_list(place), main.name, opened)
-                return {"draft": None, "cited": cited, "notices": notices}
+                cited, line = _looked_up(read_paper_list(place), main.name, opened)
+                return {"draft": None, "cited": cited, "notices": [line]}
             return _draft(main, place, opened)
         except BadInputError as error:  # its path may be that of the temporary file
             message = for_clients(error.message, "; paste its text into the fields instead")
@@ -326,18 +305,19 @@ def _draft(file: Upload, path: Path, opened: OpenIndex) -> dict[str, Any]:
         count = plural(len(read.queries), "draft")
         raise BadInputError(file.name, f"it holds {count}; the page searches for one at a time")
     [query] = read.queries
-    cited, looked_up = _looked_up(read.cited, file.name, opened) if read.cited else ([], [])
     draft = {name: getattr(query, name) for name in ("abstract", "year", "venue", "doi")}
     draft |= {"title": "" if notices else visible(query.title), "authors": [*query.authors]}
     notices += [for_clients(visible(notice)) for notice in read.notices]
-    return {"draft": draft, "cited": cited, "notices": [*notices, *looked_up]}
+    cited: list[dict[str, Any]] = []
+    if read.cited:
+        cited, line = _looked_up(read.cited, file.name, opened)
+        notices.append(line)
+    return {"draft": draft, "cited": cited, "notices": notices}
 
 
-def _looked_up(
-    papers: PaperList, name: str, opened: OpenIndex
-) -> tuple[list[dict[str, Any]], list[str]]:
+def _looked_up(papers: PaperList, name: str, opened: OpenIndex) -> tuple[list[dict[str, Any]], str]:
     """Return the papers of a list that the index has, and a notice about the others."""
     rows, _, line = looked_up(papers, name, opened.index.papers)
     found = opened.index.papers.at(sorted(rows))
     cited = [{"id": p.id, "title": visible(p.title), "year": p.year} for p in found.values()]
-    return cited, [f"{visible(line)}."]
+    return cited, f"{visible(line)}."
