@@ -30,11 +30,7 @@ from citerec.pipeline import (
 )
 from citerec.rank.features import Feature, declared_features
 from citerec.rank.ltr import LtrModel, RankModel, ranker_of, reads_probability
-from citerec.rank.missing import (
-    SeedCandidates,
-    SeedRetriever,
-    seed_reasons,
-)
+from citerec.rank.missing import SeedCandidates, SeedRetriever, seed_reasons
 from citerec.rank.reasons import MOST_WORDS, with_reasons
 from citerec.recommendations import (
     Recommendations,
@@ -43,10 +39,7 @@ from citerec.recommendations import (
     unreliable_notice,
 )
 from citerec.rerank.reranker import OpenReranker, Reranker
-from citerec.retrieve.hybrid import (
-    Retriever,
-    open_hybrid,
-)
+from citerec.retrieve.hybrid import Retriever, open_hybrid
 from citerec.rules.known import (
     DEFAULT_OPTIONS,
     CitationScope,

@@ -85,12 +85,7 @@ class Recommendations(Result, Sequence[Recommendation]):
         """
         return "".join(pieces([self], format, batch=False))
 
-    def append(
-        self,
-        path: str | PathLike[str],
-        *,
-        pick: Iterable[int] | None = None,
-    ) -> "Appended":
+    def append(self, path: str | PathLike[str], *, pick: Iterable[int] | None = None) -> "Appended":
         """Add the papers to a BibTeX or RIS file as `citerec.references.append_papers` does.
 
         `pick` holds the ranks of the papers, from 1; all by default.

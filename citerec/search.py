@@ -84,12 +84,7 @@ class Corpus:
         return (int(known.min()), int(known.max())) if len(known) else None
 
     def search(
-        self,
-        keywords: str,
-        *,
-        k: int = 20,
-        offset: int = 0,
-        filter: SearchFilter | None = None,
+        self, keywords: str, *, k: int = 20, offset: int = 0, filter: SearchFilter | None = None
     ) -> Recommendations:
         """Find papers by keywords with BM25, best first.
 

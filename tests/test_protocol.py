@@ -172,7 +172,7 @@ def test_the_forms_of_bm25_differ_in_what_they_search_with() -> None:
 
 
 def test_a_system_that_is_none_is_refused(tiny: IndexFolder) -> None:
-    with pytest.raises(ConfigError, match="no system 'bm26'; there are: bm25, bm25-title"):
+    with pytest.raises(ConfigError, match="no retriever 'bm26'"):
         Systems(tiny, load_task(tiny, "test"), EvalConfig()).run("bm26")
 
 

@@ -80,7 +80,7 @@ def test_each_weight_is_tried_over_the_chosen_fusion(
     assert by_weight[0] == pytest.approx(fused.metrics["mrr"])
     assert tuning.weight.best.metrics["mrr"] == max(by_weight.values())
     assert tuning.weight.check.default == pytest.approx(by_weight[1])
-    check = replace(tuning.weight.check, tuned=1.0, p=0.001)
+    check = replace(tuning.weight.check, cross_validated=1.0, p=0.001)
     proved = replace(tuning, weight=replace(tuning.weight, check=check)).rerank
     assert proved is not None
     assert proved.weight == tuning.weight.best.setting < 1
@@ -145,4 +145,6 @@ def test_a_query_is_measured_with_the_setting_that_the_others_select() -> None:
     # Each setting is best on one query alone: 1 there and 0 elsewhere, against .1 everywhere.
     table = np.concatenate([np.full((1, 5), 0.1), np.eye(5)])
 
-    assert cross_validate(table, 0).tuned == 0.0  # what four queries select is 0 on the fifth
+    assert (
+        cross_validate(table, 0).cross_validated == 0.0
+    )  # what four queries select is 0 on the fifth

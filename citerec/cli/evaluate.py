@@ -1,7 +1,7 @@
 """`citerec evaluate` and `citerec tune`."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,10 +19,8 @@ if TYPE_CHECKING:
 
     from citerec.evaluate.protocol import EvalSet
     from citerec.evaluate.report import Evaluation
-    from citerec.evaluate.systems import Systems
     from citerec.evaluate.tune import Choice, Tuning
     from citerec.folder import IndexFolder
-    from citerec.types import Progress
 
 REPORTS = Path("reports")
 FAULTS = 5  # faults of an audit that are printed
@@ -63,8 +61,7 @@ def evaluate(
     index: Index = None,
     split: Split = "test",
     run: Annotated[
-        list[Path] | None,
-        typer.Option(help="A TREC run to evaluate in place of the systems."),
+        list[Path] | None, typer.Option(help="A TREC run to evaluate in place of the systems.")
     ] = None,
     qrels: Annotated[
         Path | None,
@@ -192,10 +189,8 @@ def own_systems(
         systems = Systems(folder, task, config, console.log, progress)
         systems.check(names)
         reranked = [n for n in names if n in RERANKED or (systems.reranks and n in RANKED)]
-        rerankers = (
-            [systems.open_reranker] if reranked else []
-        )  # before the work, since it may fail
-        for reranker in rerankers:
+        reranker = systems.open_reranker if reranked else None  # before the work, as it may fail
+        if reranker:
             console.log(str(reranker))
         runs, seconds = [], dict[str, float | None]()
         for number, name in enumerate(names):
@@ -203,7 +198,13 @@ def own_systems(
             run, seconds[name] = systems.run(name)
             runs.append(run)
         if options.audit:
-            audit([name for name in names if name not in CEILINGS], systems, console, progress)
+            checked = systems.audit([name for name in names if name not in CEILINGS], progress)
+            for fault in checked.faults[:FAULTS]:
+                console.warn(f"audit: {fault}")
+            if checked.faults:
+                console.warn(f"audit: {len(checked.faults):,} faults in all")
+                raise typer.Exit(1)
+            console.log(str(checked))
     found = find_ranker(config.ranker, folder) if ranks else None
     ranker = open_ranker(found) if found else None
     manifest = folder.manifest
@@ -211,7 +212,7 @@ def own_systems(
         "corpus": {"sha256": manifest.corpus["sha256"], "papers": manifest.counts["papers"]},
         "bm25": resolve(config.bm25, folder).model_dump(),
         "fuse": config.fuse.model_dump(),
-        "rerank": [reranker.as_json() for reranker in rerankers],
+        "rerank": [reranker.as_json()] if reranker else [],
         "rerank_weights": {name: systems.reranker_of(name).weight for name in reranked},
         "ranker": {"model": ranker.shown, "weights": ranker.fingerprint} if ranker else None,
         "depth": config.depth,
@@ -260,19 +261,6 @@ def measurable(ranker: str, folder: "IndexFolder", console: ConsoleOutput) -> st
         f"queries; train it again: citerec train-ranker --index {folder.path} --force, or use it anyway: --ranker {own}"
     )
     return str(DEFAULT)
-
-
-def audit(
-    names: list[str], systems: "Systems", console: ConsoleOutput, progress: "Progress"
-) -> None:
-    """Audit the run; print the faults and exit with 1 if there are any."""
-    checked = systems.audit(names, progress)
-    for fault in checked.faults[:FAULTS]:
-        console.warn(f"audit: {fault}")
-    if checked.faults:
-        console.warn(f"audit: {len(checked.faults):,} faults in all")
-        raise typer.Exit(1)
-    console.log(str(checked))
 
 
 @settings_options
@@ -334,6 +322,10 @@ def record(tuning: "Tuning", task: "EvalSet", config: EvalConfig) -> dict[str, A
     from citerec.machine import provenance
 
     fusion, weight = tuning.fusion, tuning.weight
+    checks = {
+        name: choice and asdict(choice.check) | {"kept": choice.check.is_better}
+        for name, choice in (("fusion", fusion), ("weight", weight))
+    }
     return provenance(
         {
             "split": task.split,
@@ -341,10 +333,7 @@ def record(tuning: "Tuning", task: "EvalSet", config: EvalConfig) -> dict[str, A
             "metric": tuning.metric,
             "metrics": fusion.best.metrics if fusion else None,
             "bm25": {"k1": config.bm25.k1, "b": config.bm25.b},
-            "checks": {
-                "fusion": fusion.check.to_json() if fusion else None,
-                "weight": weight.check.to_json() if weight else None,
-            },
+            "checks": checks,
             "reranking": str(tuning.reranker or ""),
             "reranked_metrics": weight.best.metrics if weight else None,
         }
@@ -362,7 +351,7 @@ def verdict_on(choice: "Choice", shown: Callable[[Any], str], metric: str, split
         return f"{default}, the default, is best on {queries} ({metric} {score:.4f})"
     result = (
         f"{best} is best on {queries} ({metric} {score:.4f}, the default {default} {check.default:.4f}); "
-        f"in {check.folds}-fold cross-validation tuning gives {check.tuned:.4f} "
+        f"in {check.folds}-fold cross-validation tuning gives {check.cross_validated:.4f} "
         f"(p {check.p:.2g} against the default)"
     )
     if check.is_better:

@@ -14,7 +14,7 @@ from citerec.cli.console import ConsoleOutput, check_output, write_pieces
 from citerec.cli.options import BM25, RERANK, Index, Ray, open_named, settings_options, under
 from citerec.config import RecommendConfig, Settings
 from citerec.errors import ConfigError
-from citerec.text import plural
+from citerec.text import plural, some_of
 from citerec.types import Progress, QueryKind
 
 if TYPE_CHECKING:
@@ -97,8 +97,7 @@ class ListOptions(Settings):
         "was.",
     )
     pick: str = Field(
-        default=ALL,
-        description="The ranks of the papers that --append adds, such as 1,3,7 or 1-5.",
+        default=ALL, description="The ranks of the papers that --append adds, such as 1,3,7 or 1-5."
     )
     explain: bool = Field(default=False, description="Add the reasons for each paper.")
 
@@ -138,7 +137,13 @@ def recommend(
         write_pieces(text, shown.output)
     log_omitted(shown.format, lists, empty, len(drafts.queries), console)
     if shown.append:
-        append(lists[0], shown.append, ranks, console)
+        done = lists[0].append(shown.append, pick=ranks)
+        keys = f": {', '.join(done.keys)}" if done.keys else ""
+        known = [paper.title or paper.id for paper in done.skipped]
+        more = f"; the file has {len(known)} already: {some_of(known)}" if known else ""
+        console.log(f"{plural(len(done.keys), 'paper')} added to {shown.append}{keys}{more}")
+        if done.backup:
+            console.detail(f"the former content is in {done.backup}")
 
 
 def in_turn(
@@ -285,16 +290,3 @@ def picked_ranks(shown: ListOptions, k: int, *, batch: bool) -> list[int] | None
     if max(ranks) > k:
         raise ConfigError(f"--pick {max(ranks)}: --k {k} gives too few papers; increase --k")
     return ranks
-
-
-def append(
-    found: "Recommendations", path: Path, ranks: list[int] | None, console: ConsoleOutput
-) -> None:
-    """Add the papers of some ranks to a file of references, and report it in one line."""
-    done = found.append(path, pick=ranks)
-    keys = f": {', '.join(done.keys)}" if done.keys else ""
-    skipped = "; ".join(paper.title or paper.id for paper in done.skipped[:3])
-    more = f"; skipped, as the file has {len(done.skipped)} already: {skipped}" if skipped else ""
-    console.log(f"{plural(len(done.keys), 'paper')} added to {path}{keys}{more}")
-    if done.backup:
-        console.detail(f"the former content is in {done.backup}")

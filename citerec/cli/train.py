@@ -15,6 +15,7 @@ from citerec.config import Settings
 from citerec.train.settings import EncoderTraining, RankerTraining, RerankerTraining, TrainPlan
 
 if TYPE_CHECKING:
+    from citerec.folder import IndexFolder
     from citerec.train.trainer import TrainingReport
 
 COMMON = {f"--{name}": name for name in ("queries", "seed", "threads")}
@@ -63,9 +64,7 @@ def train_encoder(
     from citerec.train.encoder import train_encoder as train
     from citerec.train.trainer import encoder_folder
 
-    opened = open_named(index)
-    target = options.output or opened.models / "encoder"
-    with _training(target, options, console, ctx) as how:
+    with _training(index, "encoder", options, console, ctx) as (opened, target, how):
         report = train(opened, target, training, **how)
     _summarise(report, console)
     folder = encoder_folder(opened)
@@ -86,13 +85,9 @@ def train_reranker(
     console: ConsoleOutput,
 ) -> None:
     """Train a reranker on the citations of an index."""
-    from citerec.java import start_jvm
     from citerec.train.reranker import train_reranker as train
 
-    start_jvm(None)
-    opened = open_named(index)
-    target = options.output or opened.models / "reranker"
-    with _training(target, options, console, ctx) as how:
+    with _training(index, "reranker", options, console, ctx) as (opened, target, how):
         report = train(opened, target, training, **how)
     _summarise(report, console)
 
@@ -107,13 +102,9 @@ def train_ranker(
     console: ConsoleOutput,
 ) -> None:
     """Train the learning-to-rank model on the citations of an index."""
-    from citerec.java import start_jvm
     from citerec.train.ranker import train_ranker as train
 
-    start_jvm(None)
-    opened = open_named(index)
-    target = options.output or opened.models / "ranker"
-    with _training(target, options, console, ctx) as how:
+    with _training(index, "ranker", options, console, ctx) as (opened, target, how):
         report = train([opened], target, training, **how)
     if not console.quiet:
         after = next(iter(report.after.values()))
@@ -139,12 +130,9 @@ def train(
     """Train the models of an index in order, and use those that are better on dev."""
     from rich.table import Table
 
-    from citerec.java import start_jvm
     from citerec.train.all import train_all
 
-    start_jvm(None)
-    opened = open_named(index)
-    with _training(opened.models / "all", options, console, ctx) as how:
+    with _training(index, "all", options, console, ctx) as (opened, _, how):
         reports = train_all(opened.path, plan, **how)
     if console.quiet:
         return
@@ -157,13 +145,20 @@ def train(
 
 @contextmanager
 def _training(
-    target: Path, options: RunOptions, console: ConsoleOutput, ctx: typer.Context
-) -> Generator[dict[str, Any]]:
-    """Yield how a training runs; if it is interrupted, log what it saved and the command that resumes it."""
+    index: Path | None, name: str, options: RunOptions, console: ConsoleOutput, ctx: typer.Context
+) -> "Generator[tuple[IndexFolder, Path, dict[str, Any]]]":
+    """Yield the index, where a model goes, and how its training runs; if it is interrupted, log how to resume it."""
+    from citerec.java import start_jvm
+
+    if name != "encoder":  # the others search
+        start_jvm(None)
+    opened = open_named(index)
+    output = options.output if isinstance(options, ModelOptions) else None
+    target = output or opened.models / name
     how = {"resume": options.resume, "force": options.force}
     try:
         with console.progress() as progress:
-            yield {**how, "progress": progress, "log": console.log}
+            yield opened, target, {**how, "progress": progress, "log": console.log}
     except KeyboardInterrupt:
         folder = target.absolute().with_name(f".{target.name}.training")
         last = max((int(one.name[11:]) for one in folder.glob("checkpoint-*")), default=0)

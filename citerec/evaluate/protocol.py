@@ -91,10 +91,7 @@ class EvalConfig(Settings):
     )
     depth: int = RANKING_DEPTH  # papers per query; no metric uses more
     seed: int = Field(
-        default=0,
-        ge=0,
-        le=2**32 - 1,
-        description="Seed of the random baseline and the resamples.",
+        default=0, ge=0, le=2**32 - 1, description="Seed of the random baseline and the resamples."
     )
 
 

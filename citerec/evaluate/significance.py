@@ -26,11 +26,7 @@ _EQUAL = 1e-12  # differences of scores in [0, 1] closer than this are equal but
 
 
 def bootstrap_interval(
-    table: Floats,
-    statistic: Statistic,
-    *,
-    rng: np.random.Generator,
-    resamples: int = RESAMPLES,
+    table: Floats, statistic: Statistic, *, rng: np.random.Generator, resamples: int = RESAMPLES
 ) -> Floats:
     """Return a 95 % bootstrap confidence interval of each figure: queries are resampled with replacement.
 

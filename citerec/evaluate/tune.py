@@ -7,7 +7,7 @@ select by, so the test is approximate.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ class CrossValidation:
     """The default against tuning, by a metric in [0, 1]."""
 
     default: float  # mean over the queries
-    tuned: float  # mean over the queries, each measured with the best setting of the other folds
+    cross_validated: float  # mean over the queries, each with the best setting of the other folds
     p: float  # two-sided, in (0, 1]
     queries: int
     folds: int
@@ -43,12 +43,7 @@ class CrossValidation:
     @property
     def is_better(self) -> bool:
         """Whether tuning is significantly better than the default."""
-        return self.tuned > self.default and self.p < ALPHA
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the values as JSON values."""
-        values = asdict(self) | {"kept": self.is_better}
-        return {{"tuned": "cross_validated"}.get(name, name): values[name] for name in values}
+        return self.cross_validated > self.default and self.p < ALPHA
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -183,7 +178,7 @@ def cross_validate(table: Floats, default: int) -> CrossValidation:
         held_out = fold == k
         tuned[held_out] = table[best_of(table[:, ~held_out], default), held_out]
     [p] = randomisation_test(tuned[:, None], table[default][:, None], lambda means: means, rng=rng)
-    means = {"default": float(table[default].mean()), "tuned": float(tuned.mean())}
+    means = {"default": float(table[default].mean()), "cross_validated": float(tuned.mean())}
     return CrossValidation(**means, p=float(p), queries=queries, folds=folds)
 
 

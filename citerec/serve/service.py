@@ -165,10 +165,7 @@ Served = Annotated[Service, Depends(_service)]  # the service of the application
 
 
 async def answer(
-    request: Request,
-    work: Callable[[OpenIndex], T],
-    index: str | None,
-    pool: str = "models",
+    request: Request, work: Callable[[OpenIndex], T], index: str | None, pool: str = "models"
 ) -> T:
     """Do the work of a request; it is cancelled if the client goes away or the time is over."""
     service = _service(request)

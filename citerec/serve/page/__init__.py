@@ -27,13 +27,7 @@ from citerec.errors import BadInputError, CiterecError
 from citerec.folder import IndexFolder
 from citerec.recommend import looked_up
 from citerec.serve.guard import ProblemError
-from citerec.serve.requests import (
-    RecommendRequest,
-    for_clients,
-    json,
-    problem_of,
-    recommended,
-)
+from citerec.serve.requests import RecommendRequest, for_clients, json, problem_of, recommended
 from citerec.serve.service import OpenIndex, Served, Service, answer
 from citerec.text import html_page, plural, visible
 
