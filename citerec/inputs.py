@@ -132,21 +132,13 @@ def read_rows(path: Path, expected: str) -> Iterator[tuple[int, bytes]]:
 
 
 def read_whole(path: Path, *, most: int = MAX_FILE) -> bytes:
-    """Return the bytes of a file, not unpacked.
-
-    Raises:
-        BadInputError: If it cannot be read, or has more than `most` bytes.
-    """
+    """Return the bytes of a file, not unpacked; BadInputError if it cannot be read or has more than `most`."""
     with reading(path), path.open("rb") as stream:
         return read_stream(stream, path, most=most)
 
 
 def read_stream(stream: BinaryIO, name: Path | str, *, most: int = MAX_FILE) -> bytes:
-    """Return all bytes of a stream.
-
-    Raises:
-        BadInputError: If there are more than `most` bytes; at most one more is read.
-    """
+    """Return all bytes of a stream; BadInputError if there are more than `most`, of which one more is read."""
     data = stream.read(most + 1)
     if len(data) > most:
         raise BadInputError(
@@ -162,11 +154,7 @@ def other_format(data: bytes) -> str:
 
 
 def refuse_binary(path: Path, start: bytes, expected: str) -> None:
-    """Refuse a file that is no text, by its first bytes.
-
-    Raises:
-        BadInputError: If it is not.
-    """
+    """Raise BadInputError for a file that is no text, by its first bytes."""
     if other := other_format(start) or ("binary data" if b"\0" in start[:4096] else ""):
         raise BadInputError(path, f"this is {other}; expected {expected} in UTF-8")
 
@@ -224,11 +212,7 @@ def open_array(
 def check_rows(
     name: str, rows: "npt.NDArray[np.integer]", end: int, *, distinct: bool = False
 ) -> None:
-    """Check that numbers are at least 0 and below `end`, and each at most once if `distinct`.
-
-    Raises:
-        ValueError: If they are not.
-    """
+    """Raise ValueError unless numbers are at least 0 and below `end`, and each at most once if `distinct`."""
     import numpy as np
 
     if len(rows) and not (rows.min() >= 0 and rows.max() < end):
@@ -241,10 +225,6 @@ def check_rows(
 
 
 def check_ends(name: str, ends: "npt.NDArray[np.integer]", last: int) -> None:
-    """Check the offsets of consecutive lists: they start at 0, end at `last` and never fall.
-
-    Raises:
-        ValueError: If they are not.
-    """
+    """Raise ValueError unless the offsets of consecutive lists start at 0, end at `last` and never fall."""
     if not len(ends) or ends[0] != 0 or ends[-1] != last or (ends[1:] < ends[:-1]).any():
         raise ValueError(f"{name} does not rise from 0 to {last:,}")

@@ -32,11 +32,7 @@ def names(group: str) -> tuple[str, ...]:
 
 @cache
 def load(group: str, name: str) -> Any:
-    """Import a part.
-
-    Raises:
-        ConfigError: If there is no part of this name, or its package cannot be imported.
-    """
+    """Import a part; ConfigError if there is none of this name, or its package cannot be imported."""
     if name not in _registered(group):
         there = f"there are: {', '.join(names(group))}" if names(group) else "no package adds one"
         part = group.removeprefix("citerec.").removesuffix("s")

@@ -40,11 +40,7 @@ def trec_id(text: str) -> str:
 
 
 def trec_ids(ids: Iterable[str], file: Path | str) -> Iterator[str]:
-    """Yield distinct ids in the form of `trec_id`, in their order.
-
-    Raises:
-        OutputError: If two of them would be the same in `file`.
-    """
+    """Yield distinct ids in the form of `trec_id`, in their order; OutputError if two are the same in `file`."""
     originals: dict[str, str] = {}
     for original in ids:
         written = trec_id(original)
@@ -120,11 +116,7 @@ def read_qrels(path: Path) -> Qrels:
 
 
 def write_qrels(qrels: Qrels, path: Path) -> None:
-    """Write TREC qrels in one step, the papers of a query by rising id.
-
-    Raises:
-        OutputError: If the file cannot be written, or two ids would be the same in it.
-    """
+    """Write TREC qrels in one step, the papers of a query by rising id; errors as of `write_run`."""
 
     def lines() -> Iterator[str]:
         for qid, gold in zip(list(trec_ids(qrels, path)), qrels.values(), strict=True):

@@ -74,23 +74,13 @@ def write_tuned(
 
 
 def read_tuned(index: IndexFolder, retrievers: Sequence[str] = ()) -> FuseConfig | None:
-    """Return the tuned fusion of an index; None if its papers, encoder and further retrievers have none.
-
-    Raises:
-        BadInputError: If the file cannot be read.
-    """
+    """Return the tuned fusion of an index; None if its papers, encoder and further retrievers have none."""
     tuned = _read(index)
     return tuned.fuse if tuned.retrievers == (*retrievers,) else None
 
 
 def read_rerank_weight(index: IndexFolder, reranker: str) -> RerankWeight | None:
-    """Return the tuned weight of a reranker, by the sha256 of its weights; None if there is none for it.
-
-    A weight that was tuned with other papers or another encoder does not count.
-
-    Raises:
-        BadInputError: If the file cannot be read.
-    """
+    """Return the tuned weight of a reranker, by the sha256 of its weights; None if there is none for it."""
     stored = _read(index).rerank_weight
     return stored if stored and stored.reranker == reranker else None
 
@@ -127,7 +117,10 @@ def shown_fusion(fuse: FuseConfig) -> str:
 
 
 def _read(index: IndexFolder) -> _Tuned:
-    """Return what was tuned; empty if there is no file, or it was tuned for other papers or another encoder."""
+    """Return what was tuned; empty if there is no file, or it was tuned for other papers or another encoder.
+
+    BadInputError if the file cannot be read.
+    """
     file = index.models / FOLDER / FILE
     if not os.path.lexists(file.parent):
         return _Tuned()

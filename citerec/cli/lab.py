@@ -16,13 +16,12 @@ from citerec.encode.spec import EncodeConfig
 from citerec.errors import CiterecError, ConfigError
 
 if TYPE_CHECKING:
-    from citerec.encode.encoder import Encoder
     from citerec.encode.spec import Fingerprint
     from citerec.folder import IndexFolder
     from citerec.lab.datasets.fetch import DatasetRecord
     from citerec.lab.scidocs.ranking import Rows, Take
     from citerec.lab.scidocs.suite import Encode
-    from citerec.lab.scidocs.vectors import CachedVectors, PrecomputedVectors
+    from citerec.lab.scidocs.vectors import PrecomputedVectors
 
 EXPERIMENTS = Path("experiments")
 SHOWN = 3  # metrics printed of a row without expected values
@@ -218,6 +217,7 @@ def scidocs(
     from citerec.lab.scidocs.layout import check_folder
     from citerec.lab.scidocs.results import EncoderResult, as_json, results_table
     from citerec.lab.scidocs.suite import check_tasks, run_published
+    from citerec.lab.scidocs.vectors import CachedVectors
 
     names = list(dict.fromkeys(encoder or ()))
     wanted = [task.strip() for task in tasks.split(",")] if tasks else None
@@ -229,7 +229,7 @@ def scidocs(
         raise ConfigError("--data needs a model: --encoder MODEL")
     results: list[EncoderResult] = []
     with console.progress() as progress:
-        cached = partial(caching, store=store, console=console, progress=progress)
+        cached = partial(CachedVectors, folder=store, progress=progress, log=console.log)
         if data:
             of = str(data)
             check_folder(data, check_tasks(wanted))
@@ -312,20 +312,3 @@ def vectors_of(
         papers = folder.papers.at(rows.tolist())
         matrix = encode([papers[row] for row in rows.tolist()])
         yield model.fingerprint, lambda wanted: matrix[np.searchsorted(rows, wanted)]
-
-
-@contextmanager
-def caching(
-    model: "Encoder", store: Path, console: ConsoleOutput, progress: Any
-) -> "Generator[CachedVectors]":
-    """Yield an encoder that saves its vectors until the block ends; log how to resume if it fails."""
-    from citerec.lab.scidocs.vectors import CachedVectors
-
-    encode = CachedVectors(model, store, progress)
-    try:
-        yield encode
-    except BaseException:
-        if encode.kept:
-            console.log(f"vectors are saved in {store}/; run the command again to continue")
-        raise
-    encode.forget()

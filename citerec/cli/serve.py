@@ -42,12 +42,7 @@ class Access(Settings):
     no_token: bool = Field(default=False, description="Let other machines in without a token.")
 
     def checked(self, settings: ServeConfig) -> ServeConfig:
-        """Return the settings with the bearer tokens of the file and of the environment.
-
-        Raises:
-            BadInputError: If the file cannot be read or holds no token; a line that starts with # is none.
-            ConfigError: If other machines could connect without one.
-        """
+        """Return the settings with the bearer tokens of the file and of the environment; # starts a comment there."""
         tokens = os.environ.get(TOKENS, "").split()
         if self.token_file is not None:
             try:

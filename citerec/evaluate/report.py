@@ -132,12 +132,7 @@ def as_json(assessment: Assessment) -> dict[str, Any]:
 
 
 def write_report(assessment: Assessment, folder: Path) -> None:
-    """Write the report folder in one step; an existing report is replaced.
-
-    Raises:
-        ConfigError: If `folder` holds anything that is no part of a report.
-        OutputError: If it cannot be written.
-    """
+    """Write the report folder in one step; an existing report is replaced, anything else refused."""
     refuse_others_files(folder)
     evaluation = assessment.evaluation
     with building(folder) as new:

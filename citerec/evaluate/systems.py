@@ -304,12 +304,7 @@ class Systems:
 
     @cached_property
     def open_reranker(self) -> OpenReranker:
-        """The reranker with cached scores.
-
-        Raises:
-            ConfigError: If there is no reranker.
-            ModelError: If a reranker is invalid.
-        """
+        """The reranker with cached scores; ConfigError if there is none, ModelError if it is invalid."""
         if self._config.rerank is None:
             path = self._index.path
             raise ConfigError(

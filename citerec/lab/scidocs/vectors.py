@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import orjson
@@ -22,7 +22,7 @@ from citerec.inputs import read_rows
 from citerec.io import replacing
 from citerec.lab.scidocs.layout import LABELLED, RANKED, loads
 from citerec.lab.scidocs.ranking import Take
-from citerec.types import Paper, Progress, no_progress
+from citerec.types import Log, Paper, Progress, no_log, no_progress
 
 SHARD = 1024  # papers per saved shard
 
@@ -48,14 +48,25 @@ def kept_vectors(index: IndexFolder) -> Take | None:
 
 
 class CachedVectors:
-    """An encoder that saves its vectors on disk until `forget`; a second run continues with them.
+    """An encoder that saves its vectors on disk until its block has ended well; a second run continues with them.
 
     The files are keyed by the encoder and the texts, so no stale vectors are used.
     """
 
-    def __init__(self, encoder: Encoder, folder: Path, progress: Progress = no_progress) -> None:
-        self._encoder, self._folder, self._progress = encoder, folder, progress
+    def __init__(
+        self, encoder: Encoder, folder: Path, progress: Progress = no_progress, log: Log = no_log
+    ) -> None:
+        self._encoder, self._folder, self._progress, self._log = encoder, folder, progress, log
         self._files: set[Path] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, fault: type[BaseException] | None, *_: object) -> None:
+        if fault is None:
+            self.forget()
+        elif self.kept:
+            self._log(f"vectors are saved in {self._folder}/; run the command again to continue")
 
     def __call__(self, papers: Sequence[Paper]) -> Vectors:
         """Return the vector of each paper, shape (papers, dim).
