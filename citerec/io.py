@@ -123,6 +123,10 @@ def replacing(path: Path) -> Generator[Path]:
         yield temporary
         with writing(path):
             temporary.replace(target)
+    except OSError as error:
+        if error.filename == str(temporary):  # a name that no user knows
+            error.filename = str(path)
+        raise
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
