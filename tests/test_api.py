@@ -372,6 +372,7 @@ citerec.open("x").recommend(title="A", excluded=[3])
 """
 
 
+@pytest.mark.slow
 def test_a_program_that_uses_citerec_passes_strict_type_checks(tmp_path: Path) -> None:
     packages = tmp_path / "env" / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
     packages.mkdir(parents=True)

@@ -52,6 +52,16 @@ def shapes(*records: Any) -> list[str]:
 
 # --- One corpus of each format
 
+
+def stated(records: str) -> list[Paper]:
+    """Papers from records of the canonical format."""
+    as_tuples = ("authors", "citations")
+    return [
+        Paper(**{k: tuple(v) if k in as_tuples else v for k, v in record.items()})
+        for record in json.loads(f"[{records}]")
+    ]
+
+
 BERT = Paper(
     id="bert",
     title="BERT: Pre-training of Transformers",
@@ -113,20 +123,11 @@ OPENALEX: dict[str, Any] = {
     "abstract_inverted_index": {"Despite": [0], "growth": [2], "of": [3, 7], "the": [1], "OA": [9]},
     "referenced_works": [f"{W}1", f"{W}22"],
 }
-PEERJ = Paper(
-    id="W2741809807",
-    title="The state of OA & more",
-    abstract="Despite the growth of of OA",
-    year=2018,
-    authors=("Ada Smith", "Bo Li"),
-    venue="PeerJ",
-    citations=("W1", "W22"),
-    doi="10.7717/peerj.4375",
-    url="https://doi.org/10.7717/peerj.4375",
-    type="article",
-    volume="6",
-    pages="e4375",
-    publisher="PeerJ, Inc.",
+[PEERJ] = stated(
+    """{"id": "W2741809807", "title": "The state of OA & more", "abstract": "Despite the growth of of OA", "year": 2018,
+ "authors": ["Ada Smith", "Bo Li"], "venue": "PeerJ", "citations": ["W1", "W22"], "doi": "10.7717/peerj.4375",
+ "url": "https://doi.org/10.7717/peerj.4375", "type": "article", "volume": "6", "pages": "e4375",
+ "publisher": "PeerJ, Inc."}"""
 )
 AMINER_V12 = {
     "id": 1091,
@@ -144,19 +145,10 @@ AMINER_V12 = {
     "references": [2005, 7],
     "indexed_abstract": {"IndexLength": 2, "InvertedIndex": {"We": [0], "design.": [1]}},
 }
-DESIGN = Paper(
-    id="1091",
-    title="Preliminary design",
-    abstract="We design.",
-    year=2013,
-    authors=("Ada Smith", "Bo Li"),
-    venue="Web Information",
-    citations=("2005", "7"),
-    doi="10.5555/1091",
-    type="Conference",
-    volume="2",
-    pages="89-93",
-    publisher="ACM",
+[DESIGN] = stated(
+    """{"id": "1091", "title": "Preliminary design", "abstract": "We design.", "year": 2013,
+ "authors": ["Ada Smith", "Bo Li"], "venue": "Web Information", "citations": ["2005", "7"], "doi": "10.5555/1091",
+ "type": "Conference", "volume": "2", "pages": "89-93", "publisher": "ACM"}"""
 )
 AMINER_V13 = """[
 {
@@ -203,19 +195,11 @@ CSL = [
     },
     {"id": "b", "type": "book", "title": 'Brace } in " a title', "issued": {"raw": "c. 1999"}},
 ]
-CSL_PAPERS = [
-    Paper(
-        id="12",
-        title="On Quercus",
-        year=2001,
-        authors=("Anna van der Berg", "The Tree Consortium"),
-        venue="Trees",
-        doi="10.1234/ABC",
-        type="article-journal",
-        pages="12-15",
-    ),
-    Paper(id="b", title='Brace } in " a title', year=1999, type="book"),
-]
+CSL_PAPERS = stated(
+    r"""{"id": "12", "title": "On Quercus", "year": 2001, "authors": ["Anna van der Berg", "The Tree Consortium"],
+ "venue": "Trees", "doi": "10.1234/ABC", "type": "article-journal", "pages": "12-15"},
+{"id": "b", "title": "Brace } in \" a title", "year": 1999, "type": "book"}"""
+)
 ARXIV = {
     "id": "0704.0001",
     "authors": "C. Bal\\'azs and E. L. Berger",
@@ -250,43 +234,22 @@ BIB = r"""% made by a reference manager
 @inproceedings{doe2005, crossref = {vis05}, author = {Doe, Jane}, title = {Drawing Graphs}, pages = {1--8}}
 @proceedings{vis05, title = {Proceedings of Vis 2005}, year = {2005}, publisher = {Example Press}}
 """
-BIB_PAPERS = [
-    Paper(
-        id="muller:2001",
-        title="The Étude of BERT & Trees",
-        abstract="First line. Second line with nested braces.",
-        year=2001,
-        authors=("Jörg Müller", "Anna van der Berg"),
-        venue="IEEE Trans. Vis. Comput. Graph. (Letters)",
-        doi="10.1234/ab_c",
-        type="article",
-        volume="7",
-        issue="2",
-        pages="12–15",
-    ),
-    Paper(
-        id="vis05",
-        title="Proceedings of Vis 2005",
-        year=2005,
-        type="proceedings",
-        publisher="Example Press",
-    ),
-    Paper(
-        id="doe2005",
-        title="Drawing Graphs",
-        year=2005,
-        authors=("Jane Doe",),
-        venue="Proceedings of Vis 2005",
-        type="inproceedings",
-        pages="1–8",
-        publisher="Example Press",
-    ),
-]
+BIB_PAPERS = stated(
+    """{"id": "muller:2001", "title": "The Étude of BERT & Trees",
+ "abstract": "First line. Second line with nested braces.", "year": 2001,
+ "authors": ["Jörg Müller", "Anna van der Berg"], "venue": "IEEE Trans. Vis. Comput. Graph. (Letters)",
+ "doi": "10.1234/ab_c", "type": "article", "volume": "7", "issue": "2", "pages": "12–15"},
+{"id": "vis05", "title": "Proceedings of Vis 2005", "year": 2005, "type": "proceedings",
+ "publisher": "Example Press"},
+{"id": "doe2005", "title": "Drawing Graphs", "year": 2005, "authors": ["Jane Doe"],
+ "venue": "Proceedings of Vis 2005", "type": "inproceedings", "pages": "1–8", "publisher": "Example Press"}"""
+)
 BIBLATEX = """@xdata{nat, journaltitle = {Nature}}
 @online{a, journaltitle = {Nature}, date = {1999-05-01}, title = {Title}, subtitle = {Sub}, url = {https://x.org/a_b}}
 """
-BIBLATEX_PAPER = Paper(
-    id="a", title="Title: Sub", venue="Nature", year=1999, url="https://x.org/a_b", type="online"
+[BIBLATEX_PAPER] = stated(
+    """{"id": "a", "title": "Title: Sub", "year": 1999, "venue": "Nature",
+ "url": "https://x.org/a_b", "type": "online"}"""
 )
 RIS = (
     "Provider: A Publisher\r\nContent: text/plain\r\n\r\n"
@@ -297,31 +260,14 @@ RIS = (
     "TY  - CONF\r\nTI  - No end\r\nAU  - Doe, Jane\r\nPY  - 2005\r\nDO  - 10.1234/def\r\n"
     "TY  - BOOK\r\nTI  - No end of the one before\r\nID  - 77\r\nER  -\r\n"
 )
-RIS_PAPERS = [
-    Paper(
-        id="10.1234/abc",
-        title="A title that continues here",
-        abstract="The abstract goes on.",
-        year=2001,
-        authors=("Jörg Müller", "Anna van der Berg Jr."),
-        venue="Journal of Trees",
-        doi="10.1234/abc",
-        url="https://doi.org/10.1234/abc",
-        type="JOUR",
-        volume="7",
-        issue="2",
-        pages="12-15",
-    ),
-    Paper(
-        id="10.1234/def",
-        title="No end",
-        year=2005,
-        authors=("Jane Doe",),
-        doi="10.1234/def",
-        type="CONF",
-    ),
-    Paper(id="77", title="No end of the one before", type="BOOK"),
-]
+RIS_PAPERS = stated(
+    """{"id": "10.1234/abc", "title": "A title that continues here", "abstract": "The abstract goes on.", "year": 2001,
+ "authors": ["Jörg Müller", "Anna van der Berg Jr."], "venue": "Journal of Trees", "doi": "10.1234/abc",
+ "url": "https://doi.org/10.1234/abc", "type": "JOUR", "volume": "7", "issue": "2", "pages": "12-15"},
+{"id": "10.1234/def", "title": "No end", "year": 2005, "authors": ["Jane Doe"], "doi": "10.1234/def",
+ "type": "CONF"},
+{"id": "77", "title": "No end of the one before", "type": "BOOK"}"""
+)
 PUBMED = """<?xml version="1.0" encoding="utf-8"?>
 <!DOCTYPE PubmedArticleSet PUBLIC "-//NLM//DTD PubMedArticle, 1st January 2025//EN"
   "https://dtd.nlm.nih.gov/ncbi/pubmed/out/pubmed_250101.dtd">
@@ -354,82 +300,36 @@ OAK = """<PubmedBookArticle><BookDocument><PMID Version="1">9</PMID><Book><Publi
 </PublisherName></Publisher><BookTitle>Tree Reviews</BookTitle><PubDate><Year>1993</Year></PubDate></Book>
 <ArticleTitle>Oak</ArticleTitle><Abstract><AbstractText>Tall.</AbstractText></Abstract></BookDocument>
 </PubmedBookArticle>"""
-PUBMED_PAPERS = [
-    Paper(
-        id="101",
-        title="CO2 in Quercus & more.",
-        abstract="AIM: To draw. RESULTS: Trees.",
-        year=1998,
-        authors=("Ada B Smith", "Tree Group"),
-        venue="J. Trees",
-        citations=("7", "10.5555/y"),
-        doi="10.5555/101",
-        url="https://pubmed.ncbi.nlm.nih.gov/101/",
-        type="Journal Article",
-        volume="13",
-        issue="2",
-        pages="117-26",
-    ),
-    Paper(
-        id="9",
-        title="Oak",
-        abstract="Tall.",
-        year=1993,
-        venue="Tree Reviews",
-        url="https://pubmed.ncbi.nlm.nih.gov/9/",
-        publisher="NIH",
-    ),
-]
+PUBMED_PAPERS = stated(
+    """{"id": "101", "title": "CO2 in Quercus & more.", "abstract": "AIM: To draw. RESULTS: Trees.", "year": 1998,
+ "authors": ["Ada B Smith", "Tree Group"], "venue": "J. Trees", "citations": ["7", "10.5555/y"],
+ "doi": "10.5555/101", "url": "https://pubmed.ncbi.nlm.nih.gov/101/", "type": "Journal Article", "volume": "13",
+ "issue": "2", "pages": "117-26"},
+{"id": "9", "title": "Oak", "abstract": "Tall.", "year": 1993, "venue": "Tree Reviews",
+ "url": "https://pubmed.ncbi.nlm.nih.gov/9/", "publisher": "NIH"}"""
+)
 ARXIV_OLD = ARXIV | {"id": "hep-th/9901001", "versions": [], "authors_parsed": [], "doi": None}
-ARXIV_PAPERS = [
-    Paper(
-        id="0704.0001",
-        title="Calculation of prompt γ photons",
-        abstract="We calculate.",
-        year=2007,
-        authors=("C. Balázs", "E. L. Berger Jr."),
-        venue="J.Example 76:013009,2007",
-        doi="10.5555/photons",
-        url="https://arxiv.org/abs/0704.0001",
-        type="preprint",
-    ),
-    Paper(
-        id="hep-th/9901001",
-        title="Calculation of prompt γ photons",
-        abstract="We calculate.",
-        year=1999,
-        authors=("C. Balázs", "E. L. Berger"),
-        venue="J.Example 76:013009,2007",
-        url="https://arxiv.org/abs/hep-th/9901001",
-        type="preprint",
-    ),
-]
+ARXIV_PAPERS = stated(
+    """{"id": "0704.0001", "title": "Calculation of prompt γ photons", "abstract": "We calculate.", "year": 2007,
+ "authors": ["C. Balázs", "E. L. Berger Jr."], "venue": "J.Example 76:013009,2007", "doi": "10.5555/photons",
+ "url": "https://arxiv.org/abs/0704.0001", "type": "preprint"},
+{"id": "hep-th/9901001", "title": "Calculation of prompt γ photons", "abstract": "We calculate.", "year": 1999,
+ "authors": ["C. Balázs", "E. L. Berger"], "venue": "J.Example 76:013009,2007",
+ "url": "https://arxiv.org/abs/hep-th/9901001", "type": "preprint"}"""
+)
 AMINER_V10 = {
     **{"id": "00127ee2", "title": "T", "abstract": "A", "authors": ["Ada Smith"], "year": 2013},
     **{"references": ["51c7"], "venue": "V"},
 }
-AMINER_V10_PAPER = Paper(
-    id="00127ee2",
-    title="T",
-    abstract="A",
-    authors=("Ada Smith",),
-    year=2013,
-    citations=("51c7",),
-    venue="V",
+[AMINER_V10_PAPER] = stated(
+    """{"id": "00127ee2", "title": "T", "abstract": "A", "year": 2013, "authors": ["Ada Smith"], "venue": "V",
+ "citations": ["51c7"]}"""
 )
-AMINER_V13_PAPERS = [
-    Paper(
-        id="53e99784b7602d9701f3e3f5",
-        title='NumberInt(7) in "quotes"',
-        abstract="We design.",
-        year=2013,
-        authors=("Ada Smith",),
-        venue="Web Information",
-        citations=("53e9", "53ea"),
-        url="http://a.org",
-    ),
-    Paper(id="53e99784b7602d9701f3e3f6", title=""),
-]
+AMINER_V13_PAPERS = stated(
+    r"""{"id": "53e99784b7602d9701f3e3f5", "title": "NumberInt(7) in \"quotes\"", "abstract": "We design.",
+ "year": 2013, "authors": ["Ada Smith"], "venue": "Web Information", "citations": ["53e9", "53ea"], "url": "http://a.org"},
+{"id": "53e99784b7602d9701f3e3f6", "title": ""}"""
+)
 X, NOTHING = Paper(id="x", title="X"), dict.fromkeys(OPENALEX) | {"id": f"{W}5"}
 NESTED_NOTHING = NOTHING | {
     "id": f"{W}6",

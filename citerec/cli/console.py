@@ -12,7 +12,7 @@ import typer
 from pydantic import Field
 
 from citerec.config import Settings
-from citerec.errors import OutputError, writing
+from citerec.errors import OutputError
 from citerec.text import visible, visible_line
 from citerec.types import Progress
 
@@ -151,9 +151,11 @@ def write_pieces(pieces: Iterable[str], output: Path | None = None) -> None:
 
     check_output(output)
     is_special = output.exists() and not output.is_file()  # a device or a pipe is not replaced
-    with (
-        writing(output),
-        nullcontext(output) if is_special else replacing(output) as file,
-        file.open("wb") as stream,
-    ):
-        stream.writelines(piece.encode() for piece in pieces)
+    try:
+        with (
+            nullcontext(output) if is_special else replacing(output) as file,
+            file.open("wb") as stream,
+        ):
+            stream.writelines(piece.encode() for piece in pieces)
+    except OSError as error:
+        raise OutputError(f"cannot write {output}: {error.strerror or error}") from error
