@@ -426,9 +426,8 @@ def with_rerank_feature(matrix: Matrix, rows: Rows, scored: Hits) -> Matrix:
     return matrix
 
 
-_LIMITED = (
-    Lock()
-)  # the limit is one of the process: of overlapping ones, the first would end the others
+# the limit is one of the process: of overlapping ones, the first would end the others
+_LIMITED = Lock()
 
 
 @cache
