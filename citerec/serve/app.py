@@ -7,7 +7,7 @@ from functools import partial
 from importlib.metadata import version
 from itertools import islice
 from time import monotonic
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import prometheus_client as prometheus
 import uvicorn
@@ -153,6 +153,12 @@ class PaperAnswer(BaseModel):
     cited_by: PaperPage
 
 
+class IndexList(BaseModel):
+    """All indexes, the default first."""
+
+    indexes: list[IndexFacts]
+
+
 # --- routes
 
 
@@ -242,9 +248,9 @@ async def paper(
 
 
 @api.get("/index")
-async def index(service: Served) -> dict[Literal["indexes"], list[IndexFacts]]:
+async def index(service: Served) -> IndexList:
     """Return what each index holds; the first one is the default."""
-    return {"indexes": [one.facts() for one in service.indexes.values()]}
+    return IndexList(indexes=[one.facts() for one in service.indexes.values()])
 
 
 @health.get("/healthz")
