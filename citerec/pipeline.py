@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from citerec.config import RANKING_DEPTH, RRF_K0, ExpandConfig, RecommendConfig, RerankConfig
 from citerec.folder import IndexFolder
+from citerec.index.vectors import unit
 from citerec.rank.expand import CandidateExpander
 from citerec.rank.features import Group, title_words
 from citerec.rank.ltr import LtrModel, LtrStage, reads_probability, reranker_notice
@@ -161,9 +162,8 @@ def diversified(hits: Hits, similarity: SimilarityFunction, diversity: float, k:
 
 def by_vectors(vectors: npt.NDArray[np.float32]) -> SimilarityFunction:
     """Return the cosine of vectors as a similarity function."""
-    length = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit = vectors / np.maximum(length, 1e-9)
-    return lambda position: (unit @ unit[position]).astype(np.float32)
+    directions = unit(vectors)
+    return lambda position: (directions @ directions[position]).astype(np.float32)
 
 
 def by_words(words: Sequence[frozenset[str]]) -> SimilarityFunction:

@@ -233,7 +233,9 @@ class QueryVector:
     """The vector of a query, with access to those of the papers."""
 
     values: "Vectors"  # shape (dim,)
-    of_papers: Callable[["Rows"], "Vectors"]  # returns the vectors of rows, shape (rows, dim)
+    of_papers: Callable[
+        ["Rows"], "Vectors"
+    ]  # returns those of rows, of length 1, shape (rows, dim)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

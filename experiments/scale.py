@@ -148,9 +148,9 @@ def _instrument(one: Any, module: Any, watch: Stopwatch) -> None:
     module.recognise = watch.timed("recognise", module.recognise)
     module.eligible = watch.timed("eligible", module.eligible)
     one.retriever.bm25.retrieve = watch.timed("bm25", one.retriever.bm25.retrieve)
-    dense._encoded = watch.timed("encode", dense._encoded)
+    dense.encoded = watch.timed("encode", dense.encoded)
     dense.search = watch.timed("dense", dense.search)
-    expand, rank = one.pipeline.stages[:2]
+    expand, rank = one._pipeline(20).stages[:2]
     expand.run = watch.timed("expand", expand.run)
     rank.run = watch.timed("rank", rank.run)
     read = module.with_papers
@@ -165,7 +165,7 @@ def _rare(one: Any, index: Any, drafts: Sequence[Any]) -> dict[str, float]:
     watch = Stopwatch()
     candidates = one.retriever.candidates(drafts[:1], [recommend_rule(1999)], 1000)
     batch = _batch(drafts[:1], [recommend_rule(1999)])
-    watch.timed("new year", one.pipeline.stages[0].run)(batch, candidates)
+    watch.timed("new year", one._pipeline(20).stages[0].run)(batch, candidates)
     papers = index.papers.at(range(0, len(index.papers), len(index.papers) // LISTED)).values()
     entries = tuple(Entry(title=p.title, year=p.year, authors=p.authors) for p in papers)
     rows = watch.timed("cited", listed_rows)(PaperList(entries), index.papers)

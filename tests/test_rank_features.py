@@ -18,6 +18,7 @@ from citerec.corpus.graph import Graph
 from citerec.evaluate.audit import audit
 from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder, open_index
+from citerec.index.vectors import unit
 from citerec.rank.expand import CandidateExpander, ExpandedCandidates
 from citerec.rank.features import (
     FEATURES,
@@ -66,7 +67,7 @@ CORPUS = [  # rows 0 to 6; a query of 2010 does not know what 4, 5 and 6 cite
 ]
 QUERY = Query(id="q", title="Drawing trees", year=2010, authors=("A. Bee", "X. Y."), venue="VIS 2")
 VECTORS = np.array([[3, 4], [0, 2], [1, 0], [0, 1], [1, 1], [9, 9], [9, 9]], np.float32)
-VECTOR = QueryVector(np.array([2, 0], np.float32), lambda rows: VECTORS[rows])
+VECTOR = QueryVector(np.array([2, 0], np.float32), lambda rows: unit(VECTORS[rows]))
 
 
 def hits(*rows: int) -> Hits:

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.config import RRF_K0, ExpandConfig
+from citerec.index.vectors import unit
 from citerec.retrieve.fuse import rrf
 from citerec.rules.known import Counts, Flags, GraphSnapshot, Rows, Scores, TemporalGraph, within
 from citerec.types import CandidateSet, Hits, Progress, QueryBatch, QueryVector, no_progress
@@ -139,9 +140,7 @@ def neighbour_scores(
         "co": _co_cited(graph, snapshot, _weights(rows, is_cited, config)),
         "coupled": _coupled(graph, snapshot, citing),
     }
-    # sorted: much faster than the hashing of np.unique
-    all_rows = np.sort(np.concatenate([vector.rows for vector in scores.values()]))
-    distinct = all_rows[np.concatenate([[True], all_rows[1:] != all_rows[:-1]])[: len(all_rows)]]
+    distinct = _distinct(np.concatenate([vector.rows for vector in scores.values()]))
     scratch[distinct] = np.arange(len(distinct), dtype=np.int32)
     columns: dict[str, Any] = {}
     for name, vector in scores.items():
@@ -153,6 +152,12 @@ def neighbour_scores(
         neighbours=rows[is_citing][: config.neighbours],
         cited_neighbours=rows[is_cited][: config.neighbours],
     )
+
+
+def _distinct(rows: Rows) -> Rows:
+    """Return the distinct rows, rising; sorting is much faster than the hashing of np.unique."""
+    rows = np.sort(rows)
+    return rows[np.concatenate([[True], rows[1:] != rows[:-1]])[: len(rows)]]
 
 
 def _weights(rows: Rows, mask: Flags, config: ExpandConfig) -> SparseVector:
@@ -288,18 +293,18 @@ def linked_similarity(
     is_known = np.repeat(snapshot.is_citing(rows), np.diff(cited.indptr))
     cited = thinned(cited, (graph.index.papers.years[cited.indices] < snapshot.year) & is_known)
     links = (citing + cited).tocsr()
-    linked, columns = np.unique(links.indices, return_inverse=True)
+    linked = _distinct(links.indices)
+    graph.scratch[linked] = np.arange(len(linked), dtype=np.int32)
     from scipy.sparse import csr_array
 
     # a paper that both kinds have counts once
-    ones, shape = np.ones(len(columns), np.float32), (len(rows), len(linked))
+    ones, shape = np.ones(len(links.indices), np.float32), (len(rows), len(linked))
+    columns = graph.scratch[links.indices]
     by_paper = csr_array((ones, columns, links.indptr), shape=shape).tocsc()
     sums = np.zeros((len(rows), len(query.values)), np.float32)
     for start in range(0, len(linked), BLOCK):
         block = slice(start, start + BLOCK)
-        vectors = query.of_papers(linked[block].astype(np.int32))
-        vectors *= 1 / _lengths(vectors)[:, None]
-        sums += by_paper[:, block] @ vectors
+        sums += by_paper[:, block] @ query.of_papers(linked[block])
     cosines = unit(sums) @ unit(query.values)
     return np.where(np.diff(links.indptr) > 0, cosines, np.nan).astype(np.float32)
 
@@ -329,13 +334,3 @@ def _only(links: Links, chosen: Flags) -> Links:
     kept.data[~chosen] = 0
     kept.eliminate_zeros()
     return kept
-
-
-def unit(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Return vectors of length 1."""
-    return vectors / _lengths(vectors)[..., None]
-
-
-def _lengths(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Return the length of each vector, at least 1e-9; no copy of the vectors is made."""
-    return np.maximum(np.sqrt(np.einsum("...i,...i->...", vectors, vectors)), np.float32(1e-9))

@@ -22,6 +22,7 @@ from citerec.bibliography.keys import name_key
 from citerec.config import RRF_K0
 from citerec.corpus.papers import NO_YEAR, Papers, codes
 from citerec.errors import ConfigError
+from citerec.index.vectors import unit
 from citerec.rank.expand import (
     CLOSEST,
     EXPAND,
@@ -29,7 +30,6 @@ from citerec.rank.expand import (
     STEPS,
     ExpandedCandidates,
     linked_similarity,
-    unit,
     walk,
 )
 from citerec.rerank.reranker import NAME as RERANK
@@ -194,7 +194,7 @@ class Signals:
         vectors, vector = self.candidates.sentences.vectors, self.candidates.query_vector
         if vectors is None or vector is None:
             return None
-        return unit(vectors()) @ unit(vector.of_papers(self.rows)).T
+        return unit(vectors()) @ vector.of_papers(self.rows).T
 
     @cached_property
     def sentence_bm25(self) -> Table | None:

@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.config import DenseConfig
+from citerec.encode.spec import Similarity
 from citerec.errors import EncoderMismatchError, IndexDamagedError, ModelError
 from citerec.folder import DENSE, IndexFolder
-from citerec.index.vectors import RowsAndScores, Vectors, on_threads, open_dense
-from citerec.text import sentences
+from citerec.index.vectors import RowsAndScores, Vectors, on_threads, open_dense, unit
+from citerec.text import encoder_text, sentences
 from citerec.types import Eligibility, Hits, Query, QueryVector, SentenceScores
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ class DenseRetriever:
             IndexDamagedError: If the vectors were changed.
         """
         self.config, self.encoder, self._id_rank = config or DenseConfig(), encoder, index.id_rank
-        # the last batch with its vectors
-        self._last: tuple[tuple[Query, ...], Vectors] = (), np.zeros((0, 0), np.float32)
+        # the texts of the last batch with their vectors
+        self._last: tuple[list[str], Vectors] = [], np.zeros((0, 0), np.float32)
         index.check_embedded()
         if (recorded := index.encoder).key != encoder.fingerprint.key:
             found = encoder.fingerprint.name
@@ -71,17 +72,22 @@ class DenseRetriever:
         Raises:
             ModelError: If the encoder gives a vector that is not finite.
         """
-        return self.search(self._encoded(queries), eligible, k) if queries else []
+        return self.search(self.encoded(queries), eligible, k) if queries else []
 
     def query_vectors(self, queries: Sequence[Query]) -> list[QueryVector]:
-        """Return the vector of each query; those of the last batch of `retrieve` are not encoded again."""
-        return [QueryVector(vector, self.vectors) for vector in self._encoded(queries)]
+        """Return the vector of each query, which `retrieve` has encoded already."""
+        return [QueryVector(vector, self.directions) for vector in self.encoded(queries)]
 
-    def _encoded(self, queries: Sequence[Query]) -> Vectors:
-        batch, vectors = self._last
-        if batch != (*queries,):
+    def encoded(self, queries: Sequence[Query]) -> Vectors:
+        """Return the vectors of queries, shape (len(queries), dim); equal texts of the last call are not encoded again.
+
+        The only sentence of a draft without an abstract is the draft.
+        """
+        texts = [encoder_text(query, self.encoder.fingerprint.spec.form, " ") for query in queries]
+        last, vectors = self._last
+        if texts != last:
             vectors = self.encoder.encode(queries)
-            self._last = (*queries,), vectors
+            self._last = texts, vectors
         return vectors
 
     def search(self, vectors: Vectors, eligible: Sequence[Eligibility], k: int) -> list[Hits]:
@@ -103,6 +109,12 @@ class DenseRetriever:
     def vectors(self, rows: npt.NDArray[np.int32]) -> Vectors:
         """Return the vectors of some papers, shape (len(rows), dim); those of int8 where a search reads these."""
         return self._vectors.approximate(rows)
+
+    def directions(self, rows: npt.NDArray[np.int32]) -> Vectors:
+        """Return the vectors of some papers as `vectors` does, but of length 1."""
+        vectors = self.vectors(rows)
+        is_unit = self._vectors.similarity is Similarity.COSINE
+        return vectors if is_unit else unit(vectors)
 
 
 @runtime_checkable
@@ -129,7 +141,7 @@ def scores_by_sentence(
     # the sentences of all queries are encoded in one call, when the first of them is read: one query at a time would
     # take most of the time of a batch
     every = [one for part in parts for one in part]
-    encoded = cache(partial(dense.encoder.encode, every)) if dense else None
+    encoded = cache(partial(dense.encoded, every)) if dense else None
     ends = accumulate(map(len, parts), initial=0)
     return [
         SentenceScores(
