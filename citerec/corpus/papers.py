@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from hashlib import blake2b
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,12 +27,12 @@ Codes = npt.NDArray[np.uint64]
 BATCH = 4096  # papers per Arrow batch, so that division gives the batch of a row
 NO_YEAR = 0  # an unknown year
 _NO_TEXTS: Any = pa.StringArray.from_buffers(0, pa.py_buffer(bytes(4)), pa.py_buffer(b""))
-_EMPTY: dict[str, Any] = {"year": NO_YEAR, "authors": ()}
 _KINDS: dict[str, Any] = {"year": pa.int32(), "authors": pa.list_(pa.string())}  # not text
 SCHEMA = pa.schema(
     pa.field(name, _KINDS.get(name, pa.string()), nullable=False)
     for name in ("id", "title", "abstract", "year", "authors", "venue", *BIBLIOGRAPHIC)
 )
+_YEAR = SCHEMA.get_field_index("year")
 
 
 # --- Tables from keys to rows
@@ -139,8 +140,9 @@ def write_rows(
 @contextmanager
 def write_papers(path: Path) -> Generator[Callable[[Paper], None]]:
     """Yield a function that adds a paper to an Arrow file; its row number is the number of papers before it."""
+    before, after = attrgetter(*SCHEMA.names[:_YEAR]), attrgetter(*SCHEMA.names[_YEAR + 1 :])
     with write_rows(path, SCHEMA) as add:
-        yield lambda paper: add(*(getattr(paper, n) or _EMPTY.get(n, "") for n in SCHEMA.names))
+        yield lambda paper: add(*before(paper), paper.year or NO_YEAR, *after(paper))
 
 
 class Papers:
