@@ -1,6 +1,5 @@
 """The page at `/`: stories in a real browser, and what the server does for it."""
 
-import json
 import re
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
@@ -69,8 +68,8 @@ def test_the_routes_of_the_page_answer_without_a_browser(address: str) -> None:
         page = client.get("/")
         script = client.get("/static/main.js")
         missing = client.get("/static/none.js")
-        events = client.post("/page/recommend", json=body).text
-        late = client.post("/page/recommend", json=body | {"year_max": 1800}).text
+        shown = client.post("/page/recommend", json=body).json()
+        late = client.post("/page/recommend", json=body | {"year_max": 1800}).json()
         expected = client.post("/v1/recommend", json={"title": TITLE, "abstract": ABSTRACT, "k": 5})
         [answer] = expected.json()["answers"]
         found = [one["id"] for one in answer["results"]]
@@ -90,13 +89,8 @@ def test_the_routes_of_the_page_answer_without_a_browser(address: str) -> None:
         "text/javascript",
         404,
     )
-    lists = {
-        event.split("\n")[0]: json.loads(event.split("data: ")[1])
-        for event in events.strip().split("\n\n")
-    }
-    assert [*lists] == ["event: first", "event: last"]
-    assert [row["id"] for row in lists["event: last"]["rows"]] == found
-    assert "later than 1800" in late
+    assert [row["id"] for row in shown["rows"]] == found
+    assert "later than 1800" in late["empty_reason"]
     assert [row["id"] for row in rows["rows"]] == [found[1], found[0]]
     assert bib.text.count("\n@") + bib.text.startswith("@") == 2
     assert example["abstract"]
@@ -163,7 +157,7 @@ def slow(sample_index: IndexFolder) -> Generator[tuple[str, Reversed]]:
 
 
 @pytest.mark.slow
-def test_the_fused_list_is_there_before_a_slow_reranker_and_rows_stay_under_the_pointer(
+def test_one_list_appears_which_marks_do_not_move_and_a_search_can_be_stopped(
     browser: Any, slow: tuple[str, Reversed]
 ) -> None:
     address, reranker = slow
@@ -171,18 +165,22 @@ def test_the_fused_list_is_there_before_a_slow_reranker_and_rows_stay_under_the_
         for field, text in DRAFT.items():
             page.fill(field, text)
         page.click("#find")
-        expect(page.locator("#status")).to_contain_text("on its way")
-        fused = ids(page)
+        expect(page.locator("#placeholder")).to_be_visible()
+        expect(page.locator("#find")).to_have_text("Stop")
+        page.click("#find")
+        expect(page.locator("#status")).to_have_text("Stopped.")
 
-        page.hover(".row >> nth=2")
+        page.click("#find")
         reranker.released.set()
-        expect(page.locator("#newer button")).to_be_visible()
-        assert ids(page) == fused  # the pointer is on the list
-
-        page.mouse.move(3, 3)
-        expect(page.locator("#newer button")).to_be_hidden()
-        assert ids(page) != fused
-        assert page.locator(".moved").count() > 0
+        expect(page.locator("#status")).to_contain_text("ranked after")
+        first, *others = ids(page)
+        page.hover(".row >> nth=0")
+        page.click(".row >> nth=0 >> .act.hide")
+        assert ids(page) == others
+        page.click("#again button")
+        expect(page.locator("#again")).to_be_hidden()
+        expect(page.locator("#status")).to_contain_text("ranked after")
+        assert first not in ids(page)
 
 
 @pytest.mark.slow

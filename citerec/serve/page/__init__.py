@@ -4,18 +4,15 @@
 Texts of a corpus reach the page as text nodes only.
 """
 
-import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Annotated, Any, Literal, NamedTuple
 
-import orjson
 from fastapi import APIRouter, Query, Request, Response, UploadFile
-from fastapi.responses import FileResponse, HTMLResponse, StreamingResponse
+from fastapi.responses import FileResponse, HTMLResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from citerec import Query as Draft
@@ -23,11 +20,11 @@ from citerec import Recommendation, Recommendations, Recommender
 from citerec.bibliography.entry import PaperList
 from citerec.bibliography.paper_list import read_paper_list
 from citerec.drafts import DocumentFormat, document_format, parse_queries
-from citerec.errors import BadInputError, CiterecError
+from citerec.errors import BadInputError
 from citerec.folder import IndexFolder
 from citerec.recommend import looked_up
 from citerec.serve.guard import ProblemError
-from citerec.serve.requests import RecommendRequest, for_clients, json, problem_of, recommended
+from citerec.serve.requests import RecommendRequest, for_clients, json, recommended
 from citerec.serve.service import OpenIndex, Served, Service, answer
 from citerec.text import html_page, plural, visible
 
@@ -130,34 +127,10 @@ async def draft(request: Request, files: list[UploadFile], index: str | None = N
 
 
 @router.post("/page/recommend")
-async def recommend(service: Served, body: RecommendRequest) -> Response:
-    """Return a stream of the events `first` (unless the first stage is all) and `last`, or `problem`."""
+async def recommend(request: Request, service: Served, body: RecommendRequest) -> Response:
+    """Return the answer of `/v1/recommend` as the page shows it."""
     body = body.model_copy(update={"explain": True})
-    # A server that is busy answers 429 here, before the stream begins.
-    first = service.start(lambda one: first_list(service, one, body), body.index, "lookups")
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    events = _events(body, first, service)
-    return StreamingResponse(events, media_type="text/event-stream", headers=headers)
-
-
-async def _events(
-    request: RecommendRequest, first: "Future[dict[str, Any] | None]", service: Service
-) -> AsyncIterator[bytes]:
-    start = perf_counter()
-
-    def event(name: str, data: Mapping[str, Any]) -> bytes:
-        timed = {**data, "seconds": round(perf_counter() - start, 4)}
-        return b"event: %b\ndata: %b\n\n" % (name.encode(), orjson.dumps(timed))
-
-    try:
-        if found := await asyncio.wrap_future(first):
-            yield event("first", found)
-        last = service.start(lambda one: last_list(service, one, request), request.index)
-        yield event("last", await asyncio.wrap_future(last))
-    except (CiterecError, ProblemError) as error:
-        problem = problem_of(error, service.hidden)
-        retry_after = int((problem.headers or {}).get("Retry-After", 0))
-        yield event("problem", {**problem.as_json(), "retry_after": retry_after})
+    return await answer(request, lambda one: json(answered(service, one, body)), body.index)
 
 
 # --- lists
@@ -169,27 +142,9 @@ def facts(opened: OpenIndex) -> dict[str, Any]:
     return {**opened.facts().model_dump(), "found_by": stages}
 
 
-def first_list(
-    service: Service, opened: OpenIndex, request: RecommendRequest
-) -> dict[str, Any] | None:
-    """Return the list of the first stage, which is shown before the models are done.
-
-    None for references alone, and if there is no other order than the last.
-    """
-    config = opened.default.config
-    has_later = bool(ranked_by(opened.default) or config.diversity)
-    if not has_later or not (request.query or request.title or request.context):
-        return None
-    plain = config.replace(
-        ranker="none", reranker="none", diversity=0.0, popularity=True, authors=True
-    )
-    [found, *_], _ = recommended(service, opened, request, plain)
-    rows = listed(opened.index, found)
-    return {**rows, "found_by": found_by(opened.default)} if found else None
-
-
-def last_list(service: Service, opened: OpenIndex, request: RecommendRequest) -> dict[str, Any]:
-    """Return the answer of `/v1/recommend` as the page shows it."""
+def answered(service: Service, opened: OpenIndex, request: RecommendRequest) -> dict[str, Any]:
+    """Return the list for a draft, and what the page says about it."""
+    start = perf_counter()
     [found, *_], notices = recommended(service, opened, request)
     reason, recommender = for_clients(found.empty_reason), opened.default
     return {
@@ -199,6 +154,7 @@ def last_list(service: Service, opened: OpenIndex, request: RecommendRequest) ->
         "not_found": list(found.not_found),
         "found_by": found_by(recommender),
         "ranked_by": ranked_by(recommender),
+        "seconds": round(perf_counter() - start, 4),
     }
 
 

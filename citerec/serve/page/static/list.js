@@ -1,77 +1,25 @@
-// The list: rows that keep their element when the order changes, and a new order that waits for the pointer.
+// The list: rows in the order of the last search. Nothing but a search that a person asks for moves them.
 
 import { $, $$, clean, count, h, icon, marked, plain, still } from "./dom.js";
 import { paperLink } from "./store.js";
 
-const list = $("#list"), newer = $("#newer");
+const list = $("#list");
 const elements = new Map(); // by id
-let waiting = null; // rows in a new order that is not shown yet
-let over = false; // whether the mouse is over the list
 let handlers = {};
 export let rows = []; // as shown
 
-export function start(given) {
-  handlers = given;
-  list.addEventListener("pointerenter", event => { over = event.pointerType === "mouse"; });
-  list.addEventListener("pointerleave", () => { over = false; if (!list.contains(document.activeElement)) showWaiting(); });
-  $("button", newer).addEventListener("click", showWaiting);
-}
+export function start(given) { handlers = given; }
 
-// Shows rows at once, or, if a person is at the list and it would move, when they ask for it.
-export function update(next, { force = false } = {}) {
-  waiting = null;
-  const same = next.length === rows.length && next.every((row, i) => row.id === rows[i].id);
-  const reading = list.getBoundingClientRect().top < 0; // scrolled into the list, as on a phone
-  const busy = over || reading || (list.contains(document.activeElement) && document.activeElement.matches(":focus-visible"));
-  if (!force && !same && rows.length && busy) {
-    waiting = next;
-    newer.hidden = false;
-    return false;
-  }
-  show(next);
-  return true;
-}
-
-export function showWaiting() {
-  if (!waiting) return;
-  const next = waiting;
-  waiting = null;
-  const focused = newer.contains(document.activeElement);
-  show(next);
-  if (focused) $(".row", list)?.focus();
-}
-
-export const isWaiting = () => waiting !== null;
-
-function show(next) {
-  newer.hidden = true;
-  const before = new Map(rows.map((row, i) => [row.id, { place: i, top: elements.get(row.id).getBoundingClientRect().top }]));
-  const active = list.contains(document.activeElement) ? document.activeElement : null;
-  const made = next.map((row, i) => rowElement(row, i, before.get(row.id)?.place));
-  for (const id of elements.keys()) if (!next.some(row => row.id === id)) elements.delete(id);
-  list.replaceChildren(...made);
-  active?.isConnected && active.focus({ preventScroll: true });
+export function show(next) {
+  elements.clear();
+  list.replaceChildren(...next.map(rowElement));
   rows = next;
   handlers.shown?.();
-  if (!still()) move(next, before);
-}
-
-function move(next, before) {
-  const seen = innerHeight;
-  for (const row of next) {
-    const element = elements.get(row.id), was = before.get(row.id);
-    const top = element.getBoundingClientRect().top;
-    if (!was) element.animate([{ opacity: 0 }, { opacity: 1 }], { duration: 250 });
-    else if (was.top !== top && (was.top < seen || top < seen)) {
-      element.animate([{ transform: `translateY(${was.top - top}px)` }, { transform: "none" }], { duration: 420, easing: "cubic-bezier(.2,.8,.2,1)" });
-    }
-  }
 }
 
 // Takes one paper out of the list, as when it is marked.
 export function remove(id) {
   rows = rows.filter(row => row.id !== id);
-  if (waiting) waiting = waiting.filter(row => row.id !== id);
   const element = elements.get(id);
   elements.delete(id);
   if (!element) return;
@@ -136,22 +84,13 @@ function meter(row) {
   return h("span", { class: "meter", title: spoken }, h("b", { "aria-hidden": "true" }, percent(row.probability)), h("span", { class: "track", "aria-hidden": "true" }, fill), h("span", { class: "hush" }, spoken));
 }
 
-function moved(place, was) {
-  if (was === undefined || was === place) return null;
-  const up = was > place;
-  return h("span", { class: up ? "moved up" : "moved down", title: `was ${was + 1}` }, `${up ? "▲" : "▼"}${Math.abs(was - place)}`);
-}
-
-function rowElement(row, place, was) {
-  const old = elements.get(row.id);
-  if (old) row.selected = $("input", old).checked;
-  const held = old?.contains(document.activeElement) ? document.activeElement.dataset.act ?? "row" : null;
+function rowElement(row, place) {
   const name = plain(row.title) || "Untitled";
   const box = h("input", { type: "checkbox", "aria-label": `Select: ${name}`, data: { act: "select" }, on: { change: () => select(row, box.checked) } });
   box.checked = Boolean(row.selected);
   const act = (kind, text, picture, help) => h("button", { type: "button", class: `act ${kind}`, title: help, data: { act: kind }, "aria-label": `${text}: ${name}`, on: { click: () => handlers[kind](row) } }, icon(picture), h("span", {}, text));
   const content = [
-    h("div", { class: "lead" }, box, h("span", { class: "rank", "aria-hidden": "true" }, place + 1), moved(place, was)),
+    h("div", { class: "lead" }, box, h("span", { class: "rank", "aria-hidden": "true" }, place + 1)),
     h("div", { class: "text" },
       h("h3", {}, h("button", { type: "button", class: "title", dir: "auto", data: { act: "open" }, on: { click: () => handlers.open(row) } }, row.title.join("").trim() ? marked(row.title) : "Untitled")),
       h("p", { class: "by" }, bibliographic(row)),
@@ -161,10 +100,7 @@ function rowElement(row, place, was) {
     h("div", { class: "side" }, meter(row), h("div", { class: "acts" },
       act("known", "I know this one", "check", "Mark it as cited, and rank again (i)"), act("hide", "Hide", "eye-off", "Hide it (h)"))),
   ];
-  const element = old ?? h("li", { class: "row", tabindex: -1, data: { id: row.id } });
-  element.className = `row${row.selected ? " selected" : ""}`;
-  element.replaceChildren(...content);
+  const element = h("li", { class: `row${row.selected ? " selected" : ""}`, tabindex: -1, data: { id: row.id } }, content);
   elements.set(row.id, element);
-  if (held && held !== "row") queueMicrotask(() => $(`[data-act="${held}"]`, element)?.focus({ preventScroll: true }));
   return element;
 }

@@ -17,7 +17,6 @@ let indexes = $$("#index option").map(option => option.value);
 let links = []; // citations among the shown papers: pairs of ids
 let running = null; // the search in flight
 let drawing = 0; // the timer of the pictures
-let again = 0; // the timer of a search after a mark
 const brought = []; // the notice of a text that an address brought, until it was shown
 const undone = []; // the latest marks, for undo
 
@@ -33,10 +32,9 @@ function note(texts) {
 
 const seconds = value => (value < 1 ? `${Math.round(value * 1000)} ms` : `${value.toFixed(1)} s`);
 
-// Searches; after a mark the shown list stays until the last order is there.
-async function find({ quiet = false } = {}) {
+// Searches, and shows one list: the last order. Until it is there, empty rows hold its place.
+async function find() {
   const request = draft.request();
-  clearTimeout(again);
   if (typeof request === "string") {
     toast(request);
     $(state.mode === "sentence" ? "#context" : "#title").focus();
@@ -44,38 +42,33 @@ async function find({ quiet = false } = {}) {
   }
   running?.abort();
   const own = running = new AbortController();
-  const kept = quiet && list.rows.length > 0;
-  document.body.classList.add("searching");
-  $("#find").setAttribute("aria-busy", "true");
-  say(kept ? "Ranking again…" : "Searching…");
-  stages([{ name: "search", on: true }, { name: "rank" }]);
-  if (!kept) note([]);
+  busy(true);
+  list.show([]);
+  note([]);
+  say("Searching…");
+  toResults();
   try {
-    let first = true;
-    await search(request, (name, answer) => {
-      if (own !== running) return;
-      const found = { ...answer, rows: answer.rows.map(dressed) };
-      if (name === "first") {
-        stages([{ name: found.found_by, done: true }, { name: "rank", on: true }]);
-        if (kept) return;
-        shown(found, { force: true, final: false });
-        if (first) toResults();
-        first = false;
-        say(`${count(found.rows.length, "paper")} in ${seconds(found.seconds)}; a better order is on its way.`);
-      } else {
-        last(found, { force: first && !kept });
-        if (first && !kept) toResults();
-      }
-    }, own.signal);
+    const found = await search(request, own.signal);
+    if (own === running) answered({ ...found, rows: found.rows.map(dressed) });
   } catch (error) {
-    if (own === running && error.name !== "AbortError") failed(error);
+    if (own !== running) return;
+    if (error.name === "AbortError") { stages([]); say("Stopped."); }
+    else failed(error);
   } finally {
     if (own === running) {
       running = null;
-      document.body.classList.remove("searching");
-      $("#find").removeAttribute("aria-busy");
+      busy(false);
     }
   }
+}
+
+function busy(on) {
+  document.body.classList.toggle("searching", on);
+  $("#list").setAttribute("aria-busy", on);
+  $("#find").textContent = on ? "Stop" : "Find papers";
+  $("#placeholder").hidden = !on;
+  $("#again").hidden = true;
+  if (on) $("#empty").hidden = true;
 }
 
 // On a phone the list is below the form.
@@ -83,25 +76,24 @@ function toResults() {
   if (innerWidth < 900) $("#results").scrollIntoView({ behavior: still() ? "auto" : "smooth" });
 }
 
-function last(found, { force }) {
+function answered(found) {
   state.searched = true;
   keep();
   stages([{ name: found.found_by, done: true }, ...found.ranked_by.map(name => ({ name, done: true }))]);
   note([...brought.splice(0), ...found.notices, ...(found.not_found.length ? [`Not in this corpus: ${found.not_found.slice(0, 3).join("; ")}${found.not_found.length > 3 ? "; …" : ""}`] : [])]);
   if (!found.rows.length) { nothing(found.empty_reason); return; }
-  const now = shown(found, { force, final: true });
-  say(`${count(found.rows.length, "paper")}, ${now ? "ranked" : "a new order is ready"} after ${seconds(found.seconds)}.`);
+  shown(found);
+  say(`${count(found.rows.length, "paper")}, ranked after ${seconds(found.seconds)}.`);
 }
 
-function shown(found, { force }) {
+function shown(found) {
   links = found.links.map(([i, j]) => [found.rows[i].id, found.rows[j].id]);
-  $("#empty").hidden = true;
   const away = new Set([...marks().cited, ...marks().hidden].map(paper => paper.id));
-  return list.update(found.rows.filter(row => !away.has(row.id)), { force });
+  list.show(found.rows.filter(row => !away.has(row.id)));
 }
 
 function nothing(why) {
-  list.update([], { force: true });
+  list.show([]);
   empty("Nothing was found", [why || "No paper of this corpus matches the text."], [
     "Is it the right corpus? Are the years in the settings too narrow?", "A longer text, such as the abstract, finds more."]);
   say("No paper was found.");
@@ -168,10 +160,8 @@ function setMark(row, kind) {
   rankAgain();
 }
 
-function rankAgain() {
-  clearTimeout(again);
-  if (state.searched) again = setTimeout(() => find({ quiet: true }), 350);
-}
+// A mark changes the next list, not the one that is read.
+function rankAgain() { $("#again").hidden = !state.searched || running !== null; }
 
 function undo() {
   const latest = undone.pop();
@@ -251,7 +241,7 @@ async function openLink(from) {
   const gone = from.list.length - found.rows.length;
   note([h("span", {}, `This link brought ${count(found.rows.length, "paper")} and ${count(titles.size, "mark")}; the text of the draft is not in it.`, gone ? ` ${count(gone, "paper")} of it ${gone === 1 ? "is" : "are"} no longer in this corpus.` : "", " ", titles.size ? remove : "")]);
   if (found.rows.length) {
-    shown({ ...found, rows: found.rows.map(row => ({ ...dressed(row), score: null, probability: null })) }, { force: true });
+    shown({ ...found, rows: found.rows.map(row => ({ ...dressed(row), score: null, probability: null })) });
     say(`A shared list of ${count(found.rows.length, "paper")}.`);
   }
 }
@@ -281,24 +271,25 @@ async function start() {
   facets.start(around);
   list.start({ open: row => details.open(row.id, row), openId: open, known: row => setMark(row, "cited"), hide: row => setMark(row, "hidden"), shown: around, selected: chosen });
   details.start({ rowOf: id => list.rows.find(row => row.id === id) ?? null, mark: setMark, markOf, copy: ids => give("bibtex", ids, "copy") });
-  draft.start({ find, openId: open, unmark: paper => setMark(paper, null) });
+  draft.start({ find: () => (running ? running.abort() : find()), openId: open, unmark: paper => setMark(paper, null) });
   const on = run => () => { const row = list.current(); if (row) run(row); };
   keys.start({
     find, j: () => list.go(1), k: () => list.go(-1), o: on(row => open(row.id)), Enter: on(row => open(row.id)), i: on(row => setMark(row, "cited")),
-    h: on(row => setMark(row, "hidden")), x: on(row => list.select(row)), u: undo, c: () => give("bibtex", selectedIds(), "copy"), n: list.showWaiting,
+    h: on(row => setMark(row, "hidden")), x: on(row => list.select(row)), u: undo, c: () => give("bibtex", selectedIds(), "copy"), n: () => { if (!$("#again").hidden) find(); },
     "/": () => { const field = $(state.mode === "sentence" ? "#context" : "#title"); field.focus(); field.select(); },
   });
   for (const button of $$("[data-copy]")) button.addEventListener("click", () => give(button.dataset.copy, selectedIds(), "copy"));
   for (const button of $$("[data-save]")) button.addEventListener("click", () => give(button.dataset.save, selectedIds(), "save"));
   $("#all").addEventListener("change", event => { const to = event.target.checked; for (const row of list.rows) if (!list.element(row.id).hidden) list.select(row, to); });
-  $("#index").addEventListener("change", event => { chooseIndex(event.target.value); list.update([], { force: true }); if (state.searched) find(); });
+  $("#index").addEventListener("change", event => { chooseIndex(event.target.value); list.show([]); if (state.searched) find(); });
   startTheme();
-  $("#forget").addEventListener("click", () => { running?.abort(); forget(); draft.fill(); theme(); list.update([], { force: true }); location.reload(); });
+  $("#forget").addEventListener("click", () => { running?.abort(); forget(); draft.fill(); theme(); list.show([]); location.reload(); });
   $("#explore-toggle").addEventListener("click", event => {
     const open = document.body.classList.toggle("exploring");
     event.currentTarget.setAttribute("aria-expanded", String(open));
     if (open) $("#explore").scrollIntoView({ block: "start", behavior: still() ? "auto" : "smooth" });
   });
+  $("#again button").addEventListener("click", find);
   $("#enlarge").addEventListener("click", enlarge);
   $("#share").addEventListener("click", share);
   $("#example").addEventListener("click", example);

@@ -111,39 +111,4 @@ export async function readFiles(index, files) {
   return reach(async () => (await send(`page/draft?${new URLSearchParams({ index })}`, { method: "POST", body: form })).json());
 }
 
-// Calls `on(name, data)` for each event of a search, until the last; a search that breaks off is repeated.
-export function search(request, on, signal) {
-  return reach(async () => {
-    const response = await send("page/recommend", json(request, signal));
-    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-    let text = "", ended = false;
-    for (;;) {
-      const { value, done } = await within(reader.read(), signal);
-      if (done) break;
-      text += value;
-      const events = text.split("\n\n");
-      text = events.pop();
-      for (const event of events) {
-        const { name, data } = parsed(event);
-        if (name === "problem" && data.status === 429) throw new Busy(data.retry_after || 2);
-        if (name === "problem") throw new Problem(data.detail, data.status);
-        on(name, data);
-        ended ||= name === "last";
-      }
-    }
-    if (!ended) throw new Unreachable();
-  }, signal);
-}
-
-function parsed(event) {
-  const lines = event.split("\n");
-  const value = name => lines.filter(line => line.startsWith(`${name}: `)).map(line => line.slice(name.length + 2)).join("\n");
-  return { name: value("event"), data: JSON.parse(value("data") || "{}") };
-}
-
-function within(read, signal) {
-  let timer;
-  const late = new Promise((_, reject) => { timer = setTimeout(() => reject(new Unreachable()), SILENT); });
-  const failed = read.catch(error => { throw signal?.aborted ? error : new Unreachable(); });
-  return Promise.race([failed, late]).finally(() => clearTimeout(timer));
-}
+export const search = (request, signal) => reach(async () => (await send("page/recommend", json(request, AbortSignal.any([signal, AbortSignal.timeout(SILENT)])))).json(), signal);
