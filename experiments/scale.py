@@ -33,7 +33,7 @@ LISTED = 20  # papers of the list for `--cited`
 STAGES = {
     "open index": "open the index: manifest, checks, memory maps",
     "open": "open the recommender with torch (with the index, BM25, the encoder and the ranker)",
-    "open few": "open it as a command and the server do: NumPy encodes the drafts",
+    "open few": "open it as a command and the server do: ONNX Runtime encodes the drafts",
     "first": "first recommendation",
     "recognise": "is the draft in the corpus",
     "eligible": "excluded rows of the query",
@@ -153,8 +153,7 @@ def _instrument(one: Any, module: Any, watch: Stopwatch) -> None:
     expand, rank = one._pipeline(20).stages[:2]
     expand.run = watch.timed("expand", expand.run)
     rank.run = watch.timed("rank", rank.run)
-    read = module.with_papers
-    module.with_papers = watch.timed("papers", lambda *given: list(read(*given)))
+    one.index.papers.at = watch.timed("papers", one.index.papers.at)
 
 
 def _rare(one: Any, index: Any, drafts: Sequence[Any]) -> dict[str, float]:
