@@ -67,6 +67,8 @@ def test_the_routes_of_the_page_answer_without_a_browser(address: str) -> None:
     with httpx.Client(base_url=address, timeout=60) as client:
         page = client.get("/")
         script = client.get("/static/main.js")
+        tag = {"If-None-Match": script.headers["etag"]}
+        again = client.get("/static/main.js", headers=tag)
         missing = client.get("/static/none.js")
         shown = client.post("/page/recommend", json=body).json()
         late = client.post("/page/recommend", json=body | {"year_max": 1800}).json()
@@ -89,6 +91,9 @@ def test_the_routes_of_the_page_answer_without_a_browser(address: str) -> None:
         "text/javascript",
         404,
     )
+    assert (script.headers["content-encoding"], again.status_code) == ("gzip", 304)
+    assert again.headers["content-security-policy"] == policy
+    assert not again.content
     assert [row["id"] for row in shown["rows"]] == found
     assert "later than 1800" in late["empty_reason"]
     assert [row["id"] for row in rows["rows"]] == [found[1], found[0]]

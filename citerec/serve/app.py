@@ -14,6 +14,7 @@ import uvicorn
 from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
+from fastapi.middleware.gzip import GZipMiddleware
 from fastapi.responses import JSONResponse
 from prometheus_client import Counter, Gauge, Histogram
 from pydantic import BaseModel, Field, create_model
@@ -91,6 +92,7 @@ def create_app(service: Service) -> FastAPI:
         app.include_router(router)
     for kind in (CiterecError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _on_error)
+    app.add_middleware(GZipMiddleware, compresslevel=5)
     app.add_middleware(Guard, settings=service.settings, answered=app.state.metrics.answered)
     if origins := service.settings.origins:
         app.add_middleware(

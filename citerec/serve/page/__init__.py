@@ -4,6 +4,7 @@
 Texts of a corpus reach the page as text nodes only.
 """
 
+import mimetypes
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
@@ -12,7 +13,8 @@ from time import perf_counter
 from typing import Annotated, Any, Literal, NamedTuple
 
 from fastapi import APIRouter, Query, Request, Response, UploadFile
-from fastapi.responses import FileResponse, HTMLResponse
+from fastapi.responses import HTMLResponse
+from fastapi.staticfiles import StaticFiles
 from pydantic import BaseModel, ConfigDict, Field
 
 from citerec import Query as Draft
@@ -23,13 +25,13 @@ from citerec.drafts import DocumentFormat, document_format, parse_queries
 from citerec.errors import BadInputError
 from citerec.folder import IndexFolder
 from citerec.recommend import looked_up
-from citerec.serve.guard import ProblemError
 from citerec.serve.requests import RecommendRequest, for_clients, json, recommended
 from citerec.serve.service import OpenIndex, Served, Service, answer
 from citerec.text import html_page, plural, visible
 
 STATIC = Path(__file__).parent / "static"
-TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+FILES = StaticFiles(directory=STATIC)  # with ETags, and 304 for what a browser has
+mimetypes.add_type("text/javascript", ".js")  # whatever the system says
 POLICY = (  # everything from this server, and no script or style within the page
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -69,11 +71,11 @@ def page(service: Served) -> Response:
 
 
 @router.get("/static/{name}")
-def static(name: str) -> Response:
+async def static(request: Request, name: str) -> Response:
     """Return a style sheet, a script or a picture."""
-    if name not in {path.name for path in STATIC.iterdir()}:
-        raise ProblemError("not-found", "no such file")
-    return FileResponse(STATIC / name, media_type=TYPES[Path(name).suffix], headers=SAFE)
+    found = await FILES.get_response(name, request.scope)
+    found.headers.update(SAFE)
+    return found
 
 
 @router.get("/page/indexes")
