@@ -372,11 +372,42 @@ def test_clients_of_semantic_scholar_get_its_answers(client: httpx.Client) -> No
     by_list = client.post(path, json=body, params={"limit": 4, "fields": "title,year,tldr"}).json()
     by_paper = client.get(f"{path}/forpaper/{first}", params={"limit": 2}).json()
     unknown = client.post(path, json={"positivePaperIds": ["none"]})
+    # as the PyPI client semanticscholar sends it
+    lists = {"positivePaperIds": [first], "negativePaperIds": None}
+    slashed = client.post(f"{path}/?fields=title,publicationVenue&limit=4", json=lists)
+    wrong = client.post(path, json={"positivePaperIds": []})
 
+    assert (slashed.status_code, wrong.status_code) == (200, 400)
+    assert {"name", None} & {
+        *(slashed.json()["recommendedPapers"][0]["publicationVenue"] or {None})
+    }
     assert [*by_list["recommendedPapers"][0]] == ["paperId", "title", "year", "tldr"]
     assert len(by_list["recommendedPapers"]) == 4
     assert first not in {one["paperId"] for one in by_paper["recommendedPapers"]}
     assert (unknown.status_code, unknown.json()["error"][:22]) == (404, "Input papers not found")
+
+
+def test_the_client_semanticscholar_makes_all_its_calls(client: httpx.Client) -> None:
+    scholar: Any = pytest.importorskip("semanticscholar")
+    first, second, third = (
+        one["id"]
+        for one in client.get("/v1/search", params={"q": "attention"}).json()["results"][:3]
+    )
+    url, every = str(client.base_url).rstrip("/"), scholar.Paper.Paper.FIELDS
+    api = scholar.SemanticScholar(api_url=url, retry=False)
+
+    for fields in (None, ["title"], every):
+        found = api.get_recommended_papers(first, fields, limit=3, pool_from="all-cs")
+        assert len(found) == 3
+        found = api.get_recommended_papers_from_lists([first], fields=fields, limit=3)
+        assert len(found) == 3
+        both = api.get_recommended_papers_from_lists([first, second], [third], fields, limit=3)
+        assert third not in {paper.paperId for paper in both}
+    assert found[0].publicationVenue.name == found[0].venue
+    with pytest.raises(Exception, match="not found: none"):
+        api.get_recommended_papers("none")
+    with pytest.raises(scholar.SemanticScholarException.BadQueryParametersException):
+        api.get_recommended_papers_from_lists([])
 
 
 # --- files for reference managers, and the description of the API

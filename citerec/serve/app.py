@@ -317,10 +317,11 @@ async def _on_error(request: Request, error: Exception) -> Response:
         detail = f"the body cannot be read; {EXPECTED}" if status == 400 else str(error.detail)
         kind = kinds.get(status, "invalid-request")
         problem = ProblemError(kind, detail, headers=error.headers, status=status)
-    # Clients of Semantic Scholar read "error".
-    is_scholar = request.url.path.startswith("/recommendations/")
-    more = {"error": problem.detail} if is_scholar else {}
-    return problem.response(request.state.log["id"], **more)
+    if not request.url.path.startswith("/recommendations/"):
+        return problem.response(request.state.log["id"])
+    # clients of Semantic Scholar read "error", and know 400 alone for what is wrong with a request
+    problem.status_code = 400 if problem.kind == "invalid-request" else problem.status_code
+    return problem.response(request.state.log["id"], error=problem.detail)
 
 
 def _invalid(error: RequestValidationError) -> ProblemError:

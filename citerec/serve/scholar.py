@@ -26,7 +26,7 @@ class ScholarRequest(BaseModel):
     )
 
     positivePaperIds: Annotated[Papers, Field(min_length=1)]  # noqa: N815
-    negativePaperIds: Papers = []  # noqa: N815
+    negativePaperIds: Papers | None = None  # noqa: N815
 
 
 class ScholarAnswer(BaseModel):
@@ -44,7 +44,7 @@ router = APIRouter(
 class Shape:
     """The parameters of both routes."""
 
-    fields: Annotated[str, Query(max_length=500, description="Names, separated by commas.")] = (
+    fields: Annotated[str, Query(max_length=4000, description="Names, separated by commas.")] = (
         "title"
     )
     limit: Annotated[int, Query(ge=1, le=500)] = 100
@@ -52,13 +52,14 @@ class Shape:
 
 
 @router.post("/papers", response_model=ScholarAnswer)
+@router.post("/papers/", response_model=ScholarAnswer, include_in_schema=False)
 async def papers(
     request: Request, shape: Annotated[Shape, Depends()], body: ScholarRequest
 ) -> Response:
     """Recommend papers for positive examples; negative ones are left out."""
 
     def wanted(opened: OpenIndex) -> RecommendRequest:
-        ids = _ids(opened, [*body.positivePaperIds, *body.negativePaperIds])
+        ids = _ids(opened, [*body.positivePaperIds, *(body.negativePaperIds or ())])
         count = len(body.positivePaperIds)
         return RecommendRequest(cited=ids[:count], exclude=ids[count:], k=shape.limit)
 
@@ -115,6 +116,7 @@ def _values(opened: OpenIndex, papers: Sequence[Paper]) -> Iterator[dict[str, An
             "title": paper.title,
             "abstract": paper.abstract or None,
             "venue": paper.venue,
+            "publicationVenue": {"name": paper.venue} if paper.venue else None,
             "year": paper.year,
             "publicationTypes": [paper.type] if paper.type else None,
             "journal": {k: v for k, v in journal.items() if v} or None,
