@@ -121,7 +121,7 @@ def _differences(
         yield Problem.TITLE, entry.title, paper.title, paper
     if published:
         return
-    if entry.year and paper.year and entry.year not in {one.year for one in matches}:
+    if entry.year and paper.year and not any(_has_year(entry, one) for one in matches):
         yield Problem.YEAR, str(entry.year), str(paper.year), paper
     with_doi = next((one for one in (paper, *matches) if paper_doi(one)), None)
     is_plain_id = not entry.title and not entry.key
@@ -130,6 +130,16 @@ def _differences(
         if stated or not entry.dois:
             problem = Problem.DOI if stated else Problem.NO_DOI
             yield problem, "".join(stated[:1]), paper_doi(with_doi), with_doi
+
+
+def _has_year(entry: Entry, paper: Paper) -> bool:
+    """Whether a paper has the year of an entry; a conference and the journal that prints it may differ by one."""
+    apart = abs((entry.year or 0) - (paper.year or 0))
+    if apart != 1 or not entry.venue or not paper.venue:
+        return apart == 0
+    stated = publication.kind_of(Paper(id="-", title="-", venue=entry.venue))
+    both = {stated, publication.kind_of(paper)}
+    return both == {publication.Kind.CONFERENCE, publication.Kind.JOURNAL}
 
 
 def _has_doi(entry: Entry, paper: Paper) -> bool:

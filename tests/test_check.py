@@ -51,6 +51,21 @@ def brief(report: ReferenceCheck) -> list[tuple[str, str, str]]:
     return [(one.problem.value, one.stated, one.known) for one in report.findings]
 
 
+def test_a_conference_and_its_journal_may_be_a_year_apart(
+    check: Callable[..., ReferenceCheck],
+) -> None:
+    tvcg = "IEEE Transactions on Visualization and Computer Graphics"
+
+    def year_problems(year: int, venue: str) -> list[str]:
+        entry = f"title={{The Maps of Large Trees}}, year={year}, journal={{{venue}}}"
+        found = brief(check(f"@article{{a, {entry}}}"))
+        return [stated for problem, stated, _ in found if problem == "year"]
+
+    assert year_problems(2020, tvcg) == year_problems(2018, tvcg) == []
+    assert year_problems(2021, tvcg) == ["2021"]
+    assert year_problems(2020, "IEEE VIS") == year_problems(2020, "") == ["2020"]
+
+
 def test_an_entry_that_agrees_has_no_problem(check: Callable[..., ReferenceCheck]) -> None:
     report = check(SAMPLE_OK + "@misc{b, title={Something that nobody indexed}, year=1990}\n")
 

@@ -53,9 +53,18 @@ def test_an_id_with_another_content_is_a_fault() -> None:
     collector.add(at(8, ELMO, Path("b.jsonl")))
 
     with pytest.raises(
-        BadRecordError, match=r"c.jsonl, line 2: id 'elmo' is already in the corpus"
+        BadRecordError, match=r"c.jsonl, line 2: id 'elmo' is already in the corpus.*corpus merge"
     ):
         collector.add(at(2, Paper(id="elmo", title="ELMo!"), Path("c.jsonl")))
+
+
+def test_records_that_are_joined_later_are_all_kept() -> None:
+    collector, fuller = (
+        Collector(skip_bad=False, joins=True),
+        Paper(id="elmo", title="ELMo", year=1),
+    )
+
+    assert [collector.add(at(line, p)) for line, p in enumerate([ELMO, fuller])] == [ELMO, fuller]
 
 
 def test_with_skip_bad_the_first_paper_of_an_id_is_kept() -> None:

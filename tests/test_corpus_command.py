@@ -150,6 +150,19 @@ def test_a_broken_record_leaves_no_file_behind(cli: Cli, made: Made, tmp_path: P
 # --- merge
 
 
+def test_records_of_one_corpus_with_the_same_id_are_joined(
+    cli: Cli, made: Made, tmp_path: Path
+) -> None:
+    twice = [{"abstract": "They are counted."}, {"year": 1999}, {"doi": "10.5555/birds"}]
+    made("a.jsonl", [record("W1", "Counting Birds in the Rain", **more) for more in twice])
+
+    code, _, _ = cli("merge", "a.jsonl", "-o", "out.jsonl")
+
+    [paper] = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
+    assert (code, paper["id"], paper["year"], paper["doi"]) == (0, "W1", 1999, "10.5555/birds")
+    assert paper["abstract"] == "They are counted."
+
+
 def test_papers_are_joined_by_doi_then_by_title_and_year(
     cli: Cli, made: Made, tmp_path: Path
 ) -> None:

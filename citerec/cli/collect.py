@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from citerec.collect.run import CollectReport
 
 CORPORA = Path("corpora")
+WITHOUT_KEY = (
+    "OpenAlex allows little without a key; https://openalex.org/settings/api has a free one"
+)
 SHOWN = 20  # unresolved references in the table on the screen
 
 
@@ -43,7 +46,7 @@ def collect(
 ) -> None:
     """Fetch a corpus around references: what they cite, and what cites them.
 
-    Only ids and titles of the references are sent to the service, never a draft, an abstract or a path.
+    Only ids and titles of the references, or the words of --search, are sent to the service, never a draft or a path.
     An interrupted run is continued by the same command.
     """
     from citerec.collect.run import CollectConfig, check_size, make_plan
@@ -58,9 +61,10 @@ def collect(
         console.log(f"{folder} is complete; --update adds what is new, --force collects it anew")
         return
     service, estimate = plan.service.title, plan.estimate
-    console.log(
-        f"only ids and titles of the references are sent to {service}; no draft, no abstract, no path"
-    )
+    sent = "the words of --search" if options.search else "ids and titles of the references"
+    console.log(f"only {sent} are sent to {service}; no draft, no abstract, no path")
+    if estimate.dollars is not None and not plan.service.key:
+        console.log(f"{plan.service.variable} is not set: {WITHOUT_KEY}")
     console.log(f"{service}: {estimate}")
     if dry_run:
         return

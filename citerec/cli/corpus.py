@@ -105,7 +105,10 @@ def convert(
 @corpus.command()
 @settings_options
 def merge(
-    paths: Annotated[list[Path], typer.Argument(help="Corpora, in order of precedence.")],
+    paths: Annotated[
+        list[Path],
+        typer.Argument(help="Corpora, in order of precedence; one whose ids repeat, too."),
+    ],
     output: Output,
     force: Force = False,
     skip_bad: SkipBad = False,

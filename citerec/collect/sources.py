@@ -17,7 +17,7 @@ from citerec.bibliography.keys import doi_of, title_key
 from citerec.bibliography.markup import plain_text
 from citerec.collect.client import Client, RefusedError, Service
 from citerec.corpus.readers.json_formats import JSON_FORMATS
-from citerec.errors import BadRecordError, ConfigError, InvalidValueError
+from citerec.errors import BadRecordError, InvalidValueError
 from citerec.types import Paper
 
 Json = dict[str, Any]
@@ -55,11 +55,6 @@ def find_service(source: SourceName, rate: float | None) -> Service:
     service = SERVICES[source]
     key = os.environ.get(service.variable, "").strip()
     url = os.environ.get(f"{source.name}_URL", "")
-    if source is SourceName.OPENALEX and not key and not url:
-        raise ConfigError(
-            "OpenAlex needs a key, which is free: get one at https://openalex.org/settings/api, and set "
-            "OPENALEX_API_KEY; or use --source s2"
-        )
     own_rate = 1.0 if key and source is SourceName.S2 else service.rate
     return replace(service, key=key, url=url or service.url, rate=rate or own_rate)
 

@@ -21,6 +21,7 @@ class Collector:
     """
 
     skip_bad: bool
+    joins: bool = False  # whether records of one id are joined later: each is kept then
     rows: dict[str, int] = field(default_factory=dict[str, int])  # by docid, in row order
     counts: Counter[str] = field(default_factory=Counter[str])
     examples: list[str] = field(default_factory=list[str])
@@ -33,9 +34,11 @@ class Collector:
             if self._contents[row] == hash(paper):
                 self.counts["duplicates"] += 1
                 return None
+            if self.joins:
+                return paper
             fault = (
                 f"id {paper.id!r} is already in the corpus with another content; expected each id once "
-                "(--skip-bad keeps the first)"
+                "(citerec corpus merge joins such records, --skip-bad keeps the first)"
             )
             kind = "conflicting_duplicates"
             paper = BadRecordError(located.path, located.line, fault, kind=kind)

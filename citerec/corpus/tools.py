@@ -274,7 +274,7 @@ def merge(
     """
     groups, examples = _Groups(), list[str]()
     for number, corpus in enumerate(corpora):
-        collector = Collector(corpus.skip_bad)
+        collector = Collector(corpus.skip_bad, joins=True)
         for paper in corpus.papers(collector, f"reading {corpus.source.path.name}", progress, log):
             groups.add(number, paper)
         examples += collector.examples
