@@ -340,6 +340,51 @@ def test_front_matter_and_citations_of_markdown_are_read(tmp_path: Path) -> None
     assert file.notices[-1].endswith("2 citation keys not in refs.bib: third, hidden")
 
 
+@pytest.mark.parametrize("package", ["\\usepackage[draft]{changes}", ""])
+def test_marks_of_the_package_changes_leave_the_new_text(package: str) -> None:
+    title = (
+        r"\title{Ranking \added[id=A,comment={sure?}]{References} \deleted{of Many} \replaced{for}{by} "
+        r"\highlight[comment=x]{Manuscripts}" + (r"\comment[id=B]{Shorten}}" if package else "}")
+    )
+    hidden = "\\begin{comment}Hidden.\\end{comment}"
+    body = f"\\begin{{document}}\\maketitle{ENVIRONMENT}{hidden}Text.\\end{{document}}"
+
+    assert read(f"\\documentclass{{article}}{package}{title}{body}") == (TITLE, ABSTRACT)
+
+
+# --- Typst
+
+BY_TEMPLATE = f"""#import "@preview/charged-ieee:0.1.3": ieee
+#show: ieee.with(title: [{TITLE}], abstract: [{ABSTRACT}], bibliography: bibliography("refs.bib"))
+= Introduction
+We rank @first @second.
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        BY_TEMPLATE,
+        BY_TEMPLATE.replace(": ieee\n", ": *\n"),
+        f"#set document(title: [{TITLE}])\n= Abstract\n{ABSTRACT}\n= Introduction\nMore.\n",
+        f"#show: doc => conf(doc)\n#align(center, text(17pt)[*{TITLE}*])\n= Abstract\n{ABSTRACT}\n",
+    ],
+)
+def test_title_and_abstract_of_typst_are_read(text: str) -> None:
+    assert read(text, "draft.typ") == (TITLE, ABSTRACT)
+
+
+def test_references_of_typst_are_read_from_its_bibliography(tmp_path: Path) -> None:
+    (tmp_path / "refs.bib").write_text("@misc{first, title={The First}}@misc{b, title={B}}")
+    (tmp_path / "draft.typ").write_text(BY_TEMPLATE)
+
+    file = read_queries(tmp_path / "draft.typ")
+
+    assert file.cited
+    assert [entry.key for entry in file.cited.entries] == ["first"]
+    assert file.notices[-1].endswith("1 citation key not in refs.bib: second")
+
+
 # --- Word
 
 
@@ -380,6 +425,16 @@ def test_title_and_abstract_of_a_pdf_are_found_by_layout(
     data = pdf(long_title, ABSTRACT, heading=heading, after=after, columns=columns)
 
     assert read(data) == (long_title, ABSTRACT)
+
+
+def test_ligatures_of_a_pdf_are_letters_again() -> None:
+    fonts = Path(pytest.importorskip("matplotlib").get_data_path(), "fonts", "ttf")
+    abstract = "An e\ufb03cient work\ufb02ow \ufb01nds o\ufb00ers of many kinds for its authors."
+
+    data = pdf("A Work\ufb02ow of Scientists", abstract, font=str(fonts / "DejaVuSerif.ttf"))
+
+    plain = "An efficient workflow finds offers of many kinds for its authors."
+    assert read(data) == ("A Workflow of Scientists", plain)
 
 
 def test_a_pdf_without_an_abstract_uses_its_introduction() -> None:

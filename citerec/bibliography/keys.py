@@ -137,8 +137,8 @@ _LAST_INITIALS = re.compile(r"\s([A-Z]{1,3})\Z")  # as in PubMed
 _WORD = re.compile(r"[^\W\d_]+")
 
 
-def name_key(name: str) -> str:
-    """Return an author's first initial and family name, such as `r ribler`; empty for a name without letters."""
+def _name_words(name: str) -> list[str]:
+    """Return the words of a name in lower case without accents, the family name last."""
     if not name.isascii():
         folded = normalized("NFKD", name).replace("’", "")
         name = "".join(c for c in folded if not unicodedata.combining(c))
@@ -147,9 +147,27 @@ def name_key(name: str) -> str:
     if comma:
         name = f"{given} {family}"
     elif (last := _LAST_INITIALS.search(name)) and _LOWER.search(name, 0, last.start()):
-        name = f"{last[1]} {name[: last.start()]}"
-    words = _WORD.findall(name.lower())
+        name = f"{' '.join(last[1])} {name[: last.start()]}"
+    return _WORD.findall(name.lower())
+
+
+def name_key(name: str) -> str:
+    """Return an author's first initial and family name, such as `r ribler`; empty for a name without letters."""
+    words = _name_words(name)
     return f"{words[0][0]} {words[-1]}" if len(words) > 1 else "".join(words)
+
+
+def same_person(name: str, other: str) -> bool | None:
+    """Whether two names with the same `name_key` are of one person, by given names; None if one has initials alone.
+
+    Given names agree word by word, where one may have fewer or initials: `Jean P. Roe` and `Jean Paul Roe`.
+    """
+    one, two = _name_words(name)[:-1], _name_words(other)[:-1]
+    if not one or not two or len(one[0]) == 1 or len(two[0]) == 1:
+        return None
+    pairs = zip(one[1:], two[1:], strict=False)
+    same = one[0] == two[0] and all(a.startswith(b) or b.startswith(a) for a, b in pairs)
+    return same or "".join(one) == "".join(two)
 
 
 _PARTICLES = frozenset(

@@ -49,7 +49,7 @@ class DraftOptions(Settings):
     query: str | None = Field(
         default=None,
         min_length=1,
-        description="A file with a draft, or - for stdin: LaTeX, Markdown, Word, PDF, HTML, text, JSON, BibTeX, RIS; "
+        description="A file with a draft, or - for stdin: LaTeX, Typst, Markdown, Word, PDF, HTML, text, JSON, BibTeX, RIS; "
         "or with many: JSONL, BibTeX, RIS, CSL-JSON.",
     )
     title: str | None = Field(

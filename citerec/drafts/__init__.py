@@ -1,7 +1,7 @@
 """Reads queries: papers or drafts without references, one or many, from a file or standard input.
 
-A file is JSON, JSONL, CSL-JSON, BibTeX, RIS or plain text, or a document that holds one draft: LaTeX, Markdown, Word,
-PDF or HTML. The format is recognised by its content, not its name. A document may also hold references, cited by key.
+A file is JSON, JSONL, CSL-JSON, BibTeX, RIS or plain text, or a document that holds one draft: LaTeX, Typst, Markdown,
+Word, PDF or HTML. The format is recognised by its content, not its name. A document may also hold references, cited by key.
 """
 
 import re
@@ -16,8 +16,8 @@ from citerec.text import one_line, plural
 from citerec.types import Query
 
 _READS = (
-    "citerec reads a query as JSON, JSONL, CSL-JSON, BibTeX, RIS, LaTeX, Markdown, Word (.docx), PDF, HTML "
-    "or plain text"
+    "citerec reads a query as JSON, JSONL, CSL-JSON, BibTeX, RIS, LaTeX, Typst, Markdown, Word (.docx), PDF, "
+    "HTML or plain text"
 )
 _TITLE = re.compile(r"(?:#+\s+)?(title\s*:\s*)?", re.IGNORECASE)
 _ABSTRACT = re.compile(r"(?:#+\s+)?abstract(?:\s*[:.\u2014\u2013]\s*|\s+-\s+|\s*$)", re.IGNORECASE)
@@ -173,12 +173,13 @@ class DocumentFormat(StrEnum):
     DOCX = "Word"
     PDF = "PDF"
     HTML = "HTML"
+    TYPST = "Typst"
 
 
 def document_format(data: bytes, name: str) -> DocumentFormat | None:
     """Return the format of a document by its content; None for text, JSON, bibliographies and what is unknown.
 
-    The name decides only where a text may be LaTeX or Markdown as well as plain text.
+    The name decides only where a text may be LaTeX, Markdown or Typst as well as plain text.
     """
     start = data[:_LOOK].removeprefix(b"\xef\xbb\xbf").lstrip()
     latex, bibtex = _LATEX.search(start), _BIBTEX.search(start)
@@ -198,7 +199,8 @@ def document_format(data: bytes, name: str) -> DocumentFormat | None:
     has_headings = start.startswith(b"# ") and _SECTION.search(start)
     is_named = suffix in (".md", ".markdown", ".qmd", ".rmd")
     is_markdown = is_named or has_headings or _FRONT_MATTER.match(start)
-    return DocumentFormat.MARKDOWN if is_markdown else None
+    other = DocumentFormat.MARKDOWN if is_markdown else None
+    return DocumentFormat.TYPST if suffix == ".typ" else other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

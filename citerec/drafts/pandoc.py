@@ -1,4 +1,4 @@
-"""Reads a draft from LaTeX, Word, Markdown or HTML: pandoc converts it, and its tree has the fields and the citations.
+"""Reads a draft from LaTeX, Typst, Word, Markdown or HTML: pandoc's tree of it has the fields and the citations.
 
 Pandoc runs as a process with limits on time and memory, in its sandbox: it reads no file and no address that a draft
 names. It also expands the macros that a LaTeX draft defines.
@@ -28,6 +28,7 @@ _READERS = {
     DocumentFormat.MARKDOWN: "markdown-smart+bracketed_spans",
     DocumentFormat.DOCX: "docx",
     DocumentFormat.HTML: "html",
+    DocumentFormat.TYPST: "typst",
 }
 _ABSTRACT = re.compile(
     r"(?:[\d.]+\s*)?(?:abstract|summary|zusammenfassung|résumé|resumen)\s*[.:—–-]*\s*",
@@ -64,6 +65,9 @@ _PRELUDE = "".join(
         r"\newcommand{\inst}[1]{}\newcommand{\orcidID}[1]{}\newcommand{\corref}[1]{}",
         r"\newcommand{\icmlauthor}[2]{\author{#1}}\newcommand{\today}{}",  # in the sandbox it is 1970
         r"\newcommand{\IEEEmembership}[1]{}\newcommand{\IEEEauthorrefmark}[1]{}",
+        # of the package changes
+        r"\newcommand{\added}[2][]{#2}\newcommand{\deleted}[2][]{}\newcommand{\replaced}[3][]{#2}",
+        r"\newcommand{\highlight}[2][]{#2}\newcommand{\changescomment}[2][]{}",
     )
 )
 
@@ -80,10 +84,12 @@ def read(data: bytes, kind: DocumentFormat, name: str, path: Path | None) -> Doc
     if kind is DocumentFormat.LATEX:
         source = flatten(decode_latex(data), name, path.parent if path else None, notices)
         data = _PRELUDE.encode() + source.encode()
-    tree = _converted(data, kind, name)
+    typst = data.decode("utf-8", "replace") if kind is DocumentFormat.TYPST else ""
+    tree = _converted(_without_imports(typst).encode() if typst else data, kind, name)
     meta, blocks = tree["meta"], tree["blocks"]
     keys = [key for key in _cited_keys(meta, blocks) if not _CROSS_REFERENCE.match(key)]
     files = [_text(one) for one in _listed(meta, "bibliography")]
+    files += _TYPST_BIBLIOGRAPHY.findall(typst)
     cited = cited_references(keys, files, source, path, notices)
     paragraphs = list(_paragraphs(blocks))[:_BODY]
     long = [text for text in paragraphs if len(text) >= LEAST_ABSTRACT]
@@ -147,6 +153,8 @@ def _title(meta: Any, blocks: Any, kind: DocumentFormat) -> str:
     """Return the title and the subtitle, else the first heading; of Word the first line."""
     # the title of a page may end in the name of its site; publishers state that of the paper, too
     title, subtitle = _first(meta, "citation_title", "title"), _first(meta, "subtitle")
+    if not title and kind is DocumentFormat.TYPST:  # often as a paragraph
+        title = next(filter(None, map(_text, _flat(blocks))), "")[:MAX_FIRST_LINE]
     if not title:
         headings = (_text(heading["c"][2]) for heading in _nodes(blocks, "Header"))
         title = next(filter(None, headings), "")
@@ -276,6 +284,26 @@ def _pieces(node: Any, line_break: str) -> Iterator[str]:
             yield " "
 
 
+# --- the templates of a Typst draft
+
+_TYPST_BIBLIOGRAPHY = re.compile(r"""(?<!\w)bibliography\(\s*\(?\s*"([^"]+)""")
+_IMPORT = re.compile(r"""^[ \t]*#import[ ]+["'][^"'\n]*["'](?::([^\n]*))?$""", re.MULTILINE)
+_SHOW = re.compile(r"^#show:\s*(?:[\w-]+\s*=>\s*)?([A-Za-z][\w-]*)", re.MULTILINE)
+# what stands for a template, imported or not; its title becomes the first heading
+_TEMPLATE = (
+    "#let {}(title: none, abstract: none, ..rest) = {{ if title != none [= #title]; "
+    "if abstract != none [= Abstract\n#abstract\n= Text]; rest.pos().at(-1, default: []) }}\n"
+)
+
+
+def _without_imports(source: str) -> str:
+    """Return a Typst draft without its imports and templates: pandoc follows none in its sandbox."""
+    listed = ",".join(match[1] or "" for match in _IMPORT.finditer(source))
+    names = dict.fromkeys(re.findall(r"[A-Za-z][\w-]*(?=\s*(?:,|$))", listed))
+    source = _SHOW.sub(lambda match: _TEMPLATE.format(match[1]) + match[0], source)
+    return "".join(map(_TEMPLATE.format, names)) + _IMPORT.sub("", source)
+
+
 # --- the files that a LaTeX draft includes
 
 _COMMENT = re.compile(r"(?<!\\)%[^\n]*(?:\n[ \t]*(?!\s))?")
@@ -291,6 +319,9 @@ _DOCUMENT_CLASS = re.compile(r"\\document(?:class|style)(?![A-Za-z@])|\\begin\s*
 # \"{\i}: pandoc sets the accent on a dotless i, which Unicode does not compose
 _DOTLESS = re.compile(r"\\([\"'`^~=.])\s*\{\s*\\([ij])\s*\}")
 _CAPITAL_CITE = re.compile(r"\\Cite(?=[a-z]*[*\s\[{])")  # at the start of a sentence
+# a macro \comment would hide the environment of that name from pandoc
+_CHANGES = re.compile(r"\\usepackage\s*(?:\[[^\]]*\])?\s*\{changes\}")
+_CHANGES_COMMENT = re.compile(r"\\comment(?=\s*[\[{])")
 _NOT_TEXT = (".pdf", ".png", ".jpg", ".eps", ".cls", ".sty", ".pgf", ".tikz", ".pdf_tex")
 _ABSTRACT_COMMAND = re.compile(r"\\abstract\s*\{")
 
@@ -343,6 +374,8 @@ def flatten(text: str, name: str, folder: Path | None, notices: list[str]) -> st
     source = _CAPITAL_CITE.sub(r"\\cite", expanded(text, ()))
     source = source.replace("\\twocolumn[", "\\maketitle ")  # ICML's title is within the brackets
     source = _DOTLESS.sub(r"\\\1{\2}", source)
+    if _CHANGES.search(source):
+        source = _CHANGES_COMMENT.sub(r"\\changescomment", source)
     command = _ABSTRACT_COMMAND.search(source)
     if command and (abstract := braced(source, command.end() - 1)) is not None:
         # pandoc knows the environment, and reads none in the preamble

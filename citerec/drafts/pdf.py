@@ -57,6 +57,9 @@ def read(data: bytes, name: str) -> Document:
 
 _SAME_SIZE = 0.93  # of the largest font
 _LETTERS = re.compile(r"[^\W\d_]")
+_LIGATURES = str.maketrans(
+    {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"}
+)
 _STAMP = re.compile(r"arXiv:\d{4}\.\d+", re.IGNORECASE)
 
 
@@ -105,7 +108,7 @@ def _content(data: bytes) -> dict[str, str]:
         if text.strip() and abs(b) <= abs(a):  # not rotated, as the stamp of arXiv at the margin
             scale = abs(tm[2] * cm[1] + tm[3] * cm[3])
             y = tm[4] * cm[1] + tm[5] * cm[3] + cm[5]
-            spans.append(Span(text, round(abs(size) * scale, 1), y))
+            spans.append(Span(text.translate(_LIGATURES), round(abs(size) * scale, 1), y))
 
     encrypted = {"fault": "this one is encrypted; save it without a password"}
     try:
@@ -113,7 +116,8 @@ def _content(data: bytes) -> dict[str, str]:
             return encrypted
         for number in range(min(PAGES, len(reader.pages))):
             visitor = None if number else collect
-            texts.append(reader.pages[number].extract_text(visitor_text=visitor))
+            text = reader.pages[number].extract_text(visitor_text=visitor)
+            texts.append(text.translate(_LIGATURES))
             if sum(map(len, texts)) > MAX_CHARACTERS:
                 break
     except (FileNotDecryptedError, WrongPasswordError, DependencyError):

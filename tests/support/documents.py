@@ -39,10 +39,14 @@ def pdf(
     after: str = "1 Introduction",
     columns: int = 1,
     password: str = "",
+    font: str = "",
 ) -> bytes:
     """Return a PDF: a small running head, a large title, an author, and the abstract in one or two columns."""
     page = fpdf.FPDF()
     page.add_page()
+    if font:  # of the characters that the standard fonts lack
+        page.add_font("Own", fname=font)
+    name = "Own" if font else "Times"
     if password:
         page.set_encryption(owner_password="owner", user_password=password)
     for size, text in (
@@ -50,9 +54,9 @@ def pdf(
         (20, title),
         (11, "Ada Lovelace"),
     ):
-        page.set_font("Times", size=size)
+        page.set_font(name, size=size)
         page.multi_cell(0, size / 2, text, new_x="LMARGIN", new_y="NEXT")
-    page.set_font("Times", size=10)
+    page.set_font(name, size=10)
     body = "The first section begins here, and it is not a part of the abstract. " * 30
     with page.text_columns(ncols=columns, gutter=6) as column:
         column.write(f"{heading}\n{abstract}\n{after}\n{body}")
