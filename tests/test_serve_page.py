@@ -245,7 +245,7 @@ def test_a_search_survives_a_server_that_is_restarted(
         find(page)
         page.click(".row .act.known >> nth=0", force=True)
 
-    page.fill("#title", "Learned sparse retrieval")
+    page.fill("#title", "Dense and sparse retrieval of passages")
     page.click("#find")
     expect(page.locator("#trouble")).to_contain_text("does not answer")
     expect(page.locator("#trouble")).to_contain_text("kept")
@@ -254,7 +254,7 @@ def test_a_search_survives_a_server_that_is_restarted(
         expect(page.locator("#status")).to_contain_text("after")
 
         expect(page.locator("#trouble")).to_be_hidden()
-        expect(page.locator("#title")).to_have_value("Learned sparse retrieval")
+        expect(page.locator("#title")).to_have_value("Dense and sparse retrieval of passages")
         expect(page.locator("#known li")).to_have_count(1)
         session.__exit__(None, None, None)
     service.close()
@@ -314,6 +314,7 @@ def test_titles_with_scripts_and_direction_controls_are_harmless(
 def test_years_and_venues_filter_the_list_and_count_what_is_left(page: Any) -> None:
     find(page)
     everything = len(ids(page))
+    page.click("#explore-toggle")
     bar = page.locator("#years button", has_text=re.compile("[1-9] papers?")).first
 
     shown = int(re.search(r": (\d+) paper", bar.inner_text() or "")[1])
@@ -454,6 +455,252 @@ def test_axe_finds_no_serious_issue(browser: Any, address: str, scheme: str, wid
         page.keyboard.press("Escape")
         page.click("#help")
         assert not issues()
+
+
+# Drafts, tabs, links and the back button
+
+
+OTHER = "Colour maps for weather charts"
+KEPT = "() => JSON.stringify(Object.entries(localStorage).sort())"
+FOCUS = "() => document.activeElement.tagName"
+
+
+@pytest.mark.slow
+def test_marks_belong_to_a_draft(page: Any) -> None:
+    find(page)
+    page.click(".row .act.known >> nth=0", force=True)
+    page.fill("#title", TITLE + " with few labels")
+    page.press("#title", "Tab")
+    expect(page.locator("#known li")).to_have_count(1)
+
+    page.fill("#title", OTHER)
+    page.press("#title", "Tab")
+    expect(page.locator("#asked")).to_contain_text(f"“{TITLE} with few labels” keeps its own")
+    expect(page.locator("#known li")).to_have_count(0)
+    page.click("#asked button")
+    expect(page.locator("#known li")).to_have_count(1)
+    expect(page.locator("#title")).to_have_value(OTHER)
+
+    page.click("#new")
+    expect(page.locator("#title")).to_have_value("")
+    expect(page.locator("#known li")).to_have_count(0)
+    expect(page.locator(".row")).to_have_count(0)
+    assert page.evaluate("() => document.activeElement.id") == "title"
+    page.click(".settings summary")
+    page.select_option("#drafts", label=OTHER)
+    expect(page.locator("#title")).to_have_value(OTHER)
+    expect(page.locator("#known li")).to_have_count(1)
+    expect(page.locator("#status")).to_contain_text("after")
+
+
+@pytest.mark.slow
+def test_two_tabs_do_not_overwrite_each_other(page: Any, address: str) -> None:
+    find(page)
+    other = page.context.new_page()
+    other.goto(address)
+    expect(other.locator("#status")).to_contain_text("after")
+
+    page.click(".row .act.known >> nth=0", force=True)
+    expect(other.locator("#known li")).to_have_count(1)
+    other.click(".row .act.hide >> nth=0", force=True)
+    expect(page.locator("#hidden li")).to_have_count(1)
+    other.click("#new")
+    other.fill("#title", OTHER)
+    page.click(".row .act.known >> nth=0", force=True)
+
+    for tab, title, known in (page, TITLE, 2), (other, OTHER, 0):
+        tab.reload()
+        expect(tab.locator("#title")).to_have_value(title)
+        expect(tab.locator("#known li")).to_have_count(known)
+
+
+@pytest.mark.slow
+def test_the_back_button_stays_on_the_page(page: Any) -> None:
+    find(page)
+    first = ids(page)
+    page.fill("#title", "Dense retrieval of passages about proteins")
+    page.click("#find")
+    expect(page.locator("#find")).to_have_text("Find papers")
+    expect(page.locator("#status")).to_contain_text("after")
+    second = ids(page)
+    page.click(".row .title >> nth=0")
+    page.click("#details .related a >> nth=0")
+    expect(page.locator("#details [data-name=back]")).to_be_visible()
+
+    page.reload()  # the address holds the paper
+    expect(page.locator("#details .abstract")).to_be_visible()
+    expect(page.locator(".row")).to_have_count(len(second))
+    page.go_back()
+    page.go_back()
+    expect(page.locator("#details")).to_be_hidden()
+    assert page.url.count("#") == 0
+    find(page)
+    page.click(".row .title >> nth=0")
+    page.click("#details .related a >> nth=0")
+    page.keyboard.press("Escape")  # is one step, however many papers were opened
+    page.wait_for_function("() => !location.hash")
+    page.fill("#title", "Dense retrieval of passages about proteins")
+    page.click("#find")
+    expect(page.locator(f'.row >> nth=0 >> xpath=self::*[@data-id="{second[0]}"]')).to_have_count(1)
+    expect(page.locator("#find")).to_have_text("Find papers")
+    page.go_back()
+    page.wait_for_function(
+        "ids => JSON.stringify([...document.querySelectorAll('.row')].map(one => one.dataset.id))"
+        " === JSON.stringify(ids)",
+        arg=first,
+    )
+
+
+@pytest.mark.slow
+def test_a_shared_link_is_a_view_until_it_is_taken_over(browser: Any, address: str) -> None:
+    with open_page(browser, address, permissions=["clipboard-read", "clipboard-write"]) as page:
+        find(page)
+        page.click(".row .act.known >> nth=0", force=True)
+        page.click("#share")
+        expect(page.locator("#toast")).to_contain_text("Link copied")
+        link = page.evaluate("() => navigator.clipboard.readText()")
+    link += "&k=7&year_max=2001"
+
+    with open_page(browser, address) as page:
+        find(page, {"#title": OTHER})
+        page.click(".row .act.hide >> nth=0", force=True)
+        kept = page.evaluate(KEPT)
+        page.goto(link)
+        expect(page.locator("#notices")).to_contain_text("Nothing of yours was changed")
+        page.reload()
+        expect(page.locator("#notices")).to_contain_text("Nothing of yours was changed")
+        expect(page.locator("#known li")).to_have_count(1)
+        expect(page.locator("#hidden li")).to_have_count(0)
+        expect(page.locator("#k")).to_have_value("7")
+        assert page.evaluate(KEPT) == kept
+
+        page.click("text=Back to my draft")
+        expect(page.locator("#title")).to_have_value(OTHER)
+        expect(page.locator("#hidden li")).to_have_count(1)
+        expect(page.locator("#k")).to_have_value("20")
+        page.go_back()
+        page.click("text=Take it over")
+        page.reload()
+        expect(page.locator("#known li")).to_have_count(1)
+        expect(page.locator("#k")).to_have_value("7")
+        page.click(".settings summary")
+        page.select_option("#drafts", label=OTHER)
+        expect(page.locator("#hidden li")).to_have_count(1)
+
+
+@pytest.mark.slow
+def test_what_is_kept_may_be_broken_or_forgotten(page: Any) -> None:
+    find(page)
+    for broken in ('"marks":{"sample":7}', '"title":null', '"k":[1]}'):
+        page.evaluate(
+            "bad => { for (const key of Object.keys(localStorage)) localStorage[key] = `{${bad}}`; }",
+            broken,
+        )
+        page.reload()
+        expect(page.locator("#notices")).to_have_text(
+            "What this browser had kept could not be read; it was discarded."
+        )
+        find(page)
+        page.reload()
+        expect(page.locator("#title")).to_have_value(TITLE)
+        expect(page.locator("#status")).to_contain_text("after")
+        expect(page.locator("#notices")).to_have_text("")
+
+    asked: list[str] = []
+    page.once("dialog", lambda one: (asked.append(one.message), one.dismiss()))
+    page.click(".settings summary")
+    page.click("#forget")
+    expect(page.locator("#title")).to_have_value(TITLE)
+    page.once("dialog", lambda one: (asked.append(one.message), one.accept()))
+    page.click("#forget")
+    expect(page.locator("#title")).to_have_value("")
+    assert len(asked) == 2
+    assert "draft:" not in page.evaluate(KEPT)
+
+
+# What axe does not see
+
+
+@pytest.mark.slow
+def test_the_list_is_one_stop_of_the_tab_key_and_focus_is_never_lost(page: Any) -> None:
+    find(page)
+    stops = page.eval_on_selector_all(
+        "#list *",
+        "all => new Set(all.filter(e => e.tabIndex >= 0).map(e => e.closest('.row'))).size",
+    )
+    assert stops == 1
+    row = "() => document.activeElement.closest('.row')?.dataset.id"
+    listed = ids(page)
+    page.focus("[data-save=csl], #all")
+    page.focus(".row >> nth=0")
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate(row) == listed[1]
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    assert page.evaluate(row) == listed[1]
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("End")
+    assert page.evaluate(row) == listed[-1]
+    page.keyboard.press("h")
+    assert page.evaluate(row) == listed[-2]
+    page.keyboard.press("u")
+    assert ids(page) == listed
+
+    page.keyboard.press("Home")
+    page.keyboard.press("Enter")
+    expect(page.locator("#details h3").last).to_contain_text("Cited by")
+    assert page.evaluate("() => document.activeElement.id") == "details-title"
+    known = page.locator("#details [data-name=cited]")
+    expect(known).to_have_attribute("aria-pressed", "false")
+    known.press("Enter")
+    expect(known).to_have_attribute("aria-pressed", "true")
+    expect(known).to_be_focused()
+    page.click("#toast >> text=Undo")  # is above the sheet
+    expect(known).to_have_attribute("aria-pressed", "false")
+    assert page.evaluate(FOCUS) != "BODY"
+    known.press("Enter")
+    page.keyboard.press("Escape")  # the row to return to has gone
+    assert page.evaluate(FOCUS) != "BODY"
+    page.locator("#known li button").press("Enter")
+    assert page.evaluate(FOCUS) != "BODY"
+    page.locator("#again button").press("Enter")
+    expect(page.locator("#status")).to_contain_text("after")
+    assert page.evaluate(FOCUS) != "BODY"
+
+    page.click("#explore-toggle")
+    chip = page.locator("#venues .chip").first
+    expect(chip).to_have_attribute("aria-pressed", "false")
+    chip.press("Enter")
+    expect(chip).to_have_attribute("aria-pressed", "true")
+    expect(chip).to_be_focused()
+    page.locator("#filters .chip").press("Enter")
+    assert page.evaluate(FOCUS) != "BODY"
+
+
+@pytest.mark.slow
+def test_it_fits_small_and_usual_windows_and_forced_colours(browser: Any, address: str) -> None:
+    with open_page(browser, address, viewport={"width": 320, "height": 640}) as page:
+        find(page)
+        for place in ("#explore-toggle", ".settings summary", ".row .title >> nth=0"):
+            page.click(place)
+            assert page.evaluate("() => document.documentElement.scrollWidth") <= 320
+
+    with open_page(browser, address, viewport={"width": 1280, "height": 720}) as page:
+        find(page, {"#title": TITLE, "#abstract": ABSTRACT * 20})
+        assert page.locator("#find").bounding_box()["y"] < 680
+        third = page.locator(".row >> nth=2").bounding_box()
+        assert third["y"] + third["height"] <= 720
+
+    with open_page(browser, address, forced_colors="active") as page:
+        find(page)
+        page.click("#explore-toggle")
+        drawn, ground = page.evaluate(
+            "() => ['#years i', 'body'].map(one => getComputedStyle(document.querySelector(one)))"
+            ".map(style => style.backgroundColor)"
+        )
+        assert drawn != ground
+        tab = page.locator(".modes input:checked + span")
+        assert tab.evaluate("one => getComputedStyle(one).outlineStyle") == "solid"
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 import { $, $$, clean, count, h, icon } from "./dom.js";
 import { named } from "./list.js";
 import { Problem, readFiles } from "./server.js";
+import * as store from "./store.js";
 import { keep, mark, marks, state } from "./store.js";
 
 const fields = { title: "title", abstract: "abstract", context: "context" };
@@ -20,6 +21,10 @@ export function start(given) {
     $(`#${id}`).addEventListener("change", event => { read(event); event.target.value = state[name] ?? ""; });
   }
   for (const radio of $$("[name=mode]")) radio.addEventListener("change", () => { state.mode = radio.value; keep(); fill(); });
+  for (const name of ["title", "abstract"]) $(`#${name}`).addEventListener("focus", remember);
+  $("#title").addEventListener("change", settle);
+  $("#drafts").addEventListener("change", event => handlers.openDraft(event.target.value));
+  $(".settings").addEventListener("toggle", choices);
   $("#with-draft").addEventListener("change", event => { state.withDraft = event.target.checked; keep(); fill(); });
   $("#title").addEventListener("paste", pasteAll);
   $("#title").addEventListener("keydown", event => { if (event.key === "Enter" && !event.ctrlKey && !event.metaKey) { event.preventDefault(); $("#abstract").focus(); } });
@@ -34,12 +39,61 @@ function pasteAll(event) {
   const lines = text.split(/\r?\n/).map(line => line.trim()).filter(Boolean);
   if (lines.length < 2 || state.title.trim()) return;
   event.preventDefault();
+  remember();
   state.title = lines[0].replace(/^title\s*:\s*/i, "");
   const rest = lines.slice(1).join(" ").replace(/^abstract\s*[:.—–-]?\s*/i, "");
   if (rest) state.abstract = rest;
   state.meta = {};
+  settle();
   keep();
   fill();
+}
+
+// A title of which less than half stays is that of a new draft, to which the marks of the
+// former do not belong: they stay with it, and the author is asked.
+let former = null; // the draft as it was before it was edited
+
+export function remember() {
+  if (store.viewing || !state.title.trim()) return;
+  if (former?.id !== state.id || isOf(former.title, state.title)) former = structuredClone(state);
+}
+
+export function settle() {
+  if (former?.id !== state.id || !state.title.trim() || isOf(former.title, state.title)) return;
+  const [known, now] = [marks(), structuredClone(state)];
+  if (!known.cited.length && !known.hidden.length && !state.searched) return;
+  const old = { ...former, marks: now.marks, searched: now.searched };
+  store.setAside(old);
+  const { title, abstract, context, mode, withDraft, yearMax } = now;
+  const year = now.year === now.metaYear ? null : now.year;
+  store.begin({ title, abstract, context, mode, withDraft, year, yearMax });
+  keep();
+  former = null;
+  trays();
+  const undo = () => {
+    store.remove(state.id);
+    store.put({ ...state, id: old.id, marks: old.marks, searched: old.searched });
+    $("#asked").replaceChildren();
+    trays();
+  };
+  const button = { type: "button", class: "link", on: { click: undo } };
+  $("#asked").replaceChildren(h("p", {},
+    "A new draft, with no marks yet; “", h("span", { dir: "auto" }, clean(old.title)),
+    "” keeps its own, under Settings. ", h("button", button, "Undo: the same draft")));
+}
+
+// The drafts that can be opened, in the settings.
+function choices() {
+  const found = store.drafts();
+  const name = ({ title, abstract, context }) =>
+    clean(title || abstract || context).trim().slice(0, 80) || "Marks without a text";
+  const option = one => h("option", { value: one.id, selected: one.id === state.id }, name(one));
+  $("#drafts").replaceChildren(...found.map(option));
+  $("#drafts").disabled = !found.some(one => one.id !== state.id);
+  if (!found.some(one => one.id === state.id)) {
+    const none = found.length ? "Choose a draft" : "None yet";
+    $("#drafts").prepend(h("option", { value: "", selected: true }, none));
+  }
 }
 
 export function fill() {
@@ -52,6 +106,7 @@ export function fill() {
   $('[data-mode="draft"]').hidden = sentence && !state.withDraft;
   grow();
   trays();
+  if ($(".settings").open) choices();
 }
 
 function grow() {  // for browsers whose style sheets cannot
@@ -110,10 +165,13 @@ export async function take(files) {
   }
   const { draft, cited, notices } = read;
   if (draft) {
+    remember();
     state.mode = state.mode === "sentence" && state.withDraft ? "sentence" : "draft";
     Object.assign(state, { title: draft.title, abstract: draft.abstract, meta: { authors: draft.authors, venue: draft.venue, doi: draft.doi }, metaTitle: draft.title });
     if (draft.year || state.year === state.metaYear) state.year = draft.year; // that of a former file does not stay
-    state.metaYear = draft.year;
+    const { meta, metaTitle, year } = state;
+    settle();
+    Object.assign(state, { meta, metaTitle, year, metaYear: draft.year });
   }
   const fresh = cited.filter(paper => !marks().cited.some(one => one.id === paper.id));
   for (const paper of fresh) mark("cited", paper);
@@ -132,11 +190,12 @@ function showRead(draft, fresh, notices) {
     h("details", {}, h("summary", {}, "What was read"), h("ul", {}, notices.map(notice => h("li", { dir: "auto" }, clean(notice))))));
 }
 
-// Authors, venue and DOI of a file belong to its title: not to another draft that was typed over it.
-function isSameDraft() {
-  const words = text => new Set(String(text ?? "").toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []);
-  const read = words(state.metaTitle), now = words(state.title);
-  return [...now].filter(word => read.has(word)).length * 2 >= now.size;
+const words = text => new Set(String(text ?? "").toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []);
+
+// Whether at least half of the words of the first title are in the second.
+function isOf(one, other) {
+  const of = words(one), now = words(other);
+  return [...of].filter(word => now.has(word)).length * 2 >= of.size;
 }
 
 // What is searched for; a text if something is missing.
@@ -146,7 +205,9 @@ export function request() {
   const common = { index: state.index || null, k: state.k, year_max: state.yearMax, cited: ids(cited), exclude: ids(hidden) };
   const [first, ...rest] = state.title.trim() ? [state.title.trim()] : state.abstract.trim().split(/\n+/); // free text: its first line is the title
   const abstract = state.title.trim() ? state.abstract.trim() : rest.join(" ");
-  const draft = first?.trim() ? { query: { title: first, abstract, year: state.year, ...(isSameDraft() ? state.meta : {}) } } : null;
+  const meta = isOf(state.title, state.metaTitle) ? state.meta : {}; // is that of the file's title
+  const query = { title: first, abstract, year: state.year, ...meta };
+  const draft = first?.trim() ? { query } : null;
   if (state.mode === "sentence") {
     if (!state.context.trim()) return "Write the sentence that needs a reference.";
     return { ...common, context: state.context, ...(state.withDraft ? draft : {}) };

@@ -1,22 +1,41 @@
 // Single-key shortcuts; `shortcuts.py` lists them for the help.
 
 import { $ } from "./dom.js";
-import { keep, state } from "./store.js";
+import { keepLooks, looks } from "./store.js";
 
-const box = $("#shortcuts"), use = $("#use-shortcuts");
+const box = $("#shortcuts"),
+  use = $("#use-shortcuts");
 
 export function start(actions) {
-  use.checked = state.shortcuts;
-  use.addEventListener("change", () => { state.shortcuts = use.checked; keep(); });
+  use.checked = looks.shortcuts;
+  use.addEventListener("change", () => {
+    looks.shortcuts = use.checked;
+    keepLooks();
+  });
   $("#help").addEventListener("click", () => box.showModal());
-  box.addEventListener("click", event => { if (event.target === box) box.close(); });
+  box.addEventListener("click", event => {
+    if (event.target === box) box.close();
+  });
   document.addEventListener("keydown", event => {
     if (event.isComposing || event.altKey) return;
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); actions.find(); return; }
-    if (event.ctrlKey || event.metaKey || !state.shortcuts || document.querySelector("dialog[open]")) return;
-    if (event.key === "Escape") { if (event.target.matches("textarea, input")) event.target.blur(); return; }
-    if (event.target.matches("textarea, select, input:not([type=checkbox]):not([type=radio])")) return;
-    if (event.key === "Enter" && !event.target.matches(".row")) return; // a button does what it says
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      actions.find();
+      return;
+    }
+    if (
+      event.ctrlKey ||
+      event.metaKey ||
+      !looks.shortcuts ||
+      document.querySelector("dialog[open]")
+    )
+      return;
+    if (event.key === "Escape") {
+      if (event.target.matches("textarea, input")) event.target.blur();
+      return;
+    }
+    if (event.target.matches("textarea, select, input:not([type=checkbox]):not([type=radio])"))
+      return;
     const action = event.key === "?" ? () => box.showModal() : actions[event.key];
     if (!action) return;
     event.preventDefault();

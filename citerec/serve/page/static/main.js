@@ -1,6 +1,6 @@
 // The page: what is searched, shown and marked, in the order of events.
 
-import { $, $$, clean, copy, count, dressed, h, plain, still, toast } from "./dom.js";
+import { $, $$, clean, copy, count, dressed, h, keepFocus, plain, still, toast } from "./dom.js";
 import * as details from "./details.js";
 import * as draft from "./draft.js";
 import { give } from "./export.js";
@@ -11,7 +11,8 @@ import * as map from "./map.js";
 import * as plot from "./plot.js";
 import { Problem, get, search } from "./server.js";
 import { start as startTheme, theme } from "./theme.js";
-import { forget, fromLink, keep, link, mark, marks, state } from "./store.js";
+import * as store from "./store.js";
+import { fromLink, keep, link, mark, marks, state } from "./store.js";
 
 let indexes = $$("#index option").map(option => option.value);
 let links = []; // citations among the shown papers: pairs of ids
@@ -20,20 +21,31 @@ let drawing = 0; // the timer of the pictures
 const brought = []; // the notice of a text that an address brought, until it was shown
 const undone = []; // the latest marks, for undo
 
-function say(text) { $("#status").textContent = text; }
+function say(text) {
+  $("#status").textContent = text;
+}
 
 function stages(steps) {
-  $("#stages").replaceChildren(...steps.map(({ name, on, done }) => h("span", { class: `stage${done ? " done" : on ? " on" : ""}` }, name)));
+  $("#stages").replaceChildren(
+    ...steps.map(({ name, on, done }) =>
+      h("span", { class: `stage${done ? " done" : on ? " on" : ""}` }, name),
+    ),
+  );
 }
 
 function note(texts) {
-  $("#notices").replaceChildren(...texts.map(text => h("p", { class: "notice", dir: "auto" }, typeof text === "string" ? clean(text) : text)));
+  $("#notices").replaceChildren(
+    ...texts.map(text =>
+      h("p", { class: "notice", dir: "auto" }, typeof text === "string" ? clean(text) : text),
+    ),
+  );
 }
 
 const seconds = value => (value < 1 ? `${Math.round(value * 1000)} ms` : `${value.toFixed(1)} s`);
 
 // Searches, and shows one list: the last order. Until it is there, empty rows hold its place.
-async function find() {
+async function find({ push = true } = {}) {
+  draft.settle();
   const request = draft.request();
   if (typeof request === "string") {
     toast(request);
@@ -41,7 +53,7 @@ async function find() {
     return;
   }
   running?.abort();
-  const own = running = new AbortController();
+  const own = (running = new AbortController());
   busy(true);
   list.show([]);
   note([]);
@@ -49,11 +61,13 @@ async function find() {
   toResults();
   try {
     const found = await search(request, own.signal);
-    if (own === running) answered({ ...found, rows: found.rows.map(dressed) });
+    if (own === running) answered({ ...found, rows: found.rows.map(dressed) }, push);
   } catch (error) {
     if (own !== running) return;
-    if (error.name === "AbortError") { stages([]); say("Stopped."); }
-    else failed(error);
+    if (error.name === "AbortError") {
+      stages([]);
+      say("Stopped.");
+    } else failed(error);
   } finally {
     if (own === running) {
       running = null;
@@ -76,12 +90,35 @@ function toResults() {
   if (innerWidth < 900) $("#results").scrollIntoView({ behavior: still() ? "auto" : "smooth" });
 }
 
-function answered(found) {
+function answered(found, push) {
   state.searched = true;
   keep();
-  stages([{ name: found.found_by, done: true }, ...found.ranked_by.map(name => ({ name, done: true }))]);
-  note([...brought.splice(0), ...found.notices, ...(found.not_found.length ? [`Not in this corpus: ${found.not_found.slice(0, 3).join("; ")}${found.not_found.length > 3 ? "; …" : ""}`] : [])]);
-  if (!found.rows.length) { nothing(found.empty_reason); return; }
+  const step = here({ draft: state.id, found });
+  visible = step.visit;
+  if (push) history.pushState(step, "", location.pathname);
+  else history.replaceState({ ...history.state, ...step }, "");
+  present(found);
+}
+
+function present(found) {
+  stages([
+    { name: found.found_by, done: true },
+    ...found.ranked_by.map(name => ({ name, done: true })),
+  ]);
+  note([
+    ...brought.splice(0),
+    ...found.notices,
+    ...(found.not_found.length
+      ? [
+          `Not in this corpus: ${found.not_found.slice(0, 3).join("; ")}` +
+            (found.not_found.length > 3 ? "; …" : ""),
+        ]
+      : []),
+  ]);
+  if (!found.rows.length) {
+    nothing(found.empty_reason);
+    return;
+  }
   shown(found);
   say(`${count(found.rows.length, "paper")}, ranked after ${seconds(found.seconds)}.`);
 }
@@ -94,22 +131,49 @@ function shown(found) {
 
 function nothing(why) {
   list.show([]);
-  empty("Nothing was found", [why || "No paper of this corpus matches the text."], [
-    "Is it the right corpus? Are the years in the settings too narrow?", "A longer text, such as the abstract, finds more."]);
+  empty(
+    "Nothing was found",
+    [why || "No paper of this corpus matches the text."],
+    [
+      "Is it the right corpus? Are the years in the settings too narrow?",
+      "A longer text, such as the abstract, finds more.",
+    ],
+  );
   say("No paper was found.");
 }
 
 function failed(error) {
-  const text = error instanceof Problem ? clean(error.message) : "Something went wrong on this page; reload it. Draft and marks are kept.";
+  const text =
+    error instanceof Problem
+      ? clean(error.message)
+      : "Something went wrong on this page; reload it. Draft and marks are kept.";
   if (!(error instanceof Problem)) console.error(error);
   stages([]);
   say("");
   note([h("span", { class: "fault", role: "alert" }, text)]);
 }
 
+const welcome = [...$("#empty").childNodes];
+
+function greet() {
+  $("#empty").hidden = false;
+  $("#empty").replaceChildren(...welcome);
+}
+
 function empty(title, texts, hints = []) {
   $("#empty").hidden = false;
-  $("#empty").replaceChildren($("#empty .sketch"), h("h2", {}, title), ...texts.map(text => h("p", { dir: "auto" }, clean(text))), hints.length ? h("ul", { class: "hint" }, hints.map(hint => h("li", {}, hint))) : "");
+  $("#empty").replaceChildren(
+    $("#empty .sketch"),
+    h("h2", {}, title),
+    ...texts.map(text => h("p", { dir: "auto" }, clean(text))),
+    hints.length
+      ? h(
+          "ul",
+          { class: "hint" },
+          hints.map(hint => h("li", {}, hint)),
+        )
+      : "",
+  );
 }
 
 // Everything around the list: facets, pictures, tools.
@@ -120,6 +184,7 @@ function around() {
   if (rows.length) $("#empty").hidden = true;
   facets.draw(rows);
   for (const row of rows) list.element(row.id).hidden = !facets.passes(row);
+  list.rove();
   clearTimeout(drawing);
   drawing = setTimeout(pictures, 30); // the rows come first
   chosen();
@@ -127,11 +192,18 @@ function around() {
 
 function pictures() {
   const place = new Map(list.rows.map((row, i) => [row.id, i]));
-  const pairs = links.filter(([a, b]) => place.has(a) && place.has(b)).map(([a, b]) => [place.get(a), place.get(b)]);
-  const on = { open: row => details.open(row.id, row), point };
+  const pairs = links
+    .filter(([a, b]) => place.has(a) && place.has(b))
+    .map(([a, b]) => [place.get(a), place.get(b)]);
+  const on = { open: row => openPaper(row.id), point };
   plot.draw(list.rows, facets.passes, on);
   map.draw($("#map"), list.rows, pairs, facets.passes, on);
-  if ($("#picture").open) map.draw($("#large-map"), list.rows, pairs, facets.passes, on, { width: 1000, height: 640, labels: 14 });
+  if ($("#picture").open)
+    map.draw($("#large-map"), list.rows, pairs, facets.passes, on, {
+      width: 1000,
+      height: 640,
+      labels: 14,
+    });
 }
 
 function point(id) {
@@ -140,8 +212,26 @@ function point(id) {
 }
 
 function enlarge() {
-  const close = h("button", { type: "button", class: "quiet close", "aria-label": "Close", on: { click: () => $("#picture").close() } }, "×");
-  $("#picture").replaceChildren(close, h("h2", {}, "Citations within the list"), h("p", { class: "hint" }, "An arrow leads to the cited paper; circles grow with citations, darker ones are newer."), h("div", { id: "large-map" }));
+  const close = h(
+    "button",
+    {
+      type: "button",
+      class: "quiet close",
+      "aria-label": "Close",
+      on: { click: () => $("#picture").close() },
+    },
+    "×",
+  );
+  $("#picture").replaceChildren(
+    close,
+    h("h2", {}, "Citations within the list"),
+    h(
+      "p",
+      { class: "hint" },
+      "An arrow leads to the cited paper; circles grow with citations, darker ones are newer.",
+    ),
+    h("div", { id: "large-map" }),
+  );
   $("#picture").showModal();
   pictures();
 }
@@ -150,34 +240,47 @@ function enlarge() {
 
 function setMark(row, kind) {
   const paper = { id: row.id, title: plain(Array.isArray(row.title) ? row.title : [row.title]) };
-  const before = ["cited", "hidden"].find(name => marks()[name].some(one => one.id === row.id)) ?? null;
-  undone.push({ paper, kind: before });
+  const before =
+    ["cited", "hidden"].find(name => marks()[name].some(one => one.id === row.id)) ?? null;
+  const place = list.rows.findIndex(one => one.id === row.id);
+  undone.push({ draft: state.id, paper, kind: before, row: list.rows[place], place });
   mark(kind, paper);
   draft.trays();
   if (kind) list.remove(row.id);
+  details.refresh();
   const name = kind === "cited" ? "Marked as cited" : kind === "hidden" ? "Hidden" : "Mark removed";
-  toast(`${name}: ${paper.title.length > 50 ? `${paper.title.slice(0, 49)}…` : paper.title}`, kind ? { name: "Undo", run: undo } : undefined);
+  toast(
+    `${name}: ${paper.title.length > 50 ? `${paper.title.slice(0, 49)}…` : paper.title}`,
+    kind ? { name: "Undo", run: undo } : undefined,
+  );
   rankAgain();
 }
 
 // A mark changes the next list, not the one that is read.
-function rankAgain() { $("#again").hidden = !state.searched || running !== null; }
+function rankAgain() {
+  $("#again").hidden = !state.searched || running !== null;
+}
 
 function undo() {
   const latest = undone.pop();
-  if (!latest) return;
+  if (!latest || latest.draft !== state.id) return;
   mark(latest.kind, latest.paper);
   draft.trays();
+  if (latest.row && !latest.kind && !list.element(latest.row.id))
+    list.insert(latest.row, latest.place);
+  details.refresh();
   toast("Undone");
   rankAgain();
 }
 
-const markOf = id => ["cited", "hidden"].find(name => marks()[name].some(one => one.id === id)) ?? null;
+const markOf = id =>
+  ["cited", "hidden"].find(name => marks()[name].some(one => one.id === id)) ?? null;
 
 // Export
 
 function chosen() {
-  const all = list.rows.filter(row => !list.element(row.id).hidden), some = list.selected();
+  const all = list.rows.filter(row => !list.element(row.id).hidden),
+    some = list.selected();
   $("#selected").textContent = some.length ? `${some.length} selected` : "Select all";
   $("#all").checked = some.length > 0 && some.length === all.length;
   $("#all").indeterminate = some.length > 0 && some.length < all.length;
@@ -190,12 +293,17 @@ const selectedIds = () => list.selected().map(row => row.id);
 
 function chooseIndex(name) {
   state.index = indexes.includes(name) ? name : indexes[0];
-  keep();
   $("#index").value = state.index;
   const option = $$("#index option").find(one => one.value === state.index);
-  $("#corpus-facts").textContent = [count(Number(option.dataset.papers), "paper"), option.dataset.years, option.dataset.ready].filter(Boolean).join(" · ");
-  const name_ = $("#empty .name");
-  if (name_) name_.textContent = state.index;
+  $("#corpus-facts").textContent = [
+    count(Number(option.dataset.papers), "paper"),
+    option.dataset.years,
+    option.dataset.ready,
+  ]
+    .filter(Boolean)
+    .join(" · ");
+  for (const part of welcome)
+    for (const name of part.querySelectorAll?.(".name") ?? []) name.textContent = state.index;
   draft.trays();
 }
 
@@ -203,62 +311,266 @@ async function share() {
   try {
     await copy(link(list.rows.map(row => row.id)));
     toast("Link copied: marks, settings and this list, without your text");
-  } catch (error) { toast(error.message); }
+  } catch (error) {
+    toast(error.message);
+  }
 }
 
-// An editor brings a sentence after the #, which no browser sends to a server; what it replaces can be brought back.
+// An editor brings a sentence after the #, which no browser sends to a server; what it replaces
+// can be brought back.
 function openSentence({ index, context, title }) {
-  const names = ["index", "mode", "context", "withDraft", "title", "abstract", "meta", "metaTitle"];
-  const before = Object.fromEntries(names.map(name => [name, state[name]]));
-  const restore = event => { running?.abort(); Object.assign(state, before); chooseIndex(state.index); draft.fill(); event.target.closest("p").remove(); keep(); };
+  const before = structuredClone(state),
+    { id } = state;
+  const restore = event => {
+    running?.abort();
+    if (state.id !== id) store.remove(state.id);
+    store.put(before);
+    chooseIndex(state.index);
+    draft.fill();
+    event.target.closest("p").remove();
+  };
   chooseIndex(index);
+  draft.remember();
   Object.assign(state, { mode: "sentence", context, withDraft: Boolean(title) });
-  if (title && title !== state.title) Object.assign(state, { title, abstract: "", meta: {}, metaTitle: "" });
-  keep();
+  if (title && title !== state.title)
+    Object.assign(state, { title, abstract: "", meta: {}, metaTitle: "" });
+  draft.settle();
+  store.keep();
   draft.fill();
-  const replaced = before.context.trim() && before.context !== context || title && before.title.trim() && before.title !== title;
-  if (replaced) brought.push(h("span", {}, "The address of this page brought the text. ", h("button", { type: "button", class: "link", on: { click: restore } }, "Bring back what was here")));
+  const replaced =
+    (before.context.trim() && before.context !== context) ||
+    (title && before.title.trim() && before.title !== title);
+  if (replaced)
+    brought.push(
+      h(
+        "span",
+        {},
+        "The address of this page brought the text. ",
+        h(
+          "button",
+          { type: "button", class: "link", on: { click: restore } },
+          "Bring back what was here",
+        ),
+      ),
+    );
   find();
 }
 
-// A link brings marks and a list by their ids; their titles come from the corpus.
+// A link brings marks and a list by their ids; their titles come from the corpus. It is a view:
+// the draft, marks and settings of its reader stay as they are, and it becomes a draft of its
+// own once it is changed or taken over.
 async function openLink(from) {
-  history.replaceState(null, "", location.pathname);
-  if (from.context) return openSentence(from);
-  chooseIndex(from.index);
-  Object.assign(state, { k: from.k, year: from.year ?? state.year, yearMax: from.yearMax ?? state.yearMax });
-  const ids = [...from.cited, ...from.hidden].filter(id => !markOf(id));
-  const titles = new Map();
-  const papers = async wanted => (wanted.length ? get("page/papers", [["index", state.index], ...wanted.map(id => ["ids", id])]) : { rows: [], links: [] });
-  for (let i = 0; i < ids.length; i += 100) for (const row of (await papers(ids.slice(i, i + 100))).rows) titles.set(row.id, clean(row.title));
-  for (const id of ids) if (titles.has(id)) mark(from.cited.includes(id) ? "cited" : "hidden", { id, title: titles.get(id) });
-  keep();
-  draft.fill();
-  if (from.paper) details.open(from.paper);
-  if (from.paper && !from.list.length && !ids.length) { if (state.searched && typeof draft.request() !== "string") find(); return; }
+  if (from.context) {
+    history.replaceState(history.state, "", location.pathname);
+    return openSentence(from);
+  }
+  const alone = from.paper && !from.list.length && !from.cited.length && !from.hidden.length;
+  if (alone && from.index === state.index)
+    return details.open(from.paper, history.state?.depth ?? 0);
+  running?.abort();
+  list.show([]);
+  const { index, k, year, yearMax, cited, hidden } = from;
+  const own = store.drafts().length > 0;
+  store.view({ index, k, year, yearMax });
+  chooseIndex(index);
+  if (from.paper) details.open(from.paper, history.state?.depth ?? 0);
+  if (alone) {
+    draft.fill();
+    return;
+  }
+  const titles = new Map(),
+    ids = [...cited, ...hidden];
+  const papers = async wanted =>
+    wanted.length
+      ? get("page/papers", [["index", index], ...wanted.map(id => ["ids", id])])
+      : { rows: [], links: [] };
+  for (let i = 0; i < ids.length; i += 100)
+    for (const row of (await papers(ids.slice(i, i + 100))).rows)
+      titles.set(row.id, clean(row.title));
   const found = await papers(from.list);
-  const remove = h("button", { type: "button", class: "link", on: { click: event => { for (const id of titles.keys()) mark(null, { id }); draft.fill(); event.target.remove(); } } }, "Remove its marks");
+  if (!store.viewing) return; // the author went on
+  const marked = wanted =>
+    wanted.filter(id => titles.has(id)).map(id => ({ id, title: titles.get(id) }));
+  state.marks = { [index]: { cited: marked(cited), hidden: marked(hidden) } };
+  draft.fill();
+  const button = (text, run) =>
+    h("button", { type: "button", class: "link", on: { click: run } }, text);
   const gone = from.list.length - found.rows.length;
-  note([h("span", {}, `This link brought ${count(found.rows.length, "paper")} and ${count(titles.size, "mark")}; the text of the draft is not in it.`, gone ? ` ${count(gone, "paper")} of it ${gone === 1 ? "is" : "are"} no longer in this corpus.` : "", " ", titles.size ? remove : "")]);
+  note([
+    h(
+      "span",
+      {},
+      `A link brought ${count(found.rows.length, "paper")} and ${count(titles.size, "mark")}; `,
+      "the text of the draft is not in it. Nothing of yours was changed. ",
+      gone
+        ? `${count(gone, "paper")} of it ${gone === 1 ? "is" : "are"} no longer in this corpus. `
+        : "",
+      button("Take it over as a draft", store.keep),
+      own ? [" · ", button("Back to my draft", () => openDraft())] : "",
+    ),
+  ]);
   if (found.rows.length) {
-    shown({ ...found, rows: found.rows.map(row => ({ ...dressed(row), score: null, probability: null })) });
+    shown({
+      ...found,
+      rows: found.rows.map(row => ({ ...dressed(row), score: null, probability: null })),
+    });
     say(`A shared list of ${count(found.rows.length, "paper")}.`);
+  }
+}
+
+function adopted() {
+  history.replaceState(here({ draft: state.id, found: null }), "", location.pathname);
+  note([]);
+  toast("This is a draft of yours now; the others are under Settings");
+}
+
+// What an address brings, if anything: a step of the history of its own.
+function arrived(from) {
+  const link = from && !from.context ? from : null;
+  history.replaceState({ ...history.state, ...here({ draft: state.id, found: null, link }) }, "");
+  visible = history.state.visit;
+  if (from) openLink(from).catch(failed);
+}
+
+// Another tab changed the draft that is open here, too.
+function elsewhere() {
+  chooseIndex(state.index);
+  draft.fill();
+  for (const { id } of [...marks().cited, ...marks().hidden]) list.remove(id);
+  if (state.searched) rankAgain();
+}
+
+// Drafts
+
+function openDraft(id) {
+  running?.abort();
+  if (!store.open(id)) return;
+  $("#asked").replaceChildren();
+  $("#read").replaceChildren();
+  list.show([]);
+  note([]);
+  say("");
+  stages([]);
+  greet();
+  chooseIndex(state.index);
+  draft.fill();
+  const step = here({ draft: state.id, found: null });
+  visible = step.visit;
+  history.pushState(step, "", location.pathname);
+  if (state.searched && typeof draft.request() !== "string") find({ push: false });
+}
+
+function newDraft() {
+  const { id } = state,
+    wasEmpty = store.isEmpty();
+  store.begin();
+  store.keep();
+  openDraft(state.id);
+  $(state.mode === "sentence" ? "#context" : "#title").focus();
+  const back = () => {
+    store.remove(state.id);
+    openDraft(id);
+  };
+  if (wasEmpty) store.remove(id);
+  else toast("A new draft; the others are under Settings", { name: "Undo", run: back });
+}
+
+function forgetAll() {
+  if (!confirm("Forget all drafts and marks of this browser? This cannot be undone.")) return;
+  running?.abort();
+  store.forget();
+  history.replaceState(null, "", location.pathname);
+  location.reload();
+}
+
+// The back button: each search, each opened paper and each draft is a step of the browser's
+// history.
+
+const visits = new Map(); // what the steps of this page show
+const paperAddress = id => {
+  const parts = new URLSearchParams(
+    store.viewing ? location.hash.slice(1) : { index: state.index },
+  );
+  parts.set("paper", id);
+  return `#${parts}`;
+};
+
+function here(visit) {
+  const name = `${performance.timeOrigin} ${visits.size}`;
+  visits.set(name, visit);
+  return { visit: name };
+}
+
+function openPaper(id) {
+  const depth = $("#details").open ? (history.state?.depth ?? 0) + 1 : 1;
+  history.pushState({ ...history.state, paper: id, depth }, "", paperAddress(id));
+  details.open(id, depth);
+}
+
+function closedPaper(steps) {
+  if (steps) history.go(-steps);
+  else history.replaceState({ visit: history.state?.visit }, "", location.pathname);
+  if (store.viewing && !list.rows.length) openDraft(); // a paper of another corpus
+}
+
+let visible = null; // the visit that is shown
+
+function travelled({ state: at }) {
+  if (!at) return; // a new address
+  if (at.paper) details.open(at.paper, at.depth);
+  else details.close();
+  const visit = visits.get(at.visit);
+  if (!visit || at.visit === visible) return;
+  visible = at.visit;
+  running?.abort();
+  if (visit.link) {
+    openLink(visit.link).catch(failed);
+    return;
+  }
+  if (visit.draft !== state.id && store.open(visit.draft)) draft.fill();
+  chooseIndex(state.index);
+  if (visit.found) present(visit.found);
+  else {
+    list.show([]);
+    note([]);
+    stages([]);
+    say("");
+    greet();
   }
 }
 
 async function example() {
   try {
-    Object.assign(state, await get("page/example", { index: state.index }), { mode: "draft", meta: {}, year: null });
+    const example = await get("page/example", { index: state.index });
+    if (!store.isEmpty()) store.begin();
+    Object.assign(state, example, { mode: "draft" });
     keep();
     draft.fill();
     find();
-  } catch (error) { if (error instanceof Problem) toast(clean(error.message)); }
+  } catch (error) {
+    if (error instanceof Problem) toast(clean(error.message));
+  }
 }
 
 // A server with tokens names its indexes only to those who have one.
 async function loadIndexes() {
   const found = await get("page/indexes");
-  $("#index").replaceChildren(...found.map(one => h("option", { value: one.name, data: { papers: one.papers, ready: one.found_by, ...(one.years ? { years: one.years.join("–") } : {}) } }, one.name)));
+  $("#index").replaceChildren(
+    ...found.map(one =>
+      h(
+        "option",
+        {
+          value: one.name,
+          data: {
+            papers: one.papers,
+            ready: one.found_by,
+            ...(one.years ? { years: one.years.join("–") } : {}),
+          },
+        },
+        one.name,
+      ),
+    ),
+  );
   $("#index").hidden = found.length < 2;
   indexes = found.map(one => one.name);
 }
@@ -266,39 +578,94 @@ async function loadIndexes() {
 async function start() {
   theme();
   if (!indexes.length) await loadIndexes();
-  const first = fromLink(indexes);
-  const open = id => details.open(id, list.rows.find(row => row.id === id) ?? null);
+  if (store.discarded) brought.push("What this browser had kept could not be read; it was discarded.");
+  note([...brought]); // and again above the list
   facets.start(around);
-  list.start({ open: row => details.open(row.id, row), openId: open, known: row => setMark(row, "cited"), hide: row => setMark(row, "hidden"), shown: around, selected: chosen });
-  details.start({ rowOf: id => list.rows.find(row => row.id === id) ?? null, mark: setMark, markOf, copy: ids => give("bibtex", ids, "copy") });
-  draft.start({ find: () => (running ? running.abort() : find()), openId: open, unmark: paper => setMark(paper, null) });
-  const on = run => () => { const row = list.current(); if (row) run(row); };
-  keys.start({
-    find, j: () => list.go(1), k: () => list.go(-1), o: on(row => open(row.id)), Enter: on(row => open(row.id)), i: on(row => setMark(row, "cited")),
-    h: on(row => setMark(row, "hidden")), x: on(row => list.select(row)), u: undo, c: () => give("bibtex", selectedIds(), "copy"), n: () => { if (!$("#again").hidden) find(); },
-    "/": () => { const field = $(state.mode === "sentence" ? "#context" : "#title"); field.focus(); field.select(); },
+  store.start({ adopted, changed: elsewhere });
+  list.start({
+    open: row => openPaper(row.id),
+    openId: openPaper,
+    known: row => setMark(row, "cited"),
+    hide: row => setMark(row, "hidden"),
+    shown: around,
+    selected: chosen,
   });
-  for (const button of $$("[data-copy]")) button.addEventListener("click", () => give(button.dataset.copy, selectedIds(), "copy"));
-  for (const button of $$("[data-save]")) button.addEventListener("click", () => give(button.dataset.save, selectedIds(), "save"));
-  $("#all").addEventListener("change", event => { const to = event.target.checked; for (const row of list.rows) if (!list.element(row.id).hidden) list.select(row, to); });
-  $("#index").addEventListener("change", event => { chooseIndex(event.target.value); list.show([]); if (state.searched) find(); });
+  details.start({
+    rowOf: id => list.rows.find(row => row.id === id) ?? null,
+    mark: setMark,
+    markOf,
+    copy: ids => give("bibtex", ids, "copy"),
+    openId: openPaper,
+    closed: closedPaper,
+  });
+  draft.start({
+    find: () => (running ? running.abort() : find()),
+    openId: openPaper,
+    openDraft,
+    unmark: paper => setMark(paper, null),
+  });
+  const on = run => () => {
+    const row = list.current();
+    if (row) run(row);
+  };
+  keys.start({
+    find: () => find(),
+    j: () => list.go(1),
+    k: () => list.go(-1),
+    o: on(row => openPaper(row.id)),
+    i: on(row => setMark(row, "cited")),
+    h: on(row => setMark(row, "hidden")),
+    x: on(row => list.select(row)),
+    u: undo,
+    c: () => give("bibtex", selectedIds(), "copy"),
+    n: () => {
+      if (!$("#again").hidden) find();
+    },
+    "/": () => {
+      const field = $(state.mode === "sentence" ? "#context" : "#title");
+      field.focus();
+      field.select();
+    },
+  });
+  for (const button of $$("[data-copy]"))
+    button.addEventListener("click", () => give(button.dataset.copy, selectedIds(), "copy"));
+  for (const button of $$("[data-save]"))
+    button.addEventListener("click", () => give(button.dataset.save, selectedIds(), "save"));
+  $("#all").addEventListener("change", event => {
+    const to = event.target.checked;
+    for (const row of list.rows) if (!list.element(row.id).hidden) list.select(row, to);
+  });
+  $("#index").addEventListener("change", event => {
+    chooseIndex(event.target.value);
+    keep();
+    list.show([]);
+    if (state.searched) find();
+  });
   startTheme();
-  $("#forget").addEventListener("click", () => { running?.abort(); forget(); draft.fill(); theme(); list.show([]); location.reload(); });
+  $("#forget").addEventListener("click", forgetAll);
+  $("#new").addEventListener("click", newDraft);
   $("#explore-toggle").addEventListener("click", event => {
     const open = document.body.classList.toggle("exploring");
     event.currentTarget.setAttribute("aria-expanded", String(open));
-    if (open) $("#explore").scrollIntoView({ block: "start", behavior: still() ? "auto" : "smooth" });
+    if (open)
+      $("#explore").scrollIntoView({ block: "start", behavior: still() ? "auto" : "smooth" });
   });
-  $("#again button").addEventListener("click", find);
+  $("#again button").addEventListener("click", () => find());
   $("#enlarge").addEventListener("click", enlarge);
   $("#share").addEventListener("click", share);
   $("#example").addEventListener("click", example);
   chooseIndex(state.index);
   draft.fill();
   around();
-  if (first) openLink(first).catch(failed);
-  else if (state.searched && typeof draft.request() !== "string") find();
-  addEventListener("hashchange", () => { const newer = fromLink(indexes); if (newer) openLink(newer).catch(failed); });
+  keepFocus();
+  arrived(fromLink(indexes));
+  if (!store.viewing && state.searched && typeof draft.request() !== "string" && !running)
+    find({ push: false });
+  addEventListener("popstate", travelled);
+  addEventListener("hashchange", () => {
+    const from = fromLink(indexes);
+    if (from && !history.state) arrived(from);
+  });
   document.documentElement.dataset.ready = "1";
 }
 
