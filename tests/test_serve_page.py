@@ -473,8 +473,10 @@ def test_marks_belong_to_a_draft(page: Any) -> None:
     page.press("#title", "Tab")
     expect(page.locator("#known li")).to_have_count(1)
 
+    page.click(".settings summary")
     page.fill("#title", OTHER)
     page.press("#title", "Tab")
+    expect(page.locator("#drafts option:checked")).to_have_text(OTHER)
     expect(page.locator("#asked")).to_contain_text(f"“{TITLE} with few labels” keeps its own")
     expect(page.locator("#known li")).to_have_count(0)
     page.click("#asked button")
@@ -486,7 +488,6 @@ def test_marks_belong_to_a_draft(page: Any) -> None:
     expect(page.locator("#known li")).to_have_count(0)
     expect(page.locator(".row")).to_have_count(0)
     assert page.evaluate("() => document.activeElement.id") == "title"
-    page.click(".settings summary")
     page.select_option("#drafts", label=OTHER)
     expect(page.locator("#title")).to_have_value(OTHER)
     expect(page.locator("#known li")).to_have_count(1)

@@ -20,7 +20,7 @@ PORT = 8765
 ADDRESS = f"http://127.0.0.1:{PORT}/"
 TITLE = "Efficient passage retrieval with late interaction"
 ABSTRACT = "We index contextual token embeddings and compress them with product quantization."
-SIZE: ViewportSize = {"width": 1280, "height": 860}
+SIZE: ViewportSize = {"width": 1440, "height": 900}
 PATIENCE = 60  # seconds until the server is ready
 
 

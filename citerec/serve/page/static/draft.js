@@ -69,6 +69,7 @@ export function settle() {
   store.begin({ title, abstract, context, mode, withDraft, year, yearMax });
   keep();
   former = null;
+  $("#again").hidden = true;
   trays();
   const undo = () => {
     store.remove(state.id);
@@ -106,7 +107,6 @@ export function fill() {
   $('[data-mode="draft"]').hidden = sentence && !state.withDraft;
   grow();
   trays();
-  if ($(".settings").open) choices();
 }
 
 function grow() {  // for browsers whose style sheets cannot
@@ -121,6 +121,7 @@ export function trays() {
   const { cited, hidden } = marks();
   tray($("#known"), cited, "Not cited after all");
   tray($("#hidden"), hidden, "Show it again");
+  if ($(".settings").open) choices();
 }
 
 function tray(place, papers, back) {

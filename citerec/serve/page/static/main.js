@@ -263,7 +263,11 @@ function rankAgain() {
 
 function undo() {
   const latest = undone.pop();
-  if (!latest || latest.draft !== state.id) return;
+  if (!latest) return;
+  if (latest.draft !== state.id) {
+    toast("The last mark is one of another draft");
+    return;
+  }
   mark(latest.kind, latest.paper);
   draft.trays();
   if (latest.row && !latest.kind && !list.element(latest.row.id))
@@ -367,8 +371,7 @@ async function openLink(from) {
   const alone = from.paper && !from.list.length && !from.cited.length && !from.hidden.length;
   if (alone && from.index === state.index)
     return details.open(from.paper, history.state?.depth ?? 0);
-  running?.abort();
-  list.show([]);
+  clear();
   const { index, k, year, yearMax, cited, hidden } = from;
   const own = store.drafts().length > 0;
   store.view({ index, k, year, yearMax });
@@ -442,9 +445,16 @@ function elsewhere() {
 
 // Drafts
 
-function openDraft(id) {
+// Ends a search without a word, because something else is shown.
+function stop() {
   running?.abort();
-  if (!store.open(id)) return;
+  running = null;
+  busy(false);
+}
+
+// The page before a search.
+function clear() {
+  stop();
   $("#asked").replaceChildren();
   $("#read").replaceChildren();
   list.show([]);
@@ -452,6 +462,11 @@ function openDraft(id) {
   say("");
   stages([]);
   greet();
+}
+
+function openDraft(id) {
+  if (!store.open(id)) return;
+  clear();
   chooseIndex(state.index);
   draft.fill();
   const step = here({ draft: state.id, found: null });
@@ -522,7 +537,7 @@ function travelled({ state: at }) {
   const visit = visits.get(at.visit);
   if (!visit || at.visit === visible) return;
   visible = at.visit;
-  running?.abort();
+  stop();
   if (visit.link) {
     openLink(visit.link).catch(failed);
     return;
@@ -530,13 +545,7 @@ function travelled({ state: at }) {
   if (visit.draft !== state.id && store.open(visit.draft)) draft.fill();
   chooseIndex(state.index);
   if (visit.found) present(visit.found);
-  else {
-    list.show([]);
-    note([]);
-    stages([]);
-    say("");
-    greet();
-  }
+  else clear();
 }
 
 async function example() {
@@ -578,7 +587,8 @@ async function loadIndexes() {
 async function start() {
   theme();
   if (!indexes.length) await loadIndexes();
-  if (store.discarded) brought.push("What this browser had kept could not be read; it was discarded.");
+  if (store.discarded)
+    brought.push("What this browser had kept could not be read; it was discarded.");
   note([...brought]); // and again above the list
   facets.start(around);
   store.start({ adopted, changed: elsewhere });
