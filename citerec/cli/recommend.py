@@ -49,8 +49,8 @@ class DraftOptions(Settings):
     query: str | None = Field(
         default=None,
         min_length=1,
-        description="A file with a draft, or - for stdin: LaTeX, Typst, Markdown, Word, PDF, HTML, text, JSON, BibTeX, RIS; "
-        "or with many: JSONL, BibTeX, RIS, CSL-JSON.",
+        description="A file with a draft, or - for stdin: LaTeX, Typst, Markdown, Word, PDF, HTML, text, JSON, BibTeX, "
+        "RIS; or with many: JSONL, BibTeX, RIS, CSL-JSON.",
     )
     title: str | None = Field(
         default=None,

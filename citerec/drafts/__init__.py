@@ -1,7 +1,8 @@
 """Reads queries: papers or drafts without references, one or many, from a file or standard input.
 
 A file is JSON, JSONL, CSL-JSON, BibTeX, RIS or plain text, or a document that holds one draft: LaTeX, Typst, Markdown,
-Word, PDF or HTML. The format is recognised by its content, not its name. A document may also hold references, cited by key.
+Word, PDF or HTML. The format is recognised by its content, not its name. A document may also hold references, cited by
+key.
 """
 
 import re
