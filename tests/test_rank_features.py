@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.tiny_ranker import column
 
-from citerec.bibliography.keys import name_key
+from citerec.bibliography.keys import name_key, same_person
 from citerec.build import BuildConfig, build_index
 from citerec.config import ExpandConfig
 from citerec.corpus.graph import Graph
@@ -347,10 +347,33 @@ def test_the_papers_of_some_authors_are_found(build: Build) -> None:
         [{"id": str(n), "title": "T", "authors": a} for n, a in enumerate(authors)]
     ).papers
 
-    rows, count = written_by(papers, ["Anna Bee", "C Dee", "Carl Dee", "Nobody Else", "?"])
+    rows, count = written_by(papers, ["Ann B. Bee", "C Dee", "Carl Dee", "Nobody Else", "?"])
 
     assert (rows.tolist(), count) == ([0, 0, 2], 3)  # the first by both; Bee, Dee, Else
     assert written_by(papers, ["?"])[0].tolist() == []
+    assert written_by(papers, ["Alan Bee", "Cora Dee"])[0].tolist() == [0]  # C. may be Cora
+    assert written_by(papers, ["Ann Bee", "Carl Dee"], surely=True)[0].tolist() == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "other", "same"),
+    [
+        ("Hyeok Kim", "Hannah Kim", False),
+        ("H. Kim", "Hannah Kim", None),
+        ("Kim H", "H. Kim", None),
+        ("Kim, Hannah", "Hannah J. Kim", True),
+        ("Hyung-Kwon Kim", "Hyungkwon Kim", True),
+        ("Jean Paul Roe", "Jean Pierre Roe", False),
+        ("Wei Wang 0001", "Wei Wang 0002", False),
+        ("Wei Wang 0001", "Wei Wang", True),
+        ("Jos\u00e9 M\u00fcller", "Jose Muller", True),
+        ("Ann Roe", "Ann Lee", False),
+    ],
+)
+def test_full_given_names_say_whether_two_names_are_one_person(
+    name: str, other: str, same: bool | None
+) -> None:
+    assert same_person(name, other) is same_person(other, name) is same
 
 
 def test_a_venue_is_the_same_in_another_year(build: Build) -> None:

@@ -40,13 +40,21 @@ def references() -> References:
     }
 
 
+OWN = ["T1", "T2", "T3", "T4", "T5"]  # references of the query
+
+
 @pytest.fixture
-def facts(build: Callable[..., IndexFolder]) -> Facts:
+def facts_of(build: Callable[..., IndexFolder]) -> Callable[[list[int]], Facts]:
     graph = TemporalGraph(build(records()), CitationScope.EARLIER)
     rows = np.array([int(title[1:]) for title in NEIGHBOURS], np.int32)
     snapshot = graph.snapshot_before(YEAR)
     scores = neighbour_scores(graph, snapshot, rows, ExpandConfig(neighbours=10))
-    return Facts(graph, snapshot, scores, cited=[1, 2, 3, 4, 5])
+    return lambda cited: Facts(graph, snapshot, scores, cited)
+
+
+@pytest.fixture
+def facts(facts_of: Callable[[list[int]], Facts]) -> Facts:
+    return facts_of([])
 
 
 def citing(references: References, title: str) -> set[str]:
@@ -96,15 +104,34 @@ def test_shared_references_are_counted(facts: Facts, references: References) -> 
         own = references.get(f"T{row}", set())
         common = {t: own & references.get(t, set()) for t in NEIGHBOURS if t != f"T{row}"}
         first, both = closest_with_most(common)
-        known = own & {"T1", "T2", "T3", "T4", "T5"}
 
         what = "the same paper" if len(both) == 1 else f"the same {len(both)} papers"
         assert facts.coupled(row) == (f'cites {what} as "{first}"' if both else "")
+        stated += bool(both)
+    assert stated > 20
+
+
+def test_references_of_the_query_are_named_first(
+    facts_of: Callable[[list[int]], Facts], references: References
+) -> None:
+    stated, facts = 0, facts_of([1, 2, 3, 4, 5])
+    for row in {*range(PAPERS)} - {1, 2, 3, 4, 5}:
+        own, cited_by = references.get(f"T{row}", set()), citing(references, f"T{row}")
+        known = own & {*OWN}
         what = (
             "1 paper that you cite," if len(known) == 1 else f"{len(known)} papers that you cite,"
         )
         text = facts.coupling(row)
         assert text.startswith(f"cites {what}") if known else not text
         assert text.endswith(f'"{min(known)}"') if known else True
-        stated += bool(both)
-    assert stated > 20
+
+        first, both = closest_with_most({t: cited_by & citing(references, t) for t in OWN})
+        papers = "1 paper" if len(both) == 1 else f"{len(both)} papers"
+        said = f'cited together with "{first}", which you cite, by {papers}'
+        assert facts.co_cited(row) == said if both else "which you cite" not in facts.co_cited(row)
+
+        first, shared = closest_with_most({t: own & references.get(t, set()) for t in OWN})
+        said = f' as "{first}", which you cite'
+        assert facts.coupled(row).endswith(said) if shared else said not in facts.coupled(row)
+        stated += bool(both) and bool(shared)
+    assert stated > 10

@@ -7,7 +7,9 @@ Of any other command the argument stays and the name is dropped. It accepts any 
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from citerec.text import normalized, one_line
 from citerec.types import Paper
@@ -137,7 +139,8 @@ _LAST_INITIALS = re.compile(r"\s([A-Z]{1,3})\Z")  # as in PubMed
 _WORD = re.compile(r"[^\W\d_]+")
 
 
-def _name_words(name: str) -> list[str]:
+@lru_cache(maxsize=2**14)
+def _name_words(name: str) -> Sequence[str]:
     """Return the words of a name in lower case without accents, the family name last."""
     if not name.isascii():
         folded = normalized("NFKD", name).replace("’", "")
@@ -158,10 +161,14 @@ def name_key(name: str) -> str:
 
 
 def same_person(name: str, other: str) -> bool | None:
-    """Whether two names with the same `name_key` are of one person, by given names; None if one has initials alone.
+    """Whether two names are of one person, by the given names; None if one of them has initials alone.
 
-    Given names agree word by word, where one may have fewer or initials: `Jean P. Roe` and `Jean Paul Roe`.
+    Given names agree word by word, where one may have fewer or initials: `Jean P. Roe` and `Jean Paul Roe`. Two
+    numbers of DBLP must be equal.
     """
+    numbers = {match[0] for match in map(_NUMBER.search, (name, other)) if match}
+    if name_key(name) != name_key(other) or len(numbers) > 1:
+        return False
     one, two = _name_words(name)[:-1], _name_words(other)[:-1]
     if not one or not two or len(one[0]) == 1 or len(two[0]) == 1:
         return None

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec import plugins
-from citerec.bibliography.keys import name_key
+from citerec.bibliography.keys import name_key, same_person
 from citerec.config import RRF_K0
 from citerec.corpus.papers import NO_YEAR, Papers, codes
 from citerec.errors import ConfigError
@@ -466,15 +466,30 @@ class Titles:
         return [self._words[row] for row in rows.tolist()]
 
 
-def written_by(papers: Papers, names: Sequence[str]) -> tuple[Rows, int]:
+def written_by(papers: Papers, names: Sequence[str], *, surely: bool = False) -> tuple[Rows, int]:
     """Return the papers of some authors, and how many different authors the names are.
 
-    Rows rise; one occurs once for each of these authors that the paper has.
+    Rows rise; one occurs once for each of these authors that the paper has. Authors whose given names differ are others
+    (`same_person`); if `surely`, so are those of whom initials alone are known.
     """
-    keys = {key for name in names if (key := name_key(name))}
+    by_key = {key: name for name in reversed(names) if (key := name_key(name))}
     lookup: Any = papers.lookup  # every index has one
-    rows = lookup.authors.rows_of(sorted(keys))
-    return np.sort(np.concatenate([*rows, np.zeros(0, np.int32)])), len(keys)
+    rows = [np.zeros(0, np.int32)]
+    for (key, name), of_key in zip(by_key.items(), lookup.authors.rows_of(by_key), strict=True):
+        family = key.rpartition(" ")[2]
+        listed = papers.texts("authors", of_key).to_pylist() if len(of_key) else []
+        same = (
+            # most names are not compared
+            {
+                same_person(name, one)
+                for one in authors
+                if not one.isascii() or family in one.lower()
+            }
+            for authors in listed
+        )
+        wanted = {True} if surely else {True, None}
+        rows.append(of_key[[bool(found & wanted) for found in same]] if listed else of_key)
+    return np.sort(np.concatenate(rows)), len(by_key)
 
 
 @lru_cache(maxsize=2**14)

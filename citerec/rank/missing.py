@@ -13,6 +13,7 @@ The sources are fused by a weighted sum. The scores of the citation graph are di
 those of texts and vectors are min-max scaled over its best papers.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -21,7 +22,7 @@ import numpy.typing as npt
 
 from citerec.config import ExpandConfig
 from citerec.rank.expand import SparseVector, neighbour_scores
-from citerec.rank.reasons import MOST, matching, semantic
+from citerec.rank.reasons import MOST, known_lists, matching, quoted, semantic, such_as
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
 from citerec.retrieve.fuse import min_max, ranks_and_scores, summed
@@ -147,19 +148,24 @@ def graph_scores(
 
 def connections(
     graph: TemporalGraph, snapshot: GraphSnapshot, seeds: Rows, row: int
-) -> dict[str, int]:
-    """Count the known citations that connect a paper with a list, by source of the citation graph.
+) -> dict[str, Sequence[int]]:
+    """Return the papers by whose known citations a paper is connected with a list, by source of the citation graph.
 
-    co-citation: papers of the list that are cited together with it; similar-lists: papers that cite it and at least two
-    papers of the list; coupling: papers of the list that it cites; cited-by: those that cite it.
+    co-citation: papers of the list that are cited together with it, the most often first; similar-lists: papers that
+    cite it and at least two papers of the list; coupling: papers of the list that it cites; cited-by: those that cite
+    it.
     """
     citing = graph.citing(row, snapshot)
-    lists = [np.intersect1d(graph.references(one, snapshot), seeds) for one in citing.tolist()]
+    lists = [*known_lists(graph, snapshot, seeds, row)]
+    together = Counter(np.concatenate(lists).tolist())
+    similar = [
+        one for one, shared in zip(citing.tolist(), lists[1:], strict=True) if len(shared) > 1
+    ]
     return {
-        CO_CITATION: len(np.unique(np.concatenate([*lists, seeds[:0]]))),
-        SIMILAR_LISTS: sum(len(one) > 1 for one in lists),
-        COUPLING: len(np.intersect1d(graph.references(row, snapshot), seeds)),
-        CITED_BY: len(np.intersect1d(citing, seeds)),
+        CO_CITATION: [one for one, _ in together.most_common()],
+        SIMILAR_LISTS: similar,
+        COUPLING: np.intersect1d(graph.references(row, snapshot), seeds).tolist(),
+        CITED_BY: np.intersect1d(citing, seeds).tolist(),
     }
 
 
@@ -178,18 +184,24 @@ def seed_reasons(
         points = WEIGHTS[name] * source_points(name, hits)
         scaled = replace(hits, scores=points.astype(np.float32))
         added[name] = np.nan_to_num(ranks_and_scores(scaled, candidates.rows)[1]).tolist()
-    reasoned: list[Recommendation] = []
+    reasoned, papers = list[Recommendation](), graph.index.papers
     for i, (item, row) in enumerate(zip(result, candidates.rows.tolist(), strict=True)):
-        counts = connections(graph, candidates.snapshot, candidates.seeds, row)
+        connected = connections(graph, candidates.snapshot, candidates.seeds, row)
+        named = {
+            name: f"{len(rows):,} of your references{such_as(len(rows))} {quoted(papers, rows[0])}"
+            for name, rows in connected.items()
+            if rows
+        }
+        similar = plural(len(connected[SIMILAR_LISTS]), "paper")
         texts = {
-            CO_CITATION: f"cited together with {counts[CO_CITATION]:,} of your references",
-            SIMILAR_LISTS: f"cited by {plural(counts[SIMILAR_LISTS], 'paper')} with several of your references",
-            COUPLING: f"cites {counts[COUPLING]:,} of your references",
-            CITED_BY: f"cited by {counts[CITED_BY]:,} of your references",
+            CO_CITATION: f"cited together with {named.get(CO_CITATION)}",
+            SIMILAR_LISTS: f"cited by {similar} with several of your references",
+            COUPLING: f"cites {named.get(COUPLING)}",
+            CITED_BY: f"cited by {named.get(CITED_BY)}",
             "dense": semantic(item.stages["dense"].rank) if "dense" in item.stages else "",
             "bm25": matching(words[i]),
         }
         sources = sorted(item.stages, key=lambda name, at=i: -added[name][at])
-        shown = [texts[name] for name in sources if texts[name] and counts.get(name, 1)]
+        shown = [texts[name] for name in sources if texts[name] and connected.get(name, [0])]
         reasoned.append(replace(item, reasons=tuple(shown[:MOST])))
     return tuple(reasoned)

@@ -3,8 +3,9 @@
 Without a ranker the hits of each stage are the reasons. Only citations that are known at the query's time count.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 from textwrap import shorten
 from typing import Any
@@ -12,9 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from citerec.corpus.papers import NO_YEAR
+from citerec.bibliography.keys import same_person
+from citerec.corpus.papers import NO_YEAR, Papers
 from citerec.rank.expand import NeighbourScores
-from citerec.rank.features import NAMES, Feature
+from citerec.rank.features import NAMES, Feature, written_by
 from citerec.rank.ltr import LtrModel, RankedCandidates, reads_probability
 from citerec.rerank.reranker import NAME as RERANK
 from citerec.rerank.reranker import OpenReranker
@@ -28,7 +30,7 @@ from citerec.types import CandidateSet, Query, Recommendation
 MOST = 4  # reasons per paper
 MOST_WORDS = 6  # maximum number of matching words in a reason
 MIN_PROBABILITY = 0.01  # least probability of the reranker that is a reason
-MAX_DENSE_RANK = 100  # the last rank of dense retrieval that is a reason where no model weighs it
+MAX_DENSE_RANK = 100  # the last rank of dense retrieval that is a reason
 _TITLE = 60  # maximum characters of a title
 
 
@@ -41,7 +43,7 @@ REASONS: tuple[tuple[str, ...], ...] = (
     ("dense", "dense_rank", "linked_similarity", "sentence", "sentences_near"),
     ("rerank",),
     ("cited_by_similar", "cited_by_closest", "cited_by_similar_count", "walk"),
-    *(("co_cited",), ("coupled",), ("coupling",), ("citations",), ("citations_3y",), ("age",)),
+    *(("co_cited",), ("coupled",), ("coupling",), ("citations",), ("citations_3y",)),
     *(("author_overlap",), ("self_cited",), ("venue_match",)),
 )
 
@@ -55,10 +57,11 @@ class Facts:
         snapshot: GraphSnapshot,
         neighbour_scores: NeighbourScores,
         cited: Sequence[int] = (),
+        authors: Sequence[str] = (),
     ) -> None:
         """Prepare; `neighbour_scores` hold the neighbours of the query, `cited` its known references."""
         self._graph, self._snapshot, self._scores = graph, snapshot, neighbour_scores
-        self._cited = np.array(sorted(cited), np.int32)
+        self._cited, self._authors = np.array(sorted(cited), np.int32), authors
 
     def cited_by_similar(self, row: int) -> str:
         """Count the neighbours that cite a paper, and name the closest of them."""
@@ -69,10 +72,20 @@ class Facts:
         if len(neighbours) == 1:
             return f"cited by the most similar paper, {self._title(citing[0])}"
         of = f"{len(citing)} of the {len(neighbours)} most similar papers"
-        return f"cited by {of}{_such_as(len(citing))} {self._title(citing[0])}"
+        return f"cited by {of}{such_as(len(citing))} {self._title(citing[0])}"
 
     def co_cited(self, row: int) -> str:
-        """Name the neighbour with the most co-citations of a paper, and the newest paper that cites both."""
+        """Name what a paper is most often cited together with, and by the newest paper that cites both.
+
+        That is a known reference of the query, else a neighbour.
+        """
+        shared = np.concatenate([*known_lists(self._graph, self._snapshot, self._cited, row)])
+        if len(shared):
+            rows, counts = np.unique(shared, return_counts=True)
+            title = self._title(rows[counts.argmax()])
+            return (
+                f"cited together with {title}, which you cite, by {plural(counts.max(), 'paper')}"
+            )
         best, both = self._largest(row, self._scores.cited_neighbours, self._citing)
         if not len(both):
             return ""
@@ -82,20 +95,38 @@ class Facts:
         return f"cited together with {self._title(best)} by {self._title(newest)}{others}"
 
     def coupled(self, row: int) -> str:
-        """Name the neighbour that shares the most references with a paper."""
-        best, both = self._largest(row, self._scores.neighbours, self._references)
+        """Name the known reference of the query, else the neighbour, that shares the most references with a paper."""
+        best, both = self._largest(row, self._cited, self._references)
+        which = ", which you cite" if len(both) else ""
+        if not which:
+            best, both = self._largest(row, self._scores.neighbours, self._references)
         if not len(both):
             return ""
         what = "the same paper" if len(both) == 1 else f"the same {len(both):,} papers"
-        return f"cites {what} as {self._title(best)}"
+        return f"cites {what} as {self._title(best)}{which}"
 
     def coupling(self, row: int) -> str:
         """Count the known references of the query that a paper cites, and name one."""
         both = np.intersect1d(self._references(row), self._cited)
         if not len(both):
             return ""
-        cited = f"{plural(len(both), 'paper')} that you cite{_such_as(len(both))}"
+        cited = f"{plural(len(both), 'paper')} that you cite{such_as(len(both))}"
         return f"cites {cited} {self._title(both[0])}"
+
+    def author_overlap(self, row: int) -> str:
+        """Name an author of a paper whose full name is that of an author of the query."""
+        [names] = self._graph.index.papers.texts("authors", np.array([row], np.int32)).to_pylist()
+        own = (name for name in names if any(same_person(name, one) for one in self._authors))
+        return f"shares an author with you: {name}" if (name := next(own, "")) else ""
+
+    def self_cited(self, row: int) -> str:
+        """Count the papers by authors with the full names of the query's that cite a paper."""
+        count = len(np.intersect1d(self._citing(row), self._written))
+        return f"cited by {plural(count, 'earlier paper')} of your authors" if count else ""
+
+    @cached_property
+    def _written(self) -> Rows:
+        return written_by(self._graph.index.papers, self._authors, surely=True)[0]
 
     def _largest(
         self, row: int, neighbours: Rows, links: Callable[[int], Rows]
@@ -115,12 +146,27 @@ class Facts:
         return self._graph.references(row, self._snapshot)
 
     def _title(self, row: int) -> str:
-        [title] = self._graph.index.papers.texts("title", np.array([row], np.int32)).to_pylist()
-        short = shorten(title, _TITLE, placeholder="…")
-        return f'"{short}"' if title.strip() else "an untitled paper"
+        return quoted(self._graph.index.papers, row)
 
 
-def _such_as(count: int) -> str:
+def known_lists(
+    graph: TemporalGraph, snapshot: GraphSnapshot, seeds: Rows, row: int
+) -> Iterator[Rows]:
+    """Yield, for each known paper that cites a paper, the seeds that it cites, too; at first none."""
+    yield seeds[:0]
+    for one in graph.citing(row, snapshot).tolist() if len(seeds) else ():
+        yield np.intersect1d(graph.references(one, snapshot), seeds)
+
+
+def quoted(papers: Papers, row: int) -> str:
+    """Return the title of a paper for a reason."""
+    [title] = papers.texts("title", np.array([row], np.int32)).to_pylist()
+    short = shorten(title, _TITLE, placeholder="…")
+    return f'"{short}"' if title.strip() else "an untitled paper"
+
+
+def such_as(count: int) -> str:
+    """Return what stands between a count of papers and the title of one."""
     return "," if count == 1 else ", such as"
 
 
@@ -130,8 +176,8 @@ def matching(words: Sequence[str]) -> str:
 
 
 def semantic(rank: int) -> str:
-    """Return the reason of a rank by dense retrieval."""
-    return f"semantic similarity: rank {rank}"
+    """Return the reason of a rank by dense retrieval; empty for a low one."""
+    return f"semantic similarity: rank {rank}" if rank <= MAX_DENSE_RANK else ""
 
 
 def reranked(probability: float) -> str:
@@ -173,18 +219,14 @@ def reasons(
                 said = semantic(dense.rank)
             case "rerank":
                 said = reranked(value)
-            case "cited_by_similar" | "co_cited" | "coupled" | "coupling":
+            case "cited_by_similar" | "co_cited" | "coupled" | "coupling" | "self_cited":
                 said = getattr(facts, reason)(row)
             case "citations" if count:
                 said = f"cited {plural(count, 'time')} in this corpus"
             case "citations_3y" if count:
                 said = f"cited {plural(count, 'time')} in the last {RECENT_YEARS} years"
-            case "self_cited" if count:
-                said = f"cited by {plural(count, 'earlier paper')} of your authors"
-            case "age" if paper.year is not None:
-                said = f"published {paper.year}"
             case "author_overlap" if value > 0:
-                said = "shares an author with you"
+                said = facts.author_overlap(row)
             case "venue_match" if value > 0:
                 said = f"in the same venue: {paper.venue}"
             case _ if reason in meanings and np.isfinite(value):
@@ -223,13 +265,14 @@ def with_reasons(
             dense, hit = item.stages.get("dense"), item.stages.get(RERANK)
             of_stages = (
                 matching(matched),
-                semantic(dense.rank) if dense and dense.rank <= MAX_DENSE_RANK else "",
+                semantic(dense.rank) if dense else "",
                 reranked(reranker.probability(hit.score)) if hit and reranker else "",
             )
             explained.append(replace(item, reasons=tuple(filter(None, of_stages))))
         return tuple(explained)
     expanded = candidates.expanded
-    facts = Facts(graph, expanded.snapshot, expanded.neighbour_scores, candidates.cited)
+    known = graph, expanded.snapshot, expanded.neighbour_scores
+    facts = Facts(*known, candidates.cited, query.authors)
     matrix = candidates.matrix[ranks_and_scores(expanded.hits, candidates.rows)[0] - 1]
     contributions = ranker.contributions(matrix)
     if reranker and not reads_probability(ranker, reranker):
@@ -239,7 +282,7 @@ def with_reasons(
         matrix[:, NAMES.index(RERANK)] = contributions[:, NAMES.index(RERANK)] = column
     for i, (item, matched, row) in enumerate(zip(result, words, rows, strict=True)):
         features = dict(zip(ranker.columns, matrix[i].tolist(), strict=True))
-        known: Any = {"matched": matched, "row": row, "facts": facts, "added": ranker.added}
-        texts = reasons(item, features, contributions[i], **known)
+        of_paper: Any = {"matched": matched, "row": row, "facts": facts, "added": ranker.added}
+        texts = reasons(item, features, contributions[i], **of_paper)
         explained.append(replace(item, reasons=texts))
     return tuple(explained)
