@@ -4,44 +4,18 @@ import { $, $$, clean, copy, count, dressed, h, keepFocus, plain, still, toast }
 import * as details from "./details.js";
 import * as draft from "./draft.js";
 import { give } from "./export.js";
-import * as facets from "./facets.js";
 import * as keys from "./keys.js";
 import * as list from "./list.js";
-import * as map from "./map.js";
-import * as plot from "./plot.js";
+import * as results from "./results.js";
+import { brought, chosen, failed, note, say, selectedIds, shown, stages } from "./results.js";
 import { Problem, get, search } from "./server.js";
 import { start as startTheme, theme } from "./theme.js";
 import * as store from "./store.js";
 import { fromLink, keep, link, mark, marks, state } from "./store.js";
 
 let indexes = $$("#index option").map(option => option.value);
-let links = []; // citations among the shown papers: pairs of ids
 let running = null; // the search in flight
-let drawing = 0; // the timer of the pictures
-const brought = []; // the notice of a text that an address brought, until it was shown
 const undone = []; // the latest marks, for undo
-
-function say(text) {
-  $("#status").textContent = text;
-}
-
-function stages(steps) {
-  $("#stages").replaceChildren(
-    ...steps.map(({ name, on, done }) =>
-      h("span", { class: `stage${done ? " done" : on ? " on" : ""}` }, name),
-    ),
-  );
-}
-
-function note(texts) {
-  $("#notices").replaceChildren(
-    ...texts.map(text =>
-      h("p", { class: "notice", dir: "auto" }, typeof text === "string" ? clean(text) : text),
-    ),
-  );
-}
-
-const seconds = value => (value < 1 ? `${Math.round(value * 1000)} ms` : `${value.toFixed(1)} s`);
 
 // Searches, and shows one list: the last order. Until it is there, empty rows hold its place.
 async function find({ push = true } = {}) {
@@ -97,143 +71,7 @@ function answered(found, push) {
   visible = step.visit;
   if (push) history.pushState(step, "", location.pathname);
   else history.replaceState({ ...history.state, ...step }, "");
-  present(found);
-}
-
-function present(found) {
-  stages([
-    { name: found.found_by, done: true },
-    ...found.ranked_by.map(name => ({ name, done: true })),
-  ]);
-  note([
-    ...brought.splice(0),
-    ...found.notices,
-    ...(found.not_found.length
-      ? [
-          `Not in this corpus: ${found.not_found.slice(0, 3).join("; ")}` +
-            (found.not_found.length > 3 ? "; …" : ""),
-        ]
-      : []),
-  ]);
-  if (!found.rows.length) {
-    nothing(found.empty_reason);
-    return;
-  }
-  shown(found);
-  say(`${count(found.rows.length, "paper")}, ranked after ${seconds(found.seconds)}.`);
-}
-
-function shown(found) {
-  links = found.links.map(([i, j]) => [found.rows[i].id, found.rows[j].id]);
-  const away = new Set([...marks().cited, ...marks().hidden].map(paper => paper.id));
-  list.show(found.rows.filter(row => !away.has(row.id)));
-}
-
-function nothing(why) {
-  list.show([]);
-  empty(
-    "Nothing was found",
-    [why || "No paper of this corpus matches the text."],
-    [
-      "Is it the right corpus? Are the years in the settings too narrow?",
-      "A longer text, such as the abstract, finds more.",
-    ],
-  );
-  say("No paper was found.");
-}
-
-function failed(error) {
-  const text =
-    error instanceof Problem
-      ? clean(error.message)
-      : "Something went wrong on this page; reload it. Draft and marks are kept.";
-  if (!(error instanceof Problem)) console.error(error);
-  stages([]);
-  say("");
-  note([h("span", { class: "fault", role: "alert" }, text)]);
-}
-
-const welcome = [...$("#empty").childNodes];
-
-function greet() {
-  $("#empty").hidden = false;
-  $("#empty").replaceChildren(...welcome);
-}
-
-function empty(title, texts, hints = []) {
-  $("#empty").hidden = false;
-  $("#empty").replaceChildren(
-    $("#empty .sketch"),
-    h("h2", {}, title),
-    ...texts.map(text => h("p", { dir: "auto" }, clean(text))),
-    hints.length
-      ? h(
-          "ul",
-          { class: "hint" },
-          hints.map(hint => h("li", {}, hint)),
-        )
-      : "",
-  );
-}
-
-// Everything around the list: facets, pictures, tools.
-function around() {
-  const { rows } = list;
-  $("#tools").hidden = $("#explore").hidden = rows.length === 0;
-  document.body.classList.toggle("has-list", rows.length > 0);
-  if (rows.length) $("#empty").hidden = true;
-  facets.draw(rows);
-  for (const row of rows) list.element(row.id).hidden = !facets.passes(row);
-  list.rove();
-  clearTimeout(drawing);
-  drawing = setTimeout(pictures, 30); // the rows come first
-  chosen();
-}
-
-function pictures() {
-  const place = new Map(list.rows.map((row, i) => [row.id, i]));
-  const pairs = links
-    .filter(([a, b]) => place.has(a) && place.has(b))
-    .map(([a, b]) => [place.get(a), place.get(b)]);
-  const on = { open: row => openPaper(row.id), point };
-  plot.draw(list.rows, facets.passes, on);
-  map.draw($("#map"), list.rows, pairs, facets.passes, on);
-  if ($("#picture").open)
-    map.draw($("#large-map"), list.rows, pairs, facets.passes, on, {
-      width: 1000,
-      height: 640,
-      labels: 14,
-    });
-}
-
-function point(id) {
-  plot.point(id);
-  for (const row of list.rows) list.element(row.id)?.classList.toggle("pointed", row.id === id);
-}
-
-function enlarge() {
-  const close = h(
-    "button",
-    {
-      type: "button",
-      class: "quiet close",
-      "aria-label": "Close",
-      on: { click: () => $("#picture").close() },
-    },
-    "×",
-  );
-  $("#picture").replaceChildren(
-    close,
-    h("h2", {}, "Citations within the list"),
-    h(
-      "p",
-      { class: "hint" },
-      "An arrow leads to the cited paper; circles grow with citations, darker ones are newer.",
-    ),
-    h("div", { id: "large-map" }),
-  );
-  $("#picture").showModal();
-  pictures();
+  results.present(found);
 }
 
 // Marks
@@ -280,19 +118,6 @@ function undo() {
 const markOf = id =>
   ["cited", "hidden"].find(name => marks()[name].some(one => one.id === id)) ?? null;
 
-// Export
-
-function chosen() {
-  const all = list.rows.filter(row => !list.element(row.id).hidden),
-    some = list.selected();
-  $("#selected").textContent = some.length ? `${some.length} selected` : "Select all";
-  $("#all").checked = some.length > 0 && some.length === all.length;
-  $("#all").indeterminate = some.length > 0 && some.length < all.length;
-  for (const button of $$("[data-copy], [data-save]")) button.disabled = some.length === 0;
-}
-
-const selectedIds = () => list.selected().map(row => row.id);
-
 // Index, link
 
 function chooseIndex(name) {
@@ -306,8 +131,7 @@ function chooseIndex(name) {
   ]
     .filter(Boolean)
     .join(" · ");
-  for (const part of welcome)
-    for (const name of part.querySelectorAll?.(".name") ?? []) name.textContent = state.index;
+  results.names(state.index);
   draft.trays();
 }
 
@@ -461,7 +285,7 @@ function clear() {
   note([]);
   say("");
   stages([]);
-  greet();
+  results.greet();
 }
 
 function openDraft(id) {
@@ -544,7 +368,7 @@ function travelled({ state: at }) {
   }
   if (visit.draft !== state.id && store.open(visit.draft)) draft.fill();
   chooseIndex(state.index);
-  if (visit.found) present(visit.found);
+  if (visit.found) results.present(visit.found);
   else clear();
 }
 
@@ -590,14 +414,14 @@ async function start() {
   if (store.discarded)
     brought.push("What this browser had kept could not be read; it was discarded.");
   note([...brought]); // and again above the list
-  facets.start(around);
+  results.start({ open: row => openPaper(row.id) });
   store.start({ adopted, changed: elsewhere });
   list.start({
     open: row => openPaper(row.id),
     openId: openPaper,
     known: row => setMark(row, "cited"),
     hide: row => setMark(row, "hidden"),
-    shown: around,
+    shown: results.around,
     selected: chosen,
   });
   details.start({
@@ -661,12 +485,12 @@ async function start() {
       $("#explore").scrollIntoView({ block: "start", behavior: still() ? "auto" : "smooth" });
   });
   $("#again button").addEventListener("click", () => find());
-  $("#enlarge").addEventListener("click", enlarge);
+  $("#enlarge").addEventListener("click", results.enlarge);
   $("#share").addEventListener("click", share);
   $("#example").addEventListener("click", example);
   chooseIndex(state.index);
   draft.fill();
-  around();
+  results.around();
   keepFocus();
   arrived(fromLink(indexes));
   if (!store.viewing && state.searched && typeof draft.request() !== "string" && !running)
