@@ -16,13 +16,14 @@ those of texts and vectors are min-max scaled over its best papers.
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 
 from citerec.config import ExpandConfig
 from citerec.rank.expand import SparseVector, neighbour_scores
-from citerec.rank.reasons import MOST, known_lists, matching, quoted, semantic, such_as
+from citerec.rank.reasons import MOST, matching, quoted, semantic, such_as
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
 from citerec.retrieve.fuse import min_max, ranks_and_scores, summed
@@ -41,6 +42,7 @@ WEIGHTS = {
     "dense": 0.5,
     "bm25": 0.5,
 }
+CONNECTED = {CO_CITATION: "cited together with", COUPLING: "cites", CITED_BY: "cited by"}
 DEPTH = 200  # papers of each source that are fused
 KEY_TERMS = 40  # the titles of hundreds of references have too many words
 _EQUAL = 10**6  # k0 that gives all seeds the same weight, but for a millionth
@@ -152,18 +154,13 @@ def connections(
     """Return the papers by whose known citations a paper is connected with a list, by source of the citation graph.
 
     co-citation: papers of the list that are cited together with it, the most often first; similar-lists: papers that
-    cite it and at least two papers of the list; coupling: papers of the list that it cites; cited-by: those that cite
-    it.
+    cite it and two of the list; coupling: papers of the list that it cites; cited-by: those that cite it.
     """
-    citing = graph.citing(row, snapshot)
-    lists = [*known_lists(graph, snapshot, seeds, row)]
-    together = Counter(np.concatenate(lists).tolist())
-    similar = [
-        one for one, shared in zip(citing.tolist(), lists[1:], strict=True) if len(shared) > 1
-    ]
+    citing = graph.citing(row, snapshot).tolist()
+    lists = [np.intersect1d(graph.references(one, snapshot), seeds).tolist() for one in citing]
     return {
-        CO_CITATION: [one for one, _ in together.most_common()],
-        SIMILAR_LISTS: similar,
+        CO_CITATION: [one for one, _ in Counter(chain(*lists)).most_common()],
+        SIMILAR_LISTS: [one for one, shared in zip(citing, lists, strict=True) if len(shared) > 1],
         COUPLING: np.intersect1d(graph.references(row, snapshot), seeds).tolist(),
         CITED_BY: np.intersect1d(citing, seeds).tolist(),
     }
@@ -187,21 +184,19 @@ def seed_reasons(
     reasoned, papers = list[Recommendation](), graph.index.papers
     for i, (item, row) in enumerate(zip(result, candidates.rows.tolist(), strict=True)):
         connected = connections(graph, candidates.snapshot, candidates.seeds, row)
-        named = {
-            name: f"{len(rows):,} of your references{such_as(len(rows))} {quoted(papers, rows[0])}"
+        similar = plural(len(connected.pop(SIMILAR_LISTS)), "paper")
+        texts = {
+            name: f"{CONNECTED[name]} {len(rows):,} of your references{such_as(len(rows))} {quoted(papers, rows[0])}"
             for name, rows in connected.items()
             if rows
         }
-        similar = plural(len(connected[SIMILAR_LISTS]), "paper")
-        texts = {
-            CO_CITATION: f"cited together with {named.get(CO_CITATION)}",
-            SIMILAR_LISTS: f"cited by {similar} with several of your references",
-            COUPLING: f"cites {named.get(COUPLING)}",
-            CITED_BY: f"cited by {named.get(CITED_BY)}",
+        texts |= {
+            SIMILAR_LISTS: f"cited by {similar} with several of your references"
+            * (similar[0] != "0"),
             "dense": semantic(item.stages["dense"].rank) if "dense" in item.stages else "",
             "bm25": matching(words[i]),
         }
         sources = sorted(item.stages, key=lambda name, at=i: -added[name][at])
-        shown = [texts[name] for name in sources if texts[name] and connected.get(name, [0])]
+        shown = [texts[name] for name in sources if texts.get(name)]
         reasoned.append(replace(item, reasons=tuple(shown[:MOST])))
     return tuple(reasoned)

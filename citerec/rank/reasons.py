@@ -3,7 +3,7 @@
 Without a ranker the hits of each stage are the reasons. Only citations that are known at the query's time count.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
@@ -75,35 +75,22 @@ class Facts:
         return f"cited by {of}{such_as(len(citing))} {self._title(citing[0])}"
 
     def co_cited(self, row: int) -> str:
-        """Name what a paper is most often cited together with, and by the newest paper that cites both.
-
-        That is a known reference of the query, else a neighbour.
-        """
-        shared = np.concatenate([*known_lists(self._graph, self._snapshot, self._cited, row)])
-        if len(shared):
-            rows, counts = np.unique(shared, return_counts=True)
-            title = self._title(rows[counts.argmax()])
-            return (
-                f"cited together with {title}, which you cite, by {plural(counts.max(), 'paper')}"
-            )
+        """Name what a paper is most often cited together with, and by the newest paper that cites both."""
         best, both = self._largest(row, self._scores.cited_neighbours, self._citing)
         if not len(both):
             return ""
         years = self._graph.index.papers.years[both]
         newest = both[np.argmax(np.where(years == NO_YEAR, -1, years))]
         others = f" and {plural(len(both) - 1, 'other')}" if len(both) > 1 else ""
-        return f"cited together with {self._title(best)} by {self._title(newest)}{others}"
+        return f"cited together with {best} by {self._title(newest)}{others}"
 
     def coupled(self, row: int) -> str:
-        """Name the known reference of the query, else the neighbour, that shares the most references with a paper."""
-        best, both = self._largest(row, self._cited, self._references)
-        which = ", which you cite" if len(both) else ""
-        if not which:
-            best, both = self._largest(row, self._scores.neighbours, self._references)
+        """Name what shares the most references with a paper."""
+        best, both = self._largest(row, self._scores.neighbours, self._references)
         if not len(both):
             return ""
         what = "the same paper" if len(both) == 1 else f"the same {len(both):,} papers"
-        return f"cites {what} as {self._title(best)}{which}"
+        return f"cites {what} as {best}"
 
     def coupling(self, row: int) -> str:
         """Count the known references of the query that a paper cites, and name one."""
@@ -130,14 +117,20 @@ class Facts:
 
     def _largest(
         self, row: int, neighbours: Rows, links: Callable[[int], Rows]
-    ) -> tuple[int, Rows]:
-        """Return the neighbour that has the most links in common with a paper, and these; the closest of equal ones."""
-        own, best, most = links(row), row, self._cited[:0]
-        for other in neighbours.tolist():
-            both = np.intersect1d(own, links(other))
-            if other != row and len(both) > len(most):
-                best, most = other, both
-        return best, most
+    ) -> tuple[str, Rows]:
+        """Return the title of what has the most links in common with a paper, and these links; the first of equal ones.
+
+        That is a known reference of the query, else a neighbour.
+        """
+        own = links(row)
+        for others, which in ((self._cited, "your reference "), (neighbours, "")):
+            common = [
+                (one, np.intersect1d(own, links(one))) for one in others.tolist() if one != row
+            ]
+            best, both = max(common, key=lambda found: len(found[1]), default=(row, own[:0]))
+            if len(both):
+                return f"{which}{self._title(best)}", both
+        return "", own[:0]
 
     def _citing(self, row: int) -> Rows:
         return self._graph.citing(row, self._snapshot)
@@ -147,15 +140,6 @@ class Facts:
 
     def _title(self, row: int) -> str:
         return quoted(self._graph.index.papers, row)
-
-
-def known_lists(
-    graph: TemporalGraph, snapshot: GraphSnapshot, seeds: Rows, row: int
-) -> Iterator[Rows]:
-    """Yield, for each known paper that cites a paper, the seeds that it cites, too; at first none."""
-    yield seeds[:0]
-    for one in graph.citing(row, snapshot).tolist() if len(seeds) else ():
-        yield np.intersect1d(graph.references(one, snapshot), seeds)
 
 
 def quoted(papers: Papers, row: int) -> str:
