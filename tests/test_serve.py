@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from base64 import b64encode
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -16,6 +17,7 @@ from typing import Any
 
 import httpx
 import pytest
+from support.documents import pdf, word
 from support.server import serving
 
 import citerec
@@ -362,6 +364,20 @@ def test_papers_are_searched_and_looked_up_with_their_citations(client: httpx.Cl
     assert paper["paper"]["id"] == first
     assert len(paper["cited_by"]["results"]) == min(2, paper["cited_by"]["total"])
     assert (described["name"], described["papers"]) == ("sample", 300)
+
+
+def test_a_pdf_or_a_word_file_is_a_draft(client: httpx.Client) -> None:
+    text = f"---\ntitle: {BERT['title']}\n---\n# Abstract\n\n{BERT['abstract']}\n"
+    for data in (pdf(BERT["title"], BERT["abstract"]), word(text)):
+        document = b64encode(data).decode()
+
+        answer = client.post("/v1/recommend", json={"document": document, "k": 5}).json()
+
+        assert BERT["title"] in answer["notices"][0]
+        found = answer["answers"][0]["results"]
+        assert [found] == results(client, **BERT, k=5)
+    wrong = client.post("/v1/recommend", json={"document": "?", "k": 5})
+    assert (wrong.status_code, wrong.json()["errors"][0]["pointer"]) == (422, "/document")
 
 
 def test_clients_of_semantic_scholar_get_its_answers(client: httpx.Client) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import orjson
 from fastapi import Response
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, StringConstraints
 
 from citerec import Recommendations, RecommendConfig
 from citerec.bibliography.entry import PaperList
@@ -95,7 +95,10 @@ class RecommendRequest(BaseModel):
         "A draft as a record of a query file, or several."
     )
     text: Text | None = about("The content of a query file: text, LaTeX, Markdown, BibTeX, ...")
-    title: Title | None = about("In place of the title of query or text.")
+    document: Base64Bytes | None = about(
+        "The content of a PDF, a Word file or any other, in base64."
+    )
+    title: Title | None = about("In place of the title of query, text or document.")
     abstract: Abstract | None = None
     year: Year | None = about("The year of the draft that `title` names.")
     context: Text | None = about("The sentence; [CITE] marks the place.")
@@ -165,7 +168,7 @@ def recommended(
     except ModelError as error:  # the default ones are open
         raise ConfigError("the options name a model that this index does not have") from error
     cited, notices = _listed(request.cited, "cited"), ()
-    if request.query is not None or request.text is not None:
+    if request.query is not None or request.text is not None or request.document is not None:
         drafts = parse_queries(_content(request), title=request.title, abstract=request.abstract)
         queries, notices = drafts.with_context(request.context).queries, drafts.notices
         if len(queries) > (most := service.settings.max_queries):
@@ -188,10 +191,14 @@ def recommended(
 
 def _content(request: RecommendRequest) -> bytes:
     """Return the draft as the content of a query file."""
-    if request.query is not None and request.text is not None:
-        raise ConfigError("query and text are both given; give one of them")
+    if sum(one is not None for one in (request.query, request.text, request.document)) > 1:
+        raise ConfigError("query, text, document: several are given; give one of them")
     if request.year is not None:
-        raise ConfigError("year goes with title; a record of query, or text, has its own")
+        raise ConfigError(
+            "year goes with title; a record of query, text and document have their own"
+        )
+    if request.document is not None:
+        return request.document
     if request.text is not None:
         return request.text.encode(errors="replace")
     try:
