@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from citerec.bibliography.entry import Entry, PaperList
 from citerec.bibliography.keys import id_key, name_key, title_key, to_text
-from citerec.bibliography.paper_list import read_paper_list
+from citerec.bibliography.paper_list import parse_paper_list, read_paper_list
 from citerec.errors import BadInputError
 from citerec.matching import is_draft_of, rows_of_entry, same_title, similar_titles
 from citerec.types import Paper, Query
@@ -21,6 +21,26 @@ def excluded(folder: Path, text: str | bytes) -> PaperList:
     path = folder / "exclude"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return read_paper_list(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("\nPMID- 123\nOWN - NLM\n", "PubMed's .nbib"),
+        ("%0 Journal Article\n%T Trees\n", "EndNote's .enw"),
+        ('"Key","Item Type","Title","DOI"\n"A","book","Trees","10.5/x"\n', "a table"),
+        ("Title;Year\nTrees;2000\n", "a table"),
+    ],
+)
+def test_formats_that_are_not_read_are_named_and_no_list_of_ids(text: str, words: str) -> None:
+    with pytest.raises(BadInputError, match=f"this is {words}; "):
+        parse_paper_list(text, "refs")
+
+
+def test_titles_with_commas_are_no_table() -> None:
+    text = "Maps, trees and a title\nTrees, by title\n10.5555/trees\n"
+
+    assert len(parse_paper_list(text, "refs").entries) == 3
 
 
 def test_plain_ids_stand_one_a_line(tmp_path: Path) -> None:

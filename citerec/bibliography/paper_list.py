@@ -23,6 +23,18 @@ _LATEX_SOURCE = re.compile(
     r"^[ \t]*\\(?:documentclass|begin\s*\{|bibitem|section|title\s*\{)|\\[A-Za-z]*cite[A-Za-z]*\s*[\[{]",
     re.MULTILINE,
 )
+_MANAGER = "a reference manager, such as Zotero, turns it into BibTeX or RIS"
+_NO_LIST = (  # what would be taken for ids, one a line
+    (_LATEX_SOURCE, "LaTeX; pass the .bib file that it cites from"),
+    (re.compile(r"\A\s*PMID- [0-9]"), f"PubMed's .nbib; {_MANAGER}"),
+    (re.compile(r"\A\s*%[0A-Z] \S"), f"EndNote's .enw; {_MANAGER}"),
+    (
+        re.compile(
+            r'\A(?=.*[,;\t])(?:.*[,;\t])?"?(?:article )?(?:title|doi)"?[,;\t\n]', re.IGNORECASE
+        ),
+        "a table; pass its column of DOIs or titles alone, or export it as BibTeX or RIS",
+    ),
+)
 
 
 class Kind(StrEnum):
@@ -108,13 +120,13 @@ def parse_paper_list(text: str, name: str) -> PaperList:
     r"""Return the list of papers that a text is, as `read_paper_list` does for a file; its lines end with `\n`.
 
     Raises:
-        BadInputError: If it is broken JSON, or LaTeX.
+        BadInputError: If it is broken JSON, LaTeX, or of a format that is not read.
     """
     kind = kind_of(text, name)
     if kind is Kind.TEXT:
-        if _LATEX_SOURCE.search(text):
-            message = f"this is LaTeX; pass the .bib file that it cites from; {_READS}"
-            raise BadInputError(name, message)
+        for pattern, what in _NO_LIST:
+            if pattern.search(text):
+                raise BadInputError(name, f"this is {what}; {_READS}")
         return paper_list_of(line for line in text.split("\n") if not line.strip().startswith("#"))
     entries, unread = read_entries(text, kind, name, strict=False)
     unread += [f"{e.place} has neither a title nor an id" for e in entries if not e.is_named]

@@ -474,22 +474,16 @@ def written_by(papers: Papers, names: Sequence[str], *, surely: bool = False) ->
     """
     by_key = {key: name for name in reversed(names) if (key := name_key(name))}
     lookup: Any = papers.lookup  # every index has one
-    rows = [np.zeros(0, np.int32)]
+    rows, wanted = list[int](), {True} if surely else {True, None}
     for (key, name), of_key in zip(by_key.items(), lookup.authors.rows_of(by_key), strict=True):
         family = key.rpartition(" ")[2]
-        listed = papers.texts("authors", of_key).to_pylist() if len(of_key) else []
-        same = (
-            # most names are not compared
-            {
-                same_person(name, one)
-                for one in authors
-                if not one.isascii() or family in one.lower()
-            }
-            for authors in listed
-        )
-        wanted = {True} if surely else {True, None}
-        rows.append(of_key[[bool(found & wanted) for found in same]] if listed else of_key)
-    return np.sort(np.concatenate(rows)), len(by_key)
+        for row, authors in zip(
+            of_key.tolist(), papers.texts("authors", of_key).to_pylist(), strict=True
+        ):
+            # most names need no comparison
+            near = (a for a in authors if family in a.lower().replace("'", "") or not a.isascii())
+            rows += [row] if {same_person(name, one) for one in near} & wanted else []
+    return np.array(sorted(rows), np.int32), len(by_key)
 
 
 @lru_cache(maxsize=2**14)

@@ -184,15 +184,14 @@ def seed_reasons(
     reasoned, papers = list[Recommendation](), graph.index.papers
     for i, (item, row) in enumerate(zip(result, candidates.rows.tolist(), strict=True)):
         connected = connections(graph, candidates.snapshot, candidates.seeds, row)
-        similar = plural(len(connected.pop(SIMILAR_LISTS)), "paper")
+        several = plural(len(connected[SIMILAR_LISTS]), "paper")
         texts = {
             name: f"{CONNECTED[name]} {len(rows):,} of your references{such_as(len(rows))} {quoted(papers, rows[0])}"
+            if name in CONNECTED
+            else f"cited by {several} with several of your references"
             for name, rows in connected.items()
             if rows
-        }
-        texts |= {
-            SIMILAR_LISTS: f"cited by {similar} with several of your references"
-            * (similar[0] != "0"),
+        } | {
             "dense": semantic(item.stages["dense"].rank) if "dense" in item.stages else "",
             "bm25": matching(words[i]),
         }

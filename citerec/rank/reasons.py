@@ -5,7 +5,7 @@ Without a ranker the hits of each stage are the reasons. Only citations that are
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import partial
 from itertools import islice
 from textwrap import shorten
 from typing import Any
@@ -62,6 +62,8 @@ class Facts:
         """Prepare; `neighbour_scores` hold the neighbours of the query, `cited` its known references."""
         self._graph, self._snapshot, self._scores = graph, snapshot, neighbour_scores
         self._cited, self._authors = np.array(sorted(cited), np.int32), authors
+        self._written, _ = written_by(graph.index.papers, authors, surely=True)
+        self._title = partial(quoted, graph.index.papers)
 
     def cited_by_similar(self, row: int) -> str:
         """Count the neighbours that cite a paper, and name the closest of them."""
@@ -111,10 +113,6 @@ class Facts:
         count = len(np.intersect1d(self._citing(row), self._written))
         return f"cited by {plural(count, 'earlier paper')} of your authors" if count else ""
 
-    @cached_property
-    def _written(self) -> Rows:
-        return written_by(self._graph.index.papers, self._authors, surely=True)[0]
-
     def _largest(
         self, row: int, neighbours: Rows, links: Callable[[int], Rows]
     ) -> tuple[str, Rows]:
@@ -124,9 +122,7 @@ class Facts:
         """
         own = links(row)
         for others, which in ((self._cited, "your reference "), (neighbours, "")):
-            common = [
-                (one, np.intersect1d(own, links(one))) for one in others.tolist() if one != row
-            ]
+            common = [(i, np.intersect1d(own, links(i))) for i in others.tolist() if i != row]
             best, both = max(common, key=lambda found: len(found[1]), default=(row, own[:0]))
             if len(both):
                 return f"{which}{self._title(best)}", both
@@ -137,9 +133,6 @@ class Facts:
 
     def _references(self, row: int) -> Rows:
         return self._graph.references(row, self._snapshot)
-
-    def _title(self, row: int) -> str:
-        return quoted(self._graph.index.papers, row)
 
 
 def quoted(papers: Papers, row: int) -> str:
