@@ -1,10 +1,13 @@
 """The page at `/`: stories in a real browser, and what the server does for it."""
 
+import json
 import re
 from collections.abc import Callable, Generator, Sequence
+from io import BytesIO
 from pathlib import Path
 from threading import Event
 from typing import Any
+from zipfile import ZipFile
 
 import httpx
 import pytest
@@ -28,6 +31,7 @@ from support.pages import NASTY
 from support.server import listening
 
 from citerec import Paper, Query, Recommender
+from citerec.errors import BadInputError
 from citerec.folder import IndexFolder
 from citerec.serve import ServeConfig
 from citerec.serve.page import Upload, read_uploads
@@ -133,6 +137,34 @@ def test_a_bib_with_a_tex_is_its_bibliography_and_alone_a_list(sample_index: Ind
     )
 
 
+def test_a_zip_is_a_folder_and_each_list_in_it_counts(sample_index: IndexFolder) -> None:
+    first, second, third = (sample_index.papers[row] for row in (3, 4, 5))
+    main = (
+        rb"\documentclass{article}\title{Maps of trees}\begin{document}\maketitle"
+        rb"\begin{abstract}We draw trees as maps.\end{abstract}"
+        rb"\input{parts/one}\bibliography{lists/my}\end{document}"
+    )
+    archive = BytesIO()
+    with ZipFile(archive, "w") as file:
+        file.writestr("work/main.tex", main)
+        file.writestr("work/parts/one.tex", r"As in \cite{one}.")
+        file.writestr("work/lists/my.bib", f"@misc{{one, title={{{first.title}}}}}")
+        file.writestr("work/more.json", json.dumps([{"id": "z", "title": second.title}]))
+        file.writestr("work/old.ris", f"TY  - JOUR\nTI  - {third.title}\nER  - \n")
+        file.writestr("work/broken.json", "[{")
+        file.writestr("../outside.bib", "@misc{two, title={Nowhere}}")
+
+    opened = OpenIndex("sample", sample_index.path, DEFAULT)
+    read = read_uploads([Upload("overleaf.zip", archive.getvalue())], opened)
+
+    assert read["draft"]["title"] == "Maps of trees"
+    assert {one["id"] for one in read["cited"]} == {first.id, second.id, third.id}
+    assert any("broken.json" in line for line in read["unread"])
+    assert any("outside.bib is a link or outside the folder" in line for line in read["unread"])
+    with pytest.raises(BadInputError, match="damaged or encrypted"):
+        read_uploads([Upload("overleaf.zip", archive.getvalue()[:-40] + b"PK\x05\x06")], opened)
+
+
 # Slow rerankers, bad files, restarts
 
 
@@ -232,6 +264,38 @@ def test_what_was_read_of_a_file_is_shown_and_can_be_corrected(
     page.click("#read >> text=Undo")
     expect(page.locator("#known li")).to_have_count(0)
     find(page, {"#title": "Sparse retrieval"})
+
+
+@pytest.mark.slow
+def test_a_dropped_folder_and_a_pasted_reference_list_are_taken_for_what_they_are(
+    page: Any, sample_index: IndexFolder, tmp_path: Path
+) -> None:
+    first, second = sample_index.papers[5], sample_index.papers[6]
+    folder = tmp_path / "work"
+    (folder / "lists").mkdir(parents=True)
+    (folder / "lists" / "refs.bib").write_text(f"@misc{{one, title={{{first.title}}}}}")
+    (folder / "figure.png").write_bytes(bytes(17 * 2**20))
+    (folder / "main.tex").write_text(
+        rf"\documentclass{{article}}\title{{{TITLE}}}\begin{{document}}\maketitle"
+        r"As in \cite{one}.\bibliography{lists/refs}\end{document}"
+    )
+    session = page.context.new_cdp_session(page)
+    dragged = {"items": [], "files": [str(folder)], "dragOperationsMask": 1}
+    for kind in ("dragEnter", "dragOver", "drop"):
+        event = {"type": kind, "x": 200, "y": 200, "data": dragged}
+        session.send("Input.dispatchDragEvent", event)
+
+    expect(page.locator("#title")).to_have_value(TITLE)
+    expect(page.locator("#known li")).to_have_count(1)
+
+    page.evaluate(
+        """text => { const data = new DataTransfer(); data.setData("text/plain", text);
+        document.querySelector("#abstract").dispatchEvent(new ClipboardEvent("paste",
+        { clipboardData: data, bubbles: true, cancelable: true })); }""",
+        f"@misc{{two, title={{{second.title}}}}}",
+    )
+    expect(page.locator("#known li")).to_have_count(2)
+    expect(page.locator("#title")).to_have_value(TITLE)
 
 
 @pytest.mark.slow

@@ -7,10 +7,14 @@ Texts of a corpus reach the page as text nodes only.
 import mimetypes
 from collections.abc import Sequence
 from importlib.metadata import version
+from io import BytesIO
 from pathlib import Path, PurePosixPath
+from stat import S_ISLNK
 from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Annotated, Any, Literal, NamedTuple
+from zipfile import BadZipFile, ZipFile
+from zlib import error
 
 from fastapi import APIRouter, Query, Request, Response, UploadFile
 from fastapi.responses import HTMLResponse
@@ -44,6 +48,7 @@ SAFE = {
     "Cache-Control": "no-cache",  # the browser asks whether its copy is the newest: an update is complete
 }
 MOST = 100  # papers in a list
+MOST_FILES, MOST_UNPACKED, MOST_DEPTH = 2_000, 64 * 2**20, 20  # of a .zip; parts of a path
 REFERENCES = frozenset({".bib", ".bibtex", ".ris"})  # lists, unless a document is with them
 AROUND = frozenset({".bbl", ".sty", ".cls", ".bst"})  # files of a LaTeX draft that are no draft
 FIELDS = ("authors", "venue", "doi", "url", "abstract")  # of `citerec.export.jsonl.FIELDS`
@@ -207,32 +212,91 @@ class Upload(NamedTuple):
         """The suffix of the name in lower case."""
         return PurePosixPath(self.name).suffix.lower()
 
+    @property
+    def is_list(self) -> bool:
+        """Whether it is a bibliography; JSON is one if it is a list."""
+        is_json = self.suffix == ".json" and self.data.lstrip().startswith(b"[")
+        return self.suffix in REFERENCES or is_json
+
     def path_in(self, folder: str) -> Path:
-        """Return where the file is kept in a folder, and nowhere else."""
-        name = PurePosixPath(self.name.replace("\\", "/")).name.replace("\0", "")
-        return Path(folder, name.strip(".")[-60:] or "file")
+        """Return where the file is kept in a folder, at its place in the sent one, and nowhere else."""
+        parts = self.name.replace("\\", "/").replace("\0", "").split("/")
+        names = [part.lstrip(".")[-60:] for part in parts[-MOST_DEPTH:]]
+        path = Path(folder, *filter(None, names))
+        return path if path != Path(folder) else path / "file"
+
+
+def unpacked(file: Upload, unread: list[str]) -> list[Upload]:
+    """Return the files of a .zip within limits, or the file itself; `unread` receives what is left out, and why."""
+    is_zip = file.data.startswith(b"PK\x03\x04") and not document_format(file.data, file.name)
+    if not is_zip:
+        return [file]
+    found = list[Upload]()
+    try:
+        with ZipFile(BytesIO(file.data)) as archive:
+            infos = [one for one in archive.infolist() if not one.is_dir()]
+            if len(infos) > MOST_FILES or sum(one.file_size for one in infos) > MOST_UNPACKED:
+                most = f"{MOST_FILES:,} files and {MOST_UNPACKED // 2**20} MB unpacked"
+                unread.append(f"{file.name}: too large; expected at most {most}")
+                return []
+            for one in infos:
+                place = PurePosixPath(one.filename.replace("\\", "/"))
+                is_link = S_ISLNK(one.external_attr >> 16)
+                if is_link or place.is_absolute() or ".." in place.parts:
+                    unread.append(f"{file.name}: {place} is a link or outside the folder")
+                else:
+                    found.append(Upload(str(place), archive.read(one)))
+    except (BadZipFile, RuntimeError, NotImplementedError, OSError, ValueError, error) as fault:
+        unread.append(f"{file.name}: this .zip is damaged or encrypted ({fault})")
+    return found
 
 
 def read_uploads(files: Sequence[Upload], opened: OpenIndex) -> dict[str, Any]:
-    """Read the draft of some files, or the references of a `.bib` or `.ris` alone.
+    """Read the draft among some files, and every bibliography beside it, or bibliographies alone.
 
     Returns:
         `draft` (`title`, `abstract`, `year`, `authors`, `venue`, `doi`; None for a list of references), `cited`
-        (`id`, `title` and `year` of the papers of the index that are cited) and `notices`.
+        (`id`, `title` and `year` of the papers of the index that are cited), `notices` and `unread` (files, and why).
     """
-    main = min(files, key=_order)
+    notices, unread = list[str](), list[str]()
+    files = [one for file in files for one in unpacked(file, unread)]
+    if not files:
+        raise BadInputError("files", "; ".join(unread) or "none was sent; choose a draft")
+    main, draft, keys = min(files, key=_order), None, set[str]()
+    cited = dict[str, dict[str, Any]]()
     with TemporaryDirectory(prefix="citerec-") as folder:
         for file in files:
-            file.path_in(folder).write_bytes(file.data)
-        place = main.path_in(folder)
-        try:
-            if main.suffix in REFERENCES:
-                cited, line = _looked_up(read_paper_list(place), main.name, opened)
-                return {"draft": None, "cited": cited, "notices": [line]}
-            return _draft(main, place, opened)
-        except BadInputError as error:  # its path may be that of the temporary file
-            message = for_clients(error.message, "; paste its text into the fields instead")
-            raise BadInputError(main.name, message, line=error.line) from error
+            try:
+                file.path_in(folder).parent.mkdir(parents=True, exist_ok=True)
+                file.path_in(folder).write_bytes(file.data)
+            except OSError:
+                unread.append(f"{file.name}: another file has its name")
+        lists = [file for file in files if file.is_list]
+        if document_format(main.data, main.name) is not DocumentFormat.LATEX:
+            beside = [one for one in files if one is not main and one not in lists]
+            unread += [f"{one.name}: not read beside {main.name}" for one in beside]
+        faults = list[BadInputError]()
+        for file in lists if main.is_list else [main, *lists]:
+            try:
+                if not file.is_list:
+                    draft, listed, lines = _draft(file, file.path_in(folder))
+                    notices += lines
+                    keys = {one.key for one in listed.entries} - {""}
+                else:
+                    listed = read_paper_list(file.path_in(folder))
+                    if keys & {one.key for one in listed.entries}:
+                        continue  # the draft names which of these it cites
+                if listed.entries or listed.unread:
+                    found, line = _looked_up(listed, file.name, opened)
+                    cited |= {one["id"]: one for one in found}
+                    notices.append(line)
+            except BadInputError as fault:  # its path may be that of the temporary file
+                message = for_clients(fault.message, "; paste its text into the fields instead")
+                faults.append(BadInputError(file.name, message, line=fault.line))
+        if faults and not draft and not cited:
+            raise faults[0]
+    unread = [visible(one) for one in (*unread, *map(str, faults))]
+    return {"draft": draft, "cited": [*cited.values()], "notices": notices, "unread": unread}
 
 
 def _order(file: Upload) -> tuple[int, int]:
@@ -240,11 +304,12 @@ def _order(file: Upload) -> tuple[int, int]:
     document = document_format(file.data, file.name)
     if document is DocumentFormat.LATEX and file.suffix not in AROUND:
         return (0 if b"\\documentclass" in file.data else 1, -len(file.data))
-    is_draft = file.suffix not in REFERENCES | AROUND
+    is_draft = not file.is_list and file.suffix not in AROUND
     return (2 if document else 3 if is_draft else 4, -len(file.data))
 
 
-def _draft(file: Upload, path: Path, opened: OpenIndex) -> dict[str, Any]:
+def _draft(file: Upload, path: Path) -> tuple[dict[str, Any], PaperList, list[str]]:
+    """Return the draft, its references, and what was read of both."""
     notices: list[str] = []
     try:
         read = parse_queries(file.data, name=file.name, file=path)
@@ -260,11 +325,7 @@ def _draft(file: Upload, path: Path, opened: OpenIndex) -> dict[str, Any]:
     draft = {name: getattr(query, name) for name in ("abstract", "year", "venue", "doi")}
     draft |= {"title": "" if notices else visible(query.title), "authors": [*query.authors]}
     notices += [for_clients(visible(notice)) for notice in read.notices]
-    cited: list[dict[str, Any]] = []
-    if read.cited:
-        cited, line = _looked_up(read.cited, file.name, opened)
-        notices.append(line)
-    return {"draft": draft, "cited": cited, "notices": notices}
+    return draft, read.cited or PaperList(()), notices
 
 
 def _looked_up(papers: PaperList, name: str, opened: OpenIndex) -> tuple[list[dict[str, Any]], str]:

@@ -26,18 +26,32 @@ export function start(given) {
   $("#drafts").addEventListener("change", event => handlers.openDraft(event.target.value));
   $(".settings").addEventListener("toggle", choices);
   $("#with-draft").addEventListener("change", event => { state.withDraft = event.target.checked; keep(); fill(); });
-  $("#title").addEventListener("paste", pasteAll);
+  for (const field of $$("#title, #abstract")) field.addEventListener("paste", pasteAll);
   $("#title").addEventListener("keydown", event => { if (event.key === "Enter" && !event.ctrlKey && !event.metaKey) { event.preventDefault(); $("#abstract").focus(); } });
   $("#draft").addEventListener("submit", event => { event.preventDefault(); handlers.find(); });
   $("#file").addEventListener("change", async event => { const files = [...event.target.files]; await take(files); event.target.value = ""; });
   dropping();
 }
 
+// Whether a text is BibTeX, RIS, CSL-JSON, DOIs, or a list of references with numbers and years.
+function areReferences(text, lines) {
+  if (/^\s*@[a-z]+\s*[{(]/i.test(text) || /^TY {1,2}- /m.test(text)) return true;
+  if (/^\s*\[\s*\{/.test(text)) return true;
+  const id = /^((https?:\/\/)?(dx\.)?doi\.org\/|doi:\s*)?10\.\d{4,9}\/\S+$|^arxiv:\s?\d{4}\.\d{4,5}/i;
+  const reference = /^(\[\w+\]|\d{1,3}\.)\s.*\b(19|20)\d\d/;
+  return lines.length > 0 && lines.every(line => id.test(line) || reference.test(line));
+}
+
 // Title and abstract pasted together: the first line is the title.
 function pasteAll(event) {
   const text = event.clipboardData?.getData("text/plain") ?? "";
   const lines = text.split(/\r?\n/).map(line => line.trim()).filter(Boolean);
-  if (lines.length < 2 || state.title.trim()) return;
+  if (areReferences(text, lines)) {
+    event.preventDefault();
+    take([new File([text], /^\s*@/.test(text) ? "pasted.bib" : "pasted.ris")]);
+    return;
+  }
+  if (event.target.id !== "title" || lines.length < 2 || state.title.trim()) return;
   event.preventDefault();
   remember();
   state.title = lines[0].replace(/^title\s*:\s*/i, "");
@@ -144,8 +158,38 @@ function dropping() {
     event.preventDefault();
     depth = 0;
     show(false);
-    take([...event.dataTransfer.files]);
+    dropped(event.dataTransfer).then(take, () => fault("The folder could not be read."));
   });
+}
+
+const TEXT = /\.(tex|ltx|bib|bibtex|bbl|ris|json|docx|md|markdown|qmd|rmd|txt|sty|cls|bst)$/i;
+const MOST_FILES = 900; // that the server takes at once
+
+// The files of what was dropped; of a folder those that a draft may need, with their paths in it.
+async function dropped(transfer) {
+  const entries = [...transfer.items].map(item => item.webkitGetAsEntry?.());
+  if (!entries.some(entry => entry?.isDirectory)) return [...transfer.files];
+  const found = [];
+  const visit = async entry => {
+    if (!entry || found.length >= MOST_FILES) return;
+    if (entry.isFile) {
+      const file = await new Promise((done, failed) => entry.file(done, failed));
+      found.push(Object.assign(file, { path: entry.fullPath.slice(1) }));
+      return;
+    }
+    if (entry.name.startsWith(".") || entry.name === "node_modules") return;
+    const reader = entry.createReader();
+    for (;;) {
+      const some = await new Promise((done, failed) => reader.readEntries(done, failed));
+      if (!some.length) return;
+      for (const one of some) await visit(one);
+    }
+  };
+  for (const entry of entries) await visit(entry);
+  const texts = found.filter(file => TEXT.test(file.name) && !file.name.startsWith("."));
+  const isLatex = texts.some(file => /\.(tex|ltx)$/i.test(file.name));
+  const kept = isLatex ? texts : found.filter(file => TEXT.test(file.name) || /\.pdf$/i.test(file.name));
+  return kept.length ? kept : found;
 }
 
 const fault = text => $("#read").replaceChildren(h("p", { class: "fault", role: "alert" }, text));
@@ -164,7 +208,7 @@ export async function take(files) {
     fault(error instanceof Problem ? clean(error.message) : "The file could not be read.");
     return;
   }
-  const { draft, cited, notices } = read;
+  const { draft, cited, notices, unread } = read;
   if (draft) {
     remember();
     state.mode = state.mode === "sentence" && state.withDraft ? "sentence" : "draft";
@@ -178,16 +222,17 @@ export async function take(files) {
   for (const paper of fresh) mark("cited", paper);
   keep();
   fill();
-  showRead(draft, fresh, notices);
+  showRead(draft, fresh, notices, unread);
   (draft && !draft.title ? $("#title") : $("#find")).focus();
   if (!draft && state.searched) handlers.find();
 }
 
-function showRead(draft, fresh, notices) {
+function showRead(draft, fresh, notices, unread) {
   const undo = () => { for (const paper of fresh) mark(null, paper); fill(); $("#read").replaceChildren(); };
   $("#read").replaceChildren(
     draft ? h("p", {}, h("b", {}, "Read. "), "Correct title and abstract if you like, then find papers.") : h("p", {}, h("b", {}, "A list of references.")),
     fresh.length ? h("p", {}, `${count(fresh.length, "paper")} of this corpus marked as cited. `, h("button", { type: "button", class: "link", on: { click: undo } }, "Undo")) : "",
+    ...unread.map(line => h("p", { class: "fault", dir: "auto" }, clean(line))),
     h("details", {}, h("summary", {}, "What was read"), h("ul", {}, notices.map(notice => h("li", { dir: "auto" }, clean(notice))))));
 }
 

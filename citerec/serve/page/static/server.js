@@ -107,7 +107,7 @@ export const exported = (index, ids, format) => reach(async () => (await send("p
 
 export async function readFiles(index, files) {
   const form = new FormData();
-  for (const file of files) form.append("files", file);
+  for (const file of files) form.append("files", file, file.path || file.name);
   return reach(async () => (await send(`page/draft?${new URLSearchParams({ index })}`, { method: "POST", body: form })).json());
 }
 
