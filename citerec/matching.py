@@ -36,6 +36,9 @@ _NUMBERS = frozenset(
 )
 _SUBTITLE = re.compile(r"[:—?!.]\s|\s[-–—]+\s")
 _NAME = re.compile(r"[^\W\d_]{2,}")
+_BETWEEN = re.compile(r"[.,:;?!()\[\]\"“”‘’'«»–—]|\s-\s|\s(?=[12][0-9]{3}\b)")
+_YEAR = re.compile(r"(?<![0-9.])(?:19|20)[0-9]{2}(?=[a-z]?(?![0-9]))")
+_MOST_PARTS, _LEAST_LETTERS = 9, 10  # of a title in a printed reference
 
 
 # --- Titles
@@ -276,17 +279,30 @@ def listed_rows(paper_list: PaperList, papers: Papers) -> list[frozenset[int]]:
     ids = sorted({i for entry in paper_list.entries for i in entry.ids})
     by_id = dict(zip(ids, papers.rows_of(ids).tolist(), strict=True))
     by_doi = rows_by_doi(paper_list.ids, papers)
-    similar = _similar_in(paper_list.titles, papers)
+    named = [_named_in(entry, papers) for entry in paper_list.entries]
+    similar = _similar_in([e.title for of_entry in named for e in of_entry], papers)
     candidates = papers.at(row for titles in similar.values() for row in titles.rows)
     return [
         frozenset(row for i in entry.ids if (row := by_id[i]) >= 0).union(
             *(by_doi.get(id_key(i), ()) for i in entry.ids),
-            rows_of_entry(entry, similar[entry.title], candidates)
-            if entry.title in similar
-            else (),
+            *(rows_of_entry(e, similar[e.title], candidates) for e in of_entry),
         )
-        for entry in paper_list.entries
+        for entry, of_entry in zip(paper_list.entries, named, strict=True)
     ]
+
+
+def _named_in(entry: Entry, papers: Papers) -> list[Entry]:
+    """Return an entry, or those for the titles of the corpus in its text, whole between marks of punctuation."""
+    parts = [part for part in _BETWEEN.split(entry.text) if title_key(part)]
+    ends = ((i, i + n) for i in range(len(parts)) for n in range(1, _MOST_PARTS))
+    texts = {"".join(title_key(t := " ".join(parts[i:j])).split()): t for i, j in ends}
+    codes = [code for code in texts if len(code) >= _LEAST_LETTERS]
+    rows = _tables(papers).titles.rows_of(codes)
+    known = [code for code, found in zip(codes, rows, strict=True) if len(found)]
+    longest = [one for one in known if not any(one != other and one in other for other in known)]
+    year = next(map(int, reversed(_YEAR.findall(entry.text))), None)
+    words = tuple(title_key(entry.text).split())
+    return [entry, *(Entry(title=texts[code], year=year, authors=words) for code in longest)]
 
 
 def _similar_in(titles: Sequence[str], papers: Papers) -> dict[str, SimilarTitles]:

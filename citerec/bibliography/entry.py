@@ -48,6 +48,7 @@ class Entry:
     context: str = ""  # the sentence that needs references
     is_preprint: bool = False
     line: int | None = None  # where it starts, from 1; None in a JSON list
+    text: str = ""  # a reference as a draft prints it, searched for the titles and DOIs of a corpus
     label: str = ""  # its name in messages; empty if the line is enough
 
     @property
@@ -57,8 +58,8 @@ class Entry:
 
     @property
     def is_named(self) -> bool:
-        """Whether it has an id or a title."""
-        return bool(self.ids or title_key(self.title))
+        """Whether it has an id, a title or a text."""
+        return bool(self.ids or title_key(self.title) or self.text)
 
     def error(self, name: Path | str, message: str) -> BadInputError:
         """Return the error for a fault in this entry of the file `name`."""

@@ -121,14 +121,7 @@ MAX_ITEM = 10_000  # characters
 MAX_BBL = 16 * 2**20  # bytes
 _LABEL = r"\[(?:[^\[\]{}]|\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})*\]\s*"
 _ITEM = re.compile(rf"\\bibitem(?![A-Za-z@])\s*(?:{_LABEL})?\{{([^{{}}]{{1,300}})\}}")
-_MARKED_TITLE = re.compile(
-    r"\\(?:showarticletitle|bibinfo\s*\{\s*(?:title|booktitle)\s*\}|bibtitle|articletitle)\s*(?=\{)"
-)
-_QUOTED = re.compile(r"(?:``|“|\"|\\enquote\{)(.{8,}?)(?:''|”|\"|\})", re.DOTALL)
-_DOI = re.compile(r"10\.[0-9]{4,9}/[^\s{},\\]+")
-_SENTENCE = re.compile(r"(?<![A-Z])(?<!al)(?<!eds)[.?!]\s+")
-_YEAR = re.compile(r"(?<![0-9-])(?:19|20)[0-9]{2}[a-z]?(?![0-9])")
-_LONE_YEAR = re.compile(r"\(?[12][0-9]{3}[a-z]?\)?\.?\s*")
+_ADDRESS = re.compile(r"(?i)(10\.[0-9]{4,9}/[^\s{},\\]+)|arxiv:\s?([0-9]{4}\.[0-9]{4,5})")
 
 
 def _formatted(source: str, path: Path | None) -> tuple[dict[str, Entry], str]:
@@ -145,39 +138,17 @@ def _formatted(source: str, path: Path | None) -> tuple[dict[str, Entry], str]:
     items = list(_ITEM.finditer(source))
     for match, following in zip_longest(items, items[1:]):
         end = following.start() if following else len(source)
-        entry = _from_item(source[match.end() : end][:MAX_ITEM])
-        if entry.is_named:
-            entries.setdefault(match[1].strip(), entry)
+        item = source[match.end() : end][:MAX_ITEM].split("\\end{thebibliography}", maxsplit=1)[0]
+        if text := to_text(item):
+            entries.setdefault(match[1].strip(), printed(text))
     return entries, name
 
 
-def _from_item(latex: str) -> Entry:
-    latex = latex.split("\\end{thebibliography}", maxsplit=1)[0]
-    doi, years = _DOI.search(latex.replace("\\_", "_")), _YEAR.findall(latex)
-    title = _item_title(latex).strip(" .,;:")
-    return Entry(
-        ids=(doi[0].rstrip(".;"),) if doi else (),
-        title=title,
-        year=int(years[-1][:4]) if years else None,
-        label=title[:60] or to_text(latex)[:60],
-    )
-
-
-def _item_title(latex: str) -> str:
-    """Return the title: marked as such, quoted, or by its position after the authors."""
-    if marked := _MARKED_TITLE.search(latex):
-        return to_text(braced(latex, marked.end()) or "")
-    if quoted := _QUOTED.search(latex):
-        return to_text(quoted[1])
-    blocks = [text for part in re.split(r"\\newblock", latex) if (text := to_text(part))]
-    if len(blocks) > 1:
-        return _LONE_YEAR.sub("", blocks[1], count=1) if _LONE_YEAR.match(blocks[1]) else blocks[1]
-    text = blocks[0] if blocks else ""
-    authors, colon, rest = text[:400].partition(": ")
-    if colon and re.search(r"[.,]", authors):  # Springer: authors: title. venue
-        return _SENTENCE.split(rest + text[400:])[0]
-    sentences = [s for s in _SENTENCE.split(text) if not _LONE_YEAR.fullmatch(s)]
-    return sentences[1] if len(sentences) > 1 else ""
+def printed(text: str) -> Entry:
+    """Return a printed reference, whose paper a corpus recognises."""
+    found = (one.groups("") for one in _ADDRESS.finditer(text))
+    ids = tuple(doi.rstrip(".,;:)") or f"10.48550/arXiv.{number}" for doi, number in found)
+    return Entry(ids=ids, text=text, label=text[:60])
 
 
 def braced(text: str, at: int, most: int = 100_000) -> str | None:
@@ -188,3 +159,33 @@ def braced(text: str, at: int, most: int = 100_000) -> str | None:
         if depth == 0:
             return text[at + 1 : at + match.start()]
     return None
+
+
+_HEADING = re.compile(
+    r"(?i)\s*(?:[\dIVX]+\.?\s+)?(?:references(?: and notes| cited)?|r\s?eferences|bibliography"
+    r"|literature(?: cited)?|works cited|literatur(?:verzeichnis)?|références|referencias)\s*:?\s*"
+)
+_MARK = re.compile(r"\s*(?:\[[\w+ .-]{1,20}\]|\(?[1-9]\d{0,2}[.)])\s*(?=\D)")
+
+
+def printed_references(lines: Sequence[str], *, whole: bool = False) -> PaperList:
+    """Return what follows the last heading "References"; `whole`: a line is one, not from mark to mark."""
+    heads = [number for number, line in enumerate(lines) if _HEADING.fullmatch(line)]
+    kept = [line.strip() for line in lines[heads[-1] + 1 :] if line.strip()] if heads else []
+    marked = sum(map(bool, map(_MARK.match, kept))) > 2
+    found: list[list[str]] = []
+    for line in kept:
+        ended = not found or re.search(r"[.)\d]$", found[-1][-1])
+        if not found or whole or (_MARK.match(line) if marked else ended and line[0].isupper()):
+            found.append([])
+        found[-1].append(line)
+    return PaperList(tuple(printed(joined(one)) for one in found[:2_000]))
+
+
+_HYPHEN = re.compile(r"([a-zß-ÿ])[-\u00ad\u2010]\n([a-zß-ÿ])")
+
+
+def joined(lines: Sequence[str]) -> str:
+    """Return lines as one text: a word that a hyphen splits at the end of a line is whole again."""
+    text = _HYPHEN.sub(r"\1\2", "\n".join(line.strip() for line in lines))
+    return " ".join(text.replace("\u00ad", "").split())

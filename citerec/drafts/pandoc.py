@@ -15,6 +15,7 @@ import orjson
 from citerec.bibliography.entry import Entry
 from citerec.bibliography.keys import doi_of, to_text
 from citerec.drafts import LEAST_ABSTRACT, Document, DocumentFormat, document_year
+from citerec.drafts import cited as references
 from citerec.drafts.cited import braced, cited_references, decode_latex, inside
 from citerec.errors import BadInputError, MissingExtraError, extra
 from citerec.text import one_line
@@ -91,6 +92,8 @@ def read(data: bytes, kind: DocumentFormat, name: str, path: Path | None) -> Doc
     files = [_text(one) for one in _listed(meta, "bibliography")]
     files += _TYPST_BIBLIOGRAPHY.findall(typst)
     cited = cited_references(keys, files, source, path, notices)
+    if not cited.entries and kind is not DocumentFormat.LATEX:
+        cited = references.printed_references([_text(node) for node in _flat(blocks)], whole=True)
     paragraphs = list(_paragraphs(blocks))[:_BODY]
     long = [text for text in paragraphs if len(text) >= LEAST_ABSTRACT]
     doi = doi_of(_first(meta, "doi"))

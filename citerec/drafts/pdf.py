@@ -8,12 +8,15 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from io import BytesIO
 from itertools import groupby
+from time import process_time
 from typing import Any, NamedTuple
 
 from citerec.bibliography.entry import Entry
 from citerec.drafts import Document
+from citerec.drafts.cited import joined, printed_references
 from citerec.errors import BadInputError, MissingExtraError
 
 MAX_SECONDS = 20  # of a processor, for the first pages of one PDF
@@ -42,15 +45,17 @@ def read(data: bytes, name: str) -> Document:
             env=os.environ | {"PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"},
             check=False,
         )
-        answer: dict[str, str] = json.loads(done.stdout)
+        first, *later = done.stdout.splitlines()
+        answer: dict[str, str] = json.loads(first)
     except (subprocess.TimeoutExpired, ValueError):
-        answer = {"fault": _LIMITS}
+        answer, later = {"fault": _LIMITS}, []
     if missing := answer.get("missing"):
         raise MissingExtraError(missing, "drafts")
     if fault := answer.get("fault"):
         raise BadInputError(name, f"this is a PDF; citerec reads the text of a PDF, but {fault}")
     draft = Entry(title=answer["title"], abstract=answer["abstract"])
-    return Document(draft=draft, body=answer["body"])
+    lines = [line for page in later if page[-1:] == b"]" for line in json.loads(page)]
+    return Document(draft=draft, body=answer["body"], cited=printed_references(lines))
 
 
 # --- the process: the file on standard input, what was found as JSON on standard output
@@ -80,8 +85,9 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS + 1))
     except ImportError:  # Windows
         pass
+    data = b""
     try:
-        answer = _content(sys.stdin.buffer.read())
+        answer = _content(data := sys.stdin.buffer.read())
     except ModuleNotFoundError as error:
         answer = {"missing": error.name or str(error)}
     except MemoryError:
@@ -89,7 +95,17 @@ def main() -> None:
     except Exception as error:  # of pypdf; a RecursionError, too
         fault = " ".join(f"{type(error).__name__}: {error}".split())[:100]
         answer = {"fault": f"this one is damaged ({fault}); {_INSTEAD}"}
-    json.dump(answer, sys.stdout)
+    sys.stdout.write(json.dumps(answer))
+    sys.stdout.flush()  # stays if a later page is what takes too much
+    with suppress(Exception):  # the lines of each page, in half of the time; pypdf may fail at one
+        from pypdf import PdfReader
+
+        for page in PdfReader(BytesIO(data), strict=False).pages if "title" in answer else ():
+            text = page.extract_text().encode("utf-8", "replace").decode().translate(_LIGATURES)
+            sys.stdout.write(f"\n{json.dumps(text.splitlines())}")
+            sys.stdout.flush()
+            if process_time() > MAX_SECONDS / 2:
+                break
 
 
 def _content(data: bytes) -> dict[str, str]:
@@ -173,13 +189,6 @@ AFTER_ABSTRACT = re.compile(
     r"|(?:\d+|I)[.)]?\s+[A-Z][A-Za-z ]{3,50}$|\d+\s+I\s?NTRODUCTION|(?:\d+[.)]?\s+|I[.)]\s+)?introduction\s*[.:]?\s*$)",
     re.IGNORECASE,
 )
-_HYPHEN = re.compile(r"([a-zß-ÿ])[-\u00ad\u2010]\n([a-zß-ÿ])")
-
-
-def joined(lines: list[str]) -> str:
-    """Return lines as one text: a word that a hyphen splits at the end of a line is whole again."""
-    text = _HYPHEN.sub(r"\1\2", "\n".join(line.strip() for line in lines))
-    return " ".join(text.replace("\u00ad", "").split())
 
 
 def abstract_of(lines: list[str]) -> str:

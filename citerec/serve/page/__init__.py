@@ -215,34 +215,32 @@ class Upload(NamedTuple):
     @property
     def is_list(self) -> bool:
         """Whether it is a bibliography; JSON is one if it is a list."""
-        is_json = self.suffix == ".json" and self.data.lstrip().startswith(b"[")
-        return self.suffix in REFERENCES or is_json
+        return (
+            self.suffix in REFERENCES or self.data.lstrip()[:1] + self.suffix.encode() == b"[.json"
+        )
 
     def path_in(self, folder: str) -> Path:
         """Return where the file is kept in a folder, at its place in the sent one, and nowhere else."""
         parts = self.name.replace("\\", "/").replace("\0", "").split("/")
-        names = [part.lstrip(".")[-60:] for part in parts[-MOST_DEPTH:]]
-        path = Path(folder, *filter(None, names))
-        return path if path != Path(folder) else path / "file"
+        names = [*filter(None, (part.lstrip(".")[-60:] for part in parts[-MOST_DEPTH:]))]
+        return Path(folder, *(names or ["file"]))
 
 
 def unpacked(file: Upload, unread: list[str]) -> list[Upload]:
     """Return the files of a .zip within limits, or the file itself; `unread` receives what is left out, and why."""
-    is_zip = file.data.startswith(b"PK\x03\x04") and not document_format(file.data, file.name)
-    if not is_zip:
+    if not file.data.startswith(b"PK\x03\x04") or document_format(file.data, file.name):
         return [file]
     found = list[Upload]()
     try:
         with ZipFile(BytesIO(file.data)) as archive:
             infos = [one for one in archive.infolist() if not one.is_dir()]
             if len(infos) > MOST_FILES or sum(one.file_size for one in infos) > MOST_UNPACKED:
-                most = f"{MOST_FILES:,} files and {MOST_UNPACKED // 2**20} MB unpacked"
-                unread.append(f"{file.name}: too large; expected at most {most}")
+                most = f"at most {MOST_FILES:,} files and {MOST_UNPACKED >> 20} MB unpacked"
+                unread.append(f"{file.name}: expected {most}")
                 return []
             for one in infos:
                 place = PurePosixPath(one.filename.replace("\\", "/"))
-                is_link = S_ISLNK(one.external_attr >> 16)
-                if is_link or place.is_absolute() or ".." in place.parts:
+                if S_ISLNK(one.external_attr >> 16) or place.is_absolute() or ".." in place.parts:
                     unread.append(f"{file.name}: {place} is a link or outside the folder")
                 else:
                     found.append(Upload(str(place), archive.read(one)))
@@ -263,7 +261,7 @@ def read_uploads(files: Sequence[Upload], opened: OpenIndex) -> dict[str, Any]:
     if not files:
         raise BadInputError("files", "; ".join(unread) or "none was sent; choose a draft")
     main, draft, keys = min(files, key=_order), None, set[str]()
-    cited = dict[str, dict[str, Any]]()
+    cited, faults = dict[str, dict[str, Any]](), list[BadInputError]()
     with TemporaryDirectory(prefix="citerec-") as folder:
         for file in files:
             try:
@@ -273,9 +271,8 @@ def read_uploads(files: Sequence[Upload], opened: OpenIndex) -> dict[str, Any]:
                 unread.append(f"{file.name}: another file has its name")
         lists = [file for file in files if file.is_list]
         if document_format(main.data, main.name) is not DocumentFormat.LATEX:
-            beside = [one for one in files if one is not main and one not in lists]
-            unread += [f"{one.name}: not read beside {main.name}" for one in beside]
-        faults = list[BadInputError]()
+            rest = (one.name for one in files if one is not main and one not in lists)
+            unread += [f"{name}: not read beside {main.name}" for name in rest]
         for file in lists if main.is_list else [main, *lists]:
             try:
                 if not file.is_list:
@@ -284,9 +281,9 @@ def read_uploads(files: Sequence[Upload], opened: OpenIndex) -> dict[str, Any]:
                     keys = {one.key for one in listed.entries} - {""}
                 else:
                     listed = read_paper_list(file.path_in(folder))
-                    if keys & {one.key for one in listed.entries}:
-                        continue  # the draft names which of these it cites
-                if listed.entries or listed.unread:
+                # the draft names which it cites of a list that has its keys
+                is_its = file.is_list and keys & {one.key for one in listed.entries}
+                if not is_its and (listed.entries or listed.unread):
                     found, line = _looked_up(listed, file.name, opened)
                     cited |= {one["id"]: one for one in found}
                     notices.append(line)
@@ -295,7 +292,7 @@ def read_uploads(files: Sequence[Upload], opened: OpenIndex) -> dict[str, Any]:
                 faults.append(BadInputError(file.name, message, line=fault.line))
         if faults and not draft and not cited:
             raise faults[0]
-    unread = [visible(one) for one in (*unread, *map(str, faults))]
+    unread = [*map(visible, (*unread, *map(str, faults)))]
     return {"draft": draft, "cited": [*cited.values()], "notices": notices, "unread": unread}
 
 
