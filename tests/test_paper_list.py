@@ -11,9 +11,16 @@ from hypothesis import strategies as st
 
 from citerec.bibliography.entry import Entry, PaperList
 from citerec.bibliography.keys import id_key, name_key, title_key, to_text
-from citerec.bibliography.paper_list import parse_paper_list, read_paper_list
+from citerec.bibliography.paper_list import paper_list_of, parse_paper_list, read_paper_list
 from citerec.errors import BadInputError
-from citerec.matching import is_draft_of, rows_of_entry, same_title, similar_titles
+from citerec.folder import IndexFolder
+from citerec.matching import (
+    is_draft_of,
+    listed_rows,
+    rows_of_entry,
+    same_title,
+    similar_titles,
+)
 from citerec.types import Paper, Query
 
 
@@ -47,6 +54,20 @@ def test_plain_ids_stand_one_a_line(tmp_path: Path) -> None:
     found = excluded(tmp_path, "\ufeff# cited already\r\np1\r\n\r\n  12345\r\nA title\r\n")
 
     assert (found.ids, found.titles, found.unread) == ({"p1", "12345", "A title"}, ("A title",), ())
+
+
+def test_a_formatted_reference_is_searched_for_titles(sample_index: IndexFolder) -> None:
+    lines = [
+        '[1] A. Vaswani et al., "Attention Is All You Need," in NeurIPS, 2017.',
+        "Graph drawing",
+    ]
+
+    references, title = paper_list_of(lines).entries
+
+    assert (references.text, title.text) == (lines[0], "")
+    [rows, none] = listed_rows(paper_list_of(lines), sample_index.papers)
+    assert sample_index.papers.ids_at(rows) == ["vaswani2017attention"]
+    assert not none
 
 
 def test_a_bibliography_gives_keys_dois_and_titles(tmp_path: Path) -> None:

@@ -24,6 +24,9 @@ _LATEX_SOURCE = re.compile(
     re.MULTILINE,
 )
 _MANAGER = "a reference manager, such as Zotero, turns it into BibTeX or RIS"
+_REFERENCE = re.compile(
+    r"\b(?:19|20)[0-9]{2}\b|\b10\.[0-9]{4}"
+)  # a year or DOI, as a reference has
 _NO_LIST = (  # what would be taken for ids, one a line
     (_LATEX_SOURCE, "LaTeX; pass the .bib file that it cites from"),
     (re.compile(r"\A\s*PMID- [0-9]"), f"PubMed's .nbib; {_MANAGER}"),
@@ -106,8 +109,8 @@ def kind_of(text: str, name: Path | str) -> Kind:
 def read_paper_list(path: str | Path) -> PaperList:
     """Read a list of papers: ids, one per line, or BibTeX, RIS, CSL-JSON or JSONL, as its content tells.
 
-    In plain text, blank lines and lines that start with `#` are skipped; a line of several words is also used as a
-    title.
+    In plain text, blank lines and lines that start with `#` are skipped; a line of several words may be a title, or a
+    formatted reference.
 
     Raises:
         BadInputError: If the file is missing, empty, not text, or broken JSON.
@@ -134,11 +137,14 @@ def parse_paper_list(text: str, name: str) -> PaperList:
 
 
 def paper_list_of(texts: Iterable[str]) -> PaperList:
-    """Return ids, DOIs or titles as `read_paper_list` reads a file with one a line; blank ones are left out."""
+    """Return ids, DOIs, titles or formatted references, one a line in a file; blank ones are left out."""
     lines = filter(None, map(str.strip, texts))
-    return PaperList(
-        tuple(Entry(ids=(line,), title=line if " " in line else "", label=line) for line in lines)
-    )
+    return PaperList(tuple(map(_entry_of, lines)))
+
+
+def _entry_of(line: str) -> Entry:
+    title, is_reference = line if " " in line else "", _REFERENCE.search(line)
+    return Entry(ids=(line,), title=title, text=line if title and is_reference else "", label=line)
 
 
 def read_entries(

@@ -85,10 +85,6 @@ class TransformerEncoder:
 
         The same papers in the same order give the same vectors, bit by bit, on the same machine. In another batch a
         paper's vector may differ in the last bits of `precision`.
-
-        Args:
-            papers: Papers, or drafts.
-            progress: Receives how many papers are done.
         """
         texts = [encoder_text(one, self.spec.form, self._parts.separator) for one in papers]
         vectors = np.empty((len(texts), self.dim), np.float32)

@@ -113,8 +113,7 @@ class DenseRetriever:
     def directions(self, rows: npt.NDArray[np.int32]) -> Vectors:
         """Return the vectors of some papers as `vectors` does, but of length 1."""
         vectors = self.vectors(rows)
-        is_unit = self._vectors.similarity is Similarity.COSINE
-        return vectors if is_unit else unit(vectors)
+        return vectors if self._vectors.similarity is Similarity.COSINE else unit(vectors)
 
 
 @runtime_checkable
