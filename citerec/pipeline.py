@@ -26,7 +26,6 @@ import numpy.typing as npt
 
 from citerec.config import RANKING_DEPTH, RRF_K0, ExpandConfig, RecommendConfig, RerankConfig
 from citerec.folder import IndexFolder
-from citerec.index.vectors import unit
 from citerec.rank.expand import CandidateExpander
 from citerec.rank.features import Group, title_words
 from citerec.rank.ltr import LtrModel, LtrStage, reads_probability, reranker_notice
@@ -122,7 +121,7 @@ class DiversityStage:
         for before in candidates:
             top = before.hits.best(max(self.k, DIVERSE))
             if self.dense:
-                similarity = by_vectors(self.dense.vectors(top.rows))
+                similarity = by_vectors(self.dense.directions(top.rows))
             else:
                 titles = self.index.papers.texts("title", top.rows).to_pylist()
                 similarity = by_words([*map(title_words, titles)])
@@ -161,9 +160,8 @@ def diversified(hits: Hits, similarity: SimilarityFunction, diversity: float, k:
 
 
 def by_vectors(vectors: npt.NDArray[np.float32]) -> SimilarityFunction:
-    """Return the cosine of vectors as a similarity function."""
-    directions = unit(vectors)
-    return lambda position: (directions @ directions[position]).astype(np.float32)
+    """Return the cosine of vectors of length 1 as a similarity function."""
+    return lambda position: (vectors @ vectors[position]).astype(np.float32)
 
 
 def by_words(words: Sequence[frozenset[str]]) -> SimilarityFunction:

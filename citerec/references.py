@@ -134,9 +134,9 @@ def _differences(
 
 def _has_year(entry: Entry, paper: Paper) -> bool:
     """Whether a paper has the year of an entry; a conference and the journal that prints it may differ by one."""
-    apart = abs((entry.year or 0) - (paper.year or 0))
-    if apart != 1 or not entry.venue or not paper.venue:
-        return apart == 0
+    difference = abs((entry.year or 0) - (paper.year or 0))
+    if difference != 1 or not entry.venue or not paper.venue:
+        return difference == 0
     stated = publication.kind_of(Paper(id="-", title="-", venue=entry.venue))
     both = {stated, publication.kind_of(paper)}
     return both == {publication.Kind.CONFERENCE, publication.Kind.JOURNAL}

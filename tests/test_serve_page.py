@@ -541,9 +541,9 @@ def test_marks_belong_to_a_draft(page: Any) -> None:
     page.fill("#title", OTHER)
     page.press("#title", "Tab")
     expect(page.locator("#drafts option:checked")).to_have_text(OTHER)
-    expect(page.locator("#asked")).to_contain_text(f"“{TITLE} with few labels” keeps its own")
+    expect(page.locator("#question")).to_contain_text(f"“{TITLE} with few labels” keeps its own")
     expect(page.locator("#known li")).to_have_count(0)
-    page.click("#asked button")
+    page.click("#question button")
     expect(page.locator("#known li")).to_have_count(1)
     expect(page.locator("#title")).to_have_value(OTHER)
 

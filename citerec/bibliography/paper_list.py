@@ -24,9 +24,8 @@ _LATEX_SOURCE = re.compile(
     re.MULTILINE,
 )
 _MANAGER = "a reference manager, such as Zotero, turns it into BibTeX or RIS"
-_REFERENCE = re.compile(
-    r"\b(?:19|20)[0-9]{2}\b|\b10\.[0-9]{4}"
-)  # a year or DOI, as a reference has
+# a year or a DOI, as a formatted reference has
+_REFERENCE = re.compile(r"\b(?:19|20)[0-9]{2}\b|\b10\.[0-9]{4}")
 _NO_LIST = (  # what would be taken for ids, one a line
     (_LATEX_SOURCE, "LaTeX; pass the .bib file that it cites from"),
     (re.compile(r"\A\s*PMID- [0-9]"), f"PubMed's .nbib; {_MANAGER}"),

@@ -187,30 +187,30 @@ def reasons(
     paper, dense = item.paper, item.stages.get("dense")
 
     def text(reason: str) -> str:  # empty if it does not apply to the paper
-        value, said = features[reason], ""
+        value, text = features[reason], ""
         count = round(float(np.expm1(value))) if np.isfinite(value) else 0  # of log(1 + count)
         match reason:
             case "bm25":
-                said = matching(matched)
+                text = matching(matched)
             case "dense" if dense:
-                said = semantic(dense.rank)
+                text = semantic(dense.rank)
             case "rerank":
-                said = reranked(value)
+                text = reranked(value)
             case "cited_by_similar" | "co_cited" | "coupled" | "coupling" | "self_cited":
-                said = getattr(facts, reason)(row)
+                text = getattr(facts, reason)(row)
             case "citations" if count:
-                said = f"cited {plural(count, 'time')} in this corpus"
+                text = f"cited {plural(count, 'time')} in this corpus"
             case "citations_3y" if count:
-                said = f"cited {plural(count, 'time')} in the last {RECENT_YEARS} years"
+                text = f"cited {plural(count, 'time')} in the last {RECENT_YEARS} years"
             case "author_overlap" if value > 0:
-                said = facts.author_overlap(row)
+                text = facts.author_overlap(row)
             case "venue_match" if value > 0:
-                said = f"in the same venue: {paper.venue}"
+                text = f"in the same venue: {paper.venue}"
             case _ if reason in meanings and np.isfinite(value):
-                said = f"{meanings[reason]}: {value:g}"
+                text = f"{meanings[reason]}: {value:g}"
             case _:
                 pass
-        return said
+        return text
 
     raising = [
         name for name in sorted(weights, key=lambda name: -weights[name]) if weights[name] > 0

@@ -88,11 +88,11 @@ export function settle() {
   const undo = () => {
     store.remove(state.id);
     store.put({ ...state, id: old.id, marks: old.marks, searched: old.searched });
-    $("#asked").replaceChildren();
+    $("#question").replaceChildren();
     trays();
   };
   const button = { type: "button", class: "link", on: { click: undo } };
-  $("#asked").replaceChildren(h("p", {},
+  $("#question").replaceChildren(h("p", {},
     "A new draft, with no marks yet; “", h("span", { dir: "auto" }, clean(old.title)),
     "” keeps its own, under Settings. ", h("button", button, "Undo: the same draft")));
 }

@@ -279,7 +279,7 @@ function stop() {
 // The page before a search.
 function clear() {
   stop();
-  $("#asked").replaceChildren();
+  $("#question").replaceChildren();
   $("#read").replaceChildren();
   list.show([]);
   note([]);
