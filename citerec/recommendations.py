@@ -1,7 +1,7 @@
 """What a recommender returns for one query: a sequence that can be shown, exported and made a table."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -62,6 +62,13 @@ class Recommendations(Result, Sequence[Recommendation]):
         """The papers, best first."""
         return tuple(item.paper for item in self.recommendations)
 
+    def without(self, ids: Iterable[str], empty_reason: str) -> "Recommendations":
+        """Return the list without some papers; the others keep their ranks."""
+        left_out = {*ids}
+        rest = tuple(item for item in self if item.paper.id not in left_out)
+        reason = self.empty_reason if rest or not self else empty_reason
+        return replace(self, recommendations=rest, empty_reason=reason)
+
     def to_dicts(self, fields: Sequence[str] = ()) -> list[dict[str, Any]]:
         """Return one dict per paper, with the keys of `citerec recommend --format json`.
 
@@ -95,10 +102,11 @@ class Recommendations(Result, Sequence[Recommendation]):
         """
         from citerec.references import append_papers
 
-        ranks = range(1, len(self) + 1) if pick is None else sorted({*pick})
-        if wrong := [rank for rank in ranks if not 1 <= rank <= len(self)]:
+        papers = {item.rank: item.paper for item in self}
+        ranks = papers if pick is None else sorted({*pick})
+        if wrong := [rank for rank in ranks if rank not in papers]:
             raise ConfigError(f"no rank {wrong[0]}; there are {len(self)} recommendations")
-        return append_papers(Path(path), [self.papers[rank - 1] for rank in ranks])
+        return append_papers(Path(path), [papers[rank] for rank in ranks])
 
     def __str__(self) -> str:
         lines = self.export(Format.TABLE).rstrip("\n")

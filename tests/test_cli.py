@@ -361,6 +361,25 @@ def test_nothing_found_is_an_empty_list_with_a_reason(sample: Cli, format: Forma
         assert done.out.strip() == expected.get(format.value, "")
 
 
+def test_since_former_lists_only_new_papers_are_shown(sample: Cli, tmp_path: Path) -> None:
+    first = sample(*DRAFT, "--k", 3, "--format", "json")
+    (tmp_path / "lists").mkdir()
+    (tmp_path / "lists" / "1.json").write_text(first.out)
+    os.utime(tmp_path / "lists" / "1.json", (1.8e9, 1.8e9))  # 2027-01-15
+
+    new = sample(*DRAFT, "--k", 5, "--since", "lists/1.json", "--format", "json")
+    (tmp_path / "lists" / "2.json").write_text(new.out)
+    again = sample(*DRAFT, "--k", 5, "--since", "lists")
+    missing = sample(*DRAFT, "--since", "nowhere.json")
+
+    assert [item["rank"] for item in new.json] == [4, 5]
+    assert not {*first.ids} & {*new.ids}
+    assert new.err == "citerec: 2 new papers since 2027-01-15\n"
+    assert (again.code, again.out) == (0, "")  # cron sends no mail
+    assert "no new papers since 20" in again.err
+    assert (missing.code, missing.err) == (2, "citerec: error: nowhere.json: no such file\n")
+
+
 # --- recommend: options
 
 

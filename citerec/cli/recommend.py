@@ -4,6 +4,7 @@ import re
 import sys
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -13,11 +14,12 @@ from pydantic import ConfigDict, Field
 from citerec.cli.console import ConsoleOutput, check_output, write_pieces
 from citerec.cli.options import BM25, RERANK, Index, Ray, open_named, settings_options, under
 from citerec.config import RecommendConfig, Settings
-from citerec.errors import ConfigError
+from citerec.errors import BadInputError, ConfigError
 from citerec.text import plural, some_of
 from citerec.types import Progress, QueryKind
 
 if TYPE_CHECKING:
+    from citerec.bibliography.entry import PaperList
     from citerec.drafts import QueryFile
     from citerec.recommend import Recommender
     from citerec.recommendations import Recommendations
@@ -99,6 +101,10 @@ class ListOptions(Settings):
     pick: str = Field(
         default=ALL, description="The ranks of the papers that --append adds, such as 1,3,7 or 1-5."
     )
+    since: Path | None = Field(
+        default=None,
+        description="Show only papers that are not in this former list (JSON), or in those of this folder.",
+    )
     explain: bool = Field(default=False, description="Add the reasons for each paper.")
 
 
@@ -114,10 +120,12 @@ def recommend(
 ) -> None:
     """Recommend papers that a draft should cite, best first."""
     from citerec.export import pieces
+    from citerec.recommend import looked_up
 
     fields = checked_fields(shown)
     drafts = read_drafts(draft)
     ranks = picked_ranks(shown, config.k, batch=drafts.batch)
+    former, day = former_list(shown.since, batch=drafts.batch) if shown.since else (None, "")
     for notice in drafts.notices:
         console.log(notice)
     to_terminal = shown.output is None and sys.stdout.isatty()  # a bar would be mixed with the list
@@ -132,10 +140,22 @@ def recommend(
         lists = many(drafts.queries, options, progress)
         if not drafts.batch or shown.format == "doi":
             lists = [*lists]  # others may be larger than memory
+        if former is not None:
+            rows = looked_up(former, "", recommender.index.papers)[0]
+            seen = {paper.id for paper in recommender.index.papers.at(sorted(rows)).values()}
+            lists = [one.without(seen, f"no new papers since {day}") for one in lists]
+            if lists[0]:
+                console.log(f"{plural(len(lists[0]), 'new paper')} since {day}")
         written = in_turn(lists, len(drafts.queries), empty, progress)
+        if (
+            former is not None and shown.format == "table"
+        ):  # an empty one, so that cron sends nothing
+            written = filter(None, written)
         text = pieces(written, shown.format, batch=drafts.batch, color=to_terminal, fields=fields)
         write_pieces(text, shown.output)
-    log_omitted(shown.format, lists, empty, len(drafts.queries), console)
+    log_omitted(
+        "json" if former is not None else shown.format, lists, empty, len(drafts.queries), console
+    )
     if shown.append:
         done = lists[0].append(shown.append, pick=ranks)
         keys = f": {', '.join(done.keys)}" if done.keys else ""
@@ -181,6 +201,21 @@ def log_omitted(
                 f"{missing:,} of {plural(len(papers), 'recommended paper')} left out: no DOI; "
                 "--format bibtex, ris or csl writes all papers"
             )
+
+
+def former_list(path: Path, *, batch: bool) -> "tuple[PaperList, str]":
+    """Return the papers of the lists at `path`, a file or a folder, and the day of the last, such as 2026-11-23."""
+    from citerec.bibliography.entry import PaperList
+    from citerec.bibliography.paper_list import read_paper_list
+
+    if batch:
+        raise ConfigError("--since needs a single draft")
+    files = sorted(path.glob("*.json")) if path.is_dir() else [path]
+    papers = sum(map(read_paper_list, files), PaperList(()))
+    if papers.unread:
+        raise BadInputError(path, "expected lists that citerec recommend --format json wrote")
+    last = max((file.stat().st_mtime for file in files), default=0)
+    return papers, f"{date.fromtimestamp(last)}" if files else "the first list"
 
 
 def read_drafts(draft: DraftOptions) -> "QueryFile":
