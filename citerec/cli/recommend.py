@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+import orjson
 from pydantic import ConfigDict, Field
 
 from citerec.cli.console import ConsoleOutput, check_output, write_pieces
@@ -19,7 +20,6 @@ from citerec.text import plural, some_of
 from citerec.types import Progress, QueryKind
 
 if TYPE_CHECKING:
-    from citerec.bibliography.entry import PaperList
     from citerec.drafts import QueryFile
     from citerec.recommend import Recommender
     from citerec.recommendations import Recommendations
@@ -120,12 +120,11 @@ def recommend(
 ) -> None:
     """Recommend papers that a draft should cite, best first."""
     from citerec.export import pieces
-    from citerec.recommend import looked_up
 
     fields = checked_fields(shown)
     drafts = read_drafts(draft)
     ranks = picked_ranks(shown, config.k, batch=drafts.batch)
-    former, day = former_list(shown.since, batch=drafts.batch) if shown.since else (None, "")
+    former, day = former_list(shown.since, batch=drafts.batch) if shown.since else ({}, "")
     for notice in drafts.notices:
         console.log(notice)
     to_terminal = shown.output is None and sys.stdout.isatty()  # a bar would be mixed with the list
@@ -140,22 +139,14 @@ def recommend(
         lists = many(drafts.queries, options, progress)
         if not drafts.batch or shown.format == "doi":
             lists = [*lists]  # others may be larger than memory
-        if former is not None:
-            rows = looked_up(former, "", recommender.index.papers)[0]
-            seen = {paper.id for paper in recommender.index.papers.at(sorted(rows)).values()}
-            lists = [one.without(seen, f"no new papers since {day}") for one in lists]
+        if shown.since:
+            lists = [one.without(former, f"no new papers since {day}") for one in lists]
             if lists[0]:
                 console.log(f"{plural(len(lists[0]), 'new paper')} since {day}")
         written = in_turn(lists, len(drafts.queries), empty, progress)
-        if (
-            former is not None and shown.format == "table"
-        ):  # an empty one, so that cron sends nothing
-            written = filter(None, written)
         text = pieces(written, shown.format, batch=drafts.batch, color=to_terminal, fields=fields)
         write_pieces(text, shown.output)
-    log_omitted(
-        "json" if former is not None else shown.format, lists, empty, len(drafts.queries), console
-    )
+    log_omitted(shown.format, lists, empty, len(drafts.queries), console)
     if shown.append:
         done = lists[0].append(shown.append, pick=ranks)
         keys = f": {', '.join(done.keys)}" if done.keys else ""
@@ -203,19 +194,21 @@ def log_omitted(
             )
 
 
-def former_list(path: Path, *, batch: bool) -> "tuple[PaperList, str]":
-    """Return the papers of the lists at `path`, a file or a folder, and the day of the last, such as 2026-11-23."""
-    from citerec.bibliography.entry import PaperList
-    from citerec.bibliography.paper_list import read_paper_list
+def former_list(path: Path, *, batch: bool) -> tuple[set[str], str]:
+    """Return the ids in the lists at `path`, a file or a folder, and the day of the last, such as 2026-11-23."""
+    from citerec.bibliography.paper_list import read_bytes
 
     if batch:
         raise ConfigError("--since needs a single draft")
-    files = sorted(path.glob("*.json")) if path.is_dir() else [path]
-    papers = sum(map(read_paper_list, files), PaperList(()))
-    if papers.unread:
-        raise BadInputError(path, "expected lists that citerec recommend --format json wrote")
-    last = max((file.stat().st_mtime for file in files), default=0)
-    return papers, f"{date.fromtimestamp(last)}" if files else "the first list"
+    ids, last = set[str](), 0.0
+    for file in sorted(path.glob("*.json")) if path.is_dir() else [path]:
+        try:
+            ids |= {one["id"] for one in orjson.loads(read_bytes(file)[0])}
+        except (ValueError, TypeError, KeyError) as error:
+            expected = "expected a list that citerec recommend --format json wrote"
+            raise BadInputError(file, expected) from error
+        last = max(last, file.stat().st_mtime)
+    return ids, f"{date.fromtimestamp(last)}" if last else "the first list"
 
 
 def read_drafts(draft: DraftOptions) -> "QueryFile":

@@ -215,9 +215,8 @@ class Upload(NamedTuple):
     @property
     def is_list(self) -> bool:
         """Whether it is a bibliography; JSON is one if it is a list."""
-        return (
-            self.suffix in REFERENCES or self.data.lstrip()[:1] + self.suffix.encode() == b"[.json"
-        )
+        is_json = self.suffix == ".json" and self.data.lstrip().startswith(b"[")
+        return self.suffix in REFERENCES or is_json
 
     def path_in(self, folder: str) -> Path:
         """Return where the file is kept in a folder, at its place in the sent one, and nowhere else."""
