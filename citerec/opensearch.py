@@ -290,8 +290,9 @@ def _filters(index: IndexFolder, eligible: Sequence[Eligibility]) -> list[dict[s
     filters: list[dict[str, Any]] = []
     for rule in eligible:
         refused: list[dict[str, Any]] = []
-        if rule.year_max is not None:
-            refused.append({"range": {"year": {"gt": rule.year_max}}})
+        for bound, year in (("gt", rule.year_max), ("lt", rule.year_min)):
+            if year is not None:
+                refused.append({"range": {"year": {bound: year}}})
         if rule.excluded:
             refused.append({"ids": {"values": list(index.papers.ids_at(sorted(rule.excluded)))}})
         filters.append({"bool": {"must_not": refused}} if refused else {})

@@ -196,6 +196,7 @@ class Recommender:
         context: str | None = None,
         k: int | None = None,
         year_max: int | None = None,
+        year_min: int | None = None,
         excluded: PaperListLike | None = None,
         cited: PaperListLike | None = None,
         explain: bool = False,
@@ -210,6 +211,7 @@ class Recommender:
             context: The sentence that needs references, `[CITE]` at the place: with its draft, or alone.
             k: The number of papers; by default `config.k`, which is 20.
             year_max: The latest year of a paper, and of the citations that are known; by default each query's own.
+            year_min: The earliest year of a paper; one of unknown year passes both bounds.
             excluded: Papers that must not come back: ids, DOIs or titles, or the path of a `.bib`, `.ris` or `.txt`.
             cited: Papers that the draft cites already, in the same forms: the ranker learns from them, and they do
                 not come back. Without a draft and a sentence: the list whose missing papers are recommended.
@@ -237,7 +239,12 @@ class Recommender:
         elif context is not None:
             query = replace(query, context=read_context(context))
         options = self.options(
-            k=k, year_max=year_max, excluded=excluded, cited=cited, explain=explain
+            k=k,
+            year_max=year_max,
+            year_min=year_min,
+            excluded=excluded,
+            cited=cited,
+            explain=explain,
         )
         [result] = self.recommend_many([query], options)
         return result
@@ -247,6 +254,7 @@ class Recommender:
         *,
         k: int | None = None,
         year_max: int | None = None,
+        year_min: int | None = None,
         excluded: PaperListLike | None = None,
         cited: PaperListLike | None = None,
         explain: bool = False,
@@ -257,6 +265,7 @@ class Recommender:
         return QueryOptions(
             k=None if k is None else self.config.replace(k=k).k,
             year_max=year_max,
+            year_min=year_min,
             excluded=out,
             cited=known,
             explain=explain,
@@ -318,7 +327,8 @@ class Recommender:
             texts = [read_query(one) if one.is_sentence else one for one in given]
             recognised = recognise(texts, papers)
             drafts = [query for query, _ in recognised]
-            rules = eligible(drafts, papers, year_max=options.year_max, excluded=rows)
+            bounds = {"year_max": options.year_max, "year_min": options.year_min}
+            rules = eligible(drafts, papers, **bounds, excluded=rows)
             batch = QueryBatch(drafts, rules, [cited] * len(drafts))
             pipeline = self._pipeline(k, batch.cited if True in of_lists else None)
             originals = iter(zip(given, recognised, strict=True))

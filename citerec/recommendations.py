@@ -14,7 +14,7 @@ from citerec.errors import ConfigError
 from citerec.export import Format, Result, pieces
 from citerec.folder import IndexFolder
 from citerec.retrieve.fuse import ranks_and_scores
-from citerec.rules.known import mask
+from citerec.rules.known import in_years, mask
 from citerec.text import plural, some_of, visible
 from citerec.types import (
     CandidateSet,
@@ -154,18 +154,19 @@ def _places(hits: Hits, rows: npt.NDArray[np.int32]) -> list[tuple[int, float]]:
 def explain_no_results(index: IndexFolder, rule: Eligibility, kind: QueryKind) -> str:
     """Return why no paper was found: no paper is eligible, or no eligible paper has a word of the query."""
     years, papers = index.papers.years, len(index.papers)
-    in_time = mask(Eligibility(rule.year_max), years)
-    too_late = papers - int(in_time.sum())
-    if too_late == papers:
-        first = int(years[years != NO_YEAR].min())
+    outside = papers - int(in_years(rule, years).sum())
+    late, early = f"later than {rule.year_max}", f"earlier than {rule.year_min}"
+    which = late if rule.year_min is None else f"{early} or {late}" if rule.year_max else early
+    if outside == papers:
+        known = years[years != NO_YEAR]
         return (
-            f"all {papers:,} papers are later than {rule.year_max}: the earliest is of {first}; "
-            f"give --year-max {first} or a later year, or correct the draft's year"
+            f"all {papers:,} papers are {which}: they are of {known.min()} to {known.max()}; "
+            "change --year-min or --year-max, or correct the draft's year"
         )
     if not (searchable := int(mask(rule, years).sum())):
-        late = f" and {too_late:,} later than {rule.year_max}" if too_late else ""
+        others = f" and {outside:,} {which}" if outside else ""
         return (
-            f"none of {plural(papers, 'paper')} is eligible: {papers - too_late:,} excluded{late}; "
+            f"none of {plural(papers, 'paper')} is eligible: {papers - outside:,} excluded{others}; "
             "leave out --exclude or --cited, or name fewer papers in them"
         )
     searched = plural(searchable, "eligible paper")

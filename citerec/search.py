@@ -152,7 +152,8 @@ class Corpus:
 
     def _hits(self, query: Query, filter: SearchFilter, needed: int) -> Hits:
         """Return the best `needed` hits that pass the filter; papers are read as they are needed."""
-        rule, papers, kept = Eligibility(filter.year_max), self.index.papers, list[int]()
+        rule = Eligibility(filter.year_max, year_min=filter.year_min)
+        papers, kept = self.index.papers, list[int]()
         depth = needed if filter == SearchFilter() else DEEPEST
         [hits] = self._bm25.retrieve([query], [rule], depth)
         for start in range(0, len(hits), _READ_AT_ONCE):

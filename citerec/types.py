@@ -290,6 +290,7 @@ class Eligibility:
     # papers of a later year are not eligible; a paper without a year is
     year_max: int | None = None
     excluded: frozenset[int] = frozenset()  # row numbers
+    year_min: int | None = None  # likewise, of an earlier year
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -460,6 +460,18 @@ def test_the_year_bound_is_that_of_the_query_or_the_given_one(sample: Cli, tmp_p
     assert latest("--year-max", 3000) > 2012
 
 
+@pytest.mark.parametrize("encoder", ["auto", "none"])
+def test_a_list_is_of_the_years_that_are_asked_for(sample: Cli, encoder: str) -> None:
+    more = ("--encoder", encoder, "--ranker", "none", "--format", "json", "--k", 5000)
+    every = sample(*DRAFT, *more).json
+
+    some = sample(*DRAFT, *more, "--year-min", 2008, "--year-max", 2010).json
+
+    of_years = {item["id"] for item in every if 2008 <= item["year"] <= 2010}
+    assert {item["id"] for item in some} == of_years != set()
+    assert sample(*DRAFT, "--year-min", 2011, "--year-max", 2010).code == 2
+
+
 def test_explain_adds_reasons(sample: Cli) -> None:
     done = sample(*DRAFT, "--format", "json", "--explain", "--k", 1)
 

@@ -49,7 +49,11 @@ PAPERS: list[dict[str, Any]] = [
         ),
         (
             ("--title", "Drawing", "--year-max", 1980),
-            "all 2 papers are later than 1980: the earliest is of 1990; give --year-max 1990",
+            "all 2 papers are later than 1980: they are of 1990 to 1995; change --year-min or --year-max",
+        ),
+        (
+            ("--title", "Drawing", "--year-min", 2011, "--year-max", 2012),
+            "all 2 papers are earlier than 2011 or later than 2012: they are of 1990 to 1995",
         ),
         (
             ("--title", "Drawing", "--exclude", "all.txt"),

@@ -61,6 +61,7 @@ def draft(year: int | None = None, docid: str = "draft", **more: Any) -> Query:
         (draft(2005, named=False, corpus_ids=("undated", "c")), {}, ["a", "b"]),
         (draft(2006), {"year_max": 2004}, ["a", "b", "undated"]),
         (draft(2001), {"year_max": 2005}, ["a", "b", "c", "undated"]),
+        (draft(2005), {"year_min": 2005}, ["c", "undated"]),
         (draft(2005, "c"), {"excluded": [0, 4]}, ["b"]),
     ],
 )

@@ -76,6 +76,7 @@ class DraftOptions(Settings):
         ge=1,
         description="Latest year of papers and of known citations; the year of the query by default.",
     )
+    year_min: int | None = Field(default=None, ge=1, description="Earliest year of papers.")
     exclude: Path | None = Field(
         default=None, description="Papers to exclude: one id per line, or a .bib."
     )
@@ -272,7 +273,11 @@ def query_options(
         cited = drafts.cited + cited if cited else drafts.cited
     excluded = draft.exclude and read_paper_list(draft.exclude)
     return recommender.options(
-        year_max=draft.year_max, excluded=excluded or None, cited=cited or None, explain=explain
+        year_max=draft.year_max,
+        year_min=draft.year_min,
+        excluded=excluded or None,
+        cited=cited or None,
+        explain=explain,
     )
 
 

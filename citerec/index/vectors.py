@@ -14,6 +14,7 @@ import os
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from math import ceil
 from pathlib import Path
@@ -209,7 +210,8 @@ class DenseIndex:
         )
         groups: dict[Eligibility, list[int]] = {}
         for i, rule in enumerate(eligible):
-            shared = rule if len(rule.excluded) > FEW_EXCLUDED else Eligibility(rule.year_max)
+            few = len(rule.excluded) <= FEW_EXCLUDED
+            shared = replace(rule, excluded=frozenset()) if few else rule
             groups.setdefault(shared, []).append(i)
         for rule, group in groups.items():
             keep = within(rule, self._years, np.arange(len(self._years), dtype=np.int32))

@@ -21,7 +21,6 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.config import Bm25Config, StopWords
-from citerec.corpus.papers import NO_YEAR
 from citerec.errors import IndexDamagedError
 from citerec.folder import IndexFolder
 from citerec.index.bm25 import (
@@ -34,6 +33,7 @@ from citerec.index.bm25 import (
     open_postings,
 )
 from citerec.inputs import check_rows, open_array
+from citerec.rules.known import in_years
 from citerec.text import STOP_WORDS, WORD, QueryForm, query_text, without_stop_words
 from citerec.types import Eligibility, Hits, Query
 
@@ -42,7 +42,6 @@ ABSTRACT_SHARE = 0.5
 WORTH_COMPILING = 200  # queries after which the import of numba, about a second, has paid off
 SAMPLED = 32  # of so many scores one is in a sample
 _ONE = np.float32(1)
-_INT = np.iinfo(np.int32)
 
 Docs = npt.NDArray[np.int32]  # documents of Lucene: papers with text
 Scores = npt.NDArray[np.float32]
@@ -90,8 +89,7 @@ class Bm25Retriever:
             self._postings = open_postings(index.path / POSTINGS, len(self._rows), tokens)
         except (OSError, ValueError) as error:
             raise IndexDamagedError(index.path, [f"BM25 cannot be read ({error})"]) from error
-        years = index.papers.years[self._rows]
-        self._years = np.where(years == NO_YEAR, _INT.min, years).astype(np.int32)
+        self._years = index.papers.years[self._rows]
         k1, b = np.float32(self.config.k1), np.float32(self.config.b)
         mean = np.float32(self._postings.tokens / max(self._postings.with_terms, 1)) or _ONE
         with np.errstate(divide="ignore"):
@@ -126,7 +124,6 @@ class Bm25Retriever:
         self, k: int, terms: Mapping[int, int], rule: Eligibility, *, compiled: bool
     ) -> Hits:
         """Return the `k` best eligible papers, by the numbers of the query's terms and how often it holds each."""
-        bound = _INT.max if rule.year_max is None else max(_INT.min, min(rule.year_max, _INT.max))
         numbers = np.fromiter(terms, np.int64, len(terms))
         starts, ends = self._postings.indptr[numbers], self._postings.indptr[numbers + 1]
         weights = self._weights(ends - starts, np.fromiter(terms.values(), np.float32, len(terms)))
@@ -144,7 +141,7 @@ class Bm25Retriever:
         scores = totals.astype(np.float32)
         excluded = self._documents[list(rule.excluded)]
         scores[excluded[excluded >= 0]] = 0
-        scores[self._years > bound] = 0
+        scores[~in_years(rule, self._years)] = 0
         found = np.flatnonzero(scores > 0)
         scores = scores[found]
         if len(found) > k:  # the best, and all that tie with the last of them

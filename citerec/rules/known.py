@@ -47,6 +47,7 @@ class QueryOptions:
     k: int | None = None  # papers; None for the default
     # latest year of papers and of known citations; None for the query's
     year_max: int | None = None
+    year_min: int | None = None  # earliest year of papers
     excluded: frozenset[int] = frozenset()  # rows that are not eligible
     # rows of the known references, which are not eligible either
     cited: frozenset[int] = frozenset()
@@ -56,6 +57,14 @@ class QueryOptions:
     def __post_init__(self) -> None:
         if self.year_max is not None and not self.year_max >= 1:
             raise ConfigError(f"year_max must be a year such as 2019, got {self.year_max}")
+        if (
+            self.year_min is not None
+            and self.year_max is not None
+            and self.year_min > self.year_max
+        ):
+            raise ConfigError(
+                f"no year fits --year-min {self.year_min} and --year-max {self.year_max}"
+            )
 
 
 DEFAULT_OPTIONS = QueryOptions()
@@ -66,6 +75,7 @@ def eligible(
     papers: Papers,
     *,
     year_max: int | None = None,
+    year_min: int | None = None,
     excluded: Iterable[int] = (),
 ) -> list[Eligibility]:
     """Decide which papers are eligible for each query: not itself, not later than it, not excluded.
@@ -76,7 +86,7 @@ def eligible(
     """
     out = frozenset(excluded)
     return [
-        Eligibility(query.year if year_max is None else year_max, out.union(rows))
+        Eligibility(query.year if year_max is None else year_max, out.union(rows), year_min)
         for query, rows in zip(queries, query_rows(queries, papers), strict=True)
     ]
 
@@ -98,9 +108,15 @@ def within(eligible: Eligibility, years: npt.NDArray[np.int32], rows: Rows) -> F
     if eligible.excluded:
         out = np.fromiter(eligible.excluded, np.int64, len(eligible.excluded))
         keep = np.isin(rows, out, invert=True)
-    if eligible.year_max is not None:
-        row_years = years[rows]
-        keep &= (row_years <= eligible.year_max) | (row_years == NO_YEAR)
+    return keep & in_years(eligible, years[rows])
+
+
+def in_years(eligible: Eligibility, years: npt.NDArray[np.int32]) -> Flags:
+    """Return which years are eligible, same shape; an unknown one is."""
+    last = YEARS[-1] if eligible.year_max is None else eligible.year_max
+    keep = years <= last  # an unknown year is 0
+    if eligible.year_min is not None:
+        keep &= (years >= eligible.year_min) | (years == NO_YEAR)
     return keep
 
 

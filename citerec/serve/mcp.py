@@ -75,6 +75,7 @@ def recommend(
     cited: Annotated[Papers, Field(description=CITED)] = [],  # noqa: B006
     exclude: Annotated[Papers, Field(description="Papers to leave out, likewise.")] = [],  # noqa: B006
     year_max: Annotated[Year | None, Field(description="The latest year of a paper.")] = None,
+    year_min: Annotated[Year | None, Field(description="The earliest year of a paper.")] = None,
     k: K = 10,
     explain: Annotated[bool, Field(description="Whether to give reasons for each paper.")] = True,
     abstract_chars: Chars = 300,
@@ -87,7 +88,8 @@ def recommend(
     texts = {"title": title, "abstract": abstract, "context": context}
     given: dict[str, Any] = {name: text for name, text in texts.items() if text.strip()}
     given |= {"cited": cited or None, "excluded": exclude or None}
-    found = opened.default.recommend(**given, k=k, year_max=year_max, explain=explain)
+    given |= {"year_max": year_max, "year_min": year_min}
+    found = opened.default.recommend(**given, k=k, explain=explain)
     return {
         "results": _results(opened, found, abstract_chars),
         "empty_reason": found.empty_reason,

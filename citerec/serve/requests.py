@@ -107,6 +107,7 @@ class RecommendRequest(BaseModel):
     )
     exclude: Papers | Text | None = about("Papers to exclude, likewise.")
     year_max: Year | None = None
+    year_min: Year | None = None
     k: int = about("Number of papers.", 20, ge=1, le=MAX_RESULTS)
     explain: bool = about("Whether to add the reasons for each paper.", False)
     fields: list[PaperField] = about("More of each paper.", [], max_length=len(FIELDS))  # pyright: ignore[reportInvalidTypeForm]
@@ -182,6 +183,7 @@ def recommended(
     options = recommender.options(
         k=request.k,
         year_max=request.year_max,
+        year_min=request.year_min,
         excluded=_listed(request.exclude, "exclude"),
         cited=cited,
         explain=request.explain,
