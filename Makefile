@@ -4,9 +4,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PAGE := tests/page
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check format docs docs-check bench tables clean
+.PHONY: help demo test test-all check check-page format docs docs-check bench tables clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk 'BEGIN {FS = ":.*## "} {printf "  make %-10s %s\n", $$1, $$2}'
@@ -39,6 +40,10 @@ $(VENV)/docs.ok: $(VENV)/python.ok pyproject.toml constraints.txt
 	$(PIP) install --constraint constraints.txt --group docs
 	@touch $@
 
+$(PAGE)/node_modules/npm.ok: $(PAGE)/package.json $(PAGE)/package-lock.json
+	cd $(PAGE) && npm ci --loglevel=error --no-audit --no-fund --fetch-retries=1 --fetch-retry-mintimeout=1000 --fetch-timeout=30000
+	@touch $@
+
 demo: $(VENV)/citerec.ok ## Index the bundled sample and recommend papers for a draft
 	$(BIN)/citerec demo
 
@@ -49,15 +54,24 @@ test: $(VENV)/dev.ok ## Run the tests but the slow ones
 test-all: $(VENV)/all.ok ## Run every test; those on real corpora need ../shared/data
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto -m ""
 
-check: $(VENV)/dev.ok ## Lint, format, types, layers
+check: $(VENV)/dev.ok check-page ## Lint, format, types, layers; of the page, too, where Node is there
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
 
+# Without Node 20 or the npm registry the tools of the page are left out; it needs none to run.
+check-page:
+	@if ! node -e 'process.exit(Number(process.versions.node.split(".")[0] < 20))' 2>/dev/null; then \
+		echo "check-page: no Node 20 here; prettier, eslint and tsc are left out"; \
+	elif ! $(MAKE) --no-print-directory $(PAGE)/node_modules/npm.ok; then \
+		echo "check-page: npm could not install prettier, eslint and tsc; they are left out"; \
+	else npm run --silent --prefix $(PAGE) check; fi
+
 format: $(VENV)/dev.ok ## Format the code
 	$(BIN)/ruff check --fix-only --quiet
 	$(BIN)/ruff format
+	@test ! -f $(PAGE)/node_modules/npm.ok || npm run --silent --prefix $(PAGE) format -- --write
 
 docs: $(VENV)/docs.ok ## Build the documentation into site/; a broken link fails
 	$(BIN)/python docs/tools/stage.py .site
@@ -70,5 +84,5 @@ bench: $(VENV)/bench.ok ## Measure speed and memory; results go to experiments/r
 	$(BIN)/python experiments/bench.py
 
 clean: ## Remove the environment and what tools left behind
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache .cache .site site dist
+	rm -rf $(VENV) $(PAGE)/node_modules .pytest_cache .ruff_cache .hypothesis .import_linter_cache .cache .site site dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

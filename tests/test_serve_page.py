@@ -1,5 +1,6 @@
 """The page at `/`: stories in a real browser, and what the server does for it."""
 
+import gzip
 import json
 import re
 from collections.abc import Callable, Generator, Sequence
@@ -30,7 +31,7 @@ from support.browsing import (
 from support.pages import NASTY
 from support.server import listening
 
-from citerec import Paper, Query, Recommender
+from citerec import Paper, Query, Recommender, serve
 from citerec.errors import BadInputError
 from citerec.folder import IndexFolder
 from citerec.serve import ServeConfig
@@ -74,6 +75,7 @@ def test_the_routes_of_the_page_answer_without_a_browser(address: str) -> None:
         tag = {"If-None-Match": script.headers["etag"]}
         again = client.get("/static/main.js", headers=tag)
         missing = client.get("/static/none.js")
+        vendored = client.get("/static/vendor/lit-html-3.3.3/lit-html.js")
         shown = client.post("/page/recommend", json=body).json()
         late = client.post("/page/recommend", json=body | {"year_max": 1800}).json()
         expected = client.post("/v1/recommend", json={"title": TITLE, "abstract": ABSTRACT, "k": 5})
@@ -95,6 +97,7 @@ def test_the_routes_of_the_page_answer_without_a_browser(address: str) -> None:
         "text/javascript",
         404,
     )
+    assert "Google LLC" in vendored.text
     assert (script.headers["content-encoding"], again.status_code) == ("gzip", 304)
     assert again.headers["content-security-policy"] == policy
     assert not again.content
@@ -107,6 +110,18 @@ def test_the_routes_of_the_page_answer_without_a_browser(address: str) -> None:
     assert [one["id"] for one in read["cited"]] == ["vaswani2017attention"]
     assert broken.status_code == 422
     assert "--" not in broken.json()["detail"]
+
+
+def test_the_files_of_the_page_are_legible_and_small() -> None:
+    folder = Path(serve.__file__).parent / "page"
+    files = [one for one in folder.rglob("*") if one.suffix in {".html", ".css", ".js", ".svg"}]
+    own = [one for one in files if "vendor" not in one.parts]
+
+    longest = {one.name: max(map(len, one.read_text("utf-8").splitlines())) for one in own}
+    sent = sum(len(gzip.compress(one.read_bytes())) for one in files)
+
+    assert {name: n for name, n in longest.items() if n > 100} == {}
+    assert sent < 150_000  # bytes
 
 
 def test_messages_name_keys_in_place_of_options() -> None:

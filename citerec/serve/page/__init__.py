@@ -1,6 +1,7 @@
 """The page at `/`, for authors: its HTML, style and scripts, and the routes that only it uses.
 
-`page.html` is rendered by Jinja2. `static/` holds plain JavaScript modules: no build step, nothing from elsewhere.
+`page.html` is rendered by Jinja2. `static/` holds plain JavaScript modules, `static/vendor/` lit-html as published: no
+build step, nothing from elsewhere.
 Texts of a corpus reach the page as text nodes only.
 """
 
@@ -67,15 +68,12 @@ class ExportRequest(BaseModel):
 
 @router.get("/")
 def page(service: Served) -> Response:
-    """Return the page; without a token it holds nothing of the corpora, and its scripts ask for one."""
-    settings = service.settings
-    shown = [] if settings.tokens else [facts(one) for one in service.indexes.values()]
-    filled = {"indexes": shown, "version": version("citerec")}
-    text = html_page(__name__, **filled, most_bytes=settings.max_body_bytes)
-    return HTMLResponse(text, headers=SAFE)
+    """Return the page; it holds nothing of the corpora, which its scripts ask for."""
+    filled = {"version": version("citerec"), "most_bytes": service.settings.max_body_bytes}
+    return HTMLResponse(html_page(__name__, **filled), headers=SAFE)
 
 
-@router.get("/static/{name}")
+@router.get("/static/{name:path}")
 async def static(request: Request, name: str) -> Response:
     """Return a style sheet, a script or a picture."""
     found = await FILES.get_response(name, request.scope)

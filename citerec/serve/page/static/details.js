@@ -73,7 +73,8 @@ function draw(fault) {
     related = known.id === id ? known.related : null;
   const title = row ? (row.title.join("").trim() ? marked(row.title) : "Untitled") : "…";
   const place = sheet.scrollTop;
-  const held = page.contains(document.activeElement) && document.activeElement.dataset.name;
+  const at = /** @type {HTMLElement} */ (document.activeElement);
+  const held = page.contains(at) && at.dataset.name;
   page.replaceChildren(
     h(
       "div",

@@ -3,7 +3,9 @@
 const SVG = "http://www.w3.org/2000/svg";
 const DIRECTION = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u206f]/g; // controls of direction
 
+/** @type {(selector: string, root?: ParentNode) => any} */
 export const $ = (selector, root = document) => root.querySelector(selector);
+/** @type {(selector: string, root?: ParentNode) => any[]} */
 export const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
 
 export const clean = text => String(text ?? "").replace(DIRECTION, "");
@@ -119,7 +121,7 @@ export function toast(text, action) {
 document.addEventListener(
   "close",
   event => {
-    if (event.target.contains($("#toast"))) document.body.append($("#toast"));
+    if ($("#toast", /** @type {Element} */ (event.target))) document.body.append($("#toast"));
   },
   true,
 );

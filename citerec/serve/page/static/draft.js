@@ -13,23 +13,60 @@ let handlers = {};
 export function start(given) {
   handlers = given;
   for (const [id, name] of Object.entries(fields)) {
-    $(`#${id}`).addEventListener("input", event => { state[name] = event.target.value; if (!state.title) state.meta = {}; grow(); keep(); });
+    $(`#${id}`).addEventListener("input", event => {
+      state[name] = event.target.value;
+      if (!state.title) state.meta = {};
+      grow();
+      keep();
+    });
   }
   for (const [id, name] of Object.entries(numbers)) {
-    const read = event => { state[name] = event.target.checkValidity() && event.target.value ? Number(event.target.value) : name === "k" ? 20 : null; keep(); };
-    $(`#${id}`).addEventListener("input", read);  // a field that is not left counts, too: a file may be dropped now
-    $(`#${id}`).addEventListener("change", event => { read(event); event.target.value = state[name] ?? ""; });
+    const read = event => {
+      state[name] =
+        event.target.checkValidity() && event.target.value
+          ? Number(event.target.value)
+          : name === "k"
+            ? 20
+            : null;
+      keep();
+    };
+    $(`#${id}`).addEventListener("input", read); // a file may be dropped before the field is left
+    $(`#${id}`).addEventListener("change", event => {
+      read(event);
+      event.target.value = state[name] ?? "";
+    });
   }
-  for (const radio of $$("[name=mode]")) radio.addEventListener("change", () => { state.mode = radio.value; keep(); fill(); });
+  for (const radio of $$("[name=mode]"))
+    radio.addEventListener("change", () => {
+      state.mode = radio.value;
+      keep();
+      fill();
+    });
   for (const name of ["title", "abstract"]) $(`#${name}`).addEventListener("focus", remember);
   $("#title").addEventListener("change", settle);
   $("#drafts").addEventListener("change", event => handlers.openDraft(event.target.value));
   $(".settings").addEventListener("toggle", choices);
-  $("#with-draft").addEventListener("change", event => { state.withDraft = event.target.checked; keep(); fill(); });
+  $("#with-draft").addEventListener("change", event => {
+    state.withDraft = event.target.checked;
+    keep();
+    fill();
+  });
   for (const field of $$("#title, #abstract")) field.addEventListener("paste", pasteAll);
-  $("#title").addEventListener("keydown", event => { if (event.key === "Enter" && !event.ctrlKey && !event.metaKey) { event.preventDefault(); $("#abstract").focus(); } });
-  $("#draft").addEventListener("submit", event => { event.preventDefault(); handlers.find(); });
-  $("#file").addEventListener("change", async event => { const files = [...event.target.files]; await take(files); event.target.value = ""; });
+  $("#title").addEventListener("keydown", event => {
+    if (event.key === "Enter" && !event.ctrlKey && !event.metaKey) {
+      event.preventDefault();
+      $("#abstract").focus();
+    }
+  });
+  $("#draft").addEventListener("submit", event => {
+    event.preventDefault();
+    handlers.find();
+  });
+  $("#file").addEventListener("change", async event => {
+    const files = [...event.target.files];
+    await take(files);
+    event.target.value = "";
+  });
   dropping();
 }
 
@@ -37,7 +74,8 @@ export function start(given) {
 function areReferences(text, lines) {
   if (/^\s*@[a-z]+\s*[{(]/i.test(text) || /^TY {1,2}- /m.test(text)) return true;
   if (/^\s*\[\s*\{/.test(text)) return true;
-  const id = /^((https?:\/\/)?(dx\.)?doi\.org\/|doi:\s*)?10\.\d{4,9}\/\S+$|^arxiv:\s?\d{4}\.\d{4,5}/i;
+  const id =
+    /^((https?:\/\/)?(dx\.)?doi\.org\/|doi:\s*)?10\.\d{4,9}\/\S+$|^arxiv:\s?\d{4}\.\d{4,5}/i;
   const reference = /^(\[\w+\]|\d{1,3}\.)\s.*\b(19|20)\d\d/;
   return lines.length > 0 && lines.every(line => id.test(line) || reference.test(line));
 }
@@ -45,7 +83,10 @@ function areReferences(text, lines) {
 // Title and abstract pasted together: the first line is the title.
 function pasteAll(event) {
   const text = event.clipboardData?.getData("text/plain") ?? "";
-  const lines = text.split(/\r?\n/).map(line => line.trim()).filter(Boolean);
+  const lines = text
+    .split(/\r?\n/)
+    .map(line => line.trim())
+    .filter(Boolean);
   if (areReferences(text, lines)) {
     event.preventDefault();
     take([new File([text], /^\s*@/.test(text) ? "pasted.bib" : "pasted.ris")]);
@@ -55,7 +96,10 @@ function pasteAll(event) {
   event.preventDefault();
   remember();
   state.title = lines[0].replace(/^title\s*:\s*/i, "");
-  const rest = lines.slice(1).join(" ").replace(/^abstract\s*[:.—–-]?\s*/i, "");
+  const rest = lines
+    .slice(1)
+    .join(" ")
+    .replace(/^abstract\s*[:.—–-]?\s*/i, "");
   if (rest) state.abstract = rest;
   state.meta = {};
   settle();
@@ -92,16 +136,25 @@ export function settle() {
     trays();
   };
   const button = { type: "button", class: "link", on: { click: undo } };
-  $("#question").replaceChildren(h("p", {},
-    "A new draft, with no marks yet; “", h("span", { dir: "auto" }, clean(old.title)),
-    "” keeps its own, under Settings. ", h("button", button, "Undo: the same draft")));
+  $("#question").replaceChildren(
+    h(
+      "p",
+      {},
+      "A new draft, with no marks yet; “",
+      h("span", { dir: "auto" }, clean(old.title)),
+      "” keeps its own, under Settings. ",
+      h("button", button, "Undo: the same draft"),
+    ),
+  );
 }
 
 // The drafts that can be opened, in the settings.
 function choices() {
   const found = store.drafts();
   const name = ({ title, abstract, context }) =>
-    clean(title || abstract || context).trim().slice(0, 80) || "Marks without a text";
+    clean(title || abstract || context)
+      .trim()
+      .slice(0, 80) || "Marks without a text";
   const option = one => h("option", { value: one.id, selected: one.id === state.id }, name(one));
   $("#drafts").replaceChildren(...found.map(option));
   $("#drafts").disabled = !found.some(one => one.id !== state.id);
@@ -123,7 +176,8 @@ export function fill() {
   trays();
 }
 
-function grow() {  // for browsers whose style sheets cannot
+function grow() {
+  // for browsers whose style sheets cannot
   if (CSS.supports("field-sizing", "content")) return;
   for (const area of $$("#title, #context")) {
     area.style.height = "auto";
@@ -141,18 +195,47 @@ export function trays() {
 function tray(place, papers, back) {
   place.hidden = !papers.length;
   $(".count", place).textContent = papers.length;
-  $("ul", place).replaceChildren(...papers.map(paper => h("li", {},
-    named(paper.id, paper.title, handlers.openId),
-    h("button", { type: "button", class: "quiet", title: back, "aria-label": `${back}: ${clean(paper.title)}`, on: { click: () => handlers.unmark(paper) } }, icon("close")))));
+  $("ul", place).replaceChildren(
+    ...papers.map(paper =>
+      h(
+        "li",
+        {},
+        named(paper.id, paper.title, handlers.openId),
+        h(
+          "button",
+          {
+            type: "button",
+            class: "quiet",
+            title: back,
+            "aria-label": `${back}: ${clean(paper.title)}`,
+            on: { click: () => handlers.unmark(paper) },
+          },
+          icon("close"),
+        ),
+      ),
+    ),
+  );
 }
 
 function dropping() {
   let depth = 0;
   const files = event => event.dataTransfer?.types.includes("Files");
   const show = on => document.body.classList.toggle("dropping", on);
-  addEventListener("dragenter", event => { if (files(event)) { depth++; show(true); } });
-  addEventListener("dragleave", event => { if (files(event) && --depth <= 0) { depth = 0; show(false); } });
-  addEventListener("dragover", event => { if (files(event)) event.preventDefault(); });
+  addEventListener("dragenter", event => {
+    if (files(event)) {
+      depth++;
+      show(true);
+    }
+  });
+  addEventListener("dragleave", event => {
+    if (files(event) && --depth <= 0) {
+      depth = 0;
+      show(false);
+    }
+  });
+  addEventListener("dragover", event => {
+    if (files(event)) event.preventDefault();
+  });
   addEventListener("drop", event => {
     if (!files(event)) return;
     event.preventDefault();
@@ -188,7 +271,9 @@ async function dropped(transfer) {
   for (const entry of entries) await visit(entry);
   const texts = found.filter(file => TEXT.test(file.name) && !file.name.startsWith("."));
   const isLatex = texts.some(file => /\.(tex|ltx)$/i.test(file.name));
-  const kept = isLatex ? texts : found.filter(file => TEXT.test(file.name) || /\.pdf$/i.test(file.name));
+  const kept = isLatex
+    ? texts
+    : found.filter(file => TEXT.test(file.name) || /\.pdf$/i.test(file.name));
   return kept.length ? kept : found;
 }
 
@@ -199,8 +284,17 @@ export async function take(files) {
   if (!files.length) return;
   const size = files.reduce((sum, file) => sum + file.size, 0);
   const most = Number($("#drop").dataset.most);
-  if (size > most) { fault(`The ${files.length > 1 ? "files are" : "file is"} too large: ${(size / 2 ** 20).toFixed(1)} MB; at most ${Math.floor(most / 2 ** 20)} MB in all.`); return; }
-  $("#read").replaceChildren(h("p", { class: "hint busy" }, `Reading ${files.map(file => file.name).join(", ")}…`));
+  if (size > most) {
+    const who = files.length > 1 ? "files are" : "file is";
+    fault(
+      `The ${who} too large: ${(size / 2 ** 20).toFixed(1)} MB; ` +
+        `at most ${Math.floor(most / 2 ** 20)} MB in all.`,
+    );
+    return;
+  }
+  $("#read").replaceChildren(
+    h("p", { class: "hint busy" }, `Reading ${files.map(file => file.name).join(", ")}…`),
+  );
   let read;
   try {
     read = await readFiles(state.index, files);
@@ -212,8 +306,14 @@ export async function take(files) {
   if (draft) {
     remember();
     state.mode = state.mode === "sentence" && state.withDraft ? "sentence" : "draft";
-    Object.assign(state, { title: draft.title, abstract: draft.abstract, meta: { authors: draft.authors, venue: draft.venue, doi: draft.doi }, metaTitle: draft.title });
-    if (draft.year || state.year === state.metaYear) state.year = draft.year; // that of a former file does not stay
+    Object.assign(state, {
+      title: draft.title,
+      abstract: draft.abstract,
+      meta: { authors: draft.authors, venue: draft.venue, doi: draft.doi },
+      metaTitle: draft.title,
+    });
+    // the year of a former file does not stay
+    if (draft.year || state.year === state.metaYear) state.year = draft.year;
     const { meta, metaTitle, year } = state;
     settle();
     Object.assign(state, { meta, metaTitle, year, metaYear: draft.year });
@@ -228,19 +328,53 @@ export async function take(files) {
 }
 
 function showRead(draft, fresh, notices, unread) {
-  const undo = () => { for (const paper of fresh) mark(null, paper); fill(); $("#read").replaceChildren(); };
+  const undo = () => {
+    for (const paper of fresh) mark(null, paper);
+    fill();
+    $("#read").replaceChildren();
+  };
   $("#read").replaceChildren(
-    draft ? h("p", {}, h("b", {}, "Read. "), "Correct title and abstract if you like, then find papers.") : h("p", {}, h("b", {}, "A list of references.")),
-    fresh.length ? h("p", {}, `${count(fresh.length, "paper")} of this corpus marked as cited. `, h("button", { type: "button", class: "link", on: { click: undo } }, "Undo")) : "",
+    draft
+      ? h(
+          "p",
+          {},
+          h("b", {}, "Read. "),
+          "Correct title and abstract if you like, then find papers.",
+        )
+      : h("p", {}, h("b", {}, "A list of references.")),
+    fresh.length
+      ? h(
+          "p",
+          {},
+          `${count(fresh.length, "paper")} of this corpus marked as cited. `,
+          h("button", { type: "button", class: "link", on: { click: undo } }, "Undo"),
+        )
+      : "",
     ...unread.map(line => h("p", { class: "fault", dir: "auto" }, clean(line))),
-    h("details", {}, h("summary", {}, "What was read"), h("ul", {}, notices.map(notice => h("li", { dir: "auto" }, clean(notice))))));
+    h(
+      "details",
+      {},
+      h("summary", {}, "What was read"),
+      h(
+        "ul",
+        {},
+        notices.map(notice => h("li", { dir: "auto" }, clean(notice))),
+      ),
+    ),
+  );
 }
 
-const words = text => new Set(String(text ?? "").toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []);
+const words = text =>
+  new Set(
+    String(text ?? "")
+      .toLowerCase()
+      .match(/[\p{L}\p{N}]+/gu) ?? [],
+  );
 
 // Whether at least half of the words of the first title are in the second.
 function isOf(one, other) {
-  const of = words(one), now = words(other);
+  const of = words(one),
+    now = words(other);
   return [...of].filter(word => now.has(word)).length * 2 >= of.size;
 }
 
@@ -248,8 +382,16 @@ function isOf(one, other) {
 export function request() {
   const { cited, hidden } = marks();
   const ids = papers => (papers.length ? papers.map(paper => paper.id) : null);
-  const common = { index: state.index || null, k: state.k, year_max: state.yearMax, cited: ids(cited), exclude: ids(hidden) };
-  const [first, ...rest] = state.title.trim() ? [state.title.trim()] : state.abstract.trim().split(/\n+/); // free text: its first line is the title
+  const common = {
+    index: state.index || null,
+    k: state.k,
+    year_max: state.yearMax,
+    cited: ids(cited),
+    exclude: ids(hidden),
+  };
+  const [first, ...rest] = state.title.trim()
+    ? [state.title.trim()]
+    : state.abstract.trim().split(/\n+/); // free text: its first line is the title
   const abstract = state.title.trim() ? state.abstract.trim() : rest.join(" ");
   const meta = isOf(state.title, state.metaTitle) ? state.meta : {}; // is that of the file's title
   const query = { title: first, abstract, year: state.year, ...meta };

@@ -17,6 +17,7 @@ export function start(actions) {
     if (event.target === box) box.close();
   });
   document.addEventListener("keydown", event => {
+    const target = /** @type {HTMLElement} */ (event.target);
     if (event.isComposing || event.altKey) return;
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
@@ -31,11 +32,10 @@ export function start(actions) {
     )
       return;
     if (event.key === "Escape") {
-      if (event.target.matches("textarea, input")) event.target.blur();
+      if (target.matches("textarea, input")) target.blur();
       return;
     }
-    if (event.target.matches("textarea, select, input:not([type=checkbox]):not([type=radio])"))
-      return;
+    if (target.matches("textarea, select, input:not([type=checkbox]):not([type=radio])")) return;
     const action = event.key === "?" ? () => box.showModal() : actions[event.key];
     if (!action) return;
     event.preventDefault();

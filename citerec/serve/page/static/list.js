@@ -77,6 +77,7 @@ export function select(row, on = !row.selected) {
 
 // The row at the keyboard, and its neighbours; hidden rows are passed over.
 export function current() {
+  /** @type {HTMLElement | null | undefined} */
   const element = document.activeElement?.closest?.(".row");
   return element && rows.find(row => row.id === element.dataset.id);
 }

@@ -13,7 +13,7 @@ import { start as startTheme, theme } from "./theme.js";
 import * as store from "./store.js";
 import { fromLink, keep, link, mark, marks, state } from "./store.js";
 
-let indexes = $$("#index option").map(option => option.value);
+let indexes = []; // their names
 let running = null; // the search in flight
 const undone = []; // the latest marks, for undo
 
@@ -405,12 +405,14 @@ async function loadIndexes() {
     ),
   );
   $("#index").hidden = found.length < 2;
+  $("#only-index").hidden = found.length !== 1;
+  $("#only-index").textContent = found[0]?.name ?? "";
   indexes = found.map(one => one.name);
 }
 
 async function start() {
   theme();
-  if (!indexes.length) await loadIndexes();
+  await loadIndexes();
   if (store.discarded)
     brought.push("What this browser had kept could not be read; it was discarded.");
   note([...brought]); // and again above the list

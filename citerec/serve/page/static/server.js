@@ -1,4 +1,5 @@
-// Requests to the server. A request that did not reach it, or that it was too busy for, is repeated; nothing is lost.
+// Requests to the server. A request that did not reach it, or that it was too busy for, is
+// repeated; nothing is lost.
 
 import { $, h } from "./dom.js";
 
@@ -25,9 +26,17 @@ class Busy extends Error {
 
 async function problemOf(response) {
   let body = {};
-  try { body = await response.json(); } catch { /* no JSON: a proxy, perhaps */ }
-  const detail = typeof body.detail === "string" ? body.detail : body.detail?.[0]?.msg ?? body.title;
-  return new Problem(detail || `The server answered ${response.status} ${response.statusText}.`, response.status);
+  try {
+    body = await response.json();
+  } catch {
+    /* no JSON: a proxy, perhaps */
+  }
+  const detail =
+    typeof body.detail === "string" ? body.detail : (body.detail?.[0]?.msg ?? body.title);
+  return new Problem(
+    detail || `The server answered ${response.status} ${response.statusText}.`,
+    response.status,
+  );
 }
 
 async function send(path, options) {
@@ -58,22 +67,58 @@ function wait(seconds, text, signal) {
     let left = Math.ceil(seconds);
     const number = h("b", {}, `${left} s`);
     const now = h("button", { type: "button", on: { click: () => finish(resolve) } }, "Try now");
-    const timer = setInterval(() => { number.textContent = `${--left} s`; if (left <= 0) finish(resolve); }, 1000);
+    const timer = setInterval(() => {
+      number.textContent = `${--left} s`;
+      if (left <= 0) finish(resolve);
+    }, 1000);
     const stop = () => finish(() => reject(new DOMException("stopped", "AbortError")));
-    const finish = then => { clearInterval(timer); signal?.removeEventListener("abort", stop); then(); };
+    const finish = then => {
+      clearInterval(timer);
+      signal?.removeEventListener("abort", stop);
+      then();
+    };
     signal?.addEventListener("abort", stop);
     notify(h("span", {}, text, " Next attempt in "), number, now);
   });
 }
 
 function askForToken(signal) {
-  return new Promise((resolve, reject) => {
-    signal?.addEventListener("abort", () => reject(new DOMException("stopped", "AbortError")));
-    const field = h("input", { type: "password", id: "token", autocomplete: "off", required: true });
-    notify(h("form", { class: "token", on: { submit: event => { event.preventDefault(); sessionStorage.setItem(TOKEN, field.value.trim()); resolve(); } } },
-      h("label", { for: "token" }, sessionStorage.getItem(TOKEN) ? "The server does not know this token; another one:" : "This server needs a token:"), field, h("button", {}, "Use it")));
-    field.focus();
-  });
+  return /** @type {Promise<void>} */ (
+    new Promise((resolve, reject) => {
+      signal?.addEventListener("abort", () => reject(new DOMException("stopped", "AbortError")));
+      const field = h("input", {
+        type: "password",
+        id: "token",
+        autocomplete: "off",
+        required: true,
+      });
+      notify(
+        h(
+          "form",
+          {
+            class: "token",
+            on: {
+              submit: event => {
+                event.preventDefault();
+                sessionStorage.setItem(TOKEN, field.value.trim());
+                resolve();
+              },
+            },
+          },
+          h(
+            "label",
+            { for: "token" },
+            sessionStorage.getItem(TOKEN)
+              ? "The server does not know this token; another one:"
+              : "This server needs a token:",
+          ),
+          field,
+          h("button", {}, "Use it"),
+        ),
+      );
+      field.focus();
+    })
+  );
 }
 
 // Runs `attempt` until the server answers; a Problem of the request itself ends it.
@@ -92,23 +137,53 @@ export async function reach(attempt, signal) {
         notify();
         throw error;
       }
-      if (error instanceof Busy) await wait(error.seconds, "The server is busy with other drafts; yours is kept.", signal);
-      else if (error instanceof Unreachable) await wait(WAITS[Math.min(tries, WAITS.length - 1)], "The server does not answer. Your draft and marks are kept in this browser.", signal);
+      if (error instanceof Busy)
+        await wait(error.seconds, "The server is busy with other drafts; yours is kept.", signal);
+      else if (error instanceof Unreachable)
+        await wait(
+          WAITS[Math.min(tries, WAITS.length - 1)],
+          "The server does not answer. Your draft and marks are kept in this browser.",
+          signal,
+        );
       else throw error;
     }
   }
 }
 
-export const get = (path, parameters = {}, signal = undefined) => reach(async () => (await send(`${path}?${new URLSearchParams(parameters)}`, { signal })).json(), signal);
+export const get = (path, parameters = {}, signal = undefined) =>
+  reach(
+    async () => (await send(`${path}?${new URLSearchParams(parameters)}`, { signal })).json(),
+    signal,
+  );
 
-const json = (body, signal) => ({ method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal });
+const json = (body, signal) => ({
+  method: "POST",
+  headers: { "Content-Type": "application/json" },
+  body: JSON.stringify(body),
+  signal,
+});
 
-export const exported = (index, ids, format) => reach(async () => (await send("page/export", json({ index, ids, format }))).text());
+export const exported = (index, ids, format) =>
+  reach(async () => (await send("page/export", json({ index, ids, format }))).text());
 
 export async function readFiles(index, files) {
   const form = new FormData();
   for (const file of files) form.append("files", file, file.path || file.name);
-  return reach(async () => (await send(`page/draft?${new URLSearchParams({ index })}`, { method: "POST", body: form })).json());
+  return reach(async () =>
+    (
+      await send(`page/draft?${new URLSearchParams({ index })}`, { method: "POST", body: form })
+    ).json(),
+  );
 }
 
-export const search = (request, signal) => reach(async () => (await send("page/recommend", json(request, AbortSignal.any([signal, AbortSignal.timeout(SILENT)])))).json(), signal);
+export const search = (request, signal) =>
+  reach(
+    async () =>
+      (
+        await send(
+          "page/recommend",
+          json(request, AbortSignal.any([signal, AbortSignal.timeout(SILENT)])),
+        )
+      ).json(),
+    signal,
+  );

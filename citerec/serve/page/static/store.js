@@ -30,6 +30,7 @@ const EMPTY = {
 };
 
 const nowhere = { getItem: () => null, setItem() {}, removeItem() {} }; // nothing may be kept
+/** @type {(name: "localStorage" | "sessionStorage") => Pick<Storage, keyof typeof nowhere>} */
 function storage(name) {
   try {
     return window[name];
