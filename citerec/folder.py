@@ -40,7 +40,7 @@ from citerec.io import (
     unexpected,
 )
 
-FORMAT = 3
+FORMAT = 4
 NAME = "manifest.json"
 INDEXES = Path("indexes")  # where indexes are, unless a folder is named
 PAPERS, CITATIONS, BM25, ID_RANK = "papers.arrow", "citations", "bm25", "id_rank.npy"

@@ -26,7 +26,7 @@ YEARS = range(1, 10_000)
 MAX_TITLE = 20_000  # characters
 MAX_ABSTRACT = 2_000_000  # characters
 # Bibliographic fields of a paper besides its authors, title, year and venue; all of them text.
-BIBLIOGRAPHIC = ("doi", "url", "type", "volume", "issue", "pages", "publisher")
+BIBLIOGRAPHIC = ("doi", "url", "type", "volume", "issue", "pages", "publisher", "times_cited")
 
 
 def id_fault(value: object) -> str:
@@ -94,6 +94,7 @@ class Paper:
     issue: str = ""
     pages: str = ""
     publisher: str = ""
+    times_cited: str = ""  # a number of all papers of the world, where the corpus states it
 
     def __post_init__(self) -> None:
         _check(self, "paper", ("abstract", "venue", *BIBLIOGRAPHIC), ("authors", "citations"))

@@ -122,7 +122,7 @@ def test_verify_finds_a_flipped_byte_in_any_file(copy: Path) -> None:
     assert verify_index(copy)
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"format": 3}', b"\xff"])
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"format": 4}', b"\xff"])
 def test_what_is_no_manifest_is_damaged(tmp_path: Path, content: bytes) -> None:
     (tmp_path / NAME).write_bytes(content)
 

@@ -122,12 +122,13 @@ OPENALEX: dict[str, Any] = {
     "biblio": {"volume": "6", "issue": None, "first_page": "e4375", "last_page": "e4375"},
     "abstract_inverted_index": {"Despite": [0], "growth": [2], "of": [3, 7], "the": [1], "OA": [9]},
     "referenced_works": [f"{W}1", f"{W}22"],
+    "cited_by_count": 1024,
 }
 [PEERJ] = stated(
     """{"id": "W2741809807", "title": "The state of OA & more", "abstract": "Despite the growth of of OA", "year": 2018,
  "authors": ["Ada Smith", "Bo Li"], "venue": "PeerJ", "citations": ["W1", "W22"], "doi": "10.7717/peerj.4375",
  "url": "https://doi.org/10.7717/peerj.4375", "type": "article", "volume": "6", "pages": "e4375",
- "publisher": "PeerJ, Inc."}"""
+ "publisher": "PeerJ, Inc.", "times_cited": "1024"}"""
 )
 AMINER_V12 = {
     "id": 1091,
@@ -148,7 +149,7 @@ AMINER_V12 = {
 [DESIGN] = stated(
     """{"id": "1091", "title": "Preliminary design", "abstract": "We design.", "year": 2013,
  "authors": ["Ada Smith", "Bo Li"], "venue": "Web Information", "citations": ["2005", "7"], "doi": "10.5555/1091",
- "type": "Conference", "volume": "2", "pages": "89-93", "publisher": "ACM"}"""
+ "type": "Conference", "volume": "2", "pages": "89-93", "publisher": "ACM", "times_cited": "50"}"""
 )
 AMINER_V13 = """[
 {
@@ -328,7 +329,7 @@ AMINER_V10 = {
 AMINER_V13_PAPERS = stated(
     r"""{"id": "53e99784b7602d9701f3e3f5", "title": "NumberInt(7) in \"quotes\"", "abstract": "We design.",
  "year": 2013, "authors": ["Ada Smith"], "venue": "Web Information", "citations": ["53e9", "53ea"], "url": "http://a.org"},
-{"id": "53e99784b7602d9701f3e3f6", "title": ""}"""
+{"id": "53e99784b7602d9701f3e3f6", "title": "", "times_cited": "1"}"""
 )
 X, NOTHING = Paper(id="x", title="X"), dict.fromkeys(OPENALEX) | {"id": f"{W}5"}
 NESTED_NOTHING = NOTHING | {

@@ -310,6 +310,7 @@ def _s2_paper(fields: Fields) -> Paper:
             "type": "publicationTypes",
             "volume": "journal.volume",
             "pages": "journal.pages",
+            "times_cited": "citationCount",
         },
         title=plain_text(fields.title()),
         abstract=plain_text(fields.text("abstract")),

@@ -127,7 +127,7 @@ def get_paper(opened: OpenIndex, id: Id) -> Output:
     """Return one paper of this corpus with its abstract, counts of citations and a BibTeX entry."""
     found = opened.default.corpus.paper(id)
     paper = found.paper
-    names = ("type", "url", "volume", "issue", "pages", "publisher")
+    names = ("type", "url", "volume", "issue", "pages", "publisher", "times_cited")
     [card], [key] = _cards(opened, [paper]), citation_keys([paper])
     return {
         **card,

@@ -48,6 +48,7 @@ OPENALEX = {
     "volume": "biblio.volume",
     "issue": "biblio.issue",
     "publisher": "primary_location.source.host_organization_name",
+    "times_cited": "cited_by_count",
 }
 # Two digits of the year begin the ids of arXiv: `hep-th/9901001` until March 2007, `0704.0001` since.
 _ARXIV_ID = re.compile(r"(?:[a-z-]+(?:\.[A-Za-z-]+)?/)?([0-9]{2})[0-9]{2}\.?[0-9]{3,5}")
@@ -121,7 +122,7 @@ def _aminer(fields: Fields) -> Paper:
         }
     )
     return record.paper(
-        {"type": "doc_type"},
+        {"type": "doc_type", "times_cited": "n_citation"},
         abstract=record.text("abstract") or record.restored("indexed_abstract"),
         venue=record.venue("venue"),
         citations=record.items(

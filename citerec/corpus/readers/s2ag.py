@@ -146,7 +146,12 @@ def _paper(fields: Fields) -> Paper:
         fields.fail(f"'corpusid' must be a whole number, found {shown(raw.get('corpusid'))}")
     named = {"id": raw.get("id") or corpus, "title": raw.get("title") or ""}
     return fields.of({**raw, **named, "year": raw.get("year") or None}).paper(
-        {"type": "publicationtypes", "volume": "journal.volume", "pages": "journal.pages"},
+        {
+            "type": "publicationtypes",
+            "volume": "journal.volume",
+            "pages": "journal.pages",
+            "times_cited": "citationcount",
+        },
         doi=doi_of(fields.short("externalids.DOI")),
         venue=fields.text("venue") or fields.short("journal.name"),
     )

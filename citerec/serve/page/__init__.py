@@ -52,7 +52,14 @@ MOST = 100  # papers in a list
 MOST_FILES, MOST_UNPACKED, MOST_DEPTH = 2_000, 64 * 2**20, 20  # of a .zip; parts of a path
 REFERENCES = frozenset({".bib", ".bibtex", ".ris"})  # lists, unless a document is with them
 AROUND = frozenset({".bbl", ".sty", ".cls", ".bst"})  # files of a LaTeX draft that are no draft
-FIELDS = ("authors", "venue", "doi", "url", "abstract")  # of `citerec.export.jsonl.FIELDS`
+FIELDS = (
+    "authors",
+    "venue",
+    "doi",
+    "url",
+    "abstract",
+    "times_cited",
+)  # of `citerec.export.jsonl.FIELDS`
 router = APIRouter(include_in_schema=False)
 
 
