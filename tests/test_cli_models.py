@@ -246,7 +246,7 @@ def test_the_table_says_what_the_reranker_thinks(cli: Cli, own: Path) -> None:
     )
 
     assert code == 0
-    assert len(re.findall(r"reranker: probability [<>]?\d+%", out)) == 3
+    assert len(re.findall(r"a model that read both texts: [<>]?\d+%", out)) == 3
 
 
 def test_a_run_of_a_reranked_list_is_in_order(cli: Cli, own: Path) -> None:

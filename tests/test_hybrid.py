@@ -83,7 +83,7 @@ def test_a_recommendation_says_where_each_stage_put_it(dense_sample: IndexFolder
         ranks = {name: hit.rank for name, hit in item.stages.items()}
         assert item.score == pytest.approx(sum(1 / (60 + rank) for rank in ranks.values()))
         assert (item.paper.year or 0) <= 2018
-    assert any("semantic similarity: rank" in reason for item in found for reason in item.reasons)
+    assert any("its text is among the" in reason for item in found for reason in item.reasons)
 
 
 def test_without_an_encoder_bm25_stands_alone(dense_sample: IndexFolder) -> None:

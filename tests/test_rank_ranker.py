@@ -122,10 +122,10 @@ def test_reasons_are_what_weighed_most_in_words(facts: Facts) -> None:
     said = said_of(facts, weights, author_overlap=0.5)
 
     assert said == (
-        'cited by 2 of the 2 most similar papers, such as "R"',
+        'cited by 2 of the 2 papers most like yours, such as "R"',
         "shares an author with you: Ann B. Roe",
         "matches: sparse, attention",
-        "semantic similarity: rank 3",
+        "its text is among the 3 closest to yours",
     )
 
 

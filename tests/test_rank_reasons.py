@@ -67,7 +67,7 @@ def test_neighbours_that_cite_a_paper_are_counted(facts: Facts, references: Refe
         found = [title for title in able if title in citing(references, f"T{row}")]
 
         such_as = "," if len(found) == 1 else ", such as"
-        text = f"cited by {len(found)} of the {len(able)} most similar papers{such_as} "
+        text = f"cited by {len(found)} of the {len(able)} papers most like yours{such_as} "
         assert facts.cited_by_similar(row) == (f'{text}"{found[0]}"' if found else "")
 
 

@@ -143,7 +143,9 @@ def test_a_reranked_list_is_in_the_order_of_its_scores(
     assert all(item.stages["bm25"].rank <= 30 for item in found)
     for item in found:
         likely = 1 / (1 + exp(-item.score))
-        assert f"reranker: probability {percentage(likely)}" in item.reasons
+        assert (
+            f"a model that read both texts: {percentage(likely)} likely to be cited" in item.reasons
+        )
 
 
 def test_papers_beneath_the_depth_follow_as_they_stood(
@@ -200,7 +202,8 @@ def test_what_close_papers_cite_is_recommended_and_why_is_said(
     assert found[0].stages["ranker"] == StageHit(1, found[0].score)
     assert found[2].stages.keys() == {"bm25", "ranker"}
     assert (
-        found[0].reasons[0] == 'cited by 2 of the 2 most similar papers, such as "Drawing graphs"'
+        found[0].reasons[0]
+        == 'cited by 2 of the 2 papers most like yours, such as "Drawing graphs"'
     )
 
 

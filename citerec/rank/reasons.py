@@ -30,7 +30,7 @@ from citerec.types import CandidateSet, Query, Recommendation
 MOST = 4  # reasons per paper
 MOST_WORDS = 6  # maximum number of matching words in a reason
 MIN_PROBABILITY = 0.01  # least probability of the reranker that is a reason
-MAX_DENSE_RANK = 100  # the last rank of dense retrieval that is a reason
+CLOSEST = (3, 10, 30, 100)  # a rank of dense retrieval is a reason within these bounds
 _TITLE = 60  # maximum characters of a title
 
 
@@ -72,8 +72,8 @@ class Facts:
         if not len(citing):
             return ""
         if len(neighbours) == 1:
-            return f"cited by the most similar paper, {self._title(citing[0])}"
-        of = f"{len(citing)} of the {len(neighbours)} most similar papers"
+            return f"cited by the paper most like yours, {self._title(citing[0])}"
+        of = f"{len(citing)} of the {len(neighbours)} papers most like yours"
         return f"cited by {of}{such_as(len(citing))} {self._title(citing[0])}"
 
     def co_cited(self, row: int) -> str:
@@ -154,14 +154,15 @@ def matching(words: Sequence[str]) -> str:
 
 def semantic(rank: int) -> str:
     """Return the reason of a rank by dense retrieval; empty for a low one."""
-    return f"semantic similarity: rank {rank}" if rank <= MAX_DENSE_RANK else ""
+    within = next((bound for bound in CLOSEST if rank <= bound), None)
+    return f"its text is among the {within} closest to yours" if within else ""
 
 
 def reranked(probability: float) -> str:
     """Return the reason of a reranker's probability; empty if it is too low for one."""
     if not probability >= MIN_PROBABILITY:
         return ""
-    return f"reranker: probability {percentage(probability)}"
+    return f"a model that read both texts: {percentage(probability)} likely to be cited"
 
 
 def reasons(
