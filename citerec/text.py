@@ -140,12 +140,13 @@ def _is_mark(char: str) -> bool:
 
 def without_stop_words(text: str) -> str:
     """Drop function words and single characters; a text that has only these is returned unchanged."""
-    kept = WORD.sub(lambda word: "" if _is_function_word(word[0]) else word[0], text)
+
+    def content(match: re.Match[str]) -> str:
+        word = match[0]
+        return "" if len(word) == 1 or word.lower() in STOP_WORDS else word
+
+    kept = WORD.sub(content, text)
     return kept if WORD.search(kept) else text
-
-
-def _is_function_word(word: str) -> bool:
-    return len(word) == 1 or word.lower() in STOP_WORDS
 
 
 def some_of(texts: Sequence[str], most: int = 3) -> str:
@@ -171,16 +172,18 @@ def percentage(probability: float | None) -> str:
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
+_TAGS = re.compile(r"[\U000e0000-\U000e007f]+")
+_VISIBLE: dict[int, int | str | None] = {  # in place of what controls a terminal
+    **{code: 0x2400 + code for code in range(0x20)},  # the picture of a control character
+    **dict.fromkeys([*range(0x80, 0xA0), *range(0xFFF9, 0xFFFC)], "\ufffd"),
+    **dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x2070)], "\ufffd"),  # directions
+    **dict.fromkeys(map(ord, "\t\r\x85\u2028\u2029"), " "),
+    **dict.fromkeys(map(ord, "\u061c\u200e\u200f\ufeff")),  # text is legible without these marks
+    0x0A: "\n",
+    0x7F: "\u2421",
+}
 _URL = re.compile(r"(?:https?|ftp)://[^\s/]", re.IGNORECASE)
 _NOT_IN_URL = re.compile(r"[^!#$%&'()*+,\-./0-9:;=?@A-Z\[\]_a-z~]")
-_BREAK = re.compile(r"\r\n|[\t\n\r\x85\u2028\u2029]")
-# invisible direction marks; text is legible without them
-_MARK = re.compile(r"[\u061c\u200e\u200f\ufeff]")
-# Escape codes; characters that override or isolate text direction; invisible tags.
-_CONTROLLING = re.compile(
-    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u206f\ufff9-\ufffb]"
-    r"|[\U000e0000-\U000e007f]+"
-)
 # the first character of a cell that a spreadsheet may run as a formula
 _FORMULA = re.compile(r"[=+\-@\t\r\n＝＋－＠]")
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?")
@@ -198,7 +201,7 @@ def visible(text: str) -> str:
 
 def visible_line(text: str) -> str:
     """Return `text` on one line for a terminal, as `visible`, but with its blanks unchanged."""
-    return visible_lines(_BREAK.sub(" ", text))
+    return visible_lines(text).replace("\n", " ")
 
 
 def visible_lines(text: str) -> str:
@@ -209,10 +212,8 @@ def visible_lines(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    visible_text = _CONTROLLING.sub(
-        lambda match: _picture(match[0]), _MARK.sub("", text.replace("\r\n", "\n"))
-    )
-    return stream_safe(_BREAK.sub(_break_or_space, _SURROGATE.sub("\ufffd", visible_text)))
+    text = _SURROGATE.sub("\ufffd", _TAGS.sub("\ufffd", text.replace("\r\n", "\n")))
+    return stream_safe(text.translate(_VISIBLE))
 
 
 def csv_cell(text: str) -> str:
@@ -220,18 +221,6 @@ def csv_cell(text: str) -> str:
     if _FORMULA.match(text) and not _NUMBER.fullmatch(text):
         return f"'{text}"
     return text
-
-
-def _break_or_space(match: re.Match[str]) -> str:
-    return match[0] if match[0] == "\n" else " "
-
-
-def _picture(control: str) -> str:
-    """Return the visible character for a control character, such as \u241b for ESC."""
-    code = ord(control[0])
-    if code < 0x20:
-        return chr(0x2400 + code)
-    return "\u2421" if code == 0x7F else "\ufffd"
 
 
 def web_address(url: str) -> str:

@@ -135,6 +135,4 @@ def _read(index: IndexFolder) -> _Tuned:
 
 def _of(index: IndexFolder) -> dict[str, str | None]:
     """Return what a tuning is valid for: the corpus (updates keep it valid) and the encoder's weights, as sha256."""
-    recorded = index.manifest.settings.get("encoder")
-    encoder = recorded["weights"] if recorded else None
-    return {"corpus": index.manifest.lineage, "encoder": encoder}
+    return {"corpus": index.manifest.lineage, "encoder": index.encoder_weights}

@@ -234,9 +234,8 @@ class QueryVector:
     """The vector of a query, with access to those of the papers."""
 
     values: "Vectors"  # shape (dim,)
-    of_papers: Callable[
-        ["Rows"], "Vectors"
-    ]  # returns those of rows, of length 1, shape (rows, dim)
+    # returns those of rows, of length 1, shape (rows, dim)
+    of_papers: Callable[["Rows"], "Vectors"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

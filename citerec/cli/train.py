@@ -149,6 +149,7 @@ def _training(
 ) -> "Generator[tuple[IndexFolder, Path, dict[str, Any]]]":
     """Yield the index, where a model goes, and how its training runs; if it is interrupted, log how to resume it."""
     from citerec.java import start_jvm
+    from citerec.train.trainer import Workspace
 
     if name != "encoder":  # the others search
         start_jvm(None)
@@ -160,9 +161,8 @@ def _training(
         with console.progress() as progress:
             yield opened, target, {**how, "progress": progress, "log": console.log}
     except KeyboardInterrupt:
-        folder = target.absolute().with_name(f".{target.name}.training")
-        last = max((int(one.name[11:]) for one in folder.glob("checkpoint-*")), default=0)
-        saved = f"the checkpoint of update {last:,}" if last else "what was prepared"
+        last = Workspace.for_model(target).checkpoint
+        saved = f"the checkpoint of update {int(last.name[11:]):,}" if last else "what was prepared"
         arguments: tuple[str, ...] = ctx.find_root().obj
         resume = () if "--resume" in arguments else ("--resume",)
         console.log(f"{saved} is kept; resume: {shlex.join(('citerec', *arguments, *resume))}")
@@ -175,12 +175,13 @@ def _summarise(report: "TrainingReport", console: ConsoleOutput) -> None:
 
     if console.quiet or not is_first():
         return
+    first, best = report.history[0], report.best
     write_lines(
         f"{report.output}",
         f"{report.queries:>12,}  train queries",
         f"{report.examples:>12,}  examples an epoch",
         *(
-            f"{value:>12.4f}  dev {name} (update {report.best.step:,}); {report.before[name]:.4f} before"
-            for name, value in report.after.items()
+            f"{value:>12.4f}  dev {name} (update {best.step:,}); {first.dev[name]:.4f} before"
+            for name, value in best.dev.items()
         ),
     )

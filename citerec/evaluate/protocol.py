@@ -59,9 +59,8 @@ class EvalSet:
     queries: tuple[Query, ...]
     eligible: tuple[Eligibility, ...]  # one per query
     qrels: Qrels
-    left_out: Mapping[str, int] = field(
-        default_factory=dict[str, int]
-    )  # number of queries by reason
+    # number of queries by reason
+    left_out: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 class EvalConfig(Settings):

@@ -205,9 +205,8 @@ class DenseIndex:
         Scores: the inner product for cosine, minus the distance for L2. A pair of query and paper has the same score in
         any batch, bit by bit.
         """
-        results: list[RowsAndScores] = [(np.zeros(0, np.int32), np.zeros(0, np.float32))] * len(
-            vectors
-        )
+        none = np.zeros(0, np.int32), np.zeros(0, np.float32)
+        results: list[RowsAndScores] = [none] * len(vectors)
         groups: dict[Eligibility, list[int]] = {}
         for i, rule in enumerate(eligible):
             few = len(rule.excluded) <= FEW_EXCLUDED
@@ -226,19 +225,14 @@ class DenseIndex:
                     part = pending[start : start + GROUP]
                     found = self._candidates(vectors[part], fetch, keep, count)
                     for i, rows in zip(part, found, strict=True):
-                        results[i] = self._scored(vectors[i], rows, eligible[i])
+                        is_hit = (rows >= 0) & ~np.isin(rows, [*eligible[i].excluded])
+                        hits = rows[is_hit].astype(np.int32)
+                        exact = self.vectors(hits)
+                        results[i] = hits, pairwise(vectors[i], exact, self.similarity)
                         if fetch < count and not _is_complete(results[i][1], k):
                             unfinished.append(i)
                 pending, fetch = unfinished, min(4 * fetch, count)
         return results
-
-    def _scored(
-        self, vector: Vectors, rows: npt.NDArray[np.int64], rule: Eligibility
-    ) -> RowsAndScores:
-        """Return the hits that are not excluded, with exact scores."""
-        out = np.fromiter(rule.excluded, np.int64, len(rule.excluded))
-        hits = rows[(rows >= 0) & ~np.isin(rows, out)].astype(np.int32)
-        return hits, pairwise(vector, self.vectors(hits), self.similarity)
 
     def _candidates(
         self, vectors: Vectors, fetch: int, keep: npt.NDArray[np.bool_], count: int
@@ -304,10 +298,8 @@ def pairwise(query: Vectors, vectors: Vectors, similarity: Similarity) -> npt.ND
 
 def unit(vectors: Vectors) -> Vectors:
     """Return vectors of length 1, shape of `vectors`; the last axis is a vector's."""
-    lengths = np.sqrt(
-        np.einsum("...i,...i->...", vectors, vectors)
-    )  # without a copy of the vectors
-    return vectors / np.maximum(lengths, np.float32(1e-9))[..., None]
+    squares = np.einsum("...i,...i->...", vectors, vectors)  # without a copy of the vectors
+    return vectors / np.maximum(np.sqrt(squares), np.float32(1e-9))[..., None]
 
 
 def _stored(exact: Any) -> Vectors:

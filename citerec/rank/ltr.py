@@ -379,10 +379,8 @@ class LtrStage:
         ranked: list[RankedCandidates] = []
         for place, (query, one) in enumerate(zip(batch.queries, candidates, strict=True)):
             cited = batch.known_references(place)
-            with (
-                _LIMITED,
-                _openblas().limit(limits=1),
-            ):  # on more threads sums differ in the last bits
+            # on more threads sums differ in the last bits
+            with _LIMITED, _openblas().limit(limits=1):
                 matrix = self._features.matrix(query, one, cited)
             if self._disabled:
                 matrix = without_groups(matrix, self._disabled, added=self._ranker.added)

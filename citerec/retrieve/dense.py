@@ -15,7 +15,7 @@ from citerec.errors import EncoderMismatchError, IndexDamagedError, ModelError
 from citerec.folder import DENSE, IndexFolder
 from citerec.index.vectors import RowsAndScores, Vectors, on_threads, open_dense, unit
 from citerec.text import encoder_text, sentences
-from citerec.types import Eligibility, Hits, Query, QueryVector, SentenceScores
+from citerec.types import Eligibility, Hits, Query, SentenceScores
 
 if TYPE_CHECKING:
     from citerec.encode.encoder import Encoder
@@ -73,10 +73,6 @@ class DenseRetriever:
             ModelError: If the encoder gives a vector that is not finite.
         """
         return self.search(self.encoded(queries), eligible, k) if queries else []
-
-    def query_vectors(self, queries: Sequence[Query]) -> list[QueryVector]:
-        """Return the vector of each query, which `retrieve` has encoded already."""
-        return [QueryVector(vector, self.directions) for vector in self.encoded(queries)]
 
     def encoded(self, queries: Sequence[Query]) -> Vectors:
         """Return the vectors of queries, shape (len(queries), dim); equal texts of the last call are not encoded again.
@@ -137,22 +133,20 @@ def scores_by_sentence(
     A paper is often cited for one aspect, which the whole draft hides.
     """
     parts = [*map(sentence_queries, queries)]
+
     # the sentences of all queries are encoded in one call, when the first of them is read: one query at a time would
     # take most of the time of a batch
-    every = [one for part in parts for one in part]
-    encoded = cache(partial(dense.encoded, every)) if dense else None
-    ends = accumulate(map(len, parts), initial=0)
-    return [
-        SentenceScores(
-            vectors=partial(_part, encoded, slice(*bounds)) if encoded else None,
-            bm25=partial(lexical.scores_of_papers, part) if lexical else None,
-        )
-        for part, bounds in zip(parts, pairwise(ends), strict=True)
-    ]
+    @cache
+    def encoded() -> Vectors:
+        assert dense
+        return dense.encoded([one for part in parts for one in part])
 
+    def scores(part: list[Query], rows: slice) -> SentenceScores:
+        vectors = (lambda: encoded()[rows]) if dense else None
+        return SentenceScores(vectors, partial(lexical.scores_of_papers, part) if lexical else None)
 
-def _part(encoded: Callable[[], Vectors], rows: slice) -> Vectors:
-    return encoded()[rows]
+    bounds = pairwise(accumulate(map(len, parts), initial=0))
+    return [scores(part, slice(*ends)) for part, ends in zip(parts, bounds, strict=True)]
 
 
 def sentence_queries(query: Query) -> list[Query]:

@@ -18,12 +18,10 @@ def fuse(
     rankings: Mapping[str, Hits], id_rank: Rank, config: FuseConfig, *, k: int | None = None
 ) -> Hits:
     """Fuse the hits of retrievers as configured; each name of `rankings` is one of `config.weights`."""
-    read = {
-        name: Hits(h.rows[: config.depth], h.scores[: config.depth]) for name, h in rankings.items()
-    }
+    read = [hits.best(config.depth) for hits in rankings.values()]
     if config.method is FuseMethod.RRF:
-        return rrf([*read.values()], id_rank, k0=config.k0, k=k)
-    return weighted_sum([*read.values()], [config.weights[n] for n in read], id_rank, k=k)
+        return rrf(read, id_rank, k0=config.k0, k=k)
+    return weighted_sum(read, [config.weights[name] for name in rankings], id_rank, k=k)
 
 
 def rrf(

@@ -121,7 +121,9 @@ class HybridRetriever:
         depth = k if len(self.retrievers) == 1 else max(k, self.config.depth)
         sentences = scores_by_sentence(queries, self._lexical, self.dense)
         hits = {one.name: one.retrieve(queries, eligible, depth) for one in self.retrievers}
-        vectors = self.dense.query_vectors(queries) if self.dense else [None] * len(queries)
+        vectors: list[QueryVector | None] = [None] * len(queries)
+        if dense := self.dense:  # which has encoded them already
+            vectors = [QueryVector(vector, dense.directions) for vector in dense.encoded(queries)]
         deep = self.config.replace(depth=depth)
         sets: list[CandidateSet] = []
         for i, (vector, of_sentences) in enumerate(zip(vectors, sentences, strict=True)):

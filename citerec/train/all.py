@@ -16,7 +16,7 @@ from citerec.rules.held_out import RANKER, RERANKER, own_model, trained_on_other
 from citerec.train import encoder, ranker, reranker
 from citerec.train.data import load_training_data
 from citerec.train.settings import EncoderTraining, TrainPlan
-from citerec.train.trainer import encoder_folder, encoder_of, read_training, was_trained_so
+from citerec.train.trainer import encoder_folder, read_training, was_trained_so
 from citerec.types import Log, Progress, no_log, no_progress
 
 ENCODER, NEW = "encoder", "-new"  # the folder of an encoder; suffix of a model that is not in use
@@ -76,7 +76,7 @@ def train_all(
     model = (done or [free])[0]
     if not is_done(bool(done), model):
         encoder.train_encoder(index, model, plan.encoder, **options)
-    if encoder_of(index) != sha256_of_files(weights_files(model)):
+    if index.encoder_weights != sha256_of_files(weights_files(model)):
         measures = _encoder_measures(index, model, plan.encoder)
         if is_used(model, plan.encoder.metric, *measures):
             log("encoding the papers")
@@ -91,7 +91,7 @@ def train_all(
     if not is_done(was_trained_so(own, index, plan.reranker), own):
         report = reranker.train_reranker(index, new, plan.reranker, **options)
         metric = plan.reranker.metric
-        if is_used(new, metric, report.before.get(metric), report.after.get(metric)):
+        if is_used(new, metric, report.history[0].dev.get(metric), report.best.dev.get(metric)):
             replace_folder(new, own)
 
     own, new = places(RANKER)

@@ -305,11 +305,11 @@ def _trainer(
     net: _Net, examples: EncoderExamples, drawn: Rows, dev: EncoderDev | None, folder: Path
 ) -> Any:
     """Return the Trainer: its dataset holds rows, which the collator turns into texts."""
-    import torch
     from datasets import Dataset
     from sentence_transformers import (
         SentenceTransformerTrainer,
         SentenceTransformerTrainingArguments,
+        util,
     )
     from sentence_transformers.base.evaluation import BaseEvaluator
     from sentence_transformers.sentence_transformer import losses
@@ -330,12 +330,6 @@ def _trainer(
                 [{name: texts[row] for name, row in one.items()} for one in features]
             )
 
-    class Triplet(losses.TripletLoss):
-        """max(|q - p| - |q - n| + margin, 0); Cohan et al. 2020, equation 2. Its square root is safe at 0."""
-
-        def compute_loss_from_embeddings(self, embeddings: list[Any], labels: Any) -> Any:
-            return torch.nn.functional.triplet_margin_loss(*embeddings, margin=MARGIN)
-
     class Evaluator(BaseEvaluator):
         primary_metric = config.metric
         greater_is_better = True
@@ -347,23 +341,15 @@ def _trainer(
         def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
             """Add none: the card is ours."""
 
-    def distances(queries: Any, papers: Any) -> Any:
-        norms = queries.pow(2).sum(-1)[:, None] + papers.pow(2).sum(-1)[None, :]
-        # a square root has no derivative at 0
-        return -((norms - 2 * queries @ papers.T).clamp(min=0) + 1e-12).sqrt()
-
     arguments = trainer.arguments_of(
         SentenceTransformerTrainingArguments, config, folder, has_dev=bool(dev)
     )
-    loss: Any = Triplet(net.model)
+    # max(|q - p| - |q - n| + margin, 0); Cohan et al. 2020, equation 2
+    loss: Any = losses.TripletLoss(net.model, triplet_margin=MARGIN)
     if config.recipe == "strong":
-        loss = losses.MultipleNegativesRankingLoss(
-            net.model,
-            scale=1 / TEMPERATURE,
-            similarity_fct=distances
-            if spec.similarity is Similarity.L2
-            else lambda queries, papers: queries @ papers.T,
-        )
+        compare = util.euclidean_sim if spec.similarity is Similarity.L2 else util.dot_score
+        scale = 1 / TEMPERATURE
+        loss = losses.MultipleNegativesRankingLoss(net.model, scale, similarity_fct=compare)
         # a paper that is twice in a batch would be a negative of its own query
         arguments.batch_sampler = "no_duplicates"
         arguments.dataloader_drop_last = len(drawn) > config.batch

@@ -354,7 +354,7 @@ def _folder_of(reranker: str | None, index: IndexFolder) -> Path | None:
 def _facts(index: IndexFolder, reranker: str | None) -> dict[str, Any]:
     folder = _folder_of(reranker, index)
     weights = sha256_of_files(weights_files(folder)) if folder else reranker
-    return trainer.corpus_facts(index) | {"encoder": trainer.encoder_of(index), "reranker": weights}
+    return trainer.corpus_facts(index) | {"encoder": index.encoder_weights, "reranker": weights}
 
 
 def train_on(

@@ -49,12 +49,6 @@ def corpus_facts(index: IndexFolder) -> dict[str, Any]:
     return {"corpus_sha256": corpus, "splits_sha256": splits}
 
 
-def encoder_of(index: IndexFolder) -> str | None:
-    """Return the sha256 of the weights of the encoder of an index; None without vectors."""
-    recorded = index.manifest.settings.get("encoder")
-    return recorded["weights"] if recorded else None
-
-
 def encoder_folder(index: IndexFolder) -> Path | None:
     """Return the folder of the model that an index was embedded by; None without vectors or if it has only a name."""
     recorded = index.manifest.settings.get("encoder")
@@ -72,7 +66,7 @@ def plan_of(config: ModelTraining, index: IndexFolder) -> dict[str, Any]:
         base = sha256_of_files(weights_files(folders[0]))
     plan = config.model_dump(mode="json") | {"model": base} | corpus_facts(index)
     if isinstance(config, RerankerTraining):
-        plan["encoder"] = encoder_of(index) if config.is_listwise else None
+        plan["encoder"] = index.encoder_weights if config.is_listwise else None
     return plan
 
 
@@ -200,14 +194,12 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class TrainingReport:
-    """The result of the training of a transformer; measures are empty without dev queries."""
+    """The result of the training of a transformer."""
 
     output: Path
     queries: int
     examples: int  # per epoch
-    before: Mapping[str, float]  # of the base encoder, or of the first stage
-    after: Mapping[str, float]  # of the saved weights
-    history: tuple[Point, ...]
+    history: tuple[Point, ...]  # the first is of the base encoder, or of the first stage
     best: Point  # the evaluation of the saved weights
 
 
@@ -432,7 +424,7 @@ def finish(
         with writing(output), building(output) as folder:
             finish_folder(folder, record, settings, PACKAGES, card, write(folder))
     queries, examples = (facts["counts"][name] for name in ("train_queries", "examples_an_epoch"))
-    return TrainingReport(output, queries, examples, history[0].dev, best.dev, history, best)
+    return TrainingReport(output, queries, examples, history, best)
 
 
 def finish_folder(

@@ -52,9 +52,8 @@ class DatasetRecord:
     citerec: str  # version that prepared it
     files: Mapping[str, Mapping[str, Any]]  # by name: origin, bytes and sha256
     counts: Mapping[str, int]
-    without: Mapping[str, int] = field(
-        default_factory=dict[str, int]
-    )  # dropped train queries, by held-out dataset
+    # dropped train queries, by held-out dataset
+    without: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 def read_record(folder: Path) -> DatasetRecord | None:

@@ -77,10 +77,8 @@ def _answers(
 CORPUS = "corpus.jsonl.gz"
 LEVEL = 1  # of gzip: half the time of 6 for a tenth more bytes
 LAST = 9999
-SAMPLE, SEED = (
-    20_000,
-    0,
-)  # dev and test queries each of Open Research; the authors' sample is unknown
+# dev and test queries each of Open Research; the authors' sample is unknown
+SAMPLE, SEED = 20_000, 0
 MIN_GOLD = 10  # train papers that a dev or test query of DBLP and PubMed cites at least
 CITEOMATIC_RULES = f"rules = {{ min_gold = {MIN_GOLD}, train_only = true }}"  # in the file of a row
 

@@ -321,9 +321,7 @@ def _settings(
     experiment: Experiment, index: IndexFolder, config: EvalConfig, systems: Systems
 ) -> dict[str, Any]:
     """Return the settings of a run for its provenance."""
-    retriever = read_by(
-        experiment.system, index, config
-    )  # whose list a system reranks, else itself
+    retriever = read_by(experiment.system, index, config)
     reranks, ranks = experiment.system in RERANKED, experiment.system in RANKED
     reranker = (
         systems.reranker_of(experiment.system) if reranks or (ranks and config.rerank) else None

@@ -44,9 +44,8 @@ class ResultsTable:
     note: str = ""
     columns: Sequence[str] = ()
     rows: Sequence[Experiment] = ()
-    results: Mapping[Path, Mapping[str, Any]] = field(
-        default_factory=dict[Path, Mapping[str, Any]]
-    )  # by the row's file
+    # by the row's file
+    results: Mapping[Path, Mapping[str, Any]] = field(default_factory=dict[Path, Mapping[str, Any]])
 
 
 def read_tables(root: Path) -> list[ResultsTable]:

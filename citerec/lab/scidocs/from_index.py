@@ -387,9 +387,8 @@ class IndexTasks:
     labelled: Mapping[str, LabelledTask]
     ranked: Mapping[str, Sequence[RankedQuery]]
     left_out: Mapping[str, str]  # reason by task for which the index is too small
-    skipped: Mapping[str, str] = field(
-        default_factory=dict[str, str]
-    )  # reason by task that is skipped for the encoder
+    # reason by task that is skipped for the encoder
+    skipped: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def available(self) -> list[str]:
