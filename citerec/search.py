@@ -41,6 +41,15 @@ class LinkedPapers:
     offset: int  # papers before this page
 
 
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """How some papers are connected: with each other, and with other papers of the corpus by several of them."""
+
+    links: tuple[tuple[str, str], ...]  # ids: the first paper cites the second
+    prior: tuple[tuple[Paper, int], ...]  # others that they cite, and how many of them do
+    derivative: tuple[tuple[Paper, int], ...]  # others that cite them, and how many each cites
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchFilter:
     """What a paper must fulfil besides having the keywords; a paper of an unknown year passes no bound of years.
@@ -128,6 +137,27 @@ class Corpus:
     def cited_by(self, id: str, *, k: int = 20, offset: int = 0) -> LinkedPapers:
         """Return a page of the papers of the corpus that cite a paper; see `paper` for `id` and errors."""
         return self._page(self.index.graph.cited_by(self._row(id)), k, offset)
+
+    def connections(self, ids: Sequence[str], *, k: int = 10) -> Connections:
+        """Return the citations among papers, and at most `k` works each that several of them cite or that cite several.
+
+        Papers are given by their exact ids; those that the corpus does not have are left out.
+        """
+        papers, graph = self.index.papers, self.index.graph
+        rows = np.unique([row for row in papers.rows_of(ids).tolist() if row >= 0]).astype(np.int32)
+        cited, counts = graph.lists(rows)
+        citing, _ = graph.transposed(papers.years).lists(rows)
+        own = np.repeat(rows, counts)
+        among = [papers.ids_at(side[np.isin(cited, rows)].tolist()) for side in (own, cited)]
+
+        def others(linked: npt.NDArray[np.int32]) -> tuple[tuple[Paper, int], ...]:
+            found, links = np.unique(linked[~np.isin(linked, rows)], return_counts=True)
+            order = np.lexsort((self.index.id_rank[found], -links))[:k]
+            best = {int(found[i]): int(links[i]) for i in order if links[i] > 1}
+            read = papers.at(best)
+            return tuple((read[row], n) for row, n in best.items())
+
+        return Connections(tuple(zip(*among, strict=True)), others(cited), others(citing))
 
     def counts(self, ids: Sequence[str]) -> list[tuple[int, int]]:
         """Return how many papers of the corpus each of some papers cites, and how many cite it, by their exact ids."""

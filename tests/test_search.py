@@ -104,6 +104,17 @@ def test_references_and_cited_by_are_pages_most_cited_first(corpus: Corpus) -> N
     assert ([paper.id for paper in citing.papers], citing.total) == (["c", "10.1234/soil"], 3)
 
 
+def test_papers_are_connected_by_links_prior_and_derivative_works(corpus: Corpus) -> None:
+    later = corpus.connections(["b", "c", "unknown"])  # both cite a; soil cites c alone
+    earlier = corpus.connections(["a", "c"])  # soil cites both; b cites a alone
+
+    assert later.links == (("c", "b"),)
+    assert [(paper.id, links) for paper, links in later.prior] == [("a", 2)]
+    assert later.derivative == ()
+    assert earlier.links == (("c", "a"),)
+    assert [(paper.id, links) for paper, links in earlier.derivative] == [("10.1234/soil", 2)]
+
+
 def test_a_recommender_has_the_corpus_of_its_index(build: Callable[..., IndexFolder]) -> None:
     config = RecommendConfig(encoder="none", reranker="none", ranker="none")
     with Recommender(build(PAPERS), config) as recommender:

@@ -358,7 +358,9 @@ def test_papers_are_searched_and_looked_up_with_their_citations(client: httpx.Cl
     first = found["results"][0]["id"]
     paper = client.get(f"/v1/papers/{first}", params={"limit": 2}).json()
     [described] = client.get("/v1/index").json()["indexes"]
+    linked = client.post("/v1/connections", json={"ids": [one["id"] for one in found["results"]]})
 
+    assert linked.json()["prior"][0]["links"] == 3  # all three build on the same work
     assert len(found["results"]) == 3
     assert all(one["year"] >= 2017 for one in found["results"])
     assert paper["paper"]["id"] == first

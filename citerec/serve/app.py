@@ -17,7 +17,7 @@ from fastapi.middleware.cors import CORSMiddleware
 from fastapi.middleware.gzip import GZipMiddleware
 from fastapi.responses import JSONResponse
 from prometheus_client import Counter, Gauge, Histogram
-from pydantic import BaseModel, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, create_model
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
 
@@ -155,6 +155,30 @@ class PaperAnswer(BaseModel):
     cited_by: PaperPage
 
 
+class ConnectionsRequest(BaseModel):
+    """Papers by their ids, such as a list and the references of its draft."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    index: str | None = None
+    ids: list[str] = Field(min_length=1, max_length=1_000)
+    k: int = Field(10, ge=1, le=100, description="Prior works and derivative works, at most.")
+
+
+class ConnectedPaper(BriefPaper):
+    """A work that is connected with several papers."""
+
+    links: int  # with how many
+
+
+class ConnectionsAnswer(BaseModel):
+    """The citations among some papers, and what several of them cite, or what cites several."""
+
+    links: list[tuple[str, str]]  # ids: the first paper cites the second
+    prior: list[ConnectedPaper]
+    derivative: list[ConnectedPaper]
+
+
 class IndexList(BaseModel):
     """All indexes, the default first."""
 
@@ -247,6 +271,21 @@ async def paper(
         }
 
     return await answer(request, work, index, "lookups")
+
+
+@api.post("/connections", response_model=ConnectionsAnswer, responses=described(404))
+async def connections(request: Request, body: ConnectionsRequest) -> dict[str, Any]:
+    """Return how papers of a list are connected, and the prior and derivative works of the list."""
+
+    def work(opened: OpenIndex) -> dict[str, Any]:
+        found = opened.default.corpus.connections(body.ids, k=body.k)
+        prior, derivative = (
+            [asdict(paper) | {"links": links} for paper, links in works]
+            for works in (found.prior, found.derivative)
+        )
+        return {"links": found.links, "prior": prior, "derivative": derivative}
+
+    return await answer(request, work, body.index, "lookups")
 
 
 @api.get("/index")
