@@ -698,6 +698,46 @@ def test_what_is_kept_may_be_broken_or_forgotten(page: Any) -> None:
     assert "draft:" not in page.evaluate(KEPT)
 
 
+# The page is drawn anew at each change
+
+
+@pytest.mark.slow
+def test_drawing_anew_disturbs_nobody_who_types(page: Any) -> None:
+    find(page)
+    page.click("#title")
+    page.keyboard.press("Home")
+    page.keyboard.type("Very ")
+    expect(page.locator("#title")).to_have_value(f"Very {TITLE}")
+    page.keyboard.press("Control+z")
+    expect(page.locator("#title")).to_have_value(TITLE)
+
+    page.click(".settings summary")
+    page.fill("#k", "")
+    page.locator("#k").press_sequentially("50")
+    expect(page.locator("#k")).to_have_value("50")
+    page.locator("#year").press_sequentially("2300")  # too late: it does not count
+    expect(page.locator("#year")).to_have_value("2300")
+    page.press("#year", "Tab")
+    expect(page.locator("#year")).to_have_value("")
+    page.locator("#year").press_sequentially("2019")
+    page.click("#new")
+    expect(page.locator("#year")).to_have_value("")
+    expect(page.locator("#k")).to_have_value("50")
+
+
+@pytest.mark.slow
+def test_a_paper_whose_mark_is_removed_is_in_the_list_again(page: Any) -> None:
+    find(page)
+    listed = ids(page)
+    page.click(".row .act.hide >> nth=2", force=True)
+    assert ids(page) == [*listed[:2], *listed[3:]]
+
+    page.click("#hidden li button")
+
+    expect(page.locator("#hidden")).to_be_hidden()
+    assert ids(page) == listed
+
+
 # What axe does not see
 
 

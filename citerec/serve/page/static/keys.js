@@ -1,44 +1,45 @@
-// Single-key shortcuts; `shortcuts.py` lists them for the help.
+// Single-key shortcuts; the help lists them.
 
-import { $ } from "./dom.js";
-import { keepLooks, looks } from "./store.js";
+import { focusedRow } from "./browser.js";
+import { find, focusDraft, give, go, select, setMark, undo } from "./search.js";
+import { looks, now, update } from "./store.js";
+import { openPaper } from "./travel.js";
 
-const box = $("#shortcuts"),
-  use = $("#use-shortcuts");
+/** @type {(run: (row: Row) => void) => () => void} */
+const on = run => () => {
+  const row = now.list.rows.find(one => one.id === focusedRow());
+  if (row) run(row);
+};
 
-export function start(actions) {
-  use.checked = looks.shortcuts;
-  use.addEventListener("change", () => {
-    looks.shortcuts = use.checked;
-    keepLooks();
-  });
-  $("#help").addEventListener("click", () => box.showModal());
-  box.addEventListener("click", event => {
-    if (event.target === box) box.close();
-  });
-  document.addEventListener("keydown", event => {
-    const target = /** @type {HTMLElement} */ (event.target);
-    if (event.isComposing || event.altKey) return;
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
-      event.preventDefault();
-      actions.find();
-      return;
-    }
-    if (
-      event.ctrlKey ||
-      event.metaKey ||
-      !looks.shortcuts ||
-      document.querySelector("dialog[open]")
-    )
-      return;
-    if (event.key === "Escape") {
-      if (target.matches("textarea, input")) target.blur();
-      return;
-    }
-    if (target.matches("textarea, select, input:not([type=checkbox]):not([type=radio])")) return;
-    const action = event.key === "?" ? () => box.showModal() : actions[event.key];
-    if (!action) return;
+/** @type {Record<string, () => void>} */
+const KEYS = {
+  j: () => go(1),
+  k: () => go(-1),
+  o: on(row => openPaper(row.id)),
+  i: on(row => setMark(row, "cited")),
+  h: on(row => setMark(row, "hidden")),
+  x: on(row => select([row.id])),
+  u: undo,
+  c: () => give("bibtex", "copy"),
+  n: () => now.again && find(),
+  "/": () => focusDraft().select(),
+  "?": () => update({ help: true }),
+};
+
+/** @type {(event: KeyboardEvent) => void} */
+export function pressed(event) {
+  const target = /** @type {HTMLElement} */ (event.target);
+  if (event.isComposing || event.altKey) return;
+  const isControl = event.ctrlKey || event.metaKey;
+  if (event.key === "Enter" && isControl) {
     event.preventDefault();
-    action();
-  });
+    find();
+    return;
+  }
+  if (isControl || !looks.shortcuts || document.querySelector("dialog[open]")) return;
+  if (event.key === "Escape" && target.matches("textarea, input")) target.blur();
+  if (target.matches("textarea, select, input:not([type=checkbox]):not([type=radio])")) return;
+  if (!Object.hasOwn(KEYS, event.key)) return;
+  event.preventDefault();
+  KEYS[event.key]();
 }

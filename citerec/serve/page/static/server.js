@@ -1,7 +1,8 @@
 // Requests to the server. A request that did not reach it, or that it was too busy for, is
 // repeated; nothing is lost.
 
-import { $, h } from "./dom.js";
+import { $ } from "./browser.js";
+import { update } from "./store.js";
 
 const WAITS = [1, 2, 3, 5, 8, 10]; // seconds before each attempt; the last one is repeated
 const MOST_ATTEMPTS = 60;
@@ -56,69 +57,36 @@ async function send(path, options) {
   return response;
 }
 
-export function notify(...content) {
-  const place = $("#trouble");
-  place.hidden = !content.length;
-  place.replaceChildren(...content);
-}
-
-function wait(seconds, text, signal) {
-  return new Promise((resolve, reject) => {
-    let left = Math.ceil(seconds);
-    const number = h("b", {}, `${left} s`);
-    const now = h("button", { type: "button", on: { click: () => finish(resolve) } }, "Try now");
-    const timer = setInterval(() => {
-      number.textContent = `${--left} s`;
-      if (left <= 0) finish(resolve);
-    }, 1000);
-    const stop = () => finish(() => reject(new DOMException("stopped", "AbortError")));
-    const finish = then => {
-      clearInterval(timer);
-      signal?.removeEventListener("abort", stop);
-      then();
-    };
-    signal?.addEventListener("abort", stop);
-    notify(h("span", {}, text, " Next attempt in "), number, now);
-  });
-}
-
-function askForToken(signal) {
-  return /** @type {Promise<void>} */ (
-    new Promise((resolve, reject) => {
-      signal?.addEventListener("abort", () => reject(new DOMException("stopped", "AbortError")));
-      const field = h("input", {
-        type: "password",
-        id: "token",
-        autocomplete: "off",
-        required: true,
-      });
-      notify(
-        h(
-          "form",
-          {
-            class: "token",
-            on: {
-              submit: event => {
-                event.preventDefault();
-                sessionStorage.setItem(TOKEN, field.value.trim());
-                resolve();
-              },
-            },
-          },
-          h(
-            "label",
-            { for: "token" },
-            sessionStorage.getItem(TOKEN)
-              ? "The server does not know this token; another one:"
-              : "This server needs a token:",
-          ),
-          field,
-          h("button", {}, "Use it"),
-        ),
-      );
-      field.focus();
-    })
+/** @type {(signal?: AbortSignal) => Promise<never>} */
+const stopped = signal =>
+  new Promise((_, reject) =>
+    signal?.addEventListener("abort", () => {
+      update({ trouble: null });
+      reject(new DOMException("stopped", "AbortError"));
+    }),
   );
+
+/** @type {(seconds: number, text: string, signal?: AbortSignal) => Promise<void>} */
+async function wait(seconds, text, signal) {
+  let left = Math.ceil(seconds),
+    timer = 0;
+  /** @type {Promise<void>} */
+  const over = new Promise(resolve => {
+    const show = () => update({ trouble: { text, left, retry: resolve } });
+    timer = setInterval(() => (--left > 0 ? show() : resolve()), 1000);
+    show();
+  });
+  await Promise.race([over, stopped(signal)]).finally(() => clearInterval(timer));
+}
+
+/** @type {(signal?: AbortSignal) => Promise<void>} */
+async function askForToken(signal) {
+  const isKnown = Boolean(sessionStorage.getItem(TOKEN));
+  /** @type {Promise<string>} */
+  const given = new Promise(use => update({ trouble: { isKnown, use } }));
+  $("#token").value = "";
+  $("#token").focus();
+  sessionStorage.setItem(TOKEN, await Promise.race([given, stopped(signal)]));
 }
 
 // Runs `attempt` until the server answers; a Problem of the request itself ends it.
@@ -126,7 +94,7 @@ export async function reach(attempt, signal) {
   for (let tries = 0; ; tries++) {
     try {
       const value = await attempt();
-      notify();
+      update({ trouble: null });
       return value;
     } catch (error) {
       if (error instanceof Locked) {
@@ -134,7 +102,7 @@ export async function reach(attempt, signal) {
         continue;
       }
       if (error instanceof Problem || error.name === "AbortError" || tries >= MOST_ATTEMPTS) {
-        notify();
+        update({ trouble: null });
         throw error;
       }
       if (error instanceof Busy)
@@ -150,12 +118,11 @@ export async function reach(attempt, signal) {
   }
 }
 
-export const get = (path, parameters = {}, signal = undefined) =>
-  reach(
-    async () => (await send(`${path}?${new URLSearchParams(parameters)}`, { signal })).json(),
-    signal,
-  );
+/** @type {(path: string, options: RequestInit) => Promise<any>} */
+const ask = (path, options) =>
+  reach(async () => (await send(path, options)).json(), options.signal);
 
+/** @type {(body: object, signal?: AbortSignal) => RequestInit} */
 const json = (body, signal) => ({
   method: "POST",
   headers: { "Content-Type": "application/json" },
@@ -163,27 +130,24 @@ const json = (body, signal) => ({
   signal,
 });
 
+/** @type {(path: string, parameters?: any, signal?: AbortSignal) => Promise<any>} */
+export const get = (path, parameters = {}, signal = undefined) =>
+  ask(`${path}?${new URLSearchParams(parameters)}`, { signal });
+
+/** @type {(index: string, ids: string[], format: string) => Promise<string>} */
 export const exported = (index, ids, format) =>
   reach(async () => (await send("page/export", json({ index, ids, format }))).text());
 
-export async function readFiles(index, files) {
-  const form = new FormData();
-  for (const file of files) form.append("files", file, file.path || file.name);
-  return reach(async () =>
-    (
-      await send(`page/draft?${new URLSearchParams({ index })}`, { method: "POST", body: form })
-    ).json(),
-  );
+/** @type {(index: string, files: Sent[]) => Promise<Read>} */
+export function readFiles(index, files) {
+  const body = new FormData();
+  for (const file of files) body.append("files", file, file.path || file.name);
+  return ask(`page/draft?${new URLSearchParams({ index })}`, { method: "POST", body });
 }
 
+/** @type {(request: object, signal: AbortSignal) => Promise<Answer>} */
 export const search = (request, signal) =>
-  reach(
-    async () =>
-      (
-        await send(
-          "page/recommend",
-          json(request, AbortSignal.any([signal, AbortSignal.timeout(SILENT)])),
-        )
-      ).json(),
-    signal,
-  );
+  reach(async () => {
+    const within = AbortSignal.any([signal, AbortSignal.timeout(SILENT)]);
+    return (await send("page/recommend", json(request, within))).json();
+  }, signal);

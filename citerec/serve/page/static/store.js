@@ -1,7 +1,8 @@
-// What stays in this browser: drafts, each with its marks and the settings of its search, and
-// how the page looks. A tab has one draft open: `state`. Two tabs with the same draft show the
-// same; with two drafts they do not meet. A link holds ids and settings only; it is a view,
-// `viewing`, which is kept once something in it is changed.
+// All state. What stays in this browser: drafts, each with its marks and the settings of its
+// search, and how the page looks. A tab has one draft open: `state`. Two tabs with the same draft
+// show the same; with two drafts they do not meet. A link holds ids and settings only; it is a
+// view, `viewing`, which is kept once something in it is changed. What goes with the tab is `now`;
+// `update` changes it and draws the page anew.
 
 const OWN = "citerec:",
   PAGE = `${OWN}page`,
@@ -10,6 +11,7 @@ const MOST_DRAFTS = 30,
   MOST_IN_LINK = 100; // papers of a list
 const MOST_TEXT = 2000; // characters of a sentence or title
 const LOOKS = { theme: "auto", shortcuts: true, latest: "" };
+/** @type {Draft} */
 const EMPTY = {
   id: "",
   changed: 0,
@@ -29,6 +31,71 @@ const EMPTY = {
   searched: false,
 };
 
+/** @type {List} */
+export const NO_LIST = { rows: [], links: [], selected: new Set() };
+
+/** @type {Now} */
+export const now = {
+  indexes: [],
+  list: NO_LIST,
+  instead: "greeting",
+  status: "",
+  stages: [],
+  notices: [],
+  brought: [],
+  running: null,
+  again: false,
+  years: new Set(),
+  venues: new Set(),
+  allVenues: false,
+  exploring: false,
+  current: null,
+  pointed: null,
+  paper: null,
+  enlarged: false,
+  help: false,
+  settings: false,
+  typing: null,
+  dropping: false,
+  question: null,
+  read: null,
+  trouble: null,
+  toast: null,
+};
+
+let draw = () => {};
+let drawing = false,
+  stale = false;
+
+/** @type {(view: () => void) => void} */
+export const drawnBy = view => {
+  draw = view;
+};
+
+// Drawing may move the focus, whose events may change something: that is drawn after it.
+/** @type {(changes?: Partial<Now>) => void} */
+export function update(changes = {}) {
+  Object.assign(now, changes);
+  stale = true;
+  if (drawing) return;
+  drawing = true;
+  try {
+    while (stale) {
+      stale = false;
+      draw();
+    }
+  } finally {
+    drawing = false;
+  }
+}
+
+// The papers of the list; those with a mark are not shown.
+export const rows = () => {
+  const { cited, hidden } = marks();
+  const away = new Set([...cited, ...hidden].map(one => one.id));
+  return now.list.rows.filter(row => !away.has(row.id));
+};
+
 const nowhere = { getItem: () => null, setItem() {}, removeItem() {} }; // nothing may be kept
 /** @type {(name: "localStorage" | "sessionStorage") => Pick<Storage, keyof typeof nowhere>} */
 function storage(name) {
@@ -43,7 +110,7 @@ const kept = storage("localStorage"),
 
 export let discarded = false; // something kept here was broken
 export let viewing = false;
-let handlers = {};
+let handlers = { adopted() {}, changed() {} };
 
 const keyOf = id => `${OWN}draft:${id}`;
 const newId = () => Date.now().toString(36) + Math.random().toString(36).slice(2, 8);
@@ -60,7 +127,7 @@ function fits(value, standard) {
 // A value that is kept here; null if there is none, or if it is broken, which removes it.
 function read(key, standard) {
   try {
-    const found = JSON.parse(kept.getItem(key));
+    const found = JSON.parse(kept.getItem(key) ?? "null");
     if (found === null) return null;
     const whole = { ...structuredClone(standard), ...found };
     if (
@@ -132,6 +199,7 @@ export function drafts() {
   return found.sort((a, b) => b.changed - a.changed);
 }
 
+/** @type {(id: string) => void} */
 export const remove = id => kept.removeItem(keyOf(id));
 
 // Begins a draft; it is kept from its first change on. The corpus and the length of lists stay.
@@ -170,52 +238,64 @@ export function forget() {
 }
 
 // { cited: [{ id, title }], hidden: [{ id, title }] } of the draft in its corpus
-export function marks() {
-  state.marks[state.index] ??= { cited: [], hidden: [] };
-  return state.marks[state.index];
-}
+/** @type {() => Marks} */
+export const marks = () => state.marks[state.index] ?? { cited: [], hidden: [] };
 
-export function mark(kind, paper) {
-  const of = marks();
-  for (const name of ["cited", "hidden"]) of[name] = of[name].filter(one => one.id !== paper.id);
-  if (kind) of[kind].push({ id: paper.id, title: paper.title });
+/** @type {(kind: Mark | null, paper: Named) => void} */
+export function mark(kind, { id, title }) {
+  const others = KINDS.map(name => [name, marks()[name].filter(one => one.id !== id)]);
+  /** @type {Marks} */
+  const of = Object.fromEntries(others);
+  if (kind) of[kind].push({ id, title });
+  state.marks[state.index] = of;
   keep();
 }
 
+/** @type {Mark[]} */
+const KINDS = ["cited", "hidden"];
+/** @type {(id: string) => Mark | null} */
+export const markOf = id => KINDS.find(name => marks()[name].some(one => one.id === id)) ?? null;
+
+/** @type {(name?: string | null) => void} */
+export function chooseIndex(name) {
+  const found = now.indexes.find(one => one.name === name) ?? now.indexes[0];
+  state.index = found?.name ?? "";
+}
+
+/** @type {(list: string[]) => string} */
 export function link(list) {
   const { cited, hidden } = marks();
   const parts = new URLSearchParams({ index: state.index });
-  if (state.k !== EMPTY.k) parts.set("k", state.k);
-  if (state.year) parts.set("year", state.year);
-  if (state.yearMax) parts.set("year_max", state.yearMax);
+  if (state.k !== EMPTY.k) parts.set("k", String(state.k));
+  if (state.year) parts.set("year", String(state.year));
+  if (state.yearMax) parts.set("year_max", String(state.yearMax));
   for (const { id } of cited) parts.append("cited", id);
   for (const { id } of hidden) parts.append("hidden", id);
   for (const id of list.slice(0, MOST_IN_LINK)) parts.append("list", id);
   return `${location.origin}${location.pathname}#${parts}`;
 }
 
+/** @type {(id: string) => string} */
 export const paperLink = id => `#${new URLSearchParams({ index: state.index, paper: id })}`;
 
 // What an address brings: a sentence with or without its title, as an editor sends it, or the
 // marks and the list of a link of this page; null if it brings nothing.
-export function fromLink(indexes) {
+/** @returns {Sentence | Brought | null} */
+export function fromLink() {
+  const indexes = now.indexes.map(one => one.name);
   const parts = new URLSearchParams(location.hash.slice(1));
   const text = name => (parts.get(name) ?? "").trim().slice(0, MOST_TEXT);
-  const isKnown = indexes.includes(parts.get("index"));
-  if (text("context"))
-    return {
-      index: isKnown ? parts.get("index") : indexes[0],
-      context: text("context"),
-      title: text("title"),
-    };
-  if (!isKnown) return null;
+  const index = indexes.find(name => name === parts.get("index"));
+  const context = text("context");
+  if (context) return { index: index ?? indexes[0], context, title: text("title") };
+  if (!index) return null;
   const number = name => {
     const value = Number(parts.get(name));
     return Number.isInteger(value) && value > 0 ? value : null;
   };
   const ids = name => [...new Set(parts.getAll(name))].slice(0, 2000);
   return {
-    index: parts.get("index"),
+    index,
     k: Math.min(number("k") ?? EMPTY.k, 100),
     year: number("year"),
     yearMax: number("year_max"),

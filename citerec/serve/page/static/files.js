@@ -1,0 +1,158 @@
+// Files and pasted texts: what is read of them goes into the draft.
+
+import { $ } from "./browser.js";
+import { edit, remember, settle } from "./draft.js";
+import { find } from "./search.js";
+import { Problem, readFiles } from "./server.js";
+import { keep, mark, marks, state, update } from "./store.js";
+import { clean } from "./text.js";
+
+// Whether a text is BibTeX, RIS, CSL-JSON, DOIs, or a list of references with numbers and years.
+/** @type {(text: string, lines: string[]) => boolean} */
+function areReferences(text, lines) {
+  if (/^\s*@[a-z]+\s*[{(]/i.test(text) || /^TY {1,2}- /m.test(text)) return true;
+  if (/^\s*\[\s*\{/.test(text)) return true;
+  const id =
+    /^((https?:\/\/)?(dx\.)?doi\.org\/|doi:\s*)?10\.\d{4,9}\/\S+$|^arxiv:\s?\d{4}\.\d{4,5}/i;
+  const reference = /^(\[\w+\]|\d{1,3}\.)\s.*\b(19|20)\d\d/;
+  return lines.length > 0 && lines.every(line => id.test(line) || reference.test(line));
+}
+
+// Title and abstract pasted together: the first line is the title.
+/** @type {(event: ClipboardEvent) => void} */
+export function pasteAll(event) {
+  const text = event.clipboardData?.getData("text/plain") ?? "";
+  const lines = text
+    .split(/\r?\n/)
+    .map(line => line.trim())
+    .filter(Boolean);
+  if (areReferences(text, lines)) {
+    event.preventDefault();
+    take([new File([text], /^\s*@/.test(text) ? "pasted.bib" : "pasted.ris")]);
+    return;
+  }
+  const { id } = /** @type {HTMLElement} */ (event.target);
+  if (id !== "title" || lines.length < 2 || state.title.trim()) return;
+  event.preventDefault();
+  remember();
+  state.title = lines[0].replace(/^title\s*:\s*/i, "");
+  const rest = lines
+    .slice(1)
+    .join(" ")
+    .replace(/^abstract\s*[:.—–-]?\s*/i, "");
+  if (rest) state.abstract = rest;
+  settle();
+  edit({ meta: {} });
+}
+
+const TEXT = /\.(tex|ltx|bib|bibtex|bbl|ris|json|docx|md|markdown|qmd|rmd|txt|sty|cls|bst)$/i;
+const MOST_FILES = 900; // that the server takes at once
+
+// The files of what was dropped; of a folder those that a draft may need, with their paths in it.
+/** @type {(transfer: DataTransfer | null) => Promise<Sent[]>} */
+async function dropped(transfer) {
+  if (!transfer) return [];
+  const entries = [...transfer.items].map(item => item.webkitGetAsEntry?.());
+  if (!entries.some(entry => entry?.isDirectory)) return [...transfer.files];
+  /** @type {Sent[]} */
+  const found = [];
+  /** @type {(entry: any) => Promise<void>} */
+  const visit = async entry => {
+    if (!entry || found.length >= MOST_FILES) return;
+    if (entry.isFile) {
+      const file = await new Promise((done, failed) => entry.file(done, failed));
+      found.push(Object.assign(file, { path: entry.fullPath.slice(1) }));
+      return;
+    }
+    if (entry.name.startsWith(".") || entry.name === "node_modules") return;
+    const reader = entry.createReader();
+    for (;;) {
+      const some = await new Promise((done, failed) => reader.readEntries(done, failed));
+      if (!some.length) return;
+      for (const one of some) await visit(one);
+    }
+  };
+  for (const entry of entries) await visit(entry);
+  const texts = found.filter(file => TEXT.test(file.name) && !file.name.startsWith("."));
+  const isLatex = texts.some(file => /\.(tex|ltx)$/i.test(file.name));
+  const kept = isLatex
+    ? texts
+    : found.filter(file => TEXT.test(file.name) || /\.pdf$/i.test(file.name));
+  return kept.length ? kept : found;
+}
+
+const MOST_BYTES = Number(document.documentElement.dataset.most);
+
+/** @type {(text: string) => void} */
+const fault = text => update({ read: { fault: text } });
+
+// Reads files on the server and shows what was read, for the author to correct before the search.
+/** @type {(files: Sent[]) => Promise<void>} */
+export async function take(files) {
+  if (!files.length) return;
+  const size = files.reduce((sum, file) => sum + file.size, 0);
+  if (size > MOST_BYTES) {
+    const who = files.length > 1 ? "files are" : "file is",
+      megabytes = (size / 2 ** 20).toFixed(1);
+    const most = Math.floor(MOST_BYTES / 2 ** 20);
+    fault(`The ${who} too large: ${megabytes} MB; at most ${most} MB in all.`);
+    return;
+  }
+  update({ read: { busy: `Reading ${files.map(file => file.name).join(", ")}…` } });
+  let read;
+  try {
+    read = await readFiles(state.index, files);
+  } catch (error) {
+    fault(error instanceof Problem ? clean(error.message) : "The file could not be read.");
+    return;
+  }
+  const { draft, cited, notices, unread } = read;
+  if (draft) taken(draft);
+  const fresh = cited.filter(paper => !marks().cited.some(one => one.id === paper.id));
+  for (const paper of fresh) mark("cited", paper);
+  keep();
+  const undo = () => {
+    for (const paper of fresh) mark(null, paper);
+    update({ read: null });
+  };
+  update({ read: { isDraft: Boolean(draft), marked: fresh.length, notices, unread, undo } });
+  $(draft && !draft.title ? "#title" : "#find").focus();
+  if (!draft && state.searched) find();
+}
+
+/** @type {(draft: NonNullable<Read["draft"]>) => void} */
+function taken({ title, abstract, authors, venue, doi, year: dated }) {
+  remember();
+  const mode = state.mode === "sentence" && state.withDraft ? "sentence" : "draft";
+  const own = state.year === state.metaYear ? null : state.year; // that of a former file goes
+  const read = { meta: { authors, venue, doi }, metaTitle: title, year: dated || own };
+  Object.assign(state, { mode, title, abstract, ...read });
+  settle();
+  Object.assign(state, read, { metaYear: dated });
+}
+
+// Files that are dropped anywhere on the page.
+export function dropping() {
+  let depth = 0;
+  /** @type {(event: DragEvent) => boolean | undefined} */
+  const hasFiles = event => event.dataTransfer?.types.includes("Files");
+  addEventListener("dragenter", event => {
+    if (hasFiles(event) && ++depth === 1) update({ dropping: true });
+  });
+  addEventListener("dragleave", event => {
+    if (hasFiles(event) && --depth <= 0) end();
+  });
+  addEventListener("dragover", event => {
+    if (hasFiles(event)) event.preventDefault();
+  });
+  addEventListener("drop", event => {
+    if (!hasFiles(event)) return;
+    event.preventDefault();
+    end();
+    dropped(event.dataTransfer).then(take, () => fault("The folder could not be read."));
+  });
+  const end = () => {
+    depth = 0;
+    update({ dropping: false });
+  };
+}

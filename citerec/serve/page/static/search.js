@@ -1,0 +1,182 @@
+// The list: searching, marking, selecting and exporting its papers.
+
+import { $, copy, focusedRow, focusRow, motion, save } from "./browser.js";
+import { request, settle } from "./draft.js";
+import { filtered, prune } from "./facets.js";
+import { Problem, exported, search } from "./server.js";
+import { NO_LIST, keep, mark, markOf, now, state, update } from "./store.js";
+import { clean, count, dressed, plain, shortened } from "./text.js";
+import { toast } from "./toast.js";
+import { step } from "./visits.js";
+
+// Searches, and shows one list: the last order. Until it is there, empty rows hold its place.
+export async function find({ push = true } = {}) {
+  settle();
+  const wanted = request();
+  if (typeof wanted === "string") {
+    toast(wanted);
+    focusDraft();
+    return;
+  }
+  now.running?.abort();
+  const own = new AbortController();
+  const before = { list: NO_LIST, instead: null, notices: [], again: false };
+  update({ ...before, running: own, status: "Searching…" });
+  if (innerWidth < 900) $("#results").scrollIntoView({ behavior: motion() }); // is below the form
+  try {
+    const answer = await search(wanted, own.signal);
+    if (own !== now.running) return;
+    const found = { ...answer, rows: answer.rows.map(dressed), selected: new Set() };
+    state.searched = true;
+    keep();
+    step({ draft: state.id, found }, push ? "push" : "stay");
+    present(found);
+  } catch (error) {
+    if (own !== now.running) return;
+    if (error.name === "AbortError") update({ stages: [], status: "Stopped." });
+    else failed(error);
+  } finally {
+    if (own === now.running) update({ running: null });
+  }
+}
+
+// Ends a search without a word, because something else is shown.
+export function stop() {
+  now.running?.abort();
+  update({ running: null, again: false });
+}
+
+// The page before a search.
+export function clear() {
+  stop();
+  const nothing = {
+    question: null,
+    read: null,
+    list: NO_LIST,
+    notices: [],
+    stages: [],
+    status: "",
+  };
+  update({ ...nothing, instead: "greeting" });
+}
+
+export function focusDraft() {
+  const field = $(state.mode === "sentence" ? "#context" : "#title");
+  field.focus();
+  return field;
+}
+
+/** @type {(value: number) => string} */
+const seconds = value => (value < 1 ? `${Math.round(value * 1000)} ms` : `${value.toFixed(1)} s`);
+
+/** @type {(found: Found) => void} */
+export function present(found) {
+  const { not_found: away, rows } = found;
+  const names = `${away.slice(0, 3).join("; ")}${away.length > 3 ? "; …" : ""}`;
+  const missing = away.length ? [`Not in this corpus: ${names}`] : [];
+  now.notices = [...now.brought, ...[...found.notices, ...missing].map(text => ({ text }))];
+  now.brought = [];
+  now.stages = [found.found_by, ...found.ranked_by];
+  now.status = rows.length
+    ? `${count(rows.length, "paper")}, ranked after ${seconds(found.seconds)}.`
+    : "No paper was found.";
+  now.instead = rows.length ? null : { why: found.empty_reason };
+  show(found);
+}
+
+/** @type {(list: List) => void} */
+export function show(list) {
+  now.list = list;
+  prune();
+  update({ current: null });
+}
+
+/** @type {(error: any) => void} */
+export function failed(error) {
+  const isProblem = error instanceof Problem;
+  if (!isProblem) console.error(error);
+  const text = isProblem
+    ? clean(error.message)
+    : "Something went wrong on this page; reload it. Draft and marks are kept.";
+  update({ stages: [], status: "", notices: [{ text, isFault: true }] });
+}
+
+// Marks
+
+/** @type {{ draft: string, paper: Named, kind: Mark | null }[]} */
+const undone = []; // the latest marks, for undo
+
+// A mark changes the next list, not the one that is read.
+export const rankAgain = () => update({ again: state.searched && !now.running });
+
+/** @type {(row: { id: string, title: string | string[] }, kind: Mark | null) => void} */
+export function setMark(row, kind) {
+  const paper = { id: row.id, title: plain(row.title) };
+  const { shown } = filtered();
+  const place = shown.findIndex(one => one.id === row.id);
+  const next = focusedRow() === row.id && (shown[place + 1] ?? shown[place - 1]);
+  undone.push({ draft: state.id, paper, kind: markOf(row.id) });
+  mark(kind, paper);
+  rankAgain();
+  if (kind && next) focusRow(next.id);
+  const name = kind === "cited" ? "Marked as cited" : kind === "hidden" ? "Hidden" : "Mark removed";
+  toast(`${name}: ${shortened(paper.title, 50)}`, kind ? { name: "Undo", run: undo } : undefined);
+}
+
+export function undo() {
+  const latest = undone.pop();
+  if (!latest) return;
+  if (latest.draft !== state.id) {
+    toast("The last mark is one of another draft");
+    return;
+  }
+  mark(latest.kind, latest.paper);
+  rankAgain();
+  toast("Undone");
+}
+
+// The rows: their keyboard, selection and export
+
+// Goes some rows on; those that are filtered out are passed over.
+/** @type {(steps: number) => void} */
+export function go(steps) {
+  const { shown } = filtered(),
+    last = shown.length - 1;
+  const at = shown.findIndex(row => row.id === focusedRow());
+  focusRow(shown[at < 0 ? (steps > 0 ? 0 : last) : Math.max(0, Math.min(last, at + steps))]?.id);
+}
+
+/** @type {(ids: string[], on?: boolean) => void} */
+export function select(ids, on) {
+  const { selected } = now.list;
+  for (const id of ids)
+    if (on ?? !selected.has(id)) selected.add(id);
+    else selected.delete(id);
+  update();
+}
+
+export const selected = () => filtered().shown.filter(row => now.list.selected.has(row.id));
+
+/** @type {Record<string, [string, string]>} */
+const FILES = {
+  bibtex: ["references.bib", "application/x-bibtex"],
+  ris: ["references.ris", "application/x-research-info-systems"],
+  csl: ["references.json", "application/json"],
+};
+
+/** @type {(format: string, how: "copy" | "save", rows?: Row[]) => Promise<void>} */
+export async function give(format, how, rows = selected()) {
+  if (!rows.length) {
+    toast("Select papers first: x, or the boxes");
+    return;
+  }
+  const ids = rows.map(row => row.id);
+  try {
+    const text = await exported(state.index, ids, format);
+    if (how === "copy") await copy(text);
+    else save(text, ...FILES[format]);
+    toast(`${count(ids.length, "reference")} ${how === "copy" ? "copied as BibTeX" : "saved"}`);
+  } catch (error) {
+    toast(clean(error.message));
+  }
+}

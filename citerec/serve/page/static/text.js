@@ -1,0 +1,81 @@
+// Texts of a corpus as parts and words; views put them into text nodes, never into HTML.
+
+const DIRECTION = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u206f]/g; // controls of direction
+
+/** @type {(text: unknown) => string} */
+export const clean = text => String(text ?? "").replace(DIRECTION, "");
+
+/** @type {(parts: string | string[]) => string} */
+export const plain = parts => clean([parts].flat().join(""));
+
+/** @type {(n: number, one: string, many?: string) => string} */
+export const count = (n, one, many = `${one}s`) =>
+  `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
+
+/** @type {(value: number) => string} */
+export const percent = value =>
+  value >= 0.995 ? ">99%" : value < 0.01 ? "<1%" : `${Math.round(value * 100)}%`;
+
+/** @type {(title: string, most: number) => string} */
+export const shortened = (title, most) =>
+  title.length > most ? `${title.slice(0, most - 1)}…` : title;
+
+// The first author's surname and the year.
+/** @type {(row: Row) => string} */
+export const nameOf = row => {
+  const first = clean(row.authors[0]);
+  const surname = first.includes(",") ? first.split(",")[0] : first.split(" ").at(-1);
+  const name = surname || plain(row.title).split(" ").slice(0, 2).join(" ");
+  return [name, row.year ?? ""].join(" ").trim();
+};
+
+/** @type {(text: string) => Set<string>} */
+const words = text => new Set(text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []);
+
+// Whether at least half of the words of the first title are in the second.
+/** @type {(one: string, other: string) => boolean} */
+export function isOf(one, other) {
+  const of = words(one),
+    now = words(other);
+  return [...of].filter(word => now.has(word)).length * 2 >= of.size;
+}
+
+// A paper as the API returns it, as a row: the words that its first reason names are marked, by
+// their stems. Of a text in parts, those at odd places are marked.
+const ENDING =
+  /(?:ization|ations|ation|ingly|ments|ment|ness|ings|ing|ies|ied|ers|er|ed|es|ly|s|y|e)$/;
+const MATCHES = "matches: ";
+const SNIPPET = 240; // characters, about two lines
+/** @type {(word: string) => string} */
+const stem = word => word.toLowerCase().replace(ENDING, (ending, at) => (at >= 3 ? "" : ending));
+/** @type {(text: string) => string[]} */
+const split = text => clean(text).split(/([\p{L}\p{N}]+)/u); // words are at odd places
+/** @type {(text: string) => string[]} */
+const wordsOf = text => split(text).filter((_, i) => i % 2);
+
+/** @type {(row: Listed) => Row} */
+export function dressed(row) {
+  const first = row.reasons.find(one => one.startsWith(MATCHES)) ?? "";
+  const stems = new Set(wordsOf(first.slice(MATCHES.length)).map(stem));
+  /** @type {(text: string) => string[]} */
+  const marks = text => {
+    const parts = [""];
+    split(text).forEach((part, i) => {
+      if (i % 2 && stems.has(stem(part))) parts.push(part, "");
+      else parts[parts.length - 1] += part;
+    });
+    return parts;
+  };
+  const sentences = clean(row.abstract).split(/(?<=[.!?。])\s+/);
+  const counts = sentences.map(one => new Set(wordsOf(one).map(stem)).intersection(stems).size);
+  const best = counts.indexOf(Math.max(...counts));
+  const text = `${best ? "… " : ""}${sentences.slice(best).join(" ")}`;
+  const start = text.slice(0, SNIPPET).replace(/\s\S*$/, "");
+  return {
+    ...row,
+    title: marks(row.title),
+    abstract: marks(row.abstract),
+    snippet: marks(text.length > SNIPPET ? `${start}…` : text),
+    reasons: row.reasons.map(one => (one.startsWith(MATCHES) ? marks(one) : [one])),
+  };
+}

@@ -1,0 +1,197 @@
+// The form: the draft, the sentence, files, settings, and the trays of marked papers.
+
+import { html, noChange, nothing } from "../vendor/lit-html-3.3.3/lit-html.js";
+import { live } from "../vendor/lit-html-3.3.3/directives/live.js";
+import { $ } from "../browser.js";
+import { edit, remember, settle, write } from "../draft.js";
+import { pasteAll, take } from "../files.js";
+import { find, setMark } from "../search.js";
+import { drafts, marks, now, state, update } from "../store.js";
+import { clean, count } from "../text.js";
+import { forgetAll, newDraft, openDraft } from "../travel.js";
+import { icon, link, named } from "./parts.js";
+
+const FILES =
+  ".tex,.ltx,.typ,.bib,.bbl,.docx,.pdf,.md,.markdown,.txt,.html,.htm,.ris,.json,.jsonl,.zip";
+
+export function form() {
+  const { cited, hidden } = marks();
+  const submit = event => {
+    event.preventDefault();
+    if (now.running) now.running.abort();
+    else find();
+  };
+  return html`<form id="draft" class="draft" aria-label="What needs references"
+    autocomplete="off" @submit=${submit}>
+    <fieldset class="modes">
+      <legend class="hush">Find papers for</legend>
+      ${mode("draft", "A draft")} ${mode("sentence", "A sentence")}
+    </fieldset>
+    ${sentence()} ${draft()}
+    <div id="question" class="read" role="status">${now.question && question(now.question)}</div>
+    <div id="read" class="read" role="status">${now.read && read(now.read)}</div>
+    ${settings()}
+    <div class="go">
+      <button type="submit" id="find" class="main">${now.running ? "Stop" : "Find papers"}</button>
+      <span class="hint wide"><kbd>Ctrl</kbd> <kbd>Enter</kbd></span>
+      <button type="button" id="new" class="quiet" @click=${newDraft}>New draft</button>
+    </div>
+    <section id="known" class="tray" aria-label="Papers that you cite already"
+      ?hidden=${!cited.length}>
+      <h2>You cite already <span class="count">${cited.length}</span></h2>
+      <p class="hint">The ranking learns from them; they do not come back.</p>
+      ${tray(cited, "Not cited after all")}
+    </section>
+    <section id="hidden" class="tray" aria-label="Hidden papers" ?hidden=${!hidden.length}>
+      <h2>Hidden <span class="count">${hidden.length}</span></h2>
+      ${tray(hidden, "Show it again")}
+    </section>
+  </form>`;
+}
+
+/** @type {(name: Draft["mode"], text: string) => View} */
+const mode = (name, text) =>
+  html`<label
+    ><input type="radio" name="mode" value=${name} .checked=${state.mode === name}
+      @change=${() => edit({ mode: name })} /><span>${text}</span></label
+  >`;
+
+// The listener of a field that holds a text of the draft.
+/** @type {(name: "title" | "abstract" | "context") => (event: any) => void} */
+const typed = name => event => write(name, event.target.value);
+
+const sentence = () =>
+  html`<div class="field" data-mode="sentence" ?hidden=${state.mode !== "sentence"}>
+    <label for="context">Sentence that needs a reference</label>
+    <textarea id="context" rows="3" maxlength="2000" aria-describedby="context-hint"
+      placeholder="Late interaction keeps a vector for each token [CITE]."
+      .value=${live(state.context)} @input=${typed("context")}></textarea>
+    <p id="context-hint" class="hint"
+      ><code>[CITE]</code> marks the place; other citation markers are ignored.</p>
+    <label class="check"
+      ><input type="checkbox" id="with-draft" .checked=${state.withDraft}
+        @change=${event => edit({ withDraft: event.target.checked })} />
+      Together with the draft</label>
+  </div>`;
+
+function draft() {
+  const isHidden = state.mode === "sentence" && !state.withDraft;
+  const toAbstract = event => {
+    if (event.key !== "Enter" || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    $("#abstract").focus();
+  };
+  const chosen = async ({ target }) => {
+    await take([...target.files]);
+    target.value = "";
+  };
+  return html`<div class="drop" id="drop" data-mode="draft" ?hidden=${isHidden}>
+    <div class="field">
+      <label for="title">Title</label>
+      <textarea id="title" rows="1" maxlength="4000" placeholder="Or paste title and abstract here"
+        .value=${live(state.title)} @input=${typed("title")} @change=${settle} @focus=${remember}
+        @paste=${pasteAll} @keydown=${toAbstract}></textarea>
+    </div>
+    <div class="field">
+      <label for="abstract">Abstract <span class="hint">or any text</span></label>
+      <textarea id="abstract" rows="7" maxlength="60000" .value=${live(state.abstract)}
+        @input=${typed("abstract")} @focus=${remember} @paste=${pasteAll}></textarea>
+    </div>
+    <div class="file">
+      <input type="file" id="file" multiple accept=${FILES} class="hush" @change=${chosen} />
+      <label for="file"
+        >${icon("file")} <span>Choose a file <span class="wide">or drop it here</span></span></label
+      >
+      <span class="hint">.tex, .docx, .pdf, .md with its .bib; a .zip or folder</span>
+    </div>
+  </div>`;
+}
+
+/** @type {(question: NonNullable<Now["question"]>) => View} */
+const question = ({ title, undo }) =>
+  html`<p>A new draft, with no marks yet; “<span dir="auto">${clean(title)}</span>” keeps its own,
+    under Settings. ${link("Undo: the same draft", undo)}</p>`;
+
+/** @type {(read: NonNullable<Now["read"]>) => View} */
+function read(read) {
+  if ("fault" in read) return html`<p class="fault" role="alert">${read.fault}</p>`;
+  if ("busy" in read) return html`<p class="hint busy">${read.busy}</p>`;
+  const { isDraft, marked, notices, unread, undo } = read;
+  const found = isDraft
+    ? html`<p><b>Read. </b>Correct title and abstract if you like, then find papers.</p>`
+    : html`<p><b>A list of references.</b></p>`;
+  const fresh = html`<p>${count(marked, "paper")} of this corpus marked as cited.
+    ${link("Undo", undo)}</p>`;
+  return [
+    found,
+    marked ? fresh : nothing,
+    unread.map(line => html`<p class="fault" dir="auto">${clean(line)}</p>`),
+    html`<details>
+      <summary>What was read</summary>
+      <ul>${notices.map(notice => html`<li dir="auto">${clean(notice)}</li>`)}</ul>
+    </details>`,
+  ];
+}
+
+const settings = () =>
+  html`<details class="settings" @toggle=${event => update({ settings: event.target.open })}>
+    <summary>Settings</summary>
+    <div class="grid">
+      <label for="drafts">Drafts of this browser</label>${now.settings ? choices() : noChoice()}
+      ${number("k", "k", "Papers in the list", 100, "")}
+      ${number("year", "year", "Year of the draft", 2200, "any")}
+      ${number("year-max", "yearMax", "Latest year of papers", 2200, "any")}
+    </div>
+    <button type="button" id="forget" class="link" @click=${forgetAll}
+      >Forget all drafts and marks…</button>
+  </details>`;
+
+const noChoice = () => html`<select id="drafts"></select>`;
+
+// The drafts that can be opened.
+function choices() {
+  const found = drafts(),
+    isKept = found.some(one => one.id === state.id);
+  const name = ({ title, abstract, context }) =>
+    clean(title || abstract || context)
+      .trim()
+      .slice(0, 80) || "Marks without a text";
+  const none = html`<option value="" .selected=${!isKept}
+    >${found.length ? "Choose a draft" : "None yet"}</option>`;
+  return html`<select id="drafts" ?disabled=${!found.some(one => one.id !== state.id)}
+    @change=${event => openDraft(event.target.value)}>
+    ${isKept ? nothing : none}
+    ${found.map(
+      one => html`<option value=${one.id} .selected=${one.id === state.id}>${name(one)}</option>`,
+    )}
+  </select>`;
+}
+
+// A number; it counts before its field is left, because a file may be dropped now. While it is
+// typed, nothing but its author changes the field.
+/** @type {(id: string, name: "k" | "year" | "yearMax", text: string, most: number, none: string)
+ *   => View} */
+function number(id, name, text, most, none) {
+  const read = ({ target }) => {
+    const isFit = target.checkValidity() && target.value;
+    edit({ [name]: isFit ? Number(target.value) : name === "k" ? 20 : null });
+  };
+  const left = event => {
+    read(event);
+    event.target.value = state[name] ?? "";
+  };
+  return html`<label for=${id}>${text}</label
+    ><input type="number" id=${id} min="1" max=${most} placeholder=${none} inputmode="numeric"
+      .value=${now.typing === id ? noChange : String(state[name] ?? "")}
+      @focus=${() => update({ typing: id })} @blur=${() => update({ typing: null })}
+      @input=${read} @change=${left} />`;
+}
+
+/** @type {(papers: Named[], back: string) => View} */
+const tray = (papers, back) =>
+  html`<ul>${papers.map(
+    paper =>
+      html`<li>${named(paper)}<button type="button" class="quiet" title=${back}
+        aria-label="${back}: ${clean(paper.title)}" @click=${() => setMark(paper, null)}
+        >${icon("close")}</button></li>`,
+  )}</ul>`;

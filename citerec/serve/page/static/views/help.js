@@ -1,0 +1,46 @@
+// The help: keyboard shortcuts.
+
+import { html } from "../vendor/lit-html-3.3.3/lit-html.js";
+import { keepLooks, looks, update } from "../store.js";
+import { besides, icon } from "./parts.js";
+import { toast } from "./toast.js";
+
+const KEYS = [
+  ["j k", "Next and previous paper"],
+  ["o Enter", "Open the paper: abstract, references, citing papers"],
+  ["i", "I know this one: mark it as cited"],
+  ["h", "Hide it"],
+  ["u", "Undo the last mark"],
+  ["x", "Select it for export"],
+  ["c", "Copy the BibTeX of the selected papers"],
+  ["n", "Rank again with the marks"],
+  ["/", "Edit the draft"],
+  ["Ctrl Enter", "Find papers"],
+  ["?", "This help"],
+  ["Esc", "Close what is open"],
+];
+
+/** @type {([keys, text]: string[]) => View} */
+const shortcut = ([keys, text]) =>
+  html`<div><dt>${keys.split(" ").map(key => html`<kbd>${key}</kbd> `)}</dt><dd>${text}</dd></div>`;
+
+export function help() {
+  const use = event => {
+    looks.shortcuts = event.target.checked;
+    keepLooks();
+  };
+  return html`<dialog id="shortcuts" class="box" aria-labelledby="shortcuts-title"
+    @click=${besides} @close=${() => update({ help: false })}>
+    <form method="dialog">
+      <button class="quiet close" aria-label="Close">${icon("close")}</button>
+    </form>
+    <h2 id="shortcuts-title">Keyboard</h2>
+    <dl>${KEYS.map(shortcut)}</dl>
+    <label class="check"
+      ><input type="checkbox" id="use-shortcuts" .checked=${looks.shortcuts} @change=${use} />
+      Use these single-key shortcuts</label>
+    <p class="hint">citerec ${document.documentElement.dataset.version} ·
+      <a href="openapi.json">API of this server</a></p>
+    ${toast("help")}
+  </dialog>`;
+}

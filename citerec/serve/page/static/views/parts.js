@@ -1,0 +1,75 @@
+// Small views that others are made of.
+
+import { html, nothing } from "../vendor/lit-html-3.3.3/lit-html.js";
+import { paperLink } from "../store.js";
+import { clean, count } from "../text.js";
+import { openPaper } from "../travel.js";
+
+/** @type {(name: string) => View} */
+export const icon = name =>
+  html`<svg class="icon" aria-hidden="true"><use href="static/icons.svg#${name}"></use></svg>`;
+
+// Parts of a text, of which those at odd places are marked.
+/** @type {(parts: string[]) => View} */
+export const marked = parts =>
+  parts.map((part, i) => (i % 2 ? html`<mark>${clean(part)}</mark>` : clean(part)));
+
+/** @type {(row: Row) => View} */
+export const titleOf = row => (row.title.join("").trim() ? marked(row.title) : "Untitled");
+
+/** @type {(row: Row) => View[]} */
+export const reasons = row => row.reasons.map(parts => html`<li>${marked(parts)}</li>`);
+
+// Authors, venue, year and citations of a paper.
+/** @type {(row: Row) => View} */
+export function bibliographic(row) {
+  const names = row.authors.map(clean),
+    isLong = names.length > 4;
+  const people = isLong
+    ? `${names.slice(0, 3).join(", ")} and ${names.length - 3} others`
+    : names.join(", ");
+  const all = isLong ? names.join(", ") : nothing;
+  return [
+    people && html`<span class="people" dir="auto" title=${all}>${people}</span>`,
+    row.venue && html`<span class="venue" dir="auto">${clean(row.venue)}</span>`,
+    row.year && html`<span class="year">${row.year}</span>`,
+    row.citations > 0 &&
+      html`<span class="cites">cited ${count(row.citations, "time")} here</span>`,
+  ].filter(Boolean);
+}
+
+// A link to a paper of the corpus; it opens here, and as a page of its own in a new tab.
+/** @type {(paper: Named) => View} */
+export function named({ id, title }) {
+  /** @type {(event: MouseEvent) => void} */
+  const open = event => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    openPaper(id);
+  };
+  return html`<a class="named" dir="auto" href=${paperLink(id)} @click=${open}
+    >${clean(title) || "Untitled"}</a
+  >`;
+}
+
+// A button that looks like a link.
+/** @type {(name: string, run: () => void, id?: string) => View} */
+export const link = (name, run, id) =>
+  html`<button type="button" class="link" id=${id ?? nothing} @click=${() => run()}>
+    ${name}
+  </button>`;
+
+// Shows a dialog while `isOpen`, and says when it was closed.
+/** @type {(selector: string, isOpen: boolean) => void} */
+export function modal(selector, isOpen) {
+  const dialog = /** @type {HTMLDialogElement} */ (document.querySelector(selector));
+  if (isOpen && !dialog.open) dialog.showModal();
+  if (!isOpen && dialog.open) dialog.close();
+}
+
+// Closes a dialog by a click beside its content.
+/** @type {(event: MouseEvent) => void} */
+export const besides = event => {
+  const dialog = /** @type {HTMLDialogElement} */ (event.currentTarget);
+  if (event.target === dialog) dialog.close();
+};

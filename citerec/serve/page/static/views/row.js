@@ -1,0 +1,64 @@
+// One paper of the list.
+
+import { html, nothing } from "../vendor/lit-html-3.3.3/lit-html.js";
+import { select, setMark } from "../search.js";
+import { now } from "../store.js";
+import { percent, plain } from "../text.js";
+import { openPaper } from "../travel.js";
+import { bibliographic, icon, marked, reasons, titleOf } from "./parts.js";
+
+const MOST_REASONS = 2; // in a row; the paper's sheet has all
+
+/** @type {(one: Row, place: number, isCurrent: boolean, isOut: boolean) => View} */
+export function row(one, place, isCurrent, isOut) {
+  const stop = isCurrent ? 0 : -1;
+  const name = plain(one.title) || "Untitled";
+  const isSelected = now.list.selected.has(one.id);
+  const act = (kind, mark, text, picture, help) =>
+    html`<button type="button" class="act ${kind}" title=${help} data-act=${kind} tabindex=${stop}
+      aria-label="${text}: ${name}" @click=${() => setMark(one, mark)}
+      >${icon(picture)}<span>${text}</span></button>`;
+  const states = [isSelected && " selected", now.pointed === one.id && " pointed"];
+  return html`<li class="row${states.filter(Boolean).join("")}" tabindex=${stop}
+    data-id=${one.id} ?hidden=${isOut}>
+    <div class="lead">
+      <input type="checkbox" aria-label="Select: ${name}" data-act="select" tabindex=${stop}
+        .checked=${isSelected} @change=${event => select([one.id], event.target.checked)} />
+      <span class="rank" aria-hidden="true">${place}</span>
+    </div>
+    <div class="text">
+      <h3><button type="button" class="title" dir="auto" data-act="open" tabindex=${stop}
+        @click=${() => openPaper(one.id)}>${titleOf(one)}</button></h3>
+      <p class="by">${bibliographic(one)}</p>
+      ${
+        one.snippet.join("")
+          ? html`<p class="snippet" dir="auto">${marked(one.snippet)}</p>`
+          : nothing
+      }
+      ${
+        one.reasons.length
+          ? html`<ul class="reasons" aria-label="Reasons"
+              >${reasons(one).slice(0, MOST_REASONS)}</ul>`
+          : nothing
+      }
+    </div>
+    <div class="side">
+      ${meter(one.probability)}
+      <div class="acts">
+        ${act("known", "cited", "I know this one", "check", "Mark it as cited, and rank again (i)")}
+        ${act("hide", "hidden", "Hide", "eye-off", "Hide it (h)")}
+      </div>
+    </div>
+  </li>`;
+}
+
+/** @type {(value: number | null) => View} */
+function meter(value) {
+  if (value === null) return nothing;
+  const text = `probability that your draft cites it: ${percent(value)}`;
+  return html`<span class="meter" title=${text}
+    ><b aria-hidden="true">${percent(value)}</b
+    ><span class="track" aria-hidden="true"
+      ><i .style=${`width: ${Math.max(2, value * 100)}%`}></i></span
+    ><span class="hush">${text}</span></span>`;
+}

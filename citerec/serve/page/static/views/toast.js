@@ -1,0 +1,20 @@
+// The last thing that happened, within the open dialog, because all else is out of reach then.
+
+import { html, nothing } from "../vendor/lit-html-3.3.3/lit-html.js";
+import { now } from "../store.js";
+import { hideToast } from "../toast.js";
+
+const dialog = () => (now.paper ? "paper" : now.enlarged ? "picture" : now.help ? "help" : null);
+
+/** @type {(place: ReturnType<typeof dialog>) => View} */
+export function toast(place) {
+  if (place !== dialog()) return nothing;
+  const { text, action, isShown } = now.toast ?? {};
+  const run = () => {
+    hideToast();
+    action?.run();
+  };
+  const button = action && html`<button type="button" @click=${run}>${action.name}</button>`;
+  return html`<div id="toast" class="toast${isShown ? " shown" : ""}" role="status"
+    aria-live="polite"><span>${text}</span>${button}</div>`;
+}

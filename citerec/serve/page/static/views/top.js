@@ -1,0 +1,80 @@
+// The header: the corpus, the link, the colours, the help; and troubles with the server.
+
+import { html, nothing } from "../vendor/lit-html-3.3.3/lit-html.js";
+import { keepLooks, looks, now, state, update } from "../store.js";
+import { count } from "../text.js";
+import { changeIndex, share } from "../travel.js";
+import { icon } from "./parts.js";
+
+/** @type {Record<string, string>} */
+const THEMES = { auto: "as the system", light: "light", dark: "dark" };
+const LINK = "The link holds marks, settings and the papers of the list, never your text";
+
+function nextTheme() {
+  const names = Object.keys(THEMES);
+  looks.theme = names[(names.indexOf(looks.theme) + 1) % names.length];
+  keepLooks();
+  update();
+}
+
+export function top() {
+  const colours = `Colours: ${THEMES[looks.theme]}`;
+  return html`<header class="top">
+    <h1 class="hush">citerec: papers that your draft should cite</h1>
+    <a class="brand" href="./" aria-label="citerec, start page"
+      ><svg aria-hidden="true" viewBox="0 0 32 32"><use href="static/icon.svg#mark"></use></svg
+      ><span>cite<b>rec</b></span></a
+    >
+    <div class="corpus">${corpus()}</div>
+    <nav aria-label="Page">
+      <button type="button" id="share" class="quiet" title=${LINK} @click=${share}>
+        ${icon("link")}<span>Copy link</span>
+      </button>
+      <button type="button" id="theme" class="quiet" aria-label=${colours} title=${colours}
+        @click=${nextTheme}>${icon("contrast")}</button>
+      <button type="button" id="help" class="quiet" aria-label="Help and keyboard shortcuts"
+        title="Help (?)" @click=${() => update({ help: true })}>${icon("help")}</button>
+    </nav>
+  </header>`;
+}
+
+function corpus() {
+  const { indexes } = now;
+  const one = indexes.find(index => index.name === state.index);
+  const facts = one && [count(one.papers, "paper"), one.years?.join("–"), one.found_by];
+  return html`<label class="hush" for="index">Corpus</label>
+    <select id="index" ?hidden=${indexes.length < 2}
+      @change=${event => changeIndex(event.target.value)}>
+      ${indexes.map(
+        ({ name }) =>
+          html`<option value=${name} .selected=${name === state.index}>${name}</option>`,
+      )}
+    </select>
+    ${indexes.length === 1 ? html`<b class="only">${indexes[0].name}</b>` : nothing}
+    <span id="corpus-facts">${facts?.filter(Boolean).join(" · ")}</span>`;
+}
+
+export const trouble = () =>
+  html`<div id="trouble" class="trouble" role="alert" ?hidden=${!now.trouble}
+    >${now.trouble && ("use" in now.trouble ? token(now.trouble) : waiting(now.trouble))}</div>`;
+
+/** @type {(wait: Waiting) => View} */
+const waiting = ({ text, left, retry }) =>
+  html`<span>${text} Next attempt in </span><b>${left} s</b
+    ><button type="button" @click=${() => retry()}>Try now</button>`;
+
+/** @type {(asked: Token) => View} */
+function token({ isKnown, use }) {
+  const submit = event => {
+    event.preventDefault();
+    use(event.target.elements.token.value.trim());
+  };
+  const text = isKnown
+    ? "The server does not know this token; another one:"
+    : "This server needs a token:";
+  return html`<form class="token" @submit=${submit}>
+    <label for="token">${text}</label>
+    <input type="password" id="token" autocomplete="off" required />
+    <button>Use it</button>
+  </form>`;
+}

@@ -1,0 +1,193 @@
+// What the scripts of the page pass to each other.
+
+type View = unknown; // what lit-html renders
+type Mark = "cited" | "hidden";
+type Facet = "years" | "venues";
+type Sent = File & { path?: string };
+
+interface Named {
+  id: string;
+  title: string;
+}
+type Marks = Record<Mark, Named[]>;
+
+interface Draft {
+  id: string;
+  changed: number;
+  index: string;
+  mode: "draft" | "sentence";
+  title: string;
+  abstract: string;
+  context: string;
+  withDraft: boolean;
+  meta: object;
+  metaTitle: string;
+  metaYear: number | null;
+  k: number;
+  year: number | null;
+  yearMax: number | null;
+  marks: Record<string, Marks>;
+  searched: boolean;
+}
+
+interface Facts {
+  authors: string[];
+  venue: string;
+  year: number | null;
+  doi: string;
+  url: string;
+  citations: number;
+  score: number | null;
+  probability: number | null;
+  stages: Record<string, { rank: number; score: number }>;
+}
+// A paper as the server sends it, and as a row: texts in parts, of which those at odd places are
+// marked.
+interface Listed extends Named, Facts {
+  abstract: string;
+  reasons: string[];
+}
+interface Row extends Facts {
+  id: string;
+  title: string[];
+  abstract: string[];
+  snippet: string[];
+  reasons: string[][];
+}
+interface Answer {
+  rows: Listed[];
+  links: [number, number][]; // places of rows: the first cites the second
+  empty_reason: string;
+  notices: string[];
+  not_found: string[];
+  found_by: string;
+  ranked_by: string[];
+  seconds: number;
+}
+interface List {
+  rows: Row[];
+  links: [number, number][];
+  selected: Set<string>;
+}
+type Found = List & Omit<Answer, "rows">;
+
+interface Bin {
+  from: number | null; // null: of papers without a year
+  to: number;
+  name: string;
+}
+interface Filtered {
+  all: Row[]; // without marked papers
+  shown: Row[];
+  passes: (row: Row) => boolean;
+  years: (Bin & { n: number })[];
+  venues: { name: string; n: number }[];
+  chosen: { facet: Facet; name: string }[];
+}
+
+// A circle of the map.
+interface Spot {
+  x: number;
+  y: number;
+  size: number;
+  degree: number;
+}
+
+interface Related {
+  results: (Named & { year: number | null })[];
+  total: number;
+}
+interface Paper {
+  id: string;
+  depth: number;
+  row: Row | null;
+  related: { references: Related; cited_by: Related } | null;
+  fault: string;
+  all: Set<string>; // the groups of related papers that are shown whole
+}
+
+interface Read {
+  draft: {
+    title: string;
+    abstract: string;
+    year: number | null;
+    authors: string[];
+    venue: string;
+    doi: string;
+  } | null;
+  cited: Named[];
+  notices: string[];
+  unread: string[];
+}
+interface Sentence {
+  index: string;
+  context: string;
+  title: string;
+}
+interface Brought {
+  index: string;
+  k: number;
+  year: number | null;
+  yearMax: number | null;
+  cited: string[];
+  hidden: string[];
+  list: string[];
+  paper: string | null;
+}
+interface Visit {
+  draft: string;
+  found: Found | null;
+  link?: Brought | null;
+}
+
+interface Act {
+  name: string;
+  run: () => void;
+}
+interface Notice {
+  text: string;
+  isFault?: boolean;
+  acts?: Act[];
+}
+interface Waiting {
+  text: string;
+  left: number;
+  retry: () => void;
+}
+interface Token {
+  isKnown: boolean;
+  use: (token: string) => void;
+}
+
+// What goes with the tab.
+interface Now {
+  indexes: { name: string; papers: number; years: [number, number] | null; found_by: string }[];
+  list: List;
+  instead: "greeting" | { why: string } | null; // of a list
+  status: string;
+  stages: string[];
+  notices: Notice[];
+  brought: Notice[]; // what the next list shows, too
+  running: AbortController | null; // the search in flight
+  again: boolean; // a mark changes the next list
+  years: Set<string>;
+  venues: Set<string>;
+  allVenues: boolean;
+  exploring: boolean;
+  current: string | null; // the row that the Tab key reaches
+  pointed: string | null; // the paper at the pointer in a picture
+  paper: Paper | null; // in the sheet
+  enlarged: boolean;
+  help: boolean;
+  settings: boolean;
+  typing: string | null; // the number field that has the focus
+  dropping: boolean;
+  question: { title: string; undo: () => void } | null;
+  read:
+    | { fault: string }
+    | { busy: string }
+    | { isDraft: boolean; marked: number; notices: string[]; unread: string[]; undo: () => void }
+    | null;
+  trouble: Waiting | Token | null;
+  toast: { text: string; action?: Act; isShown: boolean } | null;
+}
