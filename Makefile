@@ -21,7 +21,7 @@ $(VENV)/python.ok:
 	@touch $@
 
 $(VENV)/citerec.ok: $(VENV)/python.ok pyproject.toml constraints.txt
-	$(PIP) install --constraint constraints.txt --editable '.[train,drafts,corpora,serve]'
+	$(PIP) install --constraint constraints.txt --editable '.[train,drafts,styles,corpora,serve]'
 	@touch $@
 
 $(VENV)/dev.ok: $(VENV)/citerec.ok

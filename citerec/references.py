@@ -27,6 +27,36 @@ _KINDS = {".bib": Kind.BIBTEX, ".bibtex": Kind.BIBTEX, ".ris": Kind.RIS}
 _READS = "expected BibTeX or RIS"
 
 
+# --- Its papers in a corpus
+
+
+def chosen_papers(
+    listed: PaperList, papers: Papers
+) -> tuple[list[Paper], dict[str, str], list[str]]:
+    """Return the papers that a list names, each once, their notes by id, and the entries that are not in the corpus."""
+    rows = listed_rows(listed, papers)
+    by_row = papers.at(row for one in rows for row in one)
+    found, notes, missing = dict[str, Paper](), dict[str, str](), [*listed.unread]
+    for entry, of_entry in zip(listed.entries, rows, strict=True):
+        if matches := [one for row in sorted(of_entry) if _is_match(entry, one := by_row[row])]:
+            paper = _closest(entry, matches)
+            found.setdefault(paper.id, paper)
+            notes[paper.id] = notes.get(paper.id) or entry.note
+        else:
+            missing.append(entry.title or entry.place)
+    return [*found.values()], notes, missing
+
+
+def _closest(entry: Entry, matches: Sequence[Paper]) -> Paper:
+    """Return the match that agrees best with an entry."""
+
+    def agreement(one: Paper) -> tuple[bool, ...]:
+        is_same = one.id in entry.ids, one.year == entry.year
+        return _has_doi(entry, one), _has_title(entry, one), *is_same
+
+    return max(matches, key=agreement)
+
+
 # --- Comparing it with a corpus
 
 
@@ -113,10 +143,7 @@ def _differences(
         where = ", ".join(filter(None, (published.venue, str(published.year or ""), doi)))
         yield Problem.PREPRINT, "preprint", where, published
         matches = [published]
-    paper = max(  # the one that agrees best
-        matches,
-        key=lambda one: (_has_doi(entry, one), _has_title(entry, one), one.year == entry.year),
-    )
+    paper = _closest(entry, matches)
     if entry.title and paper.title and not any(_has_title(entry, one) for one in matches):
         yield Problem.TITLE, entry.title, paper.title, paper
     if published:

@@ -82,7 +82,7 @@ def test_the_routes_of_the_page_answer_without_a_browser(address: str) -> None:
         [answer] = expected.json()["answers"]
         found = [one["id"] for one in answer["results"]]
         rows = client.get("/page/papers", params={"ids": [found[1], "none", found[0]]}).json()
-        bib = client.post("/page/export", json={"ids": found[:2], "format": "bibtex"})
+        bib = client.post("/v1/export", json={"ids": found[:2], "format": "bibtex"})
         example = client.get("/page/example").json()
         indexes = client.get("/page/indexes").json()
         file = ("refs.bib", b"@misc{a, title={Attention Is All You Need}}")

@@ -50,6 +50,7 @@ class Entry:
     line: int | None = None  # where it starts, from 1; None in a JSON list
     text: str = ""  # a reference as a draft prints it, searched for the titles and DOIs of a corpus
     label: str = ""  # its name in messages; empty if the line is enough
+    note: str = ""  # of the author, in JSON
 
     @property
     def place(self) -> str:
@@ -103,6 +104,12 @@ class PaperList:
     def ids(self) -> frozenset[str]:
         """All ids, in the form of `id_key`."""
         return frozenset(id_key(i) for entry in self.entries for i in entry.ids)
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """All citation keys, and ids as in the file: a list of keys has them as ids."""
+        keys = (key for entry in self.entries for key in (entry.key, *entry.ids))
+        return frozenset(filter(None, keys))
 
     @property
     def titles(self) -> tuple[str, ...]:

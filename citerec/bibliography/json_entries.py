@@ -1,4 +1,7 @@
-"""Reads papers from JSON: one, a list, or one per line; with the keys of citerec, CSL or other corpora."""
+"""Reads papers from JSON: one, a list, or one per line; with the keys of citerec, CSL or other corpora.
+
+A shelf, `{"citerec": "shelf", "draft": {...}, "papers": [...]}`, is a list of its papers, or a query: its draft.
+"""
 
 import re
 from collections.abc import Callable
@@ -23,7 +26,7 @@ _CSL = frozenset({"author", "issued", "container-title", "DOI"})
 
 
 def read_entries(text: str, name: Path | str, *, strict: bool) -> list[Entry]:
-    """Read the entries of a file: its one value, the elements of its list, or one value per line.
+    """Read the entries of a file: its one value, the elements of its list, or one value per line; strict for queries.
 
     Raises:
         BadInputError: If it is not JSON, or, if strict, a value has a wrong type.
@@ -37,6 +40,10 @@ def read_entries(text: str, name: Path | str, *, strict: bool) -> list[Entry]:
         values = ((_loads(line, name, line=n), Entry(line=n)) for n, line in lines)
         return [to_entry(value, place, name, strict=strict) for value, place in values]
     value = _loads(text, name)
+    if isinstance(value, dict) and value.get("citerec") == "shelf":
+        value = value.get("draft" if strict else "papers")
+        if not isinstance(value, dict if strict else list):
+            raise BadInputError(name, f"this shelf has no {'draft' if strict else 'papers'}")
     if not isinstance(value, list):
         return [to_entry(value, Entry(line=lines[0][0]), name, strict=strict)]
     return [
@@ -121,6 +128,7 @@ def to_entry(item: Any, place: Entry, name: Path | str, *, strict: bool = True) 
         key=first(" ".join(_IDS), docid, ""),
         dois=dois,
         context=first("context", text, ""),
+        note="".join(_strings(fields, "note")),
         # JSON other than CSL does not state what an item is
         is_preprint=bool(kind or venue)
         and is_preprint(kind, venue, _strings(fields, *_REMARKS), addresses),

@@ -5,7 +5,7 @@ command: BibTeX also counts the brace of `\{`, and an unbalanced one would end t
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from itertools import count
 from typing import Any
@@ -17,6 +17,7 @@ from citerec.bibliography.publication import Kind, kind_of
 from citerec.text import normalized, one_line, web_address
 from citerec.types import Paper
 
+NO_NOTES: Mapping[str, str] = {}  # of an author, by id
 LONG = 3  # words of a title; a shorter one in capitals only may be an acronym
 _TYPES = {  # of BibTeX, RIS and CSL
     Kind.JOURNAL: ("article", "JOUR", "article-journal"),
@@ -81,8 +82,8 @@ def _ascii(text: str) -> str:
 # --- BibTeX
 
 
-def bibtex_entry(key: str, paper: Paper) -> str:
-    """Return a paper as an entry, which ends with a line feed."""
+def bibtex_entry(key: str, paper: Paper, note: str = "") -> str:
+    """Return a paper as an entry with an author's note, which ends with a line feed."""
     kind, doi = kind_of(paper), paper_doi(paper)
     pages = _RANGE.sub("--", one_line(paper.pages))  # `@misc` has none
     fields = {
@@ -95,6 +96,7 @@ def bibtex_entry(key: str, paper: Paper) -> str:
         # a subscript: styles and programs treat a DOI as a link, not as LaTeX.
         "doi": _UNDERSCORE.sub("_", _RUNS.sub(r"\1{}", _escape(doi))),
         "url": "" if doi and doi_of(paper.url) else web_address(paper.url),
+        "annotation": _escape(one_line(note)),
     }
     lines = [f"  {name} = {{{value}}},\n" for name, value in fields.items() if value]
     return f"@{_TYPES[kind][0]}{{{key},\n{''.join(lines)}}}\n"
@@ -153,24 +155,32 @@ def _name_part(text: str, *, keep_together: bool = False) -> str:
     return f"{{{_escape(text)}}}" if splits else _escape(text)
 
 
-def bibtex(papers: Sequence[Paper]) -> str:
-    """Return papers as entries of BibTeX, with a blank line between them."""
-    return "\n".join(map(bibtex_entry, citation_keys(papers), papers))
+def bibtex(
+    papers: Sequence[Paper], notes: Mapping[str, str] = NO_NOTES, taken: Iterable[str] = ()
+) -> str:
+    """Return papers as entries of BibTeX, with a blank line between them; `notes` are by id, `taken` are keys."""
+    texts = (notes.get(paper.id, "") for paper in papers)
+    return "\n".join(map(bibtex_entry, citation_keys(papers, taken), papers, texts))
 
 
 # --- RIS and CSL-JSON
 
 
-def ris(papers: Sequence[Paper], keys: Iterable[str] | None = None) -> str:
+def ris(
+    papers: Sequence[Paper],
+    keys: Iterable[str] | None = None,
+    notes: Mapping[str, str] = NO_NOTES,
+) -> str:
     """Return papers as records of RIS, a blank line after each but the last; `keys` are in place of their ids."""
-    records = list(map(_ris_record, keys or [paper.id for paper in papers], papers))
+    texts = (notes.get(paper.id, "") for paper in papers)
+    records = list(map(_ris_record, keys or [paper.id for paper in papers], papers, texts))
     rispy: Any = import_module("rispy")  # it has no types
     # rispy writes a number before each record, which is not part of RIS
     writer = type("Writer", (rispy.RisWriter,), {"set_header": lambda self, count: ""})  # pyright: ignore[reportUnknownLambdaType]
     return rispy.dumps(records, implementation=writer) if records else ""
 
 
-def _ris_record(key: str, paper: Paper) -> dict[str, Any]:
+def _ris_record(key: str, paper: Paper, note: str) -> dict[str, Any]:
     kind = kind_of(paper)
     first, _, last = one_line(paper.pages).partition("-")
     venue, publisher = _venue_and_publisher(paper, kind)
@@ -189,17 +199,19 @@ def _ris_record(key: str, paper: Paper) -> dict[str, Any]:
         "publisher": publisher,
         "doi": paper_doi(paper),
         "urls": [url] if (url := web_address(paper.url)) else [],
+        "notes": [*filter(None, [one_line(note)])],
     }
     return {name: value for name, value in record.items() if value}
 
 
-def csl(papers: Sequence[Paper]) -> str:
+def csl(papers: Sequence[Paper], notes: Mapping[str, str] = NO_NOTES) -> str:
     """Return papers as a list of CSL-JSON, with their ids."""
-    items = [*map(_csl_item, papers)]
+    items = [csl_item(paper, notes.get(paper.id, "")) for paper in papers]
     return orjson.dumps(items, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
 
 
-def _csl_item(paper: Paper) -> dict[str, Any]:
+def csl_item(paper: Paper, note: str = "") -> dict[str, Any]:
+    """Return a paper as an item of CSL-JSON."""
     kind = kind_of(paper)
     venue, publisher = _venue_and_publisher(paper, kind)
     if kind is Kind.PREPRINT and not publisher:  # CSL has the server as the publisher
@@ -222,6 +234,7 @@ def _csl_item(paper: Paper) -> dict[str, Any]:
         "publisher": publisher,
         "DOI": paper_doi(paper),
         "URL": web_address(paper.url),
+        "note": one_line(note),
     }
     return {name: value for name, value in fields.items() if value}
 

@@ -32,6 +32,7 @@ COMMANDS = {  # module and function of each command, or app of a group of comman
     "corpus": ("corpus", "corpus"),
     "encode": ("index", "encode"),
     "recommend": ("recommend", "recommend"),
+    "export": ("export", "export"),
     "check": ("inspect", "check"),
     "serve": ("serve", "serve"),
     "mcp": ("serve", "mcp"),

@@ -28,6 +28,7 @@ from citerec.search import SearchFilter
 from citerec.serve import ServeConfig, page, scholar
 from citerec.serve.guard import Guard, ProblemError
 from citerec.serve.requests import (
+    ExportRequest,
     RecommendAnswer,
     RecommendRequest,
     answer_of,
@@ -47,9 +48,14 @@ FILES = {  # formats of reference managers by media type, with the suffix of a f
     "application/x-research-info-systems": (Format.RIS, ".ris"),
     "application/vnd.citationstyles.csl+json": (Format.CSL, ".json"),
 }
-AS_FILE: dict[int | str, dict[str, Any]] = {
-    200: {"content": {name: {"schema": {"type": "string"}} for name in FILES}}
+MEDIA = {form.value: name for name, (form, _) in FILES.items()} | {  # of references
+    "html": "text/html",
+    "text": "text/plain",
 }
+AS_FILE, AS_REFERENCES = (
+    {200: {"content": {name: {"schema": {"type": "string"}} for name in names}}}
+    for names in (FILES, MEDIA.values())
+)
 SECONDS = (0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 5, 10, 30, 60)  # buckets of histograms
 DRAIN_SECONDS = 30  # for requests in flight, after the first signal
 BACKLOG = 512
@@ -218,6 +224,16 @@ async def recommend(request: Request, service: Served, body: RecommendRequest) -
         return Response(dump(lists, form, batch=True), headers=headers)
 
     return await answer(request, work, body.index)
+
+
+@api.post("/export", response_class=Response, responses=AS_REFERENCES | described(400, 404, 501))
+async def export(request: Request, body: ExportRequest) -> Response:
+    """Return papers as references: for a reference manager, or formatted; Zotero reads the HTML, too."""
+
+    def work(opened: OpenIndex) -> Response:
+        return Response(body.written(opened), headers=page.SAFE, media_type=MEDIA[body.format])
+
+    return await answer(request, work, body.index, "uploads")
 
 
 @api.get("/search", response_model=SearchAnswer, responses=described(404))

@@ -14,6 +14,7 @@ from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, StringConstraint
 from citerec import Recommendations, RecommendConfig
 from citerec.bibliography.entry import PaperList
 from citerec.bibliography.paper_list import paper_list_of, parse_paper_list
+from citerec.bibliography.styles import ReferenceConfig, ReferenceFormat, references
 from citerec.config import Bm25Config, RerankConfig, Settings, StopWords
 from citerec.drafts import parse_queries
 from citerec.errors import (
@@ -27,13 +28,15 @@ from citerec.errors import (
 )
 from citerec.export.jsonl import FIELDS
 from citerec.recommend import query_of
+from citerec.references import chosen_papers
 from citerec.serve.guard import LOG, MEDIA_TYPE, ProblemError, internal_error
 from citerec.serve.service import OpenIndex, Service
-from citerec.text import QueryForm
+from citerec.text import QueryForm, some_of
 from citerec.types import MAX_ABSTRACT, MAX_TITLE, StageHit
 
 MAX_RESULTS = 1000  # papers of one answer
 MAX_LISTED = 10_000  # entries of a list of papers
+MAX_STYLED = 200  # papers; citeproc-py takes up to 0.1 s for one
 NO_CITED = "none"  # for `cited`: not even the references that the draft cites
 Text = Annotated[str, StringConstraints(max_length=16_000_000)]
 Title = Annotated[str, StringConstraints(max_length=MAX_TITLE)]
@@ -42,6 +45,9 @@ Papers = Annotated[
     list[Annotated[str, StringConstraints(max_length=10_000)]], Field(max_length=MAX_LISTED)
 ]
 Year = Annotated[int, Field(ge=1, le=9999)]
+Note = Annotated[str, StringConstraints(max_length=10_000)]
+# a name alone: a client must not make the server read files
+StyleName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,100}$")]
 PaperField = Enum("PaperField", {name: name for name in FIELDS}, type=str)  # of `--fields`
 DRAFT: dict[str, Any] = {
     "title": "Brushing in parallel coordinates",
@@ -219,6 +225,32 @@ def _listed(given: list[str] | str | None, name: str) -> PaperList | None:
     if (entries := len(listed.entries)) > MAX_LISTED:
         raise ConfigError(f"{name} has {entries:,} entries; expected at most {MAX_LISTED:,}")
     return listed
+
+
+class ExportRequest(BaseModel):
+    """Papers of an index, and how they are written as references."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    index: str | None = about("The name of an index; by default the first.")
+    ids: Papers = Field(description="Their ids, DOIs or titles.", min_length=1)
+    format: ReferenceFormat = like(ReferenceConfig, "format")
+    style: StyleName = like(ReferenceConfig, "style")
+    notes: dict[str, Note] = about("Notes by id, for bibtex, ris and csl.", {})
+    taken_keys: Papers | Text | None = about(
+        "Citation keys that bibtex does not use; or the content of a .bib, for all of its keys."
+    )
+
+    def written(self, opened: OpenIndex) -> str:
+        """Return the papers as references; ConfigError if one is missing, or a style would take minutes."""
+        if len(self.ids) > MAX_STYLED and self.format in ("html", "text"):
+            raise ConfigError(f"ids: html and text take at most {MAX_STYLED} papers at once")
+        found, _, missing = chosen_papers(paper_list_of(self.ids), opened.index.papers)
+        if missing:
+            raise ConfigError(f"ids: not in this index: {some_of(missing)}; leave these out")
+        config = ReferenceConfig(format=self.format, style=self.style)
+        taken = _listed(self.taken_keys, "taken_keys")
+        return references(found, config, self.notes, taken.keys if taken else ())
 
 
 class RecommendedPaper(BaseModel):

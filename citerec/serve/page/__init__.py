@@ -13,14 +13,13 @@ from pathlib import Path, PurePosixPath
 from stat import S_ISLNK
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, NamedTuple
 from zipfile import BadZipFile, ZipFile
 from zlib import error
 
 from fastapi import APIRouter, Query, Request, Response, UploadFile
 from fastapi.responses import HTMLResponse
 from fastapi.staticfiles import StaticFiles
-from pydantic import BaseModel, ConfigDict, Field
 
 from citerec import Query as Draft
 from citerec import Recommendation, Recommendations, Recommender
@@ -61,16 +60,6 @@ FIELDS = (
     "times_cited",
 )  # of `citerec.export.jsonl.FIELDS`
 router = APIRouter(include_in_schema=False)
-
-
-class ExportRequest(BaseModel):
-    """Papers of an index, and the format to write them in."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    index: str | None = None
-    ids: list[str] = Field(min_length=1, max_length=1_000)
-    format: Literal["bibtex", "ris", "csl"] = "bibtex"
 
 
 @router.get("/")
@@ -117,18 +106,6 @@ async def example(request: Request, index: str | None = None) -> Response:
         return json({"title": paper.title, "abstract": paper.abstract})
 
     return await answer(request, work, index, "lookups")
-
-
-@router.post("/page/export")
-async def exported(request: Request, body: ExportRequest) -> Response:
-    """Return papers in a format of reference managers."""
-
-    def work(opened: OpenIndex) -> Response:
-        if not (found := chosen(opened, body.ids)):
-            raise BadInputError("ids", "this index has none of these papers; search again")
-        return Response(found.export(body.format), media_type="text/plain")
-
-    return await answer(request, work, body.index, "lookups")
 
 
 @router.post("/page/draft")

@@ -136,7 +136,7 @@ export const get = (path, parameters = {}, signal = undefined) =>
 
 /** @type {(index: string, ids: string[], format: string) => Promise<string>} */
 export const exported = (index, ids, format) =>
-  reach(async () => (await send("page/export", json({ index, ids, format }))).text());
+  reach(async () => (await send("v1/export", json({ index, ids, format }))).text());
 
 /** @type {(index: string, files: Sent[]) => Promise<Read>} */
 export function readFiles(index, files) {

@@ -1,0 +1,42 @@
+"""`citerec export`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from citerec.bibliography.styles import ReferenceConfig, references
+from citerec.cli.console import ConsoleOutput, check_output, write_result
+from citerec.cli.options import Index, open_named, settings_options
+from citerec.errors import BadInputError
+from citerec.text import plural, some_of
+
+
+@settings_options
+def export(
+    papers: Annotated[
+        Path,
+        typer.Argument(help="A shelf, a .bib, RIS or CSL-JSON file, or ids, one a line."),
+    ],
+    config: ReferenceConfig,
+    index: Index = None,
+    avoid: Annotated[
+        Path | None, typer.Option(help="Your .bib: bibtex has no citation key of it.")
+    ] = None,
+    output: Annotated[Path | None, typer.Option(help="Output file, in place of stdout.")] = None,
+    *,
+    console: ConsoleOutput,
+) -> None:
+    """Write papers of the corpus as references: for a reference manager, or in a citation style."""
+    from citerec.bibliography.paper_list import read_paper_list
+    from citerec.references import chosen_papers
+
+    check_output(output)
+    listed, folder = read_paper_list(papers), open_named(index)
+    taken = read_paper_list(avoid).keys if avoid else ()
+    found, notes, missing = chosen_papers(listed, folder.papers)
+    absent = f"; not in this corpus: {some_of(missing)}" if missing else ""
+    if not found:
+        raise BadInputError(papers, f"none of its papers is in {folder.path}{absent}")
+    write_result(references(found, config, notes, taken), output)
+    console.log(f"{papers}: {plural(len(found), 'paper')} written{absent}")

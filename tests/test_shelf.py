@@ -1,0 +1,142 @@
+"""A shelf: the papers that an author took, as a list of papers and written as references."""
+
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+import httpx
+import pytest
+import rispy
+from pybtex.database import parse_string as parse_with_pybtex
+
+pytest.importorskip("citeproc", reason="the extra styles is not installed")
+
+from citerec.bibliography.paper_list import parse_paper_list
+from citerec.bibliography.styles import ReferenceConfig, references
+from citerec.cli import run
+from citerec.drafts import parse_queries
+from citerec.errors import BadInputError, CiterecError
+from citerec.folder import IndexFolder
+from citerec.types import Paper
+
+BERT, DPR = "devlin2019bert", "karpukhin2020dense"
+PAPERS = [
+    {"id": DPR, "title": "Dense Passage Retrieval for Open-Domain Question Answering"},
+    {"id": BERT, "note": "for section 2 & 3", "reasons": ["cited by 6"]},
+    {"id": "gone", "title": "A paper that the corpus has no more"},
+]
+SHELF = json.dumps(
+    {"citerec": "shelf", "draft": {"title": "Late interaction", "year": 2022}, "papers": PAPERS},
+    indent=1,
+)
+HOSTILE = Paper(
+    id="x",
+    title='</span><script>alert("1")</script> & C++ in Germany \ue000 <i>x</i>',
+    authors=("Wen-tau Yih", "<b>Eve</b> O'Neil", "李 明", "The Gene Consortium"),
+    venue='Journal of "A&B"',
+    doi="10.5555/a_b<c>",
+)
+BOOK = Paper(id="y", title="On Markov chains", authors=("Wen-tau Yih",), year=1999, type="book")
+
+
+class Page(HTMLParser):
+    """The tags of a page, its text, and what its COinS spans say."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags, self.text, self.coins = set[str](), "", list[dict[str, list[str]]]()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.coins += [parse_qs(dict(attrs)["title"] or "")] if ("class", "Z3988") in attrs else []
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def formatted(style: str, *papers: Paper, format: Any = "text") -> str:
+    return references(papers, ReferenceConfig(format=format, style=style))
+
+
+def test_a_shelf_is_a_list_of_its_papers_and_its_draft_a_query() -> None:
+    listed, [query] = parse_paper_list(SHELF, "shelf"), parse_queries(SHELF.encode()).queries
+
+    assert listed.ids == {BERT, DPR, "gone"}
+    assert (query.title, query.year) == ("Late interaction", 2022)
+    with pytest.raises(BadInputError, match="this shelf has no papers"):
+        parse_paper_list('{"citerec": "shelf", "papers": 3}', "shelf")
+
+
+def test_hostile_texts_stay_texts_and_zotero_finds_the_papers() -> None:
+    page = Page(formatted("apa", HOSTILE, BOOK, format="html"))
+
+    assert page.tags == {"html", "meta", "title", "div", "p", "span", "i"}
+    assert HOSTILE.title.replace("\ue000", "&") in page.text
+    book, paper = page.coins
+    assert (book["rft.genre"], book["rft.btitle"]) == (["book"], [BOOK.title])
+    assert (paper["rft.atitle"], paper["rft.jtitle"]) == ([HOSTILE.title], [HOSTILE.venue])
+    assert paper["rft_id"] == ["info:doi/10.5555/a_b<c>"]
+    assert paper["rft.au"] == ["Yih, Wen-tau", "O'Neil, <b>Eve</b>", "明, 李"]
+    assert paper["rft.aucorp"] == ["The Gene Consortium"]
+
+
+def test_references_look_as_their_style_wants() -> None:
+    assert formatted("apa", BOOK) == "Yih, W.-T. (1999). On Markov chains.\n"
+    assert formatted("ieee", BOOK) == "[1] W.-T. Yih, On Markov chains. 1999.\n"
+    assert formatted("modern-language-association", BOOK).startswith("Yih, Wen-Tau. On Markov")
+
+
+@pytest.mark.parametrize(
+    ("style", "words"),
+    [
+        ("vancouver", "no citation style 'vancouver'; the closest names: .*vancouver"),
+        ("agora", "citeproc-py cannot use the style 'agora' .*notes and no list of references"),
+        ("representation", "cannot use the style 'representation' .AttributeError"),
+        ("no-such-file.csl", "no-such-file.csl: cannot be read: No such file"),
+    ],
+)
+def test_a_style_that_cannot_be_used_is_a_clear_error(style: str, words: str) -> None:
+    with pytest.raises(CiterecError, match=words):
+        formatted(style, HOSTILE)
+
+
+def test_the_command_writes_a_shelf_for_reference_managers(
+    sample_index: IndexFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shelf, own, written = tmp_path / "shelf.json", tmp_path / "own.bib", dict[str, str]()
+    shelf.write_text(SHELF)
+    own.write_text(f"@book{{{BERT}, title={{Another}}}}")
+    options = ["--index", str(sample_index.path), "--avoid", str(own)]
+
+    for name in ("bibtex", "ris", "csl"):
+        assert run(["export", str(shelf), *options, "--format", name]) == 0
+        written[name], log = capsys.readouterr()
+        assert "2 papers written; not in this corpus: A paper that the corpus has no more" in log
+
+    entries = parse_with_pybtex(written["bibtex"], "bibtex").entries
+    assert [*entries] == [DPR, f"{BERT}a"]
+    assert entries[f"{BERT}a"].fields["annotation"] == r"for section 2 \& 3"
+    note = "for section 2 & 3"
+    assert [one.get("notes") for one in rispy.loads(written["ris"])] == [None, [note]]
+    assert [one.get("note") for one in json.loads(written["csl"])] == [None, note]
+
+
+def test_the_server_writes_references_and_reads_no_file(address: str) -> None:
+    with httpx.Client(base_url=address, timeout=60) as client:
+
+        def export(**body: Any) -> httpx.Response:
+            return client.post("/v1/export", json={"ids": [DPR, BERT]} | body)
+
+        bibtex = export(taken_keys=f"@book{{{DPR}, title={{A}}}}", notes={BERT: "later"}).text
+        html = export(format="html", style="ieee")
+        missing, file = export(ids=["gone"]), export(format="text", style="../my.csl")
+
+    assert [*parse_with_pybtex(bibtex, "bibtex").entries] == [f"{DPR}a", BERT]
+    assert "annotation = {later}" in bibtex
+    assert html.headers["content-type"].startswith("text/html")
+    assert [one["rft.genre"] for one in Page(html.text).coins] == [["proceeding"]] * 2
+    assert (missing.status_code, file.status_code) == (422, 422)
+    assert "not in this index: gone" in missing.json()["detail"]
