@@ -199,6 +199,7 @@ class Recommender:
         year_min: int | None = None,
         excluded: PaperListLike | None = None,
         cited: PaperListLike | None = None,
+        rejected: PaperListLike | None = None,
         explain: bool = False,
     ) -> Recommendations:
         """Recommend papers that a draft or a sentence should cite, or that a list of references lacks, best first.
@@ -215,14 +216,16 @@ class Recommender:
             excluded: Papers that must not come back: ids, DOIs or titles, or the path of a `.bib`, `.ris` or `.txt`.
             cited: Papers that the draft cites already, in the same forms: the ranker learns from them, and they do
                 not come back. Without a draft and a sentence: the list whose missing papers are recommended.
+            rejected: Papers of former lists that do not fit, in the same forms: they do not come back, and what they
+                cite gains nothing by them.
             explain: Whether to give reasons for each paper, which takes longer.
 
         Returns:
-            The papers. What `excluded` and `cited` name and the corpus does not have is in `not_found`; that a draft is
-            in it, in `notices`.
+            The papers. What the lists name and the corpus does not have is in `not_found`; that a draft is in it, in
+            `notices`.
 
         Raises:
-            BadInputError: If `excluded` or `cited` is a file that is missing or cannot be read.
+            BadInputError: If a list is a file that is missing or cannot be read.
             ConfigError: If an argument is wrong, both a query and a title are given, or there is nothing to search
                 for; if there is a list alone, and the corpus has none of its papers.
             InvalidValueError: If the title is empty, or the year is no year.
@@ -244,6 +247,7 @@ class Recommender:
             year_min=year_min,
             excluded=excluded,
             cited=cited,
+            rejected=rejected,
             explain=explain,
         )
         [result] = self.recommend_many([query], options)
@@ -257,19 +261,22 @@ class Recommender:
         year_min: int | None = None,
         excluded: PaperListLike | None = None,
         cited: PaperListLike | None = None,
+        rejected: PaperListLike | None = None,
         explain: bool = False,
     ) -> QueryOptions:
         """Return options for `recommend_many`; see `recommend` for the arguments and errors."""
         out, out_missing = self._listed(excluded, "excluded")
         known, known_missing = self._listed(cited, "cited")
+        no, no_missing = self._listed(rejected, "rejected")
         return QueryOptions(
             k=None if k is None else self.config.replace(k=k).k,
             year_max=year_max,
             year_min=year_min,
             excluded=out,
             cited=known,
+            rejected=no,
             explain=explain,
-            not_found=out_missing + known_missing,
+            not_found=out_missing + known_missing + no_missing,
         )
 
     def _listed(
@@ -307,10 +314,10 @@ class Recommender:
         """
         self._check_open()
         queries, papers = [*queries], self.index.papers
-        rows = options.excluded | options.cited
+        rows = options.excluded | options.cited | options.rejected
         if bad := [row for row in rows if not 0 <= row < len(papers)]:
             raise ConfigError(
-                f"excluded and cited must hold rows of the corpus, from 0 to {len(papers) - 1:,}; got {bad[0]}"
+                f"excluded, cited and rejected hold rows of the corpus, from 0 to {len(papers) - 1:,}; got {bad[0]}"
             )
         of_lists = {query.kind is QueryKind.REFERENCES for query in queries}
         if len(of_lists) > 1:

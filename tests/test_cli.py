@@ -401,6 +401,16 @@ def test_excluded_papers_do_not_come_back(sample: Cli, tmp_path: Path) -> None:
     assert "line 2: entry 'y'" in by_title.err
 
 
+def test_a_rejected_paper_does_not_come_back(sample: Cli, tmp_path: Path) -> None:
+    before = sample(*DRAFT, "--format", "json").ids
+    (tmp_path / "no.txt").write_text(f"{before[0]}\n")
+
+    found = sample(*DRAFT, "--format", "json", "--rejected", "no.txt")
+
+    assert before[0] not in found.ids
+    assert "rejected: 1 reference, 1 of them in this corpus" in found.err
+
+
 def test_a_draft_that_is_in_the_corpus_is_left_out_with_a_notice(sample: Cli) -> None:
     done = sample("recommend", "--title", "Attention Is All You Need!", "--format", "json")
 

@@ -228,6 +228,17 @@ def test_references_that_one_has_guide_the_ranker_and_stay_out(
     assert "tool" not in ids(found)
 
 
+def test_rejected_papers_do_not_come_back_and_have_no_vote(build: Build, tmp_path: Path) -> None:
+    recommender = ranked(build, tmp_path / "ranker", {"cited_by_similar_count": 1})
+
+    found = recommender.recommend(DRAWING, rejected=["b", "nobody"])
+
+    scores = {item.paper.id: item.score for item in found}
+    assert scores["classic"] == scores["tool"] > scores["a"]  # both have the vote of a alone
+    assert "b" not in scores
+    assert found.not_found == ("nobody",)
+
+
 def test_a_diverse_list_puts_the_unlike_before_the_alike(build: Build) -> None:
     index = build(CITING)
     plain, diverse = (

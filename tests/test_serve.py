@@ -139,11 +139,13 @@ def test_http_the_command_line_and_python_give_equal_answers(
 def test_options_have_the_names_and_the_effect_of_the_command_line(client: httpx.Client) -> None:
     [plain] = results(client, **BERT, reranker="none", ranker="none", encoder="none")
     [cited] = results(client, **BERT, cited=[plain[0]["id"]], exclude=[plain[1]["id"]], k=5)
+    [kept] = results(client, **BERT, rejected=[one["id"] for one in plain[:2]])
     [missing] = results(client, cited=[plain[0]["id"]], k=5, fields=["doi", "authors"])
     [sentence] = results(client, context="Attention replaces recurrence [CITE].", year_max=2018)
 
     assert {*plain[0]["stages"]} == {"bm25"}
     assert not {one["id"] for one in cited} & {one["id"] for one in plain[:2]}
+    assert not {one["id"] for one in kept} & {one["id"] for one in plain[:2]}
     assert plain[0]["id"] not in {one["id"] for one in missing}
     assert isinstance(missing[0]["authors"], list)
     assert all(one["year"] <= 2018 for one in sentence)

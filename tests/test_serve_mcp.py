@@ -152,7 +152,7 @@ def test_a_signal_ends_the_server_at_once(sample_index: IndexFolder, number: int
 @pytest.mark.parametrize(
     "arguments",
     [
-        {**DRAFT, "cited": [DPR, "no-such-paper"]},
+        {**DRAFT, "cited": [DPR, "no-such-paper"], "rejected": [TRANSFORMER]},
         {"context": "Self-attention replaces recurrence [CITE]."},
         {"cited": [TRANSFORMER]},
     ],

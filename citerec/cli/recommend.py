@@ -80,6 +80,11 @@ class DraftOptions(Settings):
     exclude: Path | None = Field(
         default=None, description="Papers to exclude: one id per line, or a .bib."
     )
+    rejected: Path | None = Field(
+        default=None,
+        description="Papers of former lists that do not fit, likewise: they do not come back, and what they cite "
+        "gains nothing by them.",
+    )
 
 
 class ListOptions(Settings):
@@ -272,11 +277,13 @@ def query_options(
     if drafts.cited and str(draft.cited) != "none":
         cited = drafts.cited + cited if cited else drafts.cited
     excluded = draft.exclude and read_paper_list(draft.exclude)
+    rejected = draft.rejected and read_paper_list(draft.rejected)
     return recommender.options(
         year_max=draft.year_max,
         year_min=draft.year_min,
         excluded=excluded or None,
         cited=cited or None,
+        rejected=rejected or None,
         explain=explain,
     )
 

@@ -51,6 +51,7 @@ class QueryOptions:
     excluded: frozenset[int] = frozenset()  # rows that are not eligible
     # rows of the known references, which are not eligible either
     cited: frozenset[int] = frozenset()
+    rejected: frozenset[int] = frozenset()  # rows that did not fit, which are not eligible either
     explain: bool = False  # whether to add reasons
     not_found: tuple[str, ...] = ()  # what was listed, too, and is not in the corpus
 

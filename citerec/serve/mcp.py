@@ -74,6 +74,7 @@ def recommend(
     context: Annotated[str, Field(description=SENTENCE, max_length=10_000)] = "",
     cited: Annotated[Papers, Field(description=CITED)] = [],  # noqa: B006
     exclude: Annotated[Papers, Field(description="Papers to leave out, likewise.")] = [],  # noqa: B006
+    rejected: Annotated[Papers, Field(description="Papers that do not fit, likewise.")] = [],  # noqa: B006
     year_max: Annotated[Year | None, Field(description="The latest year of a paper.")] = None,
     year_min: Annotated[Year | None, Field(description="The earliest year of a paper.")] = None,
     k: K = 10,
@@ -85,9 +86,10 @@ def recommend(
     Give the title and the abstract of the draft, or a sentence as context, or what it cites already, or all of
     them. Only papers of this corpus are found. Check by get_paper what a paper says before you cite it.
     """
+    lists = {"cited": cited, "excluded": exclude, "rejected": rejected}
     texts = {"title": title, "abstract": abstract, "context": context}
     given: dict[str, Any] = {name: text for name, text in texts.items() if text.strip()}
-    given |= {"cited": cited or None, "excluded": exclude or None}
+    given |= {name: papers or None for name, papers in lists.items()}
     given |= {"year_max": year_max, "year_min": year_min}
     found = opened.default.recommend(**given, k=k, explain=explain)
     return {

@@ -112,6 +112,7 @@ class RecommendRequest(BaseModel):
         "What the draft cites: ids, DOIs, titles; or the content of a .bib; none."
     )
     exclude: Papers | Text | None = about("Papers to exclude, likewise.")
+    rejected: Papers | Text | None = about("Papers of former lists that do not fit.")
     year_max: Year | None = None
     year_min: Year | None = None
     k: int = about("Number of papers.", 20, ge=1, le=MAX_RESULTS)
@@ -192,6 +193,7 @@ def recommended(
         year_min=request.year_min,
         excluded=_listed(request.exclude, "exclude"),
         cited=cited,
+        rejected=_listed(request.rejected, "rejected"),
         explain=request.explain,
     )
     return [*recommender.recommend_many(queries, options)], notices
@@ -284,7 +286,7 @@ class RecommendAnswer(BaseModel):
     version: str  # of the index that was searched
     answers: list[Answer]
     notices: list[str]  # what was recognised in the draft, and what is missing
-    not_found: list[str]  # entries of `cited` and `exclude` that are not in the corpus
+    not_found: list[str]  # entries of the lists of papers that are not in the corpus
 
 
 def answer_of(
