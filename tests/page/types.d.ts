@@ -86,9 +86,11 @@ interface Filtered {
 }
 
 // A circle of the map.
-interface Spot {
+interface Place {
   x: number;
   y: number;
+}
+interface Spot extends Place {
   size: number;
   degree: number;
 }

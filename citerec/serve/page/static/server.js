@@ -9,37 +9,26 @@ const MOST_ATTEMPTS = 60;
 const TOKEN = "citerec-token"; // forgotten when the tab is closed
 const SILENT = 90_000; // milliseconds without an answer after which a request counts as lost
 
-export class Problem extends Error {
-  constructor(detail, status) {
-    super(detail);
-    this.status = status;
-  }
-}
+export class Problem extends Error {}
 
 class Unreachable extends Error {}
 class Locked extends Error {}
 class Busy extends Error {
+  /** @param {number} seconds */
   constructor(seconds) {
     super("busy");
     this.seconds = seconds;
   }
 }
 
+/** @type {(response: Response) => Promise<Problem>} */
 async function problemOf(response) {
-  let body = {};
-  try {
-    body = await response.json();
-  } catch {
-    /* no JSON: a proxy, perhaps */
-  }
-  const detail =
-    typeof body.detail === "string" ? body.detail : (body.detail?.[0]?.msg ?? body.title);
-  return new Problem(
-    detail || `The server answered ${response.status} ${response.statusText}.`,
-    response.status,
-  );
+  const { detail, title } = await response.json().catch(() => ({})); // no JSON: a proxy, perhaps
+  const text = typeof detail === "string" ? detail : (detail?.[0]?.msg ?? title);
+  return new Problem(text || `The server answered ${response.status} ${response.statusText}.`);
 }
 
+/** @type {(path: string, options: RequestInit) => Promise<Response>} */
 async function send(path, options) {
   let response;
   try {
@@ -57,7 +46,7 @@ async function send(path, options) {
   return response;
 }
 
-/** @type {(signal?: AbortSignal) => Promise<never>} */
+/** @type {(signal?: AbortSignal | null) => Promise<never>} */
 const stopped = signal =>
   new Promise((_, reject) =>
     signal?.addEventListener("abort", () => {
@@ -66,7 +55,7 @@ const stopped = signal =>
     }),
   );
 
-/** @type {(seconds: number, text: string, signal?: AbortSignal) => Promise<void>} */
+/** @type {(seconds: number, text: string, signal?: AbortSignal | null) => Promise<void>} */
 async function wait(seconds, text, signal) {
   let left = Math.ceil(seconds),
     timer = 0;
@@ -79,7 +68,7 @@ async function wait(seconds, text, signal) {
   await Promise.race([over, stopped(signal)]).finally(() => clearInterval(timer));
 }
 
-/** @type {(signal?: AbortSignal) => Promise<void>} */
+/** @type {(signal?: AbortSignal | null) => Promise<void>} */
 async function askForToken(signal) {
   const isKnown = Boolean(sessionStorage.getItem(TOKEN));
   /** @type {Promise<string>} */
@@ -90,7 +79,8 @@ async function askForToken(signal) {
 }
 
 // Runs `attempt` until the server answers; a Problem of the request itself ends it.
-export async function reach(attempt, signal) {
+/** @type {(attempt: () => Promise<any>, signal?: AbortSignal | null) => Promise<any>} */
+async function reach(attempt, signal) {
   for (let tries = 0; ; tries++) {
     try {
       const value = await attempt();

@@ -11,6 +11,8 @@ const MOST_DRAFTS = 30,
   MOST_IN_LINK = 100; // papers of a list
 const MOST_TEXT = 2000; // characters of a sentence or title
 const LOOKS = { theme: "auto", shortcuts: true, latest: "" };
+/** @type {Mark[]} */
+const KINDS = ["cited", "hidden"];
 /** @type {Draft} */
 const EMPTY = {
   id: "",
@@ -112,12 +114,16 @@ export let discarded = false; // something kept here was broken
 export let viewing = false;
 let handlers = { adopted() {}, changed() {} };
 
+/** @type {(id: string) => string} */
 const keyOf = id => `${OWN}draft:${id}`;
 const newId = () => Date.now().toString(36) + Math.random().toString(36).slice(2, 8);
+/** @type {(one: any) => boolean} */
 const isMark = one => typeof one.id === "string" && typeof one.title === "string";
-const areMarks = of =>
-  Object.values(of).every(({ cited, hidden }) => cited.every(isMark) && hidden.every(isMark));
+/** @type {(marks: Record<string, Marks>) => boolean} */
+const areMarks = marks =>
+  Object.values(marks).every(of => KINDS.every(kind => of[kind].every(isMark)));
 
+/** @type {(value: any, standard: any) => boolean} */
 function fits(value, standard) {
   return standard === null
     ? value === null || Number.isInteger(value)
@@ -125,13 +131,14 @@ function fits(value, standard) {
 }
 
 // A value that is kept here; null if there is none, or if it is broken, which removes it.
+/** @type {<T extends object>(key: string, standard: T) => T | null} */
 function read(key, standard) {
   try {
     const found = JSON.parse(kept.getItem(key) ?? "null");
     if (found === null) return null;
     const whole = { ...structuredClone(standard), ...found };
     if (
-      Object.keys(standard).every(name => fits(whole[name], standard[name])) &&
+      Object.entries(standard).every(([name, value]) => fits(whole[name], value)) &&
       areMarks(whole.marks ?? {})
     )
       return whole;
@@ -143,6 +150,7 @@ function read(key, standard) {
   return null;
 }
 
+/** @type {(key: string, value: object) => void} */
 function write(key, value) {
   try {
     kept.setItem(key, JSON.stringify(value));
@@ -156,6 +164,7 @@ const opened = () => tab.getItem(OPEN) ?? looks.latest;
 export const looks = read(PAGE, LOOKS) ?? { ...LOOKS };
 export const state = read(keyOf(opened()), EMPTY) ?? { ...structuredClone(EMPTY), id: newId() };
 
+/** @type {(given: typeof handlers) => void} */
 export function start(given) {
   handlers = given;
   addEventListener("storage", event => {
@@ -186,17 +195,20 @@ export function keep() {
   if (wasView) handlers.adopted();
 }
 
+/** @type {(draft: Draft) => boolean} */
 const hasText = draft => [draft.title, draft.abstract, draft.context].some(text => text.trim());
-const hasMarks = draft => Object.values(draft.marks).some(of => of.cited.length + of.hidden.length);
+/** @type {(draft: Draft) => boolean} */
+const hasMarks = draft =>
+  Object.values(draft.marks).some(of => KINDS.some(kind => of[kind].length));
 export const isEmpty = () => !hasText(state) && !hasMarks(state);
 
 // The drafts of this browser, the latest first.
 export function drafts() {
   const keys = Object.keys(kept).filter(key => key.startsWith(keyOf("")));
-  const found = keys
-    .map(key => read(key, EMPTY))
-    .filter(draft => draft && (hasText(draft) || hasMarks(draft)));
-  return found.sort((a, b) => b.changed - a.changed);
+  const found = keys.flatMap(key => read(key, EMPTY) ?? []);
+  return found
+    .filter(draft => hasText(draft) || hasMarks(draft))
+    .sort((a, b) => b.changed - a.changed);
 }
 
 /** @type {(id: string) => void} */
@@ -209,6 +221,7 @@ export function begin(given = {}) {
   Object.assign(state, structuredClone(EMPTY), { index, k, ...given, id: newId() });
 }
 
+/** @type {(given: Partial<Draft>) => void} */
 export function view(given) {
   begin(given);
   viewing = true;
@@ -224,11 +237,13 @@ export function open(id = opened()) {
   return true;
 }
 
+/** @type {(draft: Draft) => void} */
 export function put(draft) {
   Object.assign(state, draft);
   keep();
 }
 
+/** @type {(draft: Draft) => void} */
 export const setAside = draft => write(keyOf(draft.id), draft);
 
 export function forget() {
@@ -251,8 +266,6 @@ export function mark(kind, { id, title }) {
   keep();
 }
 
-/** @type {Mark[]} */
-const KINDS = ["cited", "hidden"];
 /** @type {(id: string) => Mark | null} */
 export const markOf = id => KINDS.find(name => marks()[name].some(one => one.id === id)) ?? null;
 
@@ -284,15 +297,18 @@ export const paperLink = id => `#${new URLSearchParams({ index: state.index, pap
 export function fromLink() {
   const indexes = now.indexes.map(one => one.name);
   const parts = new URLSearchParams(location.hash.slice(1));
+  /** @type {(name: string) => string} */
   const text = name => (parts.get(name) ?? "").trim().slice(0, MOST_TEXT);
   const index = indexes.find(name => name === parts.get("index"));
   const context = text("context");
   if (context) return { index: index ?? indexes[0], context, title: text("title") };
   if (!index) return null;
+  /** @type {(name: string) => number | null} */
   const number = name => {
     const value = Number(parts.get(name));
     return Number.isInteger(value) && value > 0 ? value : null;
   };
+  /** @type {(name: string) => string[]} */
   const ids = name => [...new Set(parts.getAll(name))].slice(0, 2000);
   return {
     index,

@@ -9,13 +9,14 @@ import { find, setMark } from "../search.js";
 import { drafts, marks, now, state, update } from "../store.js";
 import { clean, count } from "../text.js";
 import { forgetAll, newDraft, openDraft } from "../travel.js";
-import { icon, link, named } from "./parts.js";
+import { icon, link, named, onTick, onValue } from "./parts.js";
 
 const FILES =
   ".tex,.ltx,.typ,.bib,.bbl,.docx,.pdf,.md,.markdown,.txt,.html,.htm,.ris,.json,.jsonl,.zip";
 
 export function form() {
   const { cited, hidden } = marks();
+  /** @type {(event: any) => void} */
   const submit = event => {
     event.preventDefault();
     if (now.running) now.running.abort();
@@ -58,7 +59,7 @@ const mode = (name, text) =>
 
 // The listener of a field that holds a text of the draft.
 /** @type {(name: "title" | "abstract" | "context") => (event: any) => void} */
-const typed = name => event => write(name, event.target.value);
+const typed = name => onValue(text => write(name, text));
 
 const sentence = () =>
   html`<div class="field" data-mode="sentence" ?hidden=${state.mode !== "sentence"}>
@@ -70,17 +71,19 @@ const sentence = () =>
       ><code>[CITE]</code> marks the place; other citation markers are ignored.</p>
     <label class="check"
       ><input type="checkbox" id="with-draft" .checked=${state.withDraft}
-        @change=${event => edit({ withDraft: event.target.checked })} />
+        @change=${onTick(withDraft => edit({ withDraft }))} />
       Together with the draft</label>
   </div>`;
 
 function draft() {
   const isHidden = state.mode === "sentence" && !state.withDraft;
+  /** @type {(event: any) => void} */
   const toAbstract = event => {
     if (event.key !== "Enter" || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
     $("#abstract").focus();
   };
+  /** @type {(event: any) => Promise<void>} */
   const chosen = async ({ target }) => {
     await take([...target.files]);
     target.value = "";
@@ -133,8 +136,11 @@ function read(read) {
   ];
 }
 
+/** @type {(event: any) => void} */
+const toggled = event => update({ settings: event.target.open });
+
 const settings = () =>
-  html`<details class="settings" @toggle=${event => update({ settings: event.target.open })}>
+  html`<details class="settings" @toggle=${toggled}>
     <summary>Settings</summary>
     <div class="grid">
       <label for="drafts">Drafts of this browser</label>${now.settings ? choices() : noChoice()}
@@ -152,6 +158,7 @@ const noChoice = () => html`<select id="drafts"></select>`;
 function choices() {
   const found = drafts(),
     isKept = found.some(one => one.id === state.id);
+  /** @type {(draft: Draft) => string} */
   const name = ({ title, abstract, context }) =>
     clean(title || abstract || context)
       .trim()
@@ -159,7 +166,7 @@ function choices() {
   const none = html`<option value="" .selected=${!isKept}
     >${found.length ? "Choose a draft" : "None yet"}</option>`;
   return html`<select id="drafts" ?disabled=${!found.some(one => one.id !== state.id)}
-    @change=${event => openDraft(event.target.value)}>
+    @change=${onValue(openDraft)}>
     ${isKept ? nothing : none}
     ${found.map(
       one => html`<option value=${one.id} .selected=${one.id === state.id}>${name(one)}</option>`,
@@ -172,10 +179,12 @@ function choices() {
 /** @type {(id: string, name: "k" | "year" | "yearMax", text: string, most: number, none: string)
  *   => View} */
 function number(id, name, text, most, none) {
+  /** @type {(event: any) => void} */
   const read = ({ target }) => {
     const isFit = target.checkValidity() && target.value;
     edit({ [name]: isFit ? Number(target.value) : name === "k" ? 20 : null });
   };
+  /** @type {(event: any) => void} */
   const left = event => {
     read(event);
     event.target.value = state[name] ?? "";

@@ -2,7 +2,7 @@
 
 import { html } from "../vendor/lit-html-3.3.3/lit-html.js";
 import { keepLooks, looks, update } from "../store.js";
-import { besides, icon } from "./parts.js";
+import { besides, icon, onTick } from "./parts.js";
 import { toast } from "./toast.js";
 
 const KEYS = [
@@ -25,10 +25,10 @@ const shortcut = ([keys, text]) =>
   html`<div><dt>${keys.split(" ").map(key => html`<kbd>${key}</kbd> `)}</dt><dd>${text}</dd></div>`;
 
 export function help() {
-  const use = event => {
-    looks.shortcuts = event.target.checked;
+  const use = onTick(isOn => {
+    looks.shortcuts = isOn;
     keepLooks();
-  };
+  });
   return html`<dialog id="shortcuts" class="box" aria-labelledby="shortcuts-title"
     @click=${besides} @close=${() => update({ help: false })}>
     <form method="dialog">

@@ -10,6 +10,7 @@ const STEPS = 260;
 
 // Places for nodes by springs along links and repulsion between all; it starts from a spiral, so
 // it is deterministic.
+/** @type {(size: number, links: number[][], width: number, height: number) => Place[]} */
 function layout(size, links, width, height) {
   const nodes = Array.from({ length: size }, (_, i) => {
     const angle = i * 2.39996,
@@ -63,33 +64,32 @@ function layout(size, links, width, height) {
   return fitted(nodes, width, height);
 }
 
+/** @type {(nodes: Place[], width: number, height: number) => Place[]} */
 function fitted(nodes, width, height) {
   const edge = 26;
+  /** @type {(values: number[], room: number) => (value: number) => number} */
   const scale = (values, room) => {
     const low = Math.min(...values),
       high = Math.max(...values);
     return value => edge + ((value - low) / (high - low || 1)) * (room - 2 * edge);
   };
-  const x = scale(
-      nodes.map(node => node.x),
-      width,
-    ),
-    y = scale(
-      nodes.map(node => node.y),
-      height,
-    );
+  const xs = nodes.map(node => node.x),
+    ys = nodes.map(node => node.y);
+  const x = scale(xs, width),
+    y = scale(ys, height);
   return nodes.map(node => ({ x: x(node.x), y: y(node.y) }));
 }
 
+/** @type {Map<string, Place[]>} */
 const cache = new Map(); // the last layouts, by what they show
 
+/** @type {(rows: Row[], links: number[][], width: number, height: number) => Place[]} */
 function placed(rows, links, width, height) {
   const key = JSON.stringify([rows.map(row => row.id), width, height]);
-  if (!cache.has(key)) {
-    if (cache.size > 6) cache.delete(cache.keys().next().value);
-    cache.set(key, layout(rows.length, links, width, height));
-  }
-  return cache.get(key);
+  const places = cache.get(key) ?? layout(rows.length, links, width, height);
+  if (cache.size > 6) cache.clear();
+  cache.set(key, places);
+  return places;
 }
 
 // Names of the papers with the most links, at most `most`; a name that would lie over an earlier
@@ -98,6 +98,7 @@ function placed(rows, links, width, height) {
 function names(rows, nodes, most, width) {
   const ranked = nodes.map((node, i) => ({ ...node, i })).filter(node => node.degree);
   ranked.sort((a, b) => b.degree - a.degree);
+  /** @type {(Place & { text: string, long: number, left: number, anchor: string })[]} */
   const shown = [];
   for (const { x, y: middle, size, i } of ranked) {
     if (shown.length === most) break;
@@ -106,6 +107,7 @@ function names(rows, nodes, most, width) {
       y = middle - size - 3;
     const anchor = x < 50 ? "start" : x > width - 50 ? "end" : "middle";
     const left = x - { start: 0, middle: long / 2, end: long }[anchor];
+    /** @type {(one: { y: number, left: number, long: number }) => boolean} */
     const isOver = one =>
       Math.abs(one.y - y) < 11 && left < one.left + one.long && one.left < left + long;
     if (!shown.some(isOver)) shown.push({ text, x, y, long, left, anchor });

@@ -18,16 +18,21 @@ const STAGES = {
   ranker: "Ranking model",
 };
 
+/** @type {(event: any) => void} */
+const closed = event => !event.target.open && closedPaper();
+
 export const paper = () =>
   html`<dialog id="details" class="sheet" aria-labelledby="details-title" @click=${besides}
-    @close=${event => !event.target.open && closedPaper()}
+    @close=${closed}
     >${now.paper ? sheet(now.paper) : nothing}${toast("paper")}</dialog>`;
 
 /** @type {(paper: Paper) => View} */
 function sheet({ row, depth, related, fault, all }) {
+  /** @type {(name: string, help: string, run: (event: any) => void) => View} */
   const button = (name, help, run) =>
     html`<button type="button" class="quiet" aria-label=${help} data-name=${name} @click=${run}
       >${icon(name)}</button>`;
+  /** @type {(event: any) => void} */
   const close = event => event.target.closest("dialog").close();
   const back = depth > 1 && button("back", "Back to the previous paper", () => history.back());
   return html`<div class="sheet-bar"
@@ -50,9 +55,11 @@ function sheet({ row, depth, related, fault, all }) {
 /** @type {(row: Row) => View} */
 function facts(row) {
   const mark = markOf(row.id);
+  /** @type {(kind: Mark, text: string, picture: string) => View} */
   const button = (kind, text, picture) =>
     html`<button type="button" data-name=${kind} aria-pressed=${mark === kind}
       @click=${() => setMark(row, mark === kind ? null : kind)}>${icon(picture)}${text}</button>`;
+  /** @type {(href: string, text: string) => View} */
   const out = (href, text) =>
     html`<a href=${href} target="_blank" rel="noopener noreferrer">${text}${icon("out")}</a>`;
   const people = row.authors.map(clean).join(", ");

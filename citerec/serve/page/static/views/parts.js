@@ -52,6 +52,12 @@ export function named({ id, title }) {
   >`;
 }
 
+// Listeners of a field.
+/** @type {(run: (value: string) => void) => (event: any) => void} */
+export const onValue = run => event => run(event.target.value);
+/** @type {(run: (isOn: boolean) => void) => (event: any) => void} */
+export const onTick = run => event => run(event.target.checked);
+
 // A button that looks like a link.
 /** @type {(name: string, run: () => void, id?: string) => View} */
 export const link = (name, run, id) =>

@@ -13,9 +13,11 @@ const WIDTH = 340,
   TOP = 12,
   BOTTOM = 24;
 
+/** @type {(citations: number, scale?: number) => number} */
 export const radius = (citations, scale = 1) =>
   scale * (3.2 + 2.1 * Math.sqrt(Math.min(citations, 400)) ** 0.9);
 
+/** @type {(low: number, high: number, most: number) => number[]} */
 function ticksOf(low, high, most) {
   const step =
     [1, 2, 5, 10, 20, 50, 100, 200, 500].find(size => (high - low) / size <= most) ?? 1000;
@@ -51,6 +53,7 @@ export function plot({ all, passes }) {
 
 /** @type {(dated: any[], passes: (row: Row) => boolean, isCalibrated: boolean) => View} */
 function drawn(dated, passes, isCalibrated) {
+  /** @type {(row: any) => number} */
   const valueOf = row => (isCalibrated ? row.probability : row.score);
   const values = dated.map(valueOf),
     years = dated.map(row => row.year);
@@ -58,9 +61,13 @@ function drawn(dated, passes, isCalibrated) {
   const [low, high] = isCalibrated
     ? [0, Math.max(0.1, ...values)]
     : [Math.min(...values), Math.max(...values)];
+  /** @type {(value: number, from: number, to: number) => number} */
   const part = (value, from, to) => (value - from) / (to - from || 1);
+  /** @type {(year: number) => number} */
   const x = year => LEFT + 18 + part(year, first, last) * (WIDTH - LEFT - RIGHT - 34);
+  /** @type {(value: number) => number} */
   const y = value => HEIGHT - BOTTOM - 8 - part(value, low, high) * (HEIGHT - TOP - BOTTOM - 16);
+  /** @type {(value: number) => string} */
   const label = value => (isCalibrated ? `${Math.round(value * 100)}%` : value.toPrecision(2));
   const lines = [low, (low + high) / 2, high].map(
     value =>
@@ -70,6 +77,7 @@ function drawn(dated, passes, isCalibrated) {
   const ticks = ticksOf(first, last, 5).map(
     year => svg`<text x=${x(year)} y=${HEIGHT - 5} text-anchor="middle">${year}</text>`,
   );
+  /** @type {(row: any) => View} */
   const circle = row => {
     const cited = `cited ${count(row.citations, "time")} here`;
     const more = ` (${row.year}): ${label(valueOf(row))}, ${cited}`;

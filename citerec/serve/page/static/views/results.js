@@ -8,7 +8,7 @@ import { find, give, go, select } from "../search.js";
 import { now, state, update } from "../store.js";
 import { clean } from "../text.js";
 import { example, openPaper } from "../travel.js";
-import { icon, link } from "./parts.js";
+import { icon, link, onTick } from "./parts.js";
 import { row } from "./row.js";
 
 /** @type {(found: Filtered) => View} */
@@ -60,15 +60,13 @@ const filters = ({ chosen }) => [
 /** @type {(found: Filtered) => View} */
 function tools({ shown }) {
   const n = shown.filter(one => now.list.selected.has(one.id)).length;
-  const all = event =>
-    select(
-      shown.map(one => one.id),
-      event.target.checked,
-    );
+  const ids = shown.map(one => one.id);
+  const all = onTick(isOn => select(ids, isOn));
   const explore = () => {
     update({ exploring: !now.exploring });
     if (now.exploring) $("#explore").scrollIntoView({ block: "start", behavior: motion() });
   };
+  /** @type {(format: string, ending: string, name: string) => View} */
   const save = (format, ending, name) =>
     html`<button type="button" data-save=${format} aria-label="Download ${ending}, ${name}"
       ?disabled=${!n} @click=${() => give(format, "save")}>${ending}</button>`;
@@ -86,17 +84,23 @@ function tools({ shown }) {
     </div>`;
 }
 
+/** @type {Record<string, number>} */
+const STEPS = { ArrowDown: 1, ArrowUp: -1, Home: -Infinity, End: Infinity };
+
 // The list is one stop of the Tab key: its current row and what is in it; arrow keys lead to
 // the others.
 /** @type {(found: Filtered) => View} */
 function list({ all, shown }) {
+  /** @type {(event: any) => string} */
   const rowOf = event => event.target.closest(".row")?.dataset.id;
+  /** @type {(event: any) => void} */
   const focused = event => {
     const id = rowOf(event);
     if (id && id !== now.current) update({ current: id });
   };
+  /** @type {(event: any) => void} */
   const pressed = event => {
-    const steps = { ArrowDown: 1, ArrowUp: -1, Home: -Infinity, End: Infinity }[event.key];
+    const steps = STEPS[event.key];
     if (event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
     if (steps) go(steps);
     else if (event.key === "Enter" && event.target.matches(".row")) openPaper(rowOf(event));

@@ -5,7 +5,7 @@ import { select, setMark } from "../search.js";
 import { now } from "../store.js";
 import { percent, plain } from "../text.js";
 import { openPaper } from "../travel.js";
-import { bibliographic, icon, marked, reasons, titleOf } from "./parts.js";
+import { bibliographic, icon, marked, onTick, reasons, titleOf } from "./parts.js";
 
 const MOST_REASONS = 2; // in a row; the paper's sheet has all
 
@@ -14,6 +14,7 @@ export function row(one, place, isCurrent, isOut) {
   const stop = isCurrent ? 0 : -1;
   const name = plain(one.title) || "Untitled";
   const isSelected = now.list.selected.has(one.id);
+  /** @type {(kind: string, mark: Mark, text: string, picture: string, help: string) => View} */
   const act = (kind, mark, text, picture, help) =>
     html`<button type="button" class="act ${kind}" title=${help} data-act=${kind} tabindex=${stop}
       aria-label="${text}: ${name}" @click=${() => setMark(one, mark)}
@@ -23,7 +24,7 @@ export function row(one, place, isCurrent, isOut) {
     data-id=${one.id} ?hidden=${isOut}>
     <div class="lead">
       <input type="checkbox" aria-label="Select: ${name}" data-act="select" tabindex=${stop}
-        .checked=${isSelected} @change=${event => select([one.id], event.target.checked)} />
+        .checked=${isSelected} @change=${onTick(isOn => select([one.id], isOn))} />
       <span class="rank" aria-hidden="true">${place}</span>
     </div>
     <div class="text">

@@ -4,7 +4,7 @@ import { html, nothing } from "../vendor/lit-html-3.3.3/lit-html.js";
 import { keepLooks, looks, now, state, update } from "../store.js";
 import { count } from "../text.js";
 import { changeIndex, share } from "../travel.js";
-import { icon } from "./parts.js";
+import { icon, onValue } from "./parts.js";
 
 /** @type {Record<string, string>} */
 const THEMES = { auto: "as the system", light: "light", dark: "dark" };
@@ -44,7 +44,7 @@ function corpus() {
   const facts = one && [count(one.papers, "paper"), one.years?.join("–"), one.found_by];
   return html`<label class="hush" for="index">Corpus</label>
     <select id="index" ?hidden=${indexes.length < 2}
-      @change=${event => changeIndex(event.target.value)}>
+      @change=${onValue(changeIndex)}>
       ${indexes.map(
         ({ name }) =>
           html`<option value=${name} .selected=${name === state.index}>${name}</option>`,
@@ -65,6 +65,7 @@ const waiting = ({ text, left, retry }) =>
 
 /** @type {(asked: Token) => View} */
 function token({ isKnown, use }) {
+  /** @type {(event: any) => void} */
   const submit = event => {
     event.preventDefault();
     use(event.target.elements.token.value.trim());
