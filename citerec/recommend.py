@@ -68,6 +68,7 @@ IndexPath = str | PathLike[str]
 PaperListLike = str | PathLike[str] | Iterable[str] | PaperList  # a file, or ids, DOIs or titles
 AT_ONCE = 256  # queries of a batch that are searched together; more take memory and save no time
 PAIRS_AT_ONCE = 4096  # pairs that are reranked together; enough to sort them by length
+MOST_SENTENCES = 500  # of a draft
 READ_AT_ONCE = 32  # queries whose papers are in memory together, without a reranker
 
 
@@ -340,18 +341,15 @@ class Recommender:
             pipeline = self._pipeline(k, batch.cited if True in of_lists else None)
             originals = iter(zip(given, recognised, strict=True))
             for part, candidates in pipeline.run(batch, progress):
-                # probabilities are calibrated for drafts, not for sentences
-                best = [
-                    replace(
-                        one,
-                        hits=one.hits.best(k),
-                        probabilities=None if query.is_sentence else one.probabilities,
-                    )
-                    for query, one in zip(part.queries, candidates, strict=True)
-                ]
-                by_row = papers.at(row for one in best for row in one.rows.tolist())
-                for query, rule, one in zip(part.queries, part.eligible, best, strict=True):
+                lists = [replace(one, hits=one.hits.best(k)) for one in candidates]
+                by_row = papers.at(row for one in lists for row in one.rows.tolist())
+                for query, rule, one in zip(part.queries, part.eligible, lists, strict=True):
                     items = as_recommendations(one, by_row)
+                    best = items[0].probability if items and query.is_sentence else None
+                    sureness = best and best * one.agreement
+                    # probabilities are calibrated for drafts, not for sentences
+                    plain = [replace(item, probability=None) for item in items if query.is_sentence]
+                    items = tuple(plain) or items
                     if options.explain:
                         items = self._explained(query, one, items)
                     reason = "" if items else explain_no_results(self.index, rule, query.kind)
@@ -360,7 +358,8 @@ class Recommender:
                     for notice in notices:
                         kind = "in the corpus" if notice is in_corpus else "unreliable"
                         noticed[kind].append((original.id, notice))
-                    yield Recommendations(original, items, reason, options.not_found, notices)
+                    of_list = reason, options.not_found, notices
+                    yield Recommendations(original, items, *of_list, sureness=sureness)
         for kind, notices in noticed.items():  # a line for each kind, however many queries have it
             if not notices or self._log is None:
                 continue
@@ -370,6 +369,31 @@ class Recommender:
             if len(notices) > 1:
                 line = f"{len(notices):,} of {len(queries):,} drafts are {kind}; the first: {line}"
             self._log(line)
+
+    def recommend_sentences(
+        self,
+        queries: Iterable[Query],
+        options: QueryOptions = DEFAULT_OPTIONS,
+        progress: Progress = no_progress,
+        *,
+        most: int = MOST_SENTENCES,
+    ) -> list[Recommendations]:
+        """Recommend papers for the sentences of one draft, most sure first; see `recommend_many` for the errors.
+
+        The sureness is the probability of the best paper of a sentence, times the agreement of the searches for the
+        sentence and for its draft. Without a learning-to-rank model there is none, and the sentences keep their order.
+
+        `queries` are those of `QueryFile.with_context("all")`; of more than `most`, those with the highest agreement
+        are answered.
+        """
+        queries = [*queries]
+        if len(queries) > most:
+            rules = eligible(queries, self.index.papers, year_max=options.year_max)
+            found = self.retriever.candidates(queries, rules, RANKING_DEPTH)
+            places = sorted(range(len(queries)), key=lambda i: -found[i].agreement)[:most]
+            queries = [queries[i] for i in sorted(places)]
+        lists = self.recommend_many(queries, options, progress)
+        return sorted(lists, key=lambda one: -(one.sureness or 0))
 
     def check(self, references: str | PathLike[str] | PaperList) -> "ReferenceCheck":
         """Compare a `.bib`, `.ris`, CSL `.json` or list of ids with the corpus, as `citerec check` does.

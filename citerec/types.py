@@ -126,6 +126,7 @@ class Query:
     corpus_ids: tuple[str, ...] = ()  # papers of the corpus that this draft was recognised as
     # the sentence of the draft that needs references; empty for the draft as a whole
     context: str = ""
+    section: str = ""  # the heading of the draft before that sentence
     kind: QueryKind = QueryKind.DRAFT
 
     def __post_init__(self) -> None:
@@ -256,6 +257,8 @@ class CandidateSet:
     probabilities: Hits | None = field(default=None, kw_only=True)  # calibrated; None if unknown
     query_vector: QueryVector | None = field(default=None, kw_only=True)  # None without vectors
     sentences: SentenceScores = field(default=SentenceScores(), kw_only=True)
+    # of the searches for a sentence and for its draft, in [0, 1]: 1 if both find the same paper first
+    agreement: float = field(default=1.0, kw_only=True)
 
     @property
     def rows(self) -> "Rows":

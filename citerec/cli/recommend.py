@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field
 
 from citerec.cli.console import ConsoleOutput, check_output, write_pieces
 from citerec.cli.options import BM25, RERANK, Index, Ray, open_named, settings_options, under
-from citerec.config import RecommendConfig, Settings
+from citerec.config import SENTENCE_K, RecommendConfig, Settings
 from citerec.errors import BadInputError, ConfigError
 from citerec.text import plural, some_of
 from citerec.types import Progress, QueryKind
@@ -64,7 +64,8 @@ class DraftOptions(Settings):
     )
     context: str | None = Field(
         default=None,
-        description="The sentence that needs a reference, with or without its draft; [CITE] marks the place.",
+        description="The sentence that needs a reference, with or without its draft; [CITE] marks the place. all: each "
+        "sentence of the draft without a reference, most sure first, with 3 papers each.",
     )
     cited: Path | None = Field(
         default=None,
@@ -129,6 +130,8 @@ def recommend(
 
     fields = checked_fields(shown)
     drafts = read_drafts(draft)
+    if drafts.by_sentence and "k" not in config.model_fields_set:
+        config = config.replace(k=SENTENCE_K)
     ranks = picked_ranks(shown, config.k, batch=drafts.batch)
     former, day = former_list(shown.since, batch=drafts.batch) if shown.since else ({}, "")
     for notice in drafts.notices:
@@ -227,7 +230,9 @@ def read_drafts(draft: DraftOptions) -> "QueryFile":
         given = read_queries(draft.query, title=title, abstract=draft.abstract)
         return given.with_context(draft.context)
     cited = draft.cited and draft.cited.name
-    return QueryFile((query_of(draft.title, draft.abstract or "", None, draft.context, cited),))
+    alone = None if draft.title else draft.context
+    query = query_of(draft.title, draft.abstract or "", None, alone, cited)
+    return QueryFile((query,)).with_context(draft.context if draft.title else None)
 
 
 @contextmanager
@@ -257,6 +262,9 @@ def opened(
         console.log(recommender.reranker_in_use)
     for line in recommender.settings_in_use:
         console.detail(line)
+    if drafts.by_sentence:  # one draft needs no cluster
+        yield recommender, recommender.recommend_sentences
+        return
     if ray is None:
         yield recommender, recommender.recommend_many
         return

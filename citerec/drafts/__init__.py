@@ -6,6 +6,7 @@ key.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path, PurePath
@@ -23,6 +24,7 @@ _READS = (
 _TITLE = re.compile(r"(?:#+\s+)?(title\s*:\s*)?", re.IGNORECASE)
 _ABSTRACT = re.compile(r"(?:#+\s+)?abstract(?:\s*[:.\u2014\u2013]\s*|\s+-\s+|\s*$)", re.IGNORECASE)
 
+EVERY_SENTENCE = "all"  # for a context
 MAX_FIRST_PARAGRAPHS = 2_000  # characters that stand for a missing abstract
 MAX_ABSTRACT = 6_000  # characters; what is longer is not an abstract
 LEAST_ABSTRACT = 40  # characters; less is a heading or a placeholder
@@ -47,28 +49,40 @@ class QueryFile:
     queries: tuple[Query, ...]
     cited: PaperList | None = None  # the references that a document cites by key; None for none
     notices: tuple[str, ...] = ()  # for the user: what was recognised, what is missing
+    lines: tuple[str, ...] = ()  # of the text of the only draft, with its citation markers
+    by_sentence: bool = False  # whether the queries are sentences of one draft
 
     @property
     def batch(self) -> bool:
-        """Whether there is more than one query; a JSONL file of one line is not a batch."""
-        return len(self.queries) > 1
+        """Whether there may be more than one query; a JSONL file of one line is not a batch."""
+        return len(self.queries) > 1 or self.by_sentence
 
     def with_context(self, text: str | None) -> "QueryFile":
         """Return the only draft with the sentence of it that needs references; None for no sentence.
 
+        `all` stands for each sentence that makes a claim without a reference: one query for each, in their order.
+
         Raises:
-            ConfigError: If there are several drafts, or the text is no sentence.
+            ConfigError: If there are several drafts, the text is no sentence, or no sentence lacks a reference.
         """
         if text is None:
             return self
+        from citerec.drafts.context import read_context
+        from citerec.drafts.sentences import uncited
+
         if self.batch:
             raise ConfigError(
                 f"--context is a sentence of one draft, but there are {len(self.queries):,}; give one draft, or the "
                 'key "context" in each record'
             )
-        from citerec.drafts.context import read_context
-
-        return replace(self, queries=(replace(self.queries[0], context=read_context(text)),))
+        draft = self.queries[0]
+        if text != EVERY_SENTENCE:
+            return replace(self, queries=(replace(draft, context=read_context(text)),))
+        lines = self.lines or ("# Abstract", draft.abstract)
+        draft = replace(draft, abstract=first_sentences(draft.abstract, MAX_ABSTRACT))
+        if not (queries := tuple(uncited(draft, lines))):
+            raise ConfigError("--context all: the draft has no sentence without a reference")
+        return replace(self, queries=queries, by_sentence=True)
 
 
 def read_queries(
@@ -140,7 +154,8 @@ def parse_queries(
             )
         by_id[query.id] = draft
         queries.append(query)
-    return QueryFile(tuple(queries))
+    lines = tuple(text.strip().splitlines()[1:]) if kind is Kind.TEXT else ()  # after the title
+    return QueryFile(tuple(queries), lines=lines)
 
 
 def _plain(text: str) -> Entry:
@@ -212,6 +227,7 @@ class Document:
     body: str = ""  # the first paragraphs of the text, which stand for a missing abstract
     cited: PaperList = PaperList(())  # the references that it cites by key
     notices: tuple[str, ...] = ()  # each one line, in reading order
+    lines: Sequence[str] = ()  # as `citerec.drafts.sentences.uncited` reads them
 
 
 def _from_document(
@@ -250,7 +266,8 @@ def _from_document(
     lines = [f"{name} ({kind}): {', '.join(read)}"]
     lines += [f"{name}: {notice}" for notice in (shortened, *document.notices) if notice]
     cited = document.cited if document.cited.entries else None
-    return QueryFile((draft.to_query(name, "query"),), cited, tuple(lines))
+    query = draft.to_query(name, "query")
+    return QueryFile((query,), cited, tuple(lines), tuple(document.lines))
 
 
 def first_sentences(text: str, most: int) -> str:

@@ -161,7 +161,7 @@ def braced(text: str, at: int, most: int = 100_000) -> str | None:
     return None
 
 
-_HEADING = re.compile(
+REFERENCES = re.compile(
     r"(?i)\s*(?:[\dIVX]+\.?\s+)?(?:references(?: and notes| cited)?|r\s?eferences|bibliography"
     r"|literature(?: cited)?|works cited|literatur(?:verzeichnis)?|références|referencias)\s*:?\s*"
 )
@@ -170,7 +170,7 @@ _MARK = re.compile(r"\s*(?:\[[\w+ .-]{1,20}\]|\(?[1-9]\d{0,2}[.)])\s*(?=\D)")
 
 def printed_references(lines: Sequence[str], *, whole: bool = False) -> PaperList:
     """Return what follows the last heading "References"; `whole`: a line is one, not from mark to mark."""
-    heads = [number for number, line in enumerate(lines) if _HEADING.fullmatch(line)]
+    heads = [number for number, line in enumerate(lines) if REFERENCES.fullmatch(line)]
     kept = [line.strip() for line in lines[heads[-1] + 1 :] if line.strip()] if heads else []
     marked = sum(map(bool, map(_MARK.match, kept))) > 2
     found: list[list[str]] = []

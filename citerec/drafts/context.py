@@ -9,6 +9,7 @@ import re
 from dataclasses import replace
 
 from citerec.bibliography.keys import to_text
+from citerec.drafts import EVERY_SENTENCE
 from citerec.errors import ConfigError
 from citerec.types import MAX_TITLE, Query, QueryKind
 
@@ -33,17 +34,21 @@ _WORD = re.compile(r"[^\W\d_]{2}")
 
 def without_markers(text: str) -> str:
     """Return a text without citation markers, on one line."""
-
-    def kept(marker: re.Match[str]) -> str:
-        # parentheses with a year are a marker only if they name authors, or hold years alone
-        inside = marker[0][1:-1]
-        is_text = marker[0].startswith("(") and not (
-            _ONLY_YEARS.fullmatch(inside) or _NAMES.search(inside)
-        )
-        return marker[0] if is_text else " "
-
-    plain = _MARKER.sub(kept, text.replace("~\\", " \\"))
+    spaced = text.replace("~\\", " \\")
+    plain = _MARKER.sub(lambda match: " " if _is_marker(match) else match[0], spaced)
     return _BEFORE_POINT.sub(r"\1", " ".join(to_text(plain).split()))
+
+
+def has_marker(text: str) -> bool:
+    """Return whether a text has a citation marker."""
+    return any(map(_is_marker, _MARKER.finditer(text)))
+
+
+def _is_marker(match: re.Match[str]) -> bool:
+    """Whether a match cites: parentheses with a year only if they name authors, or hold years alone."""
+    inside = match[0][1:-1]
+    is_cited = _ONLY_YEARS.fullmatch(inside) or _NAMES.search(inside)
+    return match[0][0] != "(" or bool(is_cited)
 
 
 def read_context(text: str) -> str:
@@ -57,6 +62,8 @@ def read_context(text: str) -> str:
             "the context is empty; give the sentence that needs a reference, such as "
             '"Late interaction keeps token vectors [CITE]"'
         )
+    if text.strip() == EVERY_SENTENCE:
+        raise ConfigError("--context all needs the text of a draft; give one by --query or --title")
     if len(text) > MAX_TITLE:
         raise ConfigError(
             f"the context has {len(text):,} characters; expected a sentence of at most {MAX_TITLE:,}"

@@ -55,6 +55,7 @@ _NO_TEXT = re.compile(
     r"\\(?:[vh]space|vskip|hskip|[a-z]*cite|label|index|footnote|thanks|todo|email|affiliation|address|color|setlength"
     r"|marginpar|[a-z]*(?:ref|note|notetext|mark)(?![a-z])|includegraphics|orcid|inst|institute|keywords|title|author|begin|pagestyle|thispagestyle)"
 )
+_NUMBERS = re.compile(r"\d{1,3}(?:[,–-]\s?\d{1,3})*")  # of references
 _BODY = 50  # paragraphs that may stand for an abstract
 # What classes and packages define and pandoc does not know, on one line so that the lines of messages stay.
 _PRELUDE = "".join(
@@ -108,6 +109,7 @@ def read(data: bytes, kind: DocumentFormat, name: str, path: Path | None) -> Doc
         body=_section(blocks, _INTRODUCTION) or " ".join(long or paragraphs),
         cited=cited,
         notices=tuple(notices),
+        lines=tuple(_lines(_with_markers(meta), _with_markers(blocks))),
     )
 
 
@@ -217,6 +219,29 @@ def _cited_keys(meta: Any, blocks: Any) -> list[str]:
         else:  # within a command that pandoc does not know
             keys += (k for text in _RAW_CITE.findall(node["c"][1]) for k in text.split(","))
     return list(dict.fromkeys(key for one in keys if "#" not in one and (key := one.strip())))
+
+
+def _lines(meta: Any, blocks: Any) -> Iterator[str]:
+    """Yield headings and paragraphs, each followed by an empty line."""
+    yield from ("# Abstract", _first(meta, "citation_abstract", "abstract"), "")
+    for node in _flat(blocks):
+        heading = [f"# {_text(node['c'][2])}"] if node["t"] == "Header" else []
+        for text in (*heading, *_paragraphs([node])):
+            yield from (text, "")
+
+
+def _with_markers(value: Any) -> Any:
+    """Return nodes in which `[CITE]` stands for citations, notes that cite, and numbers above the line."""
+    if isinstance(value, list):
+        return [_with_markers(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    kind, keys = value.get("t"), list[str]()
+    if kind in {"Cite", "Note", "RawInline"}:
+        keys = [key for key in _cited_keys({}, [value]) if not _CROSS_REFERENCE.match(key)]
+    if keys or (kind == "Superscript" and _NUMBERS.fullmatch(_text(value))):
+        return {"t": "Str", "c": " [CITE]"}
+    return {name: _with_markers(one) for name, one in value.items()}
 
 
 # --- the nodes of the tree

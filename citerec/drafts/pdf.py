@@ -55,7 +55,10 @@ def read(data: bytes, name: str) -> Document:
         raise BadInputError(name, f"this is a PDF; citerec reads the text of a PDF, but {fault}")
     draft = Entry(title=answer["title"], abstract=answer["abstract"])
     lines = [line for page in later if page[-1:] == b"]" for line in json.loads(page)]
-    return Document(draft=draft, body=answer["body"], cited=printed_references(lines))
+    references = printed_references(lines)
+    starts = (n for n, line in enumerate(lines) if ABSTRACT.match(line) or INTRODUCTION.match(line))
+    text = lines[next(starts, 0) :]  # without title and authors
+    return Document(draft=draft, body=answer["body"], cited=references, lines=text)
 
 
 # --- the process: the file on standard input, what was found as JSON on standard output

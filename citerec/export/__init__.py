@@ -4,7 +4,7 @@ Other packages add formats by entry points of the group `citerec.exporters`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import tee
 from typing import Any
@@ -39,6 +39,8 @@ class Result:
     query: Query
     recommendations: tuple[Recommendation, ...]
     empty_reason: str = ""  # why there are no recommendations, for people
+    # of the list for a sentence, in [0, 1]; None for a draft, or without a ranking model
+    sureness: float | None = field(default=None, kw_only=True)
 
 
 Exporter = Callable[[Iterable[Result]], Iterable[str]]

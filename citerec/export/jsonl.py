@@ -29,10 +29,17 @@ def document(results: Iterable[Result], fields: Sequence[str] = ()) -> Iterator[
 
 
 def lines(results: Iterable[Result], fields: Sequence[str] = ()) -> Iterator[str]:
-    """Write one line per query: `{"query": id, "results": [...]}`."""
+    """Write one line per query: `{"query": id, "results": [...]}`, and `place` of a sentence."""
     for result in results:
-        value = {"query": result.query.id, "results": items(result, fields)}
+        value = {"query": result.query.id, **place(result), "results": items(result, fields)}
         yield orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE).decode()
+
+
+def place(result: Result) -> dict[str, Any]:
+    """Return the sentence that was searched, its section and its sureness; nothing for a draft."""
+    query, sureness = result.query, result.sureness
+    texts = {"sentence": query.context or query.title, "section": query.section}
+    return texts | {"sureness": sureness} if query.is_sentence else {}
 
 
 def items(result: Result, fields: Sequence[str] = ()) -> list[dict[str, Any]]:

@@ -59,8 +59,10 @@ def tables(
             console.print()
         if batch:
             query = result.query
-            heading = Text(visible(query.title), style="bold", overflow="fold")
-            console.print(heading.append(f" · {query.id}" if query.named else "", style="dim"))
+            heading = Text(visible(query.context or query.title), style="bold", overflow="fold")
+            sure = "" if result.sureness is None else f"sureness {percentage(result.sureness)}"
+            place = query.id if query.named or query.context else "", visible(query.section), sure
+            console.print(heading.append("".join(f" · {one}" for one in place if one), style="dim"))
         console.print(_table(result))
         yield "\n".join(line.rstrip() for line in out.getvalue().split("\n"))
         out.seek(0)

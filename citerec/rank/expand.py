@@ -241,6 +241,7 @@ class CandidateExpander:
                     snapshot=snapshot,
                     query_vector=retrieved.query_vector,
                     sentences=retrieved.sentences,
+                    agreement=retrieved.agreement,
                 )
             )
         return expanded

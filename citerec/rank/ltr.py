@@ -414,6 +414,7 @@ class LtrStage:
             expanded=candidates,
             cited=cited,
             probabilities=probabilities,
+            agreement=candidates.agreement,
         )
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from citerec import plugins
-from citerec.config import FuseConfig, FuseMethod, RecommendConfig
+from citerec.config import RRF_K0, FuseConfig, FuseMethod, RecommendConfig
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.retrieve.bm25 import Bm25Retriever
@@ -111,8 +111,14 @@ class HybridRetriever:
             if vector and sentence.query_vector:
                 mean = weights[0] * vector.values + weights[1] * sentence.query_vector.values
                 vector = replace(vector, values=mean)
-            of_sentence = sentence.sentences
-            sets[i] = CandidateSet(hits, by_source, query_vector=vector, sentences=of_sentence)
+            agreement = float(hits.scores[:1].sum()) * (RRF_K0 + 1)
+            sets[i] = replace(
+                sentence,
+                hits=hits,
+                hits_by_source=by_source,
+                query_vector=vector,
+                agreement=agreement,
+            )
         return sets[: len(queries)]
 
     def _searched(

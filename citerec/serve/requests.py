@@ -15,8 +15,8 @@ from citerec import Recommendations, RecommendConfig
 from citerec.bibliography.entry import PaperList
 from citerec.bibliography.paper_list import paper_list_of, parse_paper_list
 from citerec.bibliography.styles import ReferenceConfig, ReferenceFormat, references
-from citerec.config import Bm25Config, RerankConfig, Settings, StopWords
-from citerec.drafts import parse_queries
+from citerec.config import SENTENCE_K, Bm25Config, RerankConfig, Settings, StopWords
+from citerec.drafts import QueryFile, parse_queries
 from citerec.errors import (
     BadInputError,
     CiterecError,
@@ -26,7 +26,7 @@ from citerec.errors import (
     ModelError,
     PaperNotFoundError,
 )
-from citerec.export.jsonl import FIELDS
+from citerec.export.jsonl import FIELDS, place
 from citerec.recommend import query_of
 from citerec.references import chosen_papers
 from citerec.serve.guard import LOG, MEDIA_TYPE, ProblemError, internal_error
@@ -107,7 +107,10 @@ class RecommendRequest(BaseModel):
     title: Title | None = about("In place of the title of query, text or document.")
     abstract: Abstract | None = None
     year: Year | None = about("The year of the draft that `title` names.")
-    context: Text | None = about("The sentence; [CITE] marks the place.")
+    context: Text | None = about(
+        "The sentence; [CITE] marks the place. all: each sentence of the draft without a reference, most sure first; "
+        "k is 3 then."
+    )
     cited: Papers | Text | None = about(
         "What the draft cites: ids, DOIs, titles; or the content of a .bib; none."
     )
@@ -175,20 +178,24 @@ def recommended(
         recommender = opened.recommender(config)
     except ModelError as error:  # the default ones are open
         raise ConfigError("the options name a model that this index does not have") from error
-    cited, notices = _listed(request.cited, "cited"), ()
+    cited, most = _listed(request.cited, "cited"), service.settings.max_queries
     if request.query is not None or request.text is not None or request.document is not None:
         drafts = parse_queries(_content(request), title=request.title, abstract=request.abstract)
-        queries, notices = drafts.with_context(request.context).queries, drafts.notices
-        if len(queries) > (most := service.settings.max_queries):
-            raise ConfigError(f"there are {len(queries):,} queries; send at most {most} at once")
+        drafts = drafts.with_context(request.context)
+        if len(drafts.queries) > most and not drafts.by_sentence:
+            raise ConfigError(
+                f"there are {len(drafts.queries):,} queries; send at most {most} at once"
+            )
         if drafts.cited and request.cited != NO_CITED:
             cited = drafts.cited + cited if cited else drafts.cited
     else:
         references = None if cited is None else ""
-        stated = request.title, request.abstract or "", request.year, request.context
-        queries = [query_of(*stated, references)]
+        alone = None if request.title else request.context
+        query = query_of(request.title, request.abstract or "", request.year, alone, references)
+        drafts = QueryFile((query,)).with_context(request.context if request.title else None)
+    is_given = "k" in request.model_fields_set or not drafts.by_sentence
     options = recommender.options(
-        k=request.k,
+        k=request.k if is_given else SENTENCE_K,
         year_max=request.year_max,
         year_min=request.year_min,
         excluded=_listed(request.exclude, "exclude"),
@@ -196,7 +203,10 @@ def recommended(
         rejected=_listed(request.rejected, "rejected"),
         explain=request.explain,
     )
-    return [*recommender.recommend_many(queries, options)], notices
+    if drafts.by_sentence:
+        queries = drafts.queries
+        return recommender.recommend_sentences(queries, options, most=most), drafts.notices
+    return [*recommender.recommend_many(drafts.queries, options)], drafts.notices
 
 
 def _content(request: RecommendRequest) -> bytes:
@@ -274,6 +284,9 @@ class Answer(BaseModel):
     """The recommendations for one query."""
 
     query: str
+    sentence: str = ""  # the one that was searched; none for a draft
+    section: str = ""
+    sureness: float | None = None  # of a sentence, in [0, 1]
     results: list[RecommendedPaper]
     empty_reason: str
     notices: list[str]
@@ -303,6 +316,7 @@ def answer_of(
         "answers": [
             {
                 "query": one.query.id,
+                **place(one),
                 "results": one.to_dicts(fields),
                 "empty_reason": one.empty_reason,
                 "notices": list(one.notices),

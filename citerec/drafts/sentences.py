@@ -1,0 +1,57 @@
+"""Finds the sentences of a draft that make a claim without a reference."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from citerec.drafts.cited import REFERENCES, joined
+from citerec.drafts.context import has_marker
+from citerec.text import WORD, one_line, sentences
+from citerec.types import MAX_TITLE, Query
+
+LEAST_WORDS = 5  # of a sentence
+_REPEATED = 3  # lines that occur as often are running heads
+_HEADING = re.compile(
+    r"#+\s+(?P<text>.+)|(?:\d{1,2}(?:\.\d{1,2}){0,3}|[IVX]{1,5})\.?\s+[A-Z][^.!?]{2,70}"
+    r"|(?i:abstract|introduction|conclusions?|acknowledge?ments?|funding)\W*"
+)
+_ABSTRACT = re.compile(r"\Aabstract\s*[:.—–-]+\s*", re.IGNORECASE)
+_ABOUT_AUTHORS = re.compile(r"acknowledg|funding|interests?$|contributions?$", re.IGNORECASE)
+_CAPTION = re.compile(r"(?:fig(?:ure|\.)?|table|tab\.|listing|algorithm)\s*\d+\s*[.:|]", re.I)
+_STATED = re.compile(r"[.!]\W*$")  # no question, no cell of a table, no label
+_AFTER_STOP = re.compile(
+    r"([.!?])\s?((?:\[[^\[\]]{0,50}(?:[@\d]|CITE)[^\[\]]{0,500}\]\s?)+)(?=\s|$)"
+)
+
+
+def uncited(draft: Query, lines: Sequence[str]) -> Iterator[Query]:
+    """Yield a query for each sentence of a draft without a citation marker; its id is the number of the sentence.
+
+    Headings, captions, questions, sentences of fewer than `LEAST_WORDS` words, what is about the authors and what
+    follows the heading of the references are left out. In `lines`, an empty line ends a paragraph, and a heading has a
+    line of its own.
+    """
+    number = 0
+    for heading, paragraph in _paragraphs([line.strip() for line in lines]):
+        for text in sentences(_AFTER_STOP.sub(r" \2\1 ", paragraph)):
+            number += 1
+            is_claim = _STATED.search(text) and len(WORD.findall(text)) >= LEAST_WORDS
+            is_prose = not _ABOUT_AUTHORS.search(heading) and not _CAPTION.match(text)
+            if is_claim and is_prose and not has_marker(text) and len(text) <= MAX_TITLE:
+                yield replace(draft, id=f"{number}", named=False, context=text, section=heading)
+
+
+def _paragraphs(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield each paragraph up to the references, with the heading before it."""
+    ends = [n for n, line in enumerate(lines) if REFERENCES.fullmatch(line.lstrip("# "))]
+    lines = lines[: ends[-1]] if ends else lines
+    times, heading, kept = Counter(lines), "", list[str]()
+    for line in (*lines, ""):
+        title = _HEADING.fullmatch(line)
+        if not line or title:
+            if kept:
+                yield heading, _ABSTRACT.sub("", one_line(joined(kept)))
+            heading, kept = (title["text"] or line) if title else heading, []
+        elif times[line] < _REPEATED:
+            kept.append(line)

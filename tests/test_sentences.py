@@ -1,0 +1,115 @@
+"""Every sentence of a draft without a reference: which they are in each format, and what is recommended for them."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+import pytest
+from support.documents import pdf, word
+
+from citerec import Recommender
+from citerec.cli import run
+from citerec.drafts import parse_queries
+from citerec.errors import ConfigError
+from citerec.folder import IndexFolder
+
+CLAIM = "Dense retrieval with two encoders answers open-domain questions."
+SECOND = "Pretrained language models improve the ranking of passages."
+BODY = f"""{CLAIM} Is it cheap enough for the whole web? Late interaction is better [@lee]. {SECOND} It is so.[@wu]
+
+See below for
+more
+
+"""
+MARKDOWN = f"""---
+title: Retrieval
+abstract: We search text by vectors of its words.
+---
+# 1 Introduction
+
+{BODY}Figure 1: A caption has words and a full stop.
+
+It ends in a note with many words.[^1]
+
+[^1]: As in @lee.
+
+# Acknowledgements
+
+We thank all the people who helped us.
+
+# References
+
+Lee, A. A title of a paper with words. 2019.
+"""
+LATEX = (
+    "\\documentclass{article}\\title{Retrieval}\\begin{document}\\section{1 Introduction}"
+    + BODY.replace("[@lee]", "\\citep[p.~3]{lee}").replace(".[@wu]", ".\\textsuperscript{12}")
+    + "\\begin{figure}\\caption{A caption has many words.}\\end{figure}\\end{document}"
+)
+TEXT = "Retrieval\n\n1 Introduction\n" + BODY.replace("[@lee]", "(Lee et al., 2020)")
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        (MARKDOWN.encode(), "draft.md"),
+        (LATEX.encode(), "draft.tex"),
+        (TEXT.encode(), "draft.txt"),
+        (word(TEXT.replace("1 Introduction\n", "# 1 Introduction\n\n")), "draft.docx"),
+        (pdf("Retrieval of text", f"Short.\n1 Introduction\n{BODY}"), "draft.pdf"),
+    ],
+    ids=["md", "tex", "txt", "docx", "pdf"],
+)
+def test_claims_without_a_reference_are_found_in_every_format(data: bytes, name: str) -> None:
+    found = parse_queries(data, name=name).with_context("all")
+
+    claims = [(one.context, one.section) for one in found.queries if one.section[:1] == "1"]
+    assert claims[:2] == [(CLAIM, "1 Introduction"), (SECOND, "1 Introduction")]
+    assert found.by_sentence
+    if name == "draft.md":
+        assert [one.id for one in found.queries] == ["1", "2", "5"]  # of all, from 1
+
+
+def test_the_surest_sentence_is_first_with_three_papers(
+    sample_index: IndexFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str], address: str
+) -> None:
+    draft = tmp_path / "draft.md"
+    draft.write_text(MARKDOWN.replace("We search text by vectors", "Zebras like stripes"))
+    path = str(sample_index.path)
+
+    assert run(["recommend", "--index", path, "-q", "--query", str(draft), "--context", "all"]) == 0
+    table = capsys.readouterr().out
+    options = ["--context", "all", "--format", "json", "-q"]
+    assert run(["recommend", "--index", path, "--query", str(draft), *options]) == 0
+
+    lists = json.loads(capsys.readouterr().out)
+    sureness = [one["sureness"] for one in lists]
+    assert sureness == sorted(sureness, reverse=True)
+    assert {len(one["results"]) for one in lists} == {3}
+    assert lists[-1]["section"] == "Abstract"  # of zebras
+    assert f"{CLAIM} · 2 · 1 Introduction" in " ".join(table.split())
+    body = {"text": draft.read_text(), "context": "all"}
+    answer = httpx.post(f"{address}v1/recommend", json=body).json()
+    shown = ("query", "sentence", "section", "sureness", "results")
+    assert [{name: one[name] for name in shown} for one in answer["answers"]] == lists
+
+
+def test_of_many_sentences_those_that_suit_the_draft_are_answered(
+    sample_index: IndexFolder,
+) -> None:
+    [one] = parse_queries(b'{"title": "Dense passage retrieval"}').queries
+    texts = ["Zebras have stripes of black and white.", CLAIM]
+    queries = [replace(one, id=f"{i}", context=text) for i, text in enumerate(texts)]
+
+    [found] = Recommender(sample_index).recommend_sentences(queries, most=1)
+
+    assert found.query.context == CLAIM
+
+
+def test_a_draft_without_such_a_sentence_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ConfigError, match="has no sentence without a reference"):
+        parse_queries(b"Trees\n\nTrees are tall in all of our forests [12].").with_context("all")
+
+    assert run(["recommend", "--context", "all"]) == 2
+    assert "--context all needs the text of a draft" in capsys.readouterr().err
