@@ -289,7 +289,8 @@ class Recommender:
         if isinstance(papers, PaperList):
             listed = papers
         elif isinstance(papers, str | PathLike):
-            listed = read_paper_list(fspath(papers))
+            part = "rejected" if name == "rejected" else "papers"
+            listed = read_paper_list(fspath(papers), part)
         else:
             listed = paper_list_of(map(str, papers))
         rows, missing, line = looked_up(listed, name, self.index.papers)

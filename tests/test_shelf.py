@@ -28,7 +28,8 @@ PAPERS = [
     {"id": "gone", "title": "A paper that the corpus has no more"},
 ]
 SHELF = json.dumps(
-    {"citerec": "shelf", "draft": {"title": "Late interaction", "year": 2022}, "papers": PAPERS},
+    {"citerec": "shelf", "draft": {"title": "Late interaction", "year": 2022}, "papers": PAPERS}
+    | {"rejected": [{"id": "vaswani2017attention", "title": "Attention Is All You Need"}]},
     indent=1,
 )
 HOSTILE = Paper(
@@ -66,6 +67,7 @@ def test_a_shelf_is_a_list_of_its_papers_and_its_draft_a_query() -> None:
 
     assert listed.ids == {BERT, DPR, "gone"}
     assert (query.title, query.year) == ("Late interaction", 2022)
+    assert parse_paper_list(SHELF, "shelf", "rejected").ids == {"vaswani2017attention"}
     with pytest.raises(BadInputError, match="this shelf has no papers"):
         parse_paper_list('{"citerec": "shelf", "papers": 3}', "shelf")
 
@@ -122,6 +124,22 @@ def test_the_command_writes_a_shelf_for_reference_managers(
     note = "for section 2 & 3"
     assert [one.get("notes") for one in rispy.loads(written["ris"])] == [None, [note]]
     assert [one.get("note") for one in json.loads(written["csl"])] == [None, note]
+
+
+def test_a_shelf_steers_the_next_list(
+    sample_index: IndexFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shelf = tmp_path / "shelf.json"
+    shelf.write_text(SHELF)
+    three = [text for name in ("--query", "--cited", "--rejected") for text in (name, str(shelf))]
+    options = ["--index", str(sample_index.path), "--format", "json", "--k", "100"]
+
+    assert run(["recommend", *three, *options]) == 0
+
+    out, log = capsys.readouterr()
+    assert "cited: 3 references, 2 of them" in log
+    assert "rejected: 1 reference, 1 of them" in log
+    assert not {BERT, DPR, "vaswani2017attention"} & {one["id"] for one in json.loads(out)}
 
 
 def test_the_server_writes_references_and_reads_no_file(address: str) -> None:

@@ -1,6 +1,7 @@
 """Reads papers from JSON: one, a list, or one per line; with the keys of citerec, CSL or other corpora.
 
-A shelf, `{"citerec": "shelf", "draft": {...}, "papers": [...]}`, is a list of its papers, or a query: its draft.
+A shelf, `{"citerec": "shelf", "draft": {...}, "papers": [...], "rejected": [...]}`, is a list of the papers that were
+taken, or of those that were rejected; as a query it is its draft.
 """
 
 import re
@@ -25,8 +26,8 @@ _REMARKS = ("publisher", "genre", "note", "archive", "number")
 _CSL = frozenset({"author", "issued", "container-title", "DOI"})
 
 
-def read_entries(text: str, name: Path | str, *, strict: bool) -> list[Entry]:
-    """Read the entries of a file: its one value, the elements of its list, or one value per line; strict for queries.
+def read_entries(text: str, name: Path | str, *, strict: bool, part: str = "papers") -> list[Entry]:
+    """Read the entries of a file: its one value, the elements of its list or of a part of a shelf, or one per line.
 
     Raises:
         BadInputError: If it is not JSON, or, if strict, a value has a wrong type.
@@ -41,9 +42,10 @@ def read_entries(text: str, name: Path | str, *, strict: bool) -> list[Entry]:
         return [to_entry(value, place, name, strict=strict) for value, place in values]
     value = _loads(text, name)
     if isinstance(value, dict) and value.get("citerec") == "shelf":
-        value = value.get("draft" if strict else "papers")
+        part = "draft" if strict else part  # of queries
+        value = value.get(part)
         if not isinstance(value, dict if strict else list):
-            raise BadInputError(name, f"this shelf has no {'draft' if strict else 'papers'}")
+            raise BadInputError(name, f"this shelf has no {part}")
     if not isinstance(value, list):
         return [to_entry(value, Entry(line=lines[0][0]), name, strict=strict)]
     return [

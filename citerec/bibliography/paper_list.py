@@ -105,8 +105,8 @@ def kind_of(text: str, name: Path | str) -> Kind:
     return kind
 
 
-def read_paper_list(path: str | Path) -> PaperList:
-    """Read a list of papers: ids, one per line, or BibTeX, RIS, CSL-JSON or JSONL, as its content tells.
+def read_paper_list(path: str | Path, part: str = "papers") -> PaperList:
+    """Read a list of papers: ids, one per line, BibTeX, RIS, CSL-JSON, JSONL, or a part of a shelf, by its content.
 
     In plain text, blank lines and lines that start with `#` are skipped; a line of several words may be a title, or a
     formatted reference.
@@ -115,10 +115,10 @@ def read_paper_list(path: str | Path) -> PaperList:
         BadInputError: If the file is missing, empty, not text, or broken JSON.
     """
     data, name = read_bytes(path)
-    return parse_paper_list(decode(data, name, reads=_READS), name)
+    return parse_paper_list(decode(data, name, reads=_READS), name, part)
 
 
-def parse_paper_list(text: str, name: str) -> PaperList:
+def parse_paper_list(text: str, name: str, part: str = "papers") -> PaperList:
     r"""Return the list of papers that a text is, as `read_paper_list` does for a file; its lines end with `\n`.
 
     Raises:
@@ -130,7 +130,7 @@ def parse_paper_list(text: str, name: str) -> PaperList:
             if pattern.search(text):
                 raise BadInputError(name, f"this is {what}; {_READS}")
         return paper_list_of(line for line in text.split("\n") if not line.strip().startswith("#"))
-    entries, unread = read_entries(text, kind, name, strict=False)
+    entries, unread = read_entries(text, kind, name, strict=False, part=part)
     unread += [f"{e.place} has neither a title nor an id" for e in entries if not e.is_named]
     return PaperList(tuple(entry for entry in entries if entry.is_named), tuple(unread))
 
@@ -147,7 +147,7 @@ def _entry_of(line: str) -> Entry:
 
 
 def read_entries(
-    text: str, kind: Kind, name: Path | str, *, strict: bool
+    text: str, kind: Kind, name: Path | str, *, strict: bool, part: str = "papers"
 ) -> tuple[list[Entry], list[str]]:
     """Return the entries of BibTeX, RIS or JSON, and descriptions of the parts that could not be read.
 
@@ -155,7 +155,7 @@ def read_entries(
         BadInputError: If it is broken JSON; if strict, as for queries, for any fault.
     """
     if kind is Kind.JSON:
-        return json_entries.read_entries(text, name, strict=strict), []
+        return json_entries.read_entries(text, name, strict=strict, part=part), []
     if kind is Kind.RIS:
         return [ris.to_entry(record) for record in ris.read_records(text)], []
     records, broken = bibtex.read_records(text)

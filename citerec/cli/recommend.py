@@ -285,7 +285,7 @@ def query_options(
     if drafts.cited and str(draft.cited) != "none":
         cited = drafts.cited + cited if cited else drafts.cited
     excluded = draft.exclude and read_paper_list(draft.exclude)
-    rejected = draft.rejected and read_paper_list(draft.rejected)
+    rejected = draft.rejected and read_paper_list(draft.rejected, "rejected")
     return recommender.options(
         year_max=draft.year_max,
         year_min=draft.year_min,

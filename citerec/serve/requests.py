@@ -233,7 +233,8 @@ def _listed(given: list[str] | str | None, name: str) -> PaperList | None:
         return None
     if isinstance(given, list):
         return paper_list_of(given)
-    listed = parse_paper_list(given.replace("\r\n", "\n"), name)
+    part = "rejected" if name == "rejected" else "papers"
+    listed = parse_paper_list(given.replace("\r\n", "\n"), name, part)
     if (entries := len(listed.entries)) > MAX_LISTED:
         raise ConfigError(f"{name} has {entries:,} entries; expected at most {MAX_LISTED:,}")
     return listed
