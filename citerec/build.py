@@ -149,13 +149,8 @@ def grow_index(
     A paper whose id is in the index replaces that paper. The splits stay, so that models that were trained on them can
     be evaluated.
 
-    Args:
-        index: The index.
-        config: How the corpus is read; the encoder, if named, must be that of the index.
-        corpus: A file, or a folder of shards; None to add nothing.
-        removed: A file of ids, one per line; None to remove nothing.
-        progress: As in `build_index`.
-        log: As in `build_index`.
+    `corpus` is a file or a folder of shards, `removed` a file of ids, one per line; either may be None. The encoder, if
+    `config` names one, must be that of the index.
 
     Raises:
         IndexNotFoundError, IndexFormatError, IndexDamagedError: If there is no index that can be opened.
@@ -334,12 +329,9 @@ def _changed(old: IndexFolder, added: dict[str, Any], removed: Set[str]) -> dict
     """Return what the manifest says of the corpus after a change of an index."""
     before = old.manifest.corpus
     history = "\n".join([before["sha256"], added["sha256"], *sorted(removed)])
-    return {
-        **before,
-        "files": before["files"] + added["files"],
-        "sha256": hashlib.sha256(history.encode(errors="surrogatepass")).hexdigest(),
-        "base_sha256": old.manifest.lineage,
-    }
+    digest = hashlib.sha256(history.encode(errors="surrogatepass")).hexdigest()
+    files = before["files"] + added["files"]
+    return {**before, "files": files, "sha256": digest, "base_sha256": old.manifest.lineage}
 
 
 def _kept(index: IndexFolder, without: Set[str]) -> Iterator[Located]:

@@ -51,13 +51,8 @@ def read_settings(
 ) -> AnySettings:
     """Make settings from values by name, as a TOML or JSON file has them; a missing one has its default.
 
-    Args:
-        kind: The settings.
-        given: Values by name; a table sets nested settings.
-        where: The origin of the values, as a prefix of messages, such as `row.toml: `.
-
-    Raises:
-        ConfigError: If a name is unknown, or a value has the wrong type or is out of its range.
+    `where` is the origin of the values, as a prefix of messages, such as `row.toml: `. A ConfigError if a name is
+    unknown, or a value has the wrong type or is out of its range.
     """
     try:
         return kind.model_validate(given)

@@ -135,14 +135,9 @@ def map_in_actors(
 ) -> Iterator[Result]:
     """Yield the result of each item, in their order, from actors of the cluster that is connected.
 
-    Args:
-        items: Copied into the memory of the cluster, which writes to disk what it has no room for.
-        make: Called once in each actor; returns what works on items.
-        cpus: Processors of an actor, at least 1.
-        gpus: GPUs of an actor.
-
-    Raises:
-        ClusterError: If the work fails, or the actors of one item were lost `RETRIES` + 1 times.
+    Items are copied into the memory of the cluster, which writes to disk what it has no room for. `make` is called once
+    in each actor, of so many processors and GPUs, and returns what works on items. A ClusterError if the work fails, or
+    the actors of one item were lost `RETRIES` + 1 times.
     """
     ray, data, pickle = _library("ray"), _library("ray.data"), _library("ray.cloudpickle")
     context = data.DataContext.get_current()

@@ -176,11 +176,8 @@ def embed_anew(
 ) -> None:
     """Replace the vectors of an index; readers see either the old or the new ones.
 
-    Raises:
-        IndexNotFoundError, IndexFormatError, IndexDamagedError: If there is no index that can be opened.
-        IndexLockedError: If another process is changing the index.
-        IndexReplacedError: If a build put another index in its place meanwhile.
-        OutputError: If a file cannot be written.
+    Errors are those of `open_index`, `locked` and `embed`; IndexReplacedError if a build put another index in its place
+    meanwhile.
     """
     open_index(path)  # before anything is locked or written
     with building(path) as folder, locked(path):

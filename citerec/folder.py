@@ -130,12 +130,9 @@ class IndexFolder:
 
 
 def find_index(named: Path | None, *, root: Path = INDEXES) -> Path:
-    """Return an index folder: the named one, else the only one under `root`.
+    """Return an index folder: the named one, here or under `root`, else the only one under `root`.
 
-    A bare name is also searched under `root`.
-
-    Raises:
-        IndexNotFoundError: If there is none, or several to choose from.
+    An IndexNotFoundError if there is none, or several to choose from.
     """
     if named is not None:
         return next((p for p in (named, root / named) if is_regular(p / NAME)), named)
@@ -199,13 +196,7 @@ def _map(path: Path, manifest: Manifest) -> IndexFolder:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """Read the manifest of an index folder.
-
-    Raises:
-        IndexNotFoundError: If there is no index folder, or no permission to read it.
-        IndexDamagedError: If the manifest was changed.
-        IndexFormatError: If it is of another format version.
-    """
+    """Read the manifest of an index folder; errors are those of `open_index`."""
     try:
         raw = read_record(folder / NAME)
     except (FileNotFoundError, NotADirectoryError) as error:

@@ -175,16 +175,10 @@ def damaged(path: Path, line: int, error: Exception) -> BadInputError:
 def open_array(
     path: Path, *kinds: "npt.DTypeLike", length: int | None = None
 ) -> "npt.NDArray[Any]":
-    """Map the file of a one-dimensional array into memory.
+    """Map the file of a one-dimensional array, of one of some types, into memory.
 
-    Args:
-        path: A file that `numpy.save` wrote.
-        kinds: The allowed types of its numbers.
-        length: The expected length, shape (length,); None for any.
-
-    Raises:
-        OSError: If it cannot be read.
-        ValueError: If type, shape or length differ, or the file has more or fewer bytes than its header states.
+    OSError if it cannot be read; ValueError if type, shape or `length` differ, or the file has more or fewer bytes than
+    its header states.
     """
     import numpy as np
 

@@ -78,10 +78,8 @@ def _is_alive(pid: int) -> bool:
     """Whether a process of this host exists."""
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
+    except OSError as error:
+        return not isinstance(error, ProcessLookupError)
     return True
 
 
@@ -388,8 +386,7 @@ def sha256_of_files(files: Sequence[Path]) -> str:
     hashed = hashlib.sha256()
     for one in files:
         with one.open("rb") as stream:
-            while block := stream.read(1 << 20):
-                hashed.update(block)
+            hashlib.file_digest(stream, lambda: hashed)
     digest = hashed.hexdigest()
     if file:
         newest = max(one.stat().st_ctime for one in files)

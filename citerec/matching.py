@@ -160,15 +160,9 @@ def rows_of_entry(
 
     Papers with an equal title are preferred, unless contradicted; a title of `LEAST_WORDS` outweighs a contradiction of
     year or authors. Otherwise the one title whose year and authors agree is chosen; otherwise the one near title,
-    unless contradicted.
+    unless contradicted. The papers share one title; there are none if it is not clear which.
 
-    Args:
-        entry: The reference.
-        similar: The result of `similar_titles` for its title.
-        papers: The papers of these rows.
-
-    Returns:
-        Rows of papers that share one title; empty if it is not clear which.
+    `similar` is the result of `similar_titles` for the title of the reference, `papers` holds the papers of its rows.
     """
 
     def is_equal(paper: Described) -> bool:
@@ -242,10 +236,7 @@ def recognise(queries: Sequence[Query], papers: Papers) -> list[tuple[Query, str
     """Add to each draft that is in the corpus the ids of its papers, found by its DOI, else by its title.
 
     A query whose own id is in the corpus, or that already has `corpus_ids`, stays unchanged. So does one that is no
-    draft, such as a sentence.
-
-    Returns:
-        Each query, and what was recognised, for the user; empty if nothing was.
+    draft, such as a sentence. What was recognised is returned with each query, for the user; empty if nothing was.
     """
     recognised: list[tuple[Query, str]] = []
     own = query_rows(queries, papers)
@@ -309,7 +300,7 @@ def _similar_in(titles: Sequence[str], papers: Papers) -> dict[str, SimilarTitle
     """Return the rows of a corpus with an equal or similar title, by title: those that share a code."""
     codes = sorted({code for title in titles for code in title_codes(title)})
     rows = np.unique(
-        np.concatenate([*_tables(papers).titles.rows_of(codes), np.zeros(0, np.int32)])
+        np.concatenate([np.zeros(0, np.int32), *_tables(papers).titles.rows_of(codes)])
     )
     texts = papers.texts("title", rows).to_pylist()
     return similar_titles(titles, zip(rows.tolist(), texts, strict=True))
@@ -341,7 +332,10 @@ def write_tables(folder: Path, papers: Papers) -> None:
     key_of_name = lru_cache(maxsize=2**16)(name_key)
     keys_of: dict[str, Callable[[Any], Iterator[Collection[str]]]] = {
         "ids": lambda batch: ((docid,) for docid in batch["id"].to_pylist()),
-        "dois": lambda batch: map(_dois, batch["id"].to_pylist(), batch["doi"].to_pylist()),
+        "dois": lambda batch: (
+            {doi.lower() for doi in map(doi_of, filter(None, texts)) if doi}
+            for texts in zip(batch["id"].to_pylist(), batch["doi"].to_pylist(), strict=True)
+        ),
         "titles": lambda batch: map(title_codes, batch["title"].to_pylist()),
         "authors": lambda batch: (
             {*map(key_of_name, names or ())} for names in batch["authors"].to_pylist()
@@ -357,8 +351,3 @@ def write_tables(folder: Path, papers: Papers) -> None:
             rows.append(np.repeat(numbers, [*map(len, of_papers)]))
         tables[name] = Table.of(np.concatenate(codes), np.concatenate(rows))
     Lookup(**tables).write(folder)
-
-
-def _dois(*texts: str) -> set[str]:
-    """Return the `id_key` of each text that is a DOI."""
-    return {doi.lower() for text in texts if text and (doi := doi_of(text))}

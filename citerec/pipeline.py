@@ -215,12 +215,8 @@ def rank_stages(
 ) -> tuple[Stage, ...]:
     """Return the stages of a learning-to-rank model: expansion, the model, the reranker in it or after it.
 
-    Args:
-        graph: The citation graph with the known citations.
-        ranker: The model.
-        reranker: As `configure_for_ranker` returns it; it follows a model that does not read its probabilities.
-        expand: The expansion; by default that of the model's training.
-        disabled_features: Feature groups to leave out; without the graph there is no expansion.
+    The expansion is that of the model's training unless `expand` is given; without the graph's features there is none.
+    The reranker, as `configure_for_ranker` returns it, follows a model that does not read its probabilities.
     """
     config = expand or ranker.expand
     if Group.GRAPH in disabled_features:

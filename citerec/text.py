@@ -79,12 +79,7 @@ def encoder_text(paper: Paper | Query, form: EncoderForm, separator: str) -> str
 
     SPECTER's is title + "[SEP]" + abstract, with the separator even without an abstract
     (https://huggingface.co/allenai/specter). Venue and authors precede the abstract, so that a long abstract does not
-    push them out.
-
-    Args:
-        paper: A paper or draft.
-        form: The parts to read.
-        separator: The text between the parts: the tokenizer's separator token, or a space.
+    push them out. The separator between the parts is the tokenizer's separator token, or a space.
     """
     between = {
         EncoderForm.VENUE: [paper.venue],

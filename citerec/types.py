@@ -171,13 +171,10 @@ class Hits:
 
     @classmethod
     def ordered(cls, rows: "Rows", scores: "Scores", id_rank: "Rows", k: int | None = None) -> Self:
-        """Sort papers by falling score, equal scores by rising docid, and keep the best `k`.
+        """Sort papers by falling score, equal scores by rising docid, and keep the best `k`, or all.
 
-        Args:
-            rows: Row numbers, each once, shape (hits,).
-            scores: One per row, shape (hits,).
-            id_rank: The rank of each row's docid among all docids, shape (papers of the index,).
-            k: How many to keep; None for all.
+        `rows` are distinct; `scores` have their shape, (hits,); `id_rank` is the rank of each row's docid among all
+        docids, shape (papers of the index,).
         """
         order = best_first(rows, scores, id_rank)[:k]
         return cls(rows[order], scores[order])

@@ -17,7 +17,7 @@ from backports import zstd
 from support.tools import command_fault
 
 from citerec.cli import run
-from citerec.folder import IndexFolder, open_index
+from citerec.folder import IndexFolder
 
 COMMAND = [sys.executable, "-c", "from citerec.cli import main; main()"]
 SAMPLE = Path(__file__).parent.parent / "citerec" / "sample" / "papers.jsonl"
@@ -277,20 +277,6 @@ def test_an_index_of_another_format_says_rebuild(
 
     refused(DRAFT, "99")
     refused("verify", "rebuild")
-
-
-@pytest.mark.parametrize("year", [2019, "2019", 2019.0, " 2019 "])
-def test_a_year_may_be_written_in_several_ways(
-    workplace: Path, capsys: pytest.CaptureFixture[str], year: object
-) -> None:
-    (workplace / "corpus.jsonl").write_bytes(record(year=year))
-    (workplace / "q.json").write_bytes(json.dumps({"title": "Alpha", "year": year}).encode())
-
-    assert run(INDEX.split()) == 0
-    assert run("recommend --query q.json --index made".split()) == 0
-
-    assert open_index(workplace / "made").papers[0].year == 2019
-    assert capsys.readouterr().err == ""
 
 
 # --- what needs a process of its own: the environment, another user, a full disk

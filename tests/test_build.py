@@ -21,15 +21,12 @@ from citerec.corpus.graph import read_references
 from citerec.corpus.splits import read_ids
 from citerec.encode.encoder import TransformerEncoder
 from citerec.errors import (
-    BadInputError,
     BadRecordError,
-    CiterecError,
     ConfigError,
     EncoderMismatchError,
     IndexExistsError,
     IndexLockedError,
     IndexNotFoundError,
-    OutputError,
 )
 from citerec.folder import IndexFolder, open_index, verify_index
 from citerec.index.vectors import open_dense
@@ -216,40 +213,6 @@ def test_shipped_splits_are_used_and_their_unknown_queries_counted(
 # --- what fails
 
 
-@pytest.mark.parametrize(
-    ("line", "fault"),
-    [
-        (2, "not JSON"),
-        (5, "'year' must be a year"),
-        (6, "no 'title' in this record"),
-        (7, "id 'b' is already in"),
-        (9, "expected a JSON object"),
-    ],
-)
-def test_a_bad_record_stops_the_build_and_is_named_with_file_and_line(
-    tmp_path: Path, line: int, fault: str
-) -> None:
-    corpus = tmp_path / "corpus.jsonl"
-    good = [text if number in (1, 4, line) else "" for number, text in enumerate(MESSY, start=1)]
-    corpus.write_text("\n".join(good))
-
-    with pytest.raises(BadRecordError) as caught:
-        build_index(corpus, tmp_path / "new" / "index", PLAIN)
-
-    assert str(caught.value).startswith(f"{corpus}, line {line}: {fault}")
-    assert names(tmp_path) == ["corpus.jsonl"]
-
-
-def test_a_cut_file_stops_the_build_even_with_skip_bad(tmp_path: Path) -> None:
-    corpus = tmp_path / "corpus.jsonl.gz"
-    corpus.write_bytes(gzip.compress(b"\n".join(json.dumps(A).encode() for _ in range(999)))[:-9])
-
-    with pytest.raises(BadInputError, match="the file is cut off"):
-        build_index(corpus, tmp_path / "index", BuildConfig(skip_bad=True))
-
-    assert names(tmp_path) == ["corpus.jsonl.gz"]
-
-
 def test_a_corpus_without_one_good_paper_makes_no_index(write_jsonl: Write, tmp_path: Path) -> None:
     corpus = write_jsonl([A | {"year": "?"}, B | {"title": 7}])
 
@@ -257,19 +220,6 @@ def test_a_corpus_without_one_good_paper_makes_no_index(write_jsonl: Write, tmp_
         build_index(corpus, tmp_path / "index", BuildConfig(skip_bad=True))
 
     assert names(tmp_path) == ["corpus.jsonl"]
-
-
-@pytest.mark.parametrize(
-    ("index", "error"),
-    [("file/index", OutputError), ("x" * 300, ConfigError)],
-)
-def test_an_index_that_cannot_be_made_is_an_error(
-    write_jsonl: Write, tmp_path: Path, index: str, error: type[CiterecError]
-) -> None:
-    (tmp_path / "file").write_text("a file")
-
-    with pytest.raises(error):
-        build_index(write_jsonl([A]), tmp_path / index, PLAIN)
 
 
 def test_a_corpus_may_have_a_name_that_is_no_utf8(tmp_path: Path) -> None:

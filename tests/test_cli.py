@@ -224,16 +224,6 @@ def test_index_counts_what_it_made_and_left_out(cli: Cli, tmp_path: Path) -> Non
     assert done.err == f"citerec: left out: {corpus}, line 3: 'title' must be a string, found 3\n"
 
 
-def test_an_index_is_replaced_by_force_alone(cli: Cli, tmp_path: Path) -> None:
-    corpus = write(tmp_path / "mine.jsonl", [{"id": "a", "title": "A"}])
-    assert cli("index", corpus, "--threads", 2, "--format", "canonical").code == 0
-    write(corpus, [{"id": "b", "title": "B"}, {"id": "c", "title": "C"}])
-
-    assert cli("index", corpus).code == 2
-    assert cli("index", corpus, "--force", "--heap", "512m").code == 0
-    assert list(open_index(tmp_path / "indexes" / "mine").papers.ids) == ["b", "c"]
-
-
 # --- recommend: queries in
 
 
@@ -730,26 +720,6 @@ def test_info_shows_what_an_index_holds(sample: Cli, sample_index: IndexFolder) 
     assert sample("info", "--format", "json").json == manifest
 
 
-def test_verify_finds_a_flipped_byte(cli: Cli, tmp_path: Path) -> None:
-    cli("index", write(tmp_path / "mine.jsonl", [{"id": "a", "title": "A"}]))
-    whole = cli("verify")
-    papers = tmp_path / "indexes" / "mine" / "papers.arrow"
-    papers.write_bytes(papers.read_bytes()[:-20] + b"?" + papers.read_bytes()[-19:])
-
-    done = cli("verify")
-
-    assert (whole.code, whole.err) == (0, "")
-    assert (done.code, done.out) == (2, "")
-    assert "papers.arrow" in done.err
-
-
-def test_the_doctor_examines_this_machine(cli: Cli) -> None:
-    done = cli("doctor", "--format", "json")
-
-    assert done.code in (0, 1)
-    assert done.json
-
-
 # --- evaluate
 
 
@@ -808,39 +778,6 @@ def test_a_run_that_was_written_scores_as_the_system_did(
     own, again, mine = (report_in(tmp_path / n)["systems"][0] for n in ("own", "again", "mine"))
     assert (own["metrics"], own["ci95"]) == (again["metrics"], again["ci95"])
     assert mine["metrics"] == pytest.approx(own["metrics"])
-
-
-def test_a_report_is_replaced_and_that_of_given_runs_has_its_own_folder(
-    sample: Cli, tmp_path: Path
-) -> None:
-    folder = tmp_path / "reports" / "sample-test"
-
-    sample("evaluate", "--systems", "random")
-    sample("evaluate", "--systems", "most-cited", "--known-graph", "earlier")
-    before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    done = sample("evaluate", "--run", "reports/sample-test/most-cited.run")
-
-    assert "random.run" not in before
-    assert report_in(folder)["known_graph"] == "earlier"
-    assert done.err == "citerec: the report is in reports/sample-test-runs/\n"
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
-
-
-def test_ids_without_gold_are_counted(cli: Cli, tmp_path: Path) -> None:
-    papers = [{"id": f"p{n}", "title": f"Paper {n}", "year": 2000 + n} for n in range(9)]
-    papers[5]["citations"] = ["p1"]
-    write(tmp_path / "made" / "papers.jsonl", papers)
-    (tmp_path / "made" / "splits").mkdir()
-    for name, ids in {"train": "p1", "dev": "p2", "test": "p5\np6\np7\ngone"}.items():
-        (tmp_path / "made" / "splits" / f"{name}.ids").write_text(ids)
-    cli("index", "made", "--quiet")
-
-    done = cli("evaluate", "--systems", "random,oracle")
-
-    assert "1 test queries; 3 left out (1 not in the corpus; 2 without gold" in done.err
-    report = report_in(tmp_path / "reports" / "made-test")
-    assert sorted(report["left_out"].values()) == [1, 2]
-    assert (report["ceilings"], report["comparisons"]) == (["oracle"], [])
 
 
 # --- rows

@@ -210,7 +210,7 @@ def test_dense_systems_need_vectors(cli: Cli, sample_index: IndexFolder) -> None
     code, _, err = cli("evaluate", "--index", sample_index.path, "--systems", "rrf")
 
     assert code == 2
-    assert "rrf needs vectors" in err
+    assert "has no vectors; embed its papers" in err
     assert "citerec encode --index" in err
 
 

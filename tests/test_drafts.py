@@ -45,7 +45,8 @@ def write(folder: Path, **files: str) -> Path:
 
 
 def titles(file: QueryFile) -> tuple[str, ...]:
-    return file.cited.titles if file.cited else ()
+    entries = file.cited.entries if file.cited else ()
+    return tuple(entry.title for entry in entries if entry.title)
 
 
 # --- LaTeX

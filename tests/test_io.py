@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
@@ -103,24 +102,6 @@ def test_the_next_build_removes_what_a_killed_one_left(tmp_path: Path) -> None:
     assert len(after_the_kill) == 5
     assert names(tmp_path) == sorted(["in[d]ex*", *(folder.name for folder in others)])
     assert (target / "content").read_text() == "new"
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux swaps two folders in one step")
-def test_a_reader_finds_a_folder_at_any_moment(tmp_path: Path) -> None:
-    target = old(tmp_path / "index")
-
-    def replace() -> None:
-        for _ in range(100):
-            with building(target) as folder:
-                (folder / "content").write_text("new")
-
-    replacing = Thread(target=replace)
-    replacing.start()
-    gaps = 0
-    while replacing.is_alive():
-        gaps += not target.exists()
-
-    assert gaps == 0
 
 
 def test_a_link_stays_a_link(tmp_path: Path) -> None:

@@ -1,19 +1,13 @@
 """ranx's metrics against arithmetic and brute force, and the statistics against SciPy."""
 
-import gzip
-import json
 import subprocess
 import sys
 from math import log2
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
-from support.corpora import real_corpus
 
-from citerec.build import BuildConfig, build_index
-from citerec.config import Bm25Config
 from citerec.errors import ConfigError
 from citerec.evaluate.metrics import (
     METRICS,
@@ -24,16 +18,13 @@ from citerec.evaluate.metrics import (
     mean_metrics,
     per_query,
 )
-from citerec.evaluate.protocol import EvalConfig, load_task
 from citerec.evaluate.significance import (
     bootstrap_interval,
     holm,
     randomisation_test,
     student_test,
 )
-from citerec.evaluate.systems import Systems
-from citerec.folder import open_index
-from citerec.run import Qrels, Run, write_run
+from citerec.run import Qrels, Run
 from citerec.types import Ranking
 
 
@@ -261,39 +252,3 @@ def test_a_result_says_its_interval_and_what_did_not_match() -> None:
         assert low < result.metrics[metric] < high
     assert (result.name, result.dropped, result.seconds) == ("base", 1, 1.5)
     assert result.missing == sum(not len(r) for r in runs[0].rankings.values()) > 0
-
-
-@pytest.mark.slow
-def test_anserinis_f1_of_means_equals_plain_arithmetic_on_a_real_corpus(tmp_path: Path) -> None:
-    """Only the run file is ours: gold, precision and recall are read and counted here, line by line."""
-    corpus = real_corpus("acm_vis")
-    build_index(corpus, tmp_path / "index", BuildConfig())
-    index = open_index(tmp_path / "index")
-    task = load_task(index, "test")
-    run, _ = Systems(index, task, EvalConfig(bm25=Bm25Config(k1=0.9, b=0.4))).run("bm25")
-    write_run(run, tmp_path / "bm25.run")
-    ours = evaluate_run(run, task.qrels, rng=np.random.default_rng(0)).metrics["f1@20 (of means)"]
-
-    with gzip.open(corpus / "corpus.jsonl.gz", "rt", encoding="utf-8") as lines:
-        papers = {paper["id"]: paper for paper in map(json.loads, lines)}
-    years = {docid: paper.get("year") for docid, paper in papers.items()}
-    top: dict[str, list[str]] = {}
-    for line in (tmp_path / "bm25.run").read_text(encoding="utf-8").splitlines():
-        qid, _, docid, rank, *_ = line.split(" ")
-        if int(rank) <= 20:
-            top.setdefault(qid, []).append(docid)
-    precisions, recalls = [], []
-    for qid in (corpus / "splits" / "test.ids").read_text(encoding="utf-8").split("\n"):
-        paper = papers.get(qid)
-        if paper is None:
-            continue
-        gold = {c for c in paper.get("citations", []) if c in papers and c != qid}
-        gold = {c for c in gold if years[c] is None or years[qid] is None or years[c] <= years[qid]}
-        if gold:
-            found = len(gold & {*top.get(qid.replace(" ", "_"), [])})
-            precisions.append(found / 20)
-            recalls.append(found / len(gold))
-    precision, recall = sum(precisions) / len(precisions), sum(recalls) / len(recalls)
-
-    assert len(precisions) == 930
-    assert ours == pytest.approx(2 * precision * recall / (precision + recall), abs=1e-6)

@@ -225,8 +225,6 @@ def test_stages_that_do_not_fit_are_refused_in_one_line(dense_sample: IndexFolde
         recommender.recommend(DRAFT)
     with pytest.raises(ConfigError, match="distinct names, got shelf, shelf"):
         Recommender(dense_sample, PLAIN, retrievers=[Shelf(), Shelf()])
-    with pytest.raises(ConfigError, match="at least one"):
-        Recommender(dense_sample, PLAIN, retrievers=[])
     weighted = PLAIN.replace(fuse=FuseConfig(method=FuseMethod.WEIGHTED))
     with pytest.raises(ConfigError, match="no weight for the retriever 'shelf'"):
         Recommender(dense_sample, weighted, retrievers=[Bm25Retriever(dense_sample), Shelf()])

@@ -27,12 +27,14 @@ from citerec.rank.features import (
     Features,
     Group,
     Matrix,
-    Titles,
     VenueRates,
+    found_in,
     near,
+    overlap,
     same_venue,
     standardised,
     table_ranks,
+    title_words,
     without_groups,
     written_by,
 )
@@ -307,14 +309,13 @@ def test_without_an_abstract_the_title_is_the_sentence(index: IndexFolder) -> No
 ALL = np.arange(3, dtype=np.int32)
 
 
-def test_titles_are_compared_by_their_words(build: Build) -> None:
-    titles = ["The Drawing of Graphs", "Drawing trees, fast", "???"]
-    index = build([{"id": str(n), "title": t} for n, t in enumerate(titles)])
+def test_titles_are_compared_by_their_words() -> None:
+    titles = [*map(title_words, ["The Drawing of Graphs", "Drawing trees, fast", "???"])]
 
-    overlap = Titles(index.papers).overlap("On drawing large graphs", ALL)
-    shares = Titles(index.papers).found_in("Drawing with graphs", ALL)
+    shared = overlap("On drawing large graphs", titles)
+    shares = found_in("Drawing with graphs", titles)
 
-    assert overlap.tolist() == pytest.approx([2 / 3, 1 / 5, 0])  # of drawing, large, graphs
+    assert shared.tolist() == pytest.approx([2 / 3, 1 / 5, 0])  # of drawing, large, graphs
     common, rare = log(4 / 2), log(4 / 1)  # drawing is in two of three titles
     assert shares == pytest.approx([1, common / (common + 2 * rare), 0])
 

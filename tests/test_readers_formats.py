@@ -14,7 +14,8 @@ import rispy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.bibliography.markup import plain_text, restored
+from citerec.bibliography.fields import Fields
+from citerec.bibliography.markup import plain_text
 from citerec.bibliography.ris import read_records
 from citerec.corpus.readers import detect_format, find_source, read_papers
 from citerec.errors import BadInputError, BadRecordError, MissingExtraError
@@ -603,9 +604,12 @@ def test_markup_is_removed_and_other_brackets_stay(text: str, expected: str) -> 
 
 
 def test_an_inverted_index_has_gaps_and_a_limit() -> None:
+    def restored(index: object) -> str:
+        return Fields({"a": index}, Path("f"), 1).restored("a")
+
     assert restored({"IndexLength": 2, "InvertedIndex": {"b": [7], "a": [0, 2]}}) == "a a b"
     assert restored({"a": [10**18], "b": [None, 1.5], "c": "x"}) == "a"
-    with pytest.raises(ValueError, match="abstract has 2,000,005 characters; expected"):
+    with pytest.raises(BadRecordError, match="abstract has 2,000,005 characters; expected"):
         restored({"word": [0] * 400_001})
 
 

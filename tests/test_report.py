@@ -230,19 +230,6 @@ def test_run_files_are_safe_and_distinct_where_case_is_ignored() -> None:
     assert len(files[6]) == 84
 
 
-def test_a_folder_with_anything_else_in_it_is_left_alone(
-    report: Assessment, tmp_path: Path
-) -> None:
-    write_report(report, tmp_path / "out")
-    (tmp_path / "out" / "notes.md").write_text("kept")
-    before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
-
-    with pytest.raises(ConfigError):
-        write_report(report, tmp_path / "out")
-
-    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
-
-
 def test_a_system_does_not_depend_on_those_beside_it(report: Assessment) -> None:
     alone = assess(evaluation(Run("best", shifted(0))))
 

@@ -111,12 +111,6 @@ class PaperList:
         keys = (key for entry in self.entries for key in (entry.key, *entry.ids))
         return frozenset(filter(None, keys))
 
-    @property
-    def titles(self) -> tuple[str, ...]:
-        """All distinct titles, as in the file; compare them by `title_key`."""
-        titles = (entry.title for entry in self.entries if title_key(entry.title))
-        return tuple(dict.fromkeys(titles))
-
     def __add__(self, other: "PaperList") -> "PaperList":
         return PaperList(self.entries + other.entries, self.unread + other.unread)
 

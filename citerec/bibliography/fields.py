@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import Any, NoReturn, cast
 
 from citerec.bibliography.entry import Entry
-from citerec.bibliography.markup import restored
 from citerec.errors import BadRecordError, shown
 from citerec.text import one_line
 from citerec.types import MAX_ABSTRACT, MAX_TITLE, YEARS, Paper, id_fault, year_of
@@ -93,11 +92,18 @@ class Fields:
         return self.text(key)
 
     def restored(self, key: str) -> str:
-        """Read the text that an inverted index states, see `markup.restored`."""
-        try:
-            return restored(self.inner(key).record)
-        except ValueError as error:
-            self.fail(str(error))
+        """Read the abstract of an inverted index: `{"word": [0, 7], ...}`, or inside of `InvertedIndex`, as of AMiner.
+
+        Values of wrong types are skipped.
+        """
+        index = self.inner(key)
+        if isinstance(index.get("InvertedIndex"), dict):
+            index = index.inner("InvertedIndex")
+        lists = [(word, found) for word, found in index.record.items() if isinstance(found, list)]
+        if (length := sum((len(word) + 1) * len(found) for word, found in lists)) > MAX_ABSTRACT:
+            self.fail(f"the abstract has {length:,} characters; expected at most {MAX_ABSTRACT:,}")
+        places = [(place, word) for word, found in lists for place in found if type(place) is int]
+        return " ".join([word for _, word in sorted(places)])
 
     def _required(self, key: str) -> Any:
         if key not in self.record:

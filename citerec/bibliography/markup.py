@@ -1,10 +1,7 @@
-"""Plain text of titles and abstracts that are published with HTML, JATS or MathML markup, or as an inverted index."""
+"""Plain text of titles and abstracts that are published with HTML, JATS or MathML markup."""
 
 import html
 import re
-from typing import Any, cast
-
-from citerec.types import MAX_ABSTRACT
 
 _INLINE = r"i|b|u|em|strong|sub|sup|sc|scp|small|tt|italic|bold|span|font|monospace|underline|strike|inf|roman|a"
 _BLOCK = (
@@ -36,19 +33,3 @@ def _without_tags(text: str) -> str:
         return text
     text = _HEADING.sub(": ", _DROPPED.sub(" ", text))
     return _TAG.sub(lambda tag: " " if tag["block"] else "", text)
-
-
-def restored(index: object) -> str:
-    """Return the abstract of an inverted index: `{"word": [0, 7], ...}`, or `{"InvertedIndex": {...}}` as of AMiner.
-
-    Values of wrong types are skipped. ValueError if the text has more than `MAX_ABSTRACT` characters.
-    """
-    words = cast("dict[str, Any]", index) if isinstance(index, dict) else {}
-    if isinstance(words.get("InvertedIndex"), dict):
-        words = cast("dict[str, Any]", words["InvertedIndex"])
-    lists = [(w, cast("list[Any]", found)) for w, found in words.items() if isinstance(found, list)]
-    if (length := sum((len(word) + 1) * len(found) for word, found in lists)) > MAX_ABSTRACT:
-        message = f"the abstract has {length:,} characters; expected at most {MAX_ABSTRACT:,}"
-        raise ValueError(message)
-    places = [(place, word) for word, found in lists for place in found if type(place) is int]
-    return " ".join([word for _, word in sorted(places)])

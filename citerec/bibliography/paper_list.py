@@ -137,13 +137,12 @@ def parse_paper_list(text: str, name: str, part: str = "papers") -> PaperList:
 
 def paper_list_of(texts: Iterable[str]) -> PaperList:
     """Return ids, DOIs, titles or formatted references, one a line in a file; blank ones are left out."""
-    lines = filter(None, map(str.strip, texts))
-    return PaperList(tuple(map(_entry_of, lines)))
-
-
-def _entry_of(line: str) -> Entry:
-    title, is_reference = line if " " in line else "", _REFERENCE.search(line)
-    return Entry(ids=(line,), title=title, text=line if title and is_reference else "", label=line)
+    entries: list[Entry] = []
+    for line in filter(None, map(str.strip, texts)):
+        title = line if " " in line else ""
+        text = line if title and _REFERENCE.search(line) else ""
+        entries.append(Entry(ids=(line,), title=title, text=text, label=line))
+    return PaperList(tuple(entries))
 
 
 def read_entries(

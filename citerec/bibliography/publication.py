@@ -132,18 +132,15 @@ def kind_of(paper: Paper) -> Kind:
     stated = _NOT_LETTERS.sub("", paper.type).lower()
     if stated in _TYPES:
         return _TYPES[stated]
-    kind = _by_venue(one_line(paper.venue)[:MAX_NAME]) if paper.venue else Kind.UNKNOWN
-    if kind is Kind.UNKNOWN and paper.venue:
-        serial = paper.volume or paper.issue or stated in _JOURNAL_ARTICLES
-        return Kind.JOURNAL if serial else kind
-    return kind
-
-
-def _by_venue(venue: str) -> Kind:
+    if not paper.venue:
+        return Kind.UNKNOWN
+    venue = one_line(paper.venue)[:MAX_NAME]
     for pattern, kind in _RULES:
         if pattern.search(venue):
             return kind
-    is_journal = _JOURNAL_NAMES.fullmatch(venue) or _ABBREVIATED.search(venue)
-    if is_journal:
+    if _JOURNAL_NAMES.fullmatch(venue) or _ABBREVIATED.search(venue):
         return Kind.JOURNAL
-    return Kind.CONFERENCE if _ACRONYM.fullmatch(venue) else Kind.UNKNOWN
+    if _ACRONYM.fullmatch(venue):
+        return Kind.CONFERENCE
+    is_serial = paper.volume or paper.issue or stated in _JOURNAL_ARTICLES
+    return Kind.JOURNAL if is_serial else Kind.UNKNOWN

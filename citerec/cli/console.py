@@ -46,10 +46,8 @@ class ConsoleOutput(Settings):
     def progress(self, *, in_bytes: str = "") -> Generator[Progress]:
         """Show progress; yield a callback that receives task, done and total.
 
-        On a terminal these are bars; elsewhere, as in a log file, there is a line a minute.
-
-        Args:
-            in_bytes: The task that is counted in bytes.
+        On a terminal these are bars; elsewhere, as in a log file, there is a line a minute. The task `in_bytes` is
+        counted in bytes.
         """
 
         def amount(what: str, done: int, total: int) -> str:

@@ -199,12 +199,9 @@ def settings_file() -> Path | None:
 
 
 def default_map(path: Path, command: Any, names: Collection[str]) -> dict[str, Any]:
-    """Return the options that a file sets, by command, as the default map of the command line.
+    """Return the options that a TOML file sets, by command, as the default map of the command line `command`.
 
-    Args:
-        path: A TOML file: a table for each command, such as `[recommend]` or `[corpus.convert]`.
-        command: The command line.
-        names: All commands; a table of one that the command line lacks is ignored.
+    It has a table for each command, such as `[recommend]` or `[corpus.convert]`; `names` are those of all commands.
     """
     from citerec.io import read_toml
 

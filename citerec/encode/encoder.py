@@ -61,17 +61,10 @@ class TransformerEncoder:
         log: Log | None = None,
         runner: Runner | None = None,
     ) -> None:
-        """Make an encoder of an open model; the model may be moved to another device and precision.
+        """Make an encoder of an open model, which torch runs unless there is a `runner`, and may move to a device.
 
-        Args:
-            parts: The model; without one, `runner` runs it.
-            fingerprint: What an index records of it.
-            config: How to run it.
-            log: Receives a message if the device has too little memory for a batch.
-            runner: What runs it; by default torch.
-
-        Raises:
-            ConfigError: If there is no such device.
+        `log` receives a message if the device has too little memory for a batch. A ConfigError if there is no such
+        device.
         """
         self._parts, self.spec, self.dim = parts, parts.spec, parts.dim
         self.fingerprint, self.config = fingerprint, config or EncodeConfig()
@@ -105,13 +98,7 @@ def open_encoder(
     base: Path | None = None,
     log: Log | None = None,
 ) -> Encoder:
-    """Open an encoder by its name, hub id or folder.
-
-    Args:
-        name: One of `models.NAMES` or `models.SHIPPED`, `minilm`, a hub id, or a folder.
-        config: How to run it.
-        base: The folder of an index: a relative folder is also searched there.
-        log: Receives what is fetched from the hub, before the download starts.
+    """Open an encoder by its name, hub id or folder, as `find_model` finds it.
 
     Raises:
         ModelError: If it does not exist, or is not an encoder.
@@ -127,13 +114,7 @@ def reopen(
     *,
     log: Log | None = None,
 ) -> Encoder:
-    """Open the encoder that an index was embedded by.
-
-    Args:
-        fingerprint: What the index recorded.
-        base: The index folder.
-        config: How to run it.
-        log: Receives what is fetched from the hub, before the download starts.
+    """Open the encoder of which an index, in the folder `base`, recorded a fingerprint.
 
     Raises:
         ModelError: If it does not exist any more, or the encoder at its place now would give other vectors.

@@ -71,16 +71,11 @@ class ModelSource:
 def find_model(
     name: str, *, base: Path | None = None, revision: str = "", log: Log | None = None
 ) -> ModelSource:
-    """Find a model by a known name, a folder, or a hub id, which is fetched if it is not in the cache.
+    """Find a model by a name (of `NAMES`, `SHIPPED`, `minilm`), a folder, or a hub id, which is fetched if needed.
 
-    An existing folder takes precedence over a hub id. If it holds an adapter of SPECTER2's kind under `adapter/`, the
-    adapter is used.
-
-    Args:
-        name: One of `NAMES` or `SHIPPED`, `minilm`, a folder, or a hub id.
-        base: The folder of an index: a relative folder is also searched there.
-        revision: The commit of a hub model; by default the cached one, else the newest.
-        log: Receives what is fetched, before the download starts.
+    An existing folder takes precedence over a hub id; a relative one is also searched in `base`, the folder of an
+    index. If it holds an adapter of SPECTER2's kind under `adapter/`, the adapter is used. `revision` is the commit of
+    a hub model, by default the cached one, else the newest; `log` receives what is fetched, before it starts.
 
     Raises:
         ModelError: If it does not exist and cannot be fetched.
@@ -136,14 +131,7 @@ def recorded_folder(location: str, *, base: Path) -> Path | None:
 
 
 def auto_encoder(log: Log | None = None) -> tuple[str | None, str | None]:
-    """Resolve `--encoder auto`: SPECTER, else MiniLM, else none.
-
-    Args:
-        log: Receives what is fetched, before the download starts.
-
-    Returns:
-        The name, or None for BM25 alone; and a warning unless the name is SPECTER's.
-    """
+    """Resolve `--encoder auto`: SPECTER, else MiniLM, else None; and return a warning unless it is SPECTER."""
     try:
         return find_model(SPECTER, log=log).name, None
     except HubError as error:
@@ -159,9 +147,7 @@ def auto_encoder(log: Log | None = None) -> tuple[str | None, str | None]:
 def lora_base(folder: Path) -> Path | None:
     """Return the folder of the base model of an adapter that peft wrote; None if a folder holds a whole model.
 
-    Raises:
-        ModelError: If its record cannot be parsed, or there is no such base model.
-        MissingExtraError: If it is MiniLM, which is not installed.
+    Errors are those of `find_model`; a ModelError if the record of the adapter names no base model.
     """
     if not (folder / LORA[0]).is_file():
         return None
@@ -174,14 +160,10 @@ def lora_base(folder: Path) -> Path | None:
 def files_of(folder: Path, adapter: Path | None = None) -> list[Path]:
     """Return configuration, weights and tokenizer of a model, and the files of its bottleneck adapter, if it has one.
 
-    Raises:
-        ModelError: If the folder lacks one of these.
+    A ModelError if the folder lacks one of these.
     """
-    config, weights, tokenizer = (
-        folder / "config.json",
-        weights_files(folder),
-        tokenizer_files(folder),
-    )
+    config, weights = folder / "config.json", weights_files(folder)
+    tokenizer = tokenizer_files(folder)
     if not config.is_file():
         raise ModelError(f"{folder} holds no config.json; name a folder that save_pretrained wrote")
     if not tokenizer:
@@ -198,10 +180,8 @@ def weights_files(folder: Path) -> list[Path]:
         ModelError: If there are none.
     """
     if base := lora_base(folder):
-        return [
-            *(folder / name for name in LORA if (folder / name).is_file()),
-            *weights_files(base),
-        ]
+        own = [folder / name for name in LORA if (folder / name).is_file()]
+        return own + weights_files(base)
     for pattern in WEIGHTS:
         if files := sorted(folder.glob(pattern)):
             return files
@@ -209,11 +189,7 @@ def weights_files(folder: Path) -> list[Path]:
 
 
 def bottleneck_files(folder: Path) -> list[Path]:
-    """Return weights and record of an adapter of SPECTER2's kind.
-
-    Raises:
-        ModelError: If the folder has no weights.
-    """
+    """Return weights and record of an adapter of SPECTER2's kind; a ModelError if the folder has no weights."""
     for name in BOTTLENECK[1:]:
         if (folder / name).is_file():
             return [folder / name, folder / BOTTLENECK[0]]
@@ -244,12 +220,11 @@ def _check_named_files(folder: Path) -> None:
 
     A path to a file that does not exist is ignored: many published models name the machine that they were made on.
     """
-    named: list[tuple[str, Any]] = []
+    tokenizer = _content(folder / "tokenizer_config.json")
+    named = [("tokenizer_config.json", tokenizer.get(key)) for key in NAMING]
     for index in sorted(folder.glob("*.index.json")):
         weights = _content(index).get("weight_map")
         named += [(index.name, name) for name in set(map(str, dict(weights or {}).values()))]
-    tokenizer = _content(folder / "tokenizer_config.json")
-    named += [("tokenizer_config.json", tokenizer.get(key)) for key in NAMING]
     for record, name in named:
         if name and not is_inside(name) and is_regular(folder / str(name)):
             where = f"{folder / record} names the file {shown(name)}"
@@ -276,11 +251,8 @@ def _from_hub(repo: str, revision: str, log: Log, *, adapter: bool = False) -> P
 
     commit = revision or None
     try:
-        folder = Path(
-            hub.snapshot_download(
-                repo, revision=commit, local_files_only=True, allow_patterns=["config.json"]
-            )
-        )
+        how: Any = {"local_files_only": True, "allow_patterns": ["config.json"]}
+        folder = Path(hub.snapshot_download(repo, revision=commit, **how))
         if _is_complete(folder, adapter=adapter):
             return folder
     except errors.LocalEntryNotFoundError:

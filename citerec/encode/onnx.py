@@ -71,13 +71,9 @@ def exported(key: str) -> Export | None:
 
 
 def export(key: str, net: Net, tokenizer: Any, facts: Mapping[str, Any]) -> Export | None:
-    """Export a net that torch opened, unless the cache has it; return None if that is not possible.
+    """Export a net that torch opened, in float32 on the CPU, unless the cache has it; None if that is not possible.
 
-    Args:
-        key: By `export_key`.
-        net: The net, in float32 on the CPU.
-        tokenizer: Its tokenizer, an object of transformers.
-        facts: What `Export.facts` returns, as JSON values.
+    `key` is that of `export_key`; `facts` are JSON values that `Export.facts` has.
     """
     cache = cache_folder()
     if found := exported(key):

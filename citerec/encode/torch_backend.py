@@ -99,12 +99,7 @@ class Parts:
 
 
 def load_parts(folder: Path, spec: EncoderSpec, adapter: Path | None = None) -> Parts:
-    """Open the encoder in a folder; nothing is fetched, and no code of the folder is run.
-
-    Args:
-        folder: Holds weights, config.json and tokenizer, or an adapter of peft.
-        spec: How it reads and pools text.
-        adapter: The folder of a bottleneck adapter to add.
+    """Open the encoder in a folder as `open_folder` does, and add a bottleneck adapter, if there is one.
 
     Raises:
         ModelError: If it is not a model that can encode, or its weights are incomplete.
@@ -121,20 +116,17 @@ def load_parts(folder: Path, spec: EncoderSpec, adapter: Path | None = None) -> 
 
 
 def open_folder(folder: Path, kind: str) -> tuple[Any, Any, list[str]]:
-    """Open the model in a folder, in float32; nothing is fetched, and no code of the folder is run.
+    """Return the model, the tokenizer, and the names of the tensors that the weights in a folder lack.
 
-    Args:
-        folder: Holds weights, config.json and tokenizer, or an adapter of peft, which is merged into its base model.
-        kind: The class of transformers that opens it.
-
-    Returns:
-        The model, the tokenizer, and the names of the tensors that are missing in the weights.
-
-    Raises:
-        ModelError: If the folder does not hold such a model.
+    The class `kind` of transformers opens the model, in float32; nothing is fetched, and no code of the folder is run.
+    An adapter of peft is merged into its base model. A ModelError if the folder does not hold such a model.
     """
     files_of(folder)  # or an error that says what is missing
-    transformers = _transformers()
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")  # else it warns about forks
+    importlib.import_module("torch")  # without torch, transformers can be imported but fails later
+    transformers: Any = importlib.import_module("transformers")
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
     local: Any = {"local_files_only": True, "trust_remote_code": False}
     base = lora_base(folder)
     try:
@@ -232,12 +224,9 @@ def encoder_net(parts: Parts) -> Net:
 
 
 def pool(states: Any, mask: Any, pooling: Pooling) -> Any:
-    """Pool the token vectors of each text to one vector, shape (texts, dim), in float32.
+    """Pool the token vectors of each text, shape (texts, tokens, dim), to one, shape (texts, dim), in float32.
 
-    Args:
-        states: The output of the last layer, shape (texts, tokens, dim).
-        mask: 1 for a token, 0 for padding, shape (texts, tokens).
-        pooling: How.
+    `mask` is 1 for a token, 0 for padding, shape (texts, tokens).
     """
     if pooling is Pooling.CLS:
         return states[:, 0].float()
@@ -252,10 +241,6 @@ def batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
     """Group texts of similar length: longest first, at most `budget` tokens per group, including padding.
 
     A text of more than `budget` tokens is a group of its own.
-
-    Args:
-        lengths: Tokens of each text.
-        budget: The limit of the number of texts in a group times the longest of them.
     """
     order = sorted(range(len(lengths)), key=lambda i: (-lengths[i], i))
     groups: list[list[int]] = []
@@ -273,11 +258,8 @@ def padded(
 ) -> dict[str, Numbers]:
     """Return the inputs of a model by name: ids, mask and, with `firsts`, token types, shape (texts, width) each.
 
-    Args:
-        tokens: The ids of each text, at most `at_most` each; width is the longest, rounded up to a multiple of 8.
-        padding: The id of the padding token.
-        at_most: The greatest width; the model may have no positions beyond it.
-        firsts: The length of the first segment of each text, whose type is 0; that of the second is 1.
+    The width is that of the longest text, rounded up to a multiple of 8, but at most `at_most`: a model may have no
+    positions beyond it. The first segment of a text, of a length in `firsts`, has type 0, the second 1.
     """
     width = min(-(-max(map(len, tokens)) // ROUND_TO) * ROUND_TO, at_most)
     ids = np.full((len(tokens), width), padding, np.int64)
@@ -295,15 +277,9 @@ class TorchBackend:
     """Runs a net batch by batch."""
 
     def __init__(self, net: Net, config: EncodeConfig, log: Log | None = None) -> None:
-        """Move a net to its device and precision.
+        """Move a net to its device and precision; a ConfigError if there is no such device.
 
-        Args:
-            net: The net.
-            config: How to run it.
-            log: Receives a message when the device has too little memory for a batch.
-
-        Raises:
-            ConfigError: If there is no such device.
+        `log` receives a message when the device has too little memory for a batch.
         """
         import torch
 
@@ -414,11 +390,8 @@ def add_bottleneck(model: Any, folder: Path) -> None:
         def __init__(self, output: Any, states: dict[str, dict[str, Any]]) -> None:
             super().__init__()
             narrow, wide = states["down.0"]["weight"].shape
-            self.dense, self.LayerNorm, self.dropout = (
-                output.dense,
-                output.LayerNorm,
-                output.dropout,
-            )
+            self.dense, self.dropout = output.dense, output.dropout
+            self.LayerNorm = output.LayerNorm
             self.down, self.up = torch.nn.Linear(wide, narrow), torch.nn.Linear(narrow, wide)
             self.down.load_state_dict(states["down.0"])
             self.up.load_state_dict(states["up"])
@@ -455,14 +428,3 @@ def add_bottleneck(model: Any, folder: Path) -> None:
         raise ModelError(
             f"{folder} is not an adapter of SPECTER2's kind for this {type(model).__name__}: {reason}"
         ) from error
-
-
-def _transformers() -> Any:
-    """Import transformers without its messages, and without the tokenizers' warning about forks."""
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
-    importlib.import_module("torch")  # without torch, transformers can be imported but fails later
-    import transformers
-
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
-    return transformers

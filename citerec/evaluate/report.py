@@ -30,7 +30,7 @@ from citerec.evaluate.metrics import (
     recall_by_depth,
 )
 from citerec.evaluate.significance import ALPHA, RESAMPLES
-from citerec.evaluate.tables import NONE, Cell, Table, decimal, heading, latex, p_value, signed
+from citerec.evaluate.tables import NONE, Cell, Table, decimal, heading, latex
 from citerec.io import building
 from citerec.run import Qrels, Run, write_qrels, write_run
 from citerec.text import csv_cell, html_page
@@ -237,9 +237,11 @@ def _page(assessment: Assessment) -> str:
     evaluation = assessment.evaluation
     tests: dict[str, list[Cell]] = {}
     for test in assessment.comparisons:
-        pair, p = f"{test.b} − {test.a}", f"p {p_value(test.p_holm)}"
+        pair, p = f"{test.b} − {test.a}", decimal(test.p_holm) if test.p_holm >= 0.001 else "< .001"
         is_different = test.p_holm < ALPHA and test.difference != 0
-        cell = Cell(text=signed(test.difference), note=p, is_best=is_different)
+        sign = "+" if test.difference > 0 else "−" if test.difference < 0 else ""
+        shown = f"{sign}{decimal(abs(test.difference))}"
+        cell = Cell(text=shown, note=f"p {p}", is_best=is_different)
         tests.setdefault(pair, [Cell(text=pair)]).append(cell)
     curves = [(run.name, recall_by_depth(run, evaluation.qrels)) for run in evaluation.runs]
     tables = {

@@ -68,9 +68,18 @@ def randomisation_test(
         swapped = signs @ difference / n
         return np.abs(statistic((total + swapped) / 2) - statistic((total - swapped) / 2))
 
-    observed = gap(np.ones((1, n)))
-    swaps = _all_signs(n) if exact else _drawn_signs(rng, resamples, n)
-    as_far = sum(((gap(signs) >= observed - _EQUAL).sum(axis=0) for signs in swaps), np.array(0))
+    def swaps() -> Iterator[npt.NDArray[np.integer[Any]]]:  # shape (swaps, n), 1 to swap a query
+        if exact:
+            yield np.arange(2**n)[:, None] >> np.arange(n) & 1
+            return
+        for size in _chunks(resamples, n):
+            drawn = np.frombuffer(rng.bytes(size * n // 8 + 1), np.uint8)
+            yield np.unpackbits(drawn, count=size * n).reshape(size, n)
+
+    observed, as_far = gap(np.ones((1, n))), np.array(0)
+    for bits in swaps():
+        signs = 1.0 - 2.0 * bits.astype(np.float64)
+        as_far = as_far + (gap(signs) >= observed - _EQUAL).sum(axis=0)
     return as_far / 2**n if exact else (as_far + 1) / (resamples + 1)
 
 
@@ -118,18 +127,3 @@ def _draw_counts(rng: np.random.Generator, size: int, n: int) -> Floats:
     drawn += (np.arange(size, dtype=np.int32) * n)[:, None]
     counts = np.bincount(drawn.ravel(), minlength=size * n)
     return counts.reshape(size, n).astype(np.float64)
-
-
-def _drawn_signs(rng: np.random.Generator, resamples: int, n: int) -> Iterator[Floats]:
-    for size in _chunks(resamples, n):
-        bits = np.unpackbits(np.frombuffer(rng.bytes(size * n // 8 + 1), np.uint8), count=size * n)
-        yield _signs(bits.reshape(size, n))
-
-
-def _all_signs(n: int) -> Iterator[Floats]:
-    patterns = np.arange(2**n, dtype=np.int64)
-    yield _signs(np.stack([patterns >> bit & 1 for bit in range(n)], axis=1))
-
-
-def _signs(bits: npt.NDArray[np.integer[Any]]) -> Floats:
-    return 1.0 - 2.0 * bits.astype(np.float64)

@@ -14,7 +14,7 @@ import numpy as np
 
 from citerec import plugins
 from citerec.config import Bm25Config, FuseConfig, FuseMethod
-from citerec.encode.encoder import Encoder, reopen
+from citerec.encode.encoder import reopen
 from citerec.encode.spec import EncodeConfig
 from citerec.errors import ConfigError
 from citerec.evaluate.audit import Audit, audit
@@ -248,10 +248,7 @@ class Systems:
         self._batch = QueryBatch(eval_set.queries, eval_set.eligible)
 
     def run(self, name: str) -> tuple[Run, float | None]:
-        """Run one of `systems()` on the evaluation set.
-
-        Returns:
-            The run and its seconds, with those of cached results (None for the oracle, which does not search).
+        """Run one of `systems()`; return the run and its seconds, with those of cached results, None for the oracle.
 
         Raises:
             ConfigError: If there is no such system, or it needs missing vectors or a missing reranker.
@@ -347,7 +344,7 @@ class Systems:
             if name in RANKED:
                 self._ranker(name)
             if read_by(name, self._index, self._config) in NEED_VECTORS:
-                self._encoder_for(name)
+                self._retriever("dense")
 
     def _ranker(self, name: str) -> Ranker:
         folder = find_ranker(self._config.ranker, self._index)
@@ -397,7 +394,9 @@ class Systems:
     def _retriever(self, name: str) -> CachedRetriever:
         if name not in self._retrievers:
             if name == "dense":
-                encoder = self._encoder_for(name)
+                self._index.check_embedded()
+                how = EncodeConfig(threads=self._config.dense.threads)
+                encoder = reopen(self._index.encoder, self._index.path, how, log=self._log)
                 opened: Retriever = DenseRetriever(self._index, encoder, self._config.dense)
             elif name in FORMS:
                 opened = Bm25Retriever(self._index, bm25_of(name, self._config))
@@ -405,16 +404,3 @@ class Systems:
                 opened = plugins.load(plugins.RETRIEVERS, name)(self._index)
             self._retrievers[name] = CachedRetriever(opened)
         return self._retrievers[name]
-
-    def _encoder_for(self, name: str) -> Encoder:
-        if not self._index.is_embedded:
-            raise ConfigError(
-                f"{name} needs vectors, and {self._index.path} has none; embed its papers: "
-                f"citerec encode --index {self._index.path} --encoder MODEL"
-            )
-        return self._encoder
-
-    @cached_property
-    def _encoder(self) -> Encoder:
-        how = EncodeConfig(threads=self._config.dense.threads)
-        return reopen(self._index.encoder, self._index.path, how, log=self._log)

@@ -63,16 +63,6 @@ def decimal(value: float) -> str:
     return text.replace("0.", ".", 1) if text.lstrip("-").startswith("0.") else text
 
 
-def p_value(p: float) -> str:
-    """Format a p value with three decimals."""
-    return "< .001" if p < 0.001 else decimal(p)
-
-
-def signed(value: float) -> str:
-    """Format a difference with its sign."""
-    return f"{'+' if value > 0 else '−' if value < 0 else ''}{decimal(abs(value))}"
-
-
 def terminal(table: Table) -> "RichTable":
     """Return a table for rich, without its caption."""
     from rich import box

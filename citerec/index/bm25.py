@@ -22,7 +22,6 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
@@ -229,7 +228,7 @@ class Bm25Builder:
         trace: TracebackType | None,
     ) -> None:
         if error is not None:
-            self._pool.submit(self._abandon)
+            self._pool.submit(lambda: self._writer.rollback())  # noqa: PLW0108 (there may be none)
         self._pool.submit(leave_thread)
         self._pool.shutdown()
 
@@ -275,10 +274,6 @@ class Bm25Builder:
                 reader.close()
         except Exception as error:
             raise self._failed(error) from error
-
-    def _abandon(self) -> None:
-        with suppress(Exception):
-            self._writer.rollback()
 
     def _failed(self, error: Exception) -> Exception:
         if not is_java_exception(error):
@@ -564,12 +559,7 @@ class Postings:
         return int(self.indptr[number + 1] - self.indptr[number])
 
     def freqs_in(self, number: int, docs: npt.NDArray[np.int32]) -> tuple[Ints, Ints]:
-        """Return the places of the documents that have a term, and how often each has it.
-
-        Args:
-            number: The number of the term.
-            docs: Documents, rising.
-        """
+        """Return which of some rising documents have a term, by their places, and how often each has it."""
         start, end = int(self.indptr[number]), int(self.indptr[number + 1])
         of_term = self.docs[start:end]
         few, many = sorted((docs, of_term), key=len)
@@ -581,12 +571,7 @@ class Postings:
 
 
 def open_postings(folder: Path, documents: int, tokens: int) -> Postings:
-    """Open the postings of an index with so many Lucene documents and tokens.
-
-    Raises:
-        OSError: If a file cannot be read.
-        ValueError: If the files do not fit together.
-    """
+    """Open the postings of so many Lucene documents and tokens; OSError or ValueError if they do not fit together."""
     terms = open_array(folder / "terms.npy", np.uint8)
     ends = open_array(folder / "ends.npy", np.int64)
     indptr = open_array(folder / "indptr.npy", np.int64, length=len(ends))

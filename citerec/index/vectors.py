@@ -82,15 +82,9 @@ def write_dense(
     config: DenseIndexConfig | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Write the vectors of a corpus into `folder`; return their settings for the manifest.
+    """Write the vectors of a corpus, in the order of rows, into `folder`; return their settings for the manifest.
 
-    Args:
-        folder: Created if it does not exist; an existing file is replaced.
-        blocks: The vectors in the order of rows.
-        dim: The dimension of each vector.
-        similarity: How vectors are compared; they must have unit length for cosine.
-        config: The kind of index.
-        progress: Receives how many vectors of how many are written.
+    Vectors that are compared by cosine must have unit length.
 
     Raises:
         ModelError: If a vector is not finite, or not of unit length although compared by cosine.
@@ -128,17 +122,10 @@ def write_dense(
 
 
 def open_dense(folder: Path, settings: Mapping[str, Any], years: Rows) -> "DenseIndex":
-    """Open the vectors that `write_dense` wrote, memory-mapped.
+    """Open the vectors that `write_dense` wrote, memory-mapped; `settings` are what it returned.
 
-    Args:
-        folder: The folder that it wrote to.
-        settings: The settings that it returned.
-        years: The year of each row, shape (papers,), for eligibility.
-
-    Raises:
-        OSError: If the file cannot be read.
-        ValueError: If the file is damaged, or does not match `settings`.
-        KeyError: If `settings` is not what `write_dense` returns.
+    `years` holds the year of each row, shape (papers,), for eligibility. OSError if the file cannot be read, ValueError
+    if it is damaged or does not match `settings`, KeyError if these are incomplete.
     """
     faiss, path = load(), folder / NAME
     kind, similarity = DenseKind(settings["kind"]), Similarity(settings["similarity"])

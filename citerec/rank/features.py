@@ -132,6 +132,11 @@ class Signals:
         return self.index.papers.lengths("abstract", self.rows) > 0
 
     @cached_property
+    def titles(self) -> list[frozenset[str]]:
+        """The words of the title of each candidate."""
+        return [*map(title_words, self.index.papers.texts("title", self.rows).to_pylist())]
+
+    @cached_property
     def _written(self) -> tuple[Rows, int] | None:
         """The papers of the query's authors, see `written_by`; None without authors."""
         papers = self.index.papers
@@ -296,7 +301,7 @@ FEATURES: tuple[Feature, ...] = (
         "log(1 + known papers of the query's authors that cite it)"),
     Feature("venue_match", Group.VENUE, lambda s: same_venue(s.index.papers, s.query.venue, s.rows),
         "1 if it appeared in the query's venue, else 0"),
-    Feature("title_overlap", Group.TEXT, lambda s: s.lookups.titles.overlap(s.query.title, s.rows),
+    Feature("title_overlap", Group.TEXT, lambda s: overlap(s.query.title, s.titles),
         "Jaccard similarity of the words of both titles"),
     Feature("no_abstract", Group.TEXT, lambda s: ~s.has_abstract,
         "1 if it has no abstract, else 0"),
@@ -319,7 +324,7 @@ FEATURES: tuple[Feature, ...] = (
     Feature("sentence_bm25_rank", Group.LEXICAL,
         lambda s: s.over(s.sentence_bm25, lambda t: table_ranks(t).max(axis=0)),
         f"1 / ({RRF_K0} + best rank among the candidates by one of these scores)"),
-    Feature("title_found", Group.TEXT, lambda s: s.lookups.titles.found_in(contents(s.query), s.rows),
+    Feature("title_found", Group.TEXT, lambda s: found_in(contents(s.query), s.titles),
         "share of its title's words that the draft contains; words of few candidates' titles count more"),
 )
 # fmt: on
@@ -359,7 +364,6 @@ class Features:
         computed = {*names, "bm25_rank", *(feature.name for feature in added)}
         self._graph, self._computed = graph, computed
         self.table = (*FEATURES, *added)
-        self.titles = Titles(graph.index.papers)
 
     @cached_property
     def venue_rates(self) -> "VenueRates":
@@ -414,56 +418,34 @@ def without_groups(
 
 
 _WORD = re.compile(r"[^\W_]+")
-_MAX_TITLES = 100_000  # titles whose words are in memory at once
 
 
+@lru_cache(maxsize=100_000)
 def title_words(title: str) -> frozenset[str]:
     """Return the words of a title in lower case, without function words."""
     return frozenset(_WORD.findall(title.lower())) - STOP_WORDS
 
 
-class Titles:
-    """The words of titles, cached between queries."""
+def overlap(title: str, titles: Iterable[frozenset[str]]) -> Scores:
+    """Return the Jaccard similarity of a title and the words of others, in [0, 1]; 0 if one has no word."""
+    words = title_words(title)
+    pairs = [(len(words & others), len(words | others)) for others in titles]
+    return np.array([both / either if both else 0.0 for both, either in pairs], np.float32)
 
-    def __init__(self, papers: Papers) -> None:
-        self._papers = papers
-        self._words: dict[int, frozenset[str]] = {}
 
-    def overlap(self, title: str, rows: Rows) -> Scores:
-        """Return the Jaccard similarity of a title and those of papers, in [0, 1]; 0 if one has no word."""
-        words = title_words(title)
-        return np.array(
-            [
-                both / len(words | others) if (both := len(words & others)) else 0.0
-                for others in self._words_of(rows)
-            ],
-            np.float32,
-        )
+def found_in(text: str, titles: Sequence[frozenset[str]]) -> Scores:
+    """Return the share of each title's words that a text contains, in [0, 1]; 0 if it has no word.
 
-    def found_in(self, text: str, rows: Rows) -> Scores:
-        """Return the share of each title's words that a text contains, in [0, 1]; 0 if it has no word.
+    A word has the weight log((titles + 1) / titles with it).
+    """
+    words, counts = title_words(text), Counter(word for title in titles for word in title)
+    weights = {word: log((len(titles) + 1) / count) for word, count in counts.items()}
 
-        A word has the weight log((papers + 1) / titles with it) among the titles of these papers.
-        """
-        titles, words = self._words_of(rows), title_words(text)
-        counts = Counter(word for title in titles for word in title)
-        weights = {word: log((len(titles) + 1) / count) for word, count in counts.items()}
+    def mass(of: Iterable[str]) -> float:
+        return fsum(weights[word] for word in of)  # exact, so in any order
 
-        def mass(of: Iterable[str]) -> float:
-            return fsum(weights[word] for word in of)  # exact, so in any order
-
-        return np.array(
-            [mass(title & words) / mass(title) if title & words else 0.0 for title in titles],
-            np.float32,
-        )
-
-    def _words_of(self, rows: Rows) -> Sequence[frozenset[str]]:
-        if len(self._words) > _MAX_TITLES:
-            self._words.clear()
-        fresh = [row for row in rows.tolist() if row not in self._words]
-        texts = self._papers.texts("title", np.array(fresh, np.int32)).to_pylist()
-        self._words.update(zip(fresh, map(title_words, texts), strict=True))
-        return [self._words[row] for row in rows.tolist()]
+    shares = [mass(title & words) / mass(title) if title & words else 0.0 for title in titles]
+    return np.array(shares, np.float32)
 
 
 def written_by(papers: Papers, names: Sequence[str], *, surely: bool = False) -> tuple[Rows, int]:

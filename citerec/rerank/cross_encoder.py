@@ -6,10 +6,9 @@ from pathlib import Path
 from threading import Lock, RLock
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import WeakValueDictionary
 
 import numpy as np
-import numpy.typing as npt
 import orjson
 
 from citerec.corpus.papers import Papers
@@ -49,9 +48,7 @@ KIND = "AutoModelForSequenceClassification"
 POOLER = "pooler."  # below the model's own prefix, and part of the head
 AT_ONCE = 16384  # pairs that are sorted by length and held in memory together
 
-Ids = npt.NDArray[np.uint32]
 LONGEST = 447  # tokens of one text: no side of a pair has room for more
-KEPT = 50_000  # papers of an index whose tokens are kept in memory: 40 MB for abstracts
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +164,6 @@ class CrossEncoder:
         self._runner = runner or TorchBackend(reranker_net(parts), self.config, log)
         self.device, self.precision = self._runner.device, self._runner.precision
         self._turn = Lock()
-        # the tokens of papers by row, while an index is open
-        self._papers: WeakKeyDictionary[Papers, dict[int, Ids]] = WeakKeyDictionary()
 
     @property
     def default_depth(self) -> int:
@@ -209,27 +204,18 @@ class CrossEncoder:
 
     def _scores(self, queries: Sequence[list[int]], rows: "Rows", papers: Papers) -> "Scores":
         """Return the score of each pair, shape (pairs,)."""
-        candidates = self._cut_papers(papers, rows.tolist())
+        read = papers.at(rows.tolist())
+        texts = self.parts.cut([pair_text(paper) for paper in read.values()])
+        candidates = dict(zip(read, texts, strict=True))
         pairs = [
-            pair(query, candidate, self.parts.specials, self.spec)
-            for query, candidate in zip(queries, candidates, strict=True)
+            pair(query, candidates[row], self.parts.specials, self.spec)
+            for query, row in zip(queries, rows.tolist(), strict=True)
         ]
         firsts = [first for _, first in pairs] if self.parts.typed else None
         scores = np.empty(len(pairs), np.float32)
         for places, outputs in self._runner.run([ids for ids, _ in pairs], firsts):
             scores[places] = outputs[:, 0]
         return scores
-
-    def _cut_papers(self, papers: Papers, rows: list[int]) -> list[list[int]]:
-        """Tokenize papers; the tokens of the last `KEPT` of an index are reused."""
-        kept = self._papers.setdefault(papers, {})
-        new = papers.at({*rows} - kept.keys())
-        ids = self.parts.cut([pair_text(paper) for paper in new.values()])
-        kept.update(zip(new, (np.array(one, np.uint32) for one in ids), strict=True))
-        cut_ids = [kept[row].tolist() for row in rows]
-        for row in [*kept][: max(0, len(kept) - KEPT)]:
-            del kept[row]
-        return cut_ids
 
 
 # A server opens several indexes with one reranker: one that is open is used again while anything uses it.

@@ -47,11 +47,8 @@ def read_reranker_spec(
 ) -> RerankerSpec:
     """Read from a model folder how its cross-encoder reads; 256 + 256 tokens if the folder does not state it.
 
-    Limits that a user gave replace those of the folder; 0 for none.
-
-    Raises:
-        ModelError: If the file cannot be parsed.
-        ConfigError: If a limit is out of range.
+    Limits that a user gave replace those of the folder; 0 for none. ModelError if the file cannot be parsed;
+    ConfigError if a limit is out of range.
     """
     path, spec = folder / NAME, RerankerSpec()
     try:

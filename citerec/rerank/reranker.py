@@ -158,22 +158,17 @@ class OpenReranker:
         """
         rows = [hits.rows[: self.depth] for hits in candidates]
         scores = self.scorer.score(self.index, queries, rows, progress)
-        id_rank = self.index.id_rank
-        return [
-            Reranked(
-                reordered(hits, self._interpolated(of_query, hits), id_rank),
-                Hits.ordered(hits.rows[: len(of_query)], of_query, id_rank),
-            )
-            for hits, of_query in zip(candidates, scores, strict=True)
-        ]
-
-    def _interpolated(self, scores: Scores, hits: Hits) -> Scores:
-        """Interpolate scores with those of the list before, both scaled to [0, 1]; same shape."""
-        if self.weight == 1:
-            return scores.astype(np.float32)
-        own = self.scorer.to_unit_interval(scores).astype(np.float64)
-        previous = min_max(hits.scores[: len(scores)])
-        return (self.weight * own + (1 - self.weight) * previous).astype(np.float32)
+        id_rank, done = self.index.id_rank, list[Reranked]()
+        for hits, of_query in zip(candidates, scores, strict=True):
+            new = of_query
+            if self.weight != 1:  # interpolated with those before, both scaled to [0, 1]
+                own = self.scorer.to_unit_interval(of_query).astype(np.float64)
+                previous = min_max(hits.scores[: len(of_query)])
+                new = self.weight * own + (1 - self.weight) * previous
+            order = reordered(hits, new.astype(np.float32), id_rank)
+            scored = Hits.ordered(hits.rows[: len(of_query)], of_query, id_rank)
+            done.append(Reranked(order, scored))
+        return done
 
 
 def reordered(hits: Hits, scores: Scores, id_rank: Rank) -> Hits:

@@ -74,11 +74,7 @@ class Bm25Retriever:
     name = "bm25"
 
     def __init__(self, index: IndexFolder, config: Bm25Config | None = None) -> None:
-        """Map the postings.
-
-        Raises:
-            IndexDamagedError: If a file is missing or does not fit the others.
-        """
+        """Map the postings; an IndexDamagedError if a file is missing or does not fit the others."""
         self.config = resolve(config or Bm25Config(), index)
         self._papers, self._id_rank = len(index.papers), index.id_rank
         try:

@@ -40,15 +40,10 @@ class DenseRetriever:
         *,
         nearest: Nearest | None = None,
     ) -> None:
-        """Open the dense part of an index.
+        """Open the dense part of an index, which `encoder` must have embedded.
 
         `nearest` searches the vectors elsewhere, as `DenseIndex.nearest` does in the file of the index; the ranking
         still reads single vectors from the file.
-
-        Raises:
-            ConfigError: If the index has no vectors.
-            EncoderMismatchError: If `encoder` did not embed it.
-            IndexDamagedError: If the vectors were changed.
         """
         self.config, self.encoder, self._id_rank = config or DenseConfig(), encoder, index.id_rank
         # the texts of the last batch with their vectors
@@ -67,11 +62,7 @@ class DenseRetriever:
     def retrieve(
         self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
     ) -> list[Hits]:
-        """Return the `k` best eligible papers of each query; all are encoded as one batch.
-
-        Raises:
-            ModelError: If the encoder gives a vector that is not finite.
-        """
+        """Return the `k` best eligible papers of each query; all are encoded as one batch."""
         return self.search(self.encoded(queries), eligible, k) if queries else []
 
     def encoded(self, queries: Sequence[Query]) -> Vectors:
@@ -90,10 +81,7 @@ class DenseRetriever:
         """Return the `k` best eligible papers for each vector, shape (len(eligible), dim).
 
         A score is the inner product (cosine) or minus the Euclidean distance (L2). A pair of query and paper has the
-        same score in any batch, bit by bit.
-
-        Raises:
-            ModelError: If a vector is not finite.
+        same score in any batch, bit by bit. A ModelError if a vector is not finite.
         """
         if not np.isfinite(vectors).all():
             raise ModelError("the encoder gave a query a vector that is not finite")

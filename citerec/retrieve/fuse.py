@@ -92,14 +92,9 @@ def summed(
     id_rank: Rank,
     k: int | None = None,
 ) -> Hits:
-    """Sum the weighted points of each paper; the order is that of the returned scores, in float32.
+    """Sum the points of each paper, an array per ranking in its order, with the weight of the ranking.
 
-    Args:
-        rankings: The papers of each ranking.
-        points: What each of them gets, one array per ranking, in its order.
-        weights: One per ranking.
-        id_rank: The rank of each row's docid among all docids; breaks ties.
-        k: The maximum number of papers; None for all.
+    The order is that of the returned scores, in float32; `k` is the maximum number of papers.
     """
     if not rankings:
         return Hits(np.zeros(0, np.int32), np.zeros(0, np.float32))

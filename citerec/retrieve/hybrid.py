@@ -52,7 +52,7 @@ class HybridRetriever:
         """Prepare; a retriever that wraps another has it as `retriever`.
 
         Raises:
-            ConfigError: If there is no retriever, two have the same name, or the weighted fusion has no weight for one.
+            ConfigError: If two have the same name, or the weighted fusion has no weight for one.
         """
         self.retrievers = tuple(retrievers)
         self.config = config or FuseConfig()
@@ -62,8 +62,6 @@ class HybridRetriever:
         self.dense = next((one for one in searched if isinstance(one, DenseRetriever)), None)
         lexical = (one for one in searched if isinstance(one, LexicalScores))
         self._lexical: LexicalScores | None = self.bm25 or next(lexical, None)
-        if not self.names:
-            raise ConfigError("there is no retriever; give at least one")
         if len({*self.names}) < len(self.names):
             raise ConfigError(f"retrievers need distinct names, got {', '.join(self.names)}")
         unknown = [name for name in self.names if name not in self.config.weights]
@@ -88,11 +86,6 @@ class HybridRetriever:
         """Return the `k` best eligible papers of each query, with the hits of each retriever.
 
         For a sentence of a draft both are searched; a model reads the scores and vectors of both.
-
-        Args:
-            queries: One query is a batch of one.
-            eligible: One rule per query.
-            k: Papers per query; each retriever returns as many as the fusion reads, at least `k`.
         """
         places = [i for i, query in enumerate(queries) if query.context]
         together = [*queries, *(sentence_of(queries[i]) for i in places)]
@@ -143,13 +136,7 @@ class HybridRetriever:
 def encoder_of(
     index: IndexFolder, config: RecommendConfig, log: Log | None = None
 ) -> "Encoder | None":
-    """Open the encoder of an index; None for BM25 alone.
-
-    Raises:
-        ConfigError: If an encoder is named and the index has no vectors.
-        EncoderMismatchError: If the index was embedded by another encoder.
-        ModelError: If the encoder is missing.
-    """
+    """Open the encoder of an index; None for BM25 alone. A CiterecError if the named or recorded one cannot be used."""
     if config.encoder == "none" or (config.encoder == "auto" and not index.is_embedded):
         return None
     index.check_embedded(config.encoder)

@@ -43,12 +43,7 @@ class TrainingSettings(Settings):
 
     @classmethod
     def read(cls, file: Path | None, options: Mapping[str, Any]) -> Self:
-        """Read settings: options by name override the TOML file, which overrides the recipe.
-
-        Raises:
-            BadInputError: If the file cannot be read.
-            ConfigError: If a name or a value is invalid.
-        """
+        """Read settings: options by name override the TOML file, which overrides the recipe."""
         values = read_toml(file) if file else {}
         read_settings(cls, values, f"{file}: ")
         if "epochs" in options:
@@ -231,11 +226,6 @@ class TrainPlan(Settings):
 
     @classmethod
     def read(cls, file: Path | None, options: Mapping[str, Any]) -> Self:
-        """Read a plan from a TOML file, in which a table replaces the settings of a step; options override both.
-
-        Raises:
-            BadInputError: If the file cannot be read.
-            ConfigError: If a table, a name or a value is invalid.
-        """
+        """Read a plan from a TOML file, in which a table replaces the settings of a step; options override both."""
         plan = read_settings(cls, read_toml(file) if file else {}, f"{file}: ")
         return plan.replace(**{n: step.replace(**options.get(n, {})) for n, step in plan})
