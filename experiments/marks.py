@@ -1,0 +1,168 @@
+"""Measure what marks in a list teach the next list; write one JSON file for each corpus, and a page.
+
+    python experiments/marks.py indexes/vis indexes/climate indexes/labour
+
+A test paper stands for a draft without references, whose author marks the first 5 or 10 papers of the list: taken are
+those that the paper cites, the others are rejected. Gold is what the paper cites and is not among the first 10; these
+are left out of every list, so that all lists are compared on the same papers. Likewise for a draft that has a half of
+its references, drawn at random; gold is the other half. "Ranker alone" is the order of `recommend --cited TAKEN
+--rejected REJECTED`. In the others papers rise, too, that are cited together with known references: by the highest
+cosine of their citing papers, times 4 standard deviations of the best scores. Where it says so, papers sink that are
+cited together with rejected ones, or whose vectors are closer to these than to taken ones.
+"""
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+from scipy.sparse import csr_array
+
+from citerec.config import RANKING_DEPTH, RecommendConfig
+from citerec.evaluate.metrics import per_query
+from citerec.evaluate.protocol import load_task
+from citerec.evaluate.significance import student_test
+from citerec.folder import IndexFolder, open_index
+from citerec.machine import provenance
+from citerec.pipeline import Pipeline, rank_stages
+from citerec.rank.ltr import DEFAULT, TOP, open_ranker
+from citerec.retrieve.hybrid import open_hybrid
+from citerec.rules.known import CitationScope, Rows, Scores, TemporalGraph, eligible
+from citerec.run import Run
+from citerec.types import Hits, Query, QueryBatch, Ranking
+
+RESULTS = Path(__file__).resolve().parent / "results" / "marks"
+CO_CITATION = np.float32(4)  # of 1, 2, 4 and 8 the best for halves of dev papers' references
+METRICS, MARKS = ("f1@20", "mrr"), (5, 10)
+HEAD = "| corpus | vectors | queries | list | f1@20 | p | mrr | p | against |\n" + "|---" * 9 + "|"
+NONE, HALF = "no marks", "half of the references"
+ALONE, CO_CITED, ALIKE = ", ranker alone", ", co-cited sink", ", similar sink"
+MARKED = {f"{n} {kind}": NONE for n in MARKS for kind in ("taken", "rejected")} | {
+    f"{n} taken and rejected": f"{n} taken" for n in MARKS
+}
+COMPARED = MARKED | {
+    f"{one}{how}": one for one in [*MARKED, HALF] for how in (ALONE, CO_CITED, ALIKE)
+}
+
+
+class Drafts:
+    """The lists of drafts by one index."""
+
+    def __init__(self, index: IndexFolder) -> None:
+        """Open the stages of `recommend`."""
+        self.index, self.retriever = index, open_hybrid(index, RecommendConfig())
+        self.graph = TemporalGraph(index, CitationScope.PUBLISHED)
+        self.ranker = open_ranker(DEFAULT)
+        stages = rank_stages(self.graph, self.ranker, None)
+        self.pipeline = Pipeline(self.retriever, stages, RANKING_DEPTH)
+
+    def lists(self, name: str, query: Query, yes: Rows, no: Rows) -> Iterator[tuple[str, Rows]]:
+        """Yield the list of a draft with taken and rejected papers, and its variants."""
+        rules = eligible([query], self.index.papers, excluded=[*yes.tolist(), *no.tolist()])
+        one: Any = self.pipeline.all(QueryBatch([query], rules, [yes.tolist()]))[0]
+        rows, scores = one.expanded.rows, self.ranker.score(one.matrix)
+        alone = Hits.ordered(rows, scores, self.index.id_rank)
+        yield name + ALONE, alone.rows
+        hits = self._moved(alone, self.co_citation(one, alone.rows, yes))
+        yield name, hits.rows
+        sunk = self._moved(hits, -self.co_citation(one, hits.rows, no))
+        yield name + CO_CITED, sunk.rows
+        if dense := self.retriever.dense:
+            own, (taken, rejected) = dense.directions(hits.rows), map(dense.directions, (yes, no))
+            closest = [(own @ to.T).max(axis=1, initial=0) for to in (taken, rejected)]
+            yield name + ALIKE, self._moved(hits, (closest[0] - closest[1]).clip(max=0)).rows
+
+    def _moved(self, hits: Hits, by: Scores) -> Hits:
+        scores = hits.scores + by * hits.scores[:TOP].std()
+        return Hits.ordered(hits.rows, scores, self.index.id_rank)
+
+    def co_citation(self, one: Any, rows: Rows, others: Rows) -> Scores:
+        """Return the highest cosine of the citing papers of each paper and another one, in weighted form."""
+        citing: list[Any] = []
+        for papers in (rows, others):
+            columns, sizes = self.graph.citers.lists(papers)
+            known = one.expanded.snapshot.is_citing(columns).astype(np.float32)
+            shape, ends = (len(papers), len(self.index.papers)), np.append(0, np.cumsum(sizes))
+            citing.append(csr_array((known, columns, ends), shape=shape))
+        counts = [np.maximum(links.sum(axis=1), 1) for links in citing]
+        cosines = (citing[0] @ citing[1].T).toarray() / np.sqrt(np.outer(*counts))
+        return CO_CITATION * cosines.max(axis=1, initial=0).astype(np.float32)
+
+    def marked(self, query: Query, gold: Rows) -> tuple[dict[str, Rows], Rows]:
+        """Return the lists after marks, without the papers that may be marked, and the gold that is left."""
+        nothing = gold[:0]
+        lists = dict(self.lists(NONE, query, nothing, nothing))
+        seen = lists[NONE][: max(MARKS)]
+        for most in MARKS:
+            yes, no = (seen[:most][np.isin(seen[:most], gold) == flag] for flag in (True, False))
+            lists |= self.lists(f"{most} taken", query, yes, nothing)
+            lists |= self.lists(f"{most} rejected", query, nothing, no)
+            lists |= self.lists(f"{most} taken and rejected", query, yes, no)
+        left = {name: rows[~np.isin(rows, seen)] for name, rows in lists.items()}
+        return left, gold[~np.isin(gold, seen)]
+
+    def half(self, query: Query, gold: Rows) -> tuple[dict[str, Rows], Rows]:
+        """Return the lists of a draft that has the first half of its references, and the other half."""
+        known, rest = np.split(gold, [len(gold) // 2])
+        return dict(self.lists(HALF, query, known, gold[:0])), rest
+
+
+def measured(index: IndexFolder, most: int) -> dict[str, Any]:
+    """Return the figures of all lists, and p of the differences."""
+    task, drafts, rng = load_task(index, "test"), Drafts(index), np.random.default_rng(0)
+    runs, golds = dict[str, dict[str, Ranking]](), dict[str, dict[str, frozenset[str]]]()
+    for i in rng.permutation(len(task.queries))[:most].tolist():
+        query = task.queries[i]
+        gold = rng.permutation(index.papers.rows_of(sorted(task.qrels[query.id])))
+        for way in (drafts.marked, drafts.half) if len(gold) > 1 else ():
+            lists, rest = way(query, gold)
+            left = frozenset(index.papers.ids_at(rest.tolist()))
+            for name, rows in lists.items() if left else ():
+                ids = index.papers.ids_at(rows.tolist())
+                scores = {docid: -float(place) for place, docid in enumerate(ids)}
+                runs.setdefault(name, {})[query.id] = Ranking.from_scores(scores)
+                golds.setdefault(name, {})[query.id] = left
+    tables = {name: per_query(Run(name, of), golds[name]) for name, of in runs.items()}
+    figures: dict[str, dict[str, Any]] = {}
+    for name, table in tables.items():
+        other, figures[name] = tables[COMPARED.get(name, name)], {"queries": len(golds[name])}
+        for metric in METRICS:
+            figures[name][metric] = round(float(table[metric].mean()), 5)
+            figures[name][f"p {metric}"] = student_test(table[metric], other[metric])
+    of = {"corpus": index.path.name, "encoder": drafts.retriever.encoder or None, "lists": figures}
+    return of | {"provenance": provenance({"corpus_sha256": index.manifest.corpus["sha256"]})}
+
+
+def page(results: list[dict[str, Any]]) -> str:
+    """Return the results as a page."""
+    test = "p: Student's paired t-test against the list that the last column names."
+    lines = ["# Marks in a list", "", *(__doc__ or "").splitlines()[2:], "", test, "", HEAD]
+    for one in results:
+        start = f"| {one['corpus']} | {one['encoder'] or 'none'} "
+        for name, other in ({NONE: "", HALF: ""} | COMPARED).items():
+            row = one["lists"].get(name)
+            if row and (name in (NONE, HALF) or row["p f1@20"] < 1):  # else the same list
+                cells = " | ".join(f"{row[m]:.3f} | {row[f'p {m}']:.4f}" for m in METRICS)
+                lines.append(f"{start}| {row['queries']} | {name} | {cells} | {other} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Measure the corpora that are named, then write the page from all results."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("indexes", type=Path, nargs="*", help="index folders")
+    parser.add_argument("--queries", type=int, default=120, help="test papers, drawn at random")
+    options = parser.parse_args()
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    for folder in options.indexes:
+        result = orjson.dumps(measured(open_index(folder), options.queries), option=2)
+        (RESULTS / f"{folder.name}.json").write_bytes(result + b"\n")
+    files = sorted(RESULTS.glob("*.json"))
+    text = page([orjson.loads(file.read_bytes()) for file in files])
+    (RESULTS.parents[1] / "MARKS.md").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
