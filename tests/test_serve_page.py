@@ -64,6 +64,54 @@ def test_an_author_finds_marks_and_exports_papers(page: Any) -> None:
     assert first not in ids(page)
 
 
+def test_a_list_is_ordered_lengthened_bounded_and_left_for_papers_like_one(page: Any) -> None:
+    find(page)
+    best = ids(page)
+    rows = page.locator(".row")
+
+    page.select_option("#sort", "newest")
+    years = [int(one) for one in page.locator(".row .year").all_inner_texts()]
+    assert years == sorted(years, reverse=True)
+    assert {*ids(page)} == {*best}
+    page.select_option("#sort", "best")
+    page.click("#more")
+    expect(rows).to_have_count(40)
+    assert ids(page)[:20] == best
+
+    page.click(f'.row[data-id="{best[0]}"] .title')
+    page.click("[data-name=like]")
+    expect(page.locator("#notices")).to_contain_text("Papers like")
+    expect(rows.first).to_be_visible()
+    assert best[0] not in ids(page)
+    page.click("text=Back to the list of the draft")
+    expect(rows).to_have_count(40)
+
+    page.click("details.settings summary")
+    page.fill("#year-min", "2010")
+    page.fill("#year-max", "2015")
+    page.press("#year-max", "Tab")
+    page.click("#again button")  # the years ask again
+    expect(page.locator("#status")).to_contain_text("ranked")
+    assert {int(one) for one in page.locator(".row .year").all_inner_texts()} <= {
+        *range(2010, 2016)
+    }
+
+
+def test_a_paper_that_the_author_cites_is_added_by_words_or_doi(page: Any) -> None:
+    add, found = page.locator("#add"), page.locator("#add-list li")
+
+    add.press_sequentially("attention is all")
+    expect(found.first).to_be_visible()
+    title = found.nth(1).inner_text().rsplit(" ", 1)[0]
+    add.press("ArrowDown")
+    expect(add).to_have_attribute("aria-activedescendant", "add-1")
+    add.press("Enter")
+    expect(page.locator("#known")).to_contain_text(title.strip())
+    expect(add).to_have_value("")
+    add.fill("https://doi.org/10.0000/nowhere")
+    expect(page.locator(".adding .hint")).to_have_text("Not in this corpus.")
+
+
 # What the server does for the page
 
 

@@ -2,12 +2,16 @@
 
 type View = unknown; // what lit-html renders
 type Mark = "cited" | "hidden";
+type Sort = "best" | "newest" | "oldest" | "cited";
 type Facet = "years" | "venues";
 type Sent = File & { path?: string };
 
 interface Named {
   id: string;
   title: string;
+}
+interface Brief extends Named {
+  year: number | null;
 }
 type Marks = Record<Mark, Named[]>;
 
@@ -26,6 +30,7 @@ interface Draft {
   k: number;
   year: number | null;
   yearMax: number | null;
+  yearMin: number | null;
   marks: Record<string, Marks>;
   searched: boolean;
 }
@@ -36,7 +41,8 @@ interface Facts {
   year: number | null;
   doi: string;
   url: string;
-  citations: number;
+  citations: number; // of papers of the corpus
+  times_cited: string; // of all papers, where the corpus states it
   score: number | null;
   probability: number | null;
   stages: Record<string, { rank: number; score: number }>;
@@ -68,6 +74,8 @@ interface List {
   rows: Row[];
   links: [number, number][];
   selected: Set<string>;
+  wanted?: object; // the request, unless a link brought the list
+  like?: string; // the title of the paper that the list is for, in place of the draft
 }
 type Found = List & Omit<Answer, "rows">;
 
@@ -96,7 +104,7 @@ interface Spot extends Place {
 }
 
 interface Related {
-  results: (Named & { year: number | null })[];
+  results: Brief[];
   total: number;
 }
 interface Paper {
@@ -131,6 +139,7 @@ interface Brought {
   k: number;
   year: number | null;
   yearMax: number | null;
+  yearMin: number | null;
   cited: string[];
   hidden: string[];
   list: string[];
@@ -175,6 +184,7 @@ interface Now {
   years: Set<string>;
   venues: Set<string>;
   allVenues: boolean;
+  sort: Sort;
   exploring: boolean;
   current: string | null; // the row that the Tab key reaches
   pointed: string | null; // the paper at the pointer in a picture
@@ -183,6 +193,7 @@ interface Now {
   help: boolean;
   settings: boolean;
   typing: string | null; // the number field that has the focus
+  adding: { text: string; found: Brief[] | null; active: number }; // a paper that is looked up
   dropping: boolean;
   question: { title: string; undo: () => void } | null;
   read:

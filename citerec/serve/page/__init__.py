@@ -160,14 +160,14 @@ def listed(index: IndexFolder, found: Recommendations) -> dict[str, Any]:
 
 
 def found_by(recommender: Recommender) -> str:
-    """Return the first-stage retrievers for people."""
-    names = {"bm25": "BM25", "dense": f"{recommender.encoder} vectors"}
-    return " + ".join(names.get(name, name) for name in recommender.retriever_names)
+    """Return the first-stage retrievers in words."""
+    names = {"bm25": "words", "dense": "meaning"}
+    return "by " + " + ".join(names.get(name, name) for name in recommender.retriever_names)
 
 
 def ranked_by(recommender: Recommender) -> list[str]:
-    """Return the later stages for people."""
-    stages = {"reranker": recommender.reranker, "ranking model": recommender.ranker}
+    """Return the later stages in words."""
+    stages = {"read again": recommender.reranker, "ranked by citations": recommender.ranker}
     return [name for name, model in stages.items() if model]
 
 

@@ -22,9 +22,9 @@ export function settle() {
   if (!marks().cited.length && !marks().hidden.length && !state.searched) return;
   const old = { ...former, marks: last.marks, searched: last.searched };
   store.setAside(old);
-  const { title, abstract, context, mode, withDraft, yearMax } = last;
+  const { title, abstract, context, mode, withDraft, yearMax, yearMin } = last;
   const year = last.year === last.metaYear ? null : last.year;
-  store.begin({ title, abstract, context, mode, withDraft, year, yearMax });
+  store.begin({ title, abstract, context, mode, withDraft, year, yearMax, yearMin });
   keep();
   former = null;
   const undo = () => {
@@ -59,8 +59,9 @@ export function request() {
     index: state.index || null,
     k: state.k,
     year_max: state.yearMax,
+    year_min: state.yearMin,
     cited: ids(cited),
-    exclude: ids(hidden),
+    rejected: ids(hidden),
   };
   // the first line of a free text is its title
   const [title, abstract] = [state.title.trim(), state.abstract.trim()];

@@ -9,10 +9,18 @@ import { clean, count, dressed, plain, shortened } from "./text.js";
 import { toast } from "./toast.js";
 import { step } from "./visits.js";
 
+const MORE = 20; // papers that are added to a list
+
+// Searches for papers like one: what is cited together with it, cites it, and has its words.
+/** @type {(row: Row) => void} */
+export const findLike = row =>
+  find({ instead: { index: state.index, k: state.k, cited: [row.id] }, like: plain(row.title) });
+
 // Searches, and shows one list: the last order. Until it is there, empty rows hold its place.
-export async function find({ push = true } = {}) {
+/** @type {(how?: { push?: boolean, instead?: object, like?: string }) => Promise<void>} */
+export async function find({ push = true, instead, like = "" } = {}) {
   settle();
-  const wanted = request();
+  const wanted = instead ?? request();
   if (typeof wanted === "string") {
     toast(wanted);
     focusDraft();
@@ -26,15 +34,46 @@ export async function find({ push = true } = {}) {
   try {
     const answer = await search(wanted, own.signal);
     if (own !== now.running) return;
-    const found = { ...answer, rows: answer.rows.map(dressed), selected: new Set() };
-    state.searched = true;
-    keep();
+    const rows = answer.rows.map(dressed);
+    const found = { ...answer, like, wanted, rows, selected: new Set() };
+    if (!instead) {
+      state.searched = true;
+      keep();
+    }
     step({ draft: state.id, found }, push ? "push" : "stay");
     present(found);
   } catch (error) {
     if (own !== now.running) return;
     if (error.name === "AbortError") update({ stages: [], status: "Stopped." });
     else failed(error);
+  } finally {
+    if (own === now.running) update({ running: null });
+  }
+}
+
+// Adds the next papers of the list below it; the others stay where they are.
+export async function more() {
+  const { wanted } = now.list;
+  if (!wanted || now.running) return;
+  const own = new AbortController();
+  update({ running: own, status: "Searching…" });
+  try {
+    const answer = await search({ ...wanted, k: now.list.rows.length + MORE }, own.signal);
+    if (own !== now.running) return;
+    const had = new Set(now.list.rows.map(row => row.id));
+    const fresh = answer.rows.filter(row => !had.has(row.id)).map(dressed);
+    const all = [...now.list.rows, ...fresh];
+    const place = new Map(all.map((row, i) => [row.id, i]));
+    /** @type {(i: number) => number} */
+    const at = i => place.get(answer.rows[i].id) ?? 0;
+    const links = answer.links.map(([a, b]) => /** @type {[number, number]} */ ([at(a), at(b)]));
+    const { selected, like } = now.list;
+    const list = { ...answer, like, rows: all, links, selected, wanted };
+    step({ draft: state.id, found: list }, "stay");
+    now.list = list;
+    update({ status: `${count(all.length, "paper")}, ${fresh.length} of them new.` });
+  } catch (error) {
+    if (own === now.running && error.name !== "AbortError") failed(error);
   } finally {
     if (own === now.running) update({ running: null });
   }
@@ -75,6 +114,10 @@ export function present(found) {
   const names = `${away.slice(0, 3).join("; ")}${away.length > 3 ? "; …" : ""}`;
   const missing = away.length ? [`Not in this corpus: ${names}`] : [];
   now.notices = [...now.brought, ...[...found.notices, ...missing].map(text => ({ text }))];
+  if (found.like) {
+    const back = { name: "Back to the list of the draft", run: () => history.back() };
+    now.notices.unshift({ text: `Papers like “${shortened(found.like, 80)}”. `, acts: [back] });
+  }
   now.brought = [];
   now.stages = [found.found_by, ...found.ranked_by];
   now.status = rows.length

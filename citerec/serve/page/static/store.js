@@ -29,6 +29,7 @@ const EMPTY = {
   k: 20,
   year: null,
   yearMax: null,
+  yearMin: null,
   marks: {},
   searched: false,
 };
@@ -50,6 +51,7 @@ export const now = {
   years: new Set(),
   venues: new Set(),
   allVenues: false,
+  sort: "best",
   exploring: false,
   current: null,
   pointed: null,
@@ -58,6 +60,7 @@ export const now = {
   help: false,
   settings: false,
   typing: null,
+  adding: { text: "", found: null, active: 0 },
   dropping: false,
   question: null,
   read: null,
@@ -91,11 +94,20 @@ export function update(changes = {}) {
   }
 }
 
-// The papers of the list; those with a mark are not shown.
+/** @type {Record<Sort, (one: Row) => number>} */
+const BY = {
+  best: () => 0,
+  newest: row => -(row.year ?? 0),
+  oldest: row => row.year ?? Infinity,
+  cited: row => -(Number(row.times_cited) || row.citations),
+};
+
+// The papers of the list in the chosen order; those with a mark are not shown.
 export const rows = () => {
   const { cited, hidden } = marks();
   const away = new Set([...cited, ...hidden].map(one => one.id));
-  return now.list.rows.filter(row => !away.has(row.id));
+  const by = BY[now.sort];
+  return now.list.rows.filter(row => !away.has(row.id)).sort((a, b) => by(a) - by(b));
 };
 
 const nowhere = { getItem: () => null, setItem() {}, removeItem() {} }; // nothing may be kept
@@ -282,6 +294,7 @@ export function link(list) {
   if (state.k !== EMPTY.k) parts.set("k", String(state.k));
   if (state.year) parts.set("year", String(state.year));
   if (state.yearMax) parts.set("year_max", String(state.yearMax));
+  if (state.yearMin) parts.set("year_min", String(state.yearMin));
   for (const { id } of cited) parts.append("cited", id);
   for (const { id } of hidden) parts.append("hidden", id);
   for (const id of list.slice(0, MOST_IN_LINK)) parts.append("list", id);
@@ -315,6 +328,7 @@ export function fromLink() {
     k: Math.min(number("k") ?? EMPTY.k, 100),
     year: number("year"),
     yearMax: number("year_max"),
+    yearMin: number("year_min"),
     cited: ids("cited"),
     hidden: ids("hidden"),
     list: ids("list").slice(0, MOST_IN_LINK),

@@ -44,7 +44,8 @@ export function isOf(one, other) {
 // their stems. Of a text in parts, those at odd places are marked.
 const ENDING =
   /(?:ization|ations|ation|ingly|ments|ment|ness|ings|ing|ies|ied|ers|er|ed|es|ly|s|y|e)$/;
-const MATCHES = "matches: ";
+const MATCHES = "matches: ", // as the server states it, and as the page does
+  WORDS = "has your words ";
 const SNIPPET = 240; // characters, about two lines
 /** @type {(word: string) => string} */
 const stem = word => word.toLowerCase().replace(ENDING, (ending, at) => (at >= 3 ? "" : ending));
@@ -76,6 +77,8 @@ export function dressed(row) {
     title: marks(row.title),
     abstract: marks(row.abstract),
     snippet: marks(text.length > SNIPPET ? `${start}…` : text),
-    reasons: row.reasons.map(one => (one.startsWith(MATCHES) ? marks(one) : [one])),
+    reasons: row.reasons.map(one =>
+      one.startsWith(MATCHES) ? marks(one.replace(MATCHES, WORDS)) : [one],
+    ),
   };
 }

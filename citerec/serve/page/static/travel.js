@@ -179,12 +179,12 @@ async function openLink(from) {
     return openSentence(from);
   }
   const depth = history.state?.depth ?? 0;
-  const { index, k, year, yearMax, cited, hidden, list, paper } = from;
+  const { index, k, year, yearMax, yearMin, cited, hidden, list, paper } = from;
   const isAlone = paper && !list.length && !cited.length && !hidden.length;
   if (isAlone && index === state.index) return showPaper(paper, depth);
   clear();
   const hasOwn = store.drafts().length > 0;
-  store.view({ index, k, year, yearMax });
+  store.view({ index, k, year, yearMax, yearMin });
   chooseIndex(index);
   update();
   if (paper) showPaper(paper, depth);

@@ -5,10 +5,11 @@ import { live } from "../vendor/lit-html-3.3.3/directives/live.js";
 import { $ } from "../browser.js";
 import { edit, remember, settle, write } from "../draft.js";
 import { pasteAll, take } from "../files.js";
-import { find, setMark } from "../search.js";
+import { find, rankAgain, setMark } from "../search.js";
 import { drafts, marks, now, state, update } from "../store.js";
 import { clean, count } from "../text.js";
 import { forgetAll, newDraft, openDraft } from "../travel.js";
+import { adding } from "./add.js";
 import { icon, link, named, onTick, onValue } from "./parts.js";
 
 const FILES =
@@ -37,6 +38,7 @@ export function form() {
       <span class="hint wide"><kbd>Ctrl</kbd> <kbd>Enter</kbd></span>
       <button type="button" id="new" class="quiet" @click=${newDraft}>New draft</button>
     </div>
+    ${adding()}
     <section id="known" class="tray" aria-label="Papers that you cite already"
       ?hidden=${!cited.length}>
       <h2>You cite already <span class="count">${cited.length}</span></h2>
@@ -146,7 +148,8 @@ const settings = () =>
       <label for="drafts">Drafts of this browser</label>${now.settings ? choices() : noChoice()}
       ${number("k", "k", "Papers in the list", 100, "")}
       ${number("year", "year", "Year of the draft", 2200, "any")}
-      ${number("year-max", "yearMax", "Latest year of papers", 2200, "any")}
+      ${number("year-min", "yearMin", "Papers from the year", 2200, "any")}
+      ${number("year-max", "yearMax", "Papers up to the year", 2200, "any")}
     </div>
     <button type="button" id="forget" class="link" @click=${forgetAll}
       >Forget all drafts and marks…</button>
@@ -176,8 +179,8 @@ function choices() {
 
 // A number; it counts before its field is left, because a file may be dropped now. While it is
 // typed, nothing but its author changes the field.
-/** @type {(id: string, name: "k" | "year" | "yearMax", text: string, most: number, none: string)
- *   => View} */
+/** @type {(id: string, name: "k" | "year" | "yearMin" | "yearMax", text: string, most: number,
+ *   none: string) => View} */
 function number(id, name, text, most, none) {
   /** @type {(event: any) => void} */
   const read = ({ target }) => {
@@ -188,6 +191,7 @@ function number(id, name, text, most, none) {
   const left = event => {
     read(event);
     event.target.value = state[name] ?? "";
+    rankAgain();
   };
   return html`<label for=${id}>${text}</label
     ><input type="number" id=${id} min="1" max=${most} placeholder=${none} inputmode="numeric"

@@ -13,7 +13,7 @@ const KEYS = [
   ["u", "Undo the last mark"],
   ["x", "Select it for export"],
   ["c", "Copy the BibTeX of the selected papers"],
-  ["n", "Rank again with the marks"],
+  ["n", "Search again with the marks and settings"],
   ["/", "Edit the draft"],
   ["Ctrl Enter", "Find papers"],
   ["?", "This help"],

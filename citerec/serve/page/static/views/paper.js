@@ -1,18 +1,28 @@
 // The sheet of one paper: abstract, reasons, what it cites and what cites it inside the corpus.
 
 import { html, nothing } from "../vendor/lit-html-3.3.3/lit-html.js";
-import { give, setMark } from "../search.js";
+import { findLike, give, setMark } from "../search.js";
 import { markOf, now, update } from "../store.js";
 import { clean, count } from "../text.js";
 import { closedPaper } from "../travel.js";
-import { besides, bibliographic, icon, link, marked, named, reasons, titleOf } from "./parts.js";
+import {
+  besides,
+  bibliographic,
+  icon,
+  link,
+  links,
+  marked,
+  named,
+  reasons,
+  titleOf,
+} from "./parts.js";
 import { toast } from "./toast.js";
 
 const MOST = 12; // related papers that are shown at first
 /** @type {Record<string, string>} */
 const STAGES = {
-  bm25: "BM25",
-  dense: "Vectors",
+  bm25: "Words (BM25)",
+  dense: "Meaning (vectors)",
   expand: "Citations of similar papers",
   rerank: "Reranker",
   ranker: "Ranking model",
@@ -59,24 +69,26 @@ function facts(row) {
   const button = (kind, text, picture) =>
     html`<button type="button" data-name=${kind} aria-pressed=${mark === kind}
       @click=${() => setMark(row, mark === kind ? null : kind)}>${icon(picture)}${text}</button>`;
-  /** @type {(href: string, text: string) => View} */
-  const out = (href, text) =>
-    html`<a href=${href} target="_blank" rel="noopener noreferrer">${text}${icon("out")}</a>`;
   const people = row.authors.map(clean).join(", ");
-  const doi = clean(row.doi).replace(/^https?:\/\/(dx\.)?doi\.org\//i, "");
-  const at = `https://doi.org/${doi.split("/").map(encodeURIComponent).join("/")}`;
   return html`<p class="by">${bibliographic(row)}</p>
     ${row.authors.length > 4 ? html`<p class="all-people" dir="auto">${people}</p>` : nothing}
     <p class="links">
-      ${/^10\./.test(doi) ? out(at, `doi:${doi}`) : nothing}
-      ${/^https?:\/\//i.test(row.url) ? out(row.url, "Web page") : nothing}
+      ${links(row)}
       <code class="id">${clean(row.id)}</code>
     </p>
     <div class="export">
       ${button("cited", "I know this one", "check")} ${button("hidden", "Hide", "eye-off")}
       <button type="button" data-name="copy" @click=${() => give("bibtex", "copy", [row])}
         >${icon("copy")}Copy BibTeX</button>
+      <button type="button" data-name="like" @click=${() => likeThis(row)}
+        >${icon("sort")}More like this</button>
     </div>`;
+}
+
+/** @type {(row: Row) => void} */
+function likeThis(row) {
+  closedPaper();
+  findLike(row);
 }
 
 /** @type {(row: Row) => View[]} */

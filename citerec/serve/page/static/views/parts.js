@@ -20,6 +20,37 @@ export const titleOf = row => (row.title.join("").trim() ? marked(row.title) : "
 /** @type {(row: Row) => View[]} */
 export const reasons = row => row.reasons.map(parts => html`<li>${marked(parts)}</li>`);
 
+// The reason of a row, as a sentence; the paper's sheet has all.
+/** @type {(parts: string[]) => View} */
+export const sentence = ([first, ...rest]) => [
+  marked([`${first.charAt(0).toUpperCase()}${first.slice(1)}`, ...rest]),
+  ".",
+];
+
+/** @type {(row: Row) => string} */
+function cited({ times_cited, citations }) {
+  const here = citations ? `${count(citations, "time")} here` : "";
+  const total = Number(times_cited);
+  return total ? `${count(total, "time")}${here ? `, ${here}` : ""}` : here;
+}
+
+/** @type {(href: string, text: View, stop?: number) => View} */
+const out = (href, text, stop) =>
+  html`<a class="out" href=${href} target="_blank" rel="noopener noreferrer"
+    tabindex=${stop ?? nothing}>${text}${icon("out")}</a>`;
+
+// Links to the paper elsewhere: by its DOI, and where the corpus has an address.
+/** @type {(row: Row, stop?: number) => View[]} */
+export function links({ doi, url }, stop) {
+  const bare = clean(doi).replace(/^https?:\/\/(dx\.)?doi\.org\//i, "");
+  const at = `https://doi.org/${bare.split("/").map(encodeURIComponent).join("/")}`;
+  const isElsewhere = /^https?:\/\//i.test(url) && !/^https?:\/\/(dx\.)?doi\.org\//i.test(url);
+  return [
+    /^10\./.test(bare) && out(at, stop === undefined ? `doi:${bare}` : "DOI", stop),
+    isElsewhere && out(url, /\.pdf$/i.test(url) ? "PDF" : "Web page", stop),
+  ].filter(Boolean);
+}
+
 // Authors, venue, year and citations of a paper.
 /** @type {(row: Row) => View} */
 export function bibliographic(row) {
@@ -33,8 +64,7 @@ export function bibliographic(row) {
     people && html`<span class="people" dir="auto" title=${all}>${people}</span>`,
     row.venue && html`<span class="venue" dir="auto">${clean(row.venue)}</span>`,
     row.year && html`<span class="year">${row.year}</span>`,
-    row.citations > 0 &&
-      html`<span class="cites">cited ${count(row.citations, "time")} here</span>`,
+    cited(row) && html`<span class="cites">cited ${cited(row)}</span>`,
   ].filter(Boolean);
 }
 

@@ -4,12 +4,20 @@ import { html } from "../vendor/lit-html-3.3.3/lit-html.js";
 import { repeat } from "../vendor/lit-html-3.3.3/directives/repeat.js";
 import { $, motion } from "../browser.js";
 import { toggle, unfilter } from "../facets.js";
-import { find, give, go, select } from "../search.js";
+import { find, give, go, more, select } from "../search.js";
 import { now, state, update } from "../store.js";
 import { clean } from "../text.js";
 import { example, openPaper } from "../travel.js";
-import { icon, link, onTick } from "./parts.js";
+import { icon, link, onTick, onValue } from "./parts.js";
 import { row } from "./row.js";
+
+/** @type {Record<Sort, string>} */
+const ORDERS = {
+  best: "Best first",
+  newest: "Newest first",
+  oldest: "Oldest first",
+  cited: "Most cited first",
+};
 
 /** @type {(found: Filtered) => View} */
 export function results(found) {
@@ -26,11 +34,13 @@ export function results(found) {
     <div class="tools" id="tools" ?hidden=${!found.all.length}>${tools(found)}</div>
     <div id="again" class="again" ?hidden=${!now.again}>
       <button type="button" @click=${() => find()}
-        >${icon("sort")} Rank again with these marks <kbd>n</kbd></button>
+        >${icon("sort")} Search again with these marks and settings <kbd>n</kbd></button>
     </div>
     <div id="placeholder" class="placeholder" aria-hidden="true" ?hidden=${!isBusy}
       ><i></i><i></i><i></i></div>
     ${list(found)}
+    <div class="more" ?hidden=${!found.all.length || !now.list.wanted || isBusy}
+      >${link("20 more papers", more, "more")}</div>
     <div id="empty" class="empty" ?hidden=${!now.instead}>
       <svg aria-hidden="true" viewBox="0 0 120 72" class="sketch"
         ><use href="static/icons.svg#sketch"></use></svg>
@@ -72,6 +82,12 @@ function tools({ shown }) {
       ?disabled=${!n} @click=${() => give(format, "save")}>${ending}</button>`;
   return html`<button type="button" id="explore-toggle" class="toggle" aria-controls="explore"
       aria-expanded=${now.exploring} @click=${explore}>Filters and plots</button>
+    <label class="sort"><span class="hush">Order of the list</span
+      ><select id="sort" @change=${onValue(sort => update({ sort: /** @type {Sort} */ (sort) }))}
+        >${Object.entries(ORDERS).map(
+          ([name, text]) =>
+            html`<option value=${name} .selected=${now.sort === name}>${text}</option>`,
+        )}</select></label>
     <label class="check"
       ><input type="checkbox" id="all" .checked=${n > 0 && n === shown.length}
         .indeterminate=${n > 0 && n < shown.length} @change=${all} />

@@ -5,9 +5,7 @@ import { select, setMark } from "../search.js";
 import { now } from "../store.js";
 import { percent, plain } from "../text.js";
 import { openPaper } from "../travel.js";
-import { bibliographic, icon, marked, onTick, reasons, titleOf } from "./parts.js";
-
-const MOST_REASONS = 2; // in a row; the paper's sheet has all
+import { bibliographic, icon, links, marked, onTick, sentence, titleOf } from "./parts.js";
 
 /** @type {(one: Row, place: number, isCurrent: boolean, isOut: boolean) => View} */
 export function row(one, place, isCurrent, isOut) {
@@ -30,7 +28,7 @@ export function row(one, place, isCurrent, isOut) {
     <div class="text">
       <h3><button type="button" class="title" dir="auto" data-act="open" tabindex=${stop}
         @click=${() => openPaper(one.id)}>${titleOf(one)}</button></h3>
-      <p class="by">${bibliographic(one)}</p>
+      <p class="by">${bibliographic(one)} ${links(one, stop)}</p>
       ${
         one.snippet.join("")
           ? html`<p class="snippet" dir="auto">${marked(one.snippet)}</p>`
@@ -38,8 +36,8 @@ export function row(one, place, isCurrent, isOut) {
       }
       ${
         one.reasons.length
-          ? html`<ul class="reasons" aria-label="Reasons"
-              >${reasons(one).slice(0, MOST_REASONS)}</ul>`
+          ? html`<ul class="reasons" aria-label="Reason"
+              ><li>${sentence(one.reasons[0])}</li></ul>`
           : nothing
       }
     </div>

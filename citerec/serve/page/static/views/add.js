@@ -1,0 +1,29 @@
+// The field that adds a paper which the author cites.
+
+import { html, nothing } from "../vendor/lit-html-3.3.3/lit-html.js";
+import { live } from "../vendor/lit-html-3.3.3/directives/live.js";
+import { add, keyed, lookUp } from "../add.js";
+import { now } from "../store.js";
+import { clean } from "../text.js";
+import { onValue } from "./parts.js";
+
+export function adding() {
+  const { text, found, active } = now.adding;
+  const isOpen = Boolean(found?.length);
+  return html`<div class="field adding">
+    <label for="add">Add a paper that you cite</label>
+    <input id="add" role="combobox" aria-autocomplete="list" aria-controls="add-list"
+      aria-expanded=${isOpen} aria-activedescendant=${isOpen ? `add-${active}` : nothing}
+      autocomplete="off" placeholder="Words of its title, or its DOI" .value=${live(text)}
+      @input=${onValue(lookUp)} @keydown=${keyed} />
+    <ul id="add-list" role="listbox" aria-label="Papers of the corpus" ?hidden=${!isOpen}
+      >${found?.map((paper, i) => option(paper, i, i === active))}</ul>
+    <p class="hint" role="status">${found && !isOpen ? "Not in this corpus." : nothing}</p>
+  </div>`;
+}
+
+/** @type {(paper: Brief, place: number, isActive: boolean) => View} */
+const option = (paper, place, isActive) =>
+  html`<li id="add-${place}" role="option" aria-selected=${isActive} dir="auto"
+    @click=${() => add(paper)}>${clean(paper.title) || "Untitled"}
+    <span class="year">${paper.year ?? ""}</span></li>`;
