@@ -111,8 +111,7 @@ def lines_of(stream: BinaryIO, longest: int) -> Iterator[tuple[int, bytes]]:
 def read_rows(path: Path, expected: str) -> Iterator[tuple[int, bytes]]:
     """Yield the rows of a text file with their line numbers, from 1; blank lines are skipped.
 
-    Raises:
-        BadInputError: If a row has more than `MAX_ROW` bytes or a NUL, or the file cannot be read to its end.
+    BadInputError if a row has more than `MAX_ROW` bytes or a NUL, or the file cannot be read to its end.
     """
     number = 0
     try:

@@ -75,8 +75,7 @@ def candidates() -> Iterator[Java]:
 def find_java() -> Java:
     """Return the first Java that can run Lucene.
 
-    Raises:
-        JavaError: If no Java can, or CITEREC_JAVA_HOME names one that cannot.
+    JavaError if no Java can, or CITEREC_JAVA_HOME names one that cannot.
     """
     seen: list[str] = []
     for java in candidates():

@@ -240,10 +240,8 @@ def open_reranking(
 ) -> OpenReranker | None:
     """Open the reranker of a recommender, configured for its learning-to-rank model; None for no reranking.
 
-    `reranker` scores the best candidates in place of the one that `config` names.
-
-    Raises:
-        ModelError, MissingExtraError, ConfigError: As for `open_reranker`.
+    `reranker` scores the best candidates in place of the one that `config` names. ModelError, MissingExtraError,
+    ConfigError as for `open_reranker`.
     """
     if reranker is not None:
         requested = config.reranker if isinstance(config.reranker, RerankConfig) else RerankConfig()

@@ -63,11 +63,8 @@ def read_run(path: Path, name: str | None = None) -> Run:
     As in trec_eval, scores decide the order and the rank column is ignored; equal scores are ordered by rising
     docid. Lines may be in any order.
 
-    The run has the tag of its last line as its name, unless `name` is given.
-
-    Raises:
-        BadInputError: If there is no line, or one without six columns, with a score that is not a finite number, or
-            with a paper that occurs above for the same query.
+    The run has the tag of its last line as its name, unless `name` is given. BadInputError if there is no line, or one
+    without six columns, with a score that is not a finite number, or with a paper that occurs above for the same query.
     """
     scores, tag = _read(path, _RUN)
     if not scores:
@@ -80,10 +77,8 @@ def write_run(run: Run, path: Path) -> None:
     """Write a TREC run file in one step: `path` holds the complete run or its old content.
 
     Tools order a run by its scores alone, as 32-bit floats, and each breaks ties in its own way: so the written scores
-    fall strictly. A query with an empty ranking has no line.
-
-    Raises:
-        OutputError: If the file cannot be written, or two ids would be the same in it.
+    fall strictly. A query with an empty ranking has no line. OutputError if the file cannot be written, or two ids
+    would be the same in it.
     """
 
     def lines() -> Iterator[str]:
@@ -99,12 +94,9 @@ def write_run(run: Run, path: Path) -> None:
 def read_qrels(path: Path) -> Qrels:
     """Read TREC qrels, or BEIR's table with the header `query-id corpus-id score`; plain or compressed.
 
-    A relevance of 0 or less is not a citation, and a query without a citation is left out. BEIR's columns are
-    separated by tabs, so its ids may contain spaces.
-
-    Raises:
-        BadInputError: If no line states a citation, or one has the wrong columns, a relevance that is not a finite
-            number, or a paper that occurs above for the same query.
+    A relevance of 0 or less is not a citation, and a query without a citation is left out. BEIR's columns are separated
+    by tabs, so its ids may contain spaces. BadInputError if no line states a citation, or one has the wrong columns, a
+    relevance that is not a finite number, or a paper that occurs above for the same query.
     """
     gold = {
         qid: frozenset(docid for docid, relevance in values.items() if relevance > 0)

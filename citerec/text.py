@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import cache
 from typing import Any, Literal
@@ -67,11 +67,6 @@ def pair_text(paper: Paper | Query) -> str:
     if isinstance(paper, Query) and paper.context:
         return f"{paper.context} {paper.title}"
     return f"{paper.title} {paper.abstract}".strip()
-
-
-def query_text(query: Query, form: QueryForm) -> str:
-    """Return the text of `query` for `form`; key terms are selected from title + abstract."""
-    return query.title if form is QueryForm.TITLE else contents(query)
 
 
 def encoder_text(paper: Paper | Query, form: EncoderForm, separator: str) -> str:
@@ -231,18 +226,18 @@ def web_address(url: str) -> str:
 
 def html_page(package: str, **shown: Any) -> str:
     """Return the filled `page.html` of a package; all text is escaped, and shown without control of its direction."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
 
     def clean(value: Any) -> Any:
         return visible_lines(value) if type(value) is str else value  # not markup of the template
 
-    environment: Any = Environment(
-        loader=PackageLoader(package, "."),
-        autoescape=True,
-        finalize=clean,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    return environment.get_template("page.html").render(**shown)
+    how = {"autoescape": True, "finalize": clean, "lstrip_blocks": True}
+    return filled(package, "page.html", shown, **how)
+
+
+def filled(package: str, template: str, shown: Mapping[str, Any], **how: Any) -> str:
+    """Return a filled template of a package; `how` are options of jinja's environment."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    how |= {"undefined": StrictUndefined, "trim_blocks": True, "keep_trailing_newline": True}
+    environment: Any = Environment(loader=PackageLoader(package, "."), **how)
+    return environment.get_template(template).render(**shown)

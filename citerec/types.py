@@ -43,8 +43,7 @@ def id_fault(value: object) -> str:
 def year_of(value: Any) -> int | None:
     """Return a year as a Python int; NumPy and pandas have other integer types, tables with gaps have 2019.0.
 
-    Raises:
-        ValueError: If it is not a whole number from 1 to 9999, or a bool.
+    ValueError if it is not a whole number from 1 to 9999, or a bool.
     """
     number: Any = int(value) if isinstance(value, float) and value.is_integer() else value
     if value is None:

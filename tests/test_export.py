@@ -84,19 +84,6 @@ def test_json_and_jsonl_of_a_batch_hold_the_same_in_one_document_and_in_lines() 
     assert [len(entry["results"]) for entry in document] == [1, 0]
 
 
-def test_json_holds_more_of_each_paper_on_request() -> None:
-    text = dump(
-        [result([ATTENTION])], Format.JSON, batch=False, fields=("authors", "doi", "abstract")
-    )
-
-    (item,) = json.loads(text)
-    assert item["rank"] == 1
-    assert item["authors"] == list(ATTENTION.authors)
-    assert item["doi"] == "10.5555/a_b"  # its id is one
-    assert item["abstract"] == "Secret."
-    assert "venue" not in item
-
-
 def test_a_trec_run_has_six_columns_whatever_the_ids() -> None:
     text = dump_one(Format.TREC, BARE, ATTENTION)
 

@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from citerec.bibliography.fields import Fields
-from citerec.build import BuildConfig, build_index
 from citerec.corpus.readers import (
     FORMATS,
     Located,
@@ -379,16 +378,6 @@ def test_a_record_that_never_ends_is_refused_in_bounded_memory(
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 2**20
-
-
-def test_broken_records_are_skipped_and_the_rest_is_indexed(tmp_path: Path, java: None) -> None:
-    path = a_file(tmp_path, b"[" + TWO.replace(b"\n", b",\n{broken},\n") + b'{"id": "c"}]')
-
-    report = build_index(path, tmp_path / "index", BuildConfig(skip_bad=True))
-
-    counts = report.manifest.counts
-    assert (counts["papers"], counts["broken_lines"], counts["missing_fields"]) == (2, 2, 1)
-    assert "corpus.jsonl, line 2: record 2 is not JSON" in report.examples[0]
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc")

@@ -11,10 +11,8 @@ from citerec.drafts import parse_queries
 from citerec.errors import BadInputError, shown
 from citerec.text import (
     MAX_MARKS,
-    QueryForm,
     contents,
     normalized,
-    query_text,
     sentences,
     stream_safe,
     without_stop_words,
@@ -26,13 +24,7 @@ MANY_MARKS = "e" + (ACUTE + DOT_BELOW) * 40_000  # 160 kB: normalisation took 7 
 
 
 def test_a_text_is_the_title_then_the_abstract() -> None:
-    query = Query(id="q", title="Title", abstract="Abstract")
-
-    assert {form: query_text(query, form) for form in QueryForm} == {
-        QueryForm.TITLE: "Title",
-        QueryForm.TITLE_ABSTRACT: "Title\nAbstract",
-        QueryForm.KEY_TERMS: "Title\nAbstract",
-    }
+    assert contents(Query(id="q", title="Title", abstract="Abstract")) == "Title\nAbstract"
     assert contents(Paper(id="p", title="Title")) == "Title"
 
 

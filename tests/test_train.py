@@ -148,7 +148,7 @@ def test_mined_negatives_are_uncited_papers_of_the_pool(dense_sample: IndexFolde
     assert 0 < lists.lengths.max() <= MINE_TO
     queries = data.queries[lists.segment_ids]
     assert data.pool[lists.indices].all()
-    assert (data.years[lists.indices] <= data.years[queries]).all()
+    assert (data.index.papers.years[lists.indices] <= data.index.papers.years[queries]).all()
     assert not data.pairs(data.gold).holds(queries, lists.indices).any()
 
 
@@ -198,7 +198,7 @@ def test_a_list_is_a_cited_candidate_and_negatives_of_the_same_list(
     held = {*read_ids(sample_index.splits / "dev.ids"), *read_ids(sample_index.splits / "test.ids")}
     assert not held & {*sample_index.papers.ids_at(np.unique(lists.indices).tolist())}
     queries = data.queries[of]
-    assert (data.years[lists.indices] <= data.years[queries]).all()
+    assert (data.index.papers.years[lists.indices] <= data.index.papers.years[queries]).all()
     assert (queries != lists.indices).all()
 
 

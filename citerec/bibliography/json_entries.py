@@ -29,8 +29,7 @@ _CSL = frozenset({"author", "issued", "container-title", "DOI"})
 def read_entries(text: str, name: Path | str, *, strict: bool, part: str = "papers") -> list[Entry]:
     """Read the entries of a file: its one value, the elements of its list or of a part of a shelf, or one per line.
 
-    Raises:
-        BadInputError: If it is not JSON, or, if strict, a value has a wrong type.
+    BadInputError if it is not JSON, or, if strict, a value has a wrong type.
     """
     # only \n ends a line, not a U+2028 inside JSON
     lines = [(n, line) for n, line in enumerate(text.split("\n"), start=1) if line.strip()]

@@ -53,8 +53,7 @@ def read_bytes(
 ) -> tuple[bytes, str]:
     """Return the bytes of a file, or of standard input for `-`, and the name of their source in messages.
 
-    Raises:
-        BadInputError: If there is no such file (`hint` says what to do), or it cannot be read.
+    BadInputError if there is no such file (`hint` says what to do), or it cannot be read.
     """
     if str(path) == "-":
         if not (stdin or sys.stdin):  # Python has no stream for a closed one
@@ -69,8 +68,7 @@ def read_bytes(
 def decode(data: bytes, name: Path | str, *, reads: str) -> str:
     r"""Return UTF-8 as text, without a byte order mark, with lines ended by `\n`.
 
-    Raises:
-        BadInputError: If it is empty or not UTF-8; it says what it is, and `reads`, what can be read.
+    BadInputError if it is empty or not UTF-8; it says what it is, and `reads`, what can be read.
     """
     if other := other_format(data):
         raise BadInputError(name, f"this is {other}; {reads}")
@@ -109,10 +107,7 @@ def read_paper_list(path: str | Path, part: str = "papers") -> PaperList:
     """Read a list of papers: ids, one per line, BibTeX, RIS, CSL-JSON, JSONL, or a part of a shelf, by its content.
 
     In plain text, blank lines and lines that start with `#` are skipped; a line of several words may be a title, or a
-    formatted reference.
-
-    Raises:
-        BadInputError: If the file is missing, empty, not text, or broken JSON.
+    formatted reference. BadInputError if the file is missing, empty, not text, or broken JSON.
     """
     data, name = read_bytes(path)
     return parse_paper_list(decode(data, name, reads=_READS), name, part)
@@ -121,8 +116,7 @@ def read_paper_list(path: str | Path, part: str = "papers") -> PaperList:
 def parse_paper_list(text: str, name: str, part: str = "papers") -> PaperList:
     r"""Return the list of papers that a text is, as `read_paper_list` does for a file; its lines end with `\n`.
 
-    Raises:
-        BadInputError: If it is broken JSON, LaTeX, or of a format that is not read.
+    BadInputError if it is broken JSON, LaTeX, or of a format that is not read.
     """
     kind = kind_of(text, name)
     if kind is Kind.TEXT:
@@ -150,8 +144,7 @@ def read_entries(
 ) -> tuple[list[Entry], list[str]]:
     """Return the entries of BibTeX, RIS or JSON, and descriptions of the parts that could not be read.
 
-    Raises:
-        BadInputError: If it is broken JSON; if strict, as for queries, for any fault.
+    BadInputError if it is broken JSON; if strict, as for queries, for any fault.
     """
     if kind is Kind.JSON:
         return json_entries.read_entries(text, name, strict=strict, part=part), []

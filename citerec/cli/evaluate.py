@@ -188,7 +188,7 @@ def own_systems(
     with console.progress() as progress:
         systems = Systems(folder, task, config, console.log, progress)
         systems.check(names)
-        reranked = [n for n in names if n in RERANKED or (systems.reranks and n in RANKED)]
+        reranked = [n for n in names if n in RERANKED or (config.rerank and n in RANKED)]
         reranker = systems.open_reranker if reranked else None  # before the work, as it may fail
         if reranker:
             console.log(str(reranker))

@@ -114,9 +114,8 @@ class ShippedQueries:
 def shipped_queries(folder: Path) -> ShippedQueries | None:
     """Read `queries.jsonl` and `qrels/*.tsv` next to a corpus; return None if there are none.
 
-    Raises:
-        BadInputError: If a file cannot be read, a query occurs twice with different texts, or the qrels name
-            a query that is missing.
+    BadInputError if a file cannot be read, a query occurs twice with different texts, or the qrels name a query that is
+    missing.
     """
     # here: no query needs the readers
     from citerec.bibliography.fields import Fields

@@ -100,9 +100,8 @@ def open_encoder(
 ) -> Encoder:
     """Open an encoder by its name, hub id or folder, as `find_model` finds it.
 
-    Raises:
-        ModelError: If it does not exist, or is not an encoder.
-        MissingExtraError: If it needs an extra of citerec that is not installed.
+    ModelError if it does not exist, or is not an encoder; MissingExtraError if it needs an extra of citerec that is not
+    installed.
     """
     return _open(find_model(name, base=base, log=log), config or EncodeConfig(), log)
 
@@ -116,8 +115,7 @@ def reopen(
 ) -> Encoder:
     """Open the encoder of which an index, in the folder `base`, recorded a fingerprint.
 
-    Raises:
-        ModelError: If it does not exist any more, or the encoder at its place now would give other vectors.
+    ModelError if it does not exist any more, or the encoder at its place now would give other vectors.
     """
     folder = recorded_folder(fingerprint.source, base=base)
     if folder and not folder.is_dir():

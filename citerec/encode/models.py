@@ -76,10 +76,8 @@ def find_model(
     An existing folder takes precedence over a hub id; a relative one is also searched in `base`, the folder of an
     index. If it holds an adapter of SPECTER2's kind under `adapter/`, the adapter is used. `revision` is the commit of
     a hub model, by default the cached one, else the newest; `log` receives what is fetched, before it starts.
-
-    Raises:
-        ModelError: If it does not exist and cannot be fetched.
-        MissingExtraError: If it is `minilm` or an adapter of it, and its package is not installed.
+    ModelError if it does not exist and cannot be fetched; MissingExtraError if it is `minilm` or an adapter of it, and
+    its package is not installed.
     """
     if name == MINILM:
         with extra("minilm"):  # its package is not imported: that would take seconds
@@ -174,10 +172,7 @@ def files_of(folder: Path, adapter: Path | None = None) -> list[Path]:
 def weights_files(folder: Path) -> list[Path]:
     """Return the weight files of a model: safetensors, else PyTorch's; of an adapter also those of its base model.
 
-    PyTorch's files are opened by `torch.load(weights_only=True)`, which runs no code.
-
-    Raises:
-        ModelError: If there are none.
+    PyTorch's files are opened by `torch.load(weights_only=True)`, which runs no code. ModelError if there are none.
     """
     if base := lora_base(folder):
         own = [folder / name for name in LORA if (folder / name).is_file()]
@@ -205,8 +200,7 @@ def tokenizer_files(folder: Path) -> list[Path]:
 def _adapter_in(folder: Path) -> Path | None:
     """Check a model folder; return the folder of its bottleneck adapter, or None if it has none.
 
-    Raises:
-        ModelError: If the model is damaged, or names a file outside the folder.
+    ModelError if the model is damaged, or names a file outside the folder.
     """
     check_model(folder)
     for home in filter(None, (folder, lora_base(folder))):
@@ -243,8 +237,7 @@ def _content(file: Path) -> dict[str, Any]:
 def _from_hub(repo: str, revision: str, log: Log, *, adapter: bool = False) -> Path:
     """Return the folder of a model in the hub's local cache, into which it is fetched if it is not complete there.
 
-    Raises:
-        HubError: If the hub cannot be reached, does not have the model, or the download fails.
+    HubError if the hub cannot be reached, does not have the model, or the download fails.
     """
     import huggingface_hub as hub
     from huggingface_hub import errors

@@ -51,8 +51,7 @@ class Export:
 def export_key(folder: Path, adapter: Path | None, spec: object) -> str:
     """Return the key of a model: two models of one key give the same numbers.
 
-    Raises:
-        ModelError: If the folder has no weights.
+    ModelError if the folder has no weights.
     """
     import onnxruntime
 

@@ -96,9 +96,7 @@ def requested_precision(precision: Precision) -> Precision:
     """Replace `auto` by the precision in the environment variable CITEREC_DTYPE, if it is set.
 
     With `CITEREC_DTYPE=float32` every model runs in float32, so results agree between machines up to rounding.
-
-    Raises:
-        ConfigError: If the variable is set to another value than auto, float32 or bfloat16.
+    ConfigError if the variable is set to another value than auto, float32 or bfloat16.
     """
     named = os.environ.get(DTYPE_VARIABLE)
     if precision is not Precision.AUTO or not named:
@@ -121,10 +119,7 @@ def read_spec(folder: Path) -> EncoderSpec:
     """Read from a model folder how its encoder reads and pools text.
 
     A file of our trainer takes precedence over those of sentence-transformers; a folder with neither is treated as a
-    model of SPECTER's kind.
-
-    Raises:
-        ModelError: If these files cannot be parsed, or require what citerec does not support.
+    model of SPECTER's kind. ModelError if these files cannot be parsed, or require what citerec does not support.
     """
     if (folder / NAME).is_file():
         return _parse(folder / NAME, TypeAdapter(EncoderSpec).validate_python)

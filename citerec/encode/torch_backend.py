@@ -101,8 +101,7 @@ class Parts:
 def load_parts(folder: Path, spec: EncoderSpec, adapter: Path | None = None) -> Parts:
     """Open the encoder in a folder as `open_folder` does, and add a bottleneck adapter, if there is one.
 
-    Raises:
-        ModelError: If it is not a model that can encode, or its weights are incomplete.
+    ModelError if it is not a model that can encode, or its weights are incomplete.
     """
     model, tokenizer, missing = open_folder(folder, "AutoModel")
     refuse_missing(folder, [name for name in missing if not name.startswith(HEADS)])
@@ -311,8 +310,7 @@ class TorchBackend:
     ) -> Iterator[tuple[list[int], Outputs]]:
         """Yield batch by batch the positions of texts in `tokens`, and their outputs; see `Runner`.
 
-        Raises:
-            ConfigError: If the device has too little memory for a single text.
+        ConfigError if the device has too little memory for a single text.
         """
         groups = batches([len(ids) for ids in tokens], self._budget)
         work = partial(self._fitting, tokens, firsts)

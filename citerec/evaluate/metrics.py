@@ -63,8 +63,7 @@ class Comparison:
 def metric_names(text: str) -> tuple[str, ...]:
     """Return comma-separated metrics by ranx's names, without those of `METRICS`: `R@10` is `recall@10`.
 
-    Raises:
-        ConfigError: If ranx has no such metric, or a depth is more than 1000.
+    ConfigError if ranx has no such metric, or a depth is more than 1000.
     """
     names: list[str] = []
     for given in filter(None, map(str.strip, text.split(","))):
@@ -87,10 +86,8 @@ def per_query(run: Run, qrels: Qrels, extra: Sequence[str] = ()) -> dict[str, Fl
     """Measure a run for each query of the qrels, on the top 1000: by each name in `PER_QUERY` and `extra`.
 
     Each array has shape (n,), by rising query id. A query without a ranking scores zero; rankings of other queries are
-    ignored. Precision@20 divides by 20 also where fewer papers are ranked.
-
-    Raises:
-        ValueError: If there is no query, or a query without gold.
+    ignored. Precision@20 divides by 20 also where fewer papers are ranked. ValueError if there is no query, or a query
+    without gold.
     """
     if not qrels or not all(qrels.values()):
         raise ValueError("qrels need at least one query, and every query at least one paper")
@@ -136,10 +133,8 @@ def evaluate_run(
 
     Every query of the qrels counts; those of the run that are not among them are dropped. `rng` draws the resamples:
     with a new generator of the same seed for each run of a report, all runs have the same resamples, and an interval
-    does not depend on the other runs. `extra` are metrics as `metric_names` returns them.
-
-    Raises:
-        ConfigError: If run and qrels share no query.
+    does not depend on the other runs. `extra` are metrics as `metric_names` returns them. ConfigError if run and qrels
+    share no query.
     """
     shared = {qid: ranking for qid, ranking in run.rankings.items() if qid in qrels}
     if run.rankings and not shared:

@@ -98,10 +98,8 @@ def load_task(index: IndexFolder, split: str, rules: Rules | None = None) -> Eva
     """Load the queries of one of `SPLITS` with their gold.
 
     Gold are the cited papers of the corpus that are of no later year, from the citations or from shipped qrels. Queries
-    without gold are left out and counted in `EvalSet.left_out`. `rules` restrict queries and candidates.
-
-    Raises:
-        ConfigError: If the index has no such split, or the split has no query with gold.
+    without gold are left out and counted in `EvalSet.left_out`. `rules` restrict queries and candidates. ConfigError if
+    the index has no such split, or the split has no query with gold.
     """
     file = index.splits / f"{split}.ids"
     if split not in SPLITS or not file.is_file():
@@ -137,11 +135,8 @@ def _restricted(index: IndexFolder, task: EvalSet, rules: Rules) -> EvalSet:
         bound = rule
         if latest is not None:  # a paper without a year is not known to be later
             bound = replace(rule, year_max=min(rule.year_max or latest, latest))
-            gold = [
-                i
-                for i, row in zip(gold, index.papers.rows_of(gold), strict=True)
-                if years[row] <= latest
-            ]
+            pairs = zip(gold, index.papers.rows_of(gold), strict=True)
+            gold = [docid for docid, row in pairs if years[row] <= latest]
         if len(gold) >= rules.min_gold:
             queries.append(query)
             rules_of.append(bound)

@@ -250,9 +250,8 @@ class Systems:
     def run(self, name: str) -> tuple[Run, float | None]:
         """Run one of `systems()`; return the run and its seconds, with those of cached results, None for the oracle.
 
-        Raises:
-            ConfigError: If there is no such system, or it needs missing vectors or a missing reranker.
-            ModelError: If the encoder of the index is missing, or the reranker is invalid.
+        ConfigError if there is no such system, or it needs missing vectors or a missing reranker; ModelError if the
+        encoder of the index is missing, or the reranker is invalid.
         """
         if name in CEILINGS:
             return oracle_run(self._eval_set.qrels), None
@@ -293,11 +292,6 @@ class Systems:
         """Return, for each query, the hits of the retrievers that `recommend` fuses."""
         first = "rrf" if self._index.is_embedded else EXPANDED
         return [candidate_set.hits_by_source for candidate_set in self.candidates(first)]
-
-    @property
-    def reranks(self) -> bool:
-        """Whether there is a reranker."""
-        return self._config.rerank is not None
 
     @cached_property
     def open_reranker(self) -> OpenReranker:
@@ -373,7 +367,7 @@ class Systems:
             return Pipeline(first_stage, stages, depth, queries_per_part=parts)
         if name in RANKED:
             ranker = self._ranker(name)
-            reranker = self.reranker_of(name) if self.reranks else None
+            reranker = self.reranker_of(name) if self._config.rerank else None
             if reranker and self._log and (notice := reranker_notice(ranker, reranker)):
                 self._log(notice)
             disabled = self._config.disabled_features

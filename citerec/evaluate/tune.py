@@ -115,18 +115,16 @@ def tune(
     Each retriever searches once, and the reranker scores a pair once.
 
     `task` should be the dev split, so that the test split stays unseen; `metric` is one of `PER_QUERY`; further
-    retrievers of `config` are fused by ranks alone. `progress` receives the number of finished trials.
-
-    Raises:
-        ConfigError: If there is no such metric, or the index has no vectors and there is no reranker.
-        ModelError: If the reranker cannot be opened.
+    retrievers of `config` are fused by ranks alone. `progress` receives the number of finished trials. ConfigError if
+    there is no such metric, or the index has no vectors and there is no reranker; ModelError if the reranker cannot be
+    opened.
     """
     if metric not in PER_QUERY:
         raise ConfigError(f"no metric {metric!r}; choose from {', '.join(PER_QUERY)}")
     if config.rerank:  # an earlier tuned weight is ignored, even if it cannot be read
         config = config.replace(rerank=config.rerank.replace(weight=1.0))
     systems = Systems(index, task, config, log, progress)
-    opened = systems.open_reranker if systems.reranks else None  # first, since it may fail
+    opened = systems.open_reranker if config.rerank else None  # first, since it may fail
     further, fusion = bool(config.retrievers), None
     if not index.is_embedded and not further and opened:
         hits = systems.hits("bm25")

@@ -27,7 +27,6 @@ from functools import cache, lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import RLock
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -221,13 +220,8 @@ class Bm25Builder:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if error is not None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
             self._pool.submit(lambda: self._writer.rollback())  # noqa: PLW0108 (there may be none)
         self._pool.submit(leave_thread)
         self._pool.shutdown()
@@ -235,8 +229,7 @@ class Bm25Builder:
     def add(self, papers: Sequence[Paper]) -> None:
         """Add the papers of the next rows; those without text get no document.
 
-        Raises:
-            OutputError: If Lucene could not write an earlier batch.
+        OutputError if Lucene could not write an earlier batch.
         """
         documents: list[tuple[str, str]] = []
         for row, paper in enumerate(papers, self._papers):

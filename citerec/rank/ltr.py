@@ -218,8 +218,7 @@ def open_ranker(
 ) -> Ranker:
     """Open one variant of a ranker, which may read `features` besides citerec's own and those of installed packages.
 
-    Raises:
-        ModelError: If the ranker is damaged or invalid, has no such variant, or reads an unknown feature.
+    ModelError if the ranker is damaged or invalid, has no such variant, or reads an unknown feature.
     """
     check_model(folder)
     spec = read_spec(folder)
@@ -258,9 +257,8 @@ def ranker_of(
 ) -> Ranker | None:
     """Open the ranker of a config for an index; None for none. `features` are as for `open_ranker`.
 
-    Raises:
-        ConfigError: If there is no ranker, but the config disables features.
-        ModelError: If the named folder holds no ranker, or it is damaged.
+    ConfigError if there is no ranker, but the config disables features; ModelError if the named folder holds no ranker,
+    or it is damaged.
     """
     switches = {"no-popularity": config.popularity, "no-authors": config.authors}
     variant = Variant("-".join(name for name, is_on in switches.items() if not is_on) or "full")

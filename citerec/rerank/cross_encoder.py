@@ -70,11 +70,9 @@ class RerankerParts:
 def load_reranker(folder: Path, query_tokens: int = 0, candidate_tokens: int = 0) -> RerankerParts:
     """Open the cross-encoder in a folder, in float32; nothing is fetched, and no code of the folder is run.
 
-    Limits of the query and the candidate, with special tokens, replace those of the folder; 0 for none.
-
-    Raises:
-        ModelError: If it is not a cross-encoder, its head was not trained, or it has too few positions.
-        ConfigError: If a limit is not possible.
+    Limits of the query and the candidate, with special tokens, replace those of the folder; 0 for none. ModelError if
+    it is not a cross-encoder, its head was not trained, or it has too few positions; ConfigError if a limit is not
+    possible.
     """
     spec = read_reranker_spec(folder, query_tokens, candidate_tokens)
     parts, missing = load_body(folder, spec)
@@ -152,9 +150,7 @@ class CrossEncoder:
         """Make a cross-encoder of an open model, which may be moved to another device and precision.
 
         `source` is the folder that it was opened from, `name` as the user gave it; without `runner`, torch runs it.
-
-        Raises:
-            ConfigError: If there is no such device.
+        ConfigError if there is no such device.
         """
         self.parts, self.source, self.name = parts, source, name or str(source)
         self.spec = parts.spec

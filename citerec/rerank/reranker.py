@@ -236,11 +236,8 @@ def choose_reranker(
     the default reranker of the package: in `recommend` where no learning-to-rank model is used, or one that was trained
     with a reranker. With `same_data`, as in an evaluation, a model that may know queries of the index does not count:
     an own model of other papers or splits, and the default one if it was trained on these papers by other splits.
-    `warn` receives a warning for each model that is left out.
-
-    Raises:
-        ConfigError: If depth, weight or tokens are given and there is no reranker.
-        IndexDamagedError: If the folder of the index's own reranker has no model in it.
+    `warn` receives a warning for each model that is left out. ConfigError if depth, weight or tokens are given and
+    there is no reranker; IndexDamagedError if the folder of the index's own reranker has no model in it.
     """
     config = RerankConfig(model=requested) if isinstance(requested, str) else requested
     if config.model not in {AUTO, NONE}:

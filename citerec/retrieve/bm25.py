@@ -34,7 +34,7 @@ from citerec.index.bm25 import (
 )
 from citerec.inputs import check_rows, open_array
 from citerec.rules.known import in_years
-from citerec.text import STOP_WORDS, WORD, QueryForm, query_text, without_stop_words
+from citerec.text import STOP_WORDS, WORD, QueryForm, contents, without_stop_words
 from citerec.types import Eligibility, Hits, Query
 
 # share of papers with an abstract below which function words are dropped from queries
@@ -235,8 +235,8 @@ class Bm25Retriever:
 
 def _searched_text(query: Query, config: Bm25Config) -> str:
     # An unpaired surrogate (a byte from the shell that is not UTF-8) is not allowed in a Java string.
-    utf16 = query_text(query, config.form).encode("utf-16", "surrogatepass")
-    text = utf16.decode("utf-16", "replace")
+    text = query.title if config.form is QueryForm.TITLE else contents(query)
+    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return without_stop_words(text) if config.stop_words is StopWords.LONG else text
 
 

@@ -51,8 +51,7 @@ class HybridRetriever:
     ) -> None:
         """Prepare; a retriever that wraps another has it as `retriever`.
 
-        Raises:
-            ConfigError: If two have the same name, or the weighted fusion has no weight for one.
+        ConfigError if two have the same name, or the weighted fusion has no weight for one.
         """
         self.retrievers = tuple(retrievers)
         self.config = config or FuseConfig()
@@ -158,16 +157,10 @@ def open_hybrid(
 ) -> HybridRetriever:
     """Open BM25, dense retrieval where the index has vectors, and registered ones, fused as configured or tuned.
 
-    `retrievers` are used in place of these, fused as configured.
-
-    Raises:
-        CiterecError: If a retriever is unknown, or a part of the index or its encoder cannot be opened.
+    `retrievers` are used in place of these, fused as configured. CiterecError if a retriever is unknown, or a part of
+    the index or its encoder cannot be opened.
     """
     if retrievers is not None:
-        if config.retrievers:
-            raise ConfigError(
-                "retrievers are given both as objects and by name; give all as objects"
-            )
         return HybridRetriever(index, retrievers, config.fuse_with(None))
     opened: list[Retriever] = [Bm25Retriever(index, config.bm25)]
     if encoder := encoder_of(index, config, log):

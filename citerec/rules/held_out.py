@@ -93,10 +93,8 @@ def _rows(index: IndexFolder, splits: Sequence[str]) -> Rows:
 def own_model(index: IndexFolder, name: str, required: str) -> Path | None:
     """Return the folder of a model that was trained on an index; None if there is none.
 
-    `name` is `RERANKER` or `RANKER`; every such model has the file `required`.
-
-    Raises:
-        IndexDamagedError: If the folder exists, but has no model in it.
+    `name` is `RERANKER` or `RANKER`; every such model has the file `required`. IndexDamagedError if the folder exists,
+    but has no model in it.
     """
     folder = index.models / name
     if os.path.lexists(folder) and not is_regular(folder / required):
@@ -115,8 +113,7 @@ Data = tuple[str, str]  # the sha256 of a corpus and that of its splits
 def data_of(index: IndexFolder) -> Data:
     """Return what identifies the training data of an index; updates of the index keep it.
 
-    Raises:
-        OSError: If a split is missing.
+    OSError if a split is missing.
     """
     return index.manifest.lineage, splits_sha256(index.splits)
 

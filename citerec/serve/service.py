@@ -130,8 +130,7 @@ class Service:
     ) -> "Future[T]":
         """Start work in one of the `THREADS`; a future that is cancelled before it starts costs nothing.
 
-        Raises:
-            ProblemError: If there is no such index, too many requests are in flight, or the server is being stopped.
+        ProblemError if there is no such index, too many requests are in flight, or the server is being stopped.
         """
         opened = self.open_index(index)
         with self._lock:

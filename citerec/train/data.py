@@ -126,11 +126,6 @@ class TrainingData:
         """The number of papers in the index."""
         return len(self.pool)
 
-    @property
-    def years(self) -> Rows:
-        """The year of each paper; `NO_YEAR` where unknown."""
-        return self.index.papers.years
-
     @cached_property
     def links(self) -> Any:
         """The citations of the train queries that are in the pool, as a sparse matrix, shape (papers, papers)."""
@@ -143,10 +138,11 @@ class TrainingData:
 
     def labelled(self) -> "LabelledQueries":
         """Return the queries; their candidates are papers of the pool of no later year, not themselves."""
-        papers, years = self.index.papers, self.years[self.queries].tolist()
+        papers, all_years = self.index.papers, self.index.papers.years
+        years = all_years[self.queries].tolist()
         hidden, rows = np.flatnonzero(~self.pool), self.queries.tolist()
         of_year = {  # few: dev and test queries are the newest papers
-            year: frozenset(hidden[no_later(self.years[hidden], np.int32(year))].tolist())
+            year: frozenset(hidden[no_later(all_years[hidden], np.int32(year))].tolist())
             for year in set(years)
         }
         rules = [

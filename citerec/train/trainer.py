@@ -28,6 +28,7 @@ from citerec.folder import IndexFolder
 from citerec.io import CARD, TRAINING, building, seal_model, sha256_of_files
 from citerec.machine import provenance, versions
 from citerec.rules.held_out import BASES, data_of, recorded_indexes
+from citerec.text import filled
 from citerec.train.settings import ModelTraining, RerankerTraining
 from citerec.types import Log, Progress
 
@@ -439,19 +440,10 @@ def finish_folder(
 
     `settings` are those of the training without local paths; the card shows the record and `shown`.
     """
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
     record = {**facts, "packages": versions(packages), "provenance": provenance(settings)}
     (folder / TRAINING).write_bytes(orjson.dumps(record, option=_JSON))
-    environment: Any = Environment(
-        loader=PackageLoader("citerec.train", "cards"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        keep_trailing_newline=True,
-    )
-    template = environment.get_template(card)
-    text = template.render(record=record, version=version("citerec"), **shown)
-    (folder / CARD).write_text(text, encoding="utf-8")
+    shown = {**shown, "record": record, "version": version("citerec")}
+    (folder / CARD).write_text(filled("citerec.train", f"cards/{card}", shown), encoding="utf-8")
     for weights in folder.glob("*.safetensors"):  # readable by their owner only until now
         weights.chmod((folder / TRAINING).stat().st_mode)
     seal_model(folder)

@@ -125,8 +125,7 @@ def read_papers(
 def find_source(path: Path) -> Source:
     """Find the files of the corpus at `path`, a file or a folder of shards.
 
-    Raises:
-        BadInputError: If there is nothing to read, or `path` is an index folder.
+    BadInputError if there is nothing to read, or `path` is an index folder.
     """
     with reading(path):
         if not path.exists():
