@@ -48,8 +48,8 @@ def test_an_author_finds_marks_and_exports_papers(page: Any) -> None:
     first, second, *_ = ids(page)
 
     page.hover(".row >> nth=0")
-    page.click(".row .act.known >> nth=0")
-    expect(page.locator("#known li")).to_have_count(1)
+    page.click(".row .act.take >> nth=0")
+    expect(page.locator("#shelf li")).to_have_count(1)
     expect(page.locator(f'.row[data-id="{first}"]')).to_have_count(0)
     page.check(f'.row[data-id="{second}"] input')
     with page.expect_download() as download:
@@ -59,7 +59,7 @@ def test_an_author_finds_marks_and_exports_papers(page: Any) -> None:
     assert download.value.suggested_filename == "references.bib"
     page.reload()  # the draft and the marks are in the browser
     expect(page.locator("#title")).to_have_value(TITLE)
-    expect(page.locator("#known li")).to_have_count(1)
+    expect(page.locator("#shelf li")).to_have_count(1)
     expect(page.locator(".row").first).to_be_visible()
     assert first not in ids(page)
 
@@ -110,6 +110,58 @@ def test_a_paper_that_the_author_cites_is_added_by_words_or_doi(page: Any) -> No
     expect(add).to_have_value("")
     add.fill("https://doi.org/10.0000/nowhere")
     expect(page.locator(".adding .hint")).to_have_text("Not in this corpus.")
+
+
+def test_taken_papers_stay_on_the_shelf_with_notes_and_leave_it_for_other_programs(
+    browser: Any, page: Any, address: str, tmp_path: Path
+) -> None:
+    bibtex = pytest.importorskip("pybtex.database", reason="pybtex is not installed")
+    find(page)
+    first, second, *_ = ids(page)
+    page.focus(".row >> nth=0")
+    page.keyboard.press("t")
+    page.click(".row .act.take >> nth=0")
+    assert not {first, second} & {*ids(page)}
+    page.locator("#shelf textarea").first.fill("For section 2: {ärger} & more")
+    with page.expect_request("**/page/recommend") as sent:
+        page.click("#find")
+    expect(page.locator("#status")).to_contain_text("after")
+    assert sent.value.post_data_json["cited"] == [first, second]
+    assert not {first, second} & {*ids(page)}
+
+    def saved(button: str) -> Path:
+        with page.expect_download() as download:
+            page.click(button)
+        path = tmp_path / download.value.suggested_filename
+        download.value.save_as(path)
+        return path
+
+    [key, _] = bibtex.parse_file(saved("[data-shelf=bibtex]")).entries
+    own = f"@misc{{{key}, title={{A paper that this corpus does not have}}}}".encode()
+    bib = {"name": "own.bib", "mimeType": "", "buffer": own}
+    page.set_input_files("#file", files=[bib])
+    expect(page.locator("#read")).to_contain_text("A list of references")
+    entries = bibtex.parse_file(saved("[data-shelf=bibtex]")).entries
+    assert key not in entries
+    assert len(entries) == 2
+    assert any("section 2" in one.fields.get("annotation", "") for one in entries.values())
+    assert page.locator(".Z3988").count() == 2
+    assert "rft.au=" in page.get_attribute(".Z3988 >> nth=0", "title")
+    shelf = saved("#save-shelf")
+
+    with open_page(browser, address) as other:
+        find(other, {"#title": OTHER})
+        other.set_input_files("#file", files=[shelf])
+        expect(other.locator("#shelf li")).to_have_count(2)
+        expect(other.locator("#title")).to_have_value(TITLE)
+        note = other.locator("#shelf textarea").first
+        expect(note).to_have_value("For section 2: {ärger} & more")
+        other.locator("#shelf li button").first.click()
+        expect(other.locator("#shelf li")).to_have_count(1)
+        other.click("#toast >> text=Undo")
+        expect(other.locator("#shelf textarea").last).to_have_value(re.compile("section 2"))
+        other.reload()
+        expect(other.locator("#shelf li")).to_have_count(2)
 
 
 # What the server does for the page
@@ -370,7 +422,7 @@ def test_a_search_survives_a_server_that_is_restarted(
         session = open_page(browser, address)
         page = session.__enter__()
         find(page)
-        page.click(".row .act.known >> nth=0", force=True)
+        page.click(".row .act.take >> nth=0", force=True)
 
     page.fill("#title", "Dense and sparse retrieval of passages")
     page.click("#find")
@@ -382,7 +434,7 @@ def test_a_search_survives_a_server_that_is_restarted(
 
         expect(page.locator("#trouble")).to_be_hidden()
         expect(page.locator("#title")).to_have_value("Dense and sparse retrieval of passages")
-        expect(page.locator("#known li")).to_have_count(1)
+        expect(page.locator("#shelf li")).to_have_count(1)
         session.__exit__(None, None, None)
     service.close()
 
@@ -460,7 +512,7 @@ def test_years_and_venues_filter_the_list_and_count_what_is_left(page: Any) -> N
 def test_a_link_holds_ids_and_settings_but_no_text(browser: Any, address: str) -> None:
     with open_page(browser, address, permissions=["clipboard-read", "clipboard-write"]) as page:
         find(page)
-        page.click(".row .act.known >> nth=0", force=True)
+        page.click(".row .act.take >> nth=0", force=True)
         page.click(".row .act.hide >> nth=0", force=True)
         expect(page.locator("#hidden li")).to_have_count(1)
         listed = ids(page)
@@ -474,7 +526,7 @@ def test_a_link_holds_ids_and_settings_but_no_text(browser: Any, address: str) -
         expect(other.locator("#notices")).to_contain_text("the text of the draft is not in it")
         assert set(ids(other)) <= set(listed)
         assert len(ids(other)) > 10
-        expect(other.locator("#known li")).to_have_count(1)
+        expect(other.locator("#shelf li")).to_have_count(1)
         expect(other.locator("#hidden li")).to_have_count(1)
         expect(other.locator("#title")).to_have_value("")
 
@@ -573,7 +625,7 @@ def test_axe_finds_no_serious_issue(browser: Any, address: str, scheme: str, wid
         page.evaluate(script)
         assert not issues()
         find(page)
-        page.click(".row .act.known >> nth=0", force=True)
+        page.click(".row .act.take >> nth=0", force=True)
         expect(page.locator("#status")).to_contain_text("after")
         assert not issues()
         page.click(".row .title >> nth=0")
@@ -595,29 +647,29 @@ FOCUS = "() => document.activeElement.tagName"
 @pytest.mark.slow
 def test_marks_belong_to_a_draft(page: Any) -> None:
     find(page)
-    page.click(".row .act.known >> nth=0", force=True)
+    page.click(".row .act.take >> nth=0", force=True)
     page.fill("#title", TITLE + " with few labels")
     page.press("#title", "Tab")
-    expect(page.locator("#known li")).to_have_count(1)
+    expect(page.locator("#shelf li")).to_have_count(1)
 
     page.click(".settings summary")
     page.fill("#title", OTHER)
     page.press("#title", "Tab")
     expect(page.locator("#drafts option:checked")).to_have_text(OTHER)
     expect(page.locator("#question")).to_contain_text(f"“{TITLE} with few labels” keeps its own")
-    expect(page.locator("#known li")).to_have_count(0)
+    expect(page.locator("#shelf li")).to_have_count(0)
     page.click("#question button")
-    expect(page.locator("#known li")).to_have_count(1)
+    expect(page.locator("#shelf li")).to_have_count(1)
     expect(page.locator("#title")).to_have_value(OTHER)
 
     page.click("#new")
     expect(page.locator("#title")).to_have_value("")
-    expect(page.locator("#known li")).to_have_count(0)
+    expect(page.locator("#shelf li")).to_have_count(0)
     expect(page.locator(".row")).to_have_count(0)
     assert page.evaluate("() => document.activeElement.id") == "title"
     page.select_option("#drafts", label=OTHER)
     expect(page.locator("#title")).to_have_value(OTHER)
-    expect(page.locator("#known li")).to_have_count(1)
+    expect(page.locator("#shelf li")).to_have_count(1)
     expect(page.locator("#status")).to_contain_text("after")
 
 
@@ -628,18 +680,18 @@ def test_two_tabs_do_not_overwrite_each_other(page: Any, address: str) -> None:
     other.goto(address)
     expect(other.locator("#status")).to_contain_text("after")
 
-    page.click(".row .act.known >> nth=0", force=True)
-    expect(other.locator("#known li")).to_have_count(1)
+    page.click(".row .act.take >> nth=0", force=True)
+    expect(other.locator("#shelf li")).to_have_count(1)
     other.click(".row .act.hide >> nth=0", force=True)
     expect(page.locator("#hidden li")).to_have_count(1)
     other.click("#new")
     other.fill("#title", OTHER)
-    page.click(".row .act.known >> nth=0", force=True)
+    page.click(".row .act.take >> nth=0", force=True)
 
     for tab, title, known in (page, TITLE, 2), (other, OTHER, 0):
         tab.reload()
         expect(tab.locator("#title")).to_have_value(title)
-        expect(tab.locator("#known li")).to_have_count(known)
+        expect(tab.locator("#shelf li")).to_have_count(known)
 
 
 @pytest.mark.slow
@@ -683,7 +735,7 @@ def test_the_back_button_stays_on_the_page(page: Any) -> None:
 def test_a_shared_link_is_a_view_until_it_is_taken_over(browser: Any, address: str) -> None:
     with open_page(browser, address, permissions=["clipboard-read", "clipboard-write"]) as page:
         find(page)
-        page.click(".row .act.known >> nth=0", force=True)
+        page.click(".row .act.take >> nth=0", force=True)
         page.click("#share")
         expect(page.locator("#toast")).to_contain_text("Link copied")
         link = page.evaluate("() => navigator.clipboard.readText()")
@@ -697,7 +749,7 @@ def test_a_shared_link_is_a_view_until_it_is_taken_over(browser: Any, address: s
         expect(page.locator("#notices")).to_contain_text("Nothing of yours was changed")
         page.reload()
         expect(page.locator("#notices")).to_contain_text("Nothing of yours was changed")
-        expect(page.locator("#known li")).to_have_count(1)
+        expect(page.locator("#shelf li")).to_have_count(1)
         expect(page.locator("#hidden li")).to_have_count(0)
         expect(page.locator("#k")).to_have_value("7")
         assert page.evaluate(KEPT) == kept
@@ -709,7 +761,7 @@ def test_a_shared_link_is_a_view_until_it_is_taken_over(browser: Any, address: s
         page.go_back()
         page.click("text=Take it over")
         page.reload()
-        expect(page.locator("#known li")).to_have_count(1)
+        expect(page.locator("#shelf li")).to_have_count(1)
         expect(page.locator("#k")).to_have_value("7")
         page.click(".settings summary")
         page.select_option("#drafts", label=OTHER)

@@ -77,7 +77,9 @@ def references(
         case "html":
             found = _formatted(papers, config.style, "html")
             span = '<p class="csl-entry">{} <span class="Z3988" title="{}"></span></p>\n'
-            texts = (span.format(text.translate(_ESCAPED), coins(one)) for one, text in found)
+            texts = (
+                span.format(text.translate(_ESCAPED), escape(coins(one))) for one, text in found
+            )
             return f'{_HEAD}<div class="csl-bib-body">\n{"".join(texts)}</div>\n'
 
 
@@ -174,6 +176,4 @@ def coins(paper: Paper) -> str:
         fields.append(
             ("rft.aucorp" if "literal" in name else "rft.au", ", ".join(filter(None, parts)))
         )
-    return escape(
-        urlencode([(key, text) for key, text in fields if text], quote_via=quote, safe="")
-    )
+    return urlencode([(key, text) for key, text in fields if text], quote_via=quote, safe="")

@@ -1,7 +1,7 @@
 // What the scripts of the page pass to each other.
 
 type View = unknown; // what lit-html renders
-type Mark = "cited" | "hidden";
+type Mark = "taken" | "cited" | "hidden";
 type Sort = "best" | "newest" | "oldest" | "cited";
 type Facet = "years" | "venues";
 type Sent = File & { path?: string };
@@ -13,7 +13,21 @@ interface Named {
 interface Brief extends Named {
   year: number | null;
 }
-type Marks = Record<Mark, Named[]>;
+// A paper on the shelf.
+interface Taken extends Brief {
+  doi: string;
+  coins: string; // for Zotero
+  reasons: string[];
+  note: string;
+}
+type Marks = Record<Exclude<Mark, "taken">, Named[]> & { taken: Taken[] };
+interface Shelf {
+  citerec: "shelf";
+  index: string;
+  draft: { title: string; abstract: string; year: number | null };
+  papers: Omit<Taken, "coins">[];
+  rejected: Named[];
+}
 
 interface Draft {
   id: string;
@@ -32,6 +46,7 @@ interface Draft {
   yearMax: number | null;
   yearMin: number | null;
   marks: Record<string, Marks>;
+  keys: string[]; // citation keys of its bibliography
   searched: boolean;
 }
 
@@ -43,6 +58,7 @@ interface Facts {
   url: string;
   citations: number; // of papers of the corpus
   times_cited: string; // of all papers, where the corpus states it
+  coins: string; // for Zotero
   score: number | null;
   probability: number | null;
   stages: Record<string, { rank: number; score: number }>;
@@ -128,6 +144,7 @@ interface Read {
   cited: Named[];
   notices: string[];
   unread: string[];
+  keys: string[];
 }
 interface Sentence {
   index: string;
@@ -140,6 +157,7 @@ interface Brought {
   year: number | null;
   yearMax: number | null;
   yearMin: number | null;
+  taken: string[];
   cited: string[];
   hidden: string[];
   list: string[];
@@ -192,6 +210,7 @@ interface Now {
   enlarged: boolean;
   help: boolean;
   settings: boolean;
+  shelf: boolean | null; // whether it was opened or closed
   typing: string | null; // the number field that has the focus
   adding: { text: string; found: Brief[] | null; active: number }; // a paper that is looked up
   dropping: boolean;

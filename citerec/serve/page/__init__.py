@@ -25,6 +25,7 @@ from citerec import Query as Draft
 from citerec import Recommendation, Recommendations, Recommender
 from citerec.bibliography.entry import PaperList
 from citerec.bibliography.paper_list import read_paper_list
+from citerec.bibliography.styles import coins
 from citerec.drafts import DocumentFormat, document_format, parse_queries
 from citerec.errors import BadInputError
 from citerec.folder import IndexFolder
@@ -154,8 +155,8 @@ def listed(index: IndexFolder, found: Recommendations) -> dict[str, Any]:
     place = {row: i for i, row in enumerate(rows)}
     cited = {row: index.graph.references(row).tolist() for row in rows}
     links = [(i, place[one]) for row, i in place.items() for one in cited[row] if one in place]
-    for item, row in zip(items, rows, strict=True):
-        item["citations"] = len(index.graph.cited_by(row))
+    for item, one, row in zip(items, found, rows, strict=True):
+        item |= {"citations": len(index.graph.cited_by(row)), "coins": coins(one.paper)}
     return {"rows": items, "links": links}
 
 
@@ -235,13 +236,14 @@ def read_uploads(files: Sequence[Upload], opened: OpenIndex) -> dict[str, Any]:
 
     Returns:
         `draft` (`title`, `abstract`, `year`, `authors`, `venue`, `doi`; None for a list of references), `cited`
-        (`id`, `title` and `year` of the papers of the index that are cited), `notices` and `unread` (files, and why).
+        (`id`, `title` and `year` of the papers of the index that are cited), `notices`, `unread` (files, and why) and `keys`
+        (of the bibliographies).
     """
     notices, unread = list[str](), list[str]()
     files = [one for file in files for one in unpacked(file, unread)]
     if not files:
         raise BadInputError("files", "; ".join(unread) or "none was sent; choose a draft")
-    main, draft, keys = min(files, key=_order), None, set[str]()
+    main, draft, keys, taken = min(files, key=_order), None, set[str](), set[str]()
     cited, faults = dict[str, dict[str, Any]](), list[BadInputError]()
     with TemporaryDirectory(prefix="citerec-") as folder:
         for file in files:
@@ -262,6 +264,7 @@ def read_uploads(files: Sequence[Upload], opened: OpenIndex) -> dict[str, Any]:
                     keys = {one.key for one in listed.entries} - {""}
                 else:
                     listed = read_paper_list(file.path_in(folder))
+                    taken |= {one.key for one in listed.entries} - {""}
                 # the draft names which it cites of a list that has its keys
                 is_its = file.is_list and keys & {one.key for one in listed.entries}
                 if not is_its and (listed.entries or listed.unread):
@@ -274,7 +277,8 @@ def read_uploads(files: Sequence[Upload], opened: OpenIndex) -> dict[str, Any]:
         if faults and not draft and not cited:
             raise faults[0]
     unread = [*map(visible, (*unread, *map(str, faults)))]
-    return {"draft": draft, "cited": [*cited.values()], "notices": notices, "unread": unread}
+    read = {"draft": draft, "cited": [*cited.values()], "notices": notices, "unread": unread}
+    return read | {"keys": sorted(taken)}
 
 
 def _order(file: Upload) -> tuple[int, int]:

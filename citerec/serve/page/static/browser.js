@@ -65,6 +65,24 @@ export async function copy(text) {
   }
 }
 
+// Copies a text with its HTML, which Word takes.
+/** @type {(html: Promise<string>, text: Promise<string>) => Promise<void>} */
+export async function copyFormatted(html, text) {
+  /** @type {(type: string) => (part: string) => Blob} */
+  const as = type => part => new Blob([part], { type });
+  try {
+    const parts = {
+      "text/html": html.then(as("text/html")),
+      "text/plain": text.then(as("text/plain")),
+    };
+    await navigator.clipboard.write([new ClipboardItem(parts)]);
+  } catch {
+    // not a secure page, or no text was given
+    await html;
+    await copy(await text);
+  }
+}
+
 /** @type {(text: string, name: string, type: string) => void} */
 export function save(text, name, type) {
   const href = URL.createObjectURL(new Blob([text], { type }));

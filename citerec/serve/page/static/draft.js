@@ -19,8 +19,9 @@ export function settle() {
   if (!former || former.id !== state.id) return;
   if (!state.title.trim() || isOf(former.title, state.title)) return;
   const last = structuredClone(state);
-  if (!marks().cited.length && !marks().hidden.length && !state.searched) return;
-  const old = { ...former, marks: last.marks, searched: last.searched };
+  const { marks, keys, searched } = last;
+  if (!store.hasMarks(last) && !searched) return;
+  const old = { ...former, marks, keys, searched };
   store.setAside(old);
   const { title, abstract, context, mode, withDraft, yearMax, yearMin } = last;
   const year = last.year === last.metaYear ? null : last.year;
@@ -29,7 +30,7 @@ export function settle() {
   former = null;
   const undo = () => {
     store.remove(state.id);
-    store.put({ ...state, id: old.id, marks: old.marks, searched: old.searched });
+    store.put({ ...state, id: old.id, marks, keys, searched });
     update({ question: null });
   };
   update({ again: false, question: { title: old.title, undo } });
@@ -52,7 +53,8 @@ export function write(name, text) {
 // What is searched for; a text if something is missing.
 /** @returns {string | object} */
 export function request() {
-  const { cited, hidden } = marks();
+  const { taken, cited, hidden } = marks();
+  const known = [...cited, ...taken];
   /** @type {(papers: Named[]) => string[] | null} */
   const ids = papers => (papers.length ? papers.map(paper => paper.id) : null);
   const common = {
@@ -60,7 +62,7 @@ export function request() {
     k: state.k,
     year_max: state.yearMax,
     year_min: state.yearMin,
-    cited: ids(cited),
+    cited: ids(known),
     rejected: ids(hidden),
   };
   // the first line of a free text is its title
@@ -74,5 +76,5 @@ export function request() {
     return { ...common, context: state.context, ...(state.withDraft ? draft : {}) };
   }
   if (draft) return { ...common, ...draft };
-  return cited.length ? common : "Write a title, or choose a file.";
+  return known.length ? common : "Write a title, or choose a file.";
 }

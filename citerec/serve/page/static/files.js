@@ -2,9 +2,10 @@
 
 import { $ } from "./browser.js";
 import { edit, remember, settle } from "./draft.js";
-import { find } from "./search.js";
+import { find, shelved } from "./search.js";
 import { Problem, readFiles } from "./server.js";
-import { keep, mark, marks, state, update } from "./store.js";
+import { openShelf, shelfIn } from "./shelf.js";
+import { keep, mark, markOf, state, update } from "./store.js";
 import { clean } from "./text.js";
 
 // Whether a text is BibTeX, RIS, CSL-JSON, DOIs, or a list of references with numbers and years.
@@ -101,18 +102,23 @@ export async function take(files) {
   update({ read: { busy: `Reading ${files.map(file => file.name).join(", ")}…` } });
   let read;
   try {
+    for (const file of files) {
+      const shelf = await shelfIn(file);
+      if (shelf) return await openShelf(shelf);
+    }
     read = await readFiles(state.index, files);
   } catch (error) {
     fault(error instanceof Problem ? clean(error.message) : "The file could not be read.");
     return;
   }
-  const { draft, cited, notices, unread } = read;
+  const { draft, cited, notices, unread, keys } = read;
   if (draft) taken(draft);
-  const fresh = cited.filter(paper => !marks().cited.some(one => one.id === paper.id));
-  for (const paper of fresh) mark("cited", paper);
+  state.keys = [...new Set([...state.keys, ...keys])];
+  const fresh = cited.filter(({ id }) => [null, "hidden"].includes(markOf(id)));
+  for (const paper of fresh) mark("cited", shelved(paper));
   keep();
   const undo = () => {
-    for (const paper of fresh) mark(null, paper);
+    for (const paper of fresh) mark(null, shelved(paper));
     update({ read: null });
   };
   update({ read: { isDraft: Boolean(draft), marked: fresh.length, notices, unread, undo } });

@@ -16,6 +16,7 @@ const KEYS = {
   j: () => go(1),
   k: () => go(-1),
   o: on(row => openPaper(row.id)),
+  t: on(row => setMark(row, "taken")),
   i: on(row => setMark(row, "cited")),
   h: on(row => setMark(row, "hidden")),
   x: on(row => select([row.id])),

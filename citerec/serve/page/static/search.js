@@ -4,7 +4,7 @@ import { $, copy, focusedRow, focusRow, motion, save } from "./browser.js";
 import { request, settle } from "./draft.js";
 import { filtered, prune } from "./facets.js";
 import { Problem, exported, search } from "./server.js";
-import { NO_LIST, keep, mark, markOf, now, state, update } from "./store.js";
+import { NO_LIST, keep, looks, mark, markOf, marks, now, state, update } from "./store.js";
 import { clean, count, dressed, plain, shortened } from "./text.js";
 import { toast } from "./toast.js";
 import { step } from "./visits.js";
@@ -146,24 +146,42 @@ export function failed(error) {
 
 // Marks
 
-/** @type {{ draft: string, paper: Named, kind: Mark | null }[]} */
+/** @type {{ draft: string, paper: Taken, kind: Mark | null }[]} */
 const undone = []; // the latest marks, for undo
+
+/** @type {Record<Mark, string>} */
+const DONE = { taken: "On the shelf", cited: "Marked as cited", hidden: "Hidden" };
+
+// A paper as the shelf keeps it, with what its row states.
+/** @type {(row: Row | Listed | Named) => Taken} */
+export function shelved(row) {
+  const {
+    doi = "",
+    year = null,
+    coins = "",
+    reasons = [],
+  } = /** @type {Partial<Row | Taken>} */ (row);
+  const kept = { doi: clean(doi), year, coins, reasons: reasons.map(one => plain(one)) };
+  return { id: row.id, title: plain(row.title), ...kept, note: "" };
+}
 
 // A mark changes the next list, not the one that is read.
 export const rankAgain = () => update({ again: state.searched && !now.running });
 
-/** @type {(row: { id: string, title: string | string[] }, kind: Mark | null) => void} */
+/** @type {(row: Row | Named, kind: Mark | null) => void} */
 export function setMark(row, kind) {
-  const paper = { id: row.id, title: plain(row.title) };
+  const of = markOf(row.id),
+    paper = shelved(row);
   const { shown } = filtered();
   const place = shown.findIndex(one => one.id === row.id);
   const next = focusedRow() === row.id && (shown[place + 1] ?? shown[place - 1]);
-  undone.push({ draft: state.id, paper, kind: markOf(row.id) });
+  const former = marks().taken.find(one => one.id === row.id);
+  undone.push({ draft: state.id, paper: former ?? paper, kind: of });
   mark(kind, paper);
   rankAgain();
   if (kind && next) focusRow(next.id);
-  const name = kind === "cited" ? "Marked as cited" : kind === "hidden" ? "Hidden" : "Mark removed";
-  toast(`${name}: ${shortened(paper.title, 50)}`, kind ? { name: "Undo", run: undo } : undefined);
+  const name = kind ? DONE[kind] : of === "taken" ? "Off the shelf" : "Mark removed";
+  toast(`${name}: ${shortened(paper.title, 50)}`, { name: "Undo", run: undo });
 }
 
 export function undo() {
@@ -202,12 +220,28 @@ export const selected = () => filtered().shown.filter(row => now.list.selected.h
 
 /** @type {Record<string, [string, string]>} */
 const FILES = {
+  html: ["references.html", "text/html"],
   bibtex: ["references.bib", "application/x-bibtex"],
   ris: ["references.ris", "application/x-research-info-systems"],
   csl: ["references.json", "application/json"],
 };
 
-/** @type {(format: string, how: "copy" | "save", rows?: Row[]) => Promise<void>} */
+// What is asked of the server: papers as references, with notes, and with citation keys that the
+// bibliography of the draft does not have.
+/** @type {(ids: string[], format: string) => object} */
+export function exporting(ids, format) {
+  const notes = marks().taken.filter(one => one.note && ids.includes(one.id));
+  return {
+    index: state.index,
+    ids,
+    format,
+    style: looks.style,
+    notes: Object.fromEntries(notes.map(one => [one.id, one.note])),
+    taken_keys: state.keys,
+  };
+}
+
+/** @type {(format: string, how: "copy" | "save", rows?: { id: string }[]) => Promise<void>} */
 export async function give(format, how, rows = selected()) {
   if (!rows.length) {
     toast("Select papers first: x, or the boxes");
@@ -215,7 +249,7 @@ export async function give(format, how, rows = selected()) {
   }
   const ids = rows.map(row => row.id);
   try {
-    const text = await exported(state.index, ids, format);
+    const text = await exported(exporting(ids, format));
     if (how === "copy") await copy(text);
     else save(text, ...FILES[format]);
     toast(`${count(ids.length, "reference")} ${how === "copy" ? "copied as BibTeX" : "saved"}`);

@@ -124,9 +124,20 @@ const json = (body, signal) => ({
 export const get = (path, parameters = {}, signal = undefined) =>
   ask(`${path}?${new URLSearchParams(parameters)}`, { signal });
 
-/** @type {(index: string, ids: string[], format: string) => Promise<string>} */
-export const exported = (index, ids, format) =>
-  reach(async () => (await send("v1/export", json({ index, ids, format }))).text());
+// The rows of papers, without those that the corpus does not have.
+/** @type {(index: string, ids: string[]) => Promise<Listed[]>} */
+export async function rowsOf(index, ids) {
+  const rows = [];
+  for (let i = 0; i < ids.length; i += 100) {
+    const some = ids.slice(i, i + 100).map(id => ["ids", id]);
+    rows.push(...(await get("page/papers", [["index", index], ...some])).rows);
+  }
+  return rows;
+}
+
+/** @type {(request: object) => Promise<string>} */
+export const exported = request =>
+  reach(async () => (await send("v1/export", json(request))).text());
 
 /** @type {(index: string, files: Sent[]) => Promise<Read>} */
 export function readFiles(index, files) {

@@ -10,9 +10,11 @@ const OWN = "citerec:",
 const MOST_DRAFTS = 30,
   MOST_IN_LINK = 100; // papers of a list
 const MOST_TEXT = 2000; // characters of a sentence or title
-const LOOKS = { theme: "auto", shortcuts: true, latest: "" };
+const LOOKS = { theme: "auto", shortcuts: true, latest: "", style: "apa" };
 /** @type {Mark[]} */
-const KINDS = ["cited", "hidden"];
+const KINDS = ["taken", "cited", "hidden"];
+/** @type {Marks} */
+const NO_MARKS = { taken: [], cited: [], hidden: [] };
 /** @type {Draft} */
 const EMPTY = {
   id: "",
@@ -31,6 +33,7 @@ const EMPTY = {
   yearMax: null,
   yearMin: null,
   marks: {},
+  keys: [],
   searched: false,
 };
 
@@ -59,6 +62,7 @@ export const now = {
   enlarged: false,
   help: false,
   settings: false,
+  shelf: null,
   typing: null,
   adding: { text: "", found: null, active: 0 },
   dropping: false,
@@ -104,8 +108,7 @@ const BY = {
 
 // The papers of the list in the chosen order; those with a mark are not shown.
 export const rows = () => {
-  const { cited, hidden } = marks();
-  const away = new Set([...cited, ...hidden].map(one => one.id));
+  const away = new Set(KINDS.flatMap(kind => marks()[kind].map(one => one.id)));
   const by = BY[now.sort];
   return now.list.rows.filter(row => !away.has(row.id)).sort((a, b) => by(a) - by(b));
 };
@@ -131,15 +134,21 @@ const keyOf = id => `${OWN}draft:${id}`;
 const newId = () => Date.now().toString(36) + Math.random().toString(36).slice(2, 8);
 /** @type {(one: any) => boolean} */
 const isMark = one => typeof one.id === "string" && typeof one.title === "string";
+/** @type {(one: any) => boolean} */
+const isTaken = one => typeof one.note === "string" && Array.isArray(one.reasons);
 /** @type {(marks: Record<string, Marks>) => boolean} */
 const areMarks = marks =>
-  Object.values(marks).every(of => KINDS.every(kind => of[kind].every(isMark)));
+  Object.values(marks).every(
+    of => KINDS.every(kind => of[kind].every(isMark)) && of.taken.every(isTaken),
+  );
 
 /** @type {(value: any, standard: any) => boolean} */
 function fits(value, standard) {
   return standard === null
     ? value === null || Number.isInteger(value)
-    : value !== null && typeof value === typeof standard;
+    : value !== null &&
+        typeof value === typeof standard &&
+        Array.isArray(value) === Array.isArray(standard);
 }
 
 // A value that is kept here; null if there is none, or if it is broken, which removes it.
@@ -210,7 +219,7 @@ export function keep() {
 /** @type {(draft: Draft) => boolean} */
 const hasText = draft => [draft.title, draft.abstract, draft.context].some(text => text.trim());
 /** @type {(draft: Draft) => boolean} */
-const hasMarks = draft =>
+export const hasMarks = draft =>
   Object.values(draft.marks).some(of => KINDS.some(kind => of[kind].length));
 export const isEmpty = () => !hasText(state) && !hasMarks(state);
 
@@ -264,16 +273,18 @@ export function forget() {
   tab.removeItem(OPEN);
 }
 
-// { cited: [{ id, title }], hidden: [{ id, title }] } of the draft in its corpus
+// The marked papers of the draft in its corpus, by the kind of their mark.
 /** @type {() => Marks} */
-export const marks = () => state.marks[state.index] ?? { cited: [], hidden: [] };
+export const marks = () => state.marks[state.index] ?? NO_MARKS;
 
-/** @type {(kind: Mark | null, paper: Named) => void} */
-export function mark(kind, { id, title }) {
+/** @type {(kind: Mark | null, paper: Taken) => void} */
+export function mark(kind, paper) {
+  const { id, title } = paper;
   const others = KINDS.map(name => [name, marks()[name].filter(one => one.id !== id)]);
   /** @type {Marks} */
   const of = Object.fromEntries(others);
-  if (kind) of[kind].push({ id, title });
+  if (kind === "taken") of.taken.push(paper);
+  else if (kind) of[kind].push({ id, title });
   state.marks[state.index] = of;
   keep();
 }
@@ -289,14 +300,12 @@ export function chooseIndex(name) {
 
 /** @type {(list: string[]) => string} */
 export function link(list) {
-  const { cited, hidden } = marks();
   const parts = new URLSearchParams({ index: state.index });
   if (state.k !== EMPTY.k) parts.set("k", String(state.k));
   if (state.year) parts.set("year", String(state.year));
   if (state.yearMax) parts.set("year_max", String(state.yearMax));
   if (state.yearMin) parts.set("year_min", String(state.yearMin));
-  for (const { id } of cited) parts.append("cited", id);
-  for (const { id } of hidden) parts.append("hidden", id);
+  for (const kind of KINDS) for (const { id } of marks()[kind]) parts.append(kind, id);
   for (const id of list.slice(0, MOST_IN_LINK)) parts.append("list", id);
   return `${location.origin}${location.pathname}#${parts}`;
 }
@@ -329,6 +338,7 @@ export function fromLink() {
     year: number("year"),
     yearMax: number("year_max"),
     yearMin: number("year_min"),
+    taken: ids("taken"),
     cited: ids("cited"),
     hidden: ids("hidden"),
     list: ids("list").slice(0, MOST_IN_LINK),

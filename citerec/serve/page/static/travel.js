@@ -2,8 +2,18 @@
 
 import { $, copy } from "./browser.js";
 import { remember, request, settle } from "./draft.js";
-import { clear, failed, find, focusDraft, present, rankAgain, show, stop } from "./search.js";
-import { Problem, get } from "./server.js";
+import {
+  clear,
+  failed,
+  find,
+  focusDraft,
+  present,
+  rankAgain,
+  shelved,
+  show,
+  stop,
+} from "./search.js";
+import { Problem, get, rowsOf } from "./server.js";
 import { chooseIndex, fromLink, keep, link, now, rows, state, update } from "./store.js";
 import * as store from "./store.js";
 import { clean, count, dressed } from "./text.js";
@@ -179,8 +189,9 @@ async function openLink(from) {
     return openSentence(from);
   }
   const depth = history.state?.depth ?? 0;
-  const { index, k, year, yearMax, yearMin, cited, hidden, list, paper } = from;
-  const isAlone = paper && !list.length && !cited.length && !hidden.length;
+  const { index, k, year, yearMax, yearMin, taken, cited, hidden, list, paper } = from;
+  const ids = [...taken, ...cited, ...hidden];
+  const isAlone = paper && !list.length && !ids.length;
   if (isAlone && index === state.index) return showPaper(paper, depth);
   clear();
   const hasOwn = store.drafts().length > 0;
@@ -189,29 +200,24 @@ async function openLink(from) {
   update();
   if (paper) showPaper(paper, depth);
   if (isAlone) return;
-  const titles = new Map(),
-    ids = [...cited, ...hidden];
-  /** @type {(wanted: string[]) => Promise<{ rows: Listed[], links: [number, number][] }>} */
-  const papers = async wanted =>
-    wanted.length
-      ? get("page/papers", [["index", index], ...wanted.map(id => ["ids", id])])
-      : { rows: [], links: [] };
-  for (let i = 0; i < ids.length; i += 100)
-    for (const row of (await papers(ids.slice(i, i + 100))).rows)
-      titles.set(row.id, clean(row.title));
-  const found = await papers(list);
+  const known = new Map((await rowsOf(index, ids)).map(row => [row.id, shelved(row)]));
+  /** @type {{ rows: Listed[], links: [number, number][] }} */
+  const found = list.length
+    ? await get("page/papers", [["index", index], ...list.map(id => ["ids", id])])
+    : { rows: [], links: [] };
   if (!store.viewing) return; // the author went on
-  /** @type {(wanted: string[]) => Named[]} */
-  const marked = wanted =>
-    wanted.filter(id => titles.has(id)).map(id => ({ id, title: titles.get(id) }));
-  state.marks = { [index]: { cited: marked(cited), hidden: marked(hidden) } };
+  /** @type {(wanted: string[]) => Taken[]} */
+  const marked = wanted => wanted.flatMap(id => known.get(id) ?? []);
+  state.marks = {
+    [index]: { taken: marked(taken), cited: marked(cited), hidden: marked(hidden) },
+  };
   const gone = list.length - found.rows.length;
   const are = gone === 1 ? "is" : "are";
   const lost = `${count(gone, "paper")} of it ${are} no longer in this corpus. `;
   const acts = [{ name: "Take it over as a draft", run: keep }];
   if (hasOwn) acts.push({ name: "Back to my draft", run: () => openDraft() });
   const text =
-    `A link brought ${count(found.rows.length, "paper")} and ${count(titles.size, "mark")}; ` +
+    `A link brought ${count(found.rows.length, "paper")} and ${count(known.size, "mark")}; ` +
     "the text of the draft is not in it. Nothing of yours was changed. " +
     (gone ? lost : "");
   update({ notices: [{ text, acts }] });

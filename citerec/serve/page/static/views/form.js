@@ -11,6 +11,7 @@ import { clean, count } from "../text.js";
 import { forgetAll, newDraft, openDraft } from "../travel.js";
 import { adding } from "./add.js";
 import { icon, link, named, onTick, onValue } from "./parts.js";
+import { shelf } from "./shelf.js";
 
 const FILES =
   ".tex,.ltx,.typ,.bib,.bbl,.docx,.pdf,.md,.markdown,.txt,.html,.htm,.ris,.json,.jsonl,.zip";
@@ -38,7 +39,7 @@ export function form() {
       <span class="hint wide"><kbd>Ctrl</kbd> <kbd>Enter</kbd></span>
       <button type="button" id="new" class="quiet" @click=${newDraft}>New draft</button>
     </div>
-    ${adding()}
+    ${shelf()} ${adding()}
     <section id="known" class="tray" aria-label="Papers that you cite already"
       ?hidden=${!cited.length}>
       <h2>You cite already <span class="count">${cited.length}</span></h2>

@@ -8,6 +8,7 @@ import { toast } from "./toast.js";
 const KEYS = [
   ["j k", "Next and previous paper"],
   ["o Enter", "Open the paper: abstract, references, citing papers"],
+  ["t", "Take it: put it on the shelf"],
   ["i", "I know this one: mark it as cited"],
   ["h", "Hide it"],
   ["u", "Undo the last mark"],

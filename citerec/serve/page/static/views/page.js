@@ -19,6 +19,8 @@ const page = found =>
     <main>${form()} ${results(found)} ${explore(found)}</main>
     ${paper()} ${picture(found)} ${help()} ${toast(null)}`;
 
+let shelved = ""; // the papers on the shelf, as drawn last
+
 export function draw() {
   const { body, documentElement: root } = document;
   const found = filtered();
@@ -30,6 +32,11 @@ export function draw() {
   modal("#details", now.paper !== null);
   modal("#picture", now.enlarged);
   modal("#shortcuts", now.help);
+  const taken = [...document.querySelectorAll(".Z3988")].map(one => one.getAttribute("title"));
+  if (taken.join(" ") !== shelved) {
+    shelved = taken.join(" ");
+    document.dispatchEvent(new Event("ZoteroItemUpdated", { bubbles: true, cancelable: true }));
+  }
   if (!CSS.supports("field-sizing", "content")) grow();
 }
 

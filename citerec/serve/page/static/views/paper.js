@@ -77,7 +77,8 @@ function facts(row) {
       <code class="id">${clean(row.id)}</code>
     </p>
     <div class="export">
-      ${button("cited", "I know this one", "check")} ${button("hidden", "Hide", "eye-off")}
+      ${button("taken", "Take", "take")} ${button("cited", "I know this one", "check")}
+      ${button("hidden", "Hide", "eye-off")}
       <button type="button" data-name="copy" @click=${() => give("bibtex", "copy", [row])}
         >${icon("copy")}Copy BibTeX</button>
       <button type="button" data-name="like" @click=${() => likeThis(row)}

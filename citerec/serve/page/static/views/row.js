@@ -44,7 +44,7 @@ export function row(one, place, isCurrent, isOut) {
     <div class="side">
       ${meter(one.probability)}
       <div class="acts">
-        ${act("known", "cited", "I know this one", "check", "Mark it as cited, and rank again (i)")}
+        ${act("take", "taken", "Take", "take", "Put it on the shelf (t)")}
         ${act("hide", "hidden", "Hide", "eye-off", "Hide it (h)")}
       </div>
     </div>

@@ -1,0 +1,105 @@
+// The shelf: the papers that the author took for the draft, with notes; saved, opened and copied.
+
+import { copyFormatted, save } from "./browser.js";
+import { exporting, shelved } from "./search.js";
+import { exported, rowsOf } from "./server.js";
+import { chooseIndex, keep, mark, marks, now, state, update } from "./store.js";
+import * as store from "./store.js";
+import { clean, count, isOf } from "./text.js";
+import { toast } from "./toast.js";
+import { openDraft } from "./travel.js";
+
+const MOST_NOTE = 10_000; // characters
+
+/** @type {(id: string, note: string) => void} */
+export function annotate(id, note) {
+  const paper = marks().taken.find(one => one.id === id);
+  if (!paper) return;
+  paper.note = note;
+  keep();
+  update();
+}
+
+// Copies formatted references, as HTML for Word, and as text.
+export async function copyShelf() {
+  const ids = marks().taken.map(one => one.id);
+  const [html, text] = ["html", "text"].map(format => exported(exporting(ids, format)));
+  try {
+    await copyFormatted(html, text);
+    toast(`${count(ids.length, "reference")} copied; paste them into your text`);
+  } catch (error) {
+    toast(clean(error.message));
+  }
+}
+
+export function saveShelf() {
+  const { title, abstract, year, index } = state;
+  const { taken, hidden } = marks();
+  const papers = taken.map(paper => ({ ...paper, coins: undefined }));
+  /** @type {Shelf} */
+  const shelf = {
+    citerec: "shelf",
+    index,
+    draft: { title, abstract, year },
+    papers,
+    rejected: hidden,
+  };
+  save(JSON.stringify(shelf, null, 2), "shelf.json", "application/json");
+}
+
+// The shelf in a file; null if the file is something else.
+/** @type {(file: File) => Promise<any>} */
+export async function shelfIn(file) {
+  if (!/\.json$/i.test(file.name)) return null;
+  try {
+    const found = JSON.parse(await file.text());
+    return found?.citerec === "shelf" ? found : null;
+  } catch {
+    return null;
+  }
+}
+
+/** @type {(listed: any) => any[]} */
+const namedIn = listed =>
+  Array.isArray(listed) ? listed.filter(one => typeof one?.id === "string") : [];
+
+// Puts the papers of a shelf on that of its draft; a draft of another title is left as it is.
+/** @type {(shelf: any) => Promise<void>} */
+export async function openShelf({ index, draft, papers: listed, rejected }) {
+  const taken = namedIn(listed),
+    hidden = namedIn(rejected);
+  const ids = [...taken, ...hidden].map(one => one.id);
+  const corpus = now.indexes.find(one => one.name === index)?.name ?? state.index;
+  const papers = (await rowsOf(corpus, ids)).map(shelved);
+  const known = new Map(papers.map(paper => [paper.id, paper]));
+  const before = structuredClone(state),
+    title = clean(draft?.title);
+  if (!store.isEmpty() && !(state.title.trim() && isOf(state.title, title))) store.begin();
+  if (store.isEmpty()) {
+    const year = Number.isInteger(draft?.year) ? draft.year : null;
+    Object.assign(state, { mode: "draft", title, abstract: clean(draft?.abstract), year });
+  }
+  chooseIndex(corpus);
+  for (const { id } of hidden) {
+    const paper = known.get(id);
+    if (paper) mark("hidden", paper);
+  }
+  for (const { id, note, reasons } of taken) {
+    const paper = known.get(id);
+    const former = marks().taken.find(one => one.id === id);
+    const stated = Array.isArray(reasons) ? reasons.map(clean) : [];
+    const text = clean(note).slice(0, MOST_NOTE) || former?.note || "";
+    if (paper) mark("taken", { ...paper, note: text, reasons: stated });
+  }
+  keep();
+  openDraft(state.id);
+  const gone = taken.filter(one => !known.has(one.id)).map(one => clean(one.title) || one.id);
+  if (gone.length) update({ read: { fault: `Not in this corpus: ${gone.join("; ")}` } });
+  const undo = () => {
+    if (state.id !== before.id) store.remove(state.id);
+    store.put(before);
+    openDraft(before.id);
+  };
+  const put = `${count(taken.length - gone.length, "paper")} put on the shelf`;
+  toast(put, { name: "Undo", run: undo });
+}
