@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Callable, Generator, Sequence
 from io import BytesIO
+from itertools import combinations
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -636,6 +637,83 @@ def test_axe_finds_no_serious_issue(browser: Any, address: str, scheme: str, wid
         assert not issues()
 
 
+# The figure
+
+DRAWN = """all => all.map(one => {
+  const { x, y, right, bottom } = one.getBoundingClientRect();
+  return [x, y, right, bottom];
+})"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_figure_shows_who_cites_whom_without_overlaps_and_by_keyboard(
+    browser: Any, address: str, width: int
+) -> None:
+    def boxes() -> list[list[float]]:
+        return page.eval_on_selector_all(".figure .shape, .figure .labels text", DRAWN)
+
+    def places() -> list[str]:
+        return page.eval_on_selector_all(
+            ".figure .node", "all => all.map(one => one.getAttribute('transform'))"
+        )
+
+    def names() -> list[str]:
+        return page.locator(".figure .labels text").all_inner_texts()
+
+    with open_page(browser, address, viewport={"width": width, "height": 900}) as page:
+        page.click(".settings summary")
+        page.fill("#k", "50")
+        find(page)
+        page.click(".row .act.take >> nth=0", force=True)
+        page.click("#explore-toggle")
+        expect(page.locator(".figure .node")).to_have_count(50)
+        expect(page.locator(".figure .node.own")).to_have_count(1)
+        expect(page.locator("#prior a").first).to_be_visible()
+        expect(page.locator("#derivative a").first).to_be_visible()
+
+        drawn = boxes()
+        assert not [
+            (a, b)
+            for a, b in combinations(drawn, 2)
+            if a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+        ]
+        sizes = "all => all.map(one => parseFloat(getComputedStyle(one).fontSize))"
+        assert min(page.eval_on_selector_all(".figure text", sizes)) >= 10
+
+        assert page.locator(".figure [tabindex='0']").count() == 1
+        page.focus(".figure [tabindex='0']")
+        page.keyboard.press("ArrowRight")
+        at = page.evaluate("() => document.activeElement.dataset.id")
+        before, placed = names(), places()
+        for _ in range(4):
+            page.keyboard.press("+")
+        assert page.evaluate("() => document.activeElement.dataset.id") == at
+        assert names() != before
+        page.keyboard.press("End")  # what is not seen is brought into sight
+        last = page.evaluate(
+            "() => document.activeElement.querySelector('.shape').getBoundingClientRect().right"
+        )
+        plane = page.locator("#plane").bounding_box()
+        assert plane["x"] < last <= plane["x"] + plane["width"]
+        page.keyboard.press("0")
+        page.keyboard.press("Home")
+        page.keyboard.press("ArrowRight")
+        assert places() == placed  # the same each time
+        page.keyboard.press("Enter")
+        expect(page.locator("#details h3").last).to_contain_text("Cited by")
+        page.keyboard.press("Escape")
+        assert page.evaluate("() => document.activeElement.dataset.id") == at
+
+        prior = page.locator("#prior a").first
+        title = prior.inner_text()
+        prior.click()
+        page.click("#details [data-name=cited]")
+        page.keyboard.press("Escape")
+        expect(page.locator(".figure .node.own")).to_have_count(2)
+        expect(page.locator("#prior")).not_to_contain_text(title)
+
+
 # Drafts, tabs, links and the back button
 
 
@@ -880,7 +958,7 @@ def test_the_list_is_one_stop_of_the_tab_key_and_focus_is_never_lost(page: Any) 
     assert page.evaluate(FOCUS) != "BODY"
     known.press("Enter")
     page.keyboard.press("Escape")  # the row to return to has gone
-    assert page.evaluate(FOCUS) != "BODY"
+    page.wait_for_function("() => document.activeElement !== document.body")
     page.locator("#known li button").press("Enter")
     assert page.evaluate(FOCUS) != "BODY"
     page.locator("#again button").press("Enter")

@@ -78,7 +78,6 @@ interface Row extends Facts {
 }
 interface Answer {
   rows: Listed[];
-  links: [number, number][]; // places of rows: the first cites the second
   empty_reason: string;
   notices: string[];
   not_found: string[];
@@ -88,7 +87,6 @@ interface Answer {
 }
 interface List {
   rows: Row[];
-  links: [number, number][];
   selected: Set<string>;
   wanted?: object; // the request, unless a link brought the list
   like?: string; // the title of the paper that the list is for, in place of the draft
@@ -109,14 +107,60 @@ interface Filtered {
   chosen: { facet: Facet; name: string }[];
 }
 
-// A circle of the map.
-interface Place {
+interface Work extends Named {
+  year: number | null;
+  links: number; // papers of the list with which it is connected
+}
+interface Connections {
+  links: [string, string][]; // ids: the first paper cites the second
+  prior: Work[];
+  derivative: Work[];
+  own: Row[]; // the references of the draft
+}
+
+// Where the figure is drawn, and what of it is seen: x of a paper * k + x.
+interface Plane {
+  width: number;
+  k: number;
   x: number;
   y: number;
 }
-interface Spot extends Place {
-  size: number;
+interface Box {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+}
+// The place of a paper, before zooming; no other is within its room.
+interface Spot {
+  id: string;
+  x: number;
+  fx?: number;
+  y: number;
+  r: number;
+  room: number;
+}
+interface Layout {
+  places: Map<string, Spot>;
+  years: Map<number | null, number>;
+  height: number;
+}
+interface PaperNode {
+  row: Row;
+  x: number;
+  y: number;
+  r: number;
+  isOwn: boolean;
+  isOut: boolean; // filtered out
   degree: number;
+  text: string;
+}
+interface Scene {
+  nodes: PaperNode[];
+  cites: [string, string][];
+  ticks: { x: number; text: string }[];
+  width: number;
+  height: number;
 }
 
 interface Related {
@@ -205,7 +249,10 @@ interface Now {
   sort: Sort;
   exploring: boolean;
   current: string | null; // the row that the Tab key reaches
-  pointed: string | null; // the paper at the pointer in a picture
+  pointed: string | null; // the paper in focus or at the pointer in the figure
+  node: string | null; // the paper of the figure that the Tab key reaches
+  connections: Connections | null;
+  planes: Record<string, Plane>;
   paper: Paper | null; // in the sheet
   enlarged: boolean;
   help: boolean;

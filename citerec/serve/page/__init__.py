@@ -1,7 +1,7 @@
 """The page at `/`, for authors: its HTML, style and scripts, and the routes that only it uses.
 
-`page.html` is rendered by Jinja2. `static/` holds plain JavaScript modules, `static/vendor/` lit-html as published: no
-build step, nothing from elsewhere.
+`page.html` is rendered by Jinja2. `static/` holds plain JavaScript modules, `static/vendor/` lit-html as published
+and the parts of D3 that are used, bundled: no build step, nothing from elsewhere.
 Texts of a corpus reach the page as text nodes only.
 """
 
@@ -149,15 +149,12 @@ def answered(service: Service, opened: OpenIndex, request: RecommendRequest) -> 
 
 
 def listed(index: IndexFolder, found: Recommendations) -> dict[str, Any]:
-    """Return one row per paper, and `links`: pairs of places, the first cites the second."""
+    """Return one row per paper."""
     items = found.to_dicts(FIELDS)
     rows = index.papers.rows_of([item["id"] for item in items]).tolist()
-    place = {row: i for i, row in enumerate(rows)}
-    cited = {row: index.graph.references(row).tolist() for row in rows}
-    links = [(i, place[one]) for row, i in place.items() for one in cited[row] if one in place]
     for item, one, row in zip(items, found, rows, strict=True):
         item |= {"citations": len(index.graph.cited_by(row)), "coins": coins(one.paper)}
-    return {"rows": items, "links": links}
+    return {"rows": items}
 
 
 def found_by(recommender: Recommender) -> str:
@@ -236,8 +233,8 @@ def read_uploads(files: Sequence[Upload], opened: OpenIndex) -> dict[str, Any]:
 
     Returns:
         `draft` (`title`, `abstract`, `year`, `authors`, `venue`, `doi`; None for a list of references), `cited`
-        (`id`, `title` and `year` of the papers of the index that are cited), `notices`, `unread` (files, and why) and `keys`
-        (of the bibliographies).
+        (`id`, `title` and `year` of the papers of the index that are cited), `notices`, `unread` (files, and why) and
+        `keys` (of the bibliographies).
     """
     notices, unread = list[str](), list[str]()
     files = [one for file in files for one in unpacked(file, unread)]

@@ -41,7 +41,8 @@ export function keepFocus() {
       if (held && held === left && document.activeElement !== left && isThere(held)) held = null;
     });
   });
-  new MutationObserver(rescue).observe(document.body, {
+  // later: a dialog that closes gives the focus back itself
+  new MutationObserver(() => setTimeout(rescue)).observe(document.body, {
     childList: true,
     subtree: true,
     attributeFilter: ["hidden", "class", "open"],

@@ -1,6 +1,7 @@
 // The page: draws it, and listens to what happens to the window.
 
 import { keepFocus } from "./browser.js";
+import { watchPlanes } from "./figure.js";
 import { dropping } from "./files.js";
 import { request } from "./draft.js";
 import { pressed } from "./keys.js";
@@ -21,6 +22,7 @@ async function start() {
   chooseIndex(state.index);
   store.start({ adopted, changed: elsewhere });
   keepFocus();
+  watchPlanes();
   dropping();
   document.addEventListener("keydown", pressed);
   arrived();

@@ -1,6 +1,7 @@
 // The list: searching, marking, selecting and exporting its papers.
 
 import { $, copy, focusedRow, focusRow, motion, save } from "./browser.js";
+import { connect } from "./connections.js";
 import { request, settle } from "./draft.js";
 import { filtered, prune } from "./facets.js";
 import { Problem, exported, search } from "./server.js";
@@ -63,15 +64,12 @@ export async function more() {
     const had = new Set(now.list.rows.map(row => row.id));
     const fresh = answer.rows.filter(row => !had.has(row.id)).map(dressed);
     const all = [...now.list.rows, ...fresh];
-    const place = new Map(all.map((row, i) => [row.id, i]));
-    /** @type {(i: number) => number} */
-    const at = i => place.get(answer.rows[i].id) ?? 0;
-    const links = answer.links.map(([a, b]) => /** @type {[number, number]} */ ([at(a), at(b)]));
     const { selected, like } = now.list;
-    const list = { ...answer, like, rows: all, links, selected, wanted };
+    const list = { ...answer, like, rows: all, selected, wanted };
     step({ draft: state.id, found: list }, "stay");
     now.list = list;
     update({ status: `${count(all.length, "paper")}, ${fresh.length} of them new.` });
+    connect();
   } catch (error) {
     if (own === now.running && error.name !== "AbortError") failed(error);
   } finally {
@@ -131,7 +129,8 @@ export function present(found) {
 export function show(list) {
   now.list = list;
   prune();
-  update({ current: null });
+  update({ current: null, connections: null });
+  connect();
 }
 
 /** @type {(error: any) => void} */
@@ -166,7 +165,10 @@ export function shelved(row) {
 }
 
 // A mark changes the next list, not the one that is read.
-export const rankAgain = () => update({ again: state.searched && !now.running });
+export function rankAgain() {
+  update({ again: state.searched && !now.running });
+  connect();
+}
 
 /** @type {(row: Row | Named, kind: Mark | null) => void} */
 export function setMark(row, kind) {

@@ -112,8 +112,12 @@ async function reach(attempt, signal) {
 const ask = (path, options) =>
   reach(async () => (await send(path, options)).json(), options.signal);
 
+// Without a second attempt: for what the page can do without.
+/** @type {(path: string, options: RequestInit) => Promise<any>} */
+export const once = async (path, options) => (await send(path, options)).json();
+
 /** @type {(body: object, signal?: AbortSignal) => RequestInit} */
-const json = (body, signal) => ({
+export const json = (body, signal) => ({
   method: "POST",
   headers: { "Content-Type": "application/json" },
   body: JSON.stringify(body),

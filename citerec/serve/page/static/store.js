@@ -38,7 +38,9 @@ const EMPTY = {
 };
 
 /** @type {List} */
-export const NO_LIST = { rows: [], links: [], selected: new Set() };
+export const NO_LIST = { rows: [], selected: new Set() };
+
+const PLANE = { width: 0, k: 1, x: 0, y: 0 }; // where a figure is drawn
 
 /** @type {Now} */
 export const now = {
@@ -58,6 +60,9 @@ export const now = {
   exploring: false,
   current: null,
   pointed: null,
+  node: null,
+  connections: null,
+  planes: { plane: { ...PLANE }, large: { ...PLANE } },
   paper: null,
   enlarged: false,
   help: false,

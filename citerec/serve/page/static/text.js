@@ -20,13 +20,12 @@ export const percent = value =>
 export const shortened = (title, most) =>
   title.length > most ? `${title.slice(0, most - 1)}…` : title;
 
-// The first author's surname and the year.
+// The first author's surname; words of the title where no author is known.
 /** @type {(row: Row) => string} */
-export const nameOf = row => {
+export const surname = row => {
   const first = clean(row.authors[0]);
-  const surname = first.includes(",") ? first.split(",")[0] : first.split(" ").at(-1);
-  const name = surname || plain(row.title).split(" ").slice(0, 2).join(" ");
-  return [name, row.year ?? ""].join(" ").trim();
+  const name = first.includes(",") ? first.split(",")[0] : first.split(" ").at(-1);
+  return shortened(name || plain(row.title).split(" ").slice(0, 2).join(" "), 18);
 };
 
 /** @type {(text: string) => Set<string>} */

@@ -201,32 +201,29 @@ async function openLink(from) {
   if (paper) showPaper(paper, depth);
   if (isAlone) return;
   const known = new Map((await rowsOf(index, ids)).map(row => [row.id, shelved(row)]));
-  /** @type {{ rows: Listed[], links: [number, number][] }} */
-  const found = list.length
-    ? await get("page/papers", [["index", index], ...list.map(id => ["ids", id])])
-    : { rows: [], links: [] };
+  const found = await rowsOf(index, list);
   if (!store.viewing) return; // the author went on
   /** @type {(wanted: string[]) => Taken[]} */
   const marked = wanted => wanted.flatMap(id => known.get(id) ?? []);
   state.marks = {
     [index]: { taken: marked(taken), cited: marked(cited), hidden: marked(hidden) },
   };
-  const gone = list.length - found.rows.length;
+  const gone = list.length - found.length;
   const are = gone === 1 ? "is" : "are";
   const lost = `${count(gone, "paper")} of it ${are} no longer in this corpus. `;
   const acts = [{ name: "Take it over as a draft", run: keep }];
   if (hasOwn) acts.push({ name: "Back to my draft", run: () => openDraft() });
   const text =
-    `A link brought ${count(found.rows.length, "paper")} and ${count(known.size, "mark")}; ` +
+    `A link brought ${count(found.length, "paper")} and ${count(known.size, "mark")}; ` +
     "the text of the draft is not in it. Nothing of yours was changed. " +
     (gone ? lost : "");
   update({ notices: [{ text, acts }] });
-  if (!found.rows.length) return;
+  if (!found.length) return;
   const plainly = { score: null, probability: null };
-  const shown = found.rows.map(row => ({ ...dressed(row), ...plainly }));
-  now.status = `A shared list of ${count(found.rows.length, "paper")}.`;
+  const shown = found.map(row => ({ ...dressed(row), ...plainly }));
+  now.status = `A shared list of ${count(found.length, "paper")}.`;
   now.instead = null;
-  show({ ...found, rows: shown, selected: new Set() });
+  show({ rows: shown, selected: new Set() });
 }
 
 // The view of a link has become a draft.

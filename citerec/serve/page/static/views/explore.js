@@ -1,20 +1,20 @@
-// Filters and pictures of the list.
+// Filters and the figure of the list.
 
 import { html, nothing } from "../vendor/lit-html-3.3.3/lit-html.js";
 import { guard } from "../vendor/lit-html-3.3.3/directives/guard.js";
 import { toggle } from "../facets.js";
 import { now, state, update } from "../store.js";
 import { count } from "../text.js";
-import { map } from "./map.js";
+import { figure } from "./figure.js";
 import { besides, icon, link } from "./parts.js";
-import { plot } from "./plot.js";
 import { toast } from "./toast.js";
+import { works } from "./works.js";
 
 const MOST_VENUES = 8;
 
 /** @type {(found: Filtered) => View} */
 export const explore = found =>
-  html`<aside id="explore" class="explore" aria-label="Filters and plots of the list"
+  html`<aside id="explore" class="explore" aria-label="Filters and figure of the list"
     ?hidden=${!found.all.length}>
     <section class="facet">
       <h2>Year</h2>
@@ -25,22 +25,24 @@ export const explore = found =>
       <div id="venues" class="venues" role="group" aria-label="Filter by venue"
         >${venues(found)}</div>
     </section>
-    ${guard([now.list, state.marks[state.index], now.years, now.venues, now.pointed], () =>
-      pictures(found),
-    )}
+    ${guard([...shown(), now.planes.plane], () => picture(found))}
   </aside>`;
 
+// What the figure shows; it is drawn anew when some of it is another.
+const shown = () => [
+  ...[now.list, state.marks[state.index], now.years, now.venues],
+  ...[now.connections, now.pointed, now.node],
+];
+
 /** @type {(found: Filtered) => View} */
-function pictures(found) {
-  const drawn = map(found, "map", [340, 250], 6);
-  const enlarge = () => update({ enlarged: true });
-  return html`${plot(found)}
-    <figure class="picture" id="map-figure" ?hidden=${drawn === nothing}>
-      <figcaption>Citations within the list<button type="button" id="enlarge" class="quiet"
-        aria-label="Enlarge the map" @click=${enlarge}>${icon("enlarge")}</button></figcaption>
-      <div id="map">${drawn}</div>
-    </figure>`;
-}
+const picture = found =>
+  html`<figure class="picture" aria-labelledby="figure-name">
+    <figcaption><span id="figure-name">Years and citations</span
+      ><button type="button" id="enlarge" class="quiet" aria-label="Enlarge the figure"
+        @click=${() => update({ enlarged: true })}>${icon("enlarge")}</button></figcaption>
+    ${figure(found, "plane")}
+  </figure>
+  ${works()}`;
 
 /** @type {(found: Filtered) => View} */
 function years({ years }) {
@@ -74,16 +76,14 @@ function venues({ venues }) {
   ];
 }
 
-// The map on its own.
+// The figure on its own.
 /** @type {(found: Filtered) => View} */
-export const picture = found =>
-  html`<dialog id="picture" class="large" aria-label="Citations within the list"
-    @click=${besides} @close=${() => update({ enlarged: false })}>
+export const enlarged = found =>
+  html`<dialog id="picture" class="large" aria-labelledby="large-name" @click=${besides}
+    @close=${() => update({ enlarged: false })}>
     <button type="button" class="quiet close" aria-label="Close"
-      @click=${() => update({ enlarged: false })}>×</button>
-    <h2>Citations within the list</h2>
-    <p class="hint"
-      >An arrow leads to the cited paper; circles grow with citations, darker ones are newer.</p>
-    <div id="large-map">${now.enlarged ? map(found, "large-map", [1000, 640], 14) : nothing}</div>
+      @click=${() => update({ enlarged: false })}>${icon("close")}</button>
+    <h2 id="large-name">Years and citations</h2>
+    ${guard([...shown(), now.enlarged, now.planes.large], () => figure(found, "large"))}
     ${toast("picture")}
   </dialog>`;

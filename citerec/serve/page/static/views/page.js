@@ -3,7 +3,7 @@
 import { html, render } from "../vendor/lit-html-3.3.3/lit-html.js";
 import { filtered } from "../facets.js";
 import { looks, now } from "../store.js";
-import { explore, picture } from "./explore.js";
+import { enlarged, explore } from "./explore.js";
 import { form } from "./form.js";
 import { help } from "./help.js";
 import { paper } from "./paper.js";
@@ -17,7 +17,7 @@ const page = found =>
   html`<a class="skip" href="#results">Skip to the results</a>
     ${top()} ${trouble()}
     <main>${form()} ${results(found)} ${explore(found)}</main>
-    ${paper()} ${picture(found)} ${help()} ${toast(null)}`;
+    ${paper()} ${enlarged(found)} ${help()} ${toast(null)}`;
 
 let shelved = ""; // the papers on the shelf, as drawn last
 

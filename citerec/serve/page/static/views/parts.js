@@ -95,12 +95,17 @@ export const link = (name, run, id) =>
     ${name}
   </button>`;
 
-// Shows a dialog while `isOpen`, and says when it was closed.
+/** @type {Set<string>} */
+const shown = new Set();
+
+// Shows a dialog while `isOpen`. One that the browser just closed is not shown again.
 /** @type {(selector: string, isOpen: boolean) => void} */
 export function modal(selector, isOpen) {
   const dialog = /** @type {HTMLDialogElement} */ (document.querySelector(selector));
-  if (isOpen && !dialog.open) dialog.showModal();
+  if (isOpen && !shown.has(selector)) dialog.showModal();
   if (!isOpen && dialog.open) dialog.close();
+  if (isOpen) shown.add(selector);
+  else shown.delete(selector);
 }
 
 // Closes a dialog by a click beside its content.

@@ -81,7 +81,7 @@ function tools({ shown }) {
     html`<button type="button" data-save=${format} aria-label="Download ${ending}, ${name}"
       ?disabled=${!n} @click=${() => give(format, "save")}>${ending}</button>`;
   return html`<button type="button" id="explore-toggle" class="toggle" aria-controls="explore"
-      aria-expanded=${now.exploring} @click=${explore}>Filters and plots</button>
+      aria-expanded=${now.exploring} @click=${explore}>Filters and figure</button>
     <label class="sort"><span class="hush">Order of the list</span
       ><select id="sort" @change=${onValue(sort => update({ sort: /** @type {Sort} */ (sort) }))}
         >${Object.entries(ORDERS).map(
