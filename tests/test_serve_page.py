@@ -165,6 +165,66 @@ def test_taken_papers_stay_on_the_shelf_with_notes_and_leave_it_for_other_progra
         expect(other.locator("#shelf li")).to_have_count(2)
 
 
+CLAIM = "Dense retrieval with two encoders answers open-domain questions."
+CITED = "Late interaction keeps a vector for each token"
+TEXT = f"""---
+title: {TITLE}
+abstract: {ABSTRACT}
+---
+
+# Introduction
+
+{CITED} [@one]. Is it cheap? {CLAIM} It is so.
+
+# Method
+
+<b>Short</b> words. As others did [@one], we go on with our own work.
+
+As we know, pretrained language models improve the ranking of passages.
+"""
+
+
+def test_sentences_without_a_reference_are_marked_in_the_text_with_their_papers(page: Any) -> None:
+    file = {"name": "draft.md", "mimeType": "", "buffer": TEXT.encode()}
+    claim, open_claim = page.locator(".claim"), page.locator(".claim[aria-expanded=true]")
+    find(page)
+    listed = ids(page)
+
+    page.set_input_files("#file", files=[file])
+    page.click("#each")
+    expect(page.locator("#status")).to_have_text("3 sentences of 8 may lack a reference.")
+    expect(claim).to_have_count(3)
+    text = page.inner_text("#where")
+    assert text.index(CITED) < text.index(CLAIM)  # the cited one is there, and not marked
+    expect(page.locator(".rest summary")).to_have_text("2 sentences without a mark")
+    expect(claim.nth(1)).to_contain_text(CLAIM)
+
+    claim.first.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(open_claim).to_contain_text(CLAIM)
+    papers = page.locator(".candidates li")
+    expect(papers).to_have_count(3)
+    name = papers.first.locator(".title").inner_text()
+    papers.first.locator(".title").click()
+    expect(page.locator("#details-title")).to_have_text(name)
+    page.keyboard.press("Escape")
+    papers.last.locator("[data-act=taken]").click()
+    expect(page.locator("#shelf li")).to_have_count(1)
+    assert "rft.au=" in page.get_attribute(".Z3988", "title")
+    papers.first.locator("[data-act=cited]").click()
+    expect(papers.first.locator("[data-act=cited]")).to_have_attribute("aria-pressed", "true")
+    expect(page.locator("#known")).to_contain_text(name)
+    assert page.locator(".claim[tabindex='0']").count() == 1
+    assert CLAIM not in page.evaluate("() => JSON.stringify(localStorage)")
+
+    page.go_back()
+    expect(page.locator(".claim")).to_have_count(0)
+    assert set(ids(page)) <= set(listed)
+    page.go_forward()
+    expect(claim).to_have_count(3)
+
+
 # What the server does for the page
 
 
@@ -322,6 +382,13 @@ def test_one_list_appears_which_marks_do_not_move_and_a_search_can_be_stopped(
         expect(page.locator("#find")).to_have_text("Stop")
         page.click("#find")
         expect(page.locator("#status")).to_have_text("Stopped.")
+
+        page.click("text=Each sentence")
+        page.click("#find")
+        expect(page.locator("#status")).to_contain_text("each sentence")
+        page.click("#find")
+        expect(page.locator("#status")).to_have_text("Stopped.")
+        page.click("text=A draft")
 
         page.click("#find")
         reranker.released.set()

@@ -81,7 +81,7 @@ class QueryFile:
         lines = self.lines or ("# Abstract", draft.abstract)
         draft = replace(draft, abstract=first_sentences(draft.abstract, MAX_ABSTRACT))
         if not (queries := tuple(uncited(draft, lines))):
-            raise ConfigError("--context all: the draft has no sentence without a reference")
+            raise ConfigError("the draft has no sentence without a reference")
         return replace(self, queries=queries, by_sentence=True)
 
 

@@ -33,13 +33,19 @@ def uncited(draft: Query, lines: Sequence[str]) -> Iterator[Query]:
     line of its own.
     """
     number = 0
-    for heading, paragraph in _paragraphs([line.strip() for line in lines]):
-        for text in sentences(_AFTER_STOP.sub(r" \2\1 ", paragraph)):
+    for heading, paragraph in paragraphs(lines):
+        for text in paragraph:
             number += 1
             is_claim = _STATED.search(text) and len(WORD.findall(text)) >= LEAST_WORDS
             is_prose = not _ABOUT_AUTHORS.search(heading) and not _CAPTION.match(text)
             if is_claim and is_prose and not has_marker(text) and len(text) <= MAX_TITLE:
                 yield replace(draft, id=f"{number}", named=False, context=text, section=heading)
+
+
+def paragraphs(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the sentences of each paragraph up to the references, with the heading before it."""
+    for heading, paragraph in _paragraphs([line.strip() for line in lines]):
+        yield heading, sentences(_AFTER_STOP.sub(r" \2\1 ", paragraph))
 
 
 def _paragraphs(lines: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -33,7 +33,7 @@ interface Draft {
   id: string;
   changed: number;
   index: string;
-  mode: "draft" | "sentence";
+  mode: "draft" | "sentence" | "each";
   title: string;
   abstract: string;
   context: string;
@@ -176,6 +176,37 @@ interface Paper {
   all: Set<string>; // the groups of related papers that are shown whole
 }
 
+// The text of a draft, and the sentences of it that may lack a reference.
+interface Paragraph {
+  section: string;
+  sentences: string[];
+}
+interface SentenceAnswer {
+  query: string;
+  sentence: string;
+  section: string;
+  sureness: number | null;
+  results: { id: string; reasons: string[] }[];
+}
+interface Claim {
+  id: string;
+  text: string;
+  sureness: number | null;
+  rank: number; // from 0, the surest
+  papers: Row[];
+}
+interface Placed {
+  section: string;
+  parts: { text: string; claim: Claim | null }[];
+}
+interface Where {
+  paragraphs: Placed[];
+  claims: Claim[]; // in the order of the text
+  most: number; // so many of the surest are marked
+  open: string | null;
+  current: string | null;
+}
+
 interface Read {
   draft: {
     title: string;
@@ -184,6 +215,7 @@ interface Read {
     authors: string[];
     venue: string;
     doi: string;
+    text: Paragraph[];
   } | null;
   cited: Named[];
   notices: string[];
@@ -210,6 +242,7 @@ interface Brought {
 interface Visit {
   draft: string;
   found: Found | null;
+  where?: Where;
   link?: Brought | null;
 }
 
@@ -236,6 +269,8 @@ interface Token {
 interface Now {
   indexes: { name: string; papers: number; years: [number, number] | null; found_by: string }[];
   list: List;
+  text: { draft: string; title: string; paragraphs: Paragraph[] } | null; // of a file
+  where: Where | null; // in place of a list
   instead: "greeting" | { why: string } | null; // of a list
   status: string;
   stages: string[];

@@ -27,6 +27,7 @@ from citerec.bibliography.entry import PaperList
 from citerec.bibliography.paper_list import read_paper_list
 from citerec.bibliography.styles import coins
 from citerec.drafts import DocumentFormat, document_format, parse_queries
+from citerec.drafts.sentences import paragraphs
 from citerec.errors import BadInputError
 from citerec.folder import IndexFolder
 from citerec.recommend import looked_up
@@ -232,9 +233,9 @@ def read_uploads(files: Sequence[Upload], opened: OpenIndex) -> dict[str, Any]:
     """Read the draft among some files, and every bibliography beside it, or bibliographies alone.
 
     Returns:
-        `draft` (`title`, `abstract`, `year`, `authors`, `venue`, `doi`; None for a list of references), `cited`
-        (`id`, `title` and `year` of the papers of the index that are cited), `notices`, `unread` (files, and why) and
-        `keys` (of the bibliographies).
+        `draft` (`title`, `abstract`, `year`, `authors`, `venue`, `doi`, and as `text` the sentences of each paragraph
+        with its section; None for a list of references), `cited` (`id`, `title` and `year` of the papers of the index
+        that are cited), `notices`, `unread` (files, and why) and `keys` (of the bibliographies).
     """
     notices, unread = list[str](), list[str]()
     files = [one for file in files for one in unpacked(file, unread)]
@@ -303,6 +304,8 @@ def _draft(file: Upload, path: Path) -> tuple[dict[str, Any], PaperList, list[st
     [query] = read.queries
     draft = {name: getattr(query, name) for name in ("abstract", "year", "venue", "doi")}
     draft |= {"title": "" if notices else visible(query.title), "authors": [*query.authors]}
+    parts = paragraphs(read.lines)
+    draft["text"] = [{"section": visible(name), "sentences": part} for name, part in parts]
     notices += [for_clients(visible(notice)) for notice in read.notices]
     return draft, read.cited or PaperList(()), notices
 

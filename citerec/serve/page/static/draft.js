@@ -3,6 +3,10 @@
 import { keep, marks, state, update } from "./store.js";
 import * as store from "./store.js";
 import { isOf } from "./text.js";
+import { fullText } from "./where.js";
+
+const MOST_TITLE = 4000; // characters
+const EACH = { context: "all", k: 3, explain: true };
 
 // A title of which less than half stays is that of a new draft, to which the marks of the
 // former do not belong: they stay with it, and the author is asked.
@@ -71,6 +75,13 @@ export function request() {
   const meta = isOf(state.title, state.metaTitle) ? state.meta : {}; // is that of the file's title
   const query = { title: first, abstract: rest.join(" "), year: state.year, ...meta };
   const draft = first.trim() ? { query } : null;
+  if (state.mode === "each") {
+    const title = first.trim().slice(0, MOST_TITLE) || "Untitled";
+    const year_max = state.yearMax ?? state.year;
+    if (draft || fullText())
+      return { ...common, ...EACH, title, abstract: rest.join(" "), year_max };
+    return "Choose a file, or paste its text.";
+  }
   if (state.mode === "sentence") {
     if (!state.context.trim()) return "Write the sentence that needs a reference.";
     return { ...common, context: state.context, ...(state.withDraft ? draft : {}) };

@@ -7,6 +7,7 @@ import { Problem, readFiles } from "./server.js";
 import { openShelf, shelfIn } from "./shelf.js";
 import { keep, mark, markOf, state, update } from "./store.js";
 import { clean } from "./text.js";
+import { keepText } from "./where.js";
 
 // Whether a text is BibTeX, RIS, CSL-JSON, DOIs, or a list of references with numbers and years.
 /** @type {(text: string, lines: string[]) => boolean} */
@@ -112,7 +113,10 @@ export async function take(files) {
     return;
   }
   const { draft, cited, notices, unread, keys } = read;
-  if (draft) taken(draft);
+  if (draft) {
+    taken(draft);
+    keepText(draft.title, draft.text);
+  }
   state.keys = [...new Set([...state.keys, ...keys])];
   const fresh = cited.filter(({ id }) => [null, "hidden"].includes(markOf(id)));
   for (const paper of fresh) mark("cited", shelved(paper));
@@ -129,7 +133,8 @@ export async function take(files) {
 /** @type {(draft: NonNullable<Read["draft"]>) => void} */
 function taken({ title, abstract, authors, venue, doi, year: dated }) {
   remember();
-  const mode = state.mode === "sentence" && state.withDraft ? "sentence" : "draft";
+  const isKept = state.mode === "each" || (state.mode === "sentence" && state.withDraft);
+  const mode = isKept ? state.mode : "draft";
   const own = state.year === state.metaYear ? null : state.year; // that of a former file goes
   const read = { meta: { authors, venue, doi }, metaTitle: title, year: dated || own };
   Object.assign(state, { mode, title, abstract, ...read });

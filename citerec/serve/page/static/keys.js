@@ -4,6 +4,7 @@ import { focusedRow } from "./browser.js";
 import { find, focusDraft, give, go, select, setMark, undo } from "./search.js";
 import { looks, now, update } from "./store.js";
 import { openPaper } from "./travel.js";
+import { goClaim } from "./where.js";
 
 /** @type {(run: (row: Row) => void) => () => void} */
 const on = run => () => {
@@ -13,8 +14,8 @@ const on = run => () => {
 
 /** @type {Record<string, () => void>} */
 const KEYS = {
-  j: () => go(1),
-  k: () => go(-1),
+  j: () => (now.where ? goClaim : go)(1),
+  k: () => (now.where ? goClaim : go)(-1),
   o: on(row => openPaper(row.id)),
   t: on(row => setMark(row, "taken")),
   i: on(row => setMark(row, "cited")),

@@ -9,6 +9,7 @@ import { NO_LIST, keep, looks, mark, markOf, marks, now, state, update } from ".
 import { clean, count, dressed, plain, shortened } from "./text.js";
 import { toast } from "./toast.js";
 import { step } from "./visits.js";
+import { presentWhere, whereIn } from "./where.js";
 
 const MORE = 20; // papers that are added to a list
 
@@ -29,10 +30,21 @@ export async function find({ push = true, instead, like = "" } = {}) {
   }
   now.running?.abort();
   const own = new AbortController();
-  const before = { list: NO_LIST, instead: null, notices: [], again: false };
-  update({ ...before, running: own, status: "Searching…" });
+  const isEach = state.mode === "each" && !instead;
+  const before = { list: NO_LIST, where: null, instead: null, notices: [], again: false };
+  const status = isEach ? "Searching for each sentence; a long text takes a minute…" : "Searching…";
+  update({ ...before, running: own, stages: [], status });
   if (innerWidth < 900) $("#results").scrollIntoView({ behavior: motion() }); // is below the form
   try {
+    if (isEach) {
+      const where = await whereIn(wanted, own.signal);
+      if (own !== now.running) return;
+      state.searched = true;
+      keep();
+      step({ draft: state.id, found: null, where }, push ? "push" : "stay");
+      presentWhere(where);
+      return;
+    }
     const answer = await search(wanted, own.signal);
     if (own !== now.running) return;
     const rows = answer.rows.map(dressed);
@@ -90,6 +102,7 @@ export function clear() {
     question: null,
     read: null,
     list: NO_LIST,
+    where: null,
     notices: [],
     stages: [],
     status: "",
@@ -129,7 +142,7 @@ export function present(found) {
 export function show(list) {
   now.list = list;
   prune();
-  update({ current: null, connections: null });
+  update({ current: null, connections: null, where: null });
   connect();
 }
 

@@ -143,11 +143,11 @@ export async function rowsOf(index, ids) {
 export const exported = request =>
   reach(async () => (await send("v1/export", json(request))).text());
 
-/** @type {(index: string, files: Sent[]) => Promise<Read>} */
-export function readFiles(index, files) {
+/** @type {(index: string, files: Sent[], signal?: AbortSignal) => Promise<Read>} */
+export function readFiles(index, files, signal) {
   const body = new FormData();
   for (const file of files) body.append("files", file, file.path || file.name);
-  return ask(`page/draft?${new URLSearchParams({ index })}`, { method: "POST", body });
+  return ask(`page/draft?${new URLSearchParams({ index })}`, { method: "POST", body, signal });
 }
 
 /** @type {(request: object, signal: AbortSignal) => Promise<Answer>} */
@@ -156,3 +156,6 @@ export const search = (request, signal) =>
     const within = AbortSignal.any([signal, AbortSignal.timeout(SILENT)]);
     return (await send("page/recommend", json(request, within))).json();
   }, signal);
+
+/** @type {(request: object, signal: AbortSignal) => Promise<{ answers: SentenceAnswer[] }>} */
+export const sentences = (request, signal) => ask("v1/recommend", json(request, signal));

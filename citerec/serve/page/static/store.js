@@ -46,6 +46,8 @@ const PLANE = { width: 0, k: 1, x: 0, y: 0 }; // where a figure is drawn
 export const now = {
   indexes: [],
   list: NO_LIST,
+  text: null,
+  where: null,
   instead: "greeting",
   status: "",
   stages: [],

@@ -19,6 +19,7 @@ import * as store from "./store.js";
 import { clean, count, dressed } from "./text.js";
 import { toast } from "./toast.js";
 import { step, visited } from "./visits.js";
+import { presentWhere } from "./where.js";
 
 // Papers: the sheet of one
 
@@ -256,7 +257,8 @@ export function travelled({ state: at }) {
   }
   if (visit.draft !== state.id) store.open(visit.draft);
   chooseIndex(state.index);
-  if (visit.found) present(visit.found);
+  if (visit.where) presentWhere(visit.where);
+  else if (visit.found) present(visit.found);
   else clear();
 }
 

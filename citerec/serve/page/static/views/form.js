@@ -9,6 +9,7 @@ import { find, rankAgain, setMark } from "../search.js";
 import { drafts, marks, now, state, update } from "../store.js";
 import { clean, count } from "../text.js";
 import { forgetAll, newDraft, openDraft } from "../travel.js";
+import { fullText } from "../where.js";
 import { adding } from "./add.js";
 import { icon, link, named, onTick, onValue } from "./parts.js";
 import { shelf } from "./shelf.js";
@@ -28,7 +29,7 @@ export function form() {
     autocomplete="off" @submit=${submit}>
     <fieldset class="modes">
       <legend class="hush">Find papers for</legend>
-      ${mode("draft", "A draft")} ${mode("sentence", "A sentence")}
+      ${mode("draft", "A draft")} ${mode("sentence", "A sentence")} ${mode("each", "Each sentence")}
     </fieldset>
     ${sentence()} ${draft()}
     <div id="question" class="read" role="status">${now.question && question(now.question)}</div>
@@ -103,6 +104,7 @@ function draft() {
       <textarea id="abstract" rows="7" maxlength="60000" .value=${live(state.abstract)}
         @input=${typed("abstract")} @focus=${remember} @paste=${pasteAll}></textarea>
     </div>
+    ${state.mode === "each" ? whole() : nothing}
     <div class="file">
       <input type="file" id="file" multiple accept=${FILES} class="hush" @change=${chosen} />
       <label for="file"
@@ -111,6 +113,15 @@ function draft() {
       <span class="hint">.tex, .docx, .pdf, .md with its .bib; a .zip or folder</span>
     </div>
   </div>`;
+}
+
+// What is searched where each sentence is.
+function whole() {
+  const n = fullText()?.reduce((sum, one) => sum + one.sentences.length, 0);
+  const text = n
+    ? `The file has ${count(n, "sentence")}; those that cite no paper are searched for.`
+    : "Choose the file of the whole text, or paste it here; sentences that cite are left out.";
+  return html`<p class="hint">${text}</p>`;
 }
 
 /** @type {(question: NonNullable<Now["question"]>) => View} */
@@ -128,8 +139,16 @@ function read(read) {
     : html`<p><b>A list of references.</b></p>`;
   const fresh = html`<p>${count(marked, "paper")} of this corpus marked as cited.
     ${link("Undo", undo)}</p>`;
+  const each = () => {
+    edit({ mode: "each" });
+    find();
+  };
+  const offer = isDraft && fullText() && state.mode !== "each";
   return [
     found,
+    offer
+      ? html`<p>${link("Where in the text are references missing?", each, "each")}</p>`
+      : nothing,
     marked ? fresh : nothing,
     unread.map(line => html`<p class="fault" dir="auto">${clean(line)}</p>`),
     html`<details>

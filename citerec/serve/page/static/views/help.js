@@ -6,7 +6,7 @@ import { besides, icon, onTick } from "./parts.js";
 import { toast } from "./toast.js";
 
 const KEYS = [
-  ["j k", "Next and previous paper"],
+  ["j k", "Next and previous paper, or marked sentence"],
   ["o Enter", "Open the paper: abstract, references, citing papers"],
   ["t", "Take it: put it on the shelf"],
   ["i", "I know this one: mark it as cited"],

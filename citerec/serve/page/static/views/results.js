@@ -1,6 +1,6 @@
 // The list and what is around it: what is known of it, filters, tools, the greeting.
 
-import { html } from "../vendor/lit-html-3.3.3/lit-html.js";
+import { html, nothing } from "../vendor/lit-html-3.3.3/lit-html.js";
 import { repeat } from "../vendor/lit-html-3.3.3/directives/repeat.js";
 import { $, motion } from "../browser.js";
 import { toggle, unfilter } from "../facets.js";
@@ -10,6 +10,7 @@ import { clean } from "../text.js";
 import { example, openPaper } from "../travel.js";
 import { icon, link, onTick, onValue } from "./parts.js";
 import { row } from "./row.js";
+import { where } from "./where.js";
 
 /** @type {Record<Sort, string>} */
 const ORDERS = {
@@ -38,7 +39,7 @@ export function results(found) {
     </div>
     <div id="placeholder" class="placeholder" aria-hidden="true" ?hidden=${!isBusy}
       ><i></i><i></i><i></i></div>
-    ${list(found)}
+    ${now.where ? where(now.where) : nothing} ${list(found)}
     <div class="more" ?hidden=${!found.all.length || !now.list.wanted || isBusy}
       >${link("20 more papers", more, "more")}</div>
     <div id="empty" class="empty" ?hidden=${!now.instead}>

@@ -1,0 +1,160 @@
+// The text, with the sentences that may lack a reference marked, and the papers for each.
+
+import { html, nothing } from "../vendor/lit-html-3.3.3/lit-html.js";
+import { setMark } from "../search.js";
+import { markOf } from "../store.js";
+import { clean, count, percent, plain } from "../text.js";
+import { openPaper } from "../travel.js";
+import { goClaim, markMost, markedIn, toggleClaim } from "../where.js";
+import { bibliographic, icon, links, onValue, sentence, titleOf } from "./parts.js";
+
+/** @type {Record<string, number>} */
+const STEPS = {
+  ArrowDown: 1,
+  ArrowRight: 1,
+  ArrowUp: -1,
+  ArrowLeft: -1,
+  Home: -Infinity,
+  End: Infinity,
+};
+
+// Its marked sentences are one stop of the Tab key; arrow keys lead from one to the next.
+/** @type {(where: Where) => View} */
+export function where(where) {
+  const shown = markedIn(where);
+  const current = (shown.find(one => one.id === where.current) ?? shown[0])?.id;
+  /** @type {(event: any) => void} */
+  const pressed = event => {
+    const { target, key } = event;
+    if (key === "Escape" && where.open) {
+      toggleClaim(where.open);
+      goClaim(0);
+      event.stopPropagation();
+    }
+    if (!target.matches(".claim") || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (STEPS[key]) goClaim(STEPS[key]);
+    else if (key === "Enter" || key === " ") toggleClaim(target.dataset.id);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  return html`<div id="where" class="where">
+    <div class="where-tools">
+      ${choice(where)}
+      <span class="steps">
+        ${step("Previous", -1)} ${step("Next", 1)}
+      </span>
+      <p class="hint">Sentences that cite a paper are left alone. Open a marked one to see papers
+        for it; the surer, the stronger its mark.</p>
+    </div>
+    <div class="whole" role="group" aria-label="Your text" @keydown=${pressed}
+      >${runs(where, shown).map(run => stretch(run, where, current))}</div>
+  </div>`;
+}
+
+/** @type {(name: string, steps: number) => View} */
+const step = (name, steps) =>
+  html`<button type="button" data-step=${steps} aria-label="${name} marked sentence"
+    @click=${() => goClaim(steps)}>${name}</button>`;
+
+/** @type {(where: Where) => View} */
+function choice({ claims, most }) {
+  const total = claims.length,
+    isSure = claims.some(one => one.sureness !== null);
+  const numbers = [5, 10].filter(n => n < total);
+  if (!numbers.length) return nothing;
+  const name = isSure ? "surest" : "first";
+  return html`<label class="sort">Mark
+    <select id="most" @change=${onValue(markMost)}>
+      ${numbers.map(
+        n => html`<option value=${n} .selected=${most === n}>the ${n} ${name}</option>`,
+      )}
+      <option value="Infinity" .selected=${most > total}>all ${total}</option>
+    </select></label>`;
+}
+
+// Paragraphs with a marked sentence, each alone, and what is between them.
+/** @type {(where: Where, shown: Claim[]) => Placed[][]} */
+function runs({ paragraphs }, shown) {
+  /** @type {(one: Placed) => boolean} */
+  const isMarked = one => one.parts.some(part => part.claim && shown.includes(part.claim));
+  /** @type {Placed[][]} */
+  const found = [];
+  let isOpen = false;
+  for (const one of paragraphs) {
+    const isAlone = isMarked(one);
+    if (isAlone || !isOpen) found.push([one]);
+    else found.at(-1)?.push(one);
+    isOpen = !isAlone;
+  }
+  return found;
+}
+
+/** @type {(run: Placed[], where: Where, current: string | undefined) => View} */
+function stretch(run, where, current) {
+  const isMarked = run.some(one => one.parts.some(part => isShown(part.claim, where)));
+  if (isMarked) return paragraph(run[0], where, current);
+  const n = run.reduce((sum, one) => sum + one.parts.length, 0);
+  return html`<details class="rest">
+    <summary>${count(n, "sentence")} without a mark</summary>
+    ${run.map(one => paragraph(one, where, current))}
+  </details>`;
+}
+
+/** @type {(claim: Claim | null, where: Where) => boolean} */
+const isShown = (claim, { most }) => claim !== null && claim.rank < most;
+
+/** @type {(one: Placed, where: Where, current: string | undefined) => View} */
+function paragraph({ section, parts }, where, current) {
+  const open = parts.find(({ claim }) => claim && claim.id === where.open)?.claim;
+  return html`${section ? html`<p class="section" dir="auto">${clean(section)}</p>` : nothing}
+    <p dir="auto">${parts.map(({ text, claim }) => [
+      claim && isShown(claim, where)
+        ? marked(claim, claim.id === current, claim === open)
+        : shown(text),
+      " ",
+    ])}</p>
+    ${open ? candidates(open) : nothing}`;
+}
+
+/** @type {(text: string) => string} */
+const shown = text => clean(text).replaceAll("[CITE]", "[…]");
+
+/** @type {(claim: Claim, isCurrent: boolean, isOpen: boolean) => View} */
+function marked({ id, text, sureness }, isCurrent, isOpen) {
+  const level = sureness === null || sureness > 0.8 ? 3 : sureness > 0.5 ? 2 : 1;
+  const sure = sureness === null ? "" : percent(sureness);
+  return html`<span class="claim level${level}" role="button" data-id=${id}
+    tabindex=${isCurrent ? 0 : -1} aria-expanded=${isOpen}
+    @click=${() => toggleClaim(id)}><span class="hush">May lack a reference${
+      sure && `, sureness ${sure}`
+    }: </span>${shown(text)}${sure ? html`<sup aria-hidden="true">${sure}</sup>` : nothing}</span>`;
+}
+
+/** @type {(claim: Claim) => View} */
+const candidates = ({ papers }) =>
+  html`<section class="candidates" aria-label="Papers for this sentence">
+    ${papers.length ? nothing : html`<p class="hint">No paper of this corpus fits.</p>`}
+    <ol>${papers.map(candidate)}</ol>
+  </section>`;
+
+/** @type {(row: Row) => View} */
+function candidate(row) {
+  const mark = markOf(row.id),
+    name = plain(row.title) || "Untitled";
+  /** @type {(kind: Mark, text: string, picture: string) => View} */
+  const act = (kind, text, picture) =>
+    html`<button type="button" class="act" data-act=${kind} aria-pressed=${mark === kind}
+      aria-label="${text}: ${name}" @click=${() => setMark(row, mark === kind ? null : kind)}
+      >${icon(picture)}<span>${text}</span></button>`;
+  return html`<li data-id=${row.id}>
+    <button type="button" class="title" dir="auto" data-act="open"
+      @click=${() => openPaper(row.id)}>${titleOf(row)}</button>
+    <p class="by">${bibliographic(row)} ${links(row)}</p>
+    ${row.reasons.length ? html`<p class="hint">${sentence(row.reasons[0])}</p>` : nothing}
+    <div class="marks">
+      ${act("taken", "Take", "take")} ${act("cited", "I know this one", "check")}
+      ${act("hidden", "Hide", "eye-off")}
+    </div>
+  </li>`;
+}

@@ -1,0 +1,115 @@
+// Where in the text references are missing: its sentences, and papers for those that cite none.
+// The text of a file goes with the tab; nothing of it is kept.
+
+import { $, motion } from "./browser.js";
+import { Problem, readFiles, rowsOf, sentences } from "./server.js";
+import { NO_LIST, now, state, update } from "./store.js";
+import { count, dressed, isOf } from "./text.js";
+
+const FIRST = 5; // sentences that are marked at first
+
+// The text that was read of the file of the open draft.
+export function fullText() {
+  const { text } = now;
+  const isIts = text && (text.draft === state.id || (text.title && isOf(text.title, state.title)));
+  return isIts ? text.paragraphs : null;
+}
+
+/** @type {(title: string, paragraphs: Paragraph[]) => void} */
+export function keepText(title, paragraphs) {
+  const isText = paragraphs.some(one => one.sentences.length);
+  now.text = isText ? { draft: state.id, title, paragraphs } : null;
+}
+
+// Title and abstract as paragraphs, as the server reads a file that holds them.
+/** @type {(signal: AbortSignal) => Promise<Paragraph[]>} */
+async function pasted(signal) {
+  const title = state.title.trim() || "Untitled";
+  const file = new File([`${title}\n\n${state.abstract.trim()}`], "draft.txt");
+  return (await readFiles(state.index, [file], signal)).draft?.text ?? [];
+}
+
+// Searches for the sentences of the text.
+/** @type {(wanted: object, signal: AbortSignal) => Promise<Where>} */
+export async function whereIn(wanted, signal) {
+  const paragraphs = fullText() ?? (await pasted(signal));
+  const text = paragraphs.map(({ section, sentences }) =>
+    [section && `# ${section}`, sentences.join(" ")].filter(Boolean).join("\n\n"),
+  );
+  if (!text.length) throw new Problem("There is no text yet: choose the file, or paste its text.");
+  const body = { ...wanted, text: ["Draft", ...text].join("\n\n") };
+  const { answers } = await sentences(body, signal);
+  const ids = answers.flatMap(one => one.results.map(({ id }) => id));
+  const rows = await rowsOf(state.index, [...new Set(ids)]);
+  return placed(paragraphs, answers, new Map(rows.map(row => [row.id, row])));
+}
+
+// The answers at their places in the text.
+/** @type {(text: Paragraph[], answers: SentenceAnswer[], rows: Map<string, Listed>) => Where} */
+function placed(paragraphs, answers, rows) {
+  /** @type {Map<string, Claim[]>} */
+  const bySentence = new Map();
+  const all = answers.map(({ query, sentence, sureness, results }, rank) => {
+    const papers = results.flatMap(({ id, reasons }) => {
+      const row = rows.get(id);
+      return row ? dressed({ ...row, reasons }) : [];
+    });
+    return { id: query, text: sentence, sureness, rank, papers };
+  });
+  for (const one of all) bySentence.set(one.text, [...(bySentence.get(one.text) ?? []), one]);
+  /** @type {Claim[]} */
+  const claims = [];
+  const parts = paragraphs.map(({ section, sentences }) => ({
+    section,
+    parts: sentences.map(text => {
+      const claim = bySentence.get(text)?.shift() ?? null;
+      if (claim) claims.push(claim);
+      return { text, claim };
+    }),
+  }));
+  for (const claim of [...bySentence.values()].flat()) {
+    claims.push(claim);
+    parts.push({ section: "", parts: [{ text: claim.text, claim }] });
+  }
+  return { paragraphs: parts, claims, most: FIRST, open: null, current: null };
+}
+
+// The sentences that are marked, in the order of the text.
+/** @type {(where: Where) => Claim[]} */
+export const markedIn = ({ claims, most }) => claims.filter(one => one.rank < most);
+
+/** @type {(where: Where) => void} */
+export function presentWhere(where) {
+  const n = where.paragraphs.reduce((sum, one) => sum + one.parts.length, 0);
+  const status = `${count(where.claims.length, "sentence")} of ${n} may lack a reference.`;
+  update({ where, status, list: NO_LIST, instead: null, stages: [], notices: [] });
+}
+
+/** @type {(changes: Partial<Where>) => void} */
+function change(changes) {
+  if (now.where) update({ where: Object.assign(now.where, changes) });
+}
+
+/** @type {(most: string) => void} */
+export const markMost = most => change({ most: Number(most), open: null, current: null });
+
+/** @type {(id: string) => void} */
+export const toggleClaim = id => change({ open: now.where?.open === id ? null : id, current: id });
+
+// Goes to the next marked sentence, or to a former one.
+/** @type {(steps: number) => void} */
+export function goClaim(steps) {
+  if (!now.where) return;
+  const shown = markedIn(now.where),
+    last = shown.length - 1;
+  const { current, open } = now.where;
+  const held = $(".claim:focus")?.dataset.id ?? current;
+  const at = shown.findIndex(one => one.id === held);
+  const to = at < 0 ? (steps > 0 ? 0 : last) : at + steps;
+  const next = shown[Math.max(0, Math.min(last, to))];
+  if (!next) return;
+  change({ current: next.id, open: open && next.id });
+  const claim = $(`.claim[data-id="${CSS.escape(next.id)}"]`);
+  claim.focus();
+  claim.scrollIntoView({ block: "nearest", behavior: motion() });
+}
