@@ -797,10 +797,8 @@ def test_marks_belong_to_a_draft(page: Any) -> None:
     page.press("#title", "Tab")
     expect(page.locator("#shelf li")).to_have_count(1)
 
-    page.click(".settings summary")
     page.fill("#title", OTHER)
     page.press("#title", "Tab")
-    expect(page.locator("#drafts option:checked")).to_have_text(OTHER)
     expect(page.locator("#question")).to_contain_text(f"“{TITLE} with few labels” keeps its own")
     expect(page.locator("#shelf li")).to_have_count(0)
     page.click("#question button")
@@ -812,10 +810,67 @@ def test_marks_belong_to_a_draft(page: Any) -> None:
     expect(page.locator("#shelf li")).to_have_count(0)
     expect(page.locator(".row")).to_have_count(0)
     assert page.evaluate("() => document.activeElement.id") == "title"
-    page.select_option("#drafts", label=OTHER)
+    page.click("#open-drafts")
+    page.click(f"#drafts >> text={OTHER}")
+    expect(page.locator("#drafts")).to_be_hidden()
     expect(page.locator("#title")).to_have_value(OTHER)
     expect(page.locator("#shelf li")).to_have_count(1)
     expect(page.locator("#status")).to_contain_text("after")
+
+
+@pytest.mark.slow
+def test_a_draft_can_be_removed_and_brought_back(page: Any) -> None:
+    find(page)
+    page.click(".row .act.take >> nth=0", force=True)
+    page.click("#new")
+    page.fill("#title", OTHER)
+    page.keyboard.press("Escape")
+    page.keyboard.press("d")
+    drafts = page.locator("#drafts li")
+    expect(drafts).to_have_count(2)
+    expect(drafts.locator("[aria-current]")).to_have_text(OTHER)
+    expect(drafts.last).to_contain_text("today · 1 on the shelf · 1 list")
+
+    for title in (TITLE, OTHER):
+        page.click(f"#drafts li:has-text('{title}') button[title]")
+        expect(drafts).to_have_count(1)
+        assert page.evaluate("() => document.activeElement.closest('#drafts') !== null")
+        page.click("#toast >> text=Undo")
+        expect(drafts).to_have_count(2)
+    expect(page.locator("#title")).to_have_value(OTHER)
+    page.click(f"#drafts >> text={TITLE}")
+    expect(page.locator("#shelf li")).to_have_count(1)
+    expect(page.locator("#status")).to_contain_text("after")
+
+
+@pytest.mark.slow
+def test_papers_that_the_list_of_another_day_did_not_have_are_new(page: Any) -> None:
+    find(page)
+    listed = ids(page)
+    expect(page.locator("#fresh")).to_be_hidden()
+    page.click("#more")
+    expect(page.locator("#status")).to_contain_text("added")
+    page.evaluate(
+        """kept => { const [key] = Object.keys(localStorage).filter(one => one.includes("draft:"));
+        const draft = JSON.parse(localStorage[key]), [list] = draft.lists;
+        list.at -= 24 * 60 * 60 * 1000;
+        list.ids = list.ids.filter(id => kept.includes(id));
+        localStorage[key] = JSON.stringify(draft); }""",
+        [listed[0], *listed[3:]],
+    )
+
+    page.reload()
+    expect(page.locator("#fresh")).to_contain_text("2 new papers since yesterday.")
+    assert page.locator(".row:has(.new)").count() == 2
+    page.click("#only-new")
+    expect(page.locator("#only-new")).to_have_attribute("aria-pressed", "true")
+    assert ids(page) == listed[1:3]
+    page.click(".row:not([hidden]) .act.hide >> nth=0", force=True)
+    expect(page.locator("#fresh")).to_contain_text("1 new paper since")
+    page.click("#only-new")
+    assert ids(page) == [listed[0], *listed[2:]]
+    page.click("#find")
+    expect(page.locator("#fresh")).to_contain_text("since yesterday")  # not of today's first list
 
 
 @pytest.mark.slow
@@ -908,8 +963,8 @@ def test_a_shared_link_is_a_view_until_it_is_taken_over(browser: Any, address: s
         page.reload()
         expect(page.locator("#shelf li")).to_have_count(1)
         expect(page.locator("#k")).to_have_value("7")
-        page.click(".settings summary")
-        page.select_option("#drafts", label=OTHER)
+        page.click("#open-drafts")
+        page.click(f"#drafts >> text={OTHER}")
         expect(page.locator("#hidden li")).to_have_count(1)
 
 

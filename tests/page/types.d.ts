@@ -29,6 +29,18 @@ interface Shelf {
   rejected: Named[];
 }
 
+// The papers of the lists of a day.
+interface Seen {
+  index: string;
+  version: string; // of the corpus
+  at: number; // milliseconds
+  ids: string[];
+}
+interface News {
+  fresh: Set<string>; // ids of papers that former lists did not have
+  since: number | null; // the time of the last of those lists
+}
+
 interface Draft {
   id: string;
   changed: number;
@@ -47,6 +59,7 @@ interface Draft {
   yearMin: number | null;
   marks: Record<string, Marks>;
   keys: string[]; // citation keys of its bibliography
+  lists: Seen[]; // the latest
   searched: boolean;
 }
 
@@ -84,8 +97,9 @@ interface Answer {
   found_by: string;
   ranked_by: string[];
   seconds: number;
+  version: string; // of the corpus
 }
-interface List {
+interface List extends News {
   rows: Row[];
   selected: Set<string>;
   wanted?: object; // the request, unless a link brought the list
@@ -101,6 +115,7 @@ interface Bin {
 interface Filtered {
   all: Row[]; // without marked papers
   shown: Row[];
+  fresh: Row[];
   passes: (row: Row) => boolean;
   years: (Bin & { n: number })[];
   venues: { name: string; n: number }[];
@@ -281,6 +296,7 @@ interface Now {
   years: Set<string>;
   venues: Set<string>;
   allVenues: boolean;
+  onlyNew: boolean;
   sort: Sort;
   exploring: boolean;
   current: string | null; // the row that the Tab key reaches
@@ -291,7 +307,7 @@ interface Now {
   paper: Paper | null; // in the sheet
   enlarged: boolean;
   help: boolean;
-  settings: boolean;
+  drafting: boolean;
   shelf: boolean | null; // whether it was opened or closed
   typing: string | null; // the number field that has the focus
   adding: { text: string; found: Brief[] | null; active: number }; // a paper that is looked up

@@ -143,6 +143,7 @@ def answered(service: Service, opened: OpenIndex, request: RecommendRequest) -> 
         "empty_reason": f"{reason[:1].upper()}{reason[1:]}." if reason else "",
         "notices": [*map(for_clients, (*notices, *found.notices))],
         "not_found": list(found.not_found),
+        "version": opened.version,
         "found_by": found_by(recommender),
         "ranked_by": ranked_by(recommender),
         "seconds": round(perf_counter() - start, 4),

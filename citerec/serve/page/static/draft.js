@@ -23,9 +23,9 @@ export function settle() {
   if (!former || former.id !== state.id) return;
   if (!state.title.trim() || isOf(former.title, state.title)) return;
   const last = structuredClone(state);
-  const { marks, keys, searched } = last;
+  const { marks, keys, lists, searched } = last;
   if (!store.hasMarks(last) && !searched) return;
-  const old = { ...former, marks, keys, searched };
+  const old = { ...former, marks, keys, lists, searched };
   store.setAside(old);
   const { title, abstract, context, mode, withDraft, yearMax, yearMin } = last;
   const year = last.year === last.metaYear ? null : last.year;
@@ -34,7 +34,7 @@ export function settle() {
   former = null;
   const undo = () => {
     store.remove(state.id);
-    store.put({ ...state, id: old.id, marks, keys, searched });
+    store.put({ ...state, id: old.id, marks, keys, lists, searched });
     update({ question: null });
   };
   update({ again: false, question: { title: old.title, undo } });

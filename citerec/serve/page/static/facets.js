@@ -42,11 +42,14 @@ export function filtered() {
   const inYears = row => !chosenBins.length || chosenBins.some(bin => within(bin)(row));
   /** @type {(row: Row) => boolean} */
   const inVenues = row => !chosenVenues.length || chosenVenues.includes(clean(row.venue));
-  const byVenue = all.filter(inVenues),
-    byYear = all.filter(inYears);
+  const fresh = all.filter(row => now.list.fresh.has(row.id));
+  const among = now.onlyNew && fresh.length ? fresh : all;
+  const byVenue = among.filter(inVenues),
+    byYear = among.filter(inYears);
   return {
     all,
-    passes: row => inYears(row) && inVenues(row),
+    fresh,
+    passes: row => among.includes(row) && inYears(row) && inVenues(row),
     shown: byVenue.filter(inYears),
     // a facet counts what the other facet lets through
     years: bins.map(bin => ({ ...bin, n: byVenue.filter(within(bin)).length })),
@@ -65,11 +68,12 @@ export function toggle(facet, name) {
   update({ [facet]: now[facet].symmetricDifference(new Set([name])) });
 }
 
-export const unfilter = () => update({ years: new Set(), venues: new Set() });
+export const unfilter = () => update({ years: new Set(), venues: new Set(), onlyNew: false });
 
 // Filters that do nothing in a new list are forgotten.
 export function prune() {
-  const { chosen } = filtered();
+  const { chosen, fresh } = filtered();
+  now.onlyNew &&= fresh.length > 0;
   for (const facet of /** @type {Facet[]} */ (["years", "venues"]))
     now[facet] = new Set(chosen.filter(one => one.facet === facet).map(one => one.name));
 }

@@ -24,6 +24,7 @@ const KEYS = {
   u: undo,
   c: () => give("bibtex", "copy"),
   n: () => now.again && find(),
+  d: () => update({ drafting: true }),
   "/": () => focusDraft().select(),
   "?": () => update({ help: true }),
 };

@@ -4,6 +4,7 @@ import { $, copy, focusedRow, focusRow, motion, save } from "./browser.js";
 import { connect } from "./connections.js";
 import { request, settle } from "./draft.js";
 import { filtered, prune } from "./facets.js";
+import { NO_NEWS, recorded } from "./news.js";
 import { Problem, exported, search } from "./server.js";
 import { NO_LIST, keep, looks, mark, markOf, marks, now, state, update } from "./store.js";
 import { clean, count, dressed, plain, shortened } from "./text.js";
@@ -48,11 +49,9 @@ export async function find({ push = true, instead, like = "" } = {}) {
     const answer = await search(wanted, own.signal);
     if (own !== now.running) return;
     const rows = answer.rows.map(dressed);
-    const found = { ...answer, like, wanted, rows, selected: new Set() };
-    if (!instead) {
-      state.searched = true;
-      keep();
-    }
+    if (!instead) state.searched = true;
+    const news = instead ? NO_NEWS : recorded(answer.version, rows);
+    const found = { ...answer, ...news, like, wanted, rows, selected: new Set() };
     step({ draft: state.id, found }, push ? "push" : "stay");
     present(found);
   } catch (error) {
@@ -74,13 +73,14 @@ export async function more() {
     const answer = await search({ ...wanted, k: now.list.rows.length + MORE }, own.signal);
     if (own !== now.running) return;
     const had = new Set(now.list.rows.map(row => row.id));
-    const fresh = answer.rows.filter(row => !had.has(row.id)).map(dressed);
-    const all = [...now.list.rows, ...fresh];
+    const added = answer.rows.filter(row => !had.has(row.id)).map(dressed);
+    const all = [...now.list.rows, ...added];
     const { selected, like } = now.list;
-    const list = { ...answer, like, rows: all, selected, wanted };
+    const news = like ? NO_NEWS : recorded(answer.version, all);
+    const list = { ...answer, ...news, like, rows: all, selected, wanted };
     step({ draft: state.id, found: list }, "stay");
     now.list = list;
-    update({ status: `${count(all.length, "paper")}, ${fresh.length} of them new.` });
+    update({ status: `${count(all.length, "paper")}, ${added.length} of them added.` });
     connect();
   } catch (error) {
     if (own === now.running && error.name !== "AbortError") failed(error);

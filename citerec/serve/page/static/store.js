@@ -34,11 +34,12 @@ const EMPTY = {
   yearMin: null,
   marks: {},
   keys: [],
+  lists: [],
   searched: false,
 };
 
 /** @type {List} */
-export const NO_LIST = { rows: [], selected: new Set() };
+export const NO_LIST = { rows: [], selected: new Set(), fresh: new Set(), since: null };
 
 const PLANE = { width: 0, k: 1, x: 0, y: 0 }; // where a figure is drawn
 
@@ -58,6 +59,7 @@ export const now = {
   years: new Set(),
   venues: new Set(),
   allVenues: false,
+  onlyNew: false,
   sort: "best",
   exploring: false,
   current: null,
@@ -68,7 +70,7 @@ export const now = {
   paper: null,
   enlarged: false,
   help: false,
-  settings: false,
+  drafting: false,
   shelf: null,
   typing: null,
   adding: { text: "", found: null, active: 0 },
@@ -149,6 +151,9 @@ const areMarks = marks =>
     of => KINDS.every(kind => of[kind].every(isMark)) && of.taken.every(isTaken),
   );
 
+/** @type {(lists: any[]) => boolean} */
+const areLists = lists => lists.every(one => Number.isInteger(one.at) && Array.isArray(one.ids));
+
 /** @type {(value: any, standard: any) => boolean} */
 function fits(value, standard) {
   return standard === null
@@ -167,7 +172,8 @@ function read(key, standard) {
     const whole = { ...structuredClone(standard), ...found };
     if (
       Object.entries(standard).every(([name, value]) => fits(whole[name], value)) &&
-      areMarks(whole.marks ?? {})
+      areMarks(whole.marks ?? {}) &&
+      areLists(whole.lists ?? [])
     )
       return whole;
   } catch {

@@ -103,7 +103,24 @@ export function newDraft() {
     openDraft(id);
   };
   if (wasEmpty) store.remove(id);
-  else toast("A new draft; the others are under Settings", { name: "Undo", run });
+  else toast("A new draft; the others are under Drafts", { name: "Undo", run });
+}
+
+/** @type {(draft: Draft) => void} */
+export function removeDraft(draft) {
+  const wasOpen = draft.id === state.id;
+  store.remove(draft.id);
+  if (wasOpen) {
+    store.begin();
+    keep();
+    openDraft(state.id);
+  }
+  const run = () => {
+    store.setAside(draft);
+    if (wasOpen && store.isEmpty()) openDraft(draft.id);
+    else update();
+  };
+  toast("Draft removed", { name: "Undo", run });
 }
 
 export function forgetAll() {
@@ -224,14 +241,14 @@ async function openLink(from) {
   const shown = found.map(row => ({ ...dressed(row), ...plainly }));
   now.status = `A shared list of ${count(found.length, "paper")}.`;
   now.instead = null;
-  show({ rows: shown, selected: new Set() });
+  show({ ...store.NO_LIST, rows: shown, selected: new Set() });
 }
 
 // The view of a link has become a draft.
 export function adopted() {
   step({ draft: state.id, found: null }, "replace");
   update({ notices: [] });
-  toast("This is a draft of yours now; the others are under Settings");
+  toast("This is a draft of yours now; the others are under Drafts");
 }
 
 // The browser's history

@@ -30,7 +30,7 @@ export const explore = found =>
 
 // What the figure shows; it is drawn anew when some of it is another.
 const shown = () => [
-  ...[now.list, state.marks[state.index], now.years, now.venues],
+  ...[now.list, state.marks[state.index], now.years, now.venues, now.onlyNew],
   ...[now.connections, now.pointed, now.node],
 ];
 

@@ -6,9 +6,9 @@ import { $ } from "../browser.js";
 import { edit, remember, settle, write } from "../draft.js";
 import { pasteAll, take } from "../files.js";
 import { find, rankAgain, setMark } from "../search.js";
-import { drafts, marks, now, state, update } from "../store.js";
+import { marks, now, state, update } from "../store.js";
 import { clean, count } from "../text.js";
-import { forgetAll, newDraft, openDraft } from "../travel.js";
+import { forgetAll, newDraft } from "../travel.js";
 import { fullText } from "../where.js";
 import { adding } from "./add.js";
 import { icon, link, named, onTick, onValue } from "./parts.js";
@@ -36,9 +36,12 @@ export function form() {
     <div id="read" class="read" role="status">${now.read && read(now.read)}</div>
     ${settings()}
     <div class="go">
-      <button type="submit" id="find" class="main">${now.running ? "Stop" : "Find papers"}</button>
-      <span class="hint wide"><kbd>Ctrl</kbd> <kbd>Enter</kbd></span>
-      <button type="button" id="new" class="quiet" @click=${newDraft}>New draft</button>
+      <button type="submit" id="find" class="main" title="Ctrl Enter"
+        >${now.running ? "Stop" : "Find papers"}</button>
+      <button type="button" id="open-drafts" class="quiet" aria-haspopup="dialog"
+        @click=${() => update({ drafting: true })}>Drafts</button>
+      <button type="button" id="new" class="quiet" aria-label="New draft"
+        @click=${newDraft}>New</button>
     </div>
     ${shelf()} ${adding()}
     <section id="known" class="tray" aria-label="Papers that you cite already"
@@ -127,7 +130,7 @@ function whole() {
 /** @type {(question: NonNullable<Now["question"]>) => View} */
 const question = ({ title, undo }) =>
   html`<p>A new draft, with no marks yet; “<span dir="auto">${clean(title)}</span>” keeps its own,
-    under Settings. ${link("Undo: the same draft", undo)}</p>`;
+    under Drafts. ${link("Undo: the same draft", undo)}</p>`;
 
 /** @type {(read: NonNullable<Now["read"]>) => View} */
 function read(read) {
@@ -158,14 +161,10 @@ function read(read) {
   ];
 }
 
-/** @type {(event: any) => void} */
-const toggled = event => update({ settings: event.target.open });
-
 const settings = () =>
-  html`<details class="settings" @toggle=${toggled}>
+  html`<details class="settings">
     <summary>Settings</summary>
     <div class="grid">
-      <label for="drafts">Drafts of this browser</label>${now.settings ? choices() : noChoice()}
       ${number("k", "k", "Papers in the list", 100, "")}
       ${number("year", "year", "Year of the draft", 2200, "any")}
       ${number("year-min", "yearMin", "Papers from the year", 2200, "any")}
@@ -174,28 +173,6 @@ const settings = () =>
     <button type="button" id="forget" class="link" @click=${forgetAll}
       >Forget all drafts and marks…</button>
   </details>`;
-
-const noChoice = () => html`<select id="drafts"></select>`;
-
-// The drafts that can be opened.
-function choices() {
-  const found = drafts(),
-    isKept = found.some(one => one.id === state.id);
-  /** @type {(draft: Draft) => string} */
-  const name = ({ title, abstract, context }) =>
-    clean(title || abstract || context)
-      .trim()
-      .slice(0, 80) || "Marks without a text";
-  const none = html`<option value="" .selected=${!isKept}
-    >${found.length ? "Choose a draft" : "None yet"}</option>`;
-  return html`<select id="drafts" ?disabled=${!found.some(one => one.id !== state.id)}
-    @change=${onValue(openDraft)}>
-    ${isKept ? nothing : none}
-    ${found.map(
-      one => html`<option value=${one.id} .selected=${one.id === state.id}>${name(one)}</option>`,
-    )}
-  </select>`;
-}
 
 // A number; it counts before its field is left, because a file may be dropped now. While it is
 // typed, nothing but its author changes the field.

@@ -15,6 +15,7 @@ const KEYS = [
   ["x", "Select it for export"],
   ["c", "Copy the BibTeX of the selected papers"],
   ["n", "Search again with the marks and settings"],
+  ["d", "Drafts: open, remove, begin one"],
   ["/", "Edit the draft"],
   ["Ctrl Enter", "Find papers"],
   ["?", "This help"],

@@ -3,6 +3,7 @@
 import { html, render } from "../vendor/lit-html-3.3.3/lit-html.js";
 import { filtered } from "../facets.js";
 import { looks, now } from "../store.js";
+import { drafts } from "./drafts.js";
 import { enlarged, explore } from "./explore.js";
 import { form } from "./form.js";
 import { help } from "./help.js";
@@ -17,7 +18,7 @@ const page = found =>
   html`<a class="skip" href="#results">Skip to the results</a>
     ${top()} ${trouble()}
     <main>${form()} ${results(found)} ${explore(found)}</main>
-    ${paper()} ${enlarged(found)} ${help()} ${toast(null)}`;
+    ${paper()} ${enlarged(found)} ${help()} ${drafts()} ${toast(null)}`;
 
 let shelved = ""; // the papers on the shelf, as drawn last
 
@@ -32,6 +33,7 @@ export function draw() {
   modal("#details", now.paper !== null);
   modal("#picture", now.enlarged);
   modal("#shortcuts", now.help);
+  modal("#drafts", now.drafting);
   const taken = [...document.querySelectorAll(".Z3988")].map(one => one.getAttribute("title"));
   if (taken.join(" ") !== shelved) {
     shelved = taken.join(" ");

@@ -5,8 +5,9 @@ import { repeat } from "../vendor/lit-html-3.3.3/directives/repeat.js";
 import { $, motion } from "../browser.js";
 import { toggle, unfilter } from "../facets.js";
 import { find, give, go, more, select } from "../search.js";
+import { dayOf } from "../news.js";
 import { now, state, update } from "../store.js";
-import { clean } from "../text.js";
+import { clean, count } from "../text.js";
 import { example, openPaper } from "../travel.js";
 import { icon, link, onTick, onValue } from "./parts.js";
 import { row } from "./row.js";
@@ -31,6 +32,7 @@ export function results(found) {
       <p id="status" class="status" role="status" aria-live="polite">${now.status}</p>
     </div>
     <div id="notices" class="notices">${now.notices.map(notice)}</div>
+    <p id="fresh" class="notice fresh" ?hidden=${!found.fresh.length}>${fresh(found)}</p>
     <div id="filters" class="filters" ?hidden=${!found.chosen.length}>${filters(found)}</div>
     <div class="tools" id="tools" ?hidden=${!found.all.length}>${tools(found)}</div>
     <div id="again" class="again" ?hidden=${!now.again}>
@@ -55,6 +57,14 @@ const notice = ({ text, isFault, acts = [] }) =>
   html`<p class="notice" dir="auto">${
     isFault ? html`<span class="fault" role="alert">${text}</span>` : clean(text)
   }${acts.map(({ name, run }, i) => [i ? " · " : "", link(name, run)])}</p>`;
+
+/** @type {(found: Filtered) => View} */
+function fresh({ fresh }) {
+  const day = dayOf(now.list.since ?? 0);
+  return html`${count(fresh.length, "new paper")} since ${day === "today" ? "earlier today" : day}.
+    <button type="button" class="chip" id="only-new" aria-pressed=${now.onlyNew}
+      @click=${() => update({ onlyNew: !now.onlyNew })}>Only the new ones</button>`;
+}
 
 /** @type {(found: Filtered) => View} */
 const filters = ({ chosen }) => [

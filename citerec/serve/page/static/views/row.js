@@ -28,7 +28,8 @@ export function row(one, place, isCurrent, isOut) {
     <div class="text">
       <h3><button type="button" class="title" dir="auto" data-act="open" tabindex=${stop}
         @click=${() => openPaper(one.id)}>${titleOf(one)}</button></h3>
-      <p class="by">${bibliographic(one)} ${links(one, stop)}</p>
+      <p class="by">${now.list.fresh.has(one.id) ? html`<b class="new">new</b>` : nothing}
+        ${bibliographic(one)} ${links(one, stop)}</p>
       ${
         one.snippet.join("")
           ? html`<p class="snippet" dir="auto">${marked(one.snippet)}</p>`

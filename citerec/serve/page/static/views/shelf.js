@@ -22,7 +22,7 @@ const STYLES = {
 
 export function shelf() {
   const { taken } = marks();
-  const isOpen = now.shelf ?? taken.length > 0;
+  const isOpen = now.shelf ?? (taken.length > 0 && innerWidth >= 900);
   const open = html`<button type="button" id="open-shelf" @click=${() => $("#file").click()}
     >Open a shelf…</button>`;
   const hint = html`<p class="hint">Papers that you take (<kbd>t</kbd>) are kept here with your

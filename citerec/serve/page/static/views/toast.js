@@ -4,7 +4,12 @@ import { html, nothing } from "../vendor/lit-html-3.3.3/lit-html.js";
 import { now } from "../store.js";
 import { hideToast } from "../toast.js";
 
-const dialog = () => (now.paper ? "paper" : now.enlarged ? "picture" : now.help ? "help" : null);
+const dialog = () => {
+  if (now.paper) return "paper";
+  if (now.enlarged) return "picture";
+  if (now.help) return "help";
+  return now.drafting ? "drafts" : null;
+};
 
 /** @type {(place: ReturnType<typeof dialog>) => View} */
 export function toast(place) {

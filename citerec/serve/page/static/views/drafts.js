@@ -1,0 +1,64 @@
+// The drafts of this browser: open one, remove one, begin one.
+
+import { html, nothing } from "../vendor/lit-html-3.3.3/lit-html.js";
+import { repeat } from "../vendor/lit-html-3.3.3/directives/repeat.js";
+import { dayOf } from "../news.js";
+import { drafts as kept, now, state, update } from "../store.js";
+import { clean, count } from "../text.js";
+import { newDraft, openDraft, removeDraft } from "../travel.js";
+import { besides, icon } from "./parts.js";
+import { toast } from "./toast.js";
+
+const close = () => update({ drafting: false });
+
+export const drafts = () =>
+  html`<dialog id="drafts" class="box" aria-labelledby="drafts-title" @click=${besides}
+    @close=${close}>${now.drafting ? content() : nothing}${toast("drafts")}</dialog>`;
+
+function content() {
+  const found = kept();
+  const begin = () => {
+    close();
+    newDraft();
+  };
+  return html`<button type="button" class="quiet close" aria-label="Close" @click=${close}
+      >${icon("close")}</button>
+    <h2 id="drafts-title" tabindex="-1">Drafts</h2>
+    <ul class="drafts">${repeat(found, one => one.id, item)}</ul>
+    ${found.length ? nothing : html`<p>None yet: a draft is kept from its first word on.</p>`}
+    <button type="button" class="main" @click=${begin}>New draft</button>
+    <p class="hint">They are kept in this browser only, the latest 30.</p>`;
+}
+
+/** @type {(draft: Draft) => View} */
+function item(draft) {
+  const { id, title, abstract, context, changed, marks, index, lists } = draft;
+  const name = clean(title || abstract || context)
+    .trim()
+    .slice(0, 120);
+  const of = Object.values(marks);
+  const taken = of.reduce((n, one) => n + one.taken.length, 0);
+  const marked = of.reduce((n, one) => n + one.cited.length + one.hidden.length, 0);
+  const isOpen = id === state.id;
+  const facts = [
+    dayOf(changed),
+    taken && `${taken} on the shelf`,
+    marked && count(marked, "mark"),
+    lists.length && count(lists.length, "list"),
+    now.indexes.length > 1 && index,
+  ];
+  const open = () => {
+    close();
+    if (!isOpen) openDraft(id);
+  };
+  return html`<li>
+    <button type="button" class="title" dir="auto" @click=${open}
+      aria-current=${isOpen ? "true" : nothing}>${name || "Marks without a text"}</button>
+    <button type="button" class="quiet" title="Remove this draft"
+      aria-label="Remove this draft: ${name}" @click=${() => removeDraft(draft)}
+      >${icon("close")}</button>
+    <p class="hint">${facts.filter(Boolean).join(" · ")}${
+      isOpen ? html` · <b>open</b>` : nothing
+    }</p>
+  </li>`;
+}
