@@ -27,7 +27,7 @@ import numpy.typing as npt
 from citerec.config import RANKING_DEPTH, RRF_K0, ExpandConfig, RecommendConfig, RerankConfig
 from citerec.folder import IndexFolder
 from citerec.rank.expand import CandidateExpander
-from citerec.rank.features import Group, title_words
+from citerec.rank.features import Group, jaccard, title_words
 from citerec.rank.ltr import LtrModel, LtrStage, reads_probability, reranker_notice
 from citerec.rerank.reranker import NAME, OpenReranker, Reranker, choose_reranker, open_reranker
 from citerec.retrieve.dense import DenseRetriever
@@ -166,13 +166,7 @@ def by_vectors(vectors: npt.NDArray[np.float32]) -> SimilarityFunction:
 
 def by_words(words: Sequence[frozenset[str]]) -> SimilarityFunction:
     """Return the Jaccard similarity of sets of words as a similarity function."""
-
-    def similarity(position: int) -> Similarities:
-        own = words[position]
-        pairs = [(len(own & other), max(len(own | other), 1)) for other in words]
-        return np.array([shared / either for shared, either in pairs], np.float32)
-
-    return similarity
+    return lambda position: jaccard(words[position], words)
 
 
 @dataclass(frozen=True, slots=True)

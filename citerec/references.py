@@ -225,11 +225,8 @@ class Appended:
 def append_papers(path: str | Path, papers: Sequence[Paper]) -> Appended:
     """Add papers to a BibTeX or RIS file; a file that does not exist is made, in the format of its suffix.
 
-    Papers that the file has already, by DOI or title, are skipped; so are repeated ones.
-
-    Raises:
-        BadInputError: If the file is of another format, or has a broken entry.
-        OutputError: If it cannot be written.
+    Papers that the file has already, by DOI or title, are skipped; so are repeated ones. BadInputError if the file is
+    of another format, or has a broken entry; OutputError if it cannot be written.
     """
     path = Path(path)
     kind, old, entries = read_reference_file(path)

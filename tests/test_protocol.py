@@ -13,14 +13,13 @@ from citerec.errors import ConfigError
 from citerec.evaluate.protocol import (
     NO_GOLD,
     NOT_HERE,
-    TOO_FEW,
     CitationScope,
     EvalConfig,
-    Rules,
     load_task,
 )
 from citerec.evaluate.systems import CEILINGS, RERANKED, SYSTEMS, Systems, bm25_of
 from citerec.folder import IndexFolder, open_index
+from citerec.lab.experiment.rules import TOO_FEW, Rules, restricted
 from citerec.rules.known import TemporalGraph
 from citerec.text import QueryForm
 from citerec.types import Query
@@ -242,7 +241,7 @@ def test_citations_by_the_query_in_the_corpus_are_not_known_to_it(beir: IndexFol
 
 def test_gold_and_candidates_may_be_held_to_the_train_years(tiny: IndexFolder) -> None:
     # The train queries b and c are of 2001 and 2002; q (2003) cites a (2000), c (2002) and future (2005, later).
-    task = load_task(tiny, "test", Rules(train_only=True))
+    task = restricted(tiny, load_task(tiny, "test"), Rules(train_only=True))
 
     assert task.qrels["q"] == {"a", "c"}
     asked = {q.id: e.year_max for q, e in zip(task.queries, task.eligible, strict=True)}
@@ -252,13 +251,13 @@ def test_gold_and_candidates_may_be_held_to_the_train_years(tiny: IndexFolder) -
 def test_the_latest_train_year_bounds_the_gold_of_a_query_without_a_year(tmp_path: Path) -> None:
     index = a_corpus(tmp_path, {"train": ["b"], "dev": [], "test": ["undated", "q"]})
 
-    task = load_task(index, "test", Rules(train_only=True))
+    task = restricted(index, load_task(index, "test"), Rules(train_only=True))
 
     assert task.qrels == {"undated": {"b"}, "q": {"a"}}  # c is of 2002, b of 2001
 
 
 def test_queries_with_little_gold_may_be_left_out_and_are_counted(tiny: IndexFolder) -> None:
-    task = load_task(tiny, "test", Rules(min_gold=2))
+    task = restricted(tiny, load_task(tiny, "test"), Rules(min_gold=2))
 
     assert [query.id for query in task.queries] == ["q"]  # cites a and c; undated cites b alone
     assert task.qrels.keys() == {"q"}
@@ -267,6 +266,6 @@ def test_queries_with_little_gold_may_be_left_out_and_are_counted(tiny: IndexFol
 
 def test_rules_that_no_query_meets_are_an_error(tiny: IndexFolder) -> None:
     with pytest.raises(ConfigError, match="has no query with 9 gold citations"):
-        load_task(tiny, "test", Rules(min_gold=9))
+        restricted(tiny, load_task(tiny, "test"), Rules(min_gold=9))
     with pytest.raises(ConfigError, match="min_gold must be at least 1, got 0"):
         Rules(min_gold=0)

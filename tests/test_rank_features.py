@@ -29,8 +29,8 @@ from citerec.rank.features import (
     Matrix,
     VenueRates,
     found_in,
+    jaccard,
     near,
-    overlap,
     same_venue,
     standardised,
     table_ranks,
@@ -312,7 +312,7 @@ ALL = np.arange(3, dtype=np.int32)
 def test_titles_are_compared_by_their_words() -> None:
     titles = [*map(title_words, ["The Drawing of Graphs", "Drawing trees, fast", "???"])]
 
-    shared = overlap("On drawing large graphs", titles)
+    shared = jaccard(title_words("On drawing large graphs"), titles)
     shares = found_in("Drawing with graphs", titles)
 
     assert shared.tolist() == pytest.approx([2 / 3, 1 / 5, 0])  # of drawing, large, graphs

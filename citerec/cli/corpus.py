@@ -2,16 +2,13 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from citerec.cli.console import ConsoleOutput, write_lines
 from citerec.cli.options import Force, Format, SkipBad, settings_options
 from citerec.text import plural
-
-if TYPE_CHECKING:
-    from citerec.corpus.tools import Corpus
 
 corpus = typer.Typer(
     no_args_is_help=True, help="Count, convert, merge and sample corpora of any format."
@@ -70,7 +67,7 @@ def info(path: CorpusPath, format: Format = "auto", *, console: ConsoleOutput) -
         lines.append(f"{f'{min(years)}-{max(years)}':>12}  years")
     files = plural(len(opened.source.files), "file")
     write_lines(f"{path}  ({opened.format}, {files})", *lines)
-    report_faults(collector.examples, [opened], console)
+    report_faults(collector.examples, opened.source.ignored, console)
 
 
 @corpus.command()
@@ -99,7 +96,7 @@ def convert(
         collector = write(opened, output, progress, console.log)
     if not console.quiet:
         write_lines(f"{output}  (from {opened.format})", *count_lines(collector.counts))
-    report_faults(collector.examples, [opened], console)
+    report_faults(collector.examples, opened.source.ignored, console)
 
 
 @corpus.command()
@@ -126,7 +123,8 @@ def merge(
     if not console.quiet:
         shown = {"papers", "citations", "outside"}
         write_lines(f"{output}  ({len(paths)} corpora)", *count_lines(counts, shown))
-    report_faults(examples, opened, console)
+    ignored = [file for one in opened for file in one.source.ignored]
+    report_faults(examples, ignored, console)
 
 
 @corpus.command()
@@ -170,11 +168,9 @@ def index_lines(counts: Mapping[str, int]) -> list[str]:
     return count_lines({**counts, "with_citations": 0}, OF_INDEX)
 
 
-def report_faults(
-    examples: Sequence[str], corpora: "Sequence[Corpus]", console: ConsoleOutput
-) -> None:
+def report_faults(examples: Sequence[str], ignored: Sequence[Path], console: ConsoleOutput) -> None:
     """Log what was left out of a corpus, and which files of it were not read."""
     for fault in examples:
         console.log(f"left out: {fault}")
-    if ignored := [str(file) for one in corpora for file in one.source.ignored]:
-        console.detail(f"not read: {', '.join(ignored)}")
+    if ignored:
+        console.detail(f"not read: {', '.join(map(str, ignored))}")

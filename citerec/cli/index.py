@@ -11,7 +11,7 @@ from pydantic import Field
 
 from citerec.build import BuildConfig
 from citerec.cli.console import ConsoleOutput, write_lines
-from citerec.cli.corpus import index_lines
+from citerec.cli.corpus import index_lines, report_faults
 from citerec.cli.options import MODEL, Index, Ray, settings_options, under
 from citerec.config import DenseKind
 from citerec.embed import EmbedConfig
@@ -132,10 +132,7 @@ def index(
             *(f"{count:>12,}  {name}" for name, count in report.changes.items() if count),
             *index_lines(report.manifest.counts),
         )
-    for fault in report.examples:
-        console.log(f"left out: {fault}")
-    if report.ignored:
-        console.detail(f"not read: {', '.join(map(str, report.ignored))}")
+    report_faults(report.examples, report.ignored, console)
 
 
 def default_index(corpus: Path) -> Path:

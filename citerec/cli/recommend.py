@@ -281,17 +281,16 @@ def query_options(
     """Return what is asked for; the recommender logs how many papers of each list were found."""
     from citerec.bibliography.paper_list import read_paper_list
 
-    cited = draft.cited and str(draft.cited) != "none" and read_paper_list(draft.cited)
-    if drafts.cited and str(draft.cited) != "none":
-        cited = drafts.cited + cited if cited else drafts.cited
-    excluded = draft.exclude and read_paper_list(draft.exclude)
-    rejected = draft.rejected and read_paper_list(draft.rejected, "rejected")
+    cited = None
+    if str(draft.cited) != "none":
+        cited = draft.cited and read_paper_list(draft.cited)
+        cited = drafts.cited + cited if drafts.cited and cited else drafts.cited or cited
     return recommender.options(
         year_max=draft.year_max,
         year_min=draft.year_min,
-        excluded=excluded or None,
+        excluded=draft.exclude,
         cited=cited or None,
-        rejected=rejected or None,
+        rejected=draft.rejected,
         explain=explain,
     )
 

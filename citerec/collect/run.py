@@ -1,8 +1,4 @@
-"""Collects a corpus: resolve, snowball, write; or adds to one what is new since.
-
-The corpus is written at the end; each file appears whole, and the last one, `collection.json`, has the checksum of the
-papers.
-"""
+"""Collects a corpus: resolve, snowball, write; or adds to one what is new since."""
 
 import hashlib
 import os
@@ -30,7 +26,7 @@ from citerec.collect.snowball import (
     resolve,
     snowball,
 )
-from citerec.collect.sources import OpenAlex, SemanticScholar, Source, SourceName, find_service
+from citerec.collect.sources import OpenAlex, SemanticScholar, SourceName, find_service
 from citerec.config import Settings
 from citerec.corpus import readers
 from citerec.corpus.tools import canonical_line, write_lines
@@ -217,14 +213,18 @@ def collect(plan: Plan, progress: Progress = no_progress, log: Log = no_log) -> 
             else:
                 ids, unresolved = resolve(config.entries, source, progress)
             if not (seeds := [*source.fetch(ids)]):
-                what = (
-                    f"no result for {config.search!r}"
-                    if config.search
-                    else "none of the references"
-                )
+                text = config.search
+                what = f"no result for {text!r}" if text else "none of the references"
                 raise CollectError(f"{plan.service.title} has {what}; nothing was collected")
             if previous:
-                ids = _new_ids(plan, source, seeds, progress)
+                # around new references, and what cites the old ones since
+                known = {paper.id for paper in read_collected(plan.folder)}
+                added = [i for i in seeds if i not in set(previous["seeds"])]
+                around = snowball(source, added, config.papers, progress) if added else []
+                since = (datetime.fromisoformat(previous["started"]) - LATE).date().isoformat()
+                room = max(config.papers - len(around), 0)
+                later = newer(source, previous["seeds"], since, known | set(around), room)
+                ids = [i for i in dict.fromkeys([*around, *later]) if i not in known]
             else:
                 ids = snowball(source, seeds, config.papers, progress)
             papers = [work.paper for work in source.fetch(ids).values()]
@@ -249,17 +249,6 @@ def collect(plan: Plan, progress: Progress = no_progress, log: Log = no_log) -> 
     return CollectReport(record, tuple(unresolved), client.sent, client.reused, len(papers))
 
 
-def _new_ids(plan: Plan, source: Source, seeds: Sequence[str], progress: Progress) -> list[str]:
-    """Return the ids of the works to add: around new references, and those that cite the old ones since."""
-    known = {paper.id for paper in read_collected(plan.folder)}
-    new_seeds = [i for i in seeds if i not in set(plan.previous["seeds"])]
-    around = snowball(source, new_seeds, plan.config.papers, progress) if new_seeds else []
-    since = (datetime.fromisoformat(plan.previous["started"]) - LATE).date().isoformat()
-    room = max(plan.config.papers - len(around), 0)
-    later = newer(source, plan.previous["seeds"], since, known | set(around), room)
-    return [i for i in dict.fromkeys([*around, *later]) if i not in known]
-
-
 def read_record(folder: Path) -> dict[str, Any]:
     """Return the record of a finished collection; empty if there is none."""
     file = folder / RECORD
@@ -280,10 +269,7 @@ def _write(
     record: dict[str, Any],
     unresolved: Sequence[tuple[str, ...]],
 ) -> None:
-    """Write papers, the table of unresolved references, and the record with their counts, each file whole.
-
-    An update keeps the papers that the collection has, unchanged.
-    """
+    """Write papers, those of an updated collection first, the unresolved references and the record, each file whole."""
     folder = plan.folder
     counts = {"papers": 0, "with_abstract": 0, "references": 0}
     with write_lines(folder / PAPERS) as write:

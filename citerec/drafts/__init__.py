@@ -61,9 +61,7 @@ class QueryFile:
         """Return the only draft with the sentence of it that needs references; None for no sentence.
 
         `all` stands for each sentence that makes a claim without a reference: one query for each, in their order.
-
-        Raises:
-            ConfigError: If there are several drafts, the text is no sentence, or no sentence lacks a reference.
+        ConfigError if there are several drafts, the text is no sentence, or no sentence lacks a reference.
         """
         if text is None:
             return self

@@ -22,8 +22,7 @@ _SHOWN = 5  # missing keys that a notice names
 def inside(folder: Path, name: str, suffixes: Iterable[str] = ("",)) -> Path | None:
     """Return the first existing file `name` + suffix of a folder; None if there is none.
 
-    Raises:
-        PermissionError: If the name leads outside the folder: by `..`, as an absolute path, or by a link.
+    PermissionError if the name leads outside the folder: by `..`, as an absolute path, or by a link.
     """
     root = folder.resolve()
     for suffix in suffixes:

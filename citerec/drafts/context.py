@@ -54,8 +54,7 @@ def _is_marker(match: re.Match[str]) -> bool:
 def read_context(text: str) -> str:
     """Return the words of a context, without citation markers.
 
-    Raises:
-        ConfigError: If it has no words, or is too long for a sentence.
+    ConfigError if it has no words, or is too long for a sentence.
     """
     if not text.strip():
         raise ConfigError(
@@ -79,8 +78,7 @@ def read_context(text: str) -> str:
 def read_query(query: Query) -> Query:
     """Return a query whose sentence has no citation markers; the query itself if it has no sentence.
 
-    Raises:
-        ConfigError: As `read_context` raises.
+    ConfigError as `read_context` raises.
     """
     if query.kind is QueryKind.SENTENCE:
         return replace(query, title=read_context(query.title))
@@ -90,7 +88,6 @@ def read_query(query: Query) -> Query:
 def sentence_query(text: str, id: str = "context") -> Query:
     """Return the query of a sentence without a draft: its words are the title, and it has no year.
 
-    Raises:
-        ConfigError: As `read_context` raises.
+    ConfigError as `read_context` raises.
     """
     return Query(id=id, title=read_context(text), named=False, kind=QueryKind.SENTENCE)

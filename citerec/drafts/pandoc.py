@@ -77,9 +77,8 @@ _PRELUDE = "".join(
 def read(data: bytes, kind: DocumentFormat, name: str, path: Path | None) -> Document:
     """Read a draft; files that it names are read from the folder of `path` alone, None for standard input.
 
-    Raises:
-        BadInputError: If it is too large, or pandoc cannot read it within the limits.
-        MissingExtraError: If pandoc is not installed.
+    BadInputError if it is too large, or pandoc cannot read it within the limits; MissingExtraError if pandoc is not
+    installed.
     """
     notices: list[str] = []
     source = ""

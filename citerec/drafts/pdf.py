@@ -31,9 +31,8 @@ _LIMITS = f"reading this one needs too much time or memory; {_INSTEAD}"
 def read(data: bytes, name: str) -> Document:
     """Read a PDF draft: the title by the largest font of page one, the abstract by its heading.
 
-    Raises:
-        BadInputError: If it is encrypted, damaged, has no text, or takes too much time or memory.
-        MissingExtraError: If pypdf is not installed.
+    BadInputError if it is encrypted, damaged, has no text, or takes too much time or memory; MissingExtraError if pypdf
+    is not installed.
     """
     path = os.pathsep.join(folder for folder in sys.path if folder)
     try:

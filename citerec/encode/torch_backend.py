@@ -320,30 +320,22 @@ class TorchBackend:
             for (rows, outputs), _ in pairwise(chain(started, [([], None)])):
                 yield rows, outputs.cpu().numpy()
             return
-        previous = self._torch.get_num_threads()
+        previous, set_threads = self._torch.get_num_threads(), self._torch.set_num_threads
         at_once = min(self._threads, len(groups))
         try:
-            if at_once > 1:
-                yield from self._in_threads(groups, work, at_once)
-            else:
-                self._torch.set_num_threads(self._threads)
-                for rows in groups:
-                    yield rows, work(rows).numpy()
+            if at_once <= 1:
+                set_threads(self._threads)
+                yield from ((rows, work(rows).numpy()) for rows in groups)
+                return
+            with ThreadPoolExecutor(at_once, initializer=set_threads, initargs=(1,)) as workers:
+                done = workers.map(work, groups)
+                try:
+                    for rows, outputs in zip(groups, done, strict=True):
+                        yield rows, outputs.numpy()
+                finally:  # after an error or Ctrl-C no further batch is started
+                    workers.shutdown(wait=False, cancel_futures=True)
         finally:
-            self._torch.set_num_threads(previous)
-
-    def _in_threads(
-        self, groups: list[list[int]], work: Work, threads: int
-    ) -> Iterator[tuple[list[int], Outputs]]:
-        """Run batches in parallel; after an error or Ctrl-C no further batch is started."""
-        set_threads = self._torch.set_num_threads
-        with ThreadPoolExecutor(threads, initializer=set_threads, initargs=(1,)) as workers:
-            done = workers.map(work, groups)
-            try:
-                for rows, outputs in zip(groups, done, strict=True):
-                    yield rows, outputs.numpy()
-            finally:
-                workers.shutdown(wait=False, cancel_futures=True)
+            set_threads(previous)
 
     def _fitting(self, tokens: Tokens, firsts: Sequence[int] | None, rows: list[int]) -> Any:
         """Run a batch; if the device has too little memory, run halves, and reduce the size of later batches."""
@@ -375,11 +367,10 @@ class TorchBackend:
 def add_bottleneck(model: Any, folder: Path) -> None:
     """Add SPECTER2's adapter: a bottleneck after the feed-forward part of each layer of a BERT.
 
+    ModelError if it cannot be read, is of another kind, or does not fit the model.
+
     Source: Pfeiffer et al., EACL 2021, https://aclanthology.org/2021.eacl-main.39; the order of residuals and layer
     norms is that of `adapters.methods.modeling.Adapter`. peft has no adapter of this kind.
-
-    Raises:
-        ModelError: If it cannot be read, is of another kind, or does not fit the model.
     """
     import torch
     from safetensors.torch import load_file

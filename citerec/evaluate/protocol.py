@@ -7,7 +7,7 @@ except those with the id of a dev or test query.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from pydantic import Field
@@ -21,34 +21,19 @@ from citerec.config import (
     RerankConfig,
     Settings,
 )
-from citerec.corpus.papers import NO_YEAR
 from citerec.corpus.splits import SPLITS, ShippedQueries, gold_citations, open_queries, read_ids
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.rank.features import Group
-from citerec.rules.held_out import train_papers
 from citerec.rules.known import CitationScope, eligible
 from citerec.run import Qrels
 from citerec.types import Eligibility, Query
 
 NOT_HERE = "not in the corpus"  # reasons why queries are left out
 NO_GOLD = "without gold: citing no paper of the corpus of no later year"
-TOO_FEW = "with fewer gold citations than required"
 
 
 KnownGraph: TypeAlias = Literal[CitationScope.TRAIN, CitationScope.EARLIER]
-
-
-class Rules(Settings):
-    """Restricts the queries of a split and their candidates; no restriction by default.
-
-    Citeomatic's DBLP and PubMed use `Rules(min_gold=10, train_only=True)`.
-
-    Source: Bhagavatula et al., NAACL 2018, section 4, https://aclanthology.org/N18-1022.
-    """
-
-    min_gold: int = Field(default=1, ge=1)  # gold citations of a query at least
-    train_only: bool = False  # restrict candidates and gold to the years of the train queries
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +79,12 @@ class EvalConfig(Settings):
     )
 
 
-def load_task(index: IndexFolder, split: str, rules: Rules | None = None) -> EvalSet:
+def load_task(index: IndexFolder, split: str) -> EvalSet:
     """Load the queries of one of `SPLITS` with their gold.
 
     Gold are the cited papers of the corpus that are of no later year, from the citations or from shipped qrels. Queries
-    without gold are left out and counted in `EvalSet.left_out`. `rules` restrict queries and candidates. ConfigError if
-    the index has no such split, or the split has no query with gold.
+    without gold are left out and counted in `EvalSet.left_out`. ConfigError if the index has no such split, or the
+    split has no query with gold.
     """
     file = index.splits / f"{split}.ids"
     if split not in SPLITS or not file.is_file():
@@ -117,38 +102,7 @@ def load_task(index: IndexFolder, split: str, rules: Rules | None = None) -> Eva
         raise ConfigError(
             f"the {split} split of {index.path} has no query that cites a paper in it"
         )
-    task = EvalSet(split, tuple(queries), tuple(eligible(queries, index.papers)), qrels, left_out)
-    return task if rules is None or rules == Rules() else _restricted(index, task, rules)
-
-
-def _restricted(index: IndexFolder, task: EvalSet, rules: Rules) -> EvalSet:
-    """Apply the rules to an evaluation set."""
-    years, latest = index.papers.years, None
-    if rules.train_only:
-        train_years = years[train_papers(index)]
-        latest = int(train_years.max(initial=NO_YEAR)) or None
-    queries: list[Query] = []
-    rules_of: list[Eligibility] = []
-    qrels: dict[str, frozenset[str]] = {}
-    for query, rule in zip(task.queries, task.eligible, strict=True):
-        gold = sorted(task.qrels[query.id])
-        bound = rule
-        if latest is not None:  # a paper without a year is not known to be later
-            bound = replace(rule, year_max=min(rule.year_max or latest, latest))
-            pairs = zip(gold, index.papers.rows_of(gold), strict=True)
-            gold = [docid for docid, row in pairs if years[row] <= latest]
-        if len(gold) >= rules.min_gold:
-            queries.append(query)
-            rules_of.append(bound)
-            qrels[query.id] = frozenset(gold)
-    if not queries:
-        raise ConfigError(
-            f"the {task.split} split of {index.path} has no query with {rules.min_gold} gold citations"
-        )
-    left_out = {**task.left_out, TOO_FEW: len(task.queries) - len(queries)}
-    return replace(
-        task, queries=tuple(queries), eligible=tuple(rules_of), qrels=qrels, left_out=left_out
-    )
+    return EvalSet(split, tuple(queries), tuple(eligible(queries, index.papers)), qrels, left_out)
 
 
 def _corpus_queries(index: IndexFolder, ids: list[str]) -> tuple[list[Query], Qrels]:

@@ -76,11 +76,7 @@ def pieces(
 
     JSON is a list of papers for one query, and one of `{"query": id, "results": […]}` for a batch; `fields` are
     additional ones of each paper in JSON, from `jsonl.FIELDS`. `width` and `color` are those of a table, see
-    `terminal.tables`.
-
-    Raises:
-        ConfigError: If there is no such format.
-        OutputError: If two ids would be the same in a TREC run.
+    `terminal.tables`. ConfigError if there is no such format; OutputError if two ids would be the same in a TREC run.
     """
     from citerec.export import jsonl
 

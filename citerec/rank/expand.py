@@ -71,6 +71,10 @@ class SparseVector:
         """Return the vector with each weight multiplied; `by` is a number or has the shape of `rows`."""
         return replace(self, weights=self.weights * by)
 
+    def divided(self, degrees: Callable[[Rows], npt.NDArray[Any]]) -> Self:
+        """Return the vector divided by the root of each paper's degree, as a cosine is."""
+        return self.scaled(1 / np.sqrt(np.maximum(degrees(self.rows), 1)))
+
     def only(self, keep: npt.NDArray[np.bool_]) -> Self:
         """Return the entries that a mask selects, shape of `rows`."""
         return replace(self, rows=self.rows[keep], weights=self.weights[keep])
@@ -170,26 +174,19 @@ def _weights(rows: Rows, mask: Flags, config: ExpandConfig) -> SparseVector:
 
 def _co_cited(graph: TemporalGraph, snapshot: GraphSnapshot, weights: SparseVector) -> SparseVector:
     """Return the weighted co-citations of each paper, without those with itself, whose cosine is 1."""
-
-    def divided(vector: SparseVector) -> SparseVector:
-        return vector.scaled(1 / np.sqrt(np.maximum(snapshot.citations(vector.rows), 1)))
-
-    citing = divided(weights).times(graph.citers.lists, graph.scratch)
+    citing = weights.divided(snapshot.citations).times(graph.citers.lists, graph.scratch)
     citing = citing.only(snapshot.is_citing(citing.rows))
-    both = divided(citing.times(graph.index.graph.lists, graph.scratch))
-    return both.minus(weights, graph.scratch)
+    both = citing.times(graph.index.graph.lists, graph.scratch)
+    return both.divided(snapshot.citations).minus(weights, graph.scratch)
 
 
 def _coupled(graph: TemporalGraph, snapshot: GraphSnapshot, weights: SparseVector) -> SparseVector:
     """Return the weighted coupling of each paper, without that with itself, whose cosine is 1."""
     citations = graph.index.graph
-
-    def divided(vector: SparseVector) -> SparseVector:
-        return vector.scaled(1 / np.sqrt(np.maximum(citations.degrees(vector.rows), 1)))
-
-    cited = divided(weights).times(citations.lists, graph.scratch)
+    cited = weights.divided(citations.degrees).times(citations.lists, graph.scratch)
     both = cited.times(graph.citers.lists, graph.scratch)
-    return divided(both.only(snapshot.is_citing(both.rows))).minus(weights, graph.scratch)
+    both = both.only(snapshot.is_citing(both.rows)).divided(citations.degrees)
+    return both.minus(weights, graph.scratch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -259,13 +259,10 @@ def _best_sentence(cosines: Table) -> Values:
     return standardised(sentences).max(axis=0)
 
 
-def _of_best(scores: Scores) -> Values:
-    return scores / max(float(scores.max(initial=0)), 1e-9)
-
-
 # fmt: off
 FEATURES: tuple[Feature, ...] = (
-    Feature("bm25", Group.LEXICAL, lambda s: s.scaled_scores("bm25", _of_best),
+    Feature("bm25", Group.LEXICAL,
+        lambda s: s.scaled_scores("bm25", lambda scores: scores / max(float(scores.max(initial=0)), 1e-9)),
         "BM25 score / the query's best; 0 where not found"),
     Feature("bm25_rank", Group.LEXICAL, lambda s: s.reciprocal_ranks("bm25"),
         f"1 / ({RRF_K0} + rank by BM25); 0 where not found"),
@@ -301,7 +298,7 @@ FEATURES: tuple[Feature, ...] = (
         "log(1 + known papers of the query's authors that cite it)"),
     Feature("venue_match", Group.VENUE, lambda s: same_venue(s.index.papers, s.query.venue, s.rows),
         "1 if it appeared in the query's venue, else 0"),
-    Feature("title_overlap", Group.TEXT, lambda s: overlap(s.query.title, s.titles),
+    Feature("title_overlap", Group.TEXT, lambda s: jaccard(title_words(s.query.title), s.titles),
         "Jaccard similarity of the words of both titles"),
     Feature("no_abstract", Group.TEXT, lambda s: ~s.has_abstract,
         "1 if it has no abstract, else 0"),
@@ -426,9 +423,8 @@ def title_words(title: str) -> frozenset[str]:
     return frozenset(_WORD.findall(title.lower())) - STOP_WORDS
 
 
-def overlap(title: str, titles: Iterable[frozenset[str]]) -> Scores:
-    """Return the Jaccard similarity of a title and the words of others, in [0, 1]; 0 if one has no word."""
-    words = title_words(title)
+def jaccard(words: frozenset[str], titles: Iterable[frozenset[str]]) -> Scores:
+    """Return the Jaccard similarity of the words of a title and of others, in [0, 1]; 0 if one has no word."""
     pairs = [(len(words & others), len(words | others)) for others in titles]
     return np.array([both / either if both else 0.0 for both, either in pairs], np.float32)
 

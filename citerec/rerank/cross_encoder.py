@@ -237,11 +237,8 @@ def open_cross_encoder(
 
     A relative folder is also searched in the index. Limits of tokens, and `pairs`, the candidates of a query, are the
     model's own where they are 0. `log` also receives what is fetched from the hub, before the download starts.
-
-    Raises:
-        ModelError: If it does not exist, or is not a trained cross-encoder.
-        ConfigError: If a limit or the device is not possible.
-        MissingExtraError: If it needs an extra of citerec that is not installed.
+    ModelError if it does not exist, or is not a trained cross-encoder; ConfigError if a limit or the device is not
+    possible; MissingExtraError if it needs an extra of citerec that is not installed.
     """
     folder = find_model(name, base=index.path if index else None, log=log).folder
     config = config or EncodeConfig()

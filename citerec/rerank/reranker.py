@@ -285,11 +285,8 @@ def open_reranker(
 
     A relative folder is also searched in the index; `auto` may be the default of the package. `depth` is that of a
     model whose folder states none, 0 for what suits model and device; `few_queries` prefers what opens faster.
-
-    Raises:
-        ModelError: If there is no such model, or it is not a cross-encoder.
-        MissingExtraError: If a required package is not installed.
-        ConfigError: If a setting is not possible.
+    ModelError if there is no such model, or it is not a cross-encoder; MissingExtraError if a required package is not
+    installed; ConfigError if a setting is not possible.
     """
     # imported here, because runs without a reranker do not need it
     from citerec.rerank.cross_encoder import open_cross_encoder

@@ -195,11 +195,6 @@ def first_unknown_year(
     return min((year for year in (query.year, after) if year is not None), default=None)
 
 
-def latest_year(years: npt.NDArray[np.int32]) -> int:
-    """Return the year of the latest paper; `NO_YEAR` if no paper has a year."""
-    return int(years.max(initial=NO_YEAR))
-
-
 def citing_before(year: int | None, years: npt.NDArray[np.int32]) -> Flags:
     """Return a mask of the papers that were published before a year, shape (n,); all papers for None."""
     if year is None:
@@ -222,7 +217,7 @@ class TemporalGraph:
         self.index, self.scope = index, scope
         self._lag = 0
         self._years = index.papers.years
-        self._latest = latest_year(self._years)
+        self._latest = int(self._years.max(initial=NO_YEAR))
         self._per_thread = local()
 
     def lagged(self, years: int) -> Self:

@@ -32,16 +32,13 @@ from citerec.types import Log
 CHUNK = 2**20  # bytes read at once
 LONGEST = 16 * 2**20  # bytes of a record; papers of thousands of authors have about 2 MB
 PMIDS = 10**8  # they have eight digits: a mask of all takes 100 MB, of which few are touched
+_BLANK = b"\xef\xbb\xbf \t\r\n"
 _SET = re.compile(rb"<(?:!DOCTYPE\s+)?Pubmed(?:Book)?Article(?:Set)?\b")
 _RECORD = re.compile(rb"<(?P<tag>Pubmed(?:Book)?Article|DeleteCitation)[\s>].*?</(?P=tag)>", re.S)
 _OPEN = re.compile(rb"<(?:Pubmed(?:Book)?Article|DeleteCitation)[\s>]")
 _DELETED = re.compile(rb">\s*([0-9]{1,17})\s*</PMID")
 _TRANSLATED = re.compile(r"\[((?:[^\[\]]++|\[[^\[\]]*+\])*+)\](\.?)")
 _UNAVAILABLE = {"", "[not available].", "[not available]", "not available", "not available."}
-
-
-def _is_pubmed(head: bytes, name: str) -> bool:
-    return head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<") and _SET.search(head) is not None
 
 
 def _records(stream: BinaryIO) -> Rows:
@@ -187,4 +184,8 @@ def _references(element: Element) -> Iterator[str]:
             yield docid
 
 
-PUBMED = Format(sniff=_is_pubmed, read=Fields.paper, papers=_papers)
+PUBMED = Format(
+    sniff=lambda head, _: _SET.search(head) is not None and head.lstrip(_BLANK).startswith(b"<"),
+    read=Fields.paper,
+    papers=_papers,
+)

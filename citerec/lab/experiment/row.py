@@ -20,9 +20,10 @@ from citerec.config import (
 from citerec.encode.spec import Precision
 from citerec.errors import BadInputError, ConfigError
 from citerec.evaluate.metrics import METRICS
-from citerec.evaluate.protocol import CitationScope, KnownGraph, Rules
+from citerec.evaluate.protocol import CitationScope, KnownGraph
 from citerec.evaluate.systems import CANDIDATES, NEED_VECTORS, RANKED, RERANKED, systems
 from citerec.io import read_toml
+from citerec.lab.experiment.rules import Rules
 from citerec.rank.features import Group
 
 

@@ -32,6 +32,7 @@ from citerec.lab.datasets.catalogue import FOLDER as DATASETS
 from citerec.lab.datasets.fetch import read_record
 from citerec.lab.datasets.prepare import corpus_statistics
 from citerec.lab.experiment.row import MEASURES, Expected, Experiment, ExperimentKind
+from citerec.lab.experiment.rules import restricted
 from citerec.lab.scidocs.from_index import run_on_index, venue_topics
 from citerec.lab.scidocs.suite import run_published
 from citerec.lab.scidocs.topics import draw_sample, draw_topics, topic_map
@@ -296,7 +297,7 @@ def _recommend(experiment: Experiment, indexes: Path, progress: Progress) -> Out
         disabled_features=experiment.disabled_features,
         known_graph=experiment.known_graph,
     )
-    task = load_task(index, experiment.split, experiment.rules)
+    task = restricted(index, load_task(index, experiment.split), experiment.rules)
     systems = Systems(index, task, config, progress=progress)
     run, seconds = systems.run(experiment.system)
     measured = evaluate_run(run, task.qrels, rng=np.random.default_rng(0), seconds=seconds)
