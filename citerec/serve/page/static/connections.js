@@ -1,5 +1,5 @@
 // How the list and the draft's own references are connected: read after a list is shown and after
-// a mark. The page works without it, so a failure is silent.
+// a mark. A failure is silent: the figure then shows the papers alone.
 
 import { json, once } from "./server.js";
 import { marks, now, rows, state, update } from "./store.js";
@@ -8,6 +8,9 @@ import { dressed } from "./text.js";
 const MOST_IDS = 1000; // of a request
 const MOST_OWN = 60; // references in the figure: those with the most citations among all
 const MOST_WORKS = 6; // prior works, and derivative works
+
+/** @type {Connections} */
+const NOTHING = { links: [], prior: [], derivative: [], own: [] };
 
 let reading = new AbortController();
 
@@ -31,6 +34,6 @@ export async function connect() {
     const read = most.length ? (await once(`page/papers?${ids}`, { signal })).rows : [];
     if (list === now.list) update({ connections: { ...found, own: read.map(dressed) } });
   } catch {
-    /* the figure shows the list alone */
+    if (list === now.list && !signal.aborted) update({ connections: NOTHING });
   }
 }

@@ -8,6 +8,7 @@ import {
   forceY,
   select,
   zoom,
+  zoomIdentity,
 } from "./vendor/d3-force-zoom-3.0.0/d3.js";
 import { $, motion } from "./browser.js";
 import { now, update } from "./store.js";
@@ -15,7 +16,7 @@ import { now, update } from "./store.js";
 const MARGIN = 26; // around the papers
 export const AXIS = 22; // the height of the years below them
 const APART = 24; // pixels between the middles of two papers at least: what a finger can hit
-const TICKS = 200,
+const TICKS = 120,
   MOST_TICKS = 1500; // until none overlap
 const MOST_ZOOM = 12,
   STEP = 1.5;
@@ -88,6 +89,7 @@ export function layout(papers, cites, width) {
       "collide",
       forceCollide(/** @type {(one: any) => number} */ (one => one.room)).iterations(3),
     )
+    .alphaDecay(1 - 0.001 ** (1 / TICKS))
     .stop()
     .tick(TICKS);
   for (let i = TICKS; i < MOST_TICKS && overlap(nodes); i += 50) simulation.tick(50);
@@ -153,7 +155,7 @@ export const zoomBy = (id, steps, at) =>
   select($(`#${id}`)).call(zooms[id].scaleBy, STEP ** steps, at && [at.x, at.y]);
 
 /** @type {(id: string) => void} */
-export const reset = id => select($(`#${id}`)).call(zooms[id].scaleTo, 1);
+export const reset = id => select($(`#${id}`)).call(zooms[id].transform, zoomIdentity);
 
 // Brings a paper into the middle, if it is not seen.
 /** @type {(id: string, at: { x: number, y: number, r: number }, height: number) => void} */

@@ -21,8 +21,9 @@ const pen = /** @type {CanvasRenderingContext2D} */ (
 export function figure(found, id) {
   const plane = now.planes[id],
     isWhole = plane.k === 1;
-  const own = (now.connections?.own ?? []).filter(row => OWN.has(markOf(row.id)));
-  const scene = plane.width && found.all.length ? sceneOf(found, own, plane) : null;
+  const own = ownOf([...now.list.rows, ...(now.connections?.own ?? [])]);
+  const scene =
+    plane.width && found.all.length && now.connections ? sceneOf(found, own, plane) : null;
   const pointed = scene?.nodes.find(node => node.row.id === now.pointed);
   const mine = own.length ? ` and ${count(own.length, "reference")} of yours` : "";
   const text = `${count(found.all.length, "paper")} of the list${mine}. A line leads from a paper
@@ -43,6 +44,13 @@ export function figure(found, id) {
       >${scene ? drawn(scene, id) : nothing}</div>
     <p class="hint about" dir="auto">${pointed ? pointed.text : text}</p>`;
 }
+
+// The references of the draft among some papers, each once.
+/** @type {(papers: Row[]) => Row[]} */
+const ownOf = papers => {
+  const marked = papers.filter(row => OWN.has(markOf(row.id)));
+  return [...new Map(marked.map(row => [row.id, row])).values()];
+};
 
 /** @type {(isOwn: boolean, r: number) => View} */
 const shape = (isOwn, r) =>
