@@ -33,6 +33,7 @@ from support.pages import NASTY
 from support.server import listening
 
 from citerec import Paper, Query, Recommender, serve
+from citerec.bibliography.paper_list import read_paper_list
 from citerec.errors import BadInputError
 from citerec.folder import IndexFolder
 from citerec.serve import ServeConfig
@@ -119,8 +120,12 @@ def test_taken_papers_stay_on_the_shelf_with_notes_and_leave_it_for_other_progra
     bibtex = pytest.importorskip("pybtex.database", reason="pybtex is not installed")
     find(page)
     first, second, *_ = ids(page)
+    page.evaluate(
+        "() => document.addEventListener('ZoteroItemUpdated', () => { document.title = 'Updated'; })"
+    )
     page.focus(".row >> nth=0")
     page.keyboard.press("t")
+    assert page.title() == "Updated"
     page.click(".row .act.take >> nth=0")
     assert not {first, second} & {*ids(page)}
     page.locator("#shelf textarea").first.fill("For section 2: {ärger} & more")
@@ -148,7 +153,13 @@ def test_taken_papers_stay_on_the_shelf_with_notes_and_leave_it_for_other_progra
     assert any("section 2" in one.fields.get("annotation", "") for one in entries.values())
     assert page.locator(".Z3988").count() == 2
     assert "rft.au=" in page.get_attribute(".Z3988 >> nth=0", "title")
+    page.select_option("#style", label="Another style…")
+    page.fill("#other-style", "Elsevier Harvard")
+    page.press("#other-style", "Enter")
+    formatted = saved("[data-shelf=html]").read_text(encoding="utf-8")
+    assert formatted.count("csl-entry") == 2
     shelf = saved("#save-shelf")
+    assert [one.ids[0] for one in read_paper_list(shelf).entries] == [first, second]
 
     with open_page(browser, address) as other:
         find(other, {"#title": OTHER})
@@ -701,6 +712,13 @@ def test_axe_finds_no_serious_issue(browser: Any, address: str, scheme: str, wid
         assert not issues()
         page.keyboard.press("Escape")
         page.click("#help")
+        assert not issues()
+        page.keyboard.press("Escape")
+        if width < 900:
+            page.click("#shelf-toggle")
+        expect(page.locator("#shelf textarea")).to_be_visible()
+        assert not issues()
+        page.click("#open-drafts")
         assert not issues()
 
 

@@ -250,7 +250,7 @@ export function exporting(ids, format) {
     index: state.index,
     ids,
     format,
-    style: looks.style,
+    style: looks.style || "apa",
     notes: Object.fromEntries(notes.map(one => [one.id, one.note])),
     taken_keys: state.keys,
   };

@@ -64,7 +64,10 @@ function giving(taken, open) {
       @click=${() => give(format, "save", taken)}>${ending}</button>`;
   const isOther = !Object.hasOwn(STYLES, looks.style);
   const choose = onValue(style => {
-    looks.style = style;
+    looks.style = style
+      .trim()
+      .toLowerCase()
+      .replace(/[^a-z0-9]+/g, "-");
     keepLooks();
     update();
   });
