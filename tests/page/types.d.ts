@@ -197,9 +197,7 @@ interface Paragraph {
   sentences: string[];
 }
 interface SentenceAnswer {
-  query: string;
   sentence: string;
-  section: string;
   sureness: number | null;
   results: { id: string; reasons: string[] }[];
 }

@@ -33,7 +33,7 @@ export async function find({ push = true, instead, like = "" } = {}) {
   const own = new AbortController();
   const isEach = state.mode === "each" && !instead;
   const before = { list: NO_LIST, where: null, instead: null, notices: [], again: false };
-  const status = isEach ? "Searching for each sentence; a long text takes a minute…" : "Searching…";
+  const status = isEach ? "Searching for each sentence…" : "Searching…";
   update({ ...before, running: own, stages: [], status });
   if (innerWidth < 900) $("#results").scrollIntoView({ behavior: motion() }); // is below the form
   try {

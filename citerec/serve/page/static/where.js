@@ -6,7 +6,8 @@ import { Problem, readFiles, rowsOf, sentences } from "./server.js";
 import { NO_LIST, now, state, update } from "./store.js";
 import { count, dressed, isOf } from "./text.js";
 
-const FIRST = 5; // sentences that are marked at first
+const FIRST = 5, // sentences that are marked at first
+  AT_ONCE = 20; // in a request
 
 // The text that was read of the file of the open draft.
 export function fullText() {
@@ -29,19 +30,42 @@ async function pasted(signal) {
   return (await readFiles(state.index, [file], signal)).draft?.text ?? [];
 }
 
-// Searches for the sentences of the text.
+// Searches for the sentences of the text, some at once: a request for a long text would take
+// minutes.
 /** @type {(wanted: object, signal: AbortSignal) => Promise<Where>} */
 export async function whereIn(wanted, signal) {
   const paragraphs = fullText() ?? (await pasted(signal));
-  const text = paragraphs.map(({ section, sentences }) =>
-    [section && `# ${section}`, sentences.join(" ")].filter(Boolean).join("\n\n"),
+  const all = paragraphs.flatMap(({ section, sentences }, at) =>
+    sentences.map(text => ({ section, at, text })),
   );
-  if (!text.length) throw new Problem("There is no text yet: choose the file, or paste its text.");
-  const body = { ...wanted, text: ["Draft", ...text].join("\n\n") };
-  const { answers } = await sentences(body, signal);
+  if (!all.length) throw new Problem("There is no text yet: choose the file, or paste its text.");
+  /** @type {SentenceAnswer[]} */
+  const answers = [];
+  for (let done = 0; done < all.length; done += AT_ONCE) {
+    if (done) update({ status: `Searched for ${done} of ${all.length} sentences…` });
+    const parts = Map.groupBy(all.slice(done, done + AT_ONCE), one => one.at);
+    const text = [...parts.values()].map(some => {
+      const [{ section }] = some;
+      return `${section && `# ${section}\n\n`}${some.map(one => one.text).join(" ")}`;
+    });
+    answers.push(...(await uncited({ ...wanted, text: ["Draft", ...text].join("\n\n") }, signal)));
+  }
+  if (!answers.length) throw new Problem("Every sentence that makes a claim has a reference.");
+  answers.sort((one, other) => (other.sureness ?? 0) - (one.sureness ?? 0));
   const ids = answers.flatMap(one => one.results.map(({ id }) => id));
   const rows = await rowsOf(state.index, [...new Set(ids)]);
   return placed(paragraphs, answers, new Map(rows.map(row => [row.id, row])));
+}
+
+// The answers for a part of the text; none where each of its sentences cites.
+/** @type {(body: object, signal: AbortSignal) => Promise<SentenceAnswer[]>} */
+async function uncited(body, signal) {
+  try {
+    return (await sentences(body, signal)).answers;
+  } catch (error) {
+    if (error instanceof Problem && error.message.includes("no sentence without")) return [];
+    throw error;
+  }
 }
 
 // The answers at their places in the text.
@@ -49,12 +73,12 @@ export async function whereIn(wanted, signal) {
 function placed(paragraphs, answers, rows) {
   /** @type {Map<string, Claim[]>} */
   const bySentence = new Map();
-  const all = answers.map(({ query, sentence, sureness, results }, rank) => {
+  const all = answers.map(({ sentence, sureness, results }, rank) => {
     const papers = results.flatMap(({ id, reasons }) => {
       const row = rows.get(id);
       return row ? dressed({ ...row, reasons }) : [];
     });
-    return { id: query, text: sentence, sureness, rank, papers };
+    return { id: `${rank}`, text: sentence, sureness, rank, papers };
   });
   for (const one of all) bySentence.set(one.text, [...(bySentence.get(one.text) ?? []), one]);
   /** @type {Claim[]} */
