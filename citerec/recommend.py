@@ -46,11 +46,13 @@ from citerec.rules.known import (
     QueryOptions,
     TemporalGraph,
     eligible,
+    within,
 )
 from citerec.text import plural, some_of
 from citerec.tuned import fusion_in_use, origin, read_rerank_weight
 from citerec.types import (
     CandidateSet,
+    Eligibility,
     Log,
     Progress,
     Query,
@@ -217,8 +219,8 @@ class Recommender:
             excluded: Papers that must not come back: ids, DOIs or titles, or the path of a `.bib`, `.ris` or `.txt`.
             cited: Papers that the draft cites already, in the same forms: the ranker learns from them, and they do
                 not come back. Without a draft and a sentence: the list whose missing papers are recommended.
-            rejected: Papers of former lists that do not fit, in the same forms: they do not come back, and what they
-                cite gains nothing by them.
+            rejected: Papers of former lists that do not fit, in the same forms: they do not come back, and the order
+                of the others stays.
             explain: Whether to give reasons for each paper, which takes longer.
 
         Returns:
@@ -337,12 +339,18 @@ class Recommender:
             recognised = recognise(texts, papers)
             drafts = [query for query, _ in recognised]
             bounds = {"year_max": options.year_max, "year_min": options.year_min}
-            rules = eligible(drafts, papers, **bounds, excluded=rows)
+            # rejected papers leave the list at its end: as neighbours they help (experiments/MARKS.md)
+            rules = eligible(drafts, papers, **bounds, excluded=rows - options.rejected)
             batch = QueryBatch(drafts, rules, [cited] * len(drafts))
-            pipeline = self._pipeline(k, batch.cited if True in of_lists else None)
+            depth = k + len(options.rejected)
+            pipeline = self._pipeline(depth, batch.cited if True in of_lists else None)
             originals = iter(zip(given, recognised, strict=True))
             for part, candidates in pipeline.run(batch, progress):
-                lists = [replace(one, hits=one.hits.best(k)) for one in candidates]
+                rest = Eligibility(excluded=options.rejected)
+                lists = [
+                    replace(one, hits=one.hits.only(within(rest, papers.years, one.rows)).best(k))
+                    for one in candidates
+                ]
                 by_row = papers.at(row for one in lists for row in one.rows.tolist())
                 for query, rule, one in zip(part.queries, part.eligible, lists, strict=True):
                     items = as_recommendations(one, by_row)

@@ -181,6 +181,10 @@ class Hits:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def only(self, keep: "npt.NDArray[np.bool_]") -> Self:
+        """Return the hits that a mask selects, shape (hits,)."""
+        return type(self)(self.rows[keep], self.scores[keep])
+
     def best(self, k: int) -> Self:
         """Return the first `k`."""
         return type(self)(self.rows[:k], self.scores[:k])

@@ -4,11 +4,11 @@
 
 A test paper stands for a draft without references, whose author marks the first 5 or 10 papers of the list: taken are
 those that the paper cites, the others are rejected. Gold is what the paper cites and is not among the first 10; these
-are left out of every list, so that all lists are compared on the same papers. Likewise for a draft that has a half of
-its references, drawn at random; gold is the other half. "Ranker alone" is the order of `recommend --cited TAKEN
---rejected REJECTED`. In the others papers rise, too, that are cited together with known references: by the highest
-cosine of their citing papers, times 4 standard deviations of the best scores. Where it says so, papers sink that are
-cited together with rejected ones, or whose vectors are closer to these than to taken ones.
+are left out of every list, so that all lists are compared on the same papers: what `recommend --cited TAKEN --rejected
+REJECTED` gives is the list of "taken". Likewise for a draft that has a half of its references, drawn at random; gold is
+the other half. Variants: papers rise that are cited together with known references (by the highest cosine of their
+citing papers, times 4 standard deviations of the best scores); rejected papers are not eligible, and so no neighbours;
+papers sink that are cited together with rejected ones, or whose vectors are closer to these than to taken ones.
 """
 
 import argparse
@@ -38,12 +38,11 @@ CO_CITATION = np.float32(4)  # of 1, 2, 4 and 8 the best for halves of dev paper
 METRICS, MARKS = ("f1@20", "mrr"), (5, 10)
 HEAD = "| corpus | vectors | queries | list | f1@20 | p | mrr | p | against |\n" + "|---" * 9 + "|"
 NONE, HALF = "no marks", "half of the references"
-ALONE, CO_CITED, ALIKE = ", ranker alone", ", co-cited sink", ", similar sink"
-MARKED = {f"{n} {kind}": NONE for n in MARKS for kind in ("taken", "rejected")} | {
-    f"{n} taken and rejected": f"{n} taken" for n in MARKS
-}
-COMPARED = MARKED | {
-    f"{one}{how}": one for one in [*MARKED, HALF] for how in (ALONE, CO_CITED, ALIKE)
+RISE, OUT, SINK, ALIKE = "co-cited rise", "rejected not eligible", "co-cited sink", "similar sink"
+COMPARED = {f"{n} taken": NONE for n in MARKS} | {
+    f"{one}, {how}": one
+    for one in (HALF, *(f"{n} taken" for n in MARKS))
+    for how in (RISE, OUT, SINK, ALIKE)
 }
 
 
@@ -60,19 +59,21 @@ class Drafts:
 
     def lists(self, name: str, query: Query, yes: Rows, no: Rows) -> Iterator[tuple[str, Rows]]:
         """Yield the list of a draft with taken and rejected papers, and its variants."""
-        rules = eligible([query], self.index.papers, excluded=[*yes.tolist(), *no.tolist()])
-        one: Any = self.pipeline.all(QueryBatch([query], rules, [yes.tolist()]))[0]
-        rows, scores = one.expanded.rows, self.ranker.score(one.matrix)
-        alone = Hits.ordered(rows, scores, self.index.id_rank)
-        yield name + ALONE, alone.rows
-        hits = self._moved(alone, self.co_citation(one, alone.rows, yes))
-        yield name, hits.rows
-        sunk = self._moved(hits, -self.co_citation(one, hits.rows, no))
-        yield name + CO_CITED, sunk.rows
+        plain, rows = self._ranked(query, yes, yes)
+        yield name, rows.rows
+        yield f"{name}, {RISE}", self._moved(rows, self.co_citation(plain, rows.rows, yes)).rows
+        yield f"{name}, {OUT}", self._ranked(query, yes, np.append(yes, no))[1].rows
+        yield f"{name}, {SINK}", self._moved(rows, -self.co_citation(plain, rows.rows, no)).rows
         if dense := self.retriever.dense:
-            own, (taken, rejected) = dense.directions(hits.rows), map(dense.directions, (yes, no))
+            own, (taken, rejected) = dense.directions(rows.rows), map(dense.directions, (yes, no))
             closest = [(own @ to.T).max(axis=1, initial=0) for to in (taken, rejected)]
-            yield name + ALIKE, self._moved(hits, (closest[0] - closest[1]).clip(max=0)).rows
+            yield f"{name}, {ALIKE}", self._moved(rows, (closest[0] - closest[1]).clip(max=0)).rows
+
+    def _ranked(self, query: Query, yes: Rows, out: Rows) -> tuple[Any, Hits]:
+        rules = eligible([query], self.index.papers, excluded=out.tolist())
+        one: Any = self.pipeline.all(QueryBatch([query], rules, [yes.tolist()]))[0]
+        scores = self.ranker.score(one.matrix)
+        return one, Hits.ordered(one.expanded.rows, scores, self.index.id_rank)
 
     def _moved(self, hits: Hits, by: Scores) -> Hits:
         scores = hits.scores + by * hits.scores[:TOP].std()
@@ -97,9 +98,7 @@ class Drafts:
         seen = lists[NONE][: max(MARKS)]
         for most in MARKS:
             yes, no = (seen[:most][np.isin(seen[:most], gold) == flag] for flag in (True, False))
-            lists |= self.lists(f"{most} taken", query, yes, nothing)
-            lists |= self.lists(f"{most} rejected", query, nothing, no)
-            lists |= self.lists(f"{most} taken and rejected", query, yes, no)
+            lists |= self.lists(f"{most} taken", query, yes, no)
         left = {name: rows[~np.isin(rows, seen)] for name, rows in lists.items()}
         return left, gold[~np.isin(gold, seen)]
 

@@ -83,8 +83,8 @@ class DraftOptions(Settings):
     )
     rejected: Path | None = Field(
         default=None,
-        description="Papers of former lists that do not fit, likewise: they do not come back, and what they cite "
-        "gains nothing by them.",
+        description="Papers of former lists that do not fit, likewise: they do not come back, and the order of "
+        "the others stays.",
     )
 
 

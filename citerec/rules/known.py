@@ -51,7 +51,7 @@ class QueryOptions:
     excluded: frozenset[int] = frozenset()  # rows that are not eligible
     # rows of the known references, which are not eligible either
     cited: frozenset[int] = frozenset()
-    rejected: frozenset[int] = frozenset()  # rows that did not fit, which are not eligible either
+    rejected: frozenset[int] = frozenset()  # rows that did not fit, which leave the list at its end
     explain: bool = False  # whether to add reasons
     not_found: tuple[str, ...] = ()  # what was listed, too, and is not in the corpus
 
