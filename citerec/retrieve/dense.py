@@ -66,14 +66,16 @@ class DenseRetriever:
         return self.search(self.encoded(queries), eligible, k) if queries else []
 
     def encoded(self, queries: Sequence[Query]) -> Vectors:
-        """Return the vectors of queries, shape (len(queries), dim); equal texts of the last call are not encoded again.
+        """Return the vectors of queries, shape (len(queries), dim). Equal texts are encoded once.
 
-        The only sentence of a draft without an abstract is the draft.
+        Those of the last call are kept: the only sentence of a draft without an abstract is the draft.
         """
         texts = [encoder_text(query, self.encoder.fingerprint.spec.form, " ") for query in queries]
         last, vectors = self._last
         if texts != last:
-            vectors = self.encoder.encode(queries)
+            distinct = dict(zip(texts, queries, strict=True))  # sentences share their draft
+            row = {text: i for i, text in enumerate(distinct)}
+            vectors = self.encoder.encode([*distinct.values()])[[row[text] for text in texts]]
             self._last = texts, vectors
         return vectors
 
