@@ -62,15 +62,9 @@ def _library(name: str) -> Any:
 def connected(address: str) -> Generator[None]:
     """Connect to a cluster until the block ends; a local one is started before and ended after it.
 
-    A program that is connected already keeps its connection.
-
-    Args:
-        address: `local` to start a cluster on this machine, of all of its processors; else the address of one, such as
-            `10.0.0.1:6379` or `ray://10.0.0.1:10001`.
-
-    Raises:
-        MissingExtraError: If Ray is not installed.
-        ClusterError: If there is no cluster at the address, or it does not start.
+    The address is `local` for one on this machine, of all of its processors, else such as `10.0.0.1:6379` or
+    `ray://10.0.0.1:10001`. A program that is connected already keeps its connection. MissingExtraError if Ray is not
+    installed; ClusterError if there is no cluster at the address, or it does not start.
     """
     ray = _library("ray")
     if ray.is_initialized():

@@ -71,8 +71,7 @@ class OpenSearchIndex:
     ) -> list[RowsAndScores]:
         """Return rows and scores of the best `k` papers of each query, equal scores by rising id.
 
-        Raises:
-            OpenSearchError: If the server refuses one, or a shard did not answer: no list is made of the others.
+        OpenSearchError if the server refuses one, or a shard did not answer: no list is made of the others.
         """
         results: list[RowsAndScores] = []
         sort = [{"_score": {"order": "desc"}}, {"id": {"order": "asc"}}]

@@ -134,13 +134,8 @@ def diversified(hits: Hits, similarity: SimilarityFunction, diversity: float, k:
     """Choose `k` papers one by one by the highest (1 - d) * relevance - d * maximum similarity to the chosen papers.
 
     The relevance is 1 / (`RRF_K0` + rank), min-max scaled to [0, 1]. Scores are not read: those below the depth of a
-    reranker are not comparable with those above it.
-
-    Args:
-        hits: The list, best first.
-        similarity: Computes the similarity of papers, at most 1; values below 0 count as 0.
-        diversity: d, in [0, 1]; 0 keeps the order of the list.
-        k: The number of papers to choose.
+    reranker are not comparable with those above it. A `diversity` d of 0 keeps the order; a similarity is at most 1,
+    and below 0 it counts as 0.
 
     Source: Carbonell and Goldstein, SIGIR 1998, https://doi.org/10.1145/290941.291025.
     """

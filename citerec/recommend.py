@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from citerec.bibliography.entry import PaperList
 from citerec.bibliography.paper_list import paper_list_of, read_paper_list
@@ -256,31 +256,15 @@ class Recommender:
         [result] = self.recommend_many([query], options)
         return result
 
-    def options(
-        self,
-        *,
-        k: int | None = None,
-        year_max: int | None = None,
-        year_min: int | None = None,
-        excluded: PaperListLike | None = None,
-        cited: PaperListLike | None = None,
-        rejected: PaperListLike | None = None,
-        explain: bool = False,
-    ) -> QueryOptions:
-        """Return options for `recommend_many`; see `recommend` for the arguments and errors."""
-        out, out_missing = self._listed(excluded, "excluded")
-        known, known_missing = self._listed(cited, "cited")
-        no, no_missing = self._listed(rejected, "rejected")
-        return QueryOptions(
-            k=None if k is None else self.config.replace(k=k).k,
-            year_max=year_max,
-            year_min=year_min,
-            excluded=out,
-            cited=known,
-            rejected=no,
-            explain=explain,
-            not_found=out_missing + known_missing + no_missing,
-        )
+    def options(self, **given: Any) -> QueryOptions:
+        """Return options for `recommend_many`: the arguments of `recommend` from `k` on, with its errors."""
+        missing: list[str] = []
+        for name in ("excluded", "cited", "rejected"):
+            given[name], not_found = self._listed(given.get(name), name)
+            missing += not_found
+        if (k := given.get("k")) is not None:
+            given["k"] = self.config.replace(k=k).k
+        return QueryOptions(**given, not_found=tuple(missing))
 
     def _listed(
         self, papers: PaperListLike | None, name: str
@@ -502,10 +486,8 @@ def query_of(
 ) -> Query:
     """Return the query of a draft, of a sentence of it, of a sentence alone, or of a list of references alone.
 
-    `references` is the name of the list; None if there is none.
-
-    Raises:
-        ConfigError: If there is nothing to search for, or an abstract without a title.
+    `references` is the name of the list; None if there is none. ConfigError if there is nothing to search for, or an
+    abstract without a title.
     """
     if title is not None:
         title, abstract = " ".join(title.split()), abstract.strip()

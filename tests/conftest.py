@@ -19,6 +19,7 @@ from support.tiny import tiny_bert, tiny_reranker
 from support.tools import pdflatex_fault, run_pdflatex
 
 from citerec.build import BuildConfig, build_index
+from citerec.cli import run
 from citerec.encode import onnx
 from citerec.encode.models import SHIPPED
 from citerec.encode.spec import EncoderSpec, Pooling, Similarity
@@ -142,6 +143,21 @@ def build(
         return open_index(tmp_path / "index")
 
     return make
+
+
+@pytest.fixture
+def invoke(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[int, str, str]]:
+    """Run a command in an empty folder, in this process; returns code, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = run([str(argument) for argument in arguments])
+        return code, *capsys.readouterr()
+
+    return call
 
 
 @pytest.fixture(scope="session")

@@ -268,17 +268,6 @@ def test_a_damaged_index(
         refused(command, name.split("/", maxsplit=1)[0])
 
 
-def test_an_index_of_another_format_says_rebuild(
-    refused: Callable[[str, str], None], workplace: Path
-) -> None:
-    manifest = workplace / "indexes" / "sample" / "manifest.json"
-    content = json.loads(manifest.read_text())
-    manifest.write_text(json.dumps(content | {"format": 99}))
-
-    refused(DRAFT, "99")
-    refused("verify", "rebuild")
-
-
 # --- what needs a process of its own: the environment, another user, a full disk
 
 

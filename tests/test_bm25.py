@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.corpora import built
 from support.lucene import LuceneSearcher
 
-from citerec.build import BuildConfig, build_index
 from citerec.config import Bm25Config, StopWords
 from citerec.errors import ConfigError, IndexDamagedError
 from citerec.folder import IndexFolder, open_index
@@ -151,10 +151,7 @@ def small(
         for i in range(40)
     ]
     records.append({"id": "often", "title": "tree " * 300})
-    folder = tmp_path_factory.mktemp("small")
-    (folder / "corpus.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
-    build_index(folder / "corpus.jsonl", folder / "index", BuildConfig())
-    index = open_index(folder / "index")
+    index = built(tmp_path_factory.mktemp("small"), records)
     return index, both_ways(index, Bm25Config(stop_words=StopWords.ANSERINI))
 
 
@@ -226,11 +223,7 @@ def twins(tmp_path_factory: pytest.TempPathFactory) -> IndexFolder:
         {"id": name, "title": text, "year": 2000 + int(name[1:]) % 10, "abstract": "x"}
         for name in names
     ]
-    folder = tmp_path_factory.mktemp("twins")
-    corpus = folder / "corpus.jsonl"
-    corpus.write_text("".join(json.dumps(r) + "\n" for r in records))
-    build_index(corpus, folder / "index", BuildConfig())
-    return open_index(folder / "index")
+    return built(tmp_path_factory.mktemp("twins"), records)
 
 
 @pytest.mark.parametrize("k", [1, 100, 10_000])

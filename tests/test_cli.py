@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from citerec.cli import COMMANDS, run
+from citerec.cli import COMMANDS
 from citerec.cli.console import ConsoleOutput
 from citerec.drafts import read_queries
 from citerec.export import Format
@@ -71,17 +71,10 @@ Cli = Callable[..., Done]
 
 
 @pytest.fixture
-def cli(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
-    """Run a command in an empty folder, in this process."""
-    monkeypatch.chdir(tmp_path)
-
+def cli(invoke: Cli) -> Cli:
     def call(*arguments: object) -> Done:
-        if arguments[:1] == ("index",):
-            arguments += ("--encoder", "none")
-        capsys.readouterr()
-        code = run([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return Done(code, captured.out, captured.err)
+        more = ("--encoder", "none") if arguments[:1] == ("index",) else ()
+        return Done(*invoke(*arguments, *more))
 
     return call
 

@@ -11,7 +11,6 @@ import pytest
 from support.corpora import SAMPLE
 from support.tiny import tiny_bert
 
-from citerec.cli import run
 from citerec.config import FuseConfig, FuseMethod, RerankConfig
 from citerec.encode.spec import EncoderSpec
 from citerec.folder import IndexFolder, open_index
@@ -27,17 +26,8 @@ ASK = ("recommend", "--title", TITLE, "--format", "json", "--k", 5, *PLAIN)
 
 
 @pytest.fixture
-def cli(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cli:
-    """Run a command in an empty folder, in this process; returns code, stdout and stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        capsys.readouterr()
-        code = run([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+def cli(invoke: Cli) -> Cli:
+    return invoke
 
 
 @pytest.fixture

@@ -2,18 +2,19 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
+from support.corpora import built
 from support.tiny_ranker import tiny_ranker
 
 from citerec import Query, RecommendConfig, Recommender
-from citerec.build import BuildConfig, build_index
-from citerec.cli import run
 from citerec.config import Bm25Config
 from citerec.drafts.context import read_context, without_markers
 from citerec.errors import ConfigError
-from citerec.folder import IndexFolder, open_index
+from citerec.folder import IndexFolder
 from citerec.rank.ltr import Calibration
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.hybrid import SENTENCE_WEIGHT, HybridRetriever
@@ -35,11 +36,7 @@ SENTENCE = "Late interaction keeps token vectors [CITE]"
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory, java: None) -> IndexFolder:
     """The papers above, indexed once; tests must not change it."""
-    folder = tmp_path_factory.mktemp("small")
-    corpus = folder / "corpus.jsonl"
-    corpus.write_text("".join(json.dumps(paper) + "\n" for paper in PAPERS))
-    build_index(corpus, folder / "index", BuildConfig())
-    return open_index(folder / "index")
+    return built(tmp_path_factory.mktemp("small"), PAPERS)
 
 
 @pytest.fixture
@@ -48,22 +45,9 @@ def tiny(index: IndexFolder) -> Recommender:
 
 
 @pytest.fixture
-def cli(
-    index: IndexFolder,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> Callable[..., tuple[int, str, str]]:
-    """Run `recommend` on the small index; returns exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        capsys.readouterr()
-        code = run(["recommend", "--index", str(index.path), "--ranker", "none", *arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+def cli(index: IndexFolder, invoke: Callable[..., Any]) -> Callable[..., tuple[int, str, str]]:
+    """Run `recommend` on the small index."""
+    return partial(invoke, "recommend", "--index", index.path, "--ranker", "none")
 
 
 # --- citation markers

@@ -2,13 +2,13 @@
 
 import gzip
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from citerec.cli import run
 from citerec.corpus.splits import shipped_queries
 from citerec.corpus.tools import merged_paper
 from citerec.inputs import zstd
@@ -19,25 +19,13 @@ Made = Callable[..., Path]
 
 
 @pytest.fixture
-def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        code = run(["corpus", *map(str, arguments)])
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
+def cli(invoke: Cli) -> Cli:
+    return partial(invoke, "corpus")
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Made:
-    def made(name: str, records: Iterable[dict[str, Any]]) -> Path:
-        path = tmp_path / name
-        path.write_text("".join(f"{json.dumps(record)}\n" for record in records))
-        return path
-
-    return made
+def made(write_jsonl: Made) -> Made:
+    return lambda name, records: write_jsonl(records, name)
 
 
 def record(docid: str, title: str = "", **more: Any) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """A cross-encoder at work, held against plain transformers and sentence-transformers."""
 
-import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,12 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from support.corpora import built
 from support.tiny import WORDS, tiny_bert, tiny_reranker
 
-from citerec.build import BuildConfig, build_index
 from citerec.encode.spec import EncodeConfig, Precision
 from citerec.errors import ModelError
-from citerec.folder import IndexFolder, open_index
+from citerec.folder import IndexFolder
 from citerec.rerank import cross_encoder
 from citerec.rerank.cross_encoder import CrossEncoder, load_reranker, open_cross_encoder
 from citerec.rerank.pair import NAME, RerankerSpec, default_depth, pair_flops
@@ -45,14 +44,11 @@ def reranker(folder: Path) -> CrossEncoder:
 def index(tmp_path_factory: pytest.TempPathFactory) -> IndexFolder:
     """Papers of words that are one token each; the longest are cut."""
     chance = np.random.default_rng(0)
-    lines = [
-        json.dumps({"id": str(n), "title": WORDS[n % 9], "abstract": " ".join(words[:n])})
+    papers = [
+        {"id": str(n), "title": WORDS[n % 9], "abstract": " ".join(words[:n])}
         for n, words in enumerate(chance.choice(WORDS, (60, 60)).tolist())
     ]
-    folder = tmp_path_factory.mktemp("made")
-    (folder / "corpus.jsonl").write_text("\n".join(lines))
-    build_index(folder / "corpus.jsonl", folder / "index", BuildConfig())
-    return open_index(folder / "index")
+    return built(tmp_path_factory.mktemp("made"), papers)
 
 
 def all_pairs(index: IndexFolder) -> list[tuple[str, str]]:

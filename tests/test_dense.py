@@ -8,6 +8,7 @@ import faiss
 import numpy as np
 import numpy.typing as npt
 import pytest
+from support.corpora import built
 
 from citerec.config import DenseConfig, DenseIndexConfig, DenseKind, RecommendConfig
 from citerec.encode.spec import EncoderSpec, Fingerprint, Similarity
@@ -110,16 +111,8 @@ def check_order(index: IndexFolder, hits: Hits) -> None:
 @pytest.fixture(scope="module")
 def dated(tmp_path_factory: pytest.TempPathFactory) -> IndexFolder:
     """Papers of the years 2000 to 2009, every tenth undated; no vectors yet."""
-    import json
-
-    from citerec.build import BuildConfig, build_index
-
-    folder = tmp_path_factory.mktemp("dated")
     years = [None, *range(2000, 2010), *range(2003, 2010)]
-    lines = [json.dumps(paper) + "\n" for paper in papers(N, years)]
-    (folder / "corpus.jsonl").write_text("".join(lines))
-    build_index(folder / "corpus.jsonl", folder / "index", BuildConfig())
-    return open_index(folder / "index")
+    return built(tmp_path_factory.mktemp("dated"), papers(N, years))
 
 
 @pytest.fixture(scope="module")

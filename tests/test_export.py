@@ -19,7 +19,6 @@ from pybtex.database import parse_string as parse_with_pybtex
 from citerec.bibliography.keys import Name, split_name
 from citerec.bibliography.publication import Kind, kind_of
 from citerec.drafts import parse_queries
-from citerec.errors import OutputError
 from citerec.export import Format, Result, dump, pieces
 from citerec.types import Paper, Query, Recommendation, StageHit
 
@@ -88,20 +87,6 @@ def test_a_trec_run_has_six_columns_whatever_the_ids() -> None:
     text = dump_one(Format.TREC, BARE, ATTENTION)
 
     assert text == "my_draft Q0 p_2 1 1 citerec\nmy_draft Q0 10.5555/a_b 2 0.5 citerec\n"
-
-
-def test_two_ids_that_a_run_cannot_tell_apart_are_refused() -> None:
-    twins = result([Paper(id="a b", title="T"), Paper(id="a_b", title="T")])
-    same = [result([], query=Query(id=i, title="T")) for i in ("q 1", "q_1")]
-
-    with pytest.raises(
-        OutputError, match="the run: the ids 'a b' and 'a_b' are the same in a TREC"
-    ):
-        dump([twins], Format.TREC, batch=False)
-    with pytest.raises(
-        OutputError, match="the run: the ids 'q 1' and 'q_1' are the same in a TREC"
-    ):
-        dump(same, Format.TREC, batch=True)
 
 
 @pytest.mark.parametrize("format", [Format.TABLE, Format.JSON, Format.JSONL, Format.TREC])

@@ -15,7 +15,6 @@ import orjson
 import pyarrow as pa
 import pytest
 
-from citerec.cli import run
 from citerec.config import RecommendConfig
 from citerec.corpus.papers import SCHEMA
 from citerec.encode.models import find_model
@@ -136,27 +135,6 @@ def test_another_format_is_to_be_rebuilt(copy: Path, found: object) -> None:
 
     with pytest.raises(IndexFormatError, match="rebuild it: citerec index"):
         open_index(copy)
-
-
-@pytest.mark.parametrize(
-    ("command", "name"),
-    [
-        ("info", "manifest.json"),
-        ("verify", "citations/indices.npy"),
-        ("recommend --title Citations", "papers.arrow"),
-    ],
-)
-def test_damage_is_one_line_that_names_the_file_and_what_to_do(
-    copy: Path, capsys: pytest.CaptureFixture[str], command: str, name: str
-) -> None:
-    os.truncate(copy / name, (copy / name).stat().st_size // 2)
-
-    assert run([*command.split(), "--index", str(copy)]) == 2
-
-    shown = capsys.readouterr()
-    assert (shown.out, shown.err.count("\n")) == ("", 1)
-    assert name in shown.err
-    assert "rebuild it: citerec index CORPUS --index" in shown.err
 
 
 # --- an index that was downloaded

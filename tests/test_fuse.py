@@ -105,26 +105,16 @@ def pairs() -> list[list[Hits]]:
 
 @pytest.mark.slow  # numba compiles it, the first time
 @pytest.mark.filterwarnings("ignore::numba.core.errors.NumbaWarning")
-def test_ranx_fuses_by_reciprocal_rank_as_we_do(pairs: list[list[Hits]]) -> None:
+def test_ranx_fuses_ranks_and_min_max_scores_as_we_do(pairs: list[list[Hits]]) -> None:
     from ranx import fuse as ranx_fuse
 
     runs = [to_ranx([pair[side] for pair in pairs], name=f"{side}") for side in (0, 1)]
 
-    theirs = ranx_fuse(runs=runs, method="rrf", params={"k": 60})
+    by_rank = ranx_fuse(runs=runs, method="rrf", params={"k": 60})
+    summed = ranx_fuse(runs=runs, norm="min-max", method="wsum", params={"weights": (0.3, 0.7)})
 
-    check_by_ranx(theirs, lambda found: rrf(found, IDS), pairs)
-
-
-@pytest.mark.slow  # numba compiles it, the first time
-@pytest.mark.filterwarnings("ignore::numba.core.errors.NumbaWarning")
-def test_ranx_sums_min_max_scores_as_we_do(pairs: list[list[Hits]]) -> None:
-    from ranx import fuse as ranx_fuse
-
-    runs = [to_ranx([pair[side] for pair in pairs], name=f"{side}") for side in (0, 1)]
-
-    theirs = ranx_fuse(runs=runs, norm="min-max", method="wsum", params={"weights": (0.3, 0.7)})
-
-    check_by_ranx(theirs, lambda found: weighted_sum(found, [0.3, 0.7], IDS), pairs)
+    check_by_ranx(by_rank, lambda found: rrf(found, IDS), pairs)
+    check_by_ranx(summed, lambda found: weighted_sum(found, [0.3, 0.7], IDS), pairs)
 
 
 # --- what a config says

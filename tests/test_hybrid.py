@@ -2,17 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from support.tiny import tiny_bert
 
 from citerec.config import FuseConfig, FuseMethod, RecommendConfig
 from citerec.encode.encoder import Encoder, open_encoder
-from citerec.encode.spec import EncoderSpec
-from citerec.errors import BadInputError, ConfigError, ModelError
+from citerec.errors import BadInputError, ConfigError
 from citerec.folder import IndexFolder
 from citerec.recommend import Recommender
 from citerec.retrieve.bm25 import Bm25Retriever
@@ -100,15 +97,6 @@ def test_an_encoder_for_an_index_without_vectors_is_refused(
 ) -> None:
     with pytest.raises(ConfigError, match="has no vectors; embed its papers: citerec encode"):
         open_hybrid(sample_index, RecommendConfig(encoder=tiny_model))
-
-
-def test_an_encoder_that_is_gone_is_missed_by_its_name(build: Build, tmp_path: Path) -> None:
-    model = tiny_bert(tmp_path / "model", spec=EncoderSpec(max_tokens=64))
-    index = build([{"id": "a", "title": "A paper"}], encoder=str(model))
-    model.rename(tmp_path / "elsewhere")
-
-    with pytest.raises(ModelError, match="model"):
-        open_hybrid(index, RecommendConfig())
 
 
 def test_what_was_tuned_is_used_until_the_index_is_embedded_by_another(

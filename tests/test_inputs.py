@@ -14,13 +14,12 @@ from citerec.build import BuildConfig, build_index
 from citerec.cli import run
 from citerec.corpus.splits import read_ids, shipped_queries
 from citerec.drafts import read_queries
-from citerec.errors import BadInputError, CiterecError, ModelError, OutputError
+from citerec.errors import BadInputError, ModelError, OutputError
 from citerec.evaluate.protocol import EvalConfig, load_task
 from citerec.evaluate.systems import Systems
 from citerec.evaluate.tune import tune
 from citerec.folder import IndexFolder, open_index
 from citerec.inputs import MAX_FILE, MAX_ROW, read_rows, read_stream, read_whole, zstd
-from citerec.io import check_writable
 from citerec.lab.experiment.row import read_experiment
 from citerec.lab.experiment.run import run_experiment
 from citerec.lab.scidocs.vectors import VectorFile
@@ -145,18 +144,6 @@ def test_a_row_checks_the_splits_of_all_its_corpora_before_the_first_is_indexed(
         run_experiment(read_experiment(row), tmp_path / "indexes", never)
 
     assert not (tmp_path / "indexes").exists()
-
-
-def test_a_folder_that_cannot_be_made_is_refused_before_the_build(
-    corpus: Path, tmp_path: Path
-) -> None:
-    (corpus / "splits" / "dev.ids").write_text("")
-    (tmp_path / "file").write_text("")
-
-    with pytest.raises(OutputError, match="Not a directory"):
-        check_writable(tmp_path / "file" / "reports" / "mine")
-    with pytest.raises(CiterecError, match="file"):
-        build_index(corpus, tmp_path / "file" / "index", BuildConfig(), never)
 
 
 def papers(name: str, count: int = 20) -> list[dict[str, object]]:

@@ -130,11 +130,6 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path, name: str) -> 
 # --- names and kinds
 
 
-@pytest.mark.parametrize("name", ["manifest.json", "bm25/_0.cfs", "a b/Ü.txt", "...a", ".x"])
-def test_a_path_inside_a_folder_is_a_name(name: str) -> None:
-    assert is_inside(name)
-
-
 @pytest.mark.parametrize(
     "name",
     [
@@ -145,6 +140,7 @@ def test_a_path_inside_a_folder_is_a_name(name: str) -> None:
 )
 def test_a_path_that_leads_out_of_the_folder_is_no_name(name: object) -> None:
     assert not is_inside(name)
+    assert all(map(is_inside, ("manifest.json", "bm25/_0.cfs", "a b/Ü.txt", "...a", ".x")))
 
 
 def test_entries_are_listed_by_kind_and_a_pipe_is_not_read(tmp_path: Path) -> None:

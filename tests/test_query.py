@@ -1,18 +1,16 @@
 """Queries as users bring them: every format, and every way to get one wrong."""
 
-import io
 import json
 import subprocess
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from citerec.bibliography.keys import to_text
-from citerec.drafts import QueryFile, parse_queries, read_queries
+from citerec.drafts import QueryFile, parse_queries
 from citerec.errors import BadInputError
 from citerec.types import Query
 
@@ -261,19 +259,6 @@ def test_strings_that_double_each_other_are_refused() -> None:
 )
 def test_latex_is_read_as_the_letters_it_stands_for(latex: str, text: str) -> None:
     assert to_text(latex) == text
-
-
-def test_standard_input_is_read_for_a_dash() -> None:
-    file = read_queries("-", stdin=io.BytesIO(b"A title"))
-
-    assert file.queries == (Query(id="query", title="A title", named=False),)
-
-
-def test_a_missing_file_and_a_folder_are_clear_errors(tmp_path: Path) -> None:
-    with pytest.raises(BadInputError, match="no such file"):
-        read_queries(tmp_path / "none.json")
-    with pytest.raises(BadInputError, match="Is a directory"):
-        read_queries(tmp_path)
 
 
 def test_the_parsers_are_loaded_only_when_needed() -> None:

@@ -1,6 +1,5 @@
 """Features: what is known of each candidate, as of the query's year; arithmetic by hand."""
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import log, sqrt
@@ -9,15 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.corpora import built
 from support.tiny_ranker import column
 
 from citerec.bibliography.keys import name_key, same_person
-from citerec.build import BuildConfig, build_index
 from citerec.config import ExpandConfig
 from citerec.corpus.graph import Graph
 from citerec.evaluate.audit import audit
 from citerec.evaluate.protocol import EvalConfig, EvalSet
-from citerec.folder import IndexFolder, open_index
+from citerec.folder import IndexFolder
 from citerec.index.vectors import unit
 from citerec.rank.expand import CandidateExpander, ExpandedCandidates
 from citerec.rank.features import (
@@ -81,10 +80,7 @@ FOUND = CandidateSet(hits(0, 1), {"bm25": hits(0, 1), "dense": hits(1, 0)}, quer
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory, java: None) -> IndexFolder:
-    folder = tmp_path_factory.mktemp("features")
-    (folder / "corpus.jsonl").write_text("".join(json.dumps(paper) + "\n" for paper in CORPUS))
-    build_index(folder / "corpus.jsonl", folder / "index", BuildConfig())
-    return open_index(folder / "index")
+    return built(tmp_path_factory.mktemp("features"), CORPUS)
 
 
 def computed(

@@ -2,19 +2,19 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from math import sqrt
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from support.corpora import built
 
 from citerec import Query, RecommendConfig, Recommender
-from citerec.build import BuildConfig, build_index
-from citerec.cli import run
 from citerec.errors import ConfigError
 from citerec.export import Format
-from citerec.folder import IndexFolder, open_index
+from citerec.folder import IndexFolder
 from citerec.rank.missing import (
     CITED_BY,
     CO_CITATION,
@@ -46,11 +46,7 @@ LIST = ["s1", "s2", "s3"]
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory, java: None) -> IndexFolder:
     """The papers above, indexed once; tests must not change it."""
-    folder = tmp_path_factory.mktemp("small")
-    corpus = folder / "corpus.jsonl"
-    corpus.write_text("".join(json.dumps(paper) + "\n" for paper in PAPERS))
-    build_index(corpus, folder / "index", BuildConfig())
-    return open_index(folder / "index")
+    return built(tmp_path_factory.mktemp("small"), PAPERS)
 
 
 @pytest.fixture
@@ -59,23 +55,10 @@ def tiny(index: IndexFolder) -> Recommender:
 
 
 @pytest.fixture
-def cli(
-    index: IndexFolder,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> Cli:
-    """Run `recommend` on the small index, beside a list of references; returns exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
+def cli(index: IndexFolder, tmp_path: Path, invoke: Cli) -> Cli:
+    """Run `recommend` on the small index, where there is a list of references."""
     (tmp_path / "refs.txt").write_text("\n".join([*LIST, "nobody"]))
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        capsys.readouterr()
-        code = run(["recommend", "--index", str(index.path), *arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+    return partial(invoke, "recommend", "--index", index.path)
 
 
 # --- the citation graph

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.corpora import built
 from support.scidocs_folder import PAPERS, PROPENSITY, TOPICS, topic, write_published
 from support.tiny import tiny_bert
 from typer.testing import CliRunner
 
-from citerec.build import BuildConfig, build_index
 from citerec.cli import make_app
 from citerec.cli.lab import STORE
 from citerec.encode.encoder import open_encoder
 from citerec.encode.spec import EncoderSpec
 from citerec.errors import BadInputError, CiterecError, ConfigError, ModelError
-from citerec.folder import IndexFolder, open_index
+from citerec.folder import IndexFolder
 from citerec.lab.scidocs.from_index import (
     TASKS,
     evaluate,
@@ -199,11 +199,7 @@ def made_corpus() -> list[dict[str, object]]:
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory, java: None) -> IndexFolder:
     """An index of that corpus."""
-    folder = tmp_path_factory.mktemp("made")
-    lines = [json.dumps(record) + "\n" for record in made_corpus()]
-    (folder / "corpus.jsonl").write_text("".join(lines))
-    build_index(folder / "corpus.jsonl", folder / "index", BuildConfig())
-    return open_index(folder / "index")
+    return built(tmp_path_factory.mktemp("made"), made_corpus())
 
 
 def test_vectors_that_know_the_venue_solve_what_is_told_by_venue(index: IndexFolder) -> None:

@@ -33,27 +33,17 @@ def rerank(tiny_reranker_model: str) -> RerankConfig:
     return RerankConfig(model=tiny_reranker_model, depth=5, precision="float32", threads=1)
 
 
-def test_a_weight_of_0_leaves_the_order_of_the_first_stages(
-    dense_sample: IndexFolder, rerank: RerankConfig
-) -> None:
-    task = load_task(dense_sample, "dev")
-    systems = Systems(dense_sample, task, EvalConfig(rerank=rerank.replace(weight=0)))
-
-    lists = zip(systems.hits("bm25"), systems.hits("bm25+rerank"), strict=True)
-
-    assert all(before.rows.tolist() == after.rows.tolist() for before, after in lists)
-
-
-def test_alone_the_reranker_orders_the_same_candidates_by_its_own_scores(
+def test_a_weight_of_0_leaves_the_order_and_alone_the_reranker_orders_by_its_own_scores(
     dense_sample: IndexFolder, rerank: RerankConfig
 ) -> None:
     task = load_task(dense_sample, "dev")
     weighed = Systems(dense_sample, task, EvalConfig(rerank=rerank.replace(weight=0)))
     plain = Systems(dense_sample, task, EvalConfig(rerank=rerank))
 
-    lists = zip(weighed.hits("rerank-alone"), plain.hits("rerank"), strict=True)
+    same = [*zip(weighed.hits("bm25"), weighed.hits("bm25+rerank"), strict=True)]
+    same += zip(weighed.hits("rerank-alone"), plain.hits("rerank"), strict=True)
 
-    assert all(alone.rows.tolist() == one.rows.tolist() for alone, one in lists)
+    assert all(one.rows.tolist() == other.rows.tolist() for one, other in same)
     assert [weighed.reranker_of(n).weight for n in RERANKED] == [0, 0, 1]
 
 
@@ -83,11 +73,20 @@ def test_the_depth_of_a_measurement_does_not_depend_on_the_machine(
     assert reranker.depth == 100  # `recommend` would score 1000
 
 
-@pytest.mark.parametrize("name", ["rerank", "bm25+rerank"])
-def test_without_a_reranker_it_is_said_how_to_get_one(sample_index: IndexFolder, name: str) -> None:
-    systems = Systems(sample_index, load_task(sample_index, "dev"), EvalConfig())
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [
+        ("rerank", "citerec train-reranker .* or name a model: --reranker"),
+        ("bm25+rerank", "citerec train-reranker .* or name a model: --reranker"),
+        ("ranker", "ranker needs a ranker; train one: citerec train-ranker"),
+    ],
+)
+def test_without_a_model_it_is_said_how_to_get_one(
+    sample_index: IndexFolder, name: str, how: str
+) -> None:
+    systems = Systems(sample_index, load_task(sample_index, "dev"), EvalConfig(ranker="none"))
 
-    with pytest.raises(ConfigError, match=r"citerec train-reranker .* or name a model: --reranker"):
+    with pytest.raises(ConfigError, match=how):
         systems.run(name)
 
 
@@ -145,15 +144,6 @@ def test_a_ranker_reads_what_the_reranker_thinks(
     lists = zip(plain.hits("ranker"), read.hits("ranker"), strict=True)
 
     assert any(a.rows[:5].tolist() != b.rows[:5].tolist() for a, b in lists)
-
-
-def test_without_a_ranker_it_is_said_how_to_get_one(sample_index: IndexFolder) -> None:
-    systems = Systems(sample_index, load_task(sample_index, "dev"), EvalConfig(ranker="none"))
-
-    with pytest.raises(
-        ConfigError, match=r"ranker needs a ranker; train one: citerec train-ranker"
-    ):
-        systems.run("ranker")
 
 
 # --- names, baselines and the ceiling

@@ -97,8 +97,7 @@ def snowball(source: Source, seeds: Sequence[str], papers: int, progress: Progre
     """Return the ids of at most `papers` works around the seeds; the seeds are first.
 
     The first round expands the seeds. While there is room, further rounds expand the best works so far, `EXPANDED` at a
-    time. A round ranks what it found as `ranked` states.
-    There are never fewer than seeds.
+    time. A round ranks what it found as `ranked` states. There are never fewer than seeds.
     """
     chosen, waiting = dict.fromkeys(seeds), list(seeds)
     touched: defaultdict[str, set[str]] = defaultdict(set)

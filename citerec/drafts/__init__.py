@@ -107,21 +107,12 @@ def parse_queries(
     title: str | None = None,
     abstract: str | None = None,
 ) -> QueryFile:
-    """Read the queries that `data` holds.
+    """Read the queries that `data` holds, UTF-8 text or a document; `name` is that of the source in messages.
 
-    A query without an id gets the id `query`; in a batch, `q` and its line, or its position in a list.
-
-    Args:
-        data: UTF-8 text: JSON, JSONL, CSL-JSON, BibTeX, RIS or plain text; or LaTeX, Markdown, .docx, PDF or HTML.
-        name: The name of the source in messages.
-        file: The file of `data`, from whose folder a document includes others; None to follow nothing.
-        title: The title of the only draft, in place of the one that `data` states.
-        abstract: The abstract, likewise.
-
-    Raises:
-        BadInputError: If `data` has no known format or is broken, a title is missing, or an id is repeated.
-        ConfigError: If `title` or `abstract` is given for several drafts.
-        MissingExtraError: If the library for a document is not installed.
+    A query without an id gets the id `query`; in a batch, `q` and its line, or its position in a list. `title` and
+    `abstract` take the place of what the only draft states. A document includes others from the folder of `file`; None
+    to follow nothing. BadInputError if `data` has no known format or is broken, a title is missing, or an id is
+    repeated; ConfigError if there is a `title` for several drafts; MissingExtraError if a library is not installed.
     """
     from citerec.bibliography.paper_list import Kind, decode, kind_of, read_entries
 

@@ -41,12 +41,7 @@ class Encoder(Protocol):
     precision: str  # of its computation: float32, bfloat16 or float16
 
     def encode(self, papers: Sequence[Paper | Query], progress: Progress | None = None) -> Vectors:
-        """Return the vector of each paper, shape (len(papers), dim); of unit length if compared by cosine.
-
-        Args:
-            papers: Papers, or drafts.
-            progress: Receives how many papers are done.
-        """
+        """Return the vector of each paper, shape (len(papers), dim); of unit length if compared by cosine."""
         ...
 
 

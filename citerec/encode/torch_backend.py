@@ -66,9 +66,7 @@ class Runner(Protocol):
     ) -> Iterator[tuple[list[int], Outputs]]:
         """Yield batch by batch the positions of texts in `tokens`, and their outputs, shape (texts, dim).
 
-        Args:
-            tokens: The ids of each text, at most `Net.max_tokens` each.
-            firsts: The length of each text's first segment, for a net that is `typed`; else None.
+        A text has at most `Net.max_tokens` ids; `firsts` are the lengths of first segments, for a net that is `typed`.
         """
         ...
 

@@ -6,7 +6,7 @@ randomisation test: a tuned setting is used only if it is significantly better. 
 select by, so the test is approximate.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -136,7 +136,12 @@ def tune(
         def fused(setting: FuseConfig) -> list[Hits]:
             return [fuse(one, index.id_rank, setting, k=config.depth) for one in lists]
 
-        ways = [*_fusions(config.depth, weighted=not further)]
+        depth = config.depth
+        ways = [FuseConfig(depth=depth)]  # the default, plain RRF, is first
+        ways += [FuseConfig(k0=k0, depth=depth) for k0 in K0S if k0 != FuseConfig().k0]
+        for dense in () if further else WEIGHTS:
+            weighted = FuseConfig(method=FuseMethod.WEIGHTED, depth=depth)
+            ways.append(weighted.replace(bm25_weight=round(1 - dense, 4), dense_weight=dense))
         trials: list[Trial] = []
         for way in ways:
             trials.append(_trial(way, fused(way), systems, task, metric))
@@ -183,12 +188,3 @@ def cross_validate(table: Floats, default: int) -> CrossValidation:
 def _trial(setting: Any, hits: list[Hits], systems: Systems, task: EvalSet, metric: str) -> Trial:
     scores = per_query(systems.as_run("trial", hits), task.qrels)
     return Trial(setting, mean_metrics(scores), scores[metric])
-
-
-def _fusions(depth: int, *, weighted: bool) -> Iterator[FuseConfig]:
-    """Yield the fusions to try; the first is the default, plain RRF."""
-    yield FuseConfig(depth=depth)
-    yield from (FuseConfig(k0=k0, depth=depth) for k0 in K0S if k0 != FuseConfig().k0)
-    for dense in WEIGHTS if weighted else ():
-        bm25, method = round(1 - dense, 4), FuseMethod.WEIGHTED
-        yield FuseConfig(method=method, bm25_weight=bm25, dense_weight=dense, depth=depth)

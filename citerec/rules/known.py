@@ -245,13 +245,10 @@ class TemporalGraph:
     def snapshot_before(
         self, year: int | None, *, own: tuple[int, ...] = (), is_draft: bool = False
     ) -> GraphSnapshot:
-        """Return the snapshot before the first day of a year.
+        """Return the snapshot before the first day of a year, the first one of unknown citations.
 
-        Args:
-            year: The first year of unknown citations. None if all are known; the snapshot's year is then the year after
-                the latest paper.
-            own: The query's own rows, as `query_rows` returns them; empty for a query outside the corpus.
-            is_draft: Whether the query is a draft of the previous year, whose citations are known.
+        If all are known (None), its year is that after the latest paper. `own` are the rows of the query, see
+        `query_rows`; `is_draft`: it is a draft of the previous year, whose citations are known.
         """
         now = self._latest + 1 if year is None else year
         before = now - self._lag if self._lag else year

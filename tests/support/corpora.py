@@ -1,8 +1,14 @@
 """The bundled sample, and the real corpora where there are any."""
 
+import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from citerec.build import BuildConfig, build_index
+from citerec.folder import IndexFolder, open_index
 
 SAMPLE = Path(__file__).parent.parent.parent / "citerec" / "sample" / "papers.jsonl"
 
@@ -16,3 +22,11 @@ def real_corpus(name: str) -> Path:
     if not folder.is_dir():
         pytest.skip(f"needs the corpus {name} in {REAL_DATA}")
     return folder
+
+
+def built(folder: Path, records: Iterable[Mapping[str, Any]]) -> IndexFolder:
+    """Index records in a folder; return the opened index."""
+    folder.mkdir(exist_ok=True)
+    (folder / "corpus.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
+    build_index(folder / "corpus.jsonl", folder / "index", BuildConfig())
+    return open_index(folder / "index")
