@@ -94,8 +94,7 @@ interface Answer {
   empty_reason: string;
   notices: string[];
   not_found: string[];
-  found_by: string;
-  ranked_by: string[];
+  stages: string[];
   seconds: number;
   version: string; // of the corpus
 }
@@ -280,7 +279,7 @@ interface Token {
 
 // What goes with the tab.
 interface Now {
-  indexes: { name: string; papers: number; years: [number, number] | null; found_by: string }[];
+  indexes: { name: string; papers: number; years: [number, number] | null }[];
   list: List;
   text: { draft: string; title: string; paragraphs: Paragraph[] } | null; // of a file
   where: Where | null; // in place of a list

@@ -79,12 +79,6 @@ async def static(request: Request, name: str) -> Response:
     return found
 
 
-@router.get("/page/indexes")
-def indexes(service: Served) -> Response:
-    """Return what the chooser shows of each index."""
-    return json([facts(one) for one in service.indexes.values()])
-
-
 @router.get("/page/papers")
 async def papers(
     request: Request, ids: Annotated[list[str], Query(max_length=MOST)], index: str | None = None
@@ -127,25 +121,18 @@ async def recommend(request: Request, service: Served, body: RecommendRequest) -
 # --- lists
 
 
-def facts(opened: OpenIndex) -> dict[str, Any]:
-    """Return what the chooser shows of an index."""
-    stages = " · ".join([found_by(opened.default), *ranked_by(opened.default)])
-    return {**opened.facts().model_dump(), "found_by": stages}
-
-
 def answered(service: Service, opened: OpenIndex, request: RecommendRequest) -> dict[str, Any]:
     """Return the list for a draft, and what the page says about it."""
     start = perf_counter()
     [found, *_], notices = recommended(service, opened, request)
-    reason, recommender = for_clients(found.empty_reason), opened.default
+    reason = for_clients(found.empty_reason)
     return {
         **listed(opened.index, found),
         "empty_reason": f"{reason[:1].upper()}{reason[1:]}." if reason else "",
         "notices": [*map(for_clients, (*notices, *found.notices))],
         "not_found": list(found.not_found),
         "version": opened.version,
-        "found_by": found_by(recommender),
-        "ranked_by": ranked_by(recommender),
+        "stages": stages(opened.default),
         "seconds": round(perf_counter() - start, 4),
     }
 
@@ -159,16 +146,12 @@ def listed(index: IndexFolder, found: Recommendations) -> dict[str, Any]:
     return {"rows": items}
 
 
-def found_by(recommender: Recommender) -> str:
-    """Return the first-stage retrievers in words."""
+def stages(recommender: Recommender) -> list[str]:
+    """Return how papers are found and ranked, in words."""
     names = {"bm25": "words", "dense": "meaning"}
-    return "by " + " + ".join(names.get(name, name) for name in recommender.retriever_names)
-
-
-def ranked_by(recommender: Recommender) -> list[str]:
-    """Return the later stages in words."""
-    stages = {"read again": recommender.reranker, "ranked by citations": recommender.ranker}
-    return [name for name, model in stages.items() if model]
+    found = " + ".join(names.get(name, name) for name in recommender.retriever_names)
+    later = {"read again": recommender.reranker, "ranked by citations": recommender.ranker}
+    return [f"by {found}", *(name for name, model in later.items() if model)]
 
 
 def chosen(opened: OpenIndex, ids: Sequence[str]) -> Recommendations:

@@ -18,7 +18,7 @@ async function start() {
   now.notices = [...now.brought]; // and again above the list
   drawnBy(draw);
   update();
-  now.indexes = await get("page/indexes");
+  now.indexes = (await get("v1/index")).indexes;
   chooseIndex(state.index);
   store.start({ adopted, changed: elsewhere });
   keepFocus();

@@ -130,7 +130,7 @@ export function present(found) {
     now.notices.unshift({ text: `Papers like “${shortened(found.like, 80)}”. `, acts: [back] });
   }
   now.brought = [];
-  now.stages = [found.found_by, ...found.ranked_by];
+  now.stages = found.stages;
   now.status = rows.length
     ? `${count(rows.length, "paper")}, ranked after ${seconds(found.seconds)}.`
     : "No paper was found.";

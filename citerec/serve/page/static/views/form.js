@@ -17,6 +17,8 @@ import { shelf } from "./shelf.js";
 const FILES =
   ".tex,.ltx,.typ,.bib,.bbl,.docx,.pdf,.md,.markdown,.txt,.html,.htm,.ris,.json,.jsonl,.zip";
 
+// The question comes when the title is left: above the buttons it would move them away from the
+// pointer that left it.
 export function form() {
   const { cited, hidden } = marks();
   /** @type {(event: any) => void} */
@@ -32,7 +34,6 @@ export function form() {
       ${mode("draft", "A draft")} ${mode("sentence", "A sentence")} ${mode("each", "Each sentence")}
     </fieldset>
     ${sentence()} ${draft()}
-    <div id="question" class="read" role="status">${now.question && question(now.question)}</div>
     <div id="read" class="read" role="status">${now.read && read(now.read)}</div>
     ${settings()}
     <div class="go">
@@ -43,6 +44,7 @@ export function form() {
       <button type="button" id="new" class="quiet" aria-label="New draft"
         @click=${newDraft}>New</button>
     </div>
+    <div id="question" class="read" role="status">${now.question && question(now.question)}</div>
     ${shelf()} ${adding()}
     <section id="known" class="tray" aria-label="Papers that you cite already"
       ?hidden=${!cited.length}>
