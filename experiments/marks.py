@@ -1,6 +1,6 @@
 """Measure what marks in a list teach the next list; write one JSON file for each corpus, and a page.
 
-    python experiments/marks.py indexes/vis indexes/climate indexes/labour
+    python experiments/marks.py indexes/labour indexes/climate ...
 
 A test paper stands for a draft without references, whose author marks the first 5 or 10 papers of the list: taken are
 those that the paper cites, the others are rejected. Gold is what the paper cites and is not among the first 10; these

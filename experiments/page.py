@@ -1,0 +1,246 @@
+"""Do the tasks of an author on the page in Chromium, at three widths, light and dark; write a JSON file and a page.
+
+    citerec serve --index indexes/vis & python experiments/page.py http://127.0.0.1:8000 --title ... --abstract ...
+
+Each task is done as a reader of the page would do it: by pointer or by keyboard alone, and its outcome is checked.
+Times are those of a task from its first key to what it shows. axe-core looks at the page after each; serious issues
+count. Pictures go to `--pictures`.
+"""
+
+import argparse
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import axe_playwright_python
+import orjson
+from playwright.sync_api import expect, sync_playwright
+
+from citerec.machine import provenance
+
+HERE = Path(__file__).resolve().parent
+RESULT, PAGE = HERE / "results" / "page.json", HERE / "PAGE.md"
+WIDTHS, SCHEMES = (390, 1280, 1920), ("light", "dark")
+AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js")
+SERIOUS = """async () => (await axe.run(document)).violations
+    .filter(one => ["serious", "critical"].includes(one.impact)).map(one => one.id)"""
+Task = Callable[[Any], None]
+SENTENCES = "It keeps a vector for each token [@a]. Vectors of passages answer open-domain questions well.\n"
+
+
+def search(page: Any) -> None:
+    """Find papers for a draft."""
+    page.click("#find")
+    expect(page.locator("#status")).to_contain_text("ranked after")
+
+
+def take(page: Any) -> None:
+    """Put the first paper on the shelf with a note, and save the shelf as BibTeX."""
+    page.focus(".row >> nth=0")
+    page.keyboard.press("t")
+    if page.get_attribute("#shelf-toggle", "aria-expanded") == "false":  # on a phone
+        page.click("#shelf-toggle")
+    page.fill("#shelf textarea >> nth=0", "for the introduction")
+    with page.expect_download() as saved:
+        page.click("[data-shelf=bibtex]")
+    assert "for the introduction" in Path(saved.value.path()).read_text(encoding="utf-8")
+
+
+def learn(page: Any) -> None:
+    """Hide a paper, and search again with the marks."""
+    hidden = page.locator(".row").first.get_attribute("data-id")
+    page.focus(".row >> nth=0")
+    page.keyboard.press("h")
+    page.click("#again button")
+    expect(page.locator("#status")).to_contain_text("ranked after")
+    expect(page.locator(f'.row[data-id="{hidden}"]')).to_have_count(0)
+
+
+def add(page: Any) -> None:
+    """Add a paper that the draft cites by words of its title, by keyboard."""
+    page.focus("#add")
+    page.keyboard.type(page.locator(".row h3").nth(3).inner_text()[:30])
+    expect(page.locator("#add-list li").first).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(page.locator("#known li")).to_have_count(1)
+
+
+def like(page: Any) -> None:
+    """List papers like one, and go back."""
+    before = page.locator(".row").first.get_attribute("data-id")
+    page.click(".row .title >> nth=0")
+    page.click("[data-name=like]")
+    expect(page.locator("#notices")).to_contain_text("Papers like")
+    page.go_back()
+    expect(page.locator(".row").first).to_have_attribute("data-id", before)
+
+
+def years(page: Any) -> None:
+    """Sort the list, lengthen it, and bound its years."""
+    page.select_option("#sort", "newest")
+    page.select_option("#sort", "best")
+    rows = page.locator(".row").count()
+    page.click("#more")
+    expect(page.locator("#status")).to_contain_text("added")
+    assert page.locator(".row").count() > rows
+    page.click("details.settings summary")
+    page.fill("#year-min", "2000")
+    page.press("#year-min", "Tab")
+    page.click("#again button")
+    expect(page.locator("#status")).to_contain_text("ranked after")
+
+
+def keyboard(page: Any) -> None:
+    """Search, walk the list, open, take and undo by keyboard alone."""
+    page.keyboard.press("Escape")
+    page.focus("#title")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("#status")).to_contain_text("ranked after")
+    page.evaluate("() => document.activeElement.blur()")
+    for key in "jjo":
+        page.keyboard.press(key)
+    expect(page.locator("#details")).to_be_visible()
+    page.keyboard.press("Escape")
+    shelf = page.locator("#shelf .count")
+    count = shelf.inner_text()
+    for key in "tu":
+        page.keyboard.press(key)
+    expect(shelf).to_have_text(count)
+
+
+def text(page: Any) -> None:
+    """Read a text with citations, mark its sentences that may lack one, and open one's papers."""
+    body = f"# {page.input_value('#title')}\n\n## Abstract\n\n{page.input_value('#abstract')}\n\n{SENTENCES}"
+    file: Any = {"name": "draft.md", "mimeType": "", "buffer": body.encode()}
+    page.set_input_files("#file", files=[file])
+    page.click("#each")
+    expect(page.locator("#status")).to_contain_text("may lack a reference")
+    page.focus(".claim >> nth=0")
+    page.keyboard.press("Enter")
+    expect(page.locator(".candidates li").first).to_be_visible()
+    page.go_back()
+    expect(page.locator(".row").first).to_be_visible()
+    page.click("text=A draft")
+
+
+def figure(page: Any) -> None:
+    """See who cites whom in the list, and open a paper in the figure by keyboard."""
+    if page.locator("#explore-toggle").is_visible():  # the figure has no place of its own
+        page.click("#explore-toggle")
+    page.focus(".figure [tabindex='0']")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(page.locator("#details h3").last).to_contain_text("Cited by")
+    page.keyboard.press("Escape")
+
+
+def drafts(page: Any) -> None:
+    """Begin another draft, and come back to the first one with its shelf."""
+    shelf = page.locator("#shelf .count").inner_text()
+    title = page.input_value("#title")
+    page.click("#new")
+    expect(page.locator("#title")).to_have_value("")
+    page.click("#open-drafts")
+    page.click(f"#drafts >> text={title}")
+    expect(page.locator("#shelf .count")).to_have_text(shelf)
+
+
+TASKS: tuple[Task, ...] = (
+    search,
+    take,
+    learn,
+    add,
+    like,
+    years,
+    text,
+    figure,
+    drafts,
+    keyboard,
+)
+
+
+expect.set_options(timeout=30_000)
+
+
+def done(page: Any, task: Task) -> dict[str, Any]:
+    """Do one task; return its time, what axe finds, and whether the page fits its window."""
+    start = perf_counter()
+    task(page)
+    return {
+        "ms": round(1000 * (perf_counter() - start)),
+        "axe": page.evaluate(SERIOUS),
+        "fits": page.evaluate("() => document.documentElement.scrollWidth <= innerWidth"),
+    }
+
+
+def run(address: str, draft: tuple[str, str], pictures: Path | None) -> dict[str, Any]:
+    """Do all tasks in each window."""
+    found: dict[str, Any] = {}
+    program = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))))
+    with sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        for width in WIDTHS:
+            for scheme in SCHEMES:
+                window: Any = {"viewport": {"width": width, "height": 720}, "color_scheme": scheme}
+                context = browser.new_context(**window, bypass_csp=True, reduced_motion="reduce")
+                page = context.new_page()
+                faults: list[str] = []
+                page.on("pageerror", lambda error, to=faults: to.append(str(error)))
+                page.goto(address)
+                page.wait_for_selector("html[data-ready]")
+                page.evaluate(AXE.read_text(encoding="utf-8"))
+                page.fill("#title", draft[0])
+                page.fill("#abstract", draft[1])
+                of = found[f"{width} {scheme}"] = dict[str, Any]()
+                for task in TASKS:
+                    of[task.__name__] = done(page, task)
+                    if pictures:
+                        page.screenshot(path=pictures / f"{width}-{scheme}-{task.__name__}.png")
+                assert not faults, faults
+                context.close()
+        browser.close()
+    return found
+
+
+def markdown(windows: dict[str, Any]) -> str:
+    """Return the page of the results."""
+    head = ["task", *windows]
+    lines = [
+        "# The tasks of an author on the page",
+        "",
+        "    citerec serve --index INDEX & python experiments/page.py http://127.0.0.1:8000 --title ... --abstract ...",
+        "",
+        "In Chromium, at three widths, light and dark; `results/page.json` has the machine. Milliseconds from",
+        "the first key of a task to what it shows; in brackets the serious issues that axe-core finds then. The list",
+        "of a search appears once, in its last order.",
+        "",
+        f"| {' | '.join(head)} |",
+        "|---" * len(head) + "|",
+    ]
+    for task in TASKS:
+        cells = [window[task.__name__] for window in windows.values()]
+        shown = [
+            f"{one['ms']} ({len(one['axe'])}){'' if one['fits'] else ' overflows'}" for one in cells
+        ]
+        lines.append(f"| {' | '.join([(task.__doc__ or '').rstrip('.'), *shown])} |")
+    return "\n".join([*lines, ""])
+
+
+def main() -> None:
+    """Serve an index, do the tasks, and write the results."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("address")
+    parser.add_argument("--title", required=True)
+    parser.add_argument("--abstract", required=True)
+    parser.add_argument("--pictures", type=Path)
+    given = parser.parse_args()
+    windows = run(given.address, (given.title, given.abstract), given.pictures)
+    result = {"windows": windows, "provenance": provenance({"title": given.title})}
+    RESULT.write_bytes(orjson.dumps(result, option=orjson.OPT_INDENT_2) + b"\n")
+    PAGE.write_text(markdown(windows), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
