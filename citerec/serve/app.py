@@ -48,9 +48,9 @@ FILES = {  # formats of reference managers by media type, with the suffix of a f
     "application/x-research-info-systems": (Format.RIS, ".ris"),
     "application/vnd.citationstyles.csl+json": (Format.CSL, ".json"),
 }
-MEDIA = {form.value: name for name, (form, _) in FILES.items()} | {  # of references
-    "html": "text/html",
-    "text": "text/plain",
+# of references; text first: generated clients read an answer as the first type that they know
+MEDIA = {"text": "text/plain", "html": "text/html"} | {
+    form.value: name for name, (form, _) in FILES.items()
 }
 AS_FILE, AS_REFERENCES = (
     {200: {"content": {name: {"schema": {"type": "string"}} for name in names}}}
