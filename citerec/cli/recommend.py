@@ -133,7 +133,7 @@ def recommend(
     if drafts.by_sentence and "k" not in config.model_fields_set:
         config = config.replace(k=SENTENCE_K)
     ranks = picked_ranks(shown, config.k, batch=drafts.batch)
-    former, day = former_list(shown.since, batch=drafts.batch) if shown.since else ({}, "")
+    former = former_list(shown.since, batch=drafts.batch) if shown.since else None
     for notice in drafts.notices:
         console.log(notice)
     to_terminal = shown.output is None and sys.stdout.isatty()  # a bar would be mixed with the list
@@ -148,22 +148,27 @@ def recommend(
         lists = many(drafts.queries, options, progress)
         if not drafts.batch or shown.format == "doi":
             lists = [*lists]  # others may be larger than memory
-        if shown.since:
-            lists = [one.without(former, f"no new papers since {day}") for one in lists]
-            if lists[0]:
-                console.log(f"{plural(len(lists[0]), 'new paper')} since {day}")
+        if former:
+            lists = [only_new(lists[0], *former, console)]
         written = in_turn(lists, len(drafts.queries), empty, progress)
         text = pieces(written, shown.format, batch=drafts.batch, color=to_terminal, fields=fields)
         write_pieces(text, shown.output)
     log_omitted(shown.format, lists, empty, len(drafts.queries), console)
     if shown.append:
-        done = lists[0].append(shown.append, pick=ranks)
-        keys = f": {', '.join(done.keys)}" if done.keys else ""
-        known = [paper.title or paper.id for paper in done.skipped]
-        more = f"; the file has {len(known)} already: {some_of(known)}" if known else ""
-        console.log(f"{plural(len(done.keys), 'paper')} added to {shown.append}{keys}{more}")
-        if done.backup:
-            console.detail(f"the former content is in {done.backup}")
+        append(lists[0], shown.append, ranks, console)
+
+
+def append(
+    found: "Recommendations", file: Path, ranks: Sequence[int] | None, console: ConsoleOutput
+) -> None:
+    """Add the papers of these ranks to a bibliography, and log what it has now."""
+    done = found.append(file, pick=ranks)
+    keys = f": {', '.join(done.keys)}" if done.keys else ""
+    known = [paper.title or paper.id for paper in done.skipped]
+    more = f"; the file has {len(known)} already: {some_of(known)}" if known else ""
+    console.log(f"{plural(len(done.keys), 'paper')} added to {file}{keys}{more}")
+    if done.backup:
+        console.detail(f"the former content is in {done.backup}")
 
 
 def in_turn(
@@ -220,6 +225,16 @@ def former_list(path: Path, *, batch: bool) -> tuple[set[str], str]:
     return ids, f"{date.fromtimestamp(last)}" if last else "the first list"
 
 
+def only_new(
+    found: "Recommendations", former: set[str], day: str, console: ConsoleOutput
+) -> "Recommendations":
+    """Return a list without the papers of former ones, and log how many are new."""
+    rest = found.without(former, f"no new papers since {day}")
+    if rest:
+        console.log(f"{plural(len(rest), 'new paper')} since {day}")
+    return rest
+
+
 def read_drafts(draft: DraftOptions) -> "QueryFile":
     """Return the queries of a draft and a sentence, of either alone, or of a list of references alone."""
     from citerec.drafts import QueryFile, read_queries
@@ -262,11 +277,9 @@ def opened(
         console.log(recommender.reranker_in_use)
     for line in recommender.settings_in_use:
         console.detail(line)
-    if drafts.by_sentence:  # one draft needs no cluster
-        yield recommender, recommender.recommend_sentences
-        return
-    if ray is None:
-        yield recommender, recommender.recommend_many
+    if ray is None or drafts.by_sentence:  # one draft needs no cluster
+        one, many = recommender.recommend_sentences, recommender.recommend_many
+        yield recommender, one if drafts.by_sentence else many
         return
     from citerec.distributed import connected, recommend_in_actors
 

@@ -83,10 +83,14 @@ async def static(request: Request, name: str) -> Response:
 async def papers(
     request: Request, ids: Annotated[list[str], Query(max_length=MOST)], index: str | None = None
 ) -> Response:
-    """Return the rows of papers by their ids."""
+    """Return the rows of papers by their ids; unknown ids are left out."""
 
     def work(opened: OpenIndex) -> Response:
-        return json(listed(opened.index, chosen(opened, ids)))
+        corpus = opened.index.papers
+        rows = [row for row in corpus.rows_of([*dict.fromkeys(ids)]).tolist() if row >= 0]
+        found = corpus.at(rows)
+        items = (Recommendation(rank=0, paper=found[row], score=0.0) for row in rows)
+        return json(listed(opened.index, Recommendations(Draft(id="page", title="-"), (*items,))))
 
     return await answer(request, work, index, "lookups")
 
@@ -152,15 +156,6 @@ def stages(recommender: Recommender) -> list[str]:
     found = " + ".join(names.get(name, name) for name in recommender.retriever_names)
     later = {"read again": recommender.reranker, "ranked by citations": recommender.ranker}
     return [f"by {found}", *(name for name, model in later.items() if model)]
-
-
-def chosen(opened: OpenIndex, ids: Sequence[str]) -> Recommendations:
-    """Return papers by their ids as a list in this order; unknown ids are left out."""
-    papers = opened.index.papers
-    rows = [row for row in papers.rows_of([*dict.fromkeys(ids)]).tolist() if row >= 0]
-    found = papers.at(rows)
-    items = (Recommendation(rank=i, paper=found[row], score=0.0) for i, row in enumerate(rows, 1))
-    return Recommendations(Draft(id="page", title="Chosen papers", named=False), tuple(items))
 
 
 # --- uploads
