@@ -36,7 +36,7 @@ function cited({ times_cited, citations }) {
 
 /** @type {(href: string, text: View, stop?: number) => View} */
 const out = (href, text, stop) =>
-  html`<a class="out" href=${href} target="_blank" rel="noopener noreferrer"
+  html`<a class="elsewhere" href=${href} target="_blank" rel="noopener noreferrer"
     tabindex=${stop ?? nothing}>${text}${icon("out")}</a>`;
 
 // Links to the paper elsewhere: by its DOI, and where the corpus has an address.
