@@ -191,7 +191,7 @@ class FuseConfig(Settings):
 class Precision(StrEnum):
     """The number format of a model's computation; vectors and scores are always float32."""
 
-    # The one that CITEREC_DTYPE names; else bfloat16 if CPU or GPU have it, else float16 on a GPU, else float32.
+    # The one that CITEREC_DTYPE names; else bfloat16 if it is faster there, else float16 on a GPU, else float32.
     AUTO = "auto"
     FLOAT32 = "float32"
     BFLOAT16 = "bfloat16"
