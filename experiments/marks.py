@@ -8,7 +8,7 @@ are left out of every list, so that all lists are compared on the same papers: w
 REJECTED` gives is the list of "taken". Likewise for a draft that has a half of its references, drawn at random; gold is
 the other half. Variants: papers rise that are cited together with known references (by the highest cosine of their
 citing papers, times 4 standard deviations of the best scores); rejected papers are not eligible, and so no neighbours;
-papers sink that are cited together with rejected ones, or whose vectors are closer to these than to taken ones.
+papers sink that are cited together with rejected ones.
 """
 
 import argparse
@@ -38,11 +38,11 @@ CO_CITATION = np.float32(4)  # of 1, 2, 4 and 8 the best for halves of dev paper
 METRICS, MARKS = ("f1@20", "mrr"), (5, 10)
 HEAD = "| corpus | vectors | queries | list | f1@20 | p | mrr | p | against |\n" + "|---" * 9 + "|"
 NONE, HALF = "no marks", "half of the references"
-RISE, OUT, SINK, ALIKE = "co-cited rise", "rejected not eligible", "co-cited sink", "similar sink"
+RISE, OUT, SINK = "co-cited rise", "rejected not eligible", "co-cited sink"
 COMPARED = {f"{n} taken": NONE for n in MARKS} | {
     f"{one}, {how}": one
     for one in (HALF, *(f"{n} taken" for n in MARKS))
-    for how in (RISE, OUT, SINK, ALIKE)
+    for how in (RISE, OUT, SINK)
 }
 
 
@@ -64,10 +64,6 @@ class Drafts:
         yield f"{name}, {RISE}", self._moved(rows, self.co_citation(plain, rows.rows, yes)).rows
         yield f"{name}, {OUT}", self._ranked(query, yes, np.append(yes, no))[1].rows
         yield f"{name}, {SINK}", self._moved(rows, -self.co_citation(plain, rows.rows, no)).rows
-        if dense := self.retriever.dense:
-            own, (taken, rejected) = dense.directions(rows.rows), map(dense.directions, (yes, no))
-            closest = [(own @ to.T).max(axis=1, initial=0) for to in (taken, rejected)]
-            yield f"{name}, {ALIKE}", self._moved(rows, (closest[0] - closest[1]).clip(max=0)).rows
 
     def _ranked(self, query: Query, yes: Rows, out: Rows) -> tuple[Any, Hits]:
         rules = eligible([query], self.index.papers, excluded=out.tolist())

@@ -9,14 +9,14 @@ const MOST = 6,
   PAUSE = 200; // milliseconds without a key, after which the text is looked up
 const DOI = /\b10\.\d{4,9}\/\S+/;
 let timer = 0,
-  asked = new AbortController();
+  lookingUp = new AbortController();
 
 /** @type {(text: string) => void} */
 export function lookUp(text) {
   clearTimeout(timer);
-  asked.abort();
-  asked = new AbortController();
-  const { signal } = asked,
+  lookingUp.abort();
+  lookingUp = new AbortController();
+  const { signal } = lookingUp,
     wanted = text.trim();
   if (wanted.length < LEAST) {
     update({ adding: { text, found: null, active: 0 } });

@@ -25,8 +25,8 @@ export function figure(found, id) {
   const scene =
     plane.width && found.all.length && now.connections ? sceneOf(found, own, plane) : null;
   const pointed = scene?.nodes.find(node => node.row.id === now.pointed);
-  const mine = own.length ? ` and ${count(own.length, "reference")} of yours` : "";
-  const text = `${count(found.all.length, "paper")} of the list${mine}. A line leads from a paper
+  const yours = own.length ? ` and ${count(own.length, "reference")} of yours` : "";
+  const text = `${count(found.all.length, "paper")} of the list${yours}. A line leads from a paper
     to one that it cites, on its left. Size: citations in this corpus.`;
   /** @type {(text: string, help: string, run: () => void, isOff: boolean) => View} */
   const button = (text, help, run, isOff) =>
@@ -183,13 +183,13 @@ function labels(nodes, width, height) {
   return ranked.flatMap(({ row, x, y, r, isOut }) => {
     const text = surname(row);
     const size = { width: pen.measureText(text).width + 2, height: LINE };
-    const beside = [
+    const nearby = [
       { x: x + r + 2, y: y - LINE / 2 },
       { x: x - size.width / 2, y: y - r - LINE },
       { x: x - size.width / 2, y: y + r },
       { x: x - r - 2 - size.width, y: y - LINE / 2 },
     ];
-    const place = beside
+    const place = nearby
       .map(place => ({ ...place, ...size }))
       .find(box => isWithin(box, width, height) && !taken.some(other => isOver(box, other)));
     if (!place || isOut) return [];
