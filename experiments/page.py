@@ -2,7 +2,7 @@
 
     citerec serve --index indexes/vis & python experiments/page.py http://127.0.0.1:8000 --title ... --abstract ...
 
-Each task is done as a reader of the page would do it: by pointer or by keyboard alone, and its outcome is checked.
+Each task is done by keyboard alone: every control takes the focus and its key. Its outcome is checked.
 Times are those of a task from its first key to what it shows. axe-core looks at the page after each; serious issues
 count. Pictures go to `--pictures`.
 """
@@ -30,9 +30,15 @@ Task = Callable[[Any], None]
 SENTENCES = "It keeps a vector for each token [@a]. Vectors of passages answer open-domain questions well.\n"
 
 
+def use(page: Any, selector: str, key: str = "Enter") -> None:
+    """Use a control by its key; it must take the focus."""
+    page.focus(selector)
+    page.keyboard.press(key)
+
+
 def search(page: Any) -> None:
     """Find papers for a draft."""
-    page.click("#find")
+    use(page, "#find")
     expect(page.locator("#status")).to_contain_text("ranked after")
 
 
@@ -41,10 +47,10 @@ def take(page: Any) -> None:
     page.focus(".row >> nth=0")
     page.keyboard.press("t")
     if page.get_attribute("#shelf-toggle", "aria-expanded") == "false":  # on a phone
-        page.click("#shelf-toggle")
+        use(page, "#shelf-toggle")
     page.fill("#shelf textarea >> nth=0", "for the introduction")
     with page.expect_download() as saved:
-        page.click("[data-shelf=bibtex]")
+        use(page, "[data-shelf=bibtex]")
     assert "for the introduction" in Path(saved.value.path()).read_text(encoding="utf-8")
 
 
@@ -53,7 +59,7 @@ def learn(page: Any) -> None:
     hidden = page.locator(".row").first.get_attribute("data-id")
     page.focus(".row >> nth=0")
     page.keyboard.press("h")
-    page.click("#again button")
+    use(page, "#again button")
     expect(page.locator("#status")).to_contain_text("ranked after")
     expect(page.locator(f'.row[data-id="{hidden}"]')).to_have_count(0)
 
@@ -70,8 +76,8 @@ def add(page: Any) -> None:
 def like(page: Any) -> None:
     """List papers like one, and go back."""
     before = page.locator(".row").first.get_attribute("data-id")
-    page.click(".row .title >> nth=0")
-    page.click("[data-name=like]")
+    use(page, ".row .title >> nth=0")
+    use(page, "[data-name=like]")
     expect(page.locator("#notices")).to_contain_text("Papers like")
     page.go_back()
     expect(page.locator(".row").first).to_have_attribute("data-id", before)
@@ -82,13 +88,13 @@ def years(page: Any) -> None:
     page.select_option("#sort", "newest")
     page.select_option("#sort", "best")
     rows = page.locator(".row").count()
-    page.click("#more")
+    use(page, "#more")
     expect(page.locator("#status")).to_contain_text("added")
     assert page.locator(".row").count() > rows
-    page.click("details.settings summary")
+    use(page, "details.settings summary")
     page.fill("#year-min", "2000")
     page.press("#year-min", "Tab")
-    page.click("#again button")
+    use(page, "#again button")
     expect(page.locator("#status")).to_contain_text("ranked after")
 
 
@@ -115,20 +121,20 @@ def text(page: Any) -> None:
     body = f"# {page.input_value('#title')}\n\n## Abstract\n\n{page.input_value('#abstract')}\n\n{SENTENCES}"
     file: Any = {"name": "draft.md", "mimeType": "", "buffer": body.encode()}
     page.set_input_files("#file", files=[file])
-    page.click("#each")
+    use(page, "#each")
     expect(page.locator("#status")).to_contain_text("may lack a reference")
     page.focus(".claim >> nth=0")
     page.keyboard.press("Enter")
     expect(page.locator(".candidates li").first).to_be_visible()
     page.go_back()
     expect(page.locator(".row").first).to_be_visible()
-    page.click("text=A draft")
+    use(page, "[name=mode][value=draft]", "Space")
 
 
 def figure(page: Any) -> None:
     """See who cites whom in the list, and open a paper in the figure by keyboard."""
     if page.locator("#explore-toggle").is_visible():  # the figure has no place of its own
-        page.click("#explore-toggle")
+        use(page, "#explore-toggle")
     page.focus(".figure [tabindex='0']")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
@@ -140,10 +146,10 @@ def drafts(page: Any) -> None:
     """Begin another draft, and come back to the first one with its shelf."""
     shelf = page.locator("#shelf .count").inner_text()
     title = page.input_value("#title")
-    page.click("#new")
+    use(page, "#new")
     expect(page.locator("#title")).to_have_value("")
-    page.click("#open-drafts")
-    page.click(f"#drafts >> text={title}")
+    use(page, "#open-drafts")
+    use(page, f"#drafts button >> text={title}")
     expect(page.locator("#shelf .count")).to_have_text(shelf)
 
 
@@ -212,7 +218,7 @@ def markdown(windows: dict[str, Any]) -> str:
         "",
         "    citerec serve --index INDEX & python experiments/page.py http://127.0.0.1:8000 --title ... --abstract ...",
         "",
-        "In Chromium, at three widths, light and dark; `results/page.json` has the machine. Milliseconds from",
+        "By keyboard alone in Chromium, at three widths, light and dark (`results/page.json`). Milliseconds from",
         "the first key of a task to what it shows; in brackets the serious issues that axe-core finds then. The list",
         "of a search appears once, in its last order.",
         "",
