@@ -16,7 +16,7 @@ from os import fsencode
 from os.path import realpath
 from pathlib import Path
 from shutil import copytree
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from pydantic import Field
@@ -45,6 +45,8 @@ from citerec.corpus.splits import (
 )
 from citerec.corpus.splits import SPLITS as SPLIT_NAMES
 from citerec.embed import EmbedConfig, carry_models, embed, forget_vectors
+from citerec.encode.encoder import Encoder, open_encoder, reopen
+from citerec.encode.models import AUTO, auto_encoder
 from citerec.encode.spec import EncodeConfig
 from citerec.errors import ConfigError, EncoderMismatchError, IndexExistsError, shown
 from citerec.folder import (
@@ -65,9 +67,6 @@ from citerec.java import start_jvm
 from citerec.matching import write_tables
 from citerec.types import Log, Progress, no_log, no_progress
 
-if TYPE_CHECKING:
-    from citerec.encode.encoder import Encoder
-
 BATCH = 4096  # papers handed to Lucene, or read from an old index, at once
 
 
@@ -84,7 +83,7 @@ class BuildConfig(EmbedConfig):
         default=False, description="Skip invalid records, and unknown ids of --delete."
     )
     heap: str | None = Field(default=None, description="Maximum memory of the JVM, such as 2g.")
-    encoder: str | None = None  # name, hub id or folder; None for an index without vectors
+    encoder: str | None = None  # name, hub id, folder or auto; None for an index without vectors
     encode: EncodeConfig = EncodeConfig()
 
 
@@ -97,6 +96,7 @@ class BuildReport:
     examples: tuple[str, ...]  # the first faults, each with file and line
     ignored: tuple[Path, ...]  # files of the corpus folder that hold no records
     changes: dict[str, int] = field(default_factory=dict[str, int])  # added, replaced, removed
+    warning: str | None = None  # why the encoder that `auto` chose is not the best
 
 
 def build_index(
@@ -124,9 +124,7 @@ def build_index(
     """
     source = check_inputs(corpus, index, force=config.force)
     encoder = None
-    if config.encoder:
-        from citerec.encode.encoder import open_encoder
-
+    if config.encoder and config.encoder != AUTO:
         encoder = open_encoder(config.encoder, config.encode, base=index, log=log)
     with building(index) as folder, locked(index):
         check_target(index, force=config.force)  # another build may have finished in between
@@ -208,7 +206,7 @@ def check_target(index: Path, *, force: bool) -> None:
         raise IndexExistsError(index)
 
 
-def _encoder_of(index: IndexFolder, config: BuildConfig, log: Log | None) -> "Encoder | None":
+def _encoder_of(index: IndexFolder, config: BuildConfig, log: Log | None) -> Encoder | None:
     """Open the encoder of an index that grows; None if it has no vectors."""
     if not index.is_embedded:
         if config.encoder:
@@ -217,8 +215,6 @@ def _encoder_of(index: IndexFolder, config: BuildConfig, log: Log | None) -> "En
                 f"citerec encode --index {index.path} --encoder {config.encoder}"
             )
         return None
-    from citerec.encode.encoder import open_encoder, reopen
-
     if config.encoder is None:
         return reopen(index.encoder, index.path, config.encode, log=log)
     encoder = open_encoder(config.encoder, config.encode, base=index.path, log=log)
@@ -235,7 +231,7 @@ def _build(
     source: Source | None,
     old: IndexFolder | None,
     removed: Set[str],
-    encoder: "Encoder | None",
+    encoder: Encoder | None,
     progress: Progress | None,
     log: Log | None,
 ) -> BuildReport:
@@ -270,6 +266,10 @@ def _build(
         progress("finishing", 1, 2)
         collector.counts["bm25_tokens"] = tokens.result()
         progress("finishing", 2, 2)
+    auto, warning = (
+        auto_encoder(len(collector.rows), log) if config.encoder == AUTO else (None, None)
+    )
+    encoder = open_encoder(auto, config.encode, log=log) if auto else encoder
     vectors: dict[str, Any] = {"encoder": None}
     if encoder:
         if old:  # vectors are stored as in the old index
@@ -300,8 +300,10 @@ def _build(
         checksums=checksums(folder),
     )
     write_manifest(folder, manifest)
-    ignored = source.ignored if source else ()
-    return BuildReport(index, manifest, tuple(collector.examples), ignored, changes)
+    examples = tuple(collector.examples)
+    return BuildReport(
+        index, manifest, examples, source.ignored if source else (), changes, warning
+    )
 
 
 def _write_papers(

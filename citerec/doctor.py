@@ -16,6 +16,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 from citerec import machine
+from citerec.encode import mpnet
 from citerec.errors import JavaError
 from citerec.java import find_jar, find_java
 
@@ -94,10 +95,10 @@ def as_json(findings: tuple[Finding, ...]) -> str:
 
 def as_table(findings: tuple[Finding, ...]) -> "Table":
     """Format findings as a table for the terminal."""
-    from rich.table import Table
+    from rich.table import Column, Table
     from rich.text import Text
 
-    table = Table("", "area", "what", "found", "what to do")
+    table = Table("", "area", "what", "found", Column("what to do", overflow="fold"))
     for item in findings:
         cells = map(Text, (item.area, item.name, item.found, item.advice))
         table.add_row(Text(item.status, STYLES[item.status]), *cells)
@@ -153,6 +154,11 @@ def _extras() -> Iterator[Check]:
         yield extra, not missing, found, f"pip install 'citerec[{extra}]'"
 
 
+def _models() -> Iterator[Check]:
+    found = "installed" if mpnet.is_installed() else "not installed"
+    yield "mpnet", found == "installed", found, mpnet.INSTALL
+
+
 def _missing(extra: str) -> Iterator[str]:
     for requirement in _requirements(extra):
         if requirement.name == "citerec":  # an extra made of other extras
@@ -184,4 +190,5 @@ AREAS: dict[str, Callable[[], Iterator[Check]]] = {
     "gpu": _gpu,
     "packages": _packages,
     "extras": _extras,
+    "models": _models,
 }

@@ -14,7 +14,6 @@ import orjson
 
 from citerec.build import BuildConfig, build_index
 from citerec.config import RecommendConfig
-from citerec.encode.models import auto_encoder
 from citerec.errors import BadInputError, shown
 from citerec.recommend import Recommender
 from citerec.types import Log, Paper
@@ -55,10 +54,7 @@ def from_papers(
         IndexExistsError: If an index is at `path`.
         ModelError: If there is no such encoder.
     """
-    name, warning = auto_encoder(log) if encoder == "auto" else (encoder, None)
-    if warning and log:
-        log(f"encoder auto: {warning}")
-    build = BuildConfig(format="canonical", encoder=None if name == "none" else name)
+    build = BuildConfig(format="canonical", encoder=None if encoder == "none" else encoder)
     temporary = Path(mkdtemp(prefix="citerec-")) if path is None else None
     remove = partial(shutil.rmtree, temporary, ignore_errors=True) if temporary else None
     try:
@@ -68,11 +64,13 @@ def from_papers(
                 file.writelines(_lines(papers))
             target = temporary / "papers" if temporary else Path(path or "")
             try:
-                index = build_index(corpus, target, build, log=log).index
+                report = build_index(corpus, target, build, log=log)
             except BadInputError as error:  # its path is that of the temporary file
                 place = f"record {error.line}: " if error.line else ""
                 raise BadInputError(_SOURCE, f"{place}{error.message}") from error
-        return Recommender(index, config, log, on_close=remove)
+        if report.warning and log:
+            log(f"encoder auto: {report.warning}")
+        return Recommender(report.index, config, log, on_close=remove)
     except BaseException:
         if remove:
             remove()

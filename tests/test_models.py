@@ -198,8 +198,10 @@ source = find_model(sys.argv[1], log=lambda line: print("told:", line))
 print(source.location, source.revision, *sorted(p.name for p in source.folder.iterdir()))
 """
 AUTO = """
+from citerec.encode import mpnet
 from citerec.encode.models import auto_encoder
-print(*auto_encoder(lambda line: print("told:", line)), sep="\\n")
+mpnet.WHEELS = ["none"]  # they may be installed
+print(*auto_encoder(9, lambda line: print("told:", line)), sep="\\n")
 """
 
 

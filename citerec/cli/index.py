@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from citerec.embed import EncodeElsewhere
 
 GENERIC_NAMES = {"corpus", "papers", "data", "part", "documents"}
-NAMES = "specter, specter2, scincl, scibert, minilm, a hub id or a folder; "
+NAMES = "specter, specter2, scincl, scibert, minilm, mpnet, a hub id or a folder; "
+AUTO_CHOICE = "auto: mpnet if installed and done in half an hour, else SPECTER, else MiniLM"
 VECTORS = {
     "--encoder": "encoder",
     "--dense-index": "dense.kind",
@@ -45,7 +46,7 @@ class IndexOptions(BuildConfig):
     encoder: str | None = Field(
         default="auto",
         min_length=1,
-        description=f"{NAMES}none for BM25 alone; auto: SPECTER if it is available, else MiniLM, else none.",
+        description=f"{NAMES}none for BM25 alone; {AUTO_CHOICE}, else none.",
     )
 
 
@@ -55,7 +56,7 @@ class EncodeOptions(EmbedConfig):
     encoder: str = Field(
         default="auto",
         min_length=1,
-        description=f"{NAMES}auto: that of the index, else SPECTER if it is available, else MiniLM.",
+        description=f"{NAMES}{AUTO_CHOICE}; where the index has an encoder, auto keeps it.",
     )
     encode: EncodeConfig = EncodeConfig()
 
@@ -93,7 +94,6 @@ def index(
     from citerec.build import build_index, check_inputs, grow_index
     from citerec.folder import find_index
 
-    warning = None
     changes = append or delete is not None
     named = default_index(corpus) if corpus and index is None else index
     if changes:
@@ -112,7 +112,7 @@ def index(
             raise ConfigError("name a corpus: citerec index CORPUS (see: citerec index --help)")
         target = named
         check_inputs(corpus, target, force=config.force)  # before an encoder is downloaded
-        encoder, warning = chosen_encoder(config.encoder, target, console)
+        encoder = chosen_encoder(config.encoder, target)
     with (
         encoding(target, ray, console) as elsewhere,
         console.progress(in_bytes="reading") as progress,
@@ -124,8 +124,8 @@ def index(
             report = grow_index(
                 target, config, corpus=corpus, removed=delete, progress=progress, log=console.log
             )
-    if warning:  # after the build, so that errors of the corpus come first
-        console.warn(warning)
+    if report.warning:
+        console.warn(f"--encoder auto: {report.warning}")
     if not console.quiet:
         write_lines(
             f"{report.index}  ({report.manifest.corpus['format']})",
@@ -159,14 +159,18 @@ def encode(
     """Encode the papers of an index again; the rest of the index is unchanged."""
     from citerec.embed import embed_anew
     from citerec.encode.encoder import open_encoder
+    from citerec.encode.models import AUTO, auto_encoder
     from citerec.folder import find_index, open_index
 
-    target = open_index(find_index(index)).path
-    name, warning = chosen_encoder(config.encoder, target, console)
+    folder = open_index(find_index(index))
+    target, warning = folder.path, None
+    name = chosen_encoder(config.encoder, target)
+    if name == AUTO:
+        name, warning = auto_encoder(folder.manifest.counts["papers"], console.log)
     if name is None:
         raise ConfigError(f"{warning or 'there is no encoder'}; choose one with --encoder MODEL")
     if warning:
-        console.warn(warning)
+        console.warn(f"--encoder auto: {warning}")
     model = open_encoder(name, config.encode, base=target, log=console.log)
     console.detail(f"{model.fingerprint}: {model.dim} dimensions, {model.precision}")
     with encoding(target, ray, console) as elsewhere, console.progress() as progress:
@@ -174,28 +178,22 @@ def encode(
     console.log(f"{target}: encoded by {model.fingerprint}")
 
 
-def chosen_encoder(
-    named: str | None, target: Path, console: ConsoleOutput
-) -> tuple[str | None, str | None]:
-    """Return the encoder to use (None for BM25 alone), and a warning if `auto` had to fall back.
-
-    `auto` keeps the encoder of an existing index.
-    """
-    from citerec.encode.models import auto_encoder, recorded_folder
+def chosen_encoder(named: str | None, target: Path) -> str | None:
+    """Return the encoder to use, None for BM25 alone; `auto` is that of an existing index, if there is one."""
+    from citerec.encode.models import AUTO, recorded_folder
     from citerec.encode.spec import Fingerprint
     from citerec.folder import read_manifest
 
-    if named != "auto":
-        return (None if named == "none" else named), None
+    if named != AUTO:
+        return None if named == "none" else named
     try:
         recorded = read_manifest(target).settings.get("encoder")
     except CiterecError:  # there is no readable index
         recorded = None
-    if recorded:
-        source = Fingerprint(**recorded).source
-        return str(recorded_folder(source, base=target) or source), None
-    name, warning = auto_encoder(console.log)
-    return name, warning and f"--encoder auto: {warning}"
+    if not recorded:
+        return AUTO
+    source = Fingerprint(**recorded).source
+    return str(recorded_folder(source, base=target) or source)
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Finds models by name, folder or hub id, and the files of their folders; the only module for huggingface_hub."""
 
 import importlib.util
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,18 +10,22 @@ from typing import Any
 
 import orjson
 
+from citerec.encode import mpnet
 from citerec.errors import MissingExtraError, ModelError, extra, shown
 from citerec.io import check_model, is_inside, is_regular, read_record
+from citerec.machine import may_have_gpu
 from citerec.types import Log, no_log
 
-MINILM, SPECTER = "minilm", "specter"
+AUTO, MINILM, MPNET, SPECTER = "auto", "minilm", "mpnet", "specter"
 DEFAULT_RERANKER = "citerec-reranker"
 NAMES = {  # hub ids by name
     SPECTER: "allenai/specter",
     "specter2": "allenai/specter2_base",
     "scincl": "malteos/scincl",
     "scibert": "allenai/scibert_scivocab_uncased",
+    MPNET: f"sentence-transformers/{mpnet.NAME}",
 }
+MPNET_MINUTES, MPNET_PAPERS = 30, 200  # that `auto` may take; papers a minute on a core
 # SPECTER2 consists of a base model and the proximity adapter
 ADAPTERS = {"specter2": "allenai/specter2"}
 ADAPTER_FOLDER = "adapter"  # in a model folder
@@ -50,9 +55,10 @@ class HubError(ModelError):
     """A model that is not in the cache and cannot be fetched from the hub; `why` is the reason alone."""
 
     def __init__(self, repo: str, why: str) -> None:
+        wheels = f"; or install its wheels: {mpnet.INSTALL}" if repo == NAMES[MPNET] else ""
         super().__init__(
             f"{repo} is not in the local cache and cannot be fetched: {why}; fetch it on a machine that can and "
-            "name its folder, or choose --encoder minilm, or none"
+            f"name its folder, or choose --encoder minilm, or none{wheels}"
         )
         self.why = why
 
@@ -85,6 +91,9 @@ def find_model(
             if spec is None or spec.origin is None:
                 raise ModuleNotFoundError(name=MINILM_PACKAGE)
         return ModelSource(name, name, Path(spec.origin).parent / "model")
+    is_ours = name == MPNET and revision in {"", mpnet.REVISION}
+    if is_ours and (folder := mpnet.unpacked(log or no_log)):
+        return ModelSource(name, name, folder, None, mpnet.REVISION)
     if name in SHIPPED:
         if not is_shipped(name):
             raise ModelError(f"{name} is not part of this installation of citerec")
@@ -128,8 +137,17 @@ def recorded_folder(location: str, *, base: Path) -> Path | None:
     return folder if folder.is_absolute() else None
 
 
-def auto_encoder(log: Log | None = None) -> tuple[str | None, str | None]:
-    """Resolve `--encoder auto`: SPECTER, else MiniLM, else None; and return a warning unless it is SPECTER."""
+def auto_encoder(papers: int, log: Log = no_log) -> tuple[str | None, str | None]:
+    """Resolve `--encoder auto` for so many papers; return a name, and a warning if it is MiniLM or there is none.
+
+    It is mpnet where that is installed and takes half an hour at most, else SPECTER, else MiniLM, else None.
+    """
+    if mpnet.is_installed():
+        minutes = papers // (MPNET_PAPERS * (os.cpu_count() or 1))
+        if minutes <= MPNET_MINUTES or may_have_gpu():
+            log("encoder auto: mpnet, which is installed")
+            return MPNET, None
+        log(f"encoder auto: not mpnet, which would take about {minutes:,} minutes")
     try:
         return find_model(SPECTER, log=log).name, None
     except HubError as error:

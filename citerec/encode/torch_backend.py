@@ -37,7 +37,7 @@ from citerec.types import Log, no_log
 CPU_TOKENS, GPU_TOKENS = 2048, 65536  # per batch
 ROUND_TO = 8  # widths are multiples of it: few shapes mean few kernels to compile
 HEADS = ("pooler.", "cls.", "lm_head.")  # prefixes of heads that no vector depends on
-OFFSET_POSITIONS = {"roberta", "xlm-roberta", "camembert"}  # models whose position ids start at 2
+OFFSET_POSITIONS = {"roberta", "xlm-roberta", "camembert", "mpnet"}  # position ids start at 2
 BOTTLENECK = re.compile(r".*\blayer\.(\d+)\.output\.adapters\.[^.]+\.adapter_(down\.0|up)\.(\w+)")
 SPECTER2 = {  # what the record of its adapter says of the computation
     "non_linearity": "relu",

@@ -1,5 +1,6 @@
 """A real BERT, tiny: made in a moment, opened and trained as any other."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,37 @@ def tiny_bert(
     _write(folder, BertModel, _bert(folder, words, positions, hidden, layers), seed)
     if spec:
         write_spec(folder, spec)
+    return folder
+
+
+def tiny_mpnet(folder: Path) -> Path:
+    """Write an MPNet of random weights as sentence-transformers does, with mean pooling; return the folder."""
+    from transformers import MPNetConfig, MPNetModel, MPNetTokenizer
+
+    special = ("<s>", "<pad>", "</s>", "[UNK]", "<mask>")
+    pieces = dict.fromkeys([*special, *LETTERS, *(f"##{letter}" for letter in LETTERS), *WORDS])
+    config = MPNetConfig(
+        vocab_size=len(pieces),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=130,
+        initializer_range=0.5,  # so that positions matter
+    )
+    _write(folder, MPNetModel, config, seed=0)
+    vocabulary = {piece: number for number, piece in enumerate(pieces)}
+    MPNetTokenizer(vocab=vocabulary, model_max_length=128).save_pretrained(folder)
+    kinds = {"": "Transformer", "1_Pooling": "Pooling", "2_Normalize": "Normalize"}
+    modules = [
+        {"idx": n, "name": str(n), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for n, (path, kind) in enumerate(kinds.items())
+    ]
+    pooling = {"word_embedding_dimension": 32, "pooling_mode_mean_tokens": True}
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 120}')
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
     return folder
 
 
