@@ -96,7 +96,6 @@ class BuildReport:
     examples: tuple[str, ...]  # the first faults, each with file and line
     ignored: tuple[Path, ...]  # files of the corpus folder that hold no records
     changes: dict[str, int] = field(default_factory=dict[str, int])  # added, replaced, removed
-    warning: str | None = None  # why the encoder that `auto` chose is not the best
 
 
 def build_index(
@@ -266,9 +265,7 @@ def _build(
         progress("finishing", 1, 2)
         collector.counts["bm25_tokens"] = tokens.result()
         progress("finishing", 2, 2)
-    auto, warning = (
-        auto_encoder(len(collector.rows), log) if config.encoder == AUTO else (None, None)
-    )
+    auto = auto_encoder(len(collector.rows), log) if config.encoder == AUTO else None
     encoder = open_encoder(auto, config.encode, log=log) if auto else encoder
     vectors: dict[str, Any] = {"encoder": None}
     if encoder:
@@ -300,10 +297,8 @@ def _build(
         checksums=checksums(folder),
     )
     write_manifest(folder, manifest)
-    examples = tuple(collector.examples)
-    return BuildReport(
-        index, manifest, examples, source.ignored if source else (), changes, warning
-    )
+    ignored = source.ignored if source else ()
+    return BuildReport(index, manifest, tuple(collector.examples), ignored, changes)
 
 
 def _write_papers(

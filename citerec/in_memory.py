@@ -64,13 +64,11 @@ def from_papers(
                 file.writelines(_lines(papers))
             target = temporary / "papers" if temporary else Path(path or "")
             try:
-                report = build_index(corpus, target, build, log=log)
+                index = build_index(corpus, target, build, log=log).index
             except BadInputError as error:  # its path is that of the temporary file
                 place = f"record {error.line}: " if error.line else ""
                 raise BadInputError(_SOURCE, f"{place}{error.message}") from error
-        if report.warning and log:
-            log(f"encoder auto: {report.warning}")
-        return Recommender(report.index, config, log, on_close=remove)
+        return Recommender(index, config, log, on_close=remove)
     except BaseException:
         if remove:
             remove()

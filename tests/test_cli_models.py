@@ -50,7 +50,7 @@ def test_auto_offline_takes_minilm_and_says_so(
 
     assert code == 0
     assert "2  papers" in out
-    assert "citerec: warning: --encoder auto: allenai/specter" in err
+    assert "citerec: warning: encoder auto: allenai/specter" in err
     assert "MiniLM" in err
     assert "encoder  minilm (weights 53aa5117) from minilm" in info
     assert "vectors  2 of 384 dimensions, exact" in info

@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from citerec.doctor import AREAS, Finding, as_json, as_table, examine, healthy
+from citerec.encode import mpnet
 from citerec.machine import processor
 
 VARIABLES = (
@@ -110,6 +111,7 @@ def test_missing_packages_are_faults_and_incomplete_extras_are_notes(
         "Requires-Dist: citerec[pretty,dense]; extra == 'all'",
     )
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(mpnet, "WHEELS", ["none"])  # they may be installed
 
     faults = [finding for finding in examine("packages") if finding.status == "fault"]
     extras = examine("extras")
@@ -121,6 +123,7 @@ def test_missing_packages_are_faults_and_incomplete_extras_are_notes(
         Finding("extras", "pretty", "ok", "complete"),
         Finding("extras", "dense", "note", missing, "pip install 'citerec[dense]'"),
         Finding("extras", "all", "note", missing, "pip install 'citerec[all]'"),
+        Finding("extras", "mpnet", "note", "not installed: its five wheels", mpnet.INSTALL),
     )
 
 

@@ -124,8 +124,6 @@ def index(
             report = grow_index(
                 target, config, corpus=corpus, removed=delete, progress=progress, log=console.log
             )
-    if report.warning:
-        console.warn(f"--encoder auto: {report.warning}")
     if not console.quiet:
         write_lines(
             f"{report.index}  ({report.manifest.corpus['format']})",
@@ -163,14 +161,12 @@ def encode(
     from citerec.folder import find_index, open_index
 
     folder = open_index(find_index(index))
-    target, warning = folder.path, None
+    target = folder.path
     name = chosen_encoder(config.encoder, target)
     if name == AUTO:
-        name, warning = auto_encoder(folder.manifest.counts["papers"], console.log)
+        name = auto_encoder(folder.manifest.counts["papers"], console.log)
     if name is None:
-        raise ConfigError(f"{warning or 'there is no encoder'}; choose one with --encoder MODEL")
-    if warning:
-        console.warn(f"--encoder auto: {warning}")
+        raise ConfigError("there is no encoder; choose one with --encoder MODEL")
     model = open_encoder(name, config.encode, base=target, log=console.log)
     console.detail(f"{model.fingerprint}: {model.dim} dimensions, {model.precision}")
     with encoding(target, ray, console) as elsewhere, console.progress() as progress:

@@ -137,8 +137,8 @@ def recorded_folder(location: str, *, base: Path) -> Path | None:
     return folder if folder.is_absolute() else None
 
 
-def auto_encoder(papers: int, log: Log = no_log) -> tuple[str | None, str | None]:
-    """Resolve `--encoder auto` for so many papers; return a name, and a warning if it is MiniLM or there is none.
+def auto_encoder(papers: int, log: Log = no_log) -> str | None:
+    """Resolve `--encoder auto` for so many papers; `log` receives what was decided, and why.
 
     It is mpnet where that is installed and takes half an hour at most, else SPECTER, else MiniLM, else None.
     """
@@ -146,18 +146,21 @@ def auto_encoder(papers: int, log: Log = no_log) -> tuple[str | None, str | None
         minutes = papers // (MPNET_PAPERS * (os.cpu_count() or 1))
         if minutes <= MPNET_MINUTES or may_have_gpu():
             log("encoder auto: mpnet, which is installed")
-            return MPNET, None
+            return MPNET
         log(f"encoder auto: not mpnet, which would take about {minutes:,} minutes")
     try:
-        return find_model(SPECTER, log=log).name, None
+        return find_model(SPECTER, log=log).name
     except HubError as error:
         why = f"{NAMES[SPECTER]} is not in the local cache and cannot be fetched: {error.why}"
     try:
         name = find_model(MINILM).name
+        chosen = (
+            "all-MiniLM-L6-v2 is used instead, a general model that was not trained on citations"
+        )
     except (MissingExtraError, ModelError) as error:
-        return None, f"{why}; and no MiniLM: {error}; until then BM25 alone, no dense retrieval"
-    general = "a general model that was not trained on citations"
-    return name, f"{why}; all-MiniLM-L6-v2 is used instead, {general}"
+        name, chosen = None, f"and no MiniLM: {error}; until then BM25 alone, no dense retrieval"
+    log(f"warning: encoder auto: {why}; {chosen}")
+    return name
 
 
 def lora_base(folder: Path) -> Path | None:
