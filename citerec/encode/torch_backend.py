@@ -35,7 +35,9 @@ from citerec.errors import ConfigError, ModelError
 from citerec.types import Log, no_log
 
 CPU_TOKENS, GPU_TOKENS = 2048, 65536  # per batch
-ROUND_TO = 8  # widths are multiples of it: few shapes mean few kernels to compile
+# In float32, with widths as they are, drafts and their sentences took 8 % less time than in batches of 2,048 tokens.
+FLOAT32_TOKENS = 512
+ROUND_TO = 8  # widths are multiples of it otherwise: few shapes mean few kernels to compile
 HEADS = ("pooler.", "cls.", "lm_head.")  # prefixes of heads that no vector depends on
 OFFSET_POSITIONS = {"roberta", "xlm-roberta", "camembert", "mpnet"}  # position ids start at 2
 BOTTLENECK = re.compile(r".*\blayer\.(\d+)\.output\.adapters\.[^.]+\.adapter_(down\.0|up)\.(\w+)")
@@ -251,14 +253,18 @@ def batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
 
 
 def padded(
-    tokens: Tokens, padding: int, at_most: int, firsts: Sequence[int] | None = None
+    tokens: Tokens,
+    padding: int,
+    at_most: int,
+    firsts: Sequence[int] | None = None,
+    multiple: int = ROUND_TO,
 ) -> dict[str, Numbers]:
     """Return the inputs of a model by name: ids, mask and, with `firsts`, token types, shape (texts, width) each.
 
-    The width is that of the longest text, rounded up to a multiple of 8, but at most `at_most`: a model may have no
+    The width is that of the longest text, rounded up to a `multiple`, but at most `at_most`: a model may have no
     positions beyond it. The first segment of a text, of a length in `firsts`, has type 0, the second 1.
     """
-    width = min(-(-max(map(len, tokens)) // ROUND_TO) * ROUND_TO, at_most)
+    width = min(-(-max(map(len, tokens)) // multiple) * multiple, at_most)
     ids = np.full((len(tokens), width), padding, np.int64)
     mask, types = np.zeros_like(ids), np.zeros_like(ids)
     for row, text_ids in enumerate(tokens):
@@ -300,7 +306,10 @@ class TorchBackend:
             precision = Precision.BFLOAT16 if is_faster else Precision.FLOAT32
         self.precision = str(precision)
         self._threads = config.thread_count
-        self._budget = config.batch_tokens or (CPU_TOKENS if self.device == "cpu" else GPU_TOKENS)
+        tokens, self._multiple = CPU_TOKENS if self.device == "cpu" else GPU_TOKENS, ROUND_TO
+        if self.device == "cpu" and precision is Precision.FLOAT32:
+            tokens, self._multiple = FLOAT32_TOKENS, 1
+        self._budget = config.batch_tokens or tokens
         self._module = net.module.to(self._device, getattr(torch, self.precision)).eval()
 
     def run(
@@ -341,7 +350,8 @@ class TorchBackend:
         if len(rows) == 1 or size <= self._budget:
             texts = [tokens[row] for row in rows]
             lengths = None if firsts is None else [firsts[row] for row in rows]
-            inputs = padded(texts, self._net.padding, self._net.max_tokens, lengths)
+            form = self._net.padding, self._net.max_tokens, lengths, self._multiple
+            inputs = padded(texts, *form)
             try:
                 with self._torch.inference_mode():
                     tensors = map(self._torch.from_numpy, inputs.values())
