@@ -137,12 +137,10 @@ class Bm25Retriever:
         excluded = self._documents[list(rule.excluded)]
         scores[excluded[excluded >= 0]] = 0
         scores[~in_years(rule, self._years)] = 0
-        found = np.flatnonzero(scores > 0)
-        scores = scores[found]
-        if len(found) > k:  # the best, and all that tie with the last of them
-            best = scores >= np.partition(scores, -k)[-k]
-            found, scores = found[best], scores[best]
-        return Hits.ordered(self._rows[found], scores, self._id_rank, k)
+        # the best, and all that tie with the last of them
+        least = np.partition(scores, -k)[-k] if len(scores) > k else 0
+        found = np.flatnonzero((scores >= least) & (scores > 0))
+        return Hits.ordered(self._rows[found], scores[found], self._id_rank, k)
 
     def scores_of_papers(self, queries: Sequence[Query], rows: Docs) -> Scores:
         """Return the score of each distinct paper for each query, shape (queries, papers); 0 without a common term."""
@@ -245,7 +243,7 @@ def compiled_loop() -> Any:
     """Import numba and compile `_add_scores`; the compiled code is cached on disk."""
     from numba import njit
 
-    return njit(cache=True, nogil=True)(_add_scores)
+    return njit(cache=True, nogil=True, error_model="numpy")(_add_scores)
 
 
 def _add_scores(
@@ -264,11 +262,13 @@ def _add_scores(
     """
     count = np.uint32(len(totals))
     for term in range(len(starts)):
-        weight = weights[term]
-        for place in range(starts[term], ends[term]):
-            doc = np.uint32(docs[place])
+        weight, places = weights[term], slice(starts[term], ends[term])
+        term_docs, term_freqs = docs[places], freqs[places]
+        # from 0, so that numba compiles no test for a negative place
+        for i in range(len(term_docs)):
+            doc = np.uint32(term_docs[i])
             if doc >= count:
                 return False
-            x = np.float32(freqs[place]) * inverse[norms[doc]]
+            x = np.float32(term_freqs[i]) * inverse[norms[doc]]
             totals[doc] += np.float64(weight - weight / (_ONE + x))
     return True
