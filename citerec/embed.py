@@ -66,7 +66,8 @@ class _Cache:
         self._record = np.dtype([("key", f"S{KEY}"), ("vector", np.float32, (encoder.dim,))])
         self._old, self._old_keys = None, np.empty(0, f"S{KEY}")
         if old:
-            self._old = open_dense(old.dense, old.manifest.settings["dense"], old.papers.years)
+            settings = old.manifest.settings["dense"]
+            self._old = open_dense(old.path / DENSE, settings, old.papers.years)
             self._old_keys = keys_of(old.papers, encoder.spec.form)
         with file.open("ab") as out:
             # Whole shards are kept: the next ones are then those of an uninterrupted run.

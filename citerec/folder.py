@@ -90,11 +90,6 @@ class IndexFolder:
         return self.path / BM25
 
     @property
-    def dense(self) -> Path:
-        """The folder of the vectors, if the papers were embedded."""
-        return self.path / DENSE
-
-    @property
     def is_embedded(self) -> bool:
         """Whether the papers were embedded."""
         return bool(self.manifest.settings.get("dense"))

@@ -17,7 +17,7 @@ or reorders them. The order depends on whether a learning-to-rank model is in us
 Stages in brackets are optional. A system of `citerec evaluate` is a pipeline with stages left out.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -27,7 +27,7 @@ import numpy.typing as npt
 from citerec.config import RANKING_DEPTH, RRF_K0, ExpandConfig, RecommendConfig, RerankConfig
 from citerec.folder import IndexFolder
 from citerec.rank.expand import CandidateExpander
-from citerec.rank.features import Group, jaccard, title_words
+from citerec.rank.features import jaccard, title_words
 from citerec.rank.ltr import LtrModel, LtrStage, reads_probability, reranker_notice
 from citerec.rerank.reranker import NAME, OpenReranker, Reranker, choose_reranker, open_reranker
 from citerec.retrieve.dense import DenseRetriever
@@ -200,24 +200,18 @@ def rank_stages(
     reranker: OpenReranker | None,
     *,
     expand: ExpandConfig | None = None,
-    disabled_features: Collection[Group] = (),
 ) -> tuple[Stage, ...]:
     """Return the stages of a learning-to-rank model: expansion, the model, the reranker in it or after it.
 
-    The expansion is that of the model's training unless `expand` is given; without the graph's features there is none.
-    The reranker, as `configure_for_ranker` returns it, follows a model that does not read its probabilities.
+    The expansion is that of the model's training unless `expand` is given. The reranker, as `configure_for_ranker`
+    returns it, follows a model that does not read its probabilities.
     """
-    config = expand or ranker.expand
-    if Group.GRAPH in disabled_features:
-        config = config.replace(extra=0)
-    expander = CandidateExpander(graph, config)
+    expander = CandidateExpander(graph, expand or ranker.expand)
     if reranker is None or not reads_probability(ranker, reranker):
-        order = LtrStage(graph, ranker, disabled_features)
         # Interpolated scores are not calibrated, and the probabilities of the model have another order.
         after = (RerankingStage(reranker, calibrated=False),) if reranker else ()
-        return expander, order, *after
-    read = None if Group.RERANKER in disabled_features else reranker
-    return expander, LtrStage(graph, ranker, disabled_features, read)
+        return expander, LtrStage(graph, ranker), *after
+    return expander, LtrStage(graph, ranker, reranker)
 
 
 def open_reranking(

@@ -197,7 +197,7 @@ def _vectors(index: IndexFolder, first: IndexFolder) -> npt.NDArray[np.float32]:
     settings = index.manifest.settings
     if not index.is_embedded or settings["encoder"] != first.manifest.settings["encoder"]:
         sys.exit(f"synthetic: {index.path} has no vectors of the encoder of {first.path}")
-    dense = open_dense(index.dense, settings["dense"], index.papers.years)
+    dense = open_dense(index.path / DENSE, settings["dense"], index.papers.years)
     vectors = dense.vectors(np.arange(len(index.papers), dtype=np.int32))
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
 
@@ -224,7 +224,7 @@ def build(generator: Generator, folder: Path) -> None:
 
 def add_vectors(generator: Generator, index: Path) -> None:
     """Write the vectors of the papers through the code that writes those of an encoder."""
-    manifest, dense = open_index(index).manifest, generator.source.dense
+    manifest, dense = open_index(index).manifest, generator.source.path / DENSE
     settings = write_dense(
         index / DENSE,
         generator.vectors(),

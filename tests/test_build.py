@@ -28,7 +28,7 @@ from citerec.errors import (
     IndexLockedError,
     IndexNotFoundError,
 )
-from citerec.folder import IndexFolder, open_index, verify_index
+from citerec.folder import DENSE, IndexFolder, open_index, verify_index
 from citerec.index.vectors import open_dense
 from citerec.io import locked
 from citerec.retrieve.bm25 import Bm25Retriever
@@ -421,7 +421,7 @@ def test_splits_and_models_stay(build: Build, write_jsonl: Write, tmp_path: Path
 
 def vectors_of(index: IndexFolder, rows: Any) -> Any:
     settings = index.manifest.settings["dense"]
-    return open_dense(index.dense, settings, index.papers.years).vectors(rows)
+    return open_dense(index.path / DENSE, settings, index.papers.years).vectors(rows)
 
 
 def test_vectors_of_unchanged_papers_are_not_computed_again(

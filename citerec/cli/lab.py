@@ -1,12 +1,9 @@
 """`citerec experiment`, `citerec datasets` and `citerec scidocs`: what reproduces papers."""
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 
 from citerec.cli.console import ConsoleOutput, check_output, show, write_lines, write_result
@@ -16,12 +13,7 @@ from citerec.encode.spec import EncodeConfig
 from citerec.errors import CiterecError, ConfigError
 
 if TYPE_CHECKING:
-    from citerec.encode.spec import Fingerprint
-    from citerec.folder import IndexFolder
     from citerec.lab.datasets.fetch import DatasetRecord
-    from citerec.lab.scidocs.ranking import Rows, Take
-    from citerec.lab.scidocs.suite import Encode
-    from citerec.lab.scidocs.vectors import PrecomputedVectors
 
 EXPERIMENTS = Path("experiments")
 SHOWN = 3  # metrics printed of a row without expected values
@@ -217,7 +209,7 @@ def scidocs(
     from citerec.lab.scidocs.layout import check_folder
     from citerec.lab.scidocs.results import EncoderResult, as_json, results_table
     from citerec.lab.scidocs.suite import check_tasks, run_published
-    from citerec.lab.scidocs.vectors import CachedVectors
+    from citerec.lab.scidocs.vectors import CachedVectors, encoding, vectors_of
 
     names = list(dict.fromkeys(encoder or ()))
     wanted = [task.strip() for task in tasks.split(",")] if tasks else None
@@ -234,7 +226,7 @@ def scidocs(
             of = str(data)
             check_folder(data, check_tasks(wanted))
             for name in names:
-                with encoding(name, how, console, cached) as (fingerprint, encode):
+                with encoding(name, how, cached, console.log) as (fingerprint, encode):
                     result = run_published(data, encode, tasks=wanted, seed=seed, progress=progress)
                 results.append(EncoderResult(name, fingerprint, result))
         else:
@@ -242,7 +234,10 @@ def scidocs(
             of = folder.manifest.name
             suite = index_tasks(folder, tasks=wanted, seed=seed, progress=progress)
             for name in names or [""]:
-                with vectors_of(name, folder, suite.rows, how, console, cached) as (made_by, take):
+                with vectors_of(name, folder, suite.rows, how, cached, console.log) as (
+                    made_by,
+                    take,
+                ):
                     form = made_by.spec.form
                     result = evaluate(suite, take, form=form, seed=seed, progress=progress)
                 results.append(EncoderResult(name or made_by.name, str(made_by), result))
@@ -260,55 +255,3 @@ def scidocs(
         counts = each.result.counts.items()
         for what, count in [(w, n) for w, n in counts if n and w.endswith("without a vector")]:
             console.warn(f"{each.encoder}: {what}: {count:,}")
-
-
-@contextmanager
-def encoding(
-    name: str, how: EncodeConfig, console: ConsoleOutput, cached: Any
-) -> "Generator[tuple[str, Encode | PrecomputedVectors]]":
-    """Yield the fingerprint and the function that encodes: a model, or a folder of precomputed vectors."""
-    from citerec.encode.encoder import open_encoder
-    from citerec.lab.scidocs.vectors import PrecomputedVectors, has_vector_files
-
-    if has_vector_files(Path(name)):
-        yield f"vectors of {name}", PrecomputedVectors(Path(name))
-        return
-    model = open_encoder(name, how, log=console.log)
-    with cached(model) as encode:
-        yield str(model.fingerprint), encode
-
-
-@contextmanager
-def vectors_of(
-    name: str,
-    folder: "IndexFolder",
-    rows: "Rows",
-    how: EncodeConfig,
-    console: ConsoleOutput,
-    cached: Any,
-) -> "Generator[tuple[Fingerprint, Take]]":
-    """Yield the fingerprint of an encoder, and the function that returns its vectors of some papers.
-
-    The vectors are those of the index if they are exact and of this encoder; otherwise the papers are encoded.
-    """
-    from citerec.encode.encoder import open_encoder, reopen
-    from citerec.lab.scidocs.vectors import embedded_by, kept_vectors
-
-    own, stored = embedded_by(folder), kept_vectors(folder)
-    if not name and own is None:
-        raise ConfigError(f"{folder.path} has no vectors; choose a model with --encoder MODEL")
-    if not name and own and stored:
-        yield own, stored
-        return
-    if name or own is None:
-        model = open_encoder(name, how, base=folder.path, log=console.log)
-    else:
-        model = reopen(own, folder.path, how, log=console.log)
-    if stored and own and model.fingerprint.key == own.key:
-        yield own, stored
-        return
-    console.detail(f"{model.fingerprint}: {len(rows):,} papers are encoded")
-    with cached(model) as encode:
-        papers = folder.papers.at(rows.tolist())
-        matrix = encode([papers[row] for row in rows.tolist()])
-        yield model.fingerprint, lambda wanted: matrix[np.searchsorted(rows, wanted)]

@@ -24,7 +24,6 @@ from citerec.config import (
 from citerec.corpus.splits import SPLITS, ShippedQueries, gold_citations, open_queries, read_ids
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
-from citerec.rank.features import Group
 from citerec.rules.known import CitationScope, eligible
 from citerec.run import Qrels
 from citerec.types import Eligibility, Query
@@ -65,8 +64,6 @@ class EvalConfig(Settings):
         default="auto",
         description="The learning-to-rank model: auto for that of the index, else the default one; or a folder.",
     )
-    # feature groups that the learning-to-rank model does not use
-    disabled_features: tuple[Group, ...] = ()
     known_graph: KnownGraph = Field(
         default=CitationScope.TRAIN,
         description="The citations that a system may use for a query; all were made before its year. train: only those "

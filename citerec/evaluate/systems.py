@@ -370,8 +370,7 @@ class Systems:
             reranker = self.reranker_of(name) if self._config.rerank else None
             if reranker and self._log and (notice := reranker_notice(ranker, reranker)):
                 self._log(notice)
-            disabled = self._config.disabled_features
-            stages = rank_stages(graph, ranker, reranker, disabled_features=disabled)
+            stages = rank_stages(graph, ranker, reranker)
         elif name == EXPANDED:
             stages = (CandidateExpander(graph),)
         return Pipeline(first_stage, stages, depth)

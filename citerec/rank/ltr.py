@@ -7,7 +7,7 @@ no probabilities. Each model reads the columns of `features.Features.matrix` tha
 not citerec's own are features of installed packages.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, cached_property
@@ -31,10 +31,8 @@ from citerec.rank.features import (
     NAMES,
     Feature,
     Features,
-    Group,
     Matrix,
     added_features,
-    without_groups,
 )
 from citerec.rank.trees import read_booster
 from citerec.rerank.reranker import NAME as RERANK
@@ -362,11 +360,10 @@ class LtrStage:
         self,
         graph: TemporalGraph,
         ranker: LtrModel,
-        disabled: Collection[Group] = (),
         reranker: OpenReranker | None = None,
     ) -> None:
-        """Prepare; `disabled` feature groups are left out, for comparisons; the model reads `reranker`, if any."""
-        self._ranker, self._disabled, self._reranker = ranker, disabled, reranker
+        """Prepare; the model reads `reranker`, if any."""
+        self._ranker, self._reranker = ranker, reranker
         self._id_rank = graph.index.id_rank
         self._features = Features(graph, ranker.features, ranker.added)
 
@@ -380,8 +377,6 @@ class LtrStage:
             # on more threads sums differ in the last bits
             with _LIMITED, _openblas().limit(limits=1):
                 matrix = self._features.matrix(query, one, cited)
-            if self._disabled:
-                matrix = without_groups(matrix, self._disabled, added=self._ranker.added)
             ranked.append(self._ordered(matrix, one, cited))
         if self._reranker is None:
             return ranked

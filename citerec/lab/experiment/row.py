@@ -24,7 +24,6 @@ from citerec.evaluate.protocol import CitationScope, KnownGraph
 from citerec.evaluate.systems import CANDIDATES, NEED_VECTORS, RANKED, RERANKED, systems
 from citerec.io import read_toml
 from citerec.lab.experiment.rules import Rules
-from citerec.rank.features import Group
 
 
 class ExperimentKind(StrEnum):
@@ -127,7 +126,6 @@ class Experiment(Settings):
     ranker: Text | None = None  # a folder; None for the default model
     train_ranker: Text | None = None  # TOML settings of its training
     ranker_corpora: tuple[str, ...] = ()  # its training corpora; by default that of the row
-    disabled_features: tuple[Group, ...] = ()
     expect: Mapping[str, Expected] = {}  # by `MEASURES`
     published: Mapping[str, float] = {}  # likewise
     source: str = ""  # the source of the published values
@@ -194,7 +192,7 @@ class Experiment(Settings):
                 raise ValueError(f"{a!r} and {b!r} are two models; use one")
         reranks = self.system in RERANKED
         of_reranking = given & {"reranker", "train_reranker", "rerank"}
-        of_ranking = given & {"ranker", "train_ranker", "ranker_corpora", "disabled_features"}
+        of_ranking = given & {"ranker", "train_ranker", "ranker_corpora"}
         if reranks and not (self.reranker or self.train_reranker):
             raise ValueError(f"system {self.system!r} needs 'reranker' or 'train_reranker'")
         if of_reranking and not (reranks or self.system in RANKED):

@@ -294,7 +294,6 @@ def _recommend(experiment: Experiment, indexes: Path, progress: Progress) -> Out
         rerank=experiment.rerank.config(reranker, weight) if reranker else None,
         candidates=experiment.candidates,
         ranker=ranker_of(experiment, index, indexes, progress),
-        disabled_features=experiment.disabled_features,
         known_graph=experiment.known_graph,
     )
     task = restricted(index, load_task(index, experiment.split), experiment.rules)
@@ -341,7 +340,6 @@ def _settings(
             "model": ranker.shown,
             "weights": ranker.fingerprint,
             "learned_from": [Path(corpus).name for corpus in experiment.ranker_corpora] or None,
-            "disabled_features": [*experiment.disabled_features] or None,
         },
         "known_graph": experiment.known_graph,
         "rules": experiment.rules.model_dump(),

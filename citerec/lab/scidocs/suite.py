@@ -1,6 +1,6 @@
 """The SciDocs suite on its published data: all seven tasks of table 1 of the SPECTER paper."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -37,11 +37,8 @@ from citerec.lab.scidocs.ranking import (
     score_ranking,
 )
 from citerec.lab.scidocs.recommendation import Clicks, recommend
-from citerec.lab.scidocs.vectors import PrecomputedVectors
-from citerec.types import Paper, Progress, no_progress
-
-Encode = Callable[[Sequence[Paper]], Vectors]
-"""Returns the vector of each paper, shape (papers, dim); a row that is not finite means no vector."""
+from citerec.lab.scidocs.vectors import Encode, PrecomputedVectors
+from citerec.types import Progress, no_progress
 
 
 @dataclass(frozen=True, slots=True)
