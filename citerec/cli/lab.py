@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -205,11 +205,9 @@ def scidocs(
 ) -> None:
     """Evaluate encoders by SciDocs: on its published data, or on tasks of the same kinds built from an index."""
     from citerec.evaluate.tables import terminal
-    from citerec.lab.scidocs.from_index import evaluate, index_tasks
-    from citerec.lab.scidocs.layout import check_folder
-    from citerec.lab.scidocs.results import EncoderResult, as_json, results_table
-    from citerec.lab.scidocs.suite import check_tasks, run_published
-    from citerec.lab.scidocs.vectors import CachedVectors, encoding, vectors_of
+    from citerec.lab.scidocs.results import as_json, results_table
+    from citerec.lab.scidocs.run import on_index, on_published
+    from citerec.lab.scidocs.vectors import CachedVectors
 
     names = list(dict.fromkeys(encoder or ()))
     wanted = [task.strip() for task in tasks.split(",")] if tasks else None
@@ -219,28 +217,15 @@ def scidocs(
         raise ConfigError("--data and --index are two suites; use one")
     if data and not names:
         raise ConfigError("--data needs a model: --encoder MODEL")
-    results: list[EncoderResult] = []
     with console.progress() as progress:
         cached = partial(CachedVectors, folder=store, progress=progress, log=console.log)
+        run: Any = {"seed": seed, "progress": progress, "log": console.log}
         if data:
-            of = str(data)
-            check_folder(data, check_tasks(wanted))
-            for name in names:
-                with encoding(name, how, cached, console.log) as (fingerprint, encode):
-                    result = run_published(data, encode, tasks=wanted, seed=seed, progress=progress)
-                results.append(EncoderResult(name, fingerprint, result))
+            of, results = str(data), on_published(data, names, wanted, how, cached, **run)
         else:
             folder = open_named(index)
             of = folder.manifest.name
-            suite = index_tasks(folder, tasks=wanted, seed=seed, progress=progress)
-            for name in names or [""]:
-                with vectors_of(name, folder, suite.rows, how, cached, console.log) as (
-                    made_by,
-                    take,
-                ):
-                    form = made_by.spec.form
-                    result = evaluate(suite, take, form=form, seed=seed, progress=progress)
-                results.append(EncoderResult(name or made_by.name, str(made_by), result))
+            results = on_index(folder, names, wanted, how, cached, **run)
     settings = {"tasks": wanted, "precision": how.precision.value}
     record = as_json(of, results, seed, settings, published=data is not None)
     if format == "json":

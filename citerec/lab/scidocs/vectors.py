@@ -5,26 +5,28 @@ Those of an encoder are saved in shards, so that a run can be resumed. The files
 """
 
 import hashlib
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import orjson
 
-from citerec.encode.encoder import Encoder, open_encoder, reopen
-from citerec.encode.spec import EncodeConfig, Fingerprint
-from citerec.errors import BadInputError, ConfigError, IndexDamagedError, writing
+from citerec.encode.encoder import Encoder
+from citerec.encode.spec import Fingerprint
+from citerec.errors import BadInputError, IndexDamagedError, writing
 from citerec.folder import DENSE, IndexFolder
 from citerec.index.vectors import Vectors, open_dense
 from citerec.inputs import read_rows
 from citerec.io import replacing
 from citerec.lab.scidocs.layout import LABELLED, RANKED, loads
-from citerec.lab.scidocs.ranking import Rows, Take
+from citerec.lab.scidocs.ranking import Take
 from citerec.types import Log, Paper, Progress, no_log, no_progress
 
 SHARD = 1024  # papers per saved shard
+# the vector of each paper, shape (papers, dim); a row that is not finite means no vector
+Encode = Callable[[Sequence[Paper]], Vectors]
 
 
 def embedded_by(index: IndexFolder) -> Fingerprint | None:
@@ -201,48 +203,3 @@ def _vector(path: Path, line: int, record: Any) -> tuple[str, Vectors]:
     except (KeyError, TypeError, ValueError) as error:
         problem = 'expected {"paper_id": …, "embedding": [numbers]}'
         raise BadInputError(path, problem, line=line) from error
-
-
-# the vector of each paper, shape (papers, dim); a row that is not finite means no vector
-Encode = Callable[[Sequence[Paper]], Vectors]
-Cached = Callable[[Encoder], CachedVectors]
-
-
-@contextmanager
-def encoding(
-    name: str, how: EncodeConfig, cached: Cached, log: Log
-) -> Generator[tuple[str, Encode | PrecomputedVectors]]:
-    """Yield the fingerprint and the function that encodes: a model, or a folder of precomputed vectors."""
-    if has_vector_files(Path(name)):
-        yield f"vectors of {name}", PrecomputedVectors(Path(name))
-        return
-    model = open_encoder(name, how, log=log)
-    with cached(model) as encode:
-        yield str(model.fingerprint), encode
-
-
-@contextmanager
-def vectors_of(
-    name: str, index: IndexFolder, rows: Rows, how: EncodeConfig, cached: Cached, log: Log
-) -> Generator[tuple[Fingerprint, Take]]:
-    """Yield the fingerprint of an encoder, and the function that returns its vectors of some papers.
-
-    The vectors are those of the index if they are exact and of this encoder; otherwise the papers are encoded.
-    """
-    own, stored = embedded_by(index), kept_vectors(index)
-    if not name and own is None:
-        raise ConfigError(f"{index.path} has no vectors; choose a model with --encoder MODEL")
-    if not name and own and stored:
-        yield own, stored
-        return
-    if name or own is None:
-        model = open_encoder(name, how, base=index.path, log=log)
-    else:
-        model = reopen(own, index.path, how, log=log)
-    if stored and own and model.fingerprint.key == own.key:
-        yield own, stored
-        return
-    with cached(model) as encode:
-        papers = index.papers.at(rows.tolist())
-        matrix = encode([papers[row] for row in rows.tolist()])
-        yield model.fingerprint, lambda wanted: matrix[np.searchsorted(rows, wanted)]

@@ -1,0 +1,111 @@
+"""Evaluates encoders, given by name, on the published suite or on the tasks of an index."""
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from citerec.encode.encoder import Encoder, open_encoder, reopen
+from citerec.encode.spec import EncodeConfig, Fingerprint
+from citerec.errors import ConfigError
+from citerec.folder import IndexFolder
+from citerec.lab.scidocs.from_index import evaluate, index_tasks
+from citerec.lab.scidocs.layout import check_folder
+from citerec.lab.scidocs.ranking import Rows, Take
+from citerec.lab.scidocs.results import EncoderResult
+from citerec.lab.scidocs.suite import check_tasks, run_published
+from citerec.lab.scidocs.vectors import (
+    CachedVectors,
+    Encode,
+    PrecomputedVectors,
+    embedded_by,
+    has_vector_files,
+    kept_vectors,
+)
+from citerec.types import Log, Progress
+
+Cached = Callable[[Encoder], CachedVectors]
+
+
+def on_published(
+    data: Path,
+    names: Sequence[str],
+    tasks: Sequence[str] | None,
+    how: EncodeConfig,
+    cached: Cached,
+    *,
+    seed: int,
+    progress: Progress,
+    log: Log,
+) -> list[EncoderResult]:
+    """Evaluate models, or folders of precomputed vectors, on the published folder `data`."""
+    check_folder(data, check_tasks(tasks))
+    results: list[EncoderResult] = []
+    for name in names:
+        with encoding(name, how, cached, log) as (fingerprint, encode):
+            result = run_published(data, encode, tasks=tasks, seed=seed, progress=progress)
+        results.append(EncoderResult(name, fingerprint, result))
+    return results
+
+
+def on_index(
+    index: IndexFolder,
+    names: Sequence[str],
+    tasks: Sequence[str] | None,
+    how: EncodeConfig,
+    cached: Cached,
+    *,
+    seed: int,
+    progress: Progress,
+    log: Log,
+) -> list[EncoderResult]:
+    """Evaluate models, without names the encoder of the index, on tasks that are built from an index."""
+    suite = index_tasks(index, tasks=tasks, seed=seed, progress=progress)
+    results: list[EncoderResult] = []
+    for name in names or [""]:
+        with vectors_of(name, index, suite.rows, how, cached, log) as (made_by, take):
+            form = made_by.spec.form
+            result = evaluate(suite, take, form=form, seed=seed, progress=progress)
+        results.append(EncoderResult(name or made_by.name, str(made_by), result))
+    return results
+
+
+@contextmanager
+def encoding(
+    name: str, how: EncodeConfig, cached: Cached, log: Log
+) -> Generator[tuple[str, Encode | PrecomputedVectors]]:
+    """Yield the fingerprint and the function that encodes: a model, or a folder of precomputed vectors."""
+    if has_vector_files(Path(name)):
+        yield f"vectors of {name}", PrecomputedVectors(Path(name))
+        return
+    model = open_encoder(name, how, log=log)
+    with cached(model) as encode:
+        yield str(model.fingerprint), encode
+
+
+@contextmanager
+def vectors_of(
+    name: str, index: IndexFolder, rows: Rows, how: EncodeConfig, cached: Cached, log: Log
+) -> Generator[tuple[Fingerprint, Take]]:
+    """Yield the fingerprint of an encoder, and the function that returns its vectors of some papers.
+
+    The vectors are those of the index if they are exact and of this encoder; otherwise the papers are encoded.
+    """
+    own, stored = embedded_by(index), kept_vectors(index)
+    if not name and own is None:
+        raise ConfigError(f"{index.path} has no vectors; choose a model with --encoder MODEL")
+    if not name and own and stored:
+        yield own, stored
+        return
+    if name or own is None:
+        model = open_encoder(name, how, base=index.path, log=log)
+    else:
+        model = reopen(own, index.path, how, log=log)
+    if stored and own and model.fingerprint.key == own.key:
+        yield own, stored
+        return
+    with cached(model) as encode:
+        papers = index.papers.at(rows.tolist())
+        matrix = encode([papers[row] for row in rows.tolist()])
+        yield model.fingerprint, lambda wanted: matrix[np.searchsorted(rows, wanted)]
