@@ -19,9 +19,8 @@ from shutil import copytree
 from typing import Any
 
 import numpy as np
-from pydantic import Field
 
-from citerec.config import DenseKind
+from citerec.config import DenseKind, setting
 from citerec.corpus.collector import Collector, bytes_read
 from citerec.corpus.graph import open_graph, read_references, write_graph, write_references
 from citerec.corpus.papers import NO_YEAR, Papers, write_papers
@@ -73,16 +72,14 @@ BATCH = 4096  # papers handed to Lucene, or read from an old index, at once
 class BuildConfig(EmbedConfig):
     """How a corpus is read, and what its index contains."""
 
-    format: str = Field(
-        default="auto",
-        description="auto recognises the format by content; or the name of one, such as canonical, bibtex or "
+    format: str = setting(
+        "auto",
+        "auto recognises the format by content; or the name of one, such as canonical, bibtex or "
         "ris, or of a reader that a package adds.",
     )
-    force: bool = Field(default=False, description="Replace an existing index.")
-    skip_bad: bool = Field(
-        default=False, description="Skip invalid records, and unknown ids of --delete."
-    )
-    heap: str | None = Field(default=None, description="Maximum memory of the JVM, such as 2g.")
+    force: bool = setting(False, "Replace an existing index.")
+    skip_bad: bool = setting(False, "Skip invalid records, and unknown ids of --delete.")
+    heap: str | None = setting(None, "Maximum memory of the JVM, such as 2g.")
     encoder: str | None = None  # name, hub id, folder or auto; None for an index without vectors
     encode: EncodeConfig = EncodeConfig()
 

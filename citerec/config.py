@@ -46,6 +46,11 @@ class Settings(BaseModel):
 AnySettings = TypeVar("AnySettings", bound=Settings)
 
 
+def setting(default: Any, description: str, **bounds: Any) -> Any:
+    """Declare a setting; `description` is the help text of its option, `bounds` are those of pydantic's `Field`."""
+    return Field(default, description=description, **bounds)
+
+
 def read_settings(
     kind: type[AnySettings], given: Mapping[str, Any], where: str = ""
 ) -> AnySettings:
@@ -101,23 +106,15 @@ class StopWords(StrEnum):
 class Bm25Config(Settings):
     """BM25, the lexical first stage. The defaults are Lucene's, which suit queries as long as an abstract."""
 
-    k1: float = Field(
-        default=1.2, ge=0, le=MAX_K1, description="BM25: saturation of repeated terms."
+    k1: float = setting(1.2, "BM25: saturation of repeated terms.", ge=0, le=MAX_K1)
+    b: float = setting(0.75, "BM25: normalisation by length, in [0, 1].", ge=0, le=1)
+    form: QueryForm = setting(
+        QueryForm.TITLE_ABSTRACT, "The text of a draft that BM25 searches with."
     )
-    b: float = Field(
-        default=0.75, ge=0, le=1, description="BM25: normalisation by length, in [0, 1]."
+    key_terms: int = setting(
+        20, "Terms that the form key-terms keeps: those of highest tf * idf.", ge=1
     )
-    form: QueryForm = Field(
-        default=QueryForm.TITLE_ABSTRACT, description="The text of a draft that BM25 searches with."
-    )
-    key_terms: int = Field(
-        default=20,
-        ge=1,
-        description="Terms that the form key-terms keeps: those of highest tf * idf.",
-    )
-    stop_words: StopWords = Field(
-        default=StopWords.AUTO, description="Words that a BM25 query leaves out."
-    )
+    stop_words: StopWords = setting(StopWords.AUTO, "Words that a BM25 query leaves out.")
     threads: Threads = 0  # parallel searches
 
 
@@ -133,12 +130,11 @@ class DenseKind(StrEnum):
 class DenseIndexConfig(Settings):
     """How the vectors of an index are stored."""
 
-    kind: DenseKind = Field(
-        default=DenseKind.AUTO,
-        description="auto: exact up to 50,000 papers, sq8 up to a million, hnsw above.",
+    kind: DenseKind = setting(
+        DenseKind.AUTO, "auto: exact up to 50,000 papers, sq8 up to a million, hnsw above."
     )
-    ef_construction: int = Field(
-        default=200, ge=1, description="hnsw: candidates that are compared when a vector is linked."
+    ef_construction: int = setting(
+        200, "hnsw: candidates that are compared when a vector is linked.", ge=1
     )
     threads: Threads = 0  # of the build
 
@@ -159,22 +155,15 @@ class FuseMethod(StrEnum):
 class FuseConfig(Settings):
     """How BM25 and dense retrieval are fused."""
 
-    method: FuseMethod = Field(
-        default=FuseMethod.RRF,
-        description="How BM25 and dense retrieval are fused: by ranks or by scores.",
+    method: FuseMethod = setting(
+        FuseMethod.RRF, "How BM25 and dense retrieval are fused: by ranks or by scores."
     )
-    k0: int = Field(
-        default=RRF_K0, ge=0, description="rrf: damping; higher values weaken the first ranks."
+    k0: int = setting(RRF_K0, "rrf: damping; higher values weaken the first ranks.", ge=0)
+    bm25_weight: float = setting(0.5, "weighted: weight of BM25, in [0, 1].", ge=0, le=1)
+    dense_weight: float = setting(
+        0.5, "weighted: weight of dense retrieval, in [0, 1].", ge=0, le=1
     )
-    bm25_weight: float = Field(
-        default=0.5, ge=0, le=1, description="weighted: weight of BM25, in [0, 1]."
-    )
-    dense_weight: float = Field(
-        default=0.5, ge=0, le=1, description="weighted: weight of dense retrieval, in [0, 1]."
-    )
-    depth: int = Field(
-        default=RANKING_DEPTH, ge=1, description="Hits per retriever that are fused."
-    )
+    depth: int = setting(RANKING_DEPTH, "Hits per retriever that are fused.", ge=1)
 
     @model_validator(mode="after")
     def _has_weight(self) -> Self:
@@ -201,107 +190,88 @@ class Precision(StrEnum):
 class ModelConfig(Settings):
     """How an encoder or a cross-encoder is run; the results hardly depend on it (vectors: cosine > 0.999)."""
 
-    device: str = Field(
-        default="auto", description="Where the model runs: auto, cpu, cuda or cuda:1."
-    )
-    precision: Precision = Field(
-        default=Precision.AUTO, description="Data type of the model's computations."
-    )
+    device: str = setting("auto", "Where the model runs: auto, cpu, cuda or cuda:1.")
+    precision: Precision = setting(Precision.AUTO, "Data type of the model's computations.")
     threads: Threads = 0
 
 
 class RerankConfig(ModelConfig):
     """Reranking by a cross-encoder: which one, how many candidates it scores, and how it is run."""
 
-    model: str = Field(
-        default="auto",
-        min_length=1,
-        description="The cross-encoder that reorders the best candidates: none, a folder, a hub id, citerec-reranker "
+    model: str = setting(
+        "auto",
+        "The cross-encoder that reorders the best candidates: none, a folder, a hub id, citerec-reranker "
         "(a part of citerec), or a name that an installed package registers. auto takes the one that was trained on "
         "this index. If there is none, recommend takes citerec-reranker when --ranker is none or was trained with a "
         "reranker; evaluate and tune do not rerank.",
+        min_length=1,
     )
-    depth: int = Field(
-        default=0,
-        ge=0,
-        description="How many of the best candidates are reranked. 0: as many as the model states; if it states none, "
+    depth: int = setting(
+        0,
+        "How many of the best candidates are reranked. 0: as many as the model states; if it states none, "
         "as many as take about 1.5 seconds (100 in evaluate and tune).",
-    )
-    query_tokens: int = Field(
-        default=0,
         ge=0,
-        description="Query tokens of an input, with special tokens; 0 for the model's own.",
     )
-    candidate_tokens: int = Field(
-        default=0, ge=0, description="Candidate tokens of an input; 0 for the model's own."
+    query_tokens: int = setting(
+        0, "Query tokens of an input, with special tokens; 0 for the model's own.", ge=0
     )
-    weight: float | None = Field(
-        default=None,
+    candidate_tokens: int = setting(0, "Candidate tokens of an input; 0 for the model's own.", ge=0)
+    weight: float | None = setting(
+        None,
+        "Weight of the reranker against the previous order; by default as tuned, else the model's.",
         ge=0,
         le=1,
-        description="Weight of the reranker against the previous order; by default as tuned, else the model's.",
     )
 
 
 class ExpandConfig(Settings):
     """How papers that the best candidates cite or are cited together with are added (expansion)."""
 
-    neighbours: int = Field(
-        default=50,
+    neighbours: int = setting(
+        50,
+        "Best papers of the first stages, which cite or are co-cited with the added papers.",
         ge=1,
-        description="Best papers of the first stages, which cite or are co-cited with the added papers.",
     )
-    k0: int = Field(default=RRF_K0, ge=0, description="A neighbour weighs 1 / (k0 + rank).")
-    extra: int = Field(
-        default=RANKING_DEPTH,
-        ge=0,
-        description="Papers that the expansion adds, at most; 0 for none.",
+    k0: int = setting(RRF_K0, "A neighbour weighs 1 / (k0 + rank).", ge=0)
+    extra: int = setting(
+        RANKING_DEPTH, "Papers that the expansion adds, at most; 0 for none.", ge=0
     )
-    weight: float = Field(
-        default=0.3,
-        ge=0,
-        le=1,
-        description="Weight of the expansion against the first stages, in [0, 1].",
+    weight: float = setting(
+        0.3, "Weight of the expansion against the first stages, in [0, 1].", ge=0, le=1
     )
 
 
 class RecommendConfig(Settings):
     """How many papers are recommended, and how they are retrieved and ranked."""
 
-    k: int = Field(default=20, ge=1, description="Recommendations per query.")
+    k: int = setting(20, "Recommendations per query.", ge=1)
     bm25: Bm25Config = Bm25Config()
-    encoder: str = Field(
-        default="auto",
+    encoder: str = setting(
+        "auto",
+        "The encoder: auto for that of the index; none for BM25 alone; else its name or folder.",
         min_length=1,
-        description="The encoder: auto for that of the index; none for BM25 alone; else its name or folder.",
     )
     dense: DenseConfig = DenseConfig()
-    retrievers: tuple[str, ...] = Field(
-        default=(),
-        description="More first-stage retrievers: names that installed packages register.",
+    retrievers: tuple[str, ...] = setting(
+        (), "More first-stage retrievers: names that installed packages register."
     )
     # a method alone: with the tuned weights
-    fuse: FuseConfig | FuseMethod | None = Field(
-        default=None, description="How the first stages are fused; by default as tuned, else rrf."
+    fuse: FuseConfig | FuseMethod | None = setting(
+        None, "How the first stages are fused; by default as tuned, else rrf."
     )
     # a string is `RerankConfig.model`
     reranker: str | RerankConfig = "auto"
-    ranker: str = Field(
-        default="auto",
+    ranker: str = setting(
+        "auto",
+        "The learning-to-rank model: a folder; none; auto: that of the index, else the package's.",
         min_length=1,
-        description="The learning-to-rank model: a folder; none; auto: that of the index, else the package's.",
     )
-    popularity: bool = Field(
-        default=True, description="Let the ranker read citation counts and ages."
-    )
-    authors: bool = Field(default=True, description="Let the ranker read authors.")
+    popularity: bool = setting(True, "Let the ranker read citation counts and ages.")
+    authors: bool = setting(True, "Let the ranker read authors.")
     # of the ranker's candidates; None: the expansion that it was trained with
     expand: ExpandConfig | None = None
-    diversity: float = Field(
-        default=0.0,
-        ge=0,
-        le=1,
-        description="Penalty for similarity to papers ranked above, in [0, 1].",
+    diversity: float = setting(
+        0.0, "Penalty for similarity to papers ranked above, in [0, 1].", ge=0, le=1
     )
     few_queries: bool = False  # the process ends after a few queries: prefer what opens faster
 

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field
 
-from citerec.config import DenseIndexConfig, Settings
+from citerec.config import DenseIndexConfig, Settings, setting
 from citerec.corpus.papers import Papers
 from citerec.errors import IndexReplacedError, writing
 from citerec.folder import (
@@ -49,9 +48,7 @@ class EmbedConfig(Settings):
     """How the papers of an index are embedded."""
 
     dense: DenseIndexConfig = DenseIndexConfig()
-    resume: bool = Field(
-        default=False, description="Reuse the vectors that an interrupted run saved."
-    )
+    resume: bool = setting(False, "Reuse the vectors that an interrupted run saved.")
     # an `EncodeElsewhere` on other machines; None for this process
     elsewhere: Callable[..., Any] | None = None
 

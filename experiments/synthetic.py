@@ -224,7 +224,7 @@ def build(generator: Generator, folder: Path) -> None:
 
 def add_vectors(generator: Generator, index: Path) -> None:
     """Write the vectors of the papers through the code that writes those of an encoder."""
-    manifest, dense = open_index(index).manifest, generator.source.path / DENSE
+    manifest, dense = open_index(index).manifest, generator.source.dense
     settings = write_dense(
         index / DENSE,
         generator.vectors(),

@@ -10,11 +10,10 @@ from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
 import orjson
-from pydantic import Field
 from rapidfuzz import process
 
 from citerec.bibliography import write
-from citerec.config import Settings
+from citerec.config import Settings, setting
 from citerec.errors import ConfigError, extra
 from citerec.inputs import read_whole
 from citerec.text import one_line, visible_line
@@ -42,14 +41,13 @@ ReferenceFormat = Literal["bibtex", "ris", "csl", "html", "text"]
 class ReferenceConfig(Settings):
     """How papers are written as references."""
 
-    format: ReferenceFormat = Field(
-        default="bibtex",
-        description="bibtex, ris, csl for a reference manager; html or text for formatted references.",
+    format: ReferenceFormat = setting(
+        "bibtex", "bibtex, ris, csl for a reference manager; html or text for formatted references."
     )
-    style: str = Field(
-        default="apa",
+    style: str = setting(
+        "apa",
+        "The style of html and text: apa, ieee, nature, ...; of the command, also a .csl file.",
         min_length=1,
-        description="The style of html and text: apa, ieee, nature, ...; of the command, also a .csl file.",
     )
 
 

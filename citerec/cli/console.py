@@ -9,9 +9,8 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 import typer
-from pydantic import Field
 
-from citerec.config import Settings
+from citerec.config import Settings, setting
 from citerec.errors import OutputError
 from citerec.text import visible, visible_line
 from citerec.types import Progress
@@ -25,8 +24,8 @@ LINE_SECONDS = 60.0  # between two lines of progress where stderr is no terminal
 class ConsoleOutput(Settings):
     """How much a command writes to stderr."""
 
-    quiet: bool = Field(default=False, description="Print only the result.")
-    verbose: bool = Field(default=False, description="Print details on stderr.")
+    quiet: bool = setting(False, "Print only the result.")
+    verbose: bool = setting(False, "Print details on stderr.")
 
     def log(self, message: str) -> None:
         """Print a message, unless quiet."""

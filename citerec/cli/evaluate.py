@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from pydantic import Field
 
 from citerec.cli.console import ConsoleOutput, show
 from citerec.cli.options import BM25, RERANK, Index, Split, open_named, settings_options, under
-from citerec.config import Settings
+from citerec.config import Settings, setting
 from citerec.errors import ConfigError
 from citerec.evaluate.protocol import EvalConfig
 
@@ -42,16 +41,16 @@ SHOWN = ("f1@20", "mrr", "recall@100", "recall@1000", "ndcg@20")  # of a trial
 class SystemOptions(Settings):
     """The systems that are compared."""
 
-    systems: str = Field(
-        default="",
-        description="Comma-separated: bm25, bm25-title, bm25-key-terms, dense, rrf, weighted, bm25+rerank, rerank, "
+    systems: str = setting(
+        "",
+        "Comma-separated: bm25, bm25-title, bm25-key-terms, dense, rrf, weighted, bm25+rerank, rerank, "
         "rerank-alone, expanded, ranker, ranker-no-popularity, ranker-no-authors, most-cited, random, oracle; or all. "
         "By default bm25; dense and rrf with vectors; the reranked systems with a reranker; expanded, ranker, and the "
         "baselines.",
     )
-    audit: bool = Field(
-        default=False,
-        description="Recompute all candidates and features without the future of each query, and report differences.",
+    audit: bool = setting(
+        False,
+        "Recompute all candidates and features without the future of each query, and report differences.",
     )
 
 

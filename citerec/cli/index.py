@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from pydantic import Field
 
 from citerec.build import BuildConfig
 from citerec.cli.console import ConsoleOutput, write_lines
 from citerec.cli.corpus import index_lines, report_faults
 from citerec.cli.options import MODEL, Index, Ray, settings_options, under
-from citerec.config import DenseKind
+from citerec.config import DenseKind, setting
 from citerec.embed import EmbedConfig
 from citerec.encode.spec import EncodeConfig
 from citerec.errors import CiterecError, ConfigError
@@ -43,20 +42,18 @@ FLAGS = {
 class IndexOptions(BuildConfig):
     """How a corpus is read and embedded."""
 
-    encoder: str | None = Field(
-        default="auto",
-        min_length=1,
-        description=f"{NAMES}none for BM25 alone; {AUTO_CHOICE}, else none.",
+    encoder: str | None = setting(
+        "auto", f"{NAMES}none for BM25 alone; {AUTO_CHOICE}, else none.", min_length=1
     )
 
 
 class EncodeOptions(EmbedConfig):
     """How the papers of an index are embedded anew."""
 
-    encoder: str = Field(
-        default="auto",
+    encoder: str = setting(
+        "auto",
+        f"{NAMES}{AUTO_CHOICE}; where the index has an encoder, auto keeps it.",
         min_length=1,
-        description=f"{NAMES}{AUTO_CHOICE}; where the index has an encoder, auto keeps it.",
     )
     encode: EncodeConfig = EncodeConfig()
 

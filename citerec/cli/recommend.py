@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import orjson
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict
 
 from citerec.cli.console import ConsoleOutput, check_output, write_pieces
 from citerec.cli.options import BM25, RERANK, Index, Ray, open_named, settings_options, under
-from citerec.config import SENTENCE_K, RecommendConfig, Settings
+from citerec.config import SENTENCE_K, RecommendConfig, Settings, setting
 from citerec.errors import BadInputError, ConfigError
 from citerec.text import plural, some_of
 from citerec.types import Progress, QueryKind
@@ -48,42 +48,38 @@ class DraftOptions(Settings):
 
     model_config: ClassVar[ConfigDict] = ConfigDict(str_strip_whitespace=True)
 
-    query: str | None = Field(
-        default=None,
-        min_length=1,
-        description="A file with a draft, or - for stdin: LaTeX, Typst, Markdown, Word, PDF, HTML, text, JSON, BibTeX, "
+    query: str | None = setting(
+        None,
+        "A file with a draft, or - for stdin: LaTeX, Typst, Markdown, Word, PDF, HTML, text, JSON, BibTeX, "
         "RIS; or with many: JSONL, BibTeX, RIS, CSL-JSON.",
-    )
-    title: str | None = Field(
-        default=None,
         min_length=1,
-        description="The title of the draft, in place of --query or of the title in it.",
     )
-    abstract: str | None = Field(
-        default=None, description="The abstract, with --title, or in place of that in --query."
+    title: str | None = setting(
+        None, "The title of the draft, in place of --query or of the title in it.", min_length=1
     )
-    context: str | None = Field(
-        default=None,
-        description="The sentence that needs a reference, with or without its draft; [CITE] marks the place. all: each "
+    abstract: str | None = setting(
+        None, "The abstract, with --title, or in place of that in --query."
+    )
+    context: str | None = setting(
+        None,
+        "The sentence that needs a reference, with or without its draft; [CITE] marks the place. all: each "
         "sentence of the draft without a reference, most sure first, with 3 papers each.",
     )
-    cited: Path | None = Field(
-        default=None,
-        description="References of the draft: one id per line, or a .bib. They guide the ranking and are not "
+    cited: Path | None = setting(
+        None,
+        "References of the draft: one id per line, or a .bib. They guide the ranking and are not "
         "recommended. Those that a document cites are used by themselves; none for no references.",
     )
-    year_max: int | None = Field(
-        default=None,
+    year_max: int | None = setting(
+        None,
+        "Latest year of papers and of known citations; the year of the query by default.",
         ge=1,
-        description="Latest year of papers and of known citations; the year of the query by default.",
     )
-    year_min: int | None = Field(default=None, ge=1, description="Earliest year of papers.")
-    exclude: Path | None = Field(
-        default=None, description="Papers to exclude: one id per line, or a .bib."
-    )
-    rejected: Path | None = Field(
-        default=None,
-        description="Papers of former lists that do not fit, likewise: they do not come back, and the order of "
+    year_min: int | None = setting(None, "Earliest year of papers.", ge=1)
+    exclude: Path | None = setting(None, "Papers to exclude: one id per line, or a .bib.")
+    rejected: Path | None = setting(
+        None,
+        "Papers of former lists that do not fit, likewise: they do not come back, and the order of "
         "the others stays.",
     )
 
@@ -91,28 +87,23 @@ class DraftOptions(Settings):
 class ListOptions(Settings):
     """How the list is written."""
 
-    format: str = Field(
-        default="table",
-        description="table, json, jsonl, trec, bibtex, ris, csl, doi, or a format that a package adds.",
+    format: str = setting(
+        "table", "table, json, jsonl, trec, bibtex, ris, csl, doi, or a format that a package adds."
     )
-    fields: str | None = Field(
-        default=None,
-        description="JSON: what else of each paper, such as authors,venue,doi,abstract.",
+    fields: str | None = setting(
+        None, "JSON: what else of each paper, such as authors,venue,doi,abstract."
     )
-    output: Path | None = Field(default=None, description="Output file, in place of stdout.")
-    append: Path | None = Field(
-        default=None,
-        description="Add the papers to this .bib or .ris, but those that it has; FILE.bak keeps what it "
-        "was.",
+    output: Path | None = setting(None, "Output file, in place of stdout.")
+    append: Path | None = setting(
+        None,
+        "Add the papers to this .bib or .ris, but those that it has; FILE.bak keeps what it was.",
     )
-    pick: str = Field(
-        default=ALL, description="The ranks of the papers that --append adds, such as 1,3,7 or 1-5."
+    pick: str = setting(ALL, "The ranks of the papers that --append adds, such as 1,3,7 or 1-5.")
+    since: Path | None = setting(
+        None,
+        "Show only papers that are not in this former list (JSON), or in those of this folder.",
     )
-    since: Path | None = Field(
-        default=None,
-        description="Show only papers that are not in this former list (JSON), or in those of this folder.",
-    )
-    explain: bool = Field(default=False, description="Add the reasons for each paper.")
+    explain: bool = setting(False, "Add the reasons for each paper.")
 
 
 @settings_options

@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from pydantic import Field
 
 from citerec.cli.console import ConsoleOutput
 from citerec.cli.options import MODEL, Index, settings_options, under
-from citerec.config import RecommendConfig, RerankConfig, Settings
+from citerec.config import RecommendConfig, RerankConfig, Settings, setting
 from citerec.errors import BadInputError, ConfigError, extra
 from citerec.serve import Port, ServeConfig
 
@@ -36,10 +35,10 @@ class McpConfig(ServeConfig):
 class Access(Settings):
     """Who may use a server."""
 
-    token_file: Path | None = Field(
-        default=None, description=f"A file of bearer tokens, one per line; or set {TOKENS}."
+    token_file: Path | None = setting(
+        None, f"A file of bearer tokens, one per line; or set {TOKENS}."
     )
-    no_token: bool = Field(default=False, description="Let other machines in without a token.")
+    no_token: bool = setting(False, "Let other machines in without a token.")
 
     def checked(self, settings: ServeConfig) -> ServeConfig:
         """Return the settings with the bearer tokens of the file and of the environment; # starts a comment there."""

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from pydantic import Field
 
 from citerec.cli.console import ConsoleOutput, show, write_lines
 from citerec.cli.options import Index, open_named, settings_options
-from citerec.config import Settings
+from citerec.config import Settings, setting
 from citerec.train.settings import EncoderTraining, RankerTraining, RerankerTraining, TrainPlan
 
 if TYPE_CHECKING:
@@ -36,19 +35,15 @@ RANKER_FLAGS = COMMON | {
 class RunOptions(Settings):
     """What becomes of earlier runs."""
 
-    resume: bool = Field(default=False, description="Resume an interrupted run.")
-    force: bool = Field(
-        default=False, description="Use new models that are not better on dev, too."
-    )
+    resume: bool = setting(False, "Resume an interrupted run.")
+    force: bool = setting(False, "Use new models that are not better on dev, too.")
 
 
 class ModelOptions(RunOptions):
     """Where a model goes."""
 
-    output: Path | None = Field(
-        default=None, description="The model folder to create; inside the index by default."
-    )
-    force: bool = Field(default=False, description="Replace what exists.")
+    output: Path | None = setting(None, "The model folder to create; inside the index by default.")
+    force: bool = setting(False, "Replace what exists.")
 
 
 @settings_options

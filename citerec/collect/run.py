@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import orjson
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
 from citerec.bibliography.entry import Entry
 from citerec.collect.client import Client, CollectError, Service, open_cache
@@ -27,7 +27,7 @@ from citerec.collect.snowball import (
     snowball,
 )
 from citerec.collect.sources import OpenAlex, SemanticScholar, SourceName, find_service
-from citerec.config import Settings
+from citerec.config import Settings, setting
 from citerec.corpus import readers
 from citerec.corpus.tools import canonical_line, write_lines
 from citerec.errors import ConfigError, writing
@@ -47,31 +47,25 @@ MAX_DOLLARS, MAX_MINUTES = 1, 120  # what is free each day at OpenAlex; beyond t
 class CollectOptions(Settings):
     """What is collected around references or a search, and how."""
 
-    search: str = Field(
-        default="",
-        description="Collect around the best results of a search, in place of references.",
+    search: str = setting(
+        "", "Collect around the best results of a search, in place of references."
     )
-    papers: int = Field(
-        default=5000,
-        ge=1,
-        le=200_000,
-        description="Papers of the corpus; with --update, papers to add.",
+    papers: int = setting(
+        5000, "Papers of the corpus; with --update, papers to add.", ge=1, le=200_000
     )
-    source: SourceName | None = Field(
-        default=None,
-        description="OpenAlex (key: OPENALEX_API_KEY; the default if set) or Semantic Scholar (key: S2_API_KEY, "
+    source: SourceName | None = setting(
+        None,
+        "OpenAlex (key: OPENALEX_API_KEY; the default if set) or Semantic Scholar (key: S2_API_KEY, "
         "optional).",
     )
-    rate: float | None = Field(
-        default=None,
+    rate: float | None = setting(
+        None,
+        "Requests a second; by default 10 for OpenAlex, 1 for Semantic Scholar, a third without a key.",
         ge=0.001,
         le=1000,
-        description="Requests a second; by default 10 for OpenAlex, 1 for Semantic Scholar, a third without a key.",
     )
-    update: bool = Field(
-        default=False, description="Add what is new since to a finished collection."
-    )
-    force: bool = Field(default=False, description="Replace a finished collection.")
+    update: bool = setting(False, "Add what is new since to a finished collection.")
+    force: bool = setting(False, "Replace a finished collection.")
 
 
 class CollectConfig(CollectOptions):

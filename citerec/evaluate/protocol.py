@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from pydantic import Field
-
 from citerec.config import (
     RANKING_DEPTH,
     Bm25Config,
@@ -20,6 +18,7 @@ from citerec.config import (
     FuseMethod,
     RerankConfig,
     Settings,
+    setting,
 )
 from citerec.corpus.splits import SPLITS, ShippedQueries, gold_citations, open_queries, read_ids
 from citerec.errors import ConfigError
@@ -53,27 +52,25 @@ class EvalConfig(Settings):
     bm25: Bm25Config = Bm25Config()
     dense: DenseConfig = DenseConfig()
     fuse: FuseConfig = FuseConfig(method=FuseMethod.WEIGHTED)  # of the system "weighted"
-    retrievers: tuple[str, ...] = Field(
-        default=(),
-        description="Further first-stage retrievers, fused as in recommend: names that installed packages register.",
+    retrievers: tuple[str, ...] = setting(
+        (),
+        "Further first-stage retrievers, fused as in recommend: names that installed packages register.",
     )
     rerank: RerankConfig | None = None  # None for no reranker
     # the system whose ranking "rerank" and "ranker" rerank; None: the retrievers of `recommend`
     candidates: str | None = None
-    ranker: str = Field(
-        default="auto",
-        description="The learning-to-rank model: auto for that of the index, else the default one; or a folder.",
+    ranker: str = setting(
+        "auto",
+        "The learning-to-rank model: auto for that of the index, else the default one; or a folder.",
     )
-    known_graph: KnownGraph = Field(
-        default=CitationScope.TRAIN,
-        description="The citations that a system may use for a query; all were made before its year. train: only those "
+    known_graph: KnownGraph = setting(
+        CitationScope.TRAIN,
+        "The citations that a system may use for a query; all were made before its year. train: only those "
         "made by papers of the train split, the protocol of all results. earlier: those made by any paper of the "
         "corpus, as recommend uses them.",
     )
     depth: int = RANKING_DEPTH  # papers per query; no metric uses more
-    seed: int = Field(
-        default=0, ge=0, le=2**32 - 1, description="Seed of the random baseline and the resamples."
-    )
+    seed: int = setting(0, "Seed of the random baseline and the resamples.", ge=0, le=2**32 - 1)
 
 
 def load_task(index: IndexFolder, split: str) -> EvalSet:

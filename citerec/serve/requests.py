@@ -15,7 +15,7 @@ from citerec import Recommendations, RecommendConfig
 from citerec.bibliography.entry import PaperList
 from citerec.bibliography.paper_list import paper_list_of, parse_paper_list
 from citerec.bibliography.styles import ReferenceConfig, ReferenceFormat, references
-from citerec.config import SENTENCE_K, Bm25Config, RerankConfig, Settings, StopWords
+from citerec.config import SENTENCE_K, Bm25Config, RerankConfig, Settings, StopWords, setting
 from citerec.drafts import QueryFile, parse_queries
 from citerec.errors import (
     BadInputError,
@@ -72,11 +72,6 @@ def like(settings: type[Settings], name: str) -> Any:
     return copy(settings.model_fields[name])
 
 
-def about(description: str, default: Any = None, **bounds: Any) -> Any:
-    """Declare a key of a request."""
-    return Field(default, description=description, **bounds)
-
-
 class RecommendRequest(BaseModel):
     """A draft, a sentence or a list of references, or several drafts, and options of `citerec recommend`.
 
@@ -96,36 +91,39 @@ class RecommendRequest(BaseModel):
         },
     )
 
-    index: str | None = about("The name of an index; by default the first.")
-    query: dict[str, Any] | Annotated[list[dict[str, Any]], Field(min_length=1)] | None = about(
-        "A draft as a record of a query file, or several."
+    index: str | None = setting(None, "The name of an index; by default the first.")
+    query: dict[str, Any] | Annotated[list[dict[str, Any]], Field(min_length=1)] | None = setting(
+        None, "A draft as a record of a query file, or several."
     )
-    text: Text | None = about("The content of a query file: text, LaTeX, Markdown, BibTeX, ...")
-    document: Base64Bytes | None = about(
-        "The content of a PDF, a Word file or any other, in base64."
+    text: Text | None = setting(
+        None, "The content of a query file: text, LaTeX, Markdown, BibTeX, ..."
     )
-    title: Title | None = about("In place of the title of query, text or document.")
+    document: Base64Bytes | None = setting(
+        None, "The content of a PDF, a Word file or any other, in base64."
+    )
+    title: Title | None = setting(None, "In place of the title of query, text or document.")
     abstract: Abstract | None = None
-    year: Year | None = about("The year of the draft that `title` names.")
-    context: Text | None = about(
+    year: Year | None = setting(None, "The year of the draft that `title` names.")
+    context: Text | None = setting(
+        None,
         "The sentence; [CITE] marks the place. all: each sentence of the draft without a reference, most sure first; "
-        "k is 3 then."
+        "k is 3 then.",
     )
-    cited: Papers | Text | None = about(
-        "What the draft cites: ids, DOIs, titles; or the content of a .bib; none."
+    cited: Papers | Text | None = setting(
+        None, "What the draft cites: ids, DOIs, titles; or the content of a .bib; none."
     )
-    exclude: Papers | Text | None = about("Papers to exclude, likewise.")
-    rejected: Papers | Text | None = about("Papers of former lists that do not fit.")
+    exclude: Papers | Text | None = setting(None, "Papers to exclude, likewise.")
+    rejected: Papers | Text | None = setting(None, "Papers of former lists that do not fit.")
     year_max: Year | None = None
     year_min: Year | None = None
-    k: int = about("Number of papers.", 20, ge=1, le=MAX_RESULTS)
-    explain: bool = about("Whether to add the reasons for each paper.", False)
-    fields: list[PaperField] = about("More of each paper.", [], max_length=len(FIELDS))  # pyright: ignore[reportInvalidTypeForm]
+    k: int = setting(20, "Number of papers.", ge=1, le=MAX_RESULTS)
+    explain: bool = setting(False, "Whether to add the reasons for each paper.")
+    fields: list[PaperField] = setting([], "More of each paper.", max_length=len(FIELDS))  # pyright: ignore[reportInvalidTypeForm]
 
-    encoder: Literal["auto", "none"] = about("none for BM25 alone.", "auto")
+    encoder: Literal["auto", "none"] = setting("auto", "none for BM25 alone.")
     fusion: Literal["auto", "rrf", "weighted"] = "auto"
-    retriever: list[str] = about("Registered retrievers.", [], max_length=4)
-    reranker: str | None = about("none, auto, or a model that the server was started with.")
+    retriever: list[str] = setting([], "Registered retrievers.", max_length=4)
+    reranker: str | None = setting(None, "none, auto, or a model that the server was started with.")
     rerank_depth: int = like(RerankConfig, "depth")
     rerank_weight: float | None = like(RerankConfig, "weight")
     ranker: Literal["auto", "none"] | None = None
@@ -245,13 +243,14 @@ class ExportRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    index: str | None = about("The name of an index; by default the first.")
+    index: str | None = setting(None, "The name of an index; by default the first.")
     ids: Papers = Field(description="Their ids, DOIs or titles.", min_length=1)
     format: ReferenceFormat = like(ReferenceConfig, "format")
     style: StyleName = like(ReferenceConfig, "style")
-    notes: dict[str, Note] = about("Notes by id, for bibtex, ris and csl.", {})
-    taken_keys: Papers | Text | None = about(
-        "Citation keys that bibtex does not use; or the content of a .bib, for all of its keys."
+    notes: dict[str, Note] = setting({}, "Notes by id, for bibtex, ris and csl.")
+    taken_keys: Papers | Text | None = setting(
+        None,
+        "Citation keys that bibtex does not use; or the content of a .bib, for all of its keys.",
     )
 
     def written(self, opened: OpenIndex) -> str:

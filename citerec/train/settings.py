@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from citerec.config import Precision, Seed, Settings, Threads, read_settings
+from citerec.config import Precision, Seed, Settings, Threads, read_settings, setting
 from citerec.encode.spec import EncodeConfig
 from citerec.io import read_toml
 from citerec.rerank.pair import SideTokens
@@ -101,9 +101,9 @@ class EncoderTraining(ModelTraining):
 
     # specter: triplets with references of references as hard negatives: https://arxiv.org/abs/2004.07180
     # strong: InfoNCE over the papers of a batch, with hard negatives of high ranks
-    recipe: Literal["specter", "strong"] = Field(
-        default="specter",
-        description="specter: SciBERT on the paper's triplets; strong: MiniLM on hard and in-batch negatives.",
+    recipe: Literal["specter", "strong"] = setting(
+        "specter",
+        "specter: SciBERT on the paper's triplets; strong: MiniLM on hard and in-batch negatives.",
     )
     examples: Some = 5  # per query and epoch; strong: at most one per positive
     # specter: examples of a query with a hard negative; strong: hard negatives per example
@@ -149,9 +149,9 @@ class RerankerTraining(ModelTraining):
 
     # paper: each of BM25's candidates by itself, cited or not: https://aclanthology.org/2020.sdp-1.10
     # strong: InfoNCE on lists of the hybrid retriever's candidates: a cited one and some others
-    recipe: Literal["paper", "strong"] = Field(
-        default="paper",
-        description="paper: SciBERT as published; strong: MiniLM on lists, taught by the index's encoder.",
+    recipe: Literal["paper", "strong"] = setting(
+        "paper",
+        "paper: SciBERT as published; strong: MiniLM on lists, taught by the index's encoder.",
     )
     query_tokens: SideTokens = 256
     candidate_tokens: SideTokens = 256
