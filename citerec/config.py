@@ -200,10 +200,8 @@ class RerankConfig(ModelConfig):
 
     model: str = setting(
         "auto",
-        "The cross-encoder that reorders the best candidates: none, a folder, a hub id, citerec-reranker "
-        "(a part of citerec), or a name that an installed package registers. auto takes the one that was trained on "
-        "this index. If there is none, recommend takes citerec-reranker when --ranker is none or was trained with a "
-        "reranker; evaluate and tune do not rerank.",
+        "The cross-encoder that reorders the best candidates: none, a folder, a hub id, or a name that an installed "
+        "package registers. auto takes the one that was trained on this index; if there is none, nothing is reranked.",
         min_length=1,
     )
     depth: int = setting(

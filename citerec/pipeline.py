@@ -230,8 +230,7 @@ def open_reranking(
         requested = config.reranker if isinstance(config.reranker, RerankConfig) else RerankConfig()
         opened = OpenReranker.of(index, reranker, requested.weight)
     else:
-        suits = ranker is None or bool(ranker.rerankers)  # as `suits_default_reranker` decides
-        requested = choose_reranker(config.reranker, index, default=suits)
+        requested = choose_reranker(config.reranker, index)
         if requested is None:
             return None
         # a tuned weight is not used after a ranker, because `citerec tune` finds it without one

@@ -21,7 +21,6 @@ from support.tools import pdflatex_fault, run_pdflatex
 from citerec.build import BuildConfig, build_index
 from citerec.cli import run
 from citerec.encode import onnx
-from citerec.encode.models import SHIPPED
 from citerec.encode.spec import EncoderSpec, Pooling, Similarity
 from citerec.folder import IndexFolder, open_index
 from citerec.java import start_jvm
@@ -40,9 +39,6 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 gc.set_threshold(
     100_000, 50, 100
 )  # many objects live as long as the process; to look at them takes a tenth of it
-# Tests run without the models of the package, which would rerank every list; those of these models add them.
-for name in SHIPPED:
-    SHIPPED[name] = Path(os.environ["XDG_CACHE_HOME"], "no-models", name)
 onnx.KEPT = 500  # exports of tiny models
 # Several test processes share the processors: threads that spin while they wait would take them from each other.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")

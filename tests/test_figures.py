@@ -74,17 +74,6 @@ QUALITY = {  # page: metrics of a cell, and first cell of a row: rows of results
         },
     ),
 }
-CROSS_ENCODER = {  # first cell of the row: rows of results, on each corpus that has one
-    "fused list": "dense/{}_rrf",
-    "reranked by one that has not seen the corpus": "models/{}_8_left-out_reranker",
-    "reranked by `citerec-reranker`": "models/{}_3_reranker",
-    "the same, over 25 candidates": "models/{}_3_reranker_25",
-    "the same, reading 256 + 256 tokens": "models/{}_3_reranker_long",
-    "default learning-to-rank model": "ranker/{}_ranker",
-    "the same, reranked by `citerec-reranker`": "models/{}_9_ranker_reranked",
-    "the same, its best 25 reranked": "models/{}_9_ranker_reranked_25",
-}
-FOUR = ("vis", "biomed", "ecology", "labour")  # the columns of these tables
 SPEED = {  # page: first cell of a row: rows of the benchmark, in the order of the figures
     "README.md": {
         "BM25 search in 101,021 papers": "search.citerec search.citerec.memory search.pyserini search.pyserini.memory",
@@ -155,19 +144,6 @@ def test_the_figures_of_quality_are_those_of_their_rows(page: str) -> None:
         expected = [value for corpus in shown for value in metrics(result.format(corpus), names)]
 
         assert_shown(figures(cells), expected)
-
-
-@pytest.mark.parametrize("page", ["docs/how/reranking.md", "citerec/rerank/default/README.md"])
-@pytest.mark.parametrize("label", CROSS_ENCODER)
-def test_a_figure_of_the_cross_encoder_is_that_of_its_row(page: str, label: str) -> None:
-    cells = zip((*FOUR, "acm_vis"), row(page, label), strict=True)
-    shown = {corpus: cell for corpus, cell in cells if cell}
-
-    results = [CROSS_ENCODER[label].format(corpus) for corpus in shown]
-
-    assert_shown(
-        figures([*shown.values()]), [value for one in results for value in metrics(one, (F1, MRR))]
-    )
 
 
 @pytest.mark.parametrize("page", SPEED)

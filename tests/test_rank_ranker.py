@@ -166,6 +166,5 @@ def test_the_card_of_the_default_model_describes_the_features_as_they_are() -> N
     assert described == {name: meanings[name] for name in open_ranker(DEFAULT).features}
 
 
-def test_the_models_of_the_package_are_as_they_were_written() -> None:
+def test_the_model_of_the_package_is_as_it_was_written() -> None:
     assert model_faults(DEFAULT) == []
-    assert model_faults(DEFAULT.parents[1] / "rerank" / "default") == []

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from citerec.config import FuseConfig, RerankConfig
-from citerec.encode.models import DEFAULT_RERANKER, SHIPPED
 from citerec.errors import ConfigError, ModelError
 from citerec.folder import IndexFolder
 from citerec.rerank.pair import read_reranker_spec, write_reranker_spec
@@ -127,28 +126,20 @@ def test_a_calibrated_reranker_that_decides_alone_gives_probabilities(
     assert alone.with_weight(0.5).probabilities(reranked) is None
 
 
-def test_auto_is_the_reranker_of_the_index_else_that_of_the_package_else_none(
-    build: Build, tiny_reranker_model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_auto_is_the_reranker_of_the_index_else_none(
+    build: Build, tiny_reranker_model: str
 ) -> None:
     index = build([{"id": "a", "title": "A paper"}])
-    assert choose_reranker("auto", index, default=True) is None  # nothing is there
+    assert choose_reranker("auto", index) is None
     with pytest.raises(ModelError, match="train-reranker"):
         open_reranker(index, RerankConfig())
     with pytest.raises(ConfigError, match="no effect"):
-        choose_reranker(RerankConfig(depth=5), index, default=True)
-
-    shipped = shutil.copytree(tiny_reranker_model, tmp_path / "shipped")
-    monkeypatch.setitem(SHIPPED, DEFAULT_RERANKER, shipped)
-    assert choose_reranker("auto", index, default=True) == RerankConfig(model=DEFAULT_RERANKER)
-    assert choose_reranker("auto", index, default=False) is None
-    assert f"by {DEFAULT_RERANKER}: 32+32" in str(open_reranker(index, RerankConfig()))
+        choose_reranker(RerankConfig(depth=5), index)
 
     own = shutil.copytree(tiny_reranker_model, index.models / "reranker")
-    for default in (True, False):
-        chosen = choose_reranker("auto", index, default=default)
-        assert chosen == RerankConfig(model=str(own))
+    assert choose_reranker("auto", index) == RerankConfig(model=str(own))
     assert "by models/reranker: 32+32 tokens, torch " in str(open_reranker(index, RerankConfig()))
-    assert choose_reranker("none", index, default=True) is None
+    assert choose_reranker("none", index) is None
 
 
 def test_settings_reach_the_model(sample_index: IndexFolder, tiny_reranker_model: str) -> None:

@@ -1,6 +1,6 @@
-"""Models as torch opens and runs them, held against transformers, sentence-transformers, peft and formulas."""
+"""Models as torch opens and runs them, held against transformers, sentence-transformers and formulas."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +22,7 @@ from citerec.encode.spec import (
     Precision,
     Similarity,
 )
-from citerec.encode.torch_backend import Net, TorchBackend, batches, open_folder, padded
+from citerec.encode.torch_backend import Net, TorchBackend, batches, padded
 from citerec.errors import ConfigError, ModelError
 from citerec.types import Paper
 
@@ -109,48 +109,6 @@ def test_citerec_dtype_sets_auto(tiny_model: str, monkeypatch: pytest.MonkeyPatc
 
 
 # --- adapters
-
-
-def lora(base: Path, folder: Path, build: Callable[[Path], Any], **settings: Any) -> Any:
-    """Write an adapter of random weights by peft; return the model with it."""
-    from peft import LoraConfig, get_peft_model
-
-    config = LoraConfig(r=4, target_modules=["query", "value"], init_lora_weights=False, **settings)
-    torch.manual_seed(1)
-    with pytest.warns(FutureWarning):  # of transformers, about a name that peft uses
-        model = get_peft_model(build(base), config)
-    model.peft_config["default"].base_model_name_or_path = str(base)
-    model.save_pretrained(str(folder))
-    model.get_base_model().config.save_pretrained(str(folder))
-    return model
-
-
-def test_an_adapter_of_peft_opens_as_the_whole_model(tmp_path: Path) -> None:
-    from transformers import AutoModel
-
-    base = tiny_bert(tmp_path / "base", spec=SPEC)
-    expected = lora(base, tmp_path / "lora", AutoModel.from_pretrained).merge_and_unload()
-
-    model, _, missing = open_folder(tmp_path / "lora", "AutoModel")
-
-    assert not missing
-    for name, tensor in expected.state_dict().items():
-        assert torch.allclose(model.state_dict()[name], tensor, atol=1e-6), name
-
-
-def test_the_fingerprint_of_an_adapter_covers_its_base(tmp_path: Path) -> None:
-    from transformers import AutoModel
-
-    base = tiny_bert(tmp_path / "base", spec=SPEC)
-    lora(base, tmp_path / "lora", AutoModel.from_pretrained)
-    (tmp_path / "lora" / "citerec_encoder.json").write_bytes(
-        (base / "citerec_encoder.json").read_bytes()
-    )
-    first = open_encoder(str(tmp_path / "lora")).fingerprint
-
-    tiny_bert(base, spec=SPEC, seed=1)
-
-    assert open_encoder(str(tmp_path / "lora")).fingerprint.weights != first.weights
 
 
 def norm(x: Array, layer: dict[str, Array], name: str) -> Array:

@@ -175,7 +175,7 @@ def own_systems(
 
     folder = open_named(index)
     wanted = config.rerank or "auto"
-    rerank = choose_reranker(wanted, folder, default=False, same_data=True, warn=console.warn)
+    rerank = choose_reranker(wanted, folder, same_data=True, warn=console.warn)
     config = config.replace(fuse=weights(folder), rerank=rerank)
     names = system_names(options, folder, config)
     ranks = bool(RANKED.keys() & {*names})
@@ -291,7 +291,7 @@ def tune(
     if not dry_run:
         check_writable(folder.models / FOLDER)
     wanted = config.rerank or "auto"
-    rerank = choose_reranker(wanted, folder, default=False, same_data=True, warn=console.warn)
+    rerank = choose_reranker(wanted, folder, same_data=True, warn=console.warn)
     config, task = config.replace(rerank=rerank), load_task(folder, split)
     with console.progress() as progress:
         tuning = run(folder, task, config, metric, progress, console.log)

@@ -52,7 +52,7 @@ def info(index: Index = None, format: AsFormat = "table", *, console: ConsoleOut
 
 def settings_in_use(folder: "IndexFolder") -> list[str]:
     """Return lines about the vectors of an index, and about the defaults of `recommend` on it with their origin."""
-    from citerec.rank.ltr import DEFAULT, find_ranker, suits_default_reranker
+    from citerec.rank.ltr import DEFAULT, find_ranker
     from citerec.rerank.reranker import choose_reranker, shown_reranker
     from citerec.tuned import fusion_in_use, kept_rerank_weight
 
@@ -67,7 +67,7 @@ def settings_in_use(folder: "IndexFolder") -> list[str]:
         ]
     else:
         lines = ["     encoder  none: BM25 alone"]
-    if found := choose_reranker("auto", folder, default=suits_default_reranker("auto", folder)):
+    if found := choose_reranker("auto", folder):
         lines.append(f"    reranker  {shown_reranker(found.model, folder)}")
     if weight := kept_rerank_weight(folder):
         lines.append(

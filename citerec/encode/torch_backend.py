@@ -7,7 +7,6 @@ their time waiting for each other.
 import importlib
 import os
 import re
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from citerec.encode.models import LORA, bottleneck_files, files_of, lora_base
+from citerec.encode.models import bottleneck_files, files_of
 from citerec.encode.spec import (
     EncodeConfig,
     EncoderSpec,
@@ -118,7 +117,7 @@ def open_folder(folder: Path, kind: str) -> tuple[Any, Any, list[str]]:
     """Return the model, the tokenizer, and the names of the tensors that the weights in a folder lack.
 
     The class `kind` of transformers opens the model, in float32; nothing is fetched, and no code of the folder is run.
-    An adapter of peft is merged into its base model. A ModelError if the folder does not hold such a model.
+    A ModelError if the folder does not hold such a model.
     """
     files_of(folder)  # or an error that says what is missing
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")  # else it warns about forks
@@ -127,27 +126,15 @@ def open_folder(folder: Path, kind: str) -> tuple[Any, Any, list[str]]:
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     local: Any = {"local_files_only": True, "trust_remote_code": False}
-    base = lora_base(folder)
     try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(base or folder, **local)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **local)
         model, loading = getattr(transformers, kind).from_pretrained(
-            base or folder,
+            folder,
             config=transformers.AutoConfig.from_pretrained(folder, **local),
             output_loading_info=True,
             dtype="float32",
             **local,
         )
-        missing = sorted(loading["missing_keys"])
-        if base:
-            from peft import PeftModel
-            from safetensors import safe_open
-
-            with safe_open(folder / LORA[1], "np") as stored:
-                own = {name.removeprefix("base_model.model.") for name in stored.keys()}  # noqa: SIM118
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of transformers, about names that peft uses
-                adapted: Any = PeftModel.from_pretrained(model, str(folder), local_files_only=True)
-            model, missing = adapted.merge_and_unload(), [n for n in missing if n not in own]
     except Exception as error:  # a broken folder may raise anything
         reason = " ".join(str(error).split())[:200]
         raise ModelError(
@@ -157,7 +144,7 @@ def open_folder(folder: Path, kind: str) -> tuple[Any, Any, list[str]]:
         raise ModelError(
             f"{folder}: its tokenizer has no padding token, or is not of `tokenizers`; that of a BERT-like model is"
         )
-    return model.eval(), tokenizer, missing
+    return model.eval(), tokenizer, sorted(loading["missing_keys"])
 
 
 def refuse_missing(folder: Path, missing: Sequence[str]) -> None:
@@ -378,7 +365,7 @@ def add_bottleneck(model: Any, folder: Path) -> None:
     ModelError if it cannot be read, is of another kind, or does not fit the model.
 
     Source: Pfeiffer et al., EACL 2021, https://aclanthology.org/2021.eacl-main.39; the order of residuals and layer
-    norms is that of `adapters.methods.modeling.Adapter`. peft has no adapter of this kind.
+    norms is that of `adapters.methods.modeling.Adapter`.
     """
     import torch
     from safetensors.torch import load_file

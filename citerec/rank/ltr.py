@@ -297,19 +297,6 @@ def write_spec(
     (folder / SPEC).write_text(f"{text}\n", encoding="utf-8")
 
 
-def suits_default_reranker(ranker: str, index: IndexFolder) -> bool:
-    """Return whether lists are reranked by the default cross-encoder of the package if no option asks for it.
-
-    They are if there is no learning-to-rank model, or one that was trained with a cross-encoder. They are not if there
-    is no such model: whoever opens it reports that. `ranker` is as for `find_ranker`.
-    """
-    try:
-        folder = find_ranker(ranker, index)
-        return folder is None or bool(read_spec(folder).provenance.get("rerankers"))
-    except ModelError:
-        return False
-
-
 def reads_probability(ranker: LtrModel, reranker: OpenReranker) -> bool:
     """Return whether a learning-to-rank model reads the probabilities of a reranker as a feature.
 

@@ -1,8 +1,5 @@
 """Rerankers: which one an index uses, how it is opened, and how it reorders the best candidates of each query.
 
-`auto` is the index's own reranker, else the default one of the package where it counts: it improves a fused list, but
-hardly one that a learning-to-rank model has ordered without it, and takes most of the time.
-
 A paper's score is weight * p + (1 - weight) * f: p is the calibrated probability that the query cites it, f the score
 in the list before reranking, min-max scaled to [0, 1] over the candidates to be scored. With a weight of 1 it is the
 raw score of the cross-encoder, since probabilities may be equal at 1.
@@ -17,7 +14,6 @@ import numpy as np
 
 from citerec import plugins
 from citerec.config import RerankConfig
-from citerec.encode.models import DEFAULT_RERANKER, SHIPPED, is_shipped
 from citerec.encode.spec import EncodeConfig
 from citerec.errors import ConfigError, ModelError
 from citerec.folder import IndexFolder
@@ -226,24 +222,20 @@ def choose_reranker(
     requested: str | RerankConfig,
     index: IndexFolder,
     *,
-    default: bool,
     same_data: bool = False,
     warn: Log | None = None,
 ) -> RerankConfig | None:
     """Return the configuration of the reranker that a request means on an index, with its model; None for none.
 
-    `requested` is auto, none, a model, or a configuration whose model is one of these. With `default`, `auto` may be
-    the default reranker of the package: in `recommend` where no learning-to-rank model is used, or one that was trained
-    with a reranker. With `same_data`, as in an evaluation, a model that may know queries of the index does not count:
-    an own model of other papers or splits, and the default one if it was trained on these papers by other splits.
-    `warn` receives a warning for each model that is left out. ConfigError if depth, weight or tokens are given and
-    there is no reranker; IndexDamagedError if the folder of the index's own reranker has no model in it.
+    `requested` is auto (the index's own one, if any), none, a model, or a configuration whose model is one of these.
+    With `same_data`, as in an evaluation, an own model of other papers or splits, which may know queries of the index,
+    is left out; `warn` receives a warning. ConfigError if depth, weight or tokens are given and there is no reranker;
+    IndexDamagedError if the folder of the index's own reranker has no model in it.
     """
     config = RerankConfig(model=requested) if isinstance(requested, str) else requested
     if config.model not in {AUTO, NONE}:
         return config
-    is_auto = config.model == AUTO
-    if is_auto and (own := own_model(index, RERANKER, "config.json")):
+    if config.model == AUTO and (own := own_model(index, RERANKER, "config.json")):
         other = same_data and (
             trained_on_other_data(own, index) or trained_on_other_splits(own, index)
         )
@@ -255,14 +247,6 @@ def choose_reranker(
                 f"{name} is not used: it, its base or its teacher was trained on other papers or splits, which may "
                 f"include test queries; train it again: citerec train-reranker --index {index.path} --force, or use it "
                 f"anyway: --reranker {name}"
-            )
-    if is_auto and default and is_shipped(DEFAULT_RERANKER):
-        if not (same_data and trained_on_other_splits(SHIPPED[DEFAULT_RERANKER], index)):
-            return config.replace(model=DEFAULT_RERANKER)
-        if warn:
-            warn(
-                f"{DEFAULT_RERANKER} is not used: it was trained on these papers by other splits, which may include "
-                f"test queries; use it anyway: --reranker {DEFAULT_RERANKER}"
             )
     given = config.weight is not None, config.depth, config.query_tokens, config.candidate_tokens
     # one that is left out has its own warning
@@ -283,15 +267,15 @@ def open_reranker(
 ) -> OpenReranker:
     """Open the reranker of a configuration.
 
-    A relative folder is also searched in the index; `auto` may be the default of the package. `depth` is that of a
-    model whose folder states none, 0 for what suits model and device; `few_queries` prefers what opens faster.
+    A relative folder is also searched in the index. `depth` is that of a model whose folder states none, 0 for what
+    suits model and device; `few_queries` prefers what opens faster.
     ModelError if there is no such model, or it is not a cross-encoder; MissingExtraError if a required package is not
     installed; ConfigError if a setting is not possible.
     """
     # imported here, because runs without a reranker do not need it
     from citerec.rerank.cross_encoder import open_cross_encoder
 
-    chosen = choose_reranker(config, index, default=True)
+    chosen = choose_reranker(config, index)
     if chosen is None:
         raise ModelError(
             f"{index.path} has no reranker; train one: citerec train-reranker --index {index.path}, or name a model: "

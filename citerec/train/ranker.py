@@ -326,7 +326,7 @@ def was_trained_so(
 
 def _reranker(index: IndexFolder, config: RankerTraining) -> str | None:
     """Return the reranker for the candidates of an index; None for none."""
-    chosen = choose_reranker(config.reranker, index, default=False, same_data=True)
+    chosen = choose_reranker(config.reranker, index, same_data=True)
     return chosen.model if chosen else None
 
 

@@ -65,7 +65,7 @@ def reranking() -> Picture:
         '<polygon class="f-edge" points="637,237 633,246 641,246"/>',
     ]
     return (
-        "Reranking: a cross-encoder reads draft and candidate as one input and gives a probability",
+        "Reranking, if you train a cross-encoder: it reads draft and candidate as one and gives a probability",
         274,
         shapes,
     )
@@ -76,7 +76,7 @@ def ranking() -> Picture:
     groups = [
         "lexical (BM25)",
         "semantic (vectors)",
-        "cross-encoder",
+        "cross-encoder, if any",
         "citation graph",
         "popularity and age",
         "authors",

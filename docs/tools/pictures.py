@@ -18,7 +18,10 @@ FOLDER = Path(__file__).parent.parent / "pictures"
 
 def pipeline() -> Picture:
     """From a draft to a list."""
-    title = "A draft goes to BM25 and vectors; fusion, expansion, LambdaMART and reranking make one list"
+    title = (
+        "A draft goes to BM25 and vectors; fusion, expansion and LambdaMART make one list, "
+        "which a cross-encoder that you train may rerank"
+    )
     boxes = [
         box(16, 76, 104, 76, ["draft", "title,", "abstract"]),
         box(156, 34, 132, 62, ["BM25", "lexical · Lucene"]),
@@ -26,7 +29,9 @@ def pipeline() -> Picture:
         box(322, 76, 98, 76, ["fusion", "RRF or", "tuned weights"], "b-main"),
         box(452, 34, 138, 62, ["expansion", "citation graph"]),
         box(452, 132, 138, 62, ["LambdaMART", f"{len(NAMES)} features"], "b-main"),
-        box(624, 76, 120, 76, ["cross-encoder", "reranks the best,", "if there is one"]),
+        box(
+            624, 24, 120, 76, ["cross-encoder", "optional: trained", "on your corpus"], dashed=True
+        ),
     ]
     ends = [
         ((120, 100), (154, 72)),
@@ -35,9 +40,9 @@ def pipeline() -> Picture:
         ((288, 162), (320, 132)),
         ((420, 96), (450, 72)),
         ((521, 96), (521, 130)),
-        ((590, 152), (622, 128)),
-        ((684, 152), (684, 186)),
+        ((590, 163), (630, 163)),
     ]
+    optional = [((590, 138), (622, 96)), ((684, 100), (684, 142))]
     result = ["ranked list with", "probabilities", "and reasons"]
     rule = "in every stage: nothing of a later year, not the draft itself, nothing excluded"
     return (
@@ -46,7 +51,8 @@ def pipeline() -> Picture:
         [
             *boxes,
             *(arrow(*start, *end) for start, end in ends),
-            *(text(684, 204 + 17 * n, words, "f-main", 13) for n, words in enumerate(result)),
+            *(arrow(*start, *end, dashed=True) for start, end in optional),
+            *(text(688, 159 + 17 * n, words, "f-main", 13) for n, words in enumerate(result)),
             line(156, 214, 590, 214, "warm"),
             line(156, 208, 156, 214, "warm"),
             line(590, 208, 590, 214, "warm"),

@@ -62,9 +62,20 @@ def text(
     return f'<text class="{shade}" {place}{bold}>{escape(words)}</text>'
 
 
-def box(x: float, y: float, w: float, h: float, lines: list[str], cls: str = "b-box") -> str:
+def box(
+    x: float,
+    y: float,
+    w: float,
+    h: float,
+    lines: list[str],
+    cls: str = "b-box",
+    *,
+    dashed: bool = False,
+) -> str:
     """Return a box with lines of text in its middle: the first is bold, the others are small."""
-    shape = [f'<rect class="{cls}" x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" rx="8"/>']
+    dashes = ' stroke-dasharray="5 4"' if dashed else ""
+    place = f'x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" rx="8"'
+    shape = [f'<rect class="{cls}" {place}{dashes}/>']
     top = y + h / 2 - 9 * (len(lines) - 1) + 5
     for number, line in enumerate(lines):
         kind, size = ("f-bold", 14) if number == 0 else ("f-soft", 12)

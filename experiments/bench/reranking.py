@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from importlib.util import find_spec
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from bench.worker import Worker
 DEPTH = 100  # candidates of a query
 PREFIX = "rerank-"
 REFERENCE = "sentence-transformers"
-MODEL = "reranker"  # a folder in the work folder; by default that of the package
+MODEL = "reranker"  # a folder in the work folder; see `model_of`
 SPLITS = ((128, 64), (128, 128))  # tokens of query and candidate
 
 Score = Callable[[], Any]  # a score of each pair, in their order
@@ -123,7 +122,7 @@ def measure_reranking(work: Work, script: Path, rounds: int) -> list[Row]:
     """Measure every system in turns, and hold their scores against each other.
 
     Args:
-        work: Where; `reranker/` in it is the model, by default that of the package.
+        work: Where; `reranker/` in it is the model; see `model_of`.
         script: `bench.py`, which also is the workers' program.
         rounds: How often each scores all pairs; the first pairs warm it up.
     """
@@ -148,7 +147,7 @@ def measure_reranking(work: Work, script: Path, rounds: int) -> list[Row]:
         worker.close()
     rows = [_row(name, rates) for name in rates]
     shares = limit_rows("rerank", MATMUL, peak, rates, _flops(work, rates))
-    return [*rows, *_agreement(paths), *_quality(work, paths), *shares]
+    return [*rows, *_agreement(paths), *shares]
 
 
 def serve_reranker(name: str, work: Work) -> None:
@@ -180,18 +179,20 @@ def serve_reranker(name: str, work: Work) -> None:
 
 
 def model_of(work: Work) -> Path:
-    """Return the cross-encoder that is measured; where there is none, that of the package as a whole model."""
+    """Return the cross-encoder that is measured; where there is none, MiniLM with a head of random weights."""
     folder = work.folder / MODEL
     if not (folder / "config.json").is_file():
-        from citerec.encode.models import DEFAULT_RERANKER, SHIPPED
-        from citerec.rerank.cross_encoder import load_reranker
+        import torch
+        from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-        parts = load_reranker(SHIPPED[DEFAULT_RERANKER])
-        config, tokenizer = parts.model.config, parts.tokenizer
-        config.sentence_transformers = {"activation_fn": "torch.nn.modules.linear.Identity"}
-        tokenizer.model_max_length = 512
-        parts.model.save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
+        from citerec.encode.models import find_model
+
+        base = find_model("minilm").folder
+        torch.manual_seed(0)
+        model = AutoModelForSequenceClassification.from_pretrained(base, num_labels=1)
+        model.config.sentence_transformers = {"activation_fn": "torch.nn.modules.linear.Identity"}
+        model.save_pretrained(folder)
+        AutoTokenizer.from_pretrained(base, model_max_length=512).save_pretrained(folder)
     return folder
 
 
@@ -262,39 +263,6 @@ def _agreement(paths: dict[str, str]) -> list[Row]:
         for name, path in paths.items()
         if name in ("citerec", "torch", "torch-float32")
     ]
-
-
-def _quality(work: Work, paths: dict[str, str]) -> list[Row]:
-    """Measure f1@20 of the candidates as each system orders them."""
-    import numpy as np
-
-    from citerec.evaluate.protocol import load_task
-    from citerec.folder import open_index
-
-    queries, rows = _pairs(work)
-    papers, task = open_index(work.index).papers, load_task(open_index(work.index), "test")
-    gold = [set(papers.rows_of(sorted(task.qrels[query.id])).tolist()) for query in queries]
-    ends = np.cumsum([0, *map(len, rows)])
-
-    def f1(scores: Any) -> float:
-        mine = [scores[a:b] for a, b in pairwise(ends)]
-        best = [r[np.argsort(-s, kind="stable")][:20] for r, s in zip(rows, mine, strict=True)]
-        return float(np.mean([_f1(b.tolist(), g) for b, g in zip(best, gold, strict=True)]))
-
-    return [
-        Row(
-            name=f"rerank.{name}.f1",
-            what=f"f1@20 of these candidates in its order, {len(queries)} queries",
-            unit="",
-            values=(f1(np.load(path)),),
-            goal="within 0.003 of CrossEncoder's" if name == "citerec" else "",
-        )
-        for name, path in paths.items()
-    ]
-
-
-def _f1(found: Sequence[int], gold: set[int]) -> float:
-    return 2 * len(gold.intersection(found)) / (20 + len(gold)) if gold else 0.0
 
 
 def _name(worker: Worker) -> str:
