@@ -206,8 +206,7 @@ class RerankConfig(ModelConfig):
     )
     depth: int = setting(
         0,
-        "How many of the best candidates are reranked. 0: as many as the model states; if it states none, "
-        "as many as take about 1.5 seconds (100 in evaluate and tune).",
+        "How many of the best candidates are reranked; 0: what takes about 1.5 seconds (100 in evaluate and tune).",
         ge=0,
     )
     query_tokens: int = setting(

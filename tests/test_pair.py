@@ -115,9 +115,7 @@ def test_a_tokenizer_without_special_tokens_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_spec_comes_back(tmp_path: Path) -> None:
-    spec = RerankerSpec(
-        query_tokens=128, candidate_tokens=64, scale=0.5, offset=-1.25, weight=0.3, depth=20
-    )
+    spec = RerankerSpec(query_tokens=128, candidate_tokens=64, scale=0.5, offset=-1.25, weight=0.3)
 
     write_reranker_spec(tmp_path, spec)
 
@@ -129,7 +127,7 @@ def test_a_spec_comes_back(tmp_path: Path) -> None:
     "content",
     [
         *("", "[]", '{"query_tokens": 449}', '{"candidate_tokens": 7}', '{"tokens": 5}'),
-        *('{"scale": 0}', '{"scale": "x"}', '{"depth": -1}', '{"weight": 1.5}'),
+        *('{"scale": 0}', '{"scale": "x"}', '{"weight": 1.5}'),
     ],
 )
 def test_a_spec_that_cannot_be_is_refused(tmp_path: Path, content: str) -> None:

@@ -1,14 +1,11 @@
 """One pipeline: a system of an evaluation answers as `recommend` does, and a user's own stages fit in."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 import pytest
 
-from citerec.cli import run
 from citerec.config import (
     DenseConfig,
     FuseConfig,
@@ -26,7 +23,6 @@ from citerec.recommend import Recommender
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
 from citerec.rules.known import CitationScope
-from citerec.run import read_run
 from citerec.types import Eligibility, Hits, Paper, Query
 
 DEPTH = 1000  # papers per query, of both
@@ -88,37 +84,6 @@ def test_a_system_that_reranks_answers_as_recommend_does(
     config = PLAIN.replace(encoder=encoder, ranker=ranker, reranker=rerank)
 
     answers(dense_sample, system, config, rerank)
-
-
-@pytest.mark.parametrize(
-    ("system", "options"),
-    [
-        pytest.param("rrf", ("--fusion", "rrf", "--ranker", "none"), marks=pytest.mark.slow),
-        ("ranker", ()),
-    ],
-)
-def test_the_run_of_evaluate_is_the_run_of_recommend(
-    dense_sample: IndexFolder, tmp_path: Path, system: str, options: Sequence[str]
-) -> None:
-    common = ("--index", str(dense_sample.path), "--reranker", "none", "--quiet")
-    report = tmp_path / "report"
-    task = load_task(dense_sample, "test")
-    drafts = tmp_path / "drafts.jsonl"
-    names = ("id", "title", "abstract", "year", "authors", "venue", "doi")
-    lines = [orjson.dumps({name: getattr(query, name) for name in names}) for query in task.queries]
-    drafts.write_bytes(b"\n".join(lines))
-
-    asked = ("--systems", system, "--known-graph", "earlier", "--output", str(report))
-    assert run(["evaluate", *asked, *common]) == 0
-    to = ("--k", "1000", "--format", "trec", "--output", str(tmp_path / "mine.run"))
-    assert run(["recommend", "--query", str(drafts), *to, *options, *common]) == 0
-
-    evaluated, recommended = read_run(report / f"{system}.run"), read_run(tmp_path / "mine.run")
-    assert recommended.rankings.keys() == evaluated.rankings.keys()
-    for qid, ranking in evaluated.rankings.items():
-        assert recommended.rankings[qid].ids == ranking.ids
-        # `recommend` writes nine digits, and equal scores as falling ones, which trec_eval keeps in order.
-        assert recommended.rankings[qid].scores == pytest.approx(ranking.scores, rel=1e-6)
 
 
 # --- stages of one's own

@@ -1,8 +1,6 @@
 """Queries as users bring them: every format, and every way to get one wrong."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Mapping
 
 import pytest
@@ -259,11 +257,3 @@ def test_strings_that_double_each_other_are_refused() -> None:
 )
 def test_latex_is_read_as_the_letters_it_stands_for(latex: str, text: str) -> None:
     assert to_text(latex) == text
-
-
-def test_the_parsers_are_loaded_only_when_needed() -> None:
-    code = "import sys, citerec.drafts; print({'bibtexparser', 'rispy'} & set(sys.modules))"
-
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-
-    assert done.stdout == "set()\n"

@@ -152,16 +152,16 @@ def test_settings_reach_the_model(sample_index: IndexFolder, tiny_reranker_model
     assert opened.settings.items() >= {**of_pair, "backend": "torch"}.items()
 
 
-def test_weight_and_depth_are_those_given_else_tuned_else_of_the_model(
+def test_the_weight_is_the_given_one_else_tuned_else_of_the_model(
     build: Build, tiny_reranker_model: str
 ) -> None:
     index = build([{"id": "a", "title": "A paper"}])
     folder = Path(shutil.copytree(tiny_reranker_model, index.models / "reranker"))
     (folder / "checksums.json").unlink(missing_ok=True)
-    write_reranker_spec(folder, read_reranker_spec(folder).replace(weight=0.3, depth=6))
-    config = RerankConfig(model=str(folder))
+    write_reranker_spec(folder, read_reranker_spec(folder).replace(weight=0.3))
+    config = RerankConfig(model=str(folder), depth=6)
     of_model = open_reranker(index, config)
-    assert (of_model.weight, of_model.depth, of_model.default_weight) == (0.3, 6, 0.3)
+    assert (of_model.weight, of_model.default_weight) == (0.3, 0.3)
 
     weights, messages = str(of_model.settings["weights"]), list[str]()
     write_tuned(index, FuseConfig(), {}, RerankWeight(0.6, weights, 6, 16, 16))
@@ -169,4 +169,4 @@ def test_weight_and_depth_are_those_given_else_tuned_else_of_the_model(
     tuned = open_reranker(index, config, messages.append)
     assert tuned.weight == 0.6
     assert any("run citerec tune" in message for message in messages)  # at 32 + 32 tokens
-    assert open_reranker(index, config.replace(weight=0.9, depth=4)).weight == 0.9
+    assert open_reranker(index, config.replace(weight=0.9)).weight == 0.9

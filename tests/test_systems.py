@@ -77,7 +77,6 @@ def test_the_depth_of_a_measurement_does_not_depend_on_the_machine(
     ("name", "how"),
     [
         ("rerank", "citerec train-reranker .* or name a model: --reranker"),
-        ("bm25+rerank", "citerec train-reranker .* or name a model: --reranker"),
         ("ranker", "ranker needs a ranker; train one: citerec train-ranker"),
     ],
 )

@@ -271,7 +271,7 @@ def _exported(
         sizes = SimpleNamespace(**orjson.loads((folder / "config.json").read_bytes()))
         positions, cores = positions_of(sizes), config.thread_count
         spec = read_reranker_spec(folder, *limits)
-        depth = pairs or spec.depth or default_depth(spec, sizes, "cpu", cores)
+        depth = pairs or default_depth(spec, sizes, "cpu", cores)
         if spec.tokens > positions or depth > affordable_depth(spec, sizes, "cpu", cores):
             return None
     except (OSError, ValueError, TypeError, AttributeError):

@@ -28,8 +28,6 @@ class RerankerSpec(Settings):
     offset: float = 0.0
     # where none was tuned; below 1 for a model that was trained to add to the first-stage scores
     weight: float = Field(default=1.0, ge=0, le=1)
-    # candidates, if the user gives none; 0 for what suits the device
-    depth: int = Field(default=0, ge=0)
 
     @property
     def tokens(self) -> int:

@@ -267,10 +267,9 @@ def open_reranker(
 ) -> OpenReranker:
     """Open the reranker of a configuration.
 
-    A relative folder is also searched in the index. `depth` is that of a model whose folder states none, 0 for what
-    suits model and device; `few_queries` prefers what opens faster.
-    ModelError if there is no such model, or it is not a cross-encoder; MissingExtraError if a required package is not
-    installed; ConfigError if a setting is not possible.
+    A relative folder is also searched in the index. `depth` is that of a configuration without one, 0 for what suits
+    model and device; `few_queries` prefers what opens faster. ModelError if there is no such model, or it is not a
+    cross-encoder; MissingExtraError if a required package is not installed; ConfigError if a setting is not possible.
     """
     # imported here, because runs without a reranker do not need it
     from citerec.rerank.cross_encoder import open_cross_encoder
@@ -306,7 +305,7 @@ def open_reranker(
             f"{shown} was not trained on these papers and splits; train it anew: "
             f"citerec train-reranker --index {index.path} --force"
         )
-    depth = config.depth or spec.depth or depth or model.default_depth
+    depth = config.depth or depth or model.default_depth
     weight = config.weight
     if weight is None:
         tuned = read_rerank_weight(index, model.fingerprint)
