@@ -36,6 +36,7 @@ from citerec.recommendations import (
     Recommendations,
     as_recommendations,
     explain_no_results,
+    of_sentence,
     unreliable_notice,
 )
 from citerec.rerank.reranker import OpenReranker, Reranker
@@ -340,9 +341,7 @@ class Recommender:
                     items = as_recommendations(one, by_row)
                     best = items[0].probability if items and query.is_sentence else None
                     sureness = best and best * one.agreement
-                    # probabilities are calibrated for drafts, not for sentences
-                    plain = [replace(item, probability=None) for item in items if query.is_sentence]
-                    items = tuple(plain) or items
+                    items = of_sentence(items) if query.is_sentence else items
                     if options.explain:
                         items = self._explained(query, one, items)
                     reason = "" if items else explain_no_results(self.index, rule, query.kind)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import exp
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -140,6 +141,16 @@ def as_recommendations(
         )
         for place, (row, score, probability) in enumerate(scored)
     )
+
+
+def of_sentence(items: Sequence[Recommendation]) -> tuple[Recommendation, ...]:
+    """Return the recommendations for a sentence: each score is e to the power of its difference to that of the first.
+
+    A raw score has no scale that a user knows, and probabilities are calibrated for drafts, not for sentences.
+    """
+    relative = [exp(item.score - items[0].score) for item in items]
+    scored = zip(items, relative, strict=True)
+    return tuple(replace(item, score=score, probability=None) for item, score in scored)
 
 
 def _places(hits: Hits, rows: npt.NDArray[np.int32]) -> list[tuple[int, float]]:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from functools import partial
+from math import exp, log
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,19 @@ def test_a_context_without_words_is_refused(text: str, message: str) -> None:
         read_context(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "claim"),
+    [
+        ("Late vectors match tokens [12], but sparse vectors expand terms [CITE].", "but sparse vectors expand terms."),
+        ("Late vectors match tokens [CITE], but sparse vectors expand terms [12].", "Late vectors match tokens"),
+        ("Smith (2020) matches late vectors with tokens [CITE].", "Smith matches late vectors with tokens."),
+        ("Late vectors [12] and sparse ones [CITE] match.", "Late vectors and sparse ones match."),
+    ],
+)  # fmt: skip
+def test_the_claim_at_the_place_is_read_unless_it_is_short(text: str, claim: str) -> None:
+    assert read_context(text) == claim
+
+
 # --- what is searched
 
 
@@ -109,6 +123,16 @@ def test_a_sentence_and_its_draft_are_both_searched_and_the_sentence_counts_more
     assert both.ids[0] == "late"
     assert both[0].reasons == ("matches: interaction, late, token, vectors",)
     assert both[-1].reasons == ()  # it shares words with the draft alone
+
+
+def test_the_place_decides_between_two_claims(tiny: Recommender) -> None:
+    first, second = "Late interaction keeps token vectors", "we are drawing large trees and graphs"
+
+    assert tiny.recommend(context=f"{first} [CITE], and {second} [12].").ids == ("late", "sparse")
+    assert set(tiny.recommend(context=f"{first} [12], and {second} [CITE].").ids) == {
+        "trees",
+        "graphs",
+    }
 
 
 def test_the_lists_are_fused_by_weighted_ranks(index: IndexFolder) -> None:
@@ -136,6 +160,23 @@ def test_probabilities_are_those_of_drafts_so_a_sentence_has_none(
     assert draft[0].probability is not None
     assert sentence[0].probability is None
     assert sentence.ids[0] == "late"
+
+
+def test_the_words_of_a_sentence_are_added_to_its_scores(
+    index: IndexFolder, tmp_path: Path
+) -> None:
+    calibration = Calibration(scale=1.0, offset=0.0)
+    folder = tiny_ranker(tmp_path / "ranker", {}, calibration=calibration)  # all scores are equal
+    recommender = Recommender(index, RecommendConfig(ranker=str(folder)))
+
+    late, sparse = recommender.recommend(context=SENTENCE)
+
+    # "late", "interaction", "token" and "vectors" are all words of the first title, and "vectors" one of four of the
+    # second; a word of n of 2 titles has the weight log(3 / n)
+    bm25 = sparse.stages["bm25"].score / late.stages["bm25"].score
+    title_found = log(3 / 2) / (log(3 / 2) + 3 * log(3))
+    assert late.score == 1
+    assert sparse.score == pytest.approx(exp((bm25 - 1) + 2 * (title_found - 1)))
 
 
 # --- the command line

@@ -1,4 +1,4 @@
-r"""Reads the sentence that needs a reference: without the `[CITE]` marker, and without markers of other citations.
+r"""Reads the sentence that needs a reference: the claim at the `[CITE]` marker, without markers of citations.
 
 Markers are numbers in brackets (`[12]`, `[3, 5-7]`), keys (`[Smi20]`, `[@smith2020]`), names with years in parentheses
 (`(Smith et al., 2020)`) and LaTeX (`\cite{...}`, `\citep[p. 3]{...}`). A year in parentheses goes, too: `Smith (2020)`
@@ -11,13 +11,14 @@ from dataclasses import replace
 from citerec.bibliography.keys import to_text
 from citerec.drafts import EVERY_SENTENCE
 from citerec.errors import ConfigError
+from citerec.text import WORD, without_stop_words
 from citerec.types import MAX_TITLE, Query, QueryKind
 
 _YEAR = r"(?:1[5-9]|20)[0-9]{2}[a-z]?"
 _NUMBERS = r"[0-9]{1,4}(?:\s?[,;–—-]\s?[0-9]{1,4}){0,99}"
 _MARKER = re.compile(
     rf"""
-      \[\s?(?:CITE|CITATION|REF|cite|citation)\s?\]           # the place
+      (?P<place>\[\s?(?:CITE|CITATION|REF|cite|citation)\s?\])
     | \\[A-Za-z]*cite[A-Za-z]*\*?\s?(?:\[[^\[\]]{{0,200}}\]){{0,2}}\s?\{{[^{{}}]{{0,2000}}\}}
     | \[\s?{_NUMBERS}\s?\]
     | \[[A-Z][A-Za-z]{{0,5}}\+?[0-9]{{2}}[a-z]?\]             # of BibTeX's style alpha
@@ -30,6 +31,9 @@ _NAMES = re.compile(rf"[^\W\d_a-z][^\s()]+.*{_YEAR}")  # within parentheses: a n
 _ONLY_YEARS = re.compile(rf"[\s,;]*{_YEAR}(?:[\s,;]+{_YEAR}){{0,20}}[\s,;]*")
 _BEFORE_POINT = re.compile(r"\s+([,.;:!?)])")
 _WORD = re.compile(r"[^\W\d_]{2}")
+_LEAST_WORDS = (
+    4  # of a claim, without function words; a shorter one is searched with its whole sentence
+)
 
 
 def without_markers(text: str) -> str:
@@ -37,6 +41,23 @@ def without_markers(text: str) -> str:
     spaced = text.replace("~\\", " \\")
     plain = _MARKER.sub(lambda match: " " if _is_marker(match) else match[0], spaced)
     return _BEFORE_POINT.sub(r"\1", " ".join(to_text(plain).split()))
+
+
+def claim_at_place(text: str) -> str:
+    """Return the part of a sentence that its first `[CITE]` closes: what other citations leave of it.
+
+    Text up to a citation before the place is left out, and, if another one follows, text after the place. A year alone
+    closes no claim, as in `Smith (2020) shows it`. The whole text is returned without a place, or if little is left.
+    """
+    found = [match for match in _MARKER.finditer(text) if _is_marker(match)]
+    ends = [one for one in found if one["place"] or not _ONLY_YEARS.fullmatch(one[0][1:-1])]
+    place = next((number for number, one in enumerate(ends) if one["place"]), None)
+    if place is None:
+        return text
+    start = ends[place - 1].end() if place else 0
+    claim = text[start : ends[place].end() if place + 1 < len(ends) else None].lstrip(" ,;")
+    words = WORD.findall(without_stop_words(without_markers(claim)))
+    return claim if len(words) >= _LEAST_WORDS else text
 
 
 def has_marker(text: str) -> bool:
@@ -52,7 +73,7 @@ def _is_marker(match: re.Match[str]) -> bool:
 
 
 def read_context(text: str) -> str:
-    """Return the words of a context, without citation markers.
+    """Return the words of the claim at the place of a context, without citation markers.
 
     ConfigError if it has no words, or is too long for a sentence.
     """
@@ -67,7 +88,7 @@ def read_context(text: str) -> str:
         raise ConfigError(
             f"the context has {len(text):,} characters; expected a sentence of at most {MAX_TITLE:,}"
         )
-    words = without_markers(text)
+    words = without_markers(claim_at_place(text))
     if not _WORD.search(words):
         raise ConfigError(
             "the context has no words besides citation markers; give the sentence around the marker"

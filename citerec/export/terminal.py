@@ -77,7 +77,8 @@ def _table(result: Result) -> RenderableType:
     table.add_column("Year", no_wrap=True)
     table.add_column("Paper", overflow="fold", ratio=1)
     heading, texts = figures(result.recommendations)
-    table.add_column(heading, justify="right", no_wrap=True)
+    if not result.query.is_sentence:  # whose scores have no scale
+        table.add_column(heading, justify="right", no_wrap=True)
     for recommendation, figure in zip(result.recommendations, texts, strict=True):
         paper = recommendation.paper
         # A Text, not a str: rich would interpret `[bold]` in a title as markup.
@@ -85,7 +86,8 @@ def _table(result: Result) -> RenderableType:
         for line in (source(paper), *recommendation.reasons):
             cell.append(f"\n{visible(line)}", style="dim")
         year = "" if paper.year is None else str(paper.year)
-        table.add_row(str(recommendation.rank), year, cell, figure)
+        row = str(recommendation.rank), year, cell, figure
+        table.add_row(*row[: len(table.columns)])
     return table
 
 

@@ -321,8 +321,8 @@ FEATURES: tuple[Feature, ...] = (
     Feature("sentence_bm25_rank", Group.LEXICAL,
         lambda s: s.over(s.sentence_bm25, lambda t: table_ranks(t).max(axis=0)),
         f"1 / ({RRF_K0} + best rank among the candidates by one of these scores)"),
-    Feature("title_found", Group.TEXT, lambda s: found_in(contents(s.query), s.titles),
-        "share of its title's words that the draft contains; words of few candidates' titles count more"),
+    Feature("title_found", Group.TEXT, lambda s: found_in(s.query.context or contents(s.query), s.titles),
+        "share of its title's words that the draft, or its sentence, contains; words of few titles count more"),
 )
 # fmt: on
 NAMES: tuple[str, ...] = tuple(feature.name for feature in FEATURES)

@@ -40,11 +40,13 @@ from citerec.rerank.reranker import OpenReranker, name_of
 from citerec.retrieve.fuse import ranks_and_scores, sigmoid
 from citerec.rules.held_out import RANKER, own_model
 from citerec.rules.known import Rows, Scores, TemporalGraph
-from citerec.types import CandidateSet, Hits, Progress, QueryBatch, no_progress
+from citerec.types import CandidateSet, Hits, Progress, Query, QueryBatch, no_progress
 
 NAME = "ranker"  # the name of the hits of this stage
 SPEC = "ranker.json"
 DEFAULT = Path(__file__).parent / "default"  # the ranker of the package
+# added to the score of a paper for one sentence: the trees were trained on drafts, which hold more words
+SENTENCE_WEIGHTS = {"bm25": 1.0, "dense": 1.0, "title_found": 2.0}  # see experiments/CONTEXTS.md
 TOP = 100  # best scores of a list: their mean is subtracted, and the calibration is fitted on them
 
 Contributions = npt.NDArray[np.float64]
@@ -364,29 +366,37 @@ class LtrStage:
             # on more threads sums differ in the last bits
             with _LIMITED, _openblas().limit(limits=1):
                 matrix = self._features.matrix(query, one, cited)
-            ranked.append(self._ordered(matrix, one, cited))
+            ranked.append(self._ordered(query, matrix, one, cited))
         if self._reranker is None:
             return ranked
         done = self._reranker.rerank(batch.queries, [one.hits for one in ranked], progress)
         again: list[RankedCandidates] = []
-        for one, reranked in zip(ranked, done, strict=True):
+        for query, one, reranked in zip(batch.queries, ranked, done, strict=True):
             scored = self._reranker.unit_scores(reranked)
             matrix = with_rerank_feature(one.matrix, one.expanded.rows, scored)
-            again.append(self._ordered(matrix, one.expanded, one.cited, {RERANK: reranked.scored}))
+            stages = {RERANK: reranked.scored}
+            again.append(self._ordered(query, matrix, one.expanded, one.cited, stages))
         return again
 
     def _ordered(
         self,
+        query: Query,
         matrix: Matrix,
         candidates: ExpandedCandidates,
         cited: Sequence[int],
         scored: Mapping[str, Hits] | None = None,
     ) -> RankedCandidates:
-        hits = Hits.ordered(candidates.rows, self._ranker.score(matrix), self._id_rank)
+        scores = self._ranker.score(matrix)
+        hits = Hits.ordered(candidates.rows, scores, self._id_rank)
         probabilities = None
         if calibration := self._ranker.calibration:
             values = calibration.probabilities(hits.scores).astype(np.float32)
             probabilities = Hits(hits.rows, values)
+            if query.is_sentence:  # without a calibration, the scale of the scores is unknown
+                columns = np.nan_to_num(matrix[:, [*map(NAMES.index, SENTENCE_WEIGHTS)]])
+                added = columns @ [*SENTENCE_WEIGHTS.values()]
+                scores = (scores + added).astype(np.float32)
+                hits = Hits.ordered(candidates.rows, scores, self._id_rank)
         return RankedCandidates(
             hits,
             {**candidates.hits_by_source, **(scored or {}), NAME: hits},
