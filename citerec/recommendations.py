@@ -16,7 +16,7 @@ from citerec.export import Format, Result, pieces
 from citerec.folder import IndexFolder
 from citerec.retrieve.fuse import ranks_and_scores
 from citerec.rules.known import in_years, mask
-from citerec.text import plural, some_of, visible
+from citerec.text import percentage, plural, some_of, visible
 from citerec.types import (
     CandidateSet,
     Eligibility,
@@ -161,6 +161,8 @@ def _places(hits: Hits, rows: npt.NDArray[np.int32]) -> list[tuple[int, float]]:
 
 # --- notices about a list
 
+UNLIKELY = 0.05  # no paper of another field is more probable
+
 
 def explain_no_results(index: IndexFolder, rule: Eligibility, kind: QueryKind) -> str:
     """Return why no paper was found: no paper is eligible, or no eligible paper has a word of the query."""
@@ -193,12 +195,18 @@ def explain_no_results(index: IndexFolder, rule: Eligibility, kind: QueryKind) -
 
 
 def unreliable_notice(query: Query, candidates: CandidateSet) -> str:
-    """Return a notice if no word of a query was found, and its list is of vectors alone; else nothing."""
-    words = candidates.hits_by_source.get("bm25")
-    is_text = query.kind is not QueryKind.REFERENCES
-    if not is_text or words is None or len(words) or not len(candidates.hits):
+    """Return a notice if no word of a query was found, or the corpus does not cover a draft; else nothing."""
+    words, likely = candidates.hits_by_source.get("bm25"), candidates.probabilities
+    if query.kind is QueryKind.REFERENCES or not len(candidates.hits):
+        return ""
+    if words is not None and not len(words):
+        return (
+            f"no word of this {query.kind} occurs in an eligible paper, so the list may be unreliable; "
+            "check the spelling and the language, or add an abstract"
+        )
+    if query.is_sentence or not likely or likely.scores[0] > UNLIKELY:
         return ""
     return (
-        f"no word of this {query.kind} occurs in an eligible paper, so the list may be unreliable; "
-        "check the spelling and the language, or add an abstract"
+        f"the corpus does not cover this draft: no paper has a probability above {percentage(UNLIKELY)}; "
+        "search a corpus of its field, or add an abstract"
     )

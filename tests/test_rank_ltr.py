@@ -16,76 +16,103 @@ from citerec.errors import ModelError
 from citerec.export import Format, Result, dump
 from citerec.folder import IndexFolder
 from citerec.io import seal_model
-from citerec.rank.features import FEATURES
-from citerec.rank.ltr import DEFAULT, TOP, Calibration, Variant, open_ranker, relative
+from citerec.rank.features import NAMES, Matrix
+from citerec.rank.ltr import DEFAULT, TOP, Calibration, Variant, open_ranker
 from citerec.recommend import Recommender
-from citerec.retrieve.fuse import sigmoid
 from citerec.text import percentage
 from citerec.train.boost import RankerExamples, calibrated, top_lists
 from citerec.types import Query
 
-CALIBRATION = Calibration(scale=2.0, offset=-1.0)
+CALIBRATION = Calibration(
+    scale=2.0, offset=-1.0, weights={"coverage": 10.0, "references": 1.0, "known": -0.5}
+)
 DRAFT = Query(id="d", title="Dense retrieval of passages")
 
 
-def test_a_probability_is_the_sigmoid_of_a_score_less_the_mean_of_its_list() -> None:
-    probabilities = CALIBRATION.probabilities(np.array([3.0, 1.0, 2.0], np.float32))
+def features(papers: int, **columns: float) -> Matrix:
+    """Make the features of one list: some columns, the others are missing."""
+    matrix = np.full((papers, len(NAMES)), np.nan, np.float32)
+    for name, value in columns.items():
+        matrix[:, NAMES.index(name)] = value
+    return matrix
 
+
+def test_a_probability_is_the_sigmoid_of_the_score_and_of_what_is_known_of_the_list() -> None:
+    scores = np.array([3.0, 1.0, 2.0], np.float32)
+    matrix = features(3, coverage=-0.3, references=1.0, known=1.0)
+
+    probabilities = CALIBRATION.probabilities(scores, matrix)
+
+    of_list = -1 + 10 * -0.3 + 1 * 1 - 0.5 * 1
+    assert of_list == pytest.approx(-3.5)
     assert probabilities.tolist() == pytest.approx(
-        [1 / (1 + exp(1 - 2)), 1 / (1 + exp(1 + 2)), 1 / (1 + exp(1 - 0))]
+        [1 / (1 + exp(3.5 - 6)), 1 / (1 + exp(3.5 - 2)), 1 / (1 + exp(3.5 - 4))]
     )
 
 
-def test_only_the_best_of_a_long_list_are_the_measure() -> None:
-    scores = np.concatenate([np.ones(TOP), np.full(5000, -50.0)])
+def test_what_is_missing_is_as_in_most_lists() -> None:
+    scores = np.array([1.0], np.float32)
 
-    assert relative(scores)[:TOP].tolist() == [0.0] * TOP
+    without = CALIBRATION.probabilities(scores, features(1, known=0.0))
+
+    assert without.tolist() == pytest.approx([1 / (1 + exp(-1))])  # 2 * 1 - 1
 
 
-@given(st.lists(st.integers(-80, 80), min_size=1, unique=True), st.integers(-9, 9))
-def test_the_order_by_probability_is_that_by_score_and_a_shift_changes_nothing(
-    eighths: list[int], shift: int
-) -> None:
+@given(st.lists(st.integers(-80, 80), min_size=1, unique=True), st.floats(-0.75, 0))
+def test_the_order_by_probability_is_that_by_score(eighths: list[int], coverage: float) -> None:
     scores = np.array(eighths, np.float32) / 8
 
-    probabilities = CALIBRATION.probabilities(scores)
+    probabilities = CALIBRATION.probabilities(scores, features(len(scores), coverage=coverage))
 
     assert np.argsort(probabilities).tolist() == np.argsort(scores).tolist()
-    assert CALIBRATION.probabilities(scores + shift) == pytest.approx(probabilities)
 
 
-def lists_that_follow(calibration: Calibration, queries: int, shift: float) -> RankerExamples:
-    """Make whole lists whose papers are cited as often as a calibration says."""
-    rng = np.random.default_rng(7)
-    scores = [rng.normal(0, 1.5, 2 * TOP) + shift for _ in range(queries)]
-    cited = [rng.random(2 * TOP) < calibration.probabilities(one) for one in scores]
-    parts = []
-    for values, flags in zip(scores, cited, strict=True):
-        matrix = np.zeros((len(values), len(FEATURES)), np.float32)
-        matrix[:, 0] = values
-        parts.append(RankerExamples.one(matrix, flags, int(flags.sum())))
+def lists_that_follow(calibration: Calibration, queries: int, **inputs: float) -> RankerExamples:
+    """Make whole lists whose papers are cited as often as a calibration says; their scores are the first feature."""
+    rng, parts = np.random.default_rng(7), []
+    for _ in range(queries):
+        matrix = features(2 * TOP, **inputs)
+        matrix[:, 0] = rng.normal(0, 1.5, len(matrix))
+        cited = rng.random(len(matrix)) < calibration.probabilities(matrix[:, 0], matrix)
+        parts.append(RankerExamples.one(matrix, cited, int(cited.sum())))
     return RankerExamples.joined(parts)
 
 
-def test_what_is_fitted_agrees_with_how_often_papers_are_cited_in_any_shift() -> None:
-    dev, test = lists_that_follow(CALIBRATION, 100, -4), lists_that_follow(CALIBRATION, 50, 3)
+def test_what_is_fitted_agrees_with_how_often_papers_are_cited_in_each_field() -> None:
+    kinds = [{"coverage": c, "references": r, "known": 0.0} for c in (-0.4, 0) for r in (-1, 1)]
+    kinds.append({"coverage": 0, "references": 0, "known": 1})
+    made = [lists_that_follow(CALIBRATION, 50, **one) for one in kinds]
+    start = Calibration(scale=1, offset=0, weights=CALIBRATION.weights)
 
-    made = calibrated([top_lists(dev, dev.matrix[:, 0], TOP)])
+    fitted = calibrated([top_lists(one, one.matrix[:, 0]) for one in made], start, 1e-3)
 
-    assert made is not None
-    assert made.scale == pytest.approx(CALIBRATION.scale, abs=0.15)
-    assert made.offset == pytest.approx(CALIBRATION.offset, abs=0.15)
-    relative_scores, cited = top_lists(test, test.matrix[:, 0], 20)
-    probabilities = sigmoid(made.scale * relative_scores + made.offset)
-    assert len(probabilities) == 50 * 20
-    assert probabilities.mean() == pytest.approx(cited.mean(), abs=0.03)
+    assert fitted is not None
+    assert fitted.scale == pytest.approx(2.0, rel=0.1)
+    assert fitted.offset == pytest.approx(-1.0, abs=0.15)
+    assert fitted.weights["coverage"] == pytest.approx(10, rel=0.15)
+    assert fitted.weights["references"] == pytest.approx(1.0, rel=0.15)
 
 
-def test_too_few_cited_papers_make_no_calibration() -> None:
-    nothing = np.zeros(200), np.zeros(200, np.bool_)
+def test_lists_of_one_corpus_move_the_offset_alone_and_a_few_papers_hardly_the_scale() -> None:
+    rare = CALIBRATION.replace(offset=-4.0)
+    one = lists_that_follow(rare, 50, coverage=0, references=0.5, known=0)
+    first = one.of(np.arange(50) < 1)
+    few = top_lists(first, first.matrix[:, 0])
 
-    assert calibrated([nothing]) is None
-    assert calibrated([]) is None
+    fitted = calibrated([top_lists(one, one.matrix[:, 0])], CALIBRATION)
+    of_few = calibrated([few], CALIBRATION)
+
+    assert fitted and of_few
+    assert [*fitted.weights.values()] == pytest.approx([10, 1, -0.5], rel=1e-3)
+    assert fitted.offset == pytest.approx(-4.0, abs=0.3)
+    assert of_few.scale == pytest.approx(2.0, rel=0.3)
+
+
+def test_where_nothing_is_cited_there_is_no_calibration() -> None:
+    nothing = np.zeros(200), features(200), np.zeros(200, np.bool_)
+
+    assert calibrated([nothing], CALIBRATION) is None
+    assert calibrated([], CALIBRATION) is None
 
 
 @pytest.mark.parametrize("variant", Variant)
@@ -98,7 +125,7 @@ def test_a_calibration_that_cannot_be_is_refused(tmp_path: Path) -> None:
     assert open_ranker(folder).calibration == CALIBRATION
 
     spec = orjson.loads((folder / "ranker.json").read_bytes())
-    for bad in ({"top": 100, "scale": -1, "offset": 0}, {"top": 100, "scale": 1}, 7):
+    for bad in ({"scale": -1, "offset": 0}, {"scale": 1}, 7):
         spec["variants"]["full"]["calibration"] = bad
         (folder / "ranker.json").write_bytes(orjson.dumps(spec))
         seal_model(folder)

@@ -40,6 +40,8 @@ from citerec.types import Query
 
 NEAR = 20  # closest candidates of a sentence, as many as a list of references shows
 OLDEST = 30  # years; the largest age
+COVERED = 0.8  # a draft of the corpus' field is that near to its candidates, or nearer
+REFERENCES = 5  # in the corpus, of a paper, in most corpora
 
 Values = npt.NDArray[Any]  # shape (papers,)
 Matrix = npt.NDArray[np.float32]  # shape (papers, features); NaN where a value is unknown
@@ -57,6 +59,7 @@ class Group(StrEnum):
     AUTHORS = "authors"
     VENUE = "venue"
     TEXT = "text"
+    LIST = "list"  # of the whole list, so of its calibration and not of its order
     ADDED = "added"  # of packages and programs
 
 
@@ -201,6 +204,27 @@ class Signals:
             return None
         return unit(vectors()) @ vector.of_papers(self.rows).T
 
+    @property
+    def coverage(self) -> Values:
+        """How near the query is to its `NEAR` closest candidates / these to theirs, by mean cosine, less `COVERED`.
+
+        At most 0. Source: a local outlier factor, Breunig et al., 2000, https://doi.org/10.1145/342009.335388.
+        """
+        if (vector := self.candidates.query_vector) is None or len(self.rows) < 2:
+            return self.missing
+        papers = vector.of_papers(self.rows)
+        cosines = papers @ unit(vector.values)
+        near = np.argsort(-cosines)[:NEAR]
+        among = np.sort(papers[near] @ papers.T, axis=1)[:, -NEAR - 1 : -1]  # without itself
+        ratio = cosines[near].mean() / max(float(among.mean()), 1e-6)
+        return np.full(len(self.rows), min(ratio - COVERED, 0))
+
+    @property
+    def references(self) -> Values:
+        """How many references recent papers of the corpus have, log(mean / `REFERENCES`)."""
+        mean = self.graph.mean_references(self.snapshot) / REFERENCES
+        return np.full(len(self.rows), log(mean)) if mean else self.missing
+
     @cached_property
     def sentence_bm25(self) -> Table | None:
         """The BM25 scores of title and sentences and the candidates; None without BM25."""
@@ -323,6 +347,14 @@ FEATURES: tuple[Feature, ...] = (
         f"1 / ({RRF_K0} + best rank among the candidates by one of these scores)"),
     Feature("title_found", Group.TEXT, lambda s: found_in(s.query.context or contents(s.query), s.titles),
         "share of its title's words that the draft, or its sentence, contains; words of few titles count more"),
+    Feature("coverage", Group.LIST, lambda s: s.coverage,
+        f"similarity of the draft and its {NEAR} closest candidates / of these and theirs, less {COVERED}, at most 0",
+        needs=(Group.SEMANTIC,)),
+    Feature("references", Group.LIST, lambda s: s.references,
+        f"log(mean number of known references of the latest tenth of the citing papers / {REFERENCES})",
+        needs=(Group.GRAPH,)),
+    Feature("known", Group.LIST, lambda s: np.full(len(s.rows), bool(s.cited)),
+        "1 if references of the draft are known, else 0"),
 )
 # fmt: on
 NAMES: tuple[str, ...] = tuple(feature.name for feature in FEATURES)

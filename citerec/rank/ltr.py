@@ -2,9 +2,10 @@
 
 A model is a folder with one LightGBM model, as text, for each variant of the features. ranker.json: {"format": 1,
 "neighbours": 50, "variants": {"full": {"file": "full.txt", "features": [names, in the order of the model],
-"calibration": {"top": 100, "scale": 1.1, "offset": -2.8}}, …}, "provenance": {…}}. A model without a calibration gives
-no probabilities. Each model reads the columns of `features.Features.matrix` that its `features` name; names that are
-not citerec's own are features of installed packages.
+"calibration": {"scale": 0.9, "offset": -2, "weights": {"coverage": 16, …}}}, …},
+"provenance": {…}}. A model without a calibration gives no probabilities. Each model reads the columns of
+`features.Features.matrix` that its `features` name; names that are not citerec's own are features of installed
+packages.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,6 +32,7 @@ from citerec.rank.features import (
     NAMES,
     Feature,
     Features,
+    Group,
     Matrix,
     added_features,
 )
@@ -47,32 +49,35 @@ SPEC = "ranker.json"
 DEFAULT = Path(__file__).parent / "default"  # the ranker of the package
 # added to the score of a paper for one sentence: the trees were trained on drafts, which hold more words
 SENTENCE_WEIGHTS = {"bm25": 1.0, "dense": 1.0, "title_found": 2.0}  # see experiments/CONTEXTS.md
-TOP = 100  # best scores of a list: their mean is subtracted, and the calibration is fitted on them
+TOP = 100  # best papers of a list, on which the calibration is fitted
 
 Contributions = npt.NDArray[np.float64]
+ListFeature = Literal["coverage", "references", "known"]  # features of `Group.LIST`
 
 
 class Calibration(Settings):
-    """Maps the scores of one list to probabilities that a paper is cited.
+    """Maps scores to probabilities that a paper is cited.
 
-    A ranker's scores order the papers of one query. Their level differs between queries and corpora, so the mean of the
-    best `TOP` scores of the list is subtracted. The probability is sigmoid(scale * (score - mean) + offset); Platt,
-    Advances in Large Margin Classifiers, 1999. It rises strictly with the score, so both give the same order.
+    The probability is sigmoid(scale * score + offset + sum of weight * value) over the features of `Group.LIST`:
+    whether the corpus covers the draft, how many references its papers have, and whether some are known; 0 where
+    missing. They are the same for all papers of a list, so the probability rises strictly with the score.
+
+    Source: Platt, Advances in Large Margin Classifiers, 1999.
     """
 
-    top: Literal[100] = TOP  # a file states it
     scale: float = Field(gt=0)
     offset: float
+    weights: dict[ListFeature, float] = Field(default_factory=dict)
 
-    def probabilities(self, scores: Scores) -> npt.NDArray[np.float64]:
-        """Return the probability of each paper, shape (papers,); `scores` are those of one whole list, in any order."""
-        return sigmoid(self.scale * relative(scores) + self.offset)
+    def probabilities(self, scores: Scores, matrix: Matrix) -> npt.NDArray[np.float64]:
+        """Return the probability of each paper, shape (papers,); `matrix` has the features of their list or lists."""
+        return sigmoid(self.terms(scores, matrix).sum(axis=1) + self.offset)
 
-
-def relative(scores: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
-    """Subtract the mean of the best `TOP` scores of one whole list, in any order; shape (papers,)."""
-    wide = scores.astype(np.float64)
-    return wide - np.sort(wide)[-TOP:].mean() if len(wide) else wide
+    def terms(self, scores: npt.NDArray[Any], matrix: Matrix) -> npt.NDArray[np.float64]:
+        """Return what the score and each feature add to the logits, shape (papers, 1 + weights)."""
+        columns = [matrix[:, NAMES.index(name)] for name in self.weights]
+        factors = [self.scale, *self.weights.values()]
+        return np.nan_to_num(np.column_stack([scores, *columns]).astype(np.float64)) * factors
 
 
 class Variant(StrEnum):
@@ -85,7 +90,8 @@ class Variant(StrEnum):
 
     def reads(self, feature: Feature) -> bool:
         """Return whether the variant may read a feature."""
-        return not any(f"no-{group}" in self.value for group in feature.groups)
+        barred = (Group.LIST, *(group for group in Group if f"no-{group}" in self.value))
+        return feature.groups.isdisjoint(barred)
 
 
 class RankModel(Protocol):
@@ -354,7 +360,8 @@ class LtrStage:
         """Prepare; the model reads `reranker`, if any."""
         self._ranker, self._reranker = ranker, reranker
         self._id_rank = graph.index.id_rank
-        self._features = Features(graph, ranker.features, ranker.added)
+        of_list = ranker.calibration.weights if ranker.calibration else ()
+        self._features = Features(graph, (*ranker.features, *of_list), ranker.added)
 
     def run(
         self, batch: QueryBatch, candidates: Sequence[Any], progress: Progress = no_progress
@@ -390,7 +397,7 @@ class LtrStage:
         hits = Hits.ordered(candidates.rows, scores, self._id_rank)
         probabilities = None
         if calibration := self._ranker.calibration:
-            values = calibration.probabilities(hits.scores).astype(np.float32)
+            values = calibration.probabilities(hits.scores, matrix).astype(np.float32)
             probabilities = Hits(hits.rows, values)
             if query.is_sentence:  # without a calibration, the scale of the scores is unknown
                 columns = np.nan_to_num(matrix[:, [*map(NAMES.index, SENTENCE_WEIGHTS)]])

@@ -289,6 +289,23 @@ class TemporalGraph:
         """The number of papers with references of each year from `NO_YEAR` on."""
         return np.bincount(self._years[np.diff(self._known[0].indptr) > 0])
 
+    @cached_property
+    def _references_by_year(self) -> npt.NDArray[np.float64]:
+        """Likewise, the number of their references."""
+        degrees = np.diff(self._known[0].indptr)
+        return np.bincount(self._years[degrees > 0], degrees[degrees > 0]).astype(np.float64)
+
+    def mean_references(self, snapshot: GraphSnapshot) -> float:
+        """Return how many references the latest of the known citing papers have, the mean of a tenth; 0 for none."""
+        before = snapshot.before
+        years = slice(None) if before is None else slice(NO_YEAR + 1, max(before, 0))
+        by_year = self._citing_by_year, self._references_by_year
+        papers, references = (counts[years][::-1].cumsum() for counts in by_year)
+        if not papers.any():
+            return 0.0
+        tenth = int(np.searchsorted(papers, papers[-1] / 10))
+        return float(references[tenth] / papers[tenth])
+
     @property
     def scratch(self) -> Rows:
         """An array of any content for the work of this thread, shape (papers,); only touched parts take memory."""

@@ -14,10 +14,10 @@ import numpy.typing as npt
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.rank.features import FEATURES, NAMES, Feature, Group, Matrix, without_groups
-from citerec.rank.ltr import TOP, Calibration, Variant, relative
+from citerec.rank.ltr import DEFAULT, TOP, Calibration, Variant, read_spec
 from citerec.rank.trees import load
 from citerec.rerank.reranker import NAME as RERANK
-from citerec.train.data import F1_DEPTH, Flags, Numbers, dev_measures, platt
+from citerec.train.data import F1_DEPTH, Flags, Numbers, dev_measures, logistic
 from citerec.train.settings import RankerTraining
 
 # A higher value of these features never lowers the score; this limits overfitting to one corpus.
@@ -29,7 +29,7 @@ RISING = frozenset(
 DEEP = 200  # ranks whose pairs count; a reference list needs more than the first rank
 PATIENCE = 30  # trees without a gain on dev until the training stops
 FOLDS = 3  # of the dev queries, if they are training data
-LEAST = 20  # cited papers that a calibration needs
+PRIOR = 10.0  # strength of the default's calibration: that of so many cited papers, about
 # The probability that a feature group is disabled in a copy of a query. Lexical features are always enabled, since
 # every index has BM25. Graph and popularity are disabled together, as in an index without citations.
 MISSING = (
@@ -272,28 +272,44 @@ def fit_variant(
     scores = [trees.scores(dev.matrix) for trees, dev in evaluated]
     dev = joined(dev for _, dev in evaluated)
     measures = dev.measures(np.concatenate([np.zeros(0), *scores]))
-    lists = [top_lists(dev, each, TOP) for (_, dev), each in zip(evaluated, scores, strict=True)]
-    return FittedVariant(model, measures, len(whole), calibrated(lists))
+    lists = [top_lists(dev, each) for (_, dev), each in zip(evaluated, scores, strict=True)]
+    prior = read_spec(DEFAULT).variants[variant].calibration or Calibration(scale=1, offset=-3)
+    return FittedVariant(model, measures, len(whole), calibrated(lists, prior))
 
 
-def top_lists(examples: RankerExamples, scores: Numbers, top: int) -> tuple[Numbers, Flags]:
-    """Return the scores, relative to their list, and the labels of the best `top` papers of each query, as users see.
+TopList = tuple[Numbers, Matrix, Flags]  # scores, features and labels of papers
+
+
+def top_lists(examples: RankerExamples, scores: Numbers, top: int = TOP) -> TopList:
+    """Return the scores, features and labels of the best `top` papers of each query, as users see them.
 
     The sampled lists of the training have a much larger share of cited papers; `examples` are complete candidate sets.
     """
-    chosen, cited = [np.zeros(0)], [np.zeros(0, np.bool_)]
-    for values, flags, _ in examples.lists(scores):
-        best = np.argsort(-values, kind="stable")[:top]
-        chosen.append(relative(values)[best])
-        cited.append(flags[best])
-    return np.concatenate(chosen), np.concatenate(cited)
+    starts = np.cumsum(examples.sizes) - examples.sizes
+    best = [
+        start + np.argsort(-values, kind="stable")[:top]
+        for start, (values, _, _) in zip(starts.tolist(), examples.lists(scores), strict=True)
+    ]
+    rows = np.concatenate([np.zeros(0, np.int64), *best])
+    return scores[rows], examples.matrix[rows], examples.cited[rows]
 
 
-def calibrated(lists: Sequence[tuple[Numbers, Flags]]) -> Calibration | None:
-    """Fit a calibration to `top_lists`; None if too few papers are cited."""
-    scores = np.concatenate([np.zeros(0), *(scores for scores, _ in lists)])
-    cited = np.concatenate([np.zeros(0, np.bool_), *(cited for _, cited in lists)])
-    if cited.sum() < LEAST or cited.all():
+def calibrated(
+    lists: Sequence[TopList], prior: Calibration, strength: float = PRIOR
+) -> Calibration | None:
+    """Fit a calibration to `top_lists`; None if no paper is cited, or all are.
+
+    The penalty is that of each weight / its value in `prior`, so few papers, or lists of one corpus, move it little.
+    """
+    cited = np.concatenate([np.zeros(0, np.bool_), *(flags for *_, flags in lists)])
+    if not cited.any() or cited.all():
         return None
-    scale, offset = platt(scores, cited)
-    return Calibration(scale=scale, offset=offset)
+    scores = np.concatenate([scores for scores, *_ in lists])
+    x = prior.terms(scores, np.concatenate([matrix for _, matrix, _ in lists]))
+    offset, [scale, *times] = logistic(x, cited.astype(np.float64), prior.offset, strength)
+    weights = zip(prior.weights.items(), times, strict=True)
+    return Calibration(
+        scale=prior.scale * scale,
+        offset=offset,
+        weights={name: weight * by for (name, weight), by in weights},
+    )

@@ -272,8 +272,6 @@ def platt(scores: Numbers, cited: Flags) -> tuple[float, float]:
 
     Source: Platt, Advances in Large Margin Classifiers, 1999.
     """
-    from scipy.optimize import minimize
-
     positives = int(cited.sum())
     negatives = len(cited) - positives
     if not positives or not negatives:
@@ -282,17 +280,33 @@ def platt(scores: Numbers, cited: Flags) -> tuple[float, float]:
     centre = float(np.mean(scores))
     x = (scores.astype(np.float64) - centre) / spread
     targets = np.where(cited, (positives + 1) / (positives + 2), 1 / (negatives + 2))
+    offset, [by] = logistic(x[:, None], targets, float(np.log(positives / negatives)))
+    return by / spread, offset - by / spread * centre
+
+
+def logistic(
+    x: Numbers, targets: Numbers, offset: float, strength: float = 0
+) -> tuple[float, list[float]]:
+    """Fit the probability sigmoid(x @ weights + offset) to targets in [0, 1]; `x` has the shape (papers, weights).
+
+    Args:
+        x: What the weights multiply.
+        targets: Of each paper.
+        offset: Where the search starts; it is not penalised.
+        strength: The penalty is strength / 2 * the sum of (weight - 1)^2, so 1 is a weight's value without papers.
+
+    Returns:
+        Offset and weights. The first weight is above 0, so that a model worse than chance is not inverted.
+    """
+    from scipy.optimize import minimize
 
     def loss(at: Numbers) -> tuple[float, Numbers]:
-        z = at[0] * x + at[1]
-        gap = sigmoid(z) - targets
-        value = np.mean(np.logaddexp(0, z) - targets * z)
-        return float(value), np.array([np.mean(gap * x), np.mean(gap)])
+        z, moved = x @ at[1:] + at[0], at[1:] - 1
+        gap = (sigmoid(z) - targets) / len(x)
+        value = np.mean(np.logaddexp(0, z) - targets * z) + strength / 2 * moved @ moved / len(x)
+        return float(value), np.array([gap.sum(), *(gap @ x + strength * moved / len(x))])
 
-    start = np.array([1.0, np.log(positives / negatives)])
-    # a scale above 0, so that a model worse than chance is not inverted
-    solution = minimize(
-        loss, start, jac=True, method="L-BFGS-B", bounds=[(1e-3, None), (None, None)]
-    ).x
-    scale = float(solution[0]) / spread
-    return scale, float(solution[1]) - scale * centre
+    start = np.array([offset, *np.ones(x.shape[1])])
+    bounds = [(None, None), (1e-3, None), *[(None, None)] * (x.shape[1] - 1)]
+    first, *weights = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x.tolist()
+    return first, weights

@@ -373,7 +373,7 @@ def train_on(
         log(f"{variant}: {measures} on dev, {one.trees.rounds} trees")
     full = fits[Variant.FULL]
     if full.calibration is None:
-        log("too few cited papers in the dev lists to calibrate: there will be no probability")
+        log("no cited paper in the dev lists to calibrate: there will be no probability")
     dev = RankerExamples.joined(one.dev for one in examples)
     before = dev.measures(-np.arange(len(dev.cited), dtype=np.float64))
     after = {variant: one.measures for variant, one in fits.items()}

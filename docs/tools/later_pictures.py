@@ -4,7 +4,10 @@ from math import exp
 
 from shapes import Picture, arrow, box, curve, dot, line, text
 
-from citerec.rank.features import NAMES
+from citerec.rank.features import FEATURES
+from citerec.rank.ltr import Variant
+
+READ = sum(map(Variant.FULL.reads, FEATURES))  # features that the trees read
 
 
 def expansion() -> Picture:
@@ -98,7 +101,7 @@ def ranking() -> Picture:
             96,
             168,
             80,
-            ["LambdaMART", "boosted trees over", f"{len(NAMES)} features"],
+            ["LambdaMART", "boosted trees over", f"{READ} features"],
             "b-main",
         ),
         arrow(432, 136, 466, 136),

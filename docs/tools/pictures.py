@@ -8,10 +8,8 @@ README chooses between them.
 from collections.abc import Callable
 from pathlib import Path
 
-from later_pictures import evaluation, expansion, graph, ranking, reranking
+from later_pictures import READ, evaluation, expansion, graph, ranking, reranking
 from shapes import DARK, LIGHT, Picture, arrow, box, curve, dot, line, style, svg, text
-
-from citerec.rank.features import NAMES
 
 FOLDER = Path(__file__).parent.parent / "pictures"
 
@@ -28,7 +26,7 @@ def pipeline() -> Picture:
         box(156, 132, 132, 62, ["vectors", "semantic · faiss"]),
         box(322, 76, 98, 76, ["fusion", "RRF or", "tuned weights"], "b-main"),
         box(452, 34, 138, 62, ["expansion", "citation graph"]),
-        box(452, 132, 138, 62, ["LambdaMART", f"{len(NAMES)} features"], "b-main"),
+        box(452, 132, 138, 62, ["LambdaMART", f"{READ} features"], "b-main"),
         box(
             624, 24, 120, 76, ["cross-encoder", "optional: trained", "on your corpus"], dashed=True
         ),
