@@ -120,7 +120,6 @@ class LtrModel:
     # sha256 of the rerankers, or names of objects, that it was trained with; empty if unknown
     rerankers: tuple[str, ...] = ()
     reads_reranker: bool = False  # whether the model reads the probabilities of a reranker
-    cross_fitted: bool = False  # whether train queries were reranked, by models of other queries
 
     def __str__(self) -> str:
         return name_of(self.model)
@@ -254,7 +253,6 @@ def open_ranker(
         calibration=of_variant.calibration,
         rerankers=tuple(map(str, spec.provenance.get("rerankers", ()))),
         reads_reranker=RERANK in names and bool(splits[names.index(RERANK)]),
-        cross_fitted=bool(spec.provenance.get("cross_fitted")),
     )
 
 
@@ -318,10 +316,7 @@ def reads_probability(ranker: LtrModel, reranker: OpenReranker) -> bool:
 
 
 def reranker_notice(ranker: LtrModel, reranker: OpenReranker) -> str:
-    """Return what a user should know if a model that reads a reranker was trained with another one; else empty.
-
-    A model whose train queries were reranked by models of other corpora is made for any calibrated reranker.
-    """
+    """Return what a user should know if a model that reads a reranker was trained with another one; else empty."""
     is_other = ranker.rerankers and reranker.settings.get("weights") not in ranker.rerankers
     if not (ranker.reads_reranker and is_other):
         return ""
@@ -331,8 +326,7 @@ def reranker_notice(ranker: LtrModel, reranker: OpenReranker) -> str:
             "its scores are interpolated with those of the ranker"
         )
     again = f"train it again: citerec train-ranker --index {reranker.index.path} --force"
-    other = f"{ranker} was trained with another reranker than {reranker.name}"
-    return "" if ranker.cross_fitted else f"{other}; {again}"
+    return f"{ranker} was trained with another reranker than {reranker.name}; {again}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

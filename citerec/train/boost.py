@@ -16,7 +16,6 @@ from citerec.folder import IndexFolder
 from citerec.rank.features import FEATURES, NAMES, Feature, Group, Matrix, without_groups
 from citerec.rank.ltr import DEFAULT, TOP, Calibration, Variant, read_spec
 from citerec.rank.trees import load
-from citerec.rerank.reranker import NAME as RERANK
 from citerec.train.data import F1_DEPTH, Flags, Numbers, dev_measures, logistic
 from citerec.train.settings import RankerTraining
 
@@ -84,11 +83,6 @@ class RankerExamples:
     def segment_ids(self) -> Counts:
         """The number of the query of each paper, shape (papers,)."""
         return np.repeat(np.arange(len(self)), self.sizes)
-
-    @property
-    def is_reranked(self) -> bool:
-        """Whether a reranker scored a candidate of any query."""
-        return bool(np.isfinite(self.matrix[:, NAMES.index(RERANK)]).any())
 
     def of(self, chosen: Flags) -> Self:
         """Return the flagged queries; `chosen` has shape (queries,)."""

@@ -384,7 +384,6 @@ def train_on(
             "papers": len(one.index.papers),
             "train_queries": len(one.train),
             "dev_queries": len(one.dev),
-            "train_queries_reranked": one.train.is_reranked,
             "dev_queries_teach": one.dev_teaches,
         }
         for one in examples
@@ -393,7 +392,6 @@ def train_on(
         "citerec": version("citerec"),
         "learned_from": [facts["name"] for facts in indexes],
         "rerankers": sorted({facts["reranker"] for facts in indexes} - {None}),
-        "cross_fitted": any(facts["train_queries_reranked"] for facts in indexes),
     }
     facts = {
         "indexes": indexes,
