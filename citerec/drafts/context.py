@@ -31,9 +31,8 @@ _NAMES = re.compile(rf"[^\W\d_a-z][^\s()]+.*{_YEAR}")  # within parentheses: a n
 _ONLY_YEARS = re.compile(rf"[\s,;]*{_YEAR}(?:[\s,;]+{_YEAR}){{0,20}}[\s,;]*")
 _BEFORE_POINT = re.compile(r"\s+([,.;:!?)])")
 _WORD = re.compile(r"[^\W\d_]{2}")
-_LEAST_WORDS = (
-    4  # of a claim, without function words; a shorter one is searched with its whole sentence
-)
+# of a claim, without function words; a shorter one is searched with its whole sentence
+_LEAST_WORDS = 4
 
 
 def without_markers(text: str) -> str:
