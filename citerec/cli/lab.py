@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -206,7 +206,7 @@ def scidocs(
     """Evaluate encoders by SciDocs: on its published data, or on tasks of the same kinds built from an index."""
     from citerec.evaluate.tables import terminal
     from citerec.lab.scidocs.results import as_json, results_table
-    from citerec.lab.scidocs.run import on_index, on_published
+    from citerec.lab.scidocs.run import Running, on_index, on_published
     from citerec.lab.scidocs.vectors import CachedVectors
 
     names = list(dict.fromkeys(encoder or ()))
@@ -219,13 +219,13 @@ def scidocs(
         raise ConfigError("--data needs a model: --encoder MODEL")
     with console.progress() as progress:
         cached = partial(CachedVectors, folder=store, progress=progress, log=console.log)
-        run: Any = {"seed": seed, "progress": progress, "log": console.log}
+        run = Running(how=how, cached=cached, seed=seed, progress=progress, log=console.log)
         if data:
-            of, results = str(data), on_published(data, names, wanted, how, cached, **run)
+            of, results = str(data), on_published(data, names, wanted, run)
         else:
             folder = open_named(index)
             of = folder.manifest.name
-            results = on_index(folder, names, wanted, how, cached, **run)
+            results = on_index(folder, names, wanted, run)
     settings = {"tasks": wanted, "precision": how.precision.value}
     record = as_json(of, results, seed, settings, published=data is not None)
     if format == "json":

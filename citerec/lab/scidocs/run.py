@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -25,68 +26,59 @@ from citerec.lab.scidocs.vectors import (
 )
 from citerec.types import Log, Progress
 
-Cached = Callable[[Encoder], CachedVectors]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """How encoders are run and reported."""
+
+    how: EncodeConfig
+    cached: Callable[[Encoder], CachedVectors]
+    seed: int
+    progress: Progress
+    log: Log
 
 
 def on_published(
-    data: Path,
-    names: Sequence[str],
-    tasks: Sequence[str] | None,
-    how: EncodeConfig,
-    cached: Cached,
-    *,
-    seed: int,
-    progress: Progress,
-    log: Log,
+    data: Path, names: Sequence[str], tasks: Sequence[str] | None, run: Running
 ) -> list[EncoderResult]:
     """Evaluate models, or folders of precomputed vectors, on the published folder `data`."""
     check_folder(data, check_tasks(tasks))
     results: list[EncoderResult] = []
     for name in names:
-        with encoding(name, how, cached, log) as (fingerprint, encode):
-            result = run_published(data, encode, tasks=tasks, seed=seed, progress=progress)
+        with encoding(name, run) as (fingerprint, encode):
+            result = run_published(data, encode, tasks=tasks, seed=run.seed, progress=run.progress)
         results.append(EncoderResult(name, fingerprint, result))
     return results
 
 
 def on_index(
-    index: IndexFolder,
-    names: Sequence[str],
-    tasks: Sequence[str] | None,
-    how: EncodeConfig,
-    cached: Cached,
-    *,
-    seed: int,
-    progress: Progress,
-    log: Log,
+    index: IndexFolder, names: Sequence[str], tasks: Sequence[str] | None, run: Running
 ) -> list[EncoderResult]:
     """Evaluate models, without names the encoder of the index, on tasks that are built from an index."""
-    suite = index_tasks(index, tasks=tasks, seed=seed, progress=progress)
+    suite = index_tasks(index, tasks=tasks, seed=run.seed, progress=run.progress)
     results: list[EncoderResult] = []
     for name in names or [""]:
-        with vectors_of(name, index, suite.rows, how, cached, log) as (made_by, take):
+        with vectors_of(name, index, suite.rows, run) as (made_by, take):
             form = made_by.spec.form
-            result = evaluate(suite, take, form=form, seed=seed, progress=progress)
+            result = evaluate(suite, take, form=form, seed=run.seed, progress=run.progress)
         results.append(EncoderResult(name or made_by.name, str(made_by), result))
     return results
 
 
 @contextmanager
-def encoding(
-    name: str, how: EncodeConfig, cached: Cached, log: Log
-) -> Generator[tuple[str, Encode | PrecomputedVectors]]:
+def encoding(name: str, run: Running) -> Generator[tuple[str, Encode | PrecomputedVectors]]:
     """Yield the fingerprint and the function that encodes: a model, or a folder of precomputed vectors."""
     if has_vector_files(Path(name)):
         yield f"vectors of {name}", PrecomputedVectors(Path(name))
         return
-    model = open_encoder(name, how, log=log)
-    with cached(model) as encode:
+    model = open_encoder(name, run.how, log=run.log)
+    with run.cached(model) as encode:
         yield str(model.fingerprint), encode
 
 
 @contextmanager
 def vectors_of(
-    name: str, index: IndexFolder, rows: Rows, how: EncodeConfig, cached: Cached, log: Log
+    name: str, index: IndexFolder, rows: Rows, run: Running
 ) -> Generator[tuple[Fingerprint, Take]]:
     """Yield the fingerprint of an encoder, and the function that returns its vectors of some papers.
 
@@ -99,13 +91,13 @@ def vectors_of(
         yield own, stored
         return
     if name or own is None:
-        model = open_encoder(name, how, base=index.path, log=log)
+        model = open_encoder(name, run.how, base=index.path, log=run.log)
     else:
-        model = reopen(own, index.path, how, log=log)
+        model = reopen(own, index.path, run.how, log=run.log)
     if stored and own and model.fingerprint.key == own.key:
         yield own, stored
         return
-    with cached(model) as encode:
+    with run.cached(model) as encode:
         papers = index.papers.at(rows.tolist())
         matrix = encode([papers[row] for row in rows.tolist()])
         yield model.fingerprint, lambda wanted: matrix[np.searchsorted(rows, wanted)]
