@@ -5,7 +5,7 @@ who publishes an index can also write its checksums. So names and types are chec
 """
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +36,10 @@ from citerec.io import (
     read_record,
     replacing,
     sealed,
-    sizes_of,
     unexpected,
 )
 
-FORMAT = 4
+FORMAT = 5
 NAME = "manifest.json"
 INDEXES = Path("indexes")  # where indexes are, unless a folder is named
 PAPERS, CITATIONS, BM25, ID_RANK = "papers.arrow", "citations", "bm25", "id_rank.npy"
@@ -60,7 +59,6 @@ class Manifest:
     counts: dict[str, int]
     settings: dict[str, Any]  # per part: bm25, splits, encoder
     checksums: dict[str, str]  # sha256 of each other file, by path within the folder
-    sizes: dict[str, int] = field(default_factory=dict[str, int], compare=False)  # bytes of each
     format: int = FORMAT
 
     @property
@@ -163,13 +161,12 @@ def open_index(path: Path) -> IndexFolder:
 
 
 def _map(path: Path, manifest: Manifest) -> IndexFolder:
-    wrong = file_faults(path, manifest.checksums, manifest.sizes, whole=False)
-    if (path / MODELS).is_symlink():
-        wrong.append(f"{MODELS} is a link")
-    if wrong:
-        raise IndexDamagedError(path, wrong)
-    part = PAPERS
+    part = "a folder"
     try:
+        links = [f"{name} is a {kind} entry" for name, kind in entries(path) if kind != "file"]
+        if wrong := links or file_faults(path, manifest.checksums, cached=True):
+            raise IndexDamagedError(path, wrong)
+        part = PAPERS
         papers = Papers(path / part, open_lookup(path))
         if len(papers) != manifest.counts.get("papers"):
             raise ValueError(f"it holds {len(papers):,} papers")
@@ -218,8 +215,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write the manifest, with the size of each file, completely or not at all."""
-    manifest = replace(manifest, sizes=sizes_of(folder, manifest.checksums))
+    """Write the manifest, completely or not at all."""
     with replacing(folder / NAME) as temporary:
         temporary.write_bytes(manifest.to_bytes())
 
@@ -238,15 +234,15 @@ def verify_index(path: Path) -> Manifest:
     """
     manifest = read_manifest(path)
     try:
-        wrong = file_faults(path, manifest.checksums, manifest.sizes, whole=True)
+        wrong = file_faults(path, manifest.checksums, cached=False)
         wrong += unexpected(path, {NAME, *manifest.checksums}, but=MODELS)
         for model in sorted((path / MODELS).glob("*")):
             if model.is_dir() and not model.name.startswith("."):
                 wrong += [f"{MODELS}/{model.name}/{fault}" for fault in model_faults(model)]
             elif not _IN_PROGRESS.fullmatch(model.name):
                 wrong.append(f"{MODELS}/{model.name} does not belong to it")
-    except FileNotFoundError as error:
-        wrong = [f"{error.filename} is missing"]
+    except OSError as error:
+        wrong = [f"{error.filename} cannot be read ({error.strerror})"]
     if wrong and read_manifest(path) != manifest:  # a build replaced it meanwhile
         return verify_index(path)
     if wrong:

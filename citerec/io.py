@@ -33,7 +33,7 @@ from citerec.inputs import read_whole
 
 MAX_NAME = 1024  # bytes of a path within a folder
 MAX_RECORD = 2**26  # bytes of a record in JSON
-CACHED_SIZE = 2**23  # bytes; checksums of files of at least this size in total are cached
+CACHED_SIZE = 2**20  # bytes; checksums of files of at least this size in total are cached
 # seconds since the last change; a later change within the same clock tick would be missed
 SETTLED_SECONDS = 2
 MODEL_SUMS = "checksums.json"  # of a model that citerec trained
@@ -56,22 +56,34 @@ def building(target: Path) -> Generator[Path]:
         target = Path(os.path.realpath(target))
         created = [path for path in target.parents if not path.exists()]
         target.parent.mkdir(parents=True, exist_ok=True)
-        prefix = f".{target.name}.building-{socket.gethostname()}-"
-        for left in target.parent.glob(f"{glob.escape(prefix)}*"):
-            pid = left.name.removeprefix(prefix).partition("-")[0]
-            if pid.isdigit() and not _is_alive(int(pid)):
-                shutil.rmtree(left, ignore_errors=True)
-        # several threads may build one folder
-        workspace = target.with_name(f"{prefix}{os.getpid()}-{uuid4().hex[:8]}")
+        workspace = _temporary(target)
         try:
             workspace.mkdir()
             yield workspace
             replace_folder(workspace, target)
         finally:
-            shutil.rmtree(workspace, ignore_errors=True)
+            _remove(workspace)
             for folder in created:  # the deepest first; none that holds something
                 with suppress(OSError):
                     folder.rmdir()
+
+
+def _temporary(target: Path) -> Path:
+    """Return a new path next to `target` for what will replace it; what killed processes left there is removed."""
+    # 30 characters are at most 120 bytes; a file's name has at most 255
+    prefix = f".{target.name[:30]}.building-{socket.gethostname()}-"
+    for left in target.parent.glob(f"{glob.escape(prefix)}*"):
+        pid = left.name.removeprefix(prefix).partition("-")[0]
+        if pid.isdigit() and not _is_alive(int(pid)):
+            _remove(left)
+    # several threads may write one file or folder
+    return target.with_name(f"{prefix}{os.getpid()}-{uuid4().hex[:8]}")
+
+
+def _remove(path: Path) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+    with suppress(OSError):
+        path.unlink()
 
 
 def _is_alive(pid: int) -> bool:
@@ -111,12 +123,12 @@ def replacing(path: Path) -> Generator[Path]:
     """Yield the path of a temporary file next to `path`, which replaces `path` when the block ends without an error.
 
     The block creates the file. If `path` is a link, its destination is replaced. Of concurrent writers of one path, the
-    last one to finish counts. OutputError if the file cannot be moved; errors of the block are passed on.
+    last one to finish counts. Files that killed writers of `path` left are removed. OutputError if the file cannot be
+    moved; errors of the block are passed on.
     """
     with writing(path):
         target = Path(os.path.realpath(path))
-    # 60 characters are at most 240 bytes; a file's name has at most 255
-    temporary = target.with_name(f".{target.name[:60]}.{uuid4().hex[:8]}.tmp")
+        temporary = _temporary(target)
     try:
         yield temporary
         with writing(path):
@@ -126,8 +138,7 @@ def replacing(path: Path) -> Generator[Path]:
             error.filename = str(path)
         raise
     finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+        _remove(temporary)
 
 
 @contextmanager
@@ -236,48 +247,37 @@ def checksums_of(folder: Path, names: Collection[str]) -> dict[str, str]:
         return dict(zip(ordered, pool.map(sha256_of, map(folder.joinpath, ordered)), strict=True))
 
 
-def sizes_of(folder: Path, names: Collection[str]) -> dict[str, int]:
-    """Return the sizes of files of a folder in bytes, by name."""
-    return {name: (folder / name).stat().st_size for name in sorted(names)}
-
-
 def entries(folder: Path) -> Iterator[tuple[str, str]]:
     """Yield path and kind ("file", "link", "special") of every entry of a folder; links are not followed."""
     for path in sorted(folder.iterdir()):
-        mode = path.lstat().st_mode
-        if stat.S_ISDIR(mode):
-            yield from ((f"{path.name}/{name}", kind) for name, kind in entries(path))
-        else:
-            kind = "link" if stat.S_ISLNK(mode) else "file" if stat.S_ISREG(mode) else "special"
-            yield path.name, kind
+        with suppress(FileNotFoundError):  # removed meanwhile, as a training's temporary folder is
+            mode = path.lstat().st_mode
+            if stat.S_ISDIR(mode):
+                yield from ((f"{path.name}/{name}", kind) for name, kind in entries(path))
+            else:
+                kind = "link" if stat.S_ISLNK(mode) else "file" if stat.S_ISREG(mode) else "special"
+                yield path.name, kind
 
 
-def file_faults(
-    folder: Path,
-    sums: Mapping[str, str],
-    sizes: Mapping[str, int],
-    *,
-    whole: bool,
-    links: bool = False,
-) -> list[str]:
-    """Compare files with their recorded sizes, and checksums if `whole`; return the faults, one line each.
+def file_faults(folder: Path, sums: Mapping[str, str], *, cached: bool) -> list[str]:
+    """Compare files with their checksums, by path within the folder; return the faults, one line each.
 
-    `sums` and `sizes` are by path within the folder; `links` says whether files may be links, as in a hub's cache.
+    If `cached`, a large file that was read before is not read again while it stays unchanged; see `sha256_of_files`.
     """
-    wrong: dict[str, str] = {}
-    for name in sums:
+
+    def fault(name: str) -> str:
         file = folder / name
-        parents = [folder / parent for parent in Path(name).parents if parent.parts]
-        if not links and any(path.is_symlink() for path in (file, *parents)):
-            wrong[name] = "is a link, expected a file"
-        elif not is_regular(file):
-            wrong[name] = "is not a file" if file.exists() else "is missing"
-        elif file.stat().st_size != sizes.get(name):
-            wrong[name] = "is not what was written"
-    if whole:
-        found = checksums_of(folder, sums.keys() - wrong.keys())
-        wrong |= {n: "is not what was written" for n, sha256 in found.items() if sha256 != sums[n]}
-    return [f"{name} {wrong[name]}" for name in sums if name in wrong]
+        try:
+            if not file.is_file():
+                return "is not a file" if file.exists() else "is missing"
+            found = sha256_of_files([file]) if cached else sha256_of(file)
+        except OSError as error:
+            return f"cannot be read ({error.strerror})"
+        return "" if found == sums[name] else "is not what was written"
+
+    with ThreadPoolExecutor(4) as pool:  # for small files alone, threads cost more than they save
+        faults = [*(map if cached else pool.map)(fault, sums)]
+    return [f"{name} {wrong}" for name, wrong in zip(sums, faults, strict=True) if wrong]
 
 
 def unexpected(folder: Path, known: Collection[str], *, but: str = "") -> list[str]:
@@ -295,19 +295,18 @@ def unexpected(folder: Path, known: Collection[str], *, but: str = "") -> list[s
 def seal_model(folder: Path) -> None:
     """Write the checksums of a model's files into its folder, so that `verify` can check them."""
     names = [name for name, kind in entries(folder) if kind == "file" and name != MODEL_SUMS]
-    content = {"files": checksums_of(folder, names), "sizes": sizes_of(folder, names)}
-    (folder / MODEL_SUMS).write_bytes(sealed(content))
+    (folder / MODEL_SUMS).write_bytes(sealed({"files": checksums_of(folder, names)}))
 
 
 def model_faults(model: Path, *, whole: bool = True) -> list[str]:
     """Compare the files of a model with the checksums in its folder; return the faults, one line each.
 
-    If `whole`, every file is read, and additional files are faults; otherwise only sizes are compared.
+    If `whole`, every file is read, and additional files are faults, too; otherwise see `file_faults`.
     """
     try:
         content: Any = orjson.loads(raw := read_record(model / MODEL_SUMS))
         content.pop("seal")
-        sums, sizes = dict(content["files"]), content["sizes"]
+        sums = dict(content["files"])
         if raw != sealed(content):
             return [f"{MODEL_SUMS} is not what was written"]
     except (FileNotFoundError, NotADirectoryError):
@@ -317,13 +316,13 @@ def model_faults(model: Path, *, whole: bool = True) -> list[str]:
     if wrong := name_faults(sums):
         return wrong
     if whole:
-        return file_faults(model, sums, sizes, whole=True) + unexpected(model, {MODEL_SUMS, *sums})
+        return file_faults(model, sums, cached=False) + unexpected(model, {MODEL_SUMS, *sums})
     sums.pop(CARD, None)
-    return file_faults(model, sums, sizes, whole=False, links=True)
+    return file_faults(model, sums, cached=True)
 
 
 def check_model(model: Path) -> None:
-    """Check a model when it is opened, if it has checksums; ModelDamagedError if a file is missing or of another size.
+    """Check a model when it is opened, if it has checksums; ModelDamagedError if a file is missing or was changed.
 
     A folder of other software has none.
     """
@@ -364,22 +363,19 @@ def private_folder(folder: Path) -> bool:
 def sha256_of_files(files: Sequence[Path]) -> str:
     """Return one sha256 of the contents of files, in the given order; for one file its own sha256.
 
-    Checksums of large files are cached. A cached one is used while the system reports the same paths, inodes, sizes
-    and change times; unlike the time of the last write, the change time cannot be set by programs.
+    Checksums of large files are cached. A cached one is used while the system reports the same inodes, sizes and change
+    times; unlike the time of the last write, the change time cannot be set by programs.
     """
 
     def identity() -> str:
-        stats = [(str(file.resolve()), file.stat()) for file in files]
-        return repr(
-            [(p, s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for p, s in stats]
-        )
+        stats = [file.stat() for file in files]
+        return repr([(s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for s in stats])
 
-    before = identity()
     is_large = sum(file.stat().st_size for file in files) >= CACHED_SIZE
-    cache = cache_folder() if is_large else None
+    cache, before = cache_folder() if is_large else None, identity()
     file = None
     if cache:
-        file = cache / "sha256" / hashlib.sha256(before.encode(errors="replace")).hexdigest()
+        file = cache / "sha256" / hashlib.sha256(before.encode()).hexdigest()
         cached = file.read_text(errors="replace") if is_private(file) else ""
         if re.fullmatch("[0-9a-f]{64}", cached):
             return cached

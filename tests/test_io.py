@@ -21,6 +21,7 @@ from citerec.io import (
     is_private,
     read_record,
     read_toml,
+    replacing,
     sha256_of_files,
 )
 
@@ -28,9 +29,10 @@ HOST = socket.gethostname()
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from citerec.io import building
-with building(Path(sys.argv[1])) as folder:
+from citerec.io import building, replacing
+with building(Path(sys.argv[1])) as folder, replacing(Path(sys.argv[2])) as file:
     (folder / "half").write_text("new")
+    file.write_text("half")
     os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -85,23 +87,24 @@ def test_a_build_that_fails_changes_nothing(tmp_path: Path, end: type[BaseExcept
     assert names(tmp_path) == ["index"]
 
 
-def test_the_next_build_removes_what_a_killed_one_left(tmp_path: Path) -> None:
-    target = old(tmp_path / "in[d]ex*")
+def test_the_next_run_removes_what_a_killed_one_left(tmp_path: Path) -> None:
+    target, file = old(tmp_path / "in[d]ex*"), tmp_path / "refs.bib"
     others = [
         old(tmp_path / f".in[d]ex*.building-{HOST}-{os.getppid()}-0"),  # alive
         old(tmp_path / f".in[d]ex*.building-elsewhere-{2**22}-0"),  # of another machine
         old(tmp_path / f".other.building-{HOST}-{2**22}-0"),  # of another folder
     ]
 
-    killed = subprocess.run([sys.executable, "-c", KILLED, str(target)], check=False)
+    killed = subprocess.run([sys.executable, "-c", KILLED, target, file], check=False)
     after_the_kill = names(tmp_path)
-    with building(target) as folder:
+    with building(target) as folder, replacing(file) as temporary:
         (folder / "content").write_text("new")
+        temporary.write_text("new")
 
     assert killed.returncode == -signal.SIGKILL
-    assert len(after_the_kill) == 5
-    assert names(tmp_path) == sorted(["in[d]ex*", *(folder.name for folder in others)])
-    assert (target / "content").read_text() == "new"
+    assert len(after_the_kill) == 6
+    assert names(tmp_path) == sorted(["in[d]ex*", "refs.bib", *(folder.name for folder in others)])
+    assert (target / "content").read_text() == file.read_text() == "new"
 
 
 def test_a_link_stays_a_link(tmp_path: Path) -> None:
