@@ -10,7 +10,7 @@ import time
 from base64 import b64encode
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -24,7 +24,7 @@ import citerec
 from citerec.cli import run
 from citerec.config import RecommendConfig, RerankConfig
 from citerec.folder import IndexFolder
-from citerec.serve import ServeConfig
+from citerec.serve import ServeConfig, app
 from citerec.serve.app import create_app
 from citerec.serve.service import OpenIndex, Service
 
@@ -282,6 +282,86 @@ def test_bodies_tokens_and_host_names_are_checked(lone: Callable[..., Service]) 
 def test_what_no_browser_sends_as_an_origin_is_refused(origin: str) -> None:
     with pytest.raises(citerec.errors.ConfigError, match="no origin of a web page"):
         ServeConfig(origins=(origin,))
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost:8000", 200),
+        ("127.0.0.2", 200),
+        ("[::1]:80", 200),
+        ("cite.example", 200),
+        ("rebound.example", 421),
+        ("localhost:80@evil.com", 421),
+        ("[::1]evil", 421),
+        ("localhost.evil.com", 421),
+        ("localhost:80:80", 421),
+        ("", 421),
+    ],
+)
+def test_only_the_names_of_the_server_are_answered(
+    client: httpx.Client, lone: Callable[..., Service], host: str, status: int
+) -> None:
+    with serving(lone(hosts=("cite.example",))) as named:
+        assert named.get("/v1/index", headers={"host": host}).status_code == status
+
+
+def test_a_page_of_another_origin_sends_no_request(lone: Callable[..., Service]) -> None:
+    body, host = {"title": "attention"}, "localhost:8000"
+    origins = {
+        "http://localhost:8000": 200,  # the page of the server
+        "https://localhost:8000": 200,  # the same, behind a proxy with TLS
+        "https://example.org": 200,
+        "https://evil.com": 403,
+        "http://localhost:9000": 403,
+        "null": 403,
+    }
+
+    with serving(lone(origins=("https://example.org",))) as client:
+        for origin, status in origins.items():
+            headers = {"origin": origin, "host": host}
+            answer = client.post("/v1/recommend", json=body, headers=headers)
+            assert (origin, answer.status_code) == (origin, status)
+
+
+def sent(client: httpx.Client, data: bytes) -> bytes:
+    """Send bytes on a connection of their own; return all that comes until the server closes it."""
+    with socket.create_connection((client.base_url.host, client.base_url.port or 80)) as one:
+        one.sendall(data)
+        return b"".join(iter(lambda: one.recv(2**16), b""))
+
+
+def test_a_request_with_two_lengths_is_answered_once_and_refused(client: httpx.Client) -> None:
+    start = b"POST /v1/recommend HTTP/1.1\r\nHost: localhost\r\nContent-Length: 6\r\n"
+    smuggled = (
+        b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
+    )
+
+    answer = sent(client, start + smuggled)
+
+    assert answer.count(b"HTTP/1.1 ") == answer.count(b"HTTP/1.1 400 ") == 1
+
+
+def test_clients_that_never_end_their_headers_keep_no_other_out(
+    lone: Callable[..., Service], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "MAX_CONNECTIONS", 8)
+    monkeypatch.setattr(app, "IDLE_SECONDS", 2)
+
+    with serving(lone()) as client, ExitStack() as connections:
+        place = client.base_url.host, client.base_url.port
+        slow = [connections.enter_context(socket.create_connection(place)) for _ in range(40)]
+        for one in slow:
+            one.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
+        answers = [client.get("/healthz").status_code for _ in range(20)]
+        ends: list[bytes] = []
+        for one in slow:
+            with suppress(ConnectionResetError):
+                one.sendall(b"a")
+                ends.append(one.recv(1))
+
+    assert answers == [200] * 20
+    assert set(ends) <= {b""}  # each one is closed: at once, or after its time
 
 
 def test_a_request_that_is_late_gets_a_timeout(lone: Callable[..., Service]) -> None:

@@ -1,7 +1,9 @@
 """The web application: the API under /v1, health and metrics, how errors become answers; and the process it runs in."""
 
+import os
 import signal
 import socket
+from asyncio import Transport
 from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
@@ -20,6 +22,7 @@ from prometheus_client import Counter, Gauge, Histogram
 from pydantic import BaseModel, ConfigDict, Field, create_model
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from citerec.bibliography.keys import paper_doi
 from citerec.errors import CiterecError, OutputError
@@ -58,7 +61,11 @@ AS_FILE, AS_REFERENCES = (
 )
 SECONDS = (0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 5, 10, 30, 60)  # buckets of histograms
 DRAIN_SECONDS = 30  # for requests in flight, after the first signal
-BACKLOG = 512
+# with the backlog, fewer than the files that the process may have open; Windows has no such limit
+MAX_CONNECTIONS = min(256, os.sysconf("SC_OPEN_MAX") // 4) if hasattr(os, "sysconf") else 256
+BACKLOG = MAX_CONNECTIONS // 2
+IDLE_SECONDS = 15  # until a connection has sent the headers of a request
+MAX_HEADERS = 2**16  # bytes of a request line and headers
 Index = Annotated[str | None, Query(description="The name of an index; by default the first.")]
 Offset = Annotated[int, Query(ge=0, le=MAX_OFFSET)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
@@ -412,7 +419,10 @@ def bound(settings: ServeConfig) -> socket.socket:
     place = settings.host, settings.port
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
-        return socket.create_server(place, family=family, backlog=BACKLOG)
+        listening = socket.create_server(place, family=family, backlog=BACKLOG)
+        # the two parts of an answer leave at once: asyncio sets it for other sockets alone
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listening
     except OSError as error:
         reason = f"{settings.host}:{settings.port}: {error.strerror or error}"
         raise OutputError(
@@ -426,25 +436,53 @@ def url(listening: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
+class Connection(H11Protocol):
+    """A connection of uvicorn, which has no limits of its own on slow headers and on the number of connections."""
+
+    def connection_made(self, transport: Transport) -> None:
+        """Open it; where there are too many, one that has no request, or else this one, is closed."""
+        super().connection_made(transport)
+        if len(self.connections) > MAX_CONNECTIONS:
+            own = (one for one in self.connections if isinstance(one, Connection))
+            waiting = (one for one in own if one.timeout_keep_alive_task)
+            next(waiting, self).transport.abort()
+        self.timeout_keep_alive_task = self.loop.call_later(
+            self.timeout_keep_alive, self.timeout_keep_alive_handler
+        )
+
+    def data_received(self, data: bytes) -> None:
+        """Read as uvicorn does, but let the time limit run until the headers are complete."""
+        self.conn.receive_data(data)
+        self.handle_events()
+
+
+def web_server(app: ASGIApp) -> uvicorn.Server:
+    """Return the web server of an application."""
+    config = uvicorn.Config(
+        app,
+        http=Connection,
+        ws="none",
+        log_config=None,
+        access_log=False,
+        backlog=BACKLOG,
+        server_header=False,
+        h11_max_incomplete_event_size=MAX_HEADERS,
+        timeout_keep_alive=IDLE_SECONDS,
+        timeout_graceful_shutdown=DRAIN_SECONDS,
+    )
+    return uvicorn.Server(config)
+
+
 def serve(app: ASGIApp, service: Service, listening: socket.socket) -> None:
     """Serve an application on a bound socket until a signal ends the process; requests in flight are answered first.
 
     A second signal ends it at once.
     """
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        backlog=BACKLOG,
-        server_header=False,
-        timeout_keep_alive=30,
-        timeout_graceful_shutdown=DRAIN_SECONDS,
-    )
     for number in (signal.SIGTERM, signal.SIGINT):
         # uvicorn stops gracefully, and raises the signal again at its end
         signal.signal(number, lambda _number, _frame: None)
     try:
-        uvicorn.Server(config).run(sockets=[listening])
+        web_server(app).run(sockets=[listening])
     finally:
         service.close()
         listening.close()

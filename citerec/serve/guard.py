@@ -31,6 +31,7 @@ KINDS = {  # status by kind
     "not-found": 404,  # no such index, paper or path
     "method-not-allowed": 405,
     "unauthorized": 401,
+    "foreign-origin": 403,  # a web page of another server sent the request
     "wrong-host": 421,  # the Host header names another server
     "too-large": 413,  # the body
     "timeout": 504,  # of the answer
@@ -44,6 +45,8 @@ MAX_DETAIL = 1000  # characters
 # The page itself holds no data: its requests do, and send the token.
 PUBLIC = frozenset({"/", "/healthz", "/readyz", "/favicon.ico"})
 STATIC = "/static/"
+HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9_.-]+))(?::[0-9]{1,5})?")  # of the header
+READING = frozenset({"GET", "HEAD", "OPTIONS"})
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -158,15 +161,28 @@ class Guard:
             raise ProblemError("queue-full", "too many bytes are in flight", headers=later)
 
     def _check(self, scope: Scope, headers: Headers) -> None:
-        """Check host and token; other names are those of a web page that rebinds its own (DNS)."""
+        """Check host, origin and token; other names are those of a web page that rebinds its own (DNS)."""
         settings, name = self.settings, headers.get("host", "").lower()
-        host = name[1:].partition("]")[0] if name.startswith("[") else name.partition(":")[0]
+        if "content-length" in headers and "transfer-encoding" in headers:
+            # a proxy may see another end of this request than h11 does (RFC 9112, 6.3)
+            detail = "a request has either Content-Length or Transfer-Encoding"
+            close = {"Connection": "close"}
+            raise ProblemError("invalid-request", detail, headers=close, status=400)
+        named = HOST.fullmatch(name)
+        host = (named[1] or named[2]).rstrip(".") if named else ""
         own = {*settings.hosts, "localhost", settings.host}
-        is_own = "*" in own or host.rstrip(".") in own or _is_loopback(host)
-        if settings.is_local and not is_own:
+        is_own = "*" in own or host in own or _is_loopback(host)
+        if (settings.is_local or settings.hosts) and not is_own:
             raise ProblemError(
                 "wrong-host",
                 "this server does not answer to that name; the operator can allow it: --allow-host NAME",
+            )
+        origin = headers.get("origin", "")
+        allowed = {"", f"http://{name}", f"https://{name}", *settings.origins}
+        if scope["method"] not in READING and not {origin, "*"} & allowed:
+            raise ProblemError(
+                "foreign-origin",
+                "this server takes no requests from that web page; the operator can allow it: --allow-origin ORIGIN",
             )
         if not settings.tokens or scope["path"] in PUBLIC or scope["path"].startswith(STATIC):
             return

@@ -6,9 +6,8 @@ from contextlib import contextmanager
 from threading import Thread
 
 import httpx
-import uvicorn
 
-from citerec.serve.app import create_app
+from citerec.serve.app import create_app, web_server
 from citerec.serve.service import Service
 
 
@@ -16,8 +15,7 @@ from citerec.serve.service import Service
 def listening(service: Service, port: int = 0) -> Generator[str]:
     """Serve on loopback until the block ends; yields the URL. Connections that are open then are cut."""
     bound = socket.create_server(("127.0.0.1", port))
-    config = uvicorn.Config(create_app(service), log_level="error", lifespan="off")
-    server = uvicorn.Server(config)
+    server = web_server(create_app(service))
     thread = Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
     thread.start()
     try:
