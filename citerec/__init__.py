@@ -16,9 +16,11 @@ lab/      published corpora and tables -> datasets, SciDocs, experiments: what r
 >>> print(recommender.recommend(title="Dense retrieval of passages", year=2021, k=5))
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # ONNX Runtime reads it when it is imported
 if TYPE_CHECKING:
     from citerec.build import BuildConfig, build_index
     from citerec.config import Bm25Config, RecommendConfig
@@ -26,10 +28,7 @@ if TYPE_CHECKING:
     from citerec.folder import open_index, verify_index
     from citerec.in_memory import from_papers
     from citerec.rank.ltr import RankModel
-    from citerec.recommend import (
-        Recommender,
-        open,  # noqa: A004
-    )
+    from citerec.recommend import Recommender, open  # noqa: A004
     from citerec.recommendations import Recommendations
     from citerec.rerank.reranker import Reranker
     from citerec.retrieve.hybrid import Retriever

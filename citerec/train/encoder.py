@@ -219,6 +219,7 @@ class _Net:
         model = SentenceTransformer(
             modules=[reader, pool, *([Normalize()] if cosine else [])],
             device="cpu" if config.device == "cpu" else None,
+            local_files_only=True,  # otherwise each save asks the hub for the base model's card
             similarity_fn_name="cosine" if cosine else "euclidean",
         )
         for name, weights in reader.model.named_parameters():
