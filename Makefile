@@ -5,9 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PAGE := tests/page
+MINUTES := 30
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check check-page format docs docs-check bench tables clean
+.PHONY: help demo test test-all check check-page format docs docs-check bench fuzz clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk 'BEGIN {FS = ":.*## "} {printf "  make %-10s %s\n", $$1, $$2}'
@@ -82,6 +83,9 @@ docs-check: $(VENV)/dev.ok ## Run what the documentation shows
 
 bench: $(VENV)/bench.ok ## Measure speed and memory; results go to experiments/results/
 	$(BIN)/python experiments/bench.py
+
+fuzz: $(VENV)/dev.ok ## Feed damaged inputs to everything that reads one, for MINUTES=30
+	OMP_NUM_THREADS=1 $(BIN)/python experiments/fuzz.py --minutes $(MINUTES)
 
 clean: ## Remove the environment and what tools left behind
 	rm -rf $(VENV) $(PAGE)/node_modules .pytest_cache .ruff_cache .hypothesis .import_linter_cache .cache .site site dist

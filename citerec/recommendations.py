@@ -208,5 +208,5 @@ def unreliable_notice(query: Query, candidates: CandidateSet) -> str:
         return ""
     return (
         f"the corpus does not cover this draft: no paper has a probability above {percentage(UNLIKELY)}; "
-        "search a corpus of its field, or add an abstract"
+        f"search a corpus of its field{'' if query.abstract else ', or add an abstract'}"
     )

@@ -646,6 +646,8 @@ BAD: dict[str, tuple[str | bytes, str, str]] = {
     "Latin-1 BibTeX": (b"@article{a,\ntitle={\xe9}}", "a.bib", "not UTF-8"),
     "Latin-1 RIS": (b"TY  - JOUR\nTI  - \xe9\n", "a.ris", "not UTF-8"),
     "cut XML": (PUBMED.format(article(1, "a"))[:-8].encode(), "a.xml", "the XML is cut off"),
+    # to search the end of each from its own beginning would take minutes
+    "no record ends": (b"<PubmedArticle>" * 2**16, "a.xml", "the XML is cut off"),
     "cut record of XML": (
         PUBMED.format(article(1, "a") + "\n<PubmedArticle><x>")[:-22].encode(),
         "a.xml",

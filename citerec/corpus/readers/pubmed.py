@@ -34,8 +34,7 @@ LONGEST = 16 * 2**20  # bytes of a record; papers of thousands of authors have a
 PMIDS = 10**8  # they have eight digits: a mask of all takes 100 MB, of which few are touched
 _BLANK = b"\xef\xbb\xbf \t\r\n"
 _SET = re.compile(rb"<(?:!DOCTYPE\s+)?Pubmed(?:Book)?Article(?:Set)?\b")
-_RECORD = re.compile(rb"<(?P<tag>Pubmed(?:Book)?Article|DeleteCitation)[\s>].*?</(?P=tag)>", re.S)
-_OPEN = re.compile(rb"<(?:Pubmed(?:Book)?Article|DeleteCitation)[\s>]")
+_OPEN = re.compile(rb"<(Pubmed(?:Book)?Article|DeleteCitation)[\s>]")
 _DELETED = re.compile(rb">\s*([0-9]{1,17})\s*</PMID")
 _TRANSLATED = re.compile(r"\[((?:[^\[\]]++|\[[^\[\]]*+\])*+)\](\.?)")
 _UNAVAILABLE = {"", "[not available].", "[not available]", "not available", "not available."}
@@ -61,11 +60,13 @@ def _cut(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
         in_set = in_set or b"ArticleSet>" in data
         ended = b"ArticleSet>" in data[-64:]
         at = 0
-        for match in _RECORD.finditer(data):
-            line += data.count(b"\n", at, match.start())
-            yield line, match[0]
-            line += match[0].count(b"\n")
-            at = match.end()
+        while opened := _OPEN.search(data, at):
+            closing = b"</%s>" % opened[1]
+            if (end := data.find(closing, opened.end()) + len(closing)) < len(closing):
+                break
+            line += data.count(b"\n", at, opened.start())
+            yield line, data[opened.start() : end]
+            line, at = line + data.count(b"\n", opened.start(), end), end
         data = data[at:]
         if len(data) > LONGEST:
             raise StreamFaultError(f"a record of over {LONGEST:,} bytes", line)
