@@ -4,6 +4,7 @@ import reprlib
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 _REPR = reprlib.Repr()  # limits depth and length: JSON may nest lists 1,000 deep
 _REPR.maxstring = _REPR.maxother = _REPR.maxlong = 80
@@ -17,6 +18,10 @@ def shown(value: object) -> str:
 
 class CiterecError(Exception):
     """An error that the user can fix: the message states what was found, what was expected and what to do."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle it as it is: the initialisers of subclasses take something else than the message."""
+        return Exception.__new__, (type(self), *self.args), self.__dict__
 
 
 class ConfigError(CiterecError):

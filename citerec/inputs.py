@@ -1,4 +1,4 @@
-"""Reads untrusted files within limits on line length, file size and content, to protect memory and C++ libraries.
+"""Reads untrusted files within limits on size, time and memory; what may exceed them in a process of its own.
 
 gzip, zstd and bz2 are recognised by their first bytes and unpacked as a stream, so limits apply to the unpacked bytes.
 A parser never receives what exceeds a limit. Arrays are mapped after their type, length and range are checked; no
@@ -6,16 +6,20 @@ pickle is read.
 """
 
 import bz2
+import os
+import pickle
 import re
+import signal
+import subprocess
 import sys
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
 
 from isal import igzip, igzip_lib
 
-from citerec.errors import BadInputError
+from citerec.errors import BadInputError, CiterecError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,6 +30,7 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
+T = TypeVar("T")
 MAX_LINE = 64 * 2**20  # bytes of a JSON record; the longest known record has 2 MB
 MAX_ROW = 2**20  # bytes of a row of a run, of qrels, ids or word vectors
 MAX_FILE = 256 * 2**20  # bytes of a file that is read as a whole
@@ -62,6 +67,12 @@ UNREADABLE = (
     zstd.ZstdError,
 )
 BOM = b"\xef\xbb\xbf"
+# of a process of its own, and of each program that it runs
+MAX_SECONDS = 20  # of a processor
+MAX_WAIT = 60  # seconds until it ends
+MAX_MEMORY = 2**30  # bytes
+MAX_ANSWER = 64 * 2**20  # bytes of what it returns
+_ISOLATED = "_CITEREC_ISOLATED"  # environment variable
 
 
 # --- Texts
@@ -166,6 +177,60 @@ def damaged(path: Path, line: int, error: Exception) -> BadInputError:
     return BadInputError(
         path, f"the file is {condition} after line {line} ({error}); fetch it again or repack it"
     )
+
+
+# --- Readers in a process of their own
+
+
+def isolated(read: Callable[[], T], name: str, instead: str = "send less at once") -> T:
+    """Return what `read`, which can be pickled, returns in a process of its own.
+
+    A file may be made to loop, to recurse or to fill the memory; no other work waits for it then. BadInputError if it
+    exceeds a limit, which advises `instead`; errors of `read` are raised here.
+    """
+    if _ISOLATED in os.environ:
+        return read()
+    path = os.pathsep.join(folder for folder in sys.path if folder)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", "from citerec.inputs import main; main()"],
+            input=pickle.dumps((read, MAX_SECONDS)),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=MAX_WAIT,
+            env=os.environ | {"PYTHONPATH": path, _ISOLATED: "1"},
+            check=False,
+        )
+        answer = pickle.loads(done.stdout)
+    except (subprocess.TimeoutExpired, EOFError, pickle.UnpicklingError):
+        fault = f"reading this needs too much time or memory; {instead}"
+        raise BadInputError(name, fault) from None
+    if isinstance(answer, CiterecError):
+        raise answer
+    return answer
+
+
+def main() -> None:
+    """Write what the pickled reader on standard input returns or raises, pickled, to standard output."""
+
+    def late(*_: object) -> None:
+        raise TimeoutError
+
+    read, seconds = pickle.load(sys.stdin.buffer)
+    with suppress(ImportError, ValueError):  # Windows; there are lower limits
+        import resource
+
+        os.nice(5)
+        signal.signal(signal.SIGXCPU, late)
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
+        resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY, MAX_MEMORY))
+    output, sys.stdout = sys.stdout.buffer, sys.stderr
+    try:
+        answer = read()
+    except CiterecError as error:
+        answer = error
+    if len(data := pickle.dumps(answer)) <= MAX_ANSWER:
+        output.write(data)
 
 
 # --- Arrays of an index

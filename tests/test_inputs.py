@@ -5,10 +5,12 @@ import gzip
 import json
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from citerec import inputs
 from citerec.bibliography.paper_list import read_paper_list
 from citerec.build import BuildConfig, build_index
 from citerec.cli import run
@@ -19,7 +21,7 @@ from citerec.evaluate.protocol import EvalConfig, load_task
 from citerec.evaluate.systems import Systems
 from citerec.evaluate.tune import tune
 from citerec.folder import IndexFolder, open_index
-from citerec.inputs import MAX_FILE, MAX_ROW, read_rows, read_stream, read_whole, zstd
+from citerec.inputs import MAX_FILE, MAX_ROW, isolated, read_rows, read_stream, read_whole, zstd
 from citerec.lab.experiment.row import read_experiment
 from citerec.lab.experiment.run import run_experiment
 from citerec.lab.scidocs.vectors import VectorFile
@@ -189,3 +191,38 @@ def test_all_indexes_are_checked_before_a_ranker_is_trained_on_the_first(
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="Not a directory"):
         train_ranker([first], tmp_path / "file" / "ranker", config, progress=never)
+
+
+# --- readers in a process of their own
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        "while True: pass",
+        "[0] * 2**34",
+        "def deep(): deep()\ndeep()",
+        "import os; os._exit(0)",
+    ],
+)
+def test_a_reader_that_takes_too_much_is_one_clear_line(
+    work: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inputs, "MAX_SECONDS", 1)
+
+    with pytest.raises(BadInputError, match=r"^draft\.tex: reading this needs too much time or"):
+        isolated(partial(exec, work, {}), "draft.tex")
+
+
+def test_a_reader_in_a_process_of_its_own_returns_and_raises_what_it_would_here(
+    tmp_path: Path,
+) -> None:
+    missing = partial(read_whole, tmp_path / "none")
+
+    with pytest.raises(BadInputError) as here:
+        missing()
+    with pytest.raises(BadInputError) as there:
+        isolated(missing, "none")
+
+    assert isolated(partial(sorted, [3, 1, 2]), "numbers") == [1, 2, 3]
+    assert (str(there.value), vars(there.value)) == (str(here.value), vars(here.value))

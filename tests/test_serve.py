@@ -6,11 +6,13 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from base64 import b64encode
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -21,6 +23,7 @@ from support.documents import pdf, word
 from support.server import serving
 
 import citerec
+from citerec import inputs
 from citerec.cli import run
 from citerec.config import RecommendConfig, RerankConfig
 from citerec.folder import IndexFolder
@@ -163,7 +166,7 @@ def test_options_have_the_names_and_the_effect_of_the_command_line(client: httpx
         ({"query": {"abstract": "no title"}}, None),
         ({"title": "a", "reranker": "none", "rerank_depth": 5}, None),
         ({"text": "%PDF-1.7 nothing"}, None),
-        ({"query": [{"title": "a", "id": str(n)} for n in range(65)]}, None),
+        ({"query": [{"title": "a", "id": str(n)} for n in range(65)]}, ["/query"]),
         ({"query": {"title": "a", "year": 2**70}}, None),
         ({"query": {"title": "half of a character: \ud83d"}}, None),
         ({"title": "a", "k": 0}, ["/k"]),
@@ -462,6 +465,31 @@ def test_a_pdf_or_a_word_file_is_a_draft(client: httpx.Client) -> None:
         assert [found] == results(client, **BERT, k=5)
     wrong = client.post("/v1/recommend", json={"document": "ab", "k": 5})
     assert (wrong.status_code, wrong.json()["errors"][0]["pointer"]) == (422, "/document")
+
+
+BOMB = (  # each macro is eight of the one before
+    "\\documentclass{article}\\def\\a{x}"
+    + "".join(f"\\def\\{b}{{{f'{chr(92)}{a}' * 8}}}" for a, b in pairwise("abcdefghijkl"))
+    + "\\title{A}\\begin{document}\\l\\end{document}"
+)
+
+
+def test_bad_uploads_end_with_one_line_and_good_ones_are_read(
+    lone: Callable[..., Service], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inputs, "MAX_SECONDS", 2)
+    good = b64encode(word(f"---\ntitle: {BERT['title']}\n---\nText.\n")).decode()
+    bodies = [{"text": BOMB}, {"document": b64encode(BOMB.encode()).decode()}, {"document": good}]
+
+    with serving(lone()) as client, ThreadPoolExecutor(4) as pool:
+        upload = pool.submit(client.post, "/page/draft", files={"files": ("a.tex", BOMB)})
+        answers = [*pool.map(lambda body: client.post("/v1/recommend", json=body), bodies)]
+        bad = [*answers[:2], upload.result()]
+
+    assert answers[2].status_code == 200
+    for one in bad:
+        assert (one.status_code, "too much time or memory" in one.text) == (422, True), one.text
+        assert tempfile.gettempdir() not in one.text
 
 
 def test_clients_of_semantic_scholar_get_its_answers(client: httpx.Client) -> None:

@@ -37,9 +37,10 @@ from citerec.bibliography.paper_list import read_paper_list
 from citerec.errors import BadInputError
 from citerec.folder import IndexFolder
 from citerec.serve import ServeConfig
-from citerec.serve.page import Upload, read_uploads
+from citerec.serve.page import read_uploads
 from citerec.serve.requests import for_clients
 from citerec.serve.service import DEFAULT, OpenIndex, Service
+from citerec.serve.uploads import Upload
 
 BOOKMARKLET = Path(__file__).parent.parent / "docs" / "recipes" / "bookmarklet.js"
 BIDI = "safe \u202etxt.exe\u202c \u2066isolated\u2069"

@@ -9,11 +9,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from pathlib import Path, PurePath
 from typing import BinaryIO
 
 from citerec.bibliography.entry import Entry, PaperList, first_year
 from citerec.errors import BadInputError, ConfigError
+from citerec.inputs import isolated
 from citerec.text import one_line, plural
 from citerec.types import Query
 
@@ -24,6 +26,7 @@ _READS = (
 _TITLE = re.compile(r"(?:#+\s+)?(title\s*:\s*)?", re.IGNORECASE)
 _ABSTRACT = re.compile(r"(?:#+\s+)?abstract(?:\s*[:.\u2014\u2013]\s*|\s+-\s+|\s*$)", re.IGNORECASE)
 
+INSTEAD = "pass its main part, or --title and --abstract"
 EVERY_SENTENCE = "all"  # for a context
 MAX_FIRST_PARAGRAPHS = 2_000  # characters that stand for a missing abstract
 MAX_ABSTRACT = 6_000  # characters; what is longer is not an abstract
@@ -219,18 +222,22 @@ class Document:
     lines: Sequence[str] = ()  # as `citerec.drafts.sentences.uncited` reads them
 
 
-def _from_document(
-    kind: DocumentFormat, data: bytes, name: str, file: Path | None, stated: dict[str, str]
-) -> QueryFile:
-    """Return the draft of a document with its references; only the reader of its format is imported."""
+def _read_document(kind: DocumentFormat, data: bytes, name: str, file: Path | None) -> Document:
+    """Read a document; only the reader of its format is imported."""
     if kind is DocumentFormat.PDF:
         from citerec.drafts import pdf
 
-        document = pdf.read(data, name)
-    else:
-        from citerec.drafts import pandoc
+        return pdf.read(data, name)
+    from citerec.drafts import pandoc
 
-        document = pandoc.read(data, kind, name, file)
+    return pandoc.read(data, kind, name, file)
+
+
+def _from_document(
+    kind: DocumentFormat, data: bytes, name: str, file: Path | None, stated: dict[str, str]
+) -> QueryFile:
+    """Return the draft of a document with its references."""
+    document = isolated(partial(_read_document, kind, data, name, file), name, INSTEAD)
     draft = replace(document.draft, **stated)
     if not draft.title.strip():
         advice = "give it yourself: --query FILE --title T"

@@ -1,7 +1,7 @@
 """Reads a draft from LaTeX, Typst, Word, Markdown or HTML: pandoc's tree of it has the fields and the citations.
 
-Pandoc runs as a process with limits on time and memory, in its sandbox: it reads no file and no address that a draft
-names. It also expands the macros that a LaTeX draft defines.
+Pandoc runs in its sandbox: it reads no file and no address that a draft names. It also expands the macros that a LaTeX
+draft defines.
 """
 
 import re
@@ -14,16 +14,15 @@ import orjson
 
 from citerec.bibliography.entry import Entry
 from citerec.bibliography.keys import doi_of, to_text
-from citerec.drafts import LEAST_ABSTRACT, Document, DocumentFormat, document_year
+from citerec.drafts import INSTEAD, LEAST_ABSTRACT, Document, DocumentFormat, document_year
 from citerec.drafts import cited as references
 from citerec.drafts.cited import braced, cited_references, decode_latex, inside
 from citerec.errors import BadInputError, MissingExtraError, extra
 from citerec.text import one_line
 
-MAX_SECONDS = 30  # a thesis of 300 pages takes 2
+MAX_SECONDS = 30  # where the system has no limit on processor time; a thesis of 300 pages takes 2
 MAX_INPUT = 16 * 2**20  # bytes of a draft, characters of a LaTeX draft with all its files
 MAX_FILES = 500  # of a LaTeX draft
-_INSTEAD = "pass its main part, or --title and --abstract"
 _READERS = {
     DocumentFormat.LATEX: "latex+raw_tex",  # without it, the arguments of unknown commands are lost
     DocumentFormat.MARKDOWN: "markdown-smart+bracketed_spans",
@@ -117,26 +116,22 @@ def _converted(data: bytes, kind: DocumentFormat, name: str) -> dict[str, Any]:
     what = f"this {kind} draft"
     if len(data) > MAX_INPUT:
         size = f"{len(data):,} bytes; expected at most {MAX_INPUT:,}"
-        raise BadInputError(name, f"{what} has {size}; {_INSTEAD}")
+        raise BadInputError(name, f"{what} has {size}; {INSTEAD}")
     with extra("drafts"):
         import pypandoc
     try:
         program = pypandoc.get_pandoc_path()
-        done = subprocess.run(
-            [program, "+RTS", "-M2G", "-RTS", "--sandbox", "-f", _READERS[kind], "-t", "json"],
-            input=data,
-            capture_output=True,
-            timeout=MAX_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        fault = f"{what} takes pandoc more than {MAX_SECONDS} seconds"
-        raise BadInputError(name, f"{fault}; {_INSTEAD}") from None
     except OSError:
         raise MissingExtraError("pandoc", "drafts") from None
+    command = [program, "+RTS", "-M1G", "-RTS", "--sandbox", "-f", _READERS[kind], "-t", "json"]
+    done = subprocess.run(
+        command, input=data, capture_output=True, timeout=MAX_SECONDS, check=False
+    )
+    if done.returncode < 0:  # by a signal
+        raise TimeoutError
     if done.returncode != 0:
         fault = one_line(done.stderr.decode("utf-8", "replace"))[:200]
-        raise BadInputError(name, f"pandoc cannot read {what}: {fault}; {_INSTEAD}")
+        raise BadInputError(name, f"pandoc cannot read {what}: {fault}; {INSTEAD}")
     return orjson.loads(done.stdout)
 
 
@@ -392,7 +387,7 @@ def flatten(text: str, name: str, folder: Path | None, notices: list[str]) -> st
         if size > MAX_INPUT or files > MAX_FILES:
             most = f"{MAX_INPUT // 2**20} MB or {MAX_FILES} files"
             fault = f"this LaTeX draft with the files that it includes has more than {most}"
-            raise BadInputError(name, f"{fault}; {_INSTEAD}")
+            raise BadInputError(name, f"{fault}; {INSTEAD}")
         source = _END.split(_COMMENT.sub("", source), maxsplit=1)[0]
         if active:  # a subfile has a preamble
             source = _DOCUMENT.split(source, maxsplit=1)[-1]

@@ -1,13 +1,6 @@
-"""Reads a draft from a PDF, by pypdf in a process of its own with limits on time and memory.
+"""Reads a draft from a PDF, by pypdf."""
 
-A PDF may be made to loop, to recurse or to fill the memory; the process ends then, and one line says so.
-"""
-
-import json
-import os
 import re
-import subprocess
-import sys
 from contextlib import suppress
 from io import BytesIO
 from itertools import groupby
@@ -17,50 +10,45 @@ from typing import Any, NamedTuple
 from citerec.bibliography.entry import Entry
 from citerec.drafts import Document
 from citerec.drafts.cited import joined, printed_references
-from citerec.errors import BadInputError, MissingExtraError
+from citerec.errors import BadInputError, extra
+from citerec.inputs import MAX_SECONDS
 
-MAX_SECONDS = 20  # of a processor, for the first pages of one PDF
-MAX_WAIT = 60  # seconds until the process ends
-MAX_MEMORY = 2 * 2**30  # bytes of the process that reads it
 PAGES = 4  # from the first; the abstract is on one of them
 MAX_CHARACTERS = 40_000
 _INSTEAD = "pass its text: pdftotext paper.pdf - | citerec recommend --query -"
-_LIMITS = f"reading this one needs too much time or memory; {_INSTEAD}"
 
 
 def read(data: bytes, name: str) -> Document:
     """Read a PDF draft: the title by the largest font of page one, the abstract by its heading.
 
-    BadInputError if it is encrypted, damaged, has no text, or takes too much time or memory; MissingExtraError if pypdf
-    is not installed.
+    BadInputError if it is encrypted, damaged or has no text; MissingExtraError if pypdf is not installed.
     """
-    path = os.pathsep.join(folder for folder in sys.path if folder)
+    with extra("drafts"):
+        from pypdf import PdfReader
     try:
-        done = subprocess.run(
-            [sys.executable, "-P", "-c", "from citerec.drafts.pdf import main; main()"],
-            input=data,
-            capture_output=True,
-            timeout=MAX_WAIT,
-            env=os.environ | {"PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"},
-            check=False,
-        )
-        first, *later = done.stdout.splitlines()
-        answer: dict[str, str] = json.loads(first)
-    except (subprocess.TimeoutExpired, ValueError):
-        answer, later = {"fault": _LIMITS}, []
-    if missing := answer.get("missing"):
-        raise MissingExtraError(missing, "drafts")
-    if fault := answer.get("fault"):
+        found = _content(data)
+    except (MemoryError, TimeoutError):
+        raise
+    except Exception as error:  # of pypdf; a RecursionError, too
+        fault = " ".join(f"{type(error).__name__}: {error}".split())[:100]
+        found = {"fault": f"this one is damaged ({fault}); {_INSTEAD}"}
+    if fault := found.get("fault"):
         raise BadInputError(name, f"this is a PDF; citerec reads the text of a PDF, but {fault}")
-    draft = Entry(title=answer["title"], abstract=answer["abstract"])
-    lines = [line for page in later if page[-1:] == b"]" for line in json.loads(page)]
-    references = printed_references(lines)
+    lines: list[str] = []
+    with suppress(Exception):  # pypdf may fail at a page; the lines, in half of the time
+        for page in PdfReader(BytesIO(data), strict=False).pages:
+            text = page.extract_text().encode("utf-8", "replace").decode()
+            lines += text.translate(_LIGATURES).splitlines()
+            if process_time() > MAX_SECONDS / 2:
+                break
     starts = (n for n, line in enumerate(lines) if ABSTRACT.match(line) or INTRODUCTION.match(line))
-    text = lines[next(starts, 0) :]  # without title and authors
-    return Document(draft=draft, body=answer["body"], cited=references, lines=text)
+    return Document(
+        draft=Entry(title=found["title"], abstract=found["abstract"]),
+        body=found["body"],
+        cited=printed_references(lines),
+        lines=lines[next(starts, 0) :],  # without title and authors
+    )
 
-
-# --- the process: the file on standard input, what was found as JSON on standard output
 
 _SAME_SIZE = 0.93  # of the largest font
 _LETTERS = re.compile(r"[^\W\d_]")
@@ -76,38 +64,6 @@ class Span(NamedTuple):
     text: str
     size: float  # of the font, in points
     y: float  # of the base line, from the bottom
-
-
-def main() -> None:
-    """Read a PDF within limits."""
-    try:
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
-        resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS + 1))
-    except ImportError:  # Windows
-        pass
-    data = b""
-    try:
-        answer = _content(data := sys.stdin.buffer.read())
-    except ModuleNotFoundError as error:
-        answer = {"missing": error.name or str(error)}
-    except MemoryError:
-        answer = {"fault": _LIMITS}
-    except Exception as error:  # of pypdf; a RecursionError, too
-        fault = " ".join(f"{type(error).__name__}: {error}".split())[:100]
-        answer = {"fault": f"this one is damaged ({fault}); {_INSTEAD}"}
-    sys.stdout.write(json.dumps(answer))
-    sys.stdout.flush()  # stays if a later page is what takes too much
-    with suppress(Exception):  # the lines of each page, in half of the time; pypdf may fail at one
-        from pypdf import PdfReader
-
-        for page in PdfReader(BytesIO(data), strict=False).pages if "title" in answer else ():
-            text = page.extract_text().encode("utf-8", "replace").decode().translate(_LIGATURES)
-            sys.stdout.write(f"\n{json.dumps(text.splitlines())}")
-            sys.stdout.flush()
-            if process_time() > MAX_SECONDS / 2:
-                break
 
 
 def _content(data: bytes) -> dict[str, str]:

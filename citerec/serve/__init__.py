@@ -41,7 +41,6 @@ class ServeConfig(Settings):
     timeout_seconds: float = setting(60.0, "Seconds until an answer.", gt=0)
     max_body_bytes: int = Field(default=16 * 2**20, ge=1)  # of one request
     max_held_bytes: int = Field(default=128 * 2**20, ge=1)  # of all requests in flight together
-    max_queries: int = Field(default=64, ge=1)  # of one request
 
     @field_validator("origins")
     @classmethod

@@ -34,6 +34,7 @@ from citerec.serve.requests import (
     ExportRequest,
     RecommendAnswer,
     RecommendRequest,
+    Texts,
     answer_of,
     described,
     json,
@@ -207,10 +208,11 @@ async def recommend(request: Request, service: Served, body: RecommendRequest) -
 
     With the type of BibTeX, RIS or CSL-JSON in `Accept`, the answer is a file for a reference manager.
     """
+    texts = await answer(request, lambda _: Texts.of(body), body.index, body.pool)
 
     def work(opened: OpenIndex) -> Response:
         started = monotonic()
-        lists, notices = recommended(service, opened, body)
+        lists, notices = recommended(service, opened, body, texts)
         spent = monotonic() - started
         metrics: Metrics = request.app.state.metrics
         metrics.queries.inc(len(lists))

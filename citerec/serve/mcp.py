@@ -6,6 +6,7 @@ import signal
 from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.metadata import version
 from inspect import getdoc, signature
 from typing import Annotated, Any
@@ -22,6 +23,7 @@ from citerec.bibliography.paper_list import parse_paper_list
 from citerec.bibliography.write import bibtex_entry, citation_keys
 from citerec.config import config_error
 from citerec.errors import CiterecError
+from citerec.inputs import isolated
 from citerec.search import SearchFilter
 from citerec.serve.guard import Guard, ProblemError
 from citerec.serve.requests import Abstract, Papers, Title, Year, for_clients
@@ -163,7 +165,8 @@ def check_bibliography(
 
     Entries that the corpus does not have are not compared: that is no error of theirs.
     """
-    listed = parse_paper_list(content.replace("\r\n", "\n").replace("\r", "\n"), "content")
+    text = content.replace("\r\n", "\n").replace("\r", "\n")
+    listed = isolated(partial(parse_paper_list, text, "content"), "content")
     report = opened.default.check(listed)
     page, count = report.findings[offset : offset + k], len(report.findings)
     names = ("problem", "place", "key", "title", "stated", "id")
@@ -231,7 +234,7 @@ def create_server(opening: "Future[Service]") -> CitationServer:
     def add(tool: Callable[..., Output]) -> None:
         async def run(**arguments: Any) -> Output:
             service = await asyncio.shield(asyncio.wrap_future(opening))
-            pool = "models" if tool is recommend else "lookups"
+            pool = {recommend: "models", check_bibliography: "uploads"}.get(tool, "lookups")
             work = service.start(lambda opened: tool(opened, **arguments), None, pool)
             return await asyncio.wrap_future(work)
 

@@ -4,8 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 from copy import copy
 from enum import Enum
+from functools import partial
 from http import HTTPStatus
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import orjson
 from fastapi import Response
@@ -27,6 +28,7 @@ from citerec.errors import (
     PaperNotFoundError,
 )
 from citerec.export.jsonl import FIELDS, place
+from citerec.inputs import isolated
 from citerec.recommend import query_of
 from citerec.references import chosen_papers
 from citerec.serve.guard import LOG, MEDIA_TYPE, ProblemError, internal_error
@@ -36,6 +38,7 @@ from citerec.types import MAX_ABSTRACT, MAX_TITLE, StageHit
 
 MAX_RESULTS = 1000  # papers of one answer
 MAX_LISTED = 10_000  # entries of a list of papers
+MAX_QUERIES = 64  # of one request
 MAX_STYLED = 200  # papers; citeproc-py takes up to 0.1 s for one
 NO_CITED = "none"  # for `cited`: not even the references that the draft cites
 Text = Annotated[str, StringConstraints(max_length=16_000_000)]
@@ -44,6 +47,7 @@ Abstract = Annotated[str, StringConstraints(max_length=MAX_ABSTRACT)]
 Papers = Annotated[
     list[Annotated[str, StringConstraints(max_length=10_000)]], Field(max_length=MAX_LISTED)
 ]
+Queries = Annotated[list[dict[str, Any]], Field(min_length=1, max_length=MAX_QUERIES)]
 Year = Annotated[int, Field(ge=1, le=9999)]
 Note = Annotated[str, StringConstraints(max_length=10_000)]
 # a name alone: a client must not make the server read files
@@ -92,7 +96,7 @@ class RecommendRequest(BaseModel):
     )
 
     index: str | None = setting(None, "The name of an index; by default the first.")
-    query: dict[str, Any] | Annotated[list[dict[str, Any]], Field(min_length=1)] | None = setting(
+    query: dict[str, Any] | Queries | None = setting(
         None, "A draft as a record of a query file, or several."
     )
     text: Text | None = setting(
@@ -135,6 +139,12 @@ class RecommendRequest(BaseModel):
     b: float = like(Bm25Config, "b")
     stop_words: StopWords = like(Bm25Config, "stop_words")
 
+    @property
+    def pool(self) -> str:
+        """The threads that read it: those of uploads, if a parser reads a part of it."""
+        parts = (self.text, self.document, self.cited, self.exclude, self.rejected)
+        return "uploads" if any(isinstance(part, str | bytes) for part in parts) else "lookups"
+
     def config(self, start: RecommendConfig, rerankers: Sequence[str]) -> RecommendConfig:
         """Return the settings for this request; `start` are those of one without options."""
         given = self.model_dump(exclude_unset=True, exclude_none=True)
@@ -161,25 +171,38 @@ class RecommendRequest(BaseModel):
         return start.replace(reranker=base.replace(model=name, **details), **changes)
 
 
-def recommended(
-    service: Service,
-    opened: OpenIndex,
-    request: RecommendRequest,
-    config: RecommendConfig | None = None,
-) -> tuple[list[Recommendations], Sequence[str]]:
-    """Return one list per query, in the order of the request, and notices about the draft as it was read.
+class Texts(NamedTuple):
+    """What the texts of a request hold; those that a parser reads are read in processes of their own."""
 
-    `config` takes the place of the settings of the request.
-    """
-    config = config or request.config(opened.default.config, service.rerankers)
+    drafts: QueryFile | None
+    cited: PaperList | None
+    excluded: PaperList | None
+    rejected: PaperList | None
+
+    @classmethod
+    def of(cls, request: RecommendRequest) -> Self:
+        """Read the texts of a request."""
+        drafts = None
+        if request.query is not None or request.text is not None or request.document is not None:
+            stated = {"title": request.title, "abstract": request.abstract}
+            read = partial(parse_queries, _content(request), **stated)
+            drafts = read() if request.query is not None else isolated(read, "query")
+            drafts = drafts.with_context(request.context)
+        lists = {name: getattr(request, name) for name in ("cited", "exclude", "rejected")}
+        return cls(drafts, *(_listed(given, name) for name, given in lists.items()))
+
+
+def recommended(
+    service: Service, opened: OpenIndex, request: RecommendRequest, texts: Texts
+) -> tuple[list[Recommendations], Sequence[str]]:
+    """Return one list per query, in the order of the request, and notices about the draft as it was read."""
+    config = request.config(opened.default.config, service.rerankers)
     try:
         recommender = opened.recommender(config)
     except ModelError as error:  # the default ones are open
         raise ConfigError("the options name a model that this index does not have") from error
-    cited, most = _listed(request.cited, "cited"), service.settings.max_queries
-    if request.query is not None or request.text is not None or request.document is not None:
-        drafts = parse_queries(_content(request), title=request.title, abstract=request.abstract)
-        drafts = drafts.with_context(request.context)
+    cited, most = texts.cited, MAX_QUERIES
+    if drafts := texts.drafts:
         if len(drafts.queries) > most and not drafts.by_sentence:
             raise ConfigError(
                 f"there are {len(drafts.queries):,} queries; send at most {most} at once"
@@ -196,9 +219,9 @@ def recommended(
         k=request.k if is_given else SENTENCE_K,
         year_max=request.year_max,
         year_min=request.year_min,
-        excluded=_listed(request.exclude, "exclude"),
+        excluded=texts.excluded,
         cited=cited,
-        rejected=_listed(request.rejected, "rejected"),
+        rejected=texts.rejected,
         explain=request.explain,
     )
     if drafts.by_sentence:
@@ -232,7 +255,7 @@ def _listed(given: list[str] | str | None, name: str) -> PaperList | None:
     if isinstance(given, list):
         return paper_list_of(given)
     part = "rejected" if name == "rejected" else "papers"
-    listed = parse_paper_list(given.replace("\r\n", "\n"), name, part)
+    listed = isolated(partial(parse_paper_list, given.replace("\r\n", "\n"), name, part), name)
     if (entries := len(listed.entries)) > MAX_LISTED:
         raise ConfigError(f"{name} has {entries:,} entries; expected at most {MAX_LISTED:,}")
     return listed

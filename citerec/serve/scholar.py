@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from citerec import Paper
 from citerec.bibliography.keys import paper_doi
 from citerec.serve.guard import ProblemError
-from citerec.serve.requests import Papers, RecommendRequest, described, json, recommended
+from citerec.serve.requests import Papers, RecommendRequest, Texts, described, json, recommended
 from citerec.serve.service import OpenIndex, answer
 
 
@@ -89,7 +89,8 @@ async def _answered(
     fields = dict.fromkeys(filter(None, ["paperId", *names]))
 
     def work(opened: OpenIndex) -> Response:
-        [found], _ = recommended(request.app.state.service, opened, wanted(opened))
+        body = wanted(opened)
+        [found], _ = recommended(request.app.state.service, opened, body, Texts.of(body))
         values = _values(opened, found.papers)
         listed = [{name: one.get(name) for name in fields} for one in values]
         return json({"recommendedPapers": listed})

@@ -13,6 +13,7 @@ from functools import lru_cache, partial
 from importlib import import_module
 from pathlib import Path
 from threading import Lock
+from time import monotonic
 from typing import Annotated, Any, TypeVar
 
 import orjson
@@ -27,8 +28,8 @@ from citerec.serve.guard import CLIENT_CLOSED, ProblemError
 T = TypeVar("T")
 DEFAULT = RecommendConfig(few_queries=True)
 MAX_VARIANTS = 6  # recommenders of other settings than the default ones, which are open at once
-# 1: the models use all processors; a large PDF takes seconds
-THREADS = {"models": 1, "lookups": 2, "uploads": 2}
+# 1: the models use all processors; 4: each waits for a process with limits, one that reads a hostile file, too
+THREADS = {"models": 1, "lookups": 2, "uploads": 4}
 RETRY_AFTER = "5"  # seconds
 
 
@@ -168,12 +169,14 @@ async def answer(
 ) -> T:
     """Do the work of a request; it is cancelled if the client goes away or the time is over."""
     service = _service(request)
+    # the steps of a request share its time
+    until = request.scope.setdefault("until", monotonic() + service.settings.timeout_seconds)
     result = asyncio.wrap_future(service.start(work, index, pool))
     gone = asyncio.ensure_future(_disconnected(request))
     try:
         await asyncio.wait(
             {result, gone},
-            timeout=service.settings.timeout_seconds,
+            timeout=max(until - monotonic(), 0),
             return_when=asyncio.FIRST_COMPLETED,
         )
         if result.done():

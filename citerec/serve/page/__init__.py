@@ -7,15 +7,12 @@ Texts of a corpus reach the page as text nodes only.
 
 import mimetypes
 from collections.abc import Sequence
+from functools import partial
 from importlib.metadata import version
-from io import BytesIO
-from pathlib import Path, PurePosixPath
-from stat import S_ISLNK
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import Annotated, Any, NamedTuple
-from zipfile import BadZipFile, ZipFile
-from zlib import error
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response, UploadFile
 from fastapi.responses import HTMLResponse
@@ -23,17 +20,22 @@ from fastapi.staticfiles import StaticFiles
 
 from citerec import Query as Draft
 from citerec import Recommendation, Recommendations, Recommender
-from citerec.bibliography.entry import PaperList
-from citerec.bibliography.paper_list import read_paper_list
 from citerec.bibliography.styles import coins
-from citerec.drafts import DocumentFormat, document_format, parse_queries
-from citerec.drafts.sentences import paragraphs
 from citerec.errors import BadInputError
 from citerec.folder import IndexFolder
+from citerec.inputs import isolated
 from citerec.recommend import looked_up
-from citerec.serve.requests import RecommendRequest, for_clients, json, recommended
+from citerec.serve.requests import (
+    MAX_LISTED,
+    RecommendRequest,
+    Texts,
+    for_clients,
+    json,
+    recommended,
+)
 from citerec.serve.service import OpenIndex, Served, Service, answer
-from citerec.text import html_page, plural, visible
+from citerec.serve.uploads import Upload, read_files
+from citerec.text import html_page, visible
 
 STATIC = Path(__file__).parent / "static"
 FILES = StaticFiles(directory=STATIC)  # with ETags, and 304 for what a browser has
@@ -50,9 +52,6 @@ SAFE = {
     "Cache-Control": "no-cache",  # the browser asks whether its copy is the newest: an update is complete
 }
 MOST = 100  # papers in a list
-MOST_FILES, MOST_UNPACKED, MOST_DEPTH = 2_000, 64 * 2**20, 20  # of a .zip; parts of a path
-REFERENCES = frozenset({".bib", ".bibtex", ".ris"})  # lists, unless a document is with them
-AROUND = frozenset({".bbl", ".sty", ".cls", ".bst"})  # files of a LaTeX draft that are no draft
 FIELDS = (
     "authors",
     "venue",
@@ -119,16 +118,19 @@ async def draft(request: Request, files: list[UploadFile], index: str | None = N
 async def recommend(request: Request, service: Served, body: RecommendRequest) -> Response:
     """Return the answer of `/v1/recommend` as the page shows it."""
     body = body.model_copy(update={"explain": True})
-    return await answer(request, lambda one: json(answered(service, one, body)), body.index)
+    texts = await answer(request, lambda _: Texts.of(body), body.index, body.pool)
+    return await answer(request, lambda one: json(answered(service, one, body, texts)), body.index)
 
 
 # --- lists
 
 
-def answered(service: Service, opened: OpenIndex, request: RecommendRequest) -> dict[str, Any]:
+def answered(
+    service: Service, opened: OpenIndex, request: RecommendRequest, texts: Texts
+) -> dict[str, Any]:
     """Return the list for a draft, and what the page says about it."""
     start = perf_counter()
-    [found, *_], notices = recommended(service, opened, request)
+    [found, *_], notices = recommended(service, opened, request, texts)
     reason = for_clients(found.empty_reason)
     return {
         **listed(opened.index, found),
@@ -161,137 +163,33 @@ def stages(recommender: Recommender) -> list[str]:
 # --- uploads
 
 
-class Upload(NamedTuple):
-    """A file as a browser sends it."""
-
-    name: str
-    data: bytes
-
-    @property
-    def suffix(self) -> str:
-        """The suffix of the name in lower case."""
-        return PurePosixPath(self.name).suffix.lower()
-
-    @property
-    def is_list(self) -> bool:
-        """Whether it is a bibliography; JSON is one if it is a list."""
-        is_json = self.suffix == ".json" and self.data.lstrip().startswith(b"[")
-        return self.suffix in REFERENCES or is_json
-
-    def path_in(self, folder: str) -> Path:
-        """Return where the file is kept in a folder, at its place in the sent one, and nowhere else."""
-        parts = self.name.replace("\\", "/").replace("\0", "").split("/")
-        names = [*filter(None, (part.lstrip(".")[-60:] for part in parts[-MOST_DEPTH:]))]
-        return Path(folder, *(names or ["file"]))
-
-
-def unpacked(file: Upload, unread: list[str]) -> list[Upload]:
-    """Return the files of a .zip within limits, or the file itself; `unread` receives what is left out, and why."""
-    if not file.data.startswith(b"PK\x03\x04") or document_format(file.data, file.name):
-        return [file]
-    found = list[Upload]()
-    try:
-        with ZipFile(BytesIO(file.data)) as archive:
-            infos = [one for one in archive.infolist() if not one.is_dir()]
-            if len(infos) > MOST_FILES or sum(one.file_size for one in infos) > MOST_UNPACKED:
-                most = f"at most {MOST_FILES:,} files and {MOST_UNPACKED >> 20} MB unpacked"
-                unread.append(f"{file.name}: expected {most}")
-                return []
-            for one in infos:
-                place = PurePosixPath(one.filename.replace("\\", "/"))
-                if S_ISLNK(one.external_attr >> 16) or place.is_absolute() or ".." in place.parts:
-                    unread.append(f"{file.name}: {place} is a link or outside the folder")
-                else:
-                    found.append(Upload(str(place), archive.read(one)))
-    except (BadZipFile, RuntimeError, NotImplementedError, OSError, ValueError, error) as fault:
-        unread.append(f"{file.name}: this .zip is damaged or encrypted ({fault})")
-    return found
-
-
 def read_uploads(files: Sequence[Upload], opened: OpenIndex) -> dict[str, Any]:
-    """Read the draft among some files, and every bibliography beside it, or bibliographies alone.
+    """Read a draft and bibliographies, or bibliographies alone, in a process of their own; look the papers up.
 
     Returns:
         `draft` (`title`, `abstract`, `year`, `authors`, `venue`, `doi`, and as `text` the sentences of each paragraph
         with its section; None for a list of references), `cited` (`id`, `title` and `year` of the papers of the index
         that are cited), `notices`, `unread` (files, and why) and `keys` (of the bibliographies).
     """
-    notices, unread = list[str](), list[str]()
-    files = [one for file in files for one in unpacked(file, unread)]
-    if not files:
-        raise BadInputError("files", "; ".join(unread) or "none was sent; choose a draft")
-    main, draft, keys, taken = min(files, key=_order), None, set[str](), set[str]()
-    cited, faults = dict[str, dict[str, Any]](), list[BadInputError]()
     with TemporaryDirectory(prefix="citerec-") as folder:
-        for file in files:
-            try:
-                file.path_in(folder).parent.mkdir(parents=True, exist_ok=True)
-                file.path_in(folder).write_bytes(file.data)
-            except OSError:
-                unread.append(f"{file.name}: another file has its name")
-        lists = [file for file in files if file.is_list]
-        if document_format(main.data, main.name) is not DocumentFormat.LATEX:
-            rest = (one.name for one in files if one is not main and one not in lists)
-            unread += [f"{name}: not read beside {main.name}" for name in rest]
-        for file in lists if main.is_list else [main, *lists]:
-            try:
-                if not file.is_list:
-                    draft, listed, lines = _draft(file, file.path_in(folder))
-                    notices += lines
-                    keys = {one.key for one in listed.entries} - {""}
-                else:
-                    listed = read_paper_list(file.path_in(folder))
-                    taken |= {one.key for one in listed.entries} - {""}
-                # the draft names which it cites of a list that has its keys
-                is_its = file.is_list and keys & {one.key for one in listed.entries}
-                if not is_its and (listed.entries or listed.unread):
-                    found, line = _looked_up(listed, file.name, opened)
-                    cited |= {one["id"]: one for one in found}
-                    notices.append(line)
-            except BadInputError as fault:  # its path may be that of the temporary file
-                message = for_clients(fault.message, "; paste its text into the fields instead")
-                faults.append(BadInputError(file.name, message, line=fault.line))
-        if faults and not draft and not cited:
-            raise faults[0]
-    unread = [*map(visible, (*unread, *map(str, faults)))]
-    read = {"draft": draft, "cited": [*cited.values()], "notices": notices, "unread": unread}
-    return read | {"keys": sorted(taken)}
-
-
-def _order(file: Upload) -> tuple[int, int]:
-    """Order the document first: the largest LaTeX file with a preamble, then other documents, lists and the rest."""
-    document = document_format(file.data, file.name)
-    if document is DocumentFormat.LATEX and file.suffix not in AROUND:
-        return (0 if b"\\documentclass" in file.data else 1, -len(file.data))
-    is_draft = not file.is_list and file.suffix not in AROUND
-    return (2 if document else 3 if is_draft else 4, -len(file.data))
-
-
-def _draft(file: Upload, path: Path) -> tuple[dict[str, Any], PaperList, list[str]]:
-    """Return the draft, its references, and what was read of both."""
-    notices: list[str] = []
-    try:
-        read = parse_queries(file.data, name=file.name, file=path)
-    except BadInputError as error:
-        if "has no title" not in error.message:
-            raise
-        read = parse_queries(file.data, name=file.name, file=path, title="Untitled")
-        notices = [f"{file.name}: no title was found; write it into the field."]
-    if read.batch:
-        count = plural(len(read.queries), "draft")
-        raise BadInputError(file.name, f"it holds {count}; the page searches for one at a time")
-    [query] = read.queries
-    draft = {name: getattr(query, name) for name in ("abstract", "year", "venue", "doi")}
-    draft |= {"title": "" if notices else visible(query.title), "authors": [*query.authors]}
-    parts = paragraphs(read.lines)
-    draft["text"] = [{"section": visible(name), "sentences": part} for name, part in parts]
-    notices += [for_clients(visible(notice)) for notice in read.notices]
-    return draft, read.cited or PaperList(()), notices
-
-
-def _looked_up(papers: PaperList, name: str, opened: OpenIndex) -> tuple[list[dict[str, Any]], str]:
-    """Return the papers of a list that the index has, and a notice about the others."""
-    rows, _, line = looked_up(papers, name, opened.index.papers)
-    found = opened.index.papers.at(sorted(rows))
-    cited = [{"id": p.id, "title": visible(p.title), "year": p.year} for p in found.values()]
-    return cited, f"{visible(line)}."
+        read = isolated(partial(read_files, files, folder), files[0].name if files else "files")
+    cited, notices = dict[str, dict[str, Any]](), [*map(for_clients, read.notices)]
+    for name, listed in read.lists:
+        if (entries := len(listed.entries)) > MAX_LISTED:
+            fault = f"this has {entries:,} entries; expected at most {MAX_LISTED:,}"
+            read.faults.append(BadInputError(name, fault))
+            continue
+        rows, _, line = looked_up(listed, name, opened.index.papers)
+        found = opened.index.papers.at(sorted(rows)).values()
+        cited |= {p.id: {"id": p.id, "title": visible(p.title), "year": p.year} for p in found}
+        notices.append(f"{visible(line)}.")
+    instead = "; paste its text into the fields instead"
+    faults = [
+        BadInputError(one.path, for_clients(one.message, instead), line=one.line)
+        for one in read.faults
+    ]
+    if faults and not read.draft and not cited:
+        raise faults[0]
+    unread = [*map(visible, (*read.unread, *map(str, faults)))]
+    lists = {"cited": [*cited.values()], "notices": notices, "unread": unread}
+    return {"draft": read.draft, **lists, "keys": sorted(read.keys)}
