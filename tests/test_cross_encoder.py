@@ -1,13 +1,11 @@
 """A cross-encoder at work, held against plain transformers and sentence-transformers."""
 
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from support.corpora import built
 from support.tiny import WORDS, tiny_bert, tiny_reranker
@@ -51,78 +49,33 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> IndexFolder:
     return built(tmp_path_factory.mktemp("made"), papers)
 
 
-def all_pairs(index: IndexFolder) -> list[tuple[str, str]]:
-    papers = index.papers
-    return [
-        (pair_text(query), pair_text(papers[row]))
-        for query, rows in zip(QUERIES, ROWS, strict=True)
-        for row in rows.tolist()
-    ]
-
-
-def plain_transformers(
-    folder: Path, pairs: Sequence[tuple[str, str]], tokens: int
-) -> npt.NDArray[np.float32]:
-    """Return the logits of each pair, read alone: each side, of known words, cut to `tokens` with special ones."""
-    import torch
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
-
-    with torch.no_grad():
-        found = [
-            model(
-                **tokenizer(
-                    [" ".join(query.split()[: tokens - 2])],
-                    [" ".join(candidate.split()[: tokens - 1])],
-                    return_tensors="pt",
-                )
-            ).logits[0]
-            for query, candidate in pairs
-        ]
-    return torch.stack(found).numpy()
-
-
 # --- what comes out
 
 
-@pytest.mark.parametrize("labels", [1, 2])
-def test_scores_are_the_logits_of_plain_transformers(
-    tmp_path: Path, index: IndexFolder, labels: int
-) -> None:
-    folder = tiny_reranker(tmp_path, labels=labels)
-    reranker = open_cross_encoder(str(folder), None, F32)
-
-    found = reranker.score(index, QUERIES, ROWS)
-
-    assert reranker.score(index, [], []) == []
-    assert [scores.shape for scores in found] == [(4,), (0,), (2,)]
-    assert {scores.dtype for scores in found} == {np.dtype(np.float32)}
-    logits = plain_transformers(folder, all_pairs(index), tokens=32)
-    expected = logits[:, 0] if labels == 1 else logits[:, 1] - logits[:, 0]
-    assert np.concatenate(found) == pytest.approx(expected, abs=1e-5)
-
-
+@pytest.mark.parametrize(("labels", "tokens"), [(1, 32), (2, 16)])
 def test_scores_are_those_of_sentence_transformers(
-    tmp_path: Path, sample_index: IndexFolder
+    tmp_path: Path, index: IndexFolder, labels: int, tokens: int
 ) -> None:
+    import torch
     from sentence_transformers import CrossEncoder as Theirs
 
-    name = str(tiny_reranker(tmp_path, positions=1024, tokens=448))
+    name = str(tiny_reranker(tmp_path, labels=labels, tokens=tokens))
     ours = open_cross_encoder(name, None, F32)
-    queries = [Query(id="1", title="neural ranking", abstract="of text"), Query(id="2", title="a")]
-    rows = [np.arange(3, dtype=np.int32)] * 2
-    index = sample_index
 
-    found = ours.score(index, queries, rows)
+    found = ours.score(index, QUERIES, ROWS)
 
-    import torch
-
-    papers = index.papers.at(range(3))
-    pairs = [(pair_text(q), pair_text(papers[row])) for q in queries for row in range(3)]
-    theirs: Any = Theirs(name, device="cpu", max_length=1024, activation_fn=torch.nn.Identity())
-    assert np.concatenate(found) == pytest.approx(theirs.predict(pairs), abs=1e-5)
+    assert ours.score(index, [], []) == []
+    assert [scores.shape for scores in found] == [(4,), (0,), (2,)]
+    assert {scores.dtype for scores in found} == {np.dtype(np.float32)}
+    pairs = [  # of words that are one token each; each side has two special tokens, or one
+        (pair_text(query).split()[: tokens - 2], pair_text(index.papers[row]).split()[: tokens - 1])
+        for query, rows in zip(QUERIES, ROWS, strict=True)
+        for row in rows.tolist()
+    ]
+    theirs: Any = Theirs(name, device="cpu", activation_fn=torch.nn.Identity())
+    logits = theirs.predict([tuple(map(" ".join, pair)) for pair in pairs])
+    expected = logits if labels == 1 else logits[:, 1] - logits[:, 0]
+    assert np.concatenate(found) == pytest.approx(expected, abs=1e-5)
 
 
 def test_a_probability_is_the_calibrated_sigmoid(reranker: CrossEncoder) -> None:

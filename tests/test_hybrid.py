@@ -9,9 +9,8 @@ import pytest
 
 from citerec.config import FuseConfig, FuseMethod, RecommendConfig
 from citerec.encode.encoder import Encoder, open_encoder
-from citerec.errors import BadInputError, ConfigError
+from citerec.errors import BadInputError
 from citerec.folder import IndexFolder
-from citerec.recommend import Recommender
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
 from citerec.retrieve.fuse import rrf
@@ -69,34 +68,6 @@ def test_the_sentences_of_all_drafts_are_encoded_in_one_call_when_they_are_read(
     assert encoder.calls == [3, 4]  # their titles, and the sentence that they share
     title, sentence = (replace(DRAFT, title=part, abstract="") for part in ("Draft 0", text))
     assert np.allclose(vectors, encoder.encode([title, sentence]), atol=1e-5)
-
-
-def test_a_recommendation_says_where_each_stage_put_it(dense_sample: IndexFolder) -> None:
-    recommender = Recommender(dense_sample, RecommendConfig(k=5, ranker="none"))
-
-    found = recommender.recommend(DRAFT, explain=True)
-
-    for item in found:
-        ranks = {name: hit.rank for name, hit in item.stages.items()}
-        assert item.score == pytest.approx(sum(1 / (60 + rank) for rank in ranks.values()))
-        assert (item.paper.year or 0) <= 2018
-    assert any("its text is among the" in reason for item in found for reason in item.reasons)
-
-
-def test_without_an_encoder_bm25_stands_alone(dense_sample: IndexFolder) -> None:
-    recommender = Recommender(dense_sample, RecommendConfig(k=5, encoder="none", ranker="none"))
-
-    found = recommender.recommend(DRAFT)
-
-    assert recommender.retriever_names == ("bm25",)
-    assert [list(item.stages) for item in found] == [["bm25"]] * 5
-
-
-def test_an_encoder_for_an_index_without_vectors_is_refused(
-    sample_index: IndexFolder, tiny_model: str
-) -> None:
-    with pytest.raises(ConfigError, match="has no vectors; embed its papers: citerec encode"):
-        open_hybrid(sample_index, RecommendConfig(encoder=tiny_model))
 
 
 def test_what_was_tuned_is_used_until_the_index_is_embedded_by_another(

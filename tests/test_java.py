@@ -1,6 +1,5 @@
 """Which Java is chosen, and what the JVM does to the process: each test of the JVM in a process of its own."""
 
-import json
 import os
 import subprocess
 import sys
@@ -8,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-import citerec
 from citerec import java
 from citerec.errors import JavaError
 from citerec.java import LIBJVM, Java, candidates, check_heap, find_java
@@ -17,7 +15,6 @@ VARIABLES = (
     *("CITEREC_JAVA_HOME", "JAVA_HOME", "CITEREC_JAVA_HEAP", "JVM_PATH"),
     *("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "LC_ALL"),
 )
-HEAVY = {"torch", "faiss", "pyserini", "ranx", "jnius", "pyarrow", "numpy"}
 
 
 @pytest.fixture(autouse=True)
@@ -184,13 +181,6 @@ def test_any_other_heap_is_an_error(heap: str) -> None:
     with pytest.raises(JavaError, match="512m, 4g"):
         check_heap(heap)
     assert [check_heap(good) for good in ("64m", "512M", "16G")] == ["64m", "512M", "16G"]
-
-
-def test_importing_citerec_loads_nothing_heavy_and_has_every_public_name() -> None:
-    child = in_a_child("import citerec, json, sys; print(json.dumps(list(sys.modules)))")
-
-    assert HEAVY.isdisjoint(json.loads(child.stdout))
-    assert [getattr(citerec, name).__name__ for name in citerec.__all__] == [*citerec.__all__]
 
 
 def test_threaded_lapack_has_its_stack_although_java_runs() -> None:

@@ -70,13 +70,6 @@ def test_rows_are_found_across_batches(tmp_path: Path, count: int) -> None:
     assert papers.ids_at([0, count - 1]) == ["p0", last.id]
 
 
-def test_docids_are_looked_up_in_any_order_and_more_than_once(tmp_path: Path) -> None:
-    papers = written(tmp_path, [Paper(id=i, title="") for i in ("a", "b", "c")])
-
-    assert papers.rows_of(["c", "nobody", "a", "c"]).tolist() == [2, -1, 0, 2]
-    assert papers.rows_of([]).shape == (0,)
-
-
 # --- Tables
 
 CORPUS: list[dict[str, Any]] = [

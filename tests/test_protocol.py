@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from citerec.build import BuildConfig, build_index
@@ -20,7 +19,6 @@ from citerec.evaluate.protocol import (
 from citerec.evaluate.systems import CEILINGS, RERANKED, SYSTEMS, Systems, bm25_of
 from citerec.folder import IndexFolder, open_index
 from citerec.lab.experiment.rules import TOO_FEW, Rules, restricted
-from citerec.rules.known import TemporalGraph
 from citerec.text import QueryForm
 from citerec.types import Query
 
@@ -54,14 +52,6 @@ def a_corpus(folder: Path, splits: dict[str, list[str]] = SPLITS) -> IndexFolder
 @pytest.fixture
 def tiny(tmp_path: Path) -> IndexFolder:
     return a_corpus(tmp_path)
-
-
-def counted(
-    index: IndexFolder, year: int | None, known: CitationScope, own: int = -1
-) -> dict[str, int]:
-    snapshot = TemporalGraph(index, known).snapshot_before(year, own=(own,) if own >= 0 else ())
-    counts = snapshot.citations(np.arange(len(index.papers), dtype=np.int32))
-    return {index.papers[row].id: int(n) for row, n in enumerate(counts) if n}
 
 
 # --- queries and gold
@@ -105,23 +95,6 @@ def test_a_split_without_a_query_is_refused(build: Build) -> None:
 
 
 # --- what is known
-
-
-def test_only_train_papers_of_an_earlier_year_are_known(tiny: IndexFolder) -> None:
-    assert counted(tiny, 2003, TRAIN) == {"a": 2, "b": 1}
-    assert counted(tiny, 2002, TRAIN) == {"a": 1}  # c is of the same year
-    assert counted(tiny, 2001, TRAIN) == {}
-
-
-def test_earlier_papers_of_any_split_are_known_to_a_deployed_system(tiny: IndexFolder) -> None:
-    assert counted(tiny, 2003, EARLIER) == {"a": 2, "b": 1, "c": 1}  # d's too
-    assert counted(tiny, 2006, EARLIER) == {"a": 4, "b": 2, "c": 2, "future": 1}  # not undated's
-
-
-def test_a_query_without_a_year_knows_all_but_its_own(tiny: IndexFolder) -> None:
-    assert counted(tiny, None, EARLIER) == {"a": 4, "b": 3, "c": 2, "future": 1}
-    assert counted(tiny, None, EARLIER, own=6) == {"a": 4, "b": 2, "c": 2, "future": 1}
-    assert counted(tiny, None, TRAIN) == {"a": 2, "b": 1}
 
 
 def test_most_cited_counts_no_future_citation_and_none_of_the_query(tiny: IndexFolder) -> None:

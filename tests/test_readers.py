@@ -28,7 +28,7 @@ from citerec.corpus.readers import (
 )
 from citerec.corpus.readers.files import StreamFaultError, first_record, json_records
 from citerec.errors import BadInputError, BadRecordError, ConfigError
-from citerec.inputs import MAX_LINE, read_rows, zstd
+from citerec.inputs import MAX_LINE, zstd
 from citerec.types import Paper
 
 TWO = b'{"id": "a", "title": "A"}\n{"id": "b", "title": "B"}\n'
@@ -149,23 +149,6 @@ def test_a_line_that_no_record_can_fill_is_one_broken_line(tmp_path: Path) -> No
 
     assert [located.line for located in found] == [1, 2, 3]
     assert "over 67,108,864 bytes" in str(found[1].paper)
-
-
-@pytest.mark.parametrize(
-    ("head", "what"),
-    [
-        (b"%PDF-1.7\n", "a PDF"),
-        (b"PK\x03\x04rest", "a zip archive or"),
-        ("{}\n".encode("utf-16"), "UTF-16 text"),
-        (b'{"id": "a\0"}', "binary data"),
-        (b"\xfd7zXZ\0", "packed by xz"),
-    ],
-)
-def test_what_is_no_text_is_recognised_by_its_beginning(
-    tmp_path: Path, head: bytes, what: str
-) -> None:
-    with pytest.raises(BadInputError, match=f"this is {what}.*; expected JSON lines"):
-        list(read_rows(a_file(tmp_path, head), "JSON lines"))
 
 
 def test_the_progress_is_the_size_of_the_corpus(tmp_path: Path) -> None:

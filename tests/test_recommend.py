@@ -71,17 +71,6 @@ def test_the_querys_year_is_the_bound_unless_another_is_given(tiny: Recommender)
 # --- reasons
 
 
-def test_a_reason_names_the_matching_words_of_the_query(tiny: Recommender) -> None:
-    query = Query(id="draft", title="On the Drawing of tensors")
-
-    found = tiny.recommend(query, explain=True)
-
-    reasons = {item.paper.id: item.reasons for item in found}
-    assert reasons["old"] == ("matches: drawing",)
-    assert reasons["undated"] == ("matches: tensors",)
-    assert set(reasons["new"][0].removeprefix("matches: ").split(", ")) == {"drawing", "tensors"}
-
-
 # --- what a list of exclusions names
 
 

@@ -1,6 +1,6 @@
 """Models as torch opens and runs them, held against transformers, sentence-transformers and formulas."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -198,35 +198,10 @@ def cosines(a: Array, b: Array) -> Array:
     return (a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
 
 
-def plain_transformers(folder: Path, texts: Sequence[str]) -> Array:
-    """Encode as the model card of SPECTER says, a text at a time."""
-    from transformers import AutoModel, AutoTokenizer
-
-    tokenizer, model = (kind.from_pretrained(folder) for kind in (AutoTokenizer, AutoModel))
-    with torch.no_grad():
-        states = [
-            model(**tokenizer(t, truncation=True, max_length=128, return_tensors="pt"))[0]
-            for t in texts
-        ]
-    return np.stack([state[0, 0].numpy() for state in states])
-
-
 PAPERS = [
     Paper(id=str(n), title="neural citation " * (n % 7), abstract="text search graph " * (n % 11))
     for n in range(40)
 ]
-
-
-@pytest.mark.parametrize("few", [False, True])
-def test_the_vector_is_the_cls_of_the_last_layer(tmp_path: Path, few: bool) -> None:
-    folder = tiny_bert(tmp_path, spec=SPEC)
-    config = EncodeConfig(precision=Precision.FLOAT32, few_texts=few)
-
-    vectors = open_encoder(str(folder), config).encode(PAPERS)
-
-    expected = plain_transformers(folder, [f"{p.title}[SEP]{p.abstract}" for p in PAPERS])
-    assert vectors == pytest.approx(expected, abs=1e-5)
-    assert vectors.dtype == np.float32
 
 
 @pytest.mark.parametrize("pooling", [*Pooling])

@@ -44,10 +44,11 @@ def test_every_kind_finds_the_nearest_eligible_papers(
     tmp_path: Path, papers: Vectors, kind: DenseKind, similarity: Similarity
 ) -> None:
     settings = written(tmp_path, papers, kind, similarity)
-    queries = papers[[5, 17, 18, 900]] + np.float32(0.01)
+    queries = papers[[5, 17, 18, 19, 900]] + np.float32(0.01)
     rules = [
         Eligibility(),
         Eligibility(2003),
+        Eligibility(2011),
         Eligibility(2003, excluded=frozenset({17, 20})),
         Eligibility(excluded=frozenset(range(800, 1000))),
     ]
