@@ -1,7 +1,7 @@
 """citerec recommends the papers that a text should cite.
 
 corpus/   files of papers             -> papers and the citation graph (build.py makes the index)
-encode/   papers, drafts              -> vectors                     (SPECTER; train/ makes others)
+encode/   papers, drafts              -> vectors                     (MiniLM, SPECTER; train/)
 rules/    queries, papers, years      -> which papers are eligible, which citations are known, what is held out
 retrieve/ a draft, an index           -> candidates                  (BM25, vectors; fused into one list)
 rank/     candidates, citation graph  -> more candidates by expansion, in the order of their features (LambdaMART)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from citerec.config import DenseKind, setting
-from citerec.corpus.collector import Collector, bytes_read
+from citerec.corpus.collector import RecordCounter, byte_progress
 from citerec.corpus.graph import open_graph, read_references, write_graph, write_references
 from citerec.corpus.papers import NO_YEAR, Papers, write_papers
 from citerec.corpus.readers import (
@@ -32,9 +32,10 @@ from citerec.corpus.readers import (
     read_papers,
     sha256_of,
 )
-from citerec.corpus.splits import FOLDER as SPLITS
+from citerec.corpus.splits import FOLDER as SPLITS_FOLDER
 from citerec.corpus.splits import (
     QUERIES,
+    SPLITS,
     read_ids,
     shipped_queries,
     shipped_splits,
@@ -42,7 +43,6 @@ from citerec.corpus.splits import (
     write_queries,
     write_splits,
 )
-from citerec.corpus.splits import SPLITS as SPLIT_NAMES
 from citerec.embed import EmbedConfig, carry_models, embed, forget_vectors
 from citerec.encode.encoder import Encoder, open_encoder, reopen
 from citerec.encode.models import AUTO, auto_encoder
@@ -234,14 +234,14 @@ def _build(
     """Build an index in a folder, from the papers of a corpus and then those of an old index that stay."""
     progress, log = progress or no_progress, log or no_log
     start_jvm(config.heap)
-    collector, added = Collector(config.skip_bad), 0
+    collector, added = RecordCounter(config.skip_bad), 0
     corpus: dict[str, Any] = {"files": 0, "sha256": ""}
     records: Iterator[Located] = iter(())
     if source:
         format_name = config.format
         if format_name == "auto":
             format_name = detect_format(source)
-        records = read_papers(source, format_name, bytes_read(source, progress), log, folder)
+        records = read_papers(source, format_name, byte_progress(source, progress), log, folder)
         corpus["path"] = fsencode(source.path).decode(errors="replace")
         corpus["format"] = format_name
 
@@ -279,7 +279,7 @@ def _build(
         replaced = int(np.count_nonzero(old.papers.rows_of(ids) >= 0)) if ids else 0
         gone = len(old.papers) - (len(collector.rows) - added) - replaced
         changes = {"added": added - replaced, "replaced": replaced, "removed": gone}
-        corpus = _changed(old, corpus, removed)
+        corpus = _changed_corpus(old, corpus, removed)
     manifest = Manifest(
         name=Path(realpath(index)).name,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -299,7 +299,7 @@ def _build(
 
 
 def _write_papers(
-    folder: Path, located: Iterator[Located], collector: Collector, bm25: Bm25Builder
+    folder: Path, located: Iterator[Located], collector: RecordCounter, bm25: Bm25Builder
 ) -> "Future[int]":
     """Stream the papers into papers.arrow, the graph and Lucene; return the number of Lucene's tokens to come."""
     with (
@@ -319,7 +319,7 @@ def _write_papers(
     return tokens
 
 
-def _changed(old: IndexFolder, added: dict[str, Any], removed: Set[str]) -> dict[str, Any]:
+def _changed_corpus(old: IndexFolder, added: dict[str, Any], removed: Set[str]) -> dict[str, Any]:
     """Return what the manifest says of the corpus after a change of an index."""
     before = old.manifest.corpus
     history = "\n".join([before["sha256"], added["sha256"], *sorted(removed)])
@@ -344,7 +344,7 @@ def _kept(index: IndexFolder, without: Set[str]) -> Iterator[Located]:
 
 
 def _write_derived(
-    folder: Path, source: Source | None, old: IndexFolder | None, collector: Collector
+    folder: Path, source: Source | None, old: IndexFolder | None, collector: RecordCounter
 ) -> str:
     """Write what depends on all papers: the order of docids, tables, and splits, whose origin is returned.
 
@@ -356,9 +356,9 @@ def _write_derived(
     np.save(folder / ID_RANK, rank)
     write_tables(folder, papers)
     if old:
-        copytree(old.splits, folder / SPLITS)
-        splits = {name: read_ids(folder / SPLITS / f"{name}.ids") for name in SPLIT_NAMES}
-        has_queries = (folder / SPLITS / QUERIES).is_file()
+        copytree(old.splits, folder / SPLITS_FOLDER)
+        splits = {name: read_ids(folder / SPLITS_FOLDER / f"{name}.ids") for name in SPLITS}
+        has_queries = (folder / SPLITS_FOLDER / QUERIES).is_file()
         origin = str(old.manifest.settings["splits"])
     else:
         assert source
@@ -369,8 +369,8 @@ def _write_derived(
         graph = open_graph(folder / CITATIONS, len(ids))
         splits = splits or split_by_year(ids, papers.years, graph)
         if stored:
-            write_queries(folder / SPLITS, stored)
-        write_splits(folder / SPLITS, splits)
+            write_queries(folder / SPLITS_FOLDER, stored)
+        write_splits(folder / SPLITS_FOLDER, splits)
     if (old or origin == "shipped") and not has_queries:
         named = chain.from_iterable(splits.values())
         collector.counts["unknown_queries"] = sum(docid not in collector.rows for docid in named)

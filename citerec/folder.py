@@ -147,7 +147,7 @@ def open_index(path: Path) -> IndexFolder:
     Raises:
         IndexNotFoundError: If there is none.
         IndexFormatError: If it is of another format version.
-        IndexDamagedError: If its manifest was changed, or a file is missing or cannot be read.
+        IndexDamagedError: If a file was changed, is missing, is a link, or cannot be read.
     """
     manifest = read_manifest(path)
     try:

@@ -214,7 +214,7 @@ def rank_stages(
     return expander, LtrStage(graph, ranker, reranker)
 
 
-def open_reranking(
+def reranker_of(
     index: IndexFolder,
     config: RecommendConfig,
     ranker: LtrModel | None,

@@ -1,10 +1,12 @@
-"""Parts that other packages add to citerec by entry points; citerec's own lab adds its parts in the same way.
+"""Parts that other packages add to citerec by entry points.
 
 | group | name of the entry point | object |
 |---|---|---|
 | `citerec.encoders` | the file that marks a folder of such a model | `(ModelSource, EncodeConfig | None) -> Encoder` |
 | `citerec.exporters` | a value of `citerec recommend --format` | `citerec.export.Exporter` |
 | `citerec.retrievers` | a value of `citerec recommend --retriever` | `(IndexFolder) -> citerec.Retriever` |
+| `citerec.rerankers` | a value of `--reranker` | `(IndexFolder) -> citerec.Reranker` |
+| `citerec.features` | a feature of trained rankers | `citerec.rank.features.Feature` |
 | `citerec.readers` | a value of `citerec index --format` | `citerec.corpus.readers.Format` |
 
 A name that citerec itself uses in a group keeps its meaning. `docs/guides/extend.md` has examples of readers, an

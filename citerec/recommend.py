@@ -1,6 +1,6 @@
 """The facade: `Recommender` opens the stages of the pipeline on one index and recommends papers.
 
-The command line, the web page, the HTTP API, MCP, evaluation on a cluster and programs call it.
+The command line, the web page, the HTTP API, MCP, workers of a cluster and programs call it.
 """
 
 import weakref
@@ -15,7 +15,7 @@ from citerec.bibliography.entry import PaperList
 from citerec.bibliography.paper_list import paper_list_of, read_paper_list
 from citerec.config import RANKING_DEPTH, RecommendConfig, RerankConfig
 from citerec.corpus.papers import Papers
-from citerec.drafts.context import read_context, read_query, sentence_query
+from citerec.drafts.context import read_context, sentence_query, without_query_markers
 from citerec.errors import ConfigError, IndexReplacedError
 from citerec.folder import IndexFolder, find_index, open_index, read_manifest
 from citerec.matching import listed_rows, recognise
@@ -25,18 +25,18 @@ from citerec.pipeline import (
     Pipeline,
     RerankingStage,
     Stage,
-    open_reranking,
     rank_stages,
+    reranker_of,
 )
 from citerec.rank.features import Feature, declared_features
 from citerec.rank.ltr import LtrModel, RankModel, ranker_of, reads_probability
-from citerec.rank.missing import SeedCandidates, SeedRetriever, seed_reasons
 from citerec.rank.reasons import MOST_WORDS, with_reasons
+from citerec.rank.seeds import SeedCandidates, SeedRetriever, seed_reasons
 from citerec.recommendations import (
     Recommendations,
     as_recommendations,
     explain_no_results,
-    of_sentence,
+    relative_scores,
     unreliable_notice,
 )
 from citerec.rerank.reranker import OpenReranker, Reranker
@@ -118,7 +118,7 @@ class Recommender:
         added = declared_features((*self.retriever.retrievers, reranker), features)
         custom = None if ranker is None else LtrModel(model=ranker, added=added)
         self._ranker: LtrModel | None = custom or ranker_of(index, self.config, added)
-        self.open_reranker: OpenReranker | None = open_reranking(
+        self.open_reranker: OpenReranker | None = reranker_of(
             index, self.config, self._ranker, reranker, log
         )
         self._graph = TemporalGraph(index, CitationScope.PUBLISHED)
@@ -320,7 +320,7 @@ class Recommender:
         noticed: dict[str, list[tuple[str, str]]] = {"in the corpus": [], "unreliable": []}
         for start in range(0, len(queries), AT_ONCE):
             given = queries[start : start + AT_ONCE]
-            texts = [read_query(one) if one.is_sentence else one for one in given]
+            texts = [without_query_markers(one) if one.is_sentence else one for one in given]
             recognised = recognise(texts, papers)
             drafts = [query for query, _ in recognised]
             bounds = {"year_max": options.year_max, "year_min": options.year_min}
@@ -341,7 +341,7 @@ class Recommender:
                     items = as_recommendations(one, by_row)
                     best = items[0].probability if items and query.is_sentence else None
                     sureness = best and best * one.agreement
-                    items = of_sentence(items) if query.is_sentence else items
+                    items = relative_scores(items) if query.is_sentence else items
                     if options.explain:
                         items = self._explained(query, one, items)
                     reason = "" if items else explain_no_results(self.index, rule, query.kind)

@@ -143,7 +143,7 @@ def as_recommendations(
     )
 
 
-def of_sentence(items: Sequence[Recommendation]) -> tuple[Recommendation, ...]:
+def relative_scores(items: Sequence[Recommendation]) -> tuple[Recommendation, ...]:
     """Return the recommendations for a sentence: each score is e to the power of its difference to that of the first.
 
     A raw score has no scale that a user knows, and probabilities are calibrated for drafts, not for sentences.

@@ -146,7 +146,7 @@ class Corpus:
         papers, graph = self.index.papers, self.index.graph
         rows = np.unique([row for row in papers.rows_of(ids).tolist() if row >= 0]).astype(np.int32)
         cited, counts = graph.lists(rows)
-        citing, _ = graph.transposed(papers.years).lists(rows)
+        citing, _ = graph.transposed(papers.years).sampled(rows)
         own = np.repeat(rows, counts)
         among = [papers.ids_at(side[np.isin(cited, rows)].tolist()) for side in (own, cited)]
 

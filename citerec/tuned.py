@@ -73,7 +73,7 @@ def write_tuned(
     return target / FILE
 
 
-def read_tuned(index: IndexFolder, retrievers: Sequence[str] = ()) -> FuseConfig | None:
+def tuned_fusion(index: IndexFolder, retrievers: Sequence[str] = ()) -> FuseConfig | None:
     """Return the tuned fusion of an index; None if its papers, encoder and further retrievers have none."""
     tuned = _read(index)
     return tuned.fuse if tuned.retrievers == (*retrievers,) else None
@@ -95,7 +95,7 @@ def kept_rerank_weight(index: IndexFolder) -> RerankWeight | None:
 def fusion_in_use(index: IndexFolder, config: RecommendConfig | None = None) -> str:
     """Return how the first stages are fused, and the origin of that setting: `rrf, k 60 (default)`."""
     config = config or RecommendConfig()
-    tuned = read_tuned(index, config.retrievers)
+    tuned = tuned_fusion(index, config.retrievers)
     is_option = config.fuse is not None
     shown = shown_fusion(config.fuse_with(tuned))
     return f"{shown} ({origin(index, is_option=is_option, is_tuned=tuned is not None)})"

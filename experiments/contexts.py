@@ -17,7 +17,7 @@ from sklearn.metrics import roc_auc_score
 
 from citerec.bibliography.keys import split_name
 from citerec.config import RANKING_DEPTH, RecommendConfig
-from citerec.drafts.context import has_marker, read_query, without_markers
+from citerec.drafts.context import has_marker, without_markers, without_query_markers
 from citerec.evaluate.protocol import load_task
 from citerec.folder import IndexFolder, open_index
 from citerec.machine import provenance
@@ -183,7 +183,7 @@ def measured(index: IndexFolder, items: Sequence[Item]) -> dict[str, Any]:
     }
     gold = [item.gold for item in with_gold]
     places = [*claims(items)]
-    at_place = ranked([read_query(alone(item.query)) for item, _ in places])
+    at_place = ranked([without_query_markers(alone(item.query)) for item, _ in places])
     plain = ranked(
         [alone(replace(i.query, context=without_markers(i.query.context))) for i, _ in places]
     )

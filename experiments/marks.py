@@ -79,7 +79,7 @@ class Drafts:
         """Return the highest cosine of the citing papers of each paper and another one, in weighted form."""
         citing: list[Any] = []
         for papers in (rows, others):
-            columns, sizes = self.graph.citers.lists(papers)
+            columns, sizes = self.graph.all_citers.sampled(papers)
             known = one.expanded.snapshot.is_citing(columns).astype(np.float32)
             shape, ends = (len(papers), len(self.index.papers)), np.append(0, np.cumsum(sizes))
             citing.append(csr_array((known, columns, ends), shape=shape))

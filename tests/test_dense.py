@@ -18,7 +18,7 @@ from citerec.errors import (
     ModelError,
 )
 from citerec.folder import IndexFolder, checksums, open_index, write_manifest
-from citerec.index.vectors import pairwise, write_dense
+from citerec.index.vectors import similarities, write_dense
 from citerec.recommend import Recommender
 from citerec.retrieve.dense import DenseRetriever
 from citerec.rules.known import mask
@@ -96,7 +96,7 @@ def by_brute_force(
 ) -> list[int]:
     """The best rows by the scores that count: pair by pair, ties by docid, in plain Python."""
     similarity = Similarity(index.manifest.settings["dense"]["similarity"])
-    scores = pairwise(query, vectors, similarity).tolist()
+    scores = similarities(query, vectors, similarity).tolist()
     allowed = np.flatnonzero(mask(rule, index.papers.years)).tolist()
     return sorted(allowed, key=lambda row: (-scores[row], index.papers.ids[row]))[:k]
 

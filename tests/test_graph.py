@@ -90,7 +90,7 @@ def test_of_a_popular_paper_an_even_sample_of_citing_papers_is_read() -> None:
     years = np.full(2501, 2000, np.int32)
     graph = Graph(np.maximum(np.arange(2502) - 1, 0), np.zeros(2500, np.int32))
 
-    sample, [count] = graph.transposed(years).lists(np.zeros(1, np.int32))
+    sample, [count] = graph.transposed(years).sampled(np.zeros(1, np.int32))
 
     assert count == 1000
     assert sample[:4].tolist() == [1, 3, 6, 8]

@@ -16,7 +16,7 @@ from citerec.retrieve.dense import DenseRetriever
 from citerec.retrieve.fuse import rrf
 from citerec.retrieve.hybrid import HybridRetriever, open_hybrid
 from citerec.rules.known import eligible
-from citerec.tuned import read_tuned, write_tuned
+from citerec.tuned import tuned_fusion, write_tuned
 from citerec.types import Query
 
 Build = Callable[..., IndexFolder]
@@ -77,13 +77,13 @@ def test_what_was_tuned_is_used_until_the_index_is_embedded_by_another(
     tuned = FuseConfig(method=FuseMethod.WEIGHTED, bm25_weight=0.25, dense_weight=0.75)
     write_tuned(index, tuned, {"split": "dev"})
 
-    assert read_tuned(index) == tuned
+    assert tuned_fusion(index) == tuned
     assert open_hybrid(index, RecommendConfig()).config == tuned
     assert open_hybrid(index, RecommendConfig(fuse=FuseConfig())).config == FuseConfig()
     of_another = replace(
         index, manifest=replace(index.manifest, settings={"encoder": {"weights": "others"}})
     )
-    assert read_tuned(of_another) is None
+    assert tuned_fusion(of_another) is None
 
 
 def test_a_tuning_that_cannot_be_made_out_is_named(build: Build, tiny_model: str) -> None:
@@ -92,4 +92,4 @@ def test_a_tuning_that_cannot_be_made_out_is_named(build: Build, tiny_model: str
     file.write_text("{}")
 
     with pytest.raises(BadInputError, match="cannot be read; tune again"):
-        read_tuned(index)
+        tuned_fusion(index)

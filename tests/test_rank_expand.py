@@ -54,13 +54,15 @@ def scores(
 def test_a_paper_has_the_weight_of_the_neighbours_that_cite_it(graph: TemporalGraph) -> None:
     at = scores(graph, (0, 1), (2, 3, 4))
 
-    assert at.cites.tolist() == pytest.approx([2 / 3, 1, 0])
-    assert at.counts.tolist() == [1, 2, 0]
+    assert at.cited_by.tolist() == pytest.approx([2 / 3, 1, 0])
+    assert at.cited_by_count.tolist() == [1, 2, 0]
 
 
 def test_co_citation_and_coupling_are_cosines(graph: TemporalGraph) -> None:
     # The survey, the only paper that cites near, cites far, which no other cites, and cited, which two cite.
-    assert scores(graph, (0,), (5, 2, 0)).co.tolist() == pytest.approx([2 / 3, 2 / 3 / 2**0.5, 0])
+    assert scores(graph, (0,), (5, 2, 0)).co_cited.tolist() == pytest.approx(
+        [2 / 3, 2 / 3 / 2**0.5, 0]
+    )
     # Near cites cited and classic; next cites classic alone, the survey cited and two others.
     assert scores(graph, (0,), (1, 4, 0)).coupled.tolist() == pytest.approx(
         [2 / 3 / 2**0.5, 2 / 3 / 6**0.5, 0]
@@ -79,21 +81,21 @@ def test_the_closest_neighbours_are_ten(build: Build) -> None:
     found = neighbour_scores(graph, graph.snapshot_before(2010), rows(*range(12)), flat)
 
     at = found.at(rows(12, 13))
-    assert at.cites.tolist() == pytest.approx([11 / 12, 1 / 12], abs=1e-4)
-    assert at.closest.tolist() == pytest.approx([9 / 10, 1 / 10], abs=1e-4)
+    assert at.cited_by.tolist() == pytest.approx([11 / 12, 1 / 12], abs=1e-4)
+    assert at.cited_by_closest.tolist() == pytest.approx([9 / 10, 1 / 10], abs=1e-4)
 
 
 def test_papers_without_known_references_are_no_neighbours(graph: TemporalGraph) -> None:
     at = scores(graph, (5, 3, 0, 1), (3,))
 
-    assert at.counts.tolist() == [2]  # of near and next
-    assert at.cites[0] == pytest.approx((1 / 3 + 1 / 4) / 1.5)  # by their ranks
+    assert at.cited_by_count.tolist() == [2]  # of near and next
+    assert at.cited_by[0] == pytest.approx((1 / 3 + 1 / 4) / 1.5)  # by their ranks
     assert not len(scores(graph, (), ()).rows)
 
 
 def test_citations_of_the_querys_year_or_later_are_unknown(graph: TemporalGraph) -> None:
-    assert scores(graph, (0, 1), (3,), 2002).counts.tolist() == [1]  # next is of 2002
-    assert not scores(graph, (0, 1), (5,), 2002).co.any()  # and the survey of 2003
+    assert scores(graph, (0, 1), (3,), 2002).cited_by_count.tolist() == [1]  # next is of 2002
+    assert not scores(graph, (0, 1), (5,), 2002).co_cited.any()  # and the survey of 2003
 
 
 def expanded(

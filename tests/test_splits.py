@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from support.corpora import real_corpus
 
-from citerec.corpus.collector import Collector
+from citerec.corpus.collector import RecordCounter
 from citerec.corpus.graph import Graph, open_graph, write_graph, write_references
 from citerec.corpus.papers import NO_YEAR
 from citerec.corpus.readers import find_source, read_papers
@@ -159,7 +159,7 @@ def test_the_protocol_gives_the_split_that_vis_ships(tmp_path: Path) -> None:
 
 
 def split_real(folder: Path, workspace: Path) -> dict[str, list[str]]:
-    collector = Collector(skip_bad=False)
+    collector = RecordCounter(skip_bad=False)
     dates: list[int] = []
     with write_references(workspace) as add:
         for located in read_papers(find_source(folder), "canonical"):

@@ -11,7 +11,7 @@ from citerec.config import DenseIndexConfig, DenseKind
 from citerec.encode.spec import Similarity
 from citerec.errors import ModelError
 from citerec.index import vectors
-from citerec.index.vectors import NAME, Vectors, open_dense, pairwise, resolve, write_dense
+from citerec.index.vectors import NAME, Vectors, open_dense, resolve, similarities, write_dense
 from citerec.types import Eligibility
 
 PAPERS, DIM, K = 3000, 32, 20
@@ -62,7 +62,7 @@ def test_every_kind_finds_the_nearest_eligible_papers(
         assert keep[rows].all()
         top = rows[np.argsort(-scores, kind="stable")][:K].tolist()
         assert len({*top} & {*best(query, papers, keep, similarity)}) >= K - (kind is not KINDS[0])
-        assert scores.tolist() == pairwise(query, papers[rows], similarity).tolist()
+        assert scores.tolist() == similarities(query, papers[rows], similarity).tolist()
     rows = np.array([7, 2999, 7])
     np.testing.assert_array_equal(index.vectors(rows), papers[rows])
     faiss = vectors.load()

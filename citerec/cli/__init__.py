@@ -23,7 +23,7 @@ from citerec.errors import CiterecError, ConfigError
 
 # Commands that end soon: allocations until Python looks for cycles among new objects, and how many such looks until it
 # looks at older ones. With its own thresholds, which are lower, this search takes 5 % of the time of `citerec index`.
-_COLLECTION = 100_000, 50, 100
+_GC_THRESHOLDS = 100_000, 50, 100
 _SHORT = frozenset({"index", "recommend"})
 
 COMMANDS = {  # module and function of each command, or app of a group of commands
@@ -113,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         sys.stdout.reconfigure(errors="replace")  # a terminal may lack characters of a title
     given = sys.argv[1:] if arguments is None else arguments
     if given and given[0] in _SHORT:
-        gc.set_threshold(*_COLLECTION)
+        gc.set_threshold(*_GC_THRESHOLDS)
     sys.exit(run(given))
 
 

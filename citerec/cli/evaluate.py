@@ -281,7 +281,7 @@ def tune(
     from citerec.evaluate.tune import tune as run
     from citerec.io import check_writable
     from citerec.rerank.reranker import choose_reranker
-    from citerec.tuned import FOLDER, kept_rerank_weight, read_tuned, shown_fusion, write_tuned
+    from citerec.tuned import FOLDER, kept_rerank_weight, shown_fusion, tuned_fusion, write_tuned
 
     if split == "test" and not dry_run:
         raise ConfigError(
@@ -307,7 +307,7 @@ def tune(
         console.log(f"{name}: {verdict_on(choice, shown, tuning.metric, split)}{condition}")
     if not dry_run:
         used = config.retrievers
-        fuse = tuning.fusion.used if tuning.fusion else read_tuned(folder, used)
+        fuse = tuning.fusion.used if tuning.fusion else tuned_fusion(folder, used)
         weight, tried = tuning.rerank, tuning.reranker
         before = kept_rerank_weight(folder)  # it stays if it was not tuned again
         if not weight and before and not (tried and tried.settings["weights"] == before.reranker):

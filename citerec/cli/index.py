@@ -108,10 +108,10 @@ def index(
         if corpus is None or named is None:
             raise ConfigError("name a corpus: citerec index CORPUS (see: citerec index --help)")
         target = named
-        check_inputs(corpus, target, force=config.force)  # before an encoder is downloaded
+        check_inputs(corpus, target, force=config.force)  # before Ray starts
         encoder = chosen_encoder(config.encoder, target)
     with (
-        encoding(target, ray, console) as elsewhere,
+        encode_where(target, ray, console) as elsewhere,
         console.progress(in_bytes="reading") as progress,
     ):
         config = config.replace(encoder=encoder, elsewhere=elsewhere)
@@ -166,7 +166,7 @@ def encode(
         raise ConfigError("there is no encoder; choose one with --encoder MODEL")
     model = open_encoder(name, config.encode, base=target, log=console.log)
     console.detail(f"{model.fingerprint}: {model.dim} dimensions, {model.precision}")
-    with encoding(target, ray, console) as elsewhere, console.progress() as progress:
+    with encode_where(target, ray, console) as elsewhere, console.progress() as progress:
         embed_anew(target, model, config.replace(elsewhere=elsewhere), progress)
     console.log(f"{target}: encoded by {model.fingerprint}")
 
@@ -190,7 +190,7 @@ def chosen_encoder(named: str | None, target: Path) -> str | None:
 
 
 @contextmanager
-def encoding(
+def encode_where(
     target: Path, ray: str | None, console: ConsoleOutput
 ) -> "Generator[EncodeElsewhere | None]":
     """Connect to the cluster of `--ray`, if it is given; log how to resume interrupted work that saved vectors."""

@@ -130,7 +130,7 @@ def recommend(
     to_terminal = shown.output is None and sys.stdout.isatty()  # a bar would be mixed with the list
     empty: list[Recommendations] = []
     with (
-        opened(index, config, drafts, ray, console) as (recommender, many),
+        open_recommender(index, config, drafts, ray, console) as (recommender, many),
         (ConsoleOutput(quiet=True) if to_terminal else console).progress() as progress,
     ):
         options = query_options(draft, drafts, recommender, explain=shown.explain)
@@ -242,7 +242,7 @@ def read_drafts(draft: DraftOptions) -> "QueryFile":
 
 
 @contextmanager
-def opened(
+def open_recommender(
     index: Path | None,
     config: RecommendConfig,
     drafts: "QueryFile",

@@ -1,1 +1,1 @@
-"""Reads corpora (`readers`, `collect`) and stores them in an index (`papers`, `graph`, `splits`)."""
+"""Reads corpora (`readers`) and stores them in an index (`papers`, `graph`, `splits`)."""

@@ -13,7 +13,7 @@ EXAMPLES = 5  # faults that are kept as examples
 
 
 @dataclass(slots=True)
-class Collector:
+class RecordCounter:
     """Numbers papers in the order in which they arrive, and keeps one paper per id.
 
     An invalid record raises, unless `skip_bad` is set: then it is counted and skipped. An identical repeated paper
@@ -59,7 +59,9 @@ class Collector:
         return paper
 
 
-def bytes_read(source: Source, progress: Progress, task: str = "reading") -> Callable[[int], None]:
+def byte_progress(
+    source: Source, progress: Progress, task: str = "reading"
+) -> Callable[[int], None]:
     """Return a function that reports how many bytes of a corpus are read."""
     total, seen = size_of(source), Counter[str]()
 

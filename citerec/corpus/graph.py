@@ -45,7 +45,7 @@ class CitedBy:
         """Return the rows of the papers that cite the paper at `row`, rising."""
         return self.indices[self.indptr[row] : self.indptr[row + 1]]
 
-    def lists(self, rows: Rows) -> tuple[Rows, Lengths]:
+    def sampled(self, rows: Rows) -> tuple[Rows, Lengths]:
         """Return the citing papers of some papers one after the other, and the number of those of each.
 
         Of a paper with over `MOST` citing papers an even sample is returned, so that no query reads all citations of a

@@ -19,7 +19,7 @@ import numpy as np
 import orjson
 
 from citerec.bibliography.keys import doi_of, name_key, paper_doi, title_key
-from citerec.corpus.collector import Collector, bytes_read
+from citerec.corpus.collector import RecordCounter, byte_progress
 from citerec.corpus.graph import Graph, open_graph, write_graph, write_references
 from citerec.corpus.papers import NO_YEAR
 from citerec.corpus.readers import Source, detect_format, find_source, read_papers
@@ -46,13 +46,13 @@ class Corpus:
 
     def papers(
         self,
-        collector: Collector,
+        collector: RecordCounter,
         task: str = "reading",
         progress: Progress = no_progress,
         log: Log = no_log,
     ) -> Iterator[Paper]:
         """Yield every paper that `collector` keeps; ConfigError if there is none."""
-        read = bytes_read(self.source, progress, task)
+        read = byte_progress(self.source, progress, task)
         for located in read_papers(self.source, self.format, read, log):
             if (paper := collector.add(located)) is not None:
                 yield paper
@@ -73,9 +73,9 @@ def open_corpus(path: Path, format_name: str = "auto", *, skip_bad: bool = False
 
 def summarise(
     corpus: Corpus, progress: Progress = no_progress, log: Log = no_log
-) -> tuple[Collector, set[int]]:
+) -> tuple[RecordCounter, set[int]]:
     """Read a corpus once; return its counts, and the years of its papers. Invalid records are counted, not refused."""
-    collector = Collector(skip_bad=True)
+    collector = RecordCounter(skip_bad=True)
     citations, counts, years = array("q"), collector.counts, set[int]()
     seen: dict[str, set[int]] = {"same_doi": set(), "same_title": set()}
     for paper in corpus.papers(collector, progress=progress, log=log):
@@ -131,9 +131,9 @@ def _line(record: Mapping[str, Any]) -> bytes:
 
 def convert(
     corpus: Corpus, output: Path, progress: Progress = no_progress, log: Log = no_log
-) -> Collector:
+) -> RecordCounter:
     """Write a corpus as canonical JSON lines; return the counts. Errors are those of reading and writing."""
-    collector = Collector(corpus.skip_bad)
+    collector = RecordCounter(corpus.skip_bad)
     with write_lines(output) as write:
         for paper in corpus.papers(collector, progress=progress, log=log):
             write(canonical_line(paper))
@@ -142,7 +142,7 @@ def convert(
 
 def to_beir(
     corpus: Corpus, folder: Path, progress: Progress = no_progress, log: Log = no_log
-) -> Collector:
+) -> RecordCounter:
     """Write a corpus in BEIR's layout, which ir_datasets reads, too: papers, queries, and qrels of the splits.
 
     Queries are those that the corpus ships, else the papers of its splits, with title and abstract; the gold of such a
@@ -150,7 +150,7 @@ def to_beir(
     """
     if folder.exists():
         raise ConfigError(f"{folder} already exists; name another folder")
-    shipped, collector = shipped_queries(corpus.source.folder), Collector(corpus.skip_bad)
+    shipped, collector = shipped_queries(corpus.source.folder), RecordCounter(corpus.skip_bad)
     splits = {} if shipped else shipped_splits(corpus.source.folder) or {}
     wanted = {*chain.from_iterable(splits.values())}
     queries, years = dict[str, Paper](), dict[str, int | None]()
@@ -274,7 +274,7 @@ def merge(
     """
     groups, examples = _Groups(), list[str]()
     for number, corpus in enumerate(corpora):
-        collector = Collector(corpus.skip_bad, joins=True)
+        collector = RecordCounter(corpus.skip_bad, joins=True)
         for paper in corpus.papers(collector, f"reading {corpus.source.path.name}", progress, log):
             groups.add(number, paper)
         examples += collector.examples
@@ -335,7 +335,7 @@ def sample(
 
     Returns the numbers of `papers`, of `citations` among them, and of `parts` of the graph from which they were taken.
     """
-    collector, rng = Collector(corpus.skip_bad), random.Random(seed)
+    collector, rng = RecordCounter(corpus.skip_bad), random.Random(seed)
     with TemporaryDirectory() as folder:
         with write_references(Path(folder)) as add_references:
             for row, paper in enumerate(corpus.papers(collector, progress=progress, log=log)):
@@ -348,7 +348,7 @@ def sample(
     ids = list(collector.rows)
     kept, citations = {ids[row] for row in chosen}, 0
     with write_lines(output) as write:
-        for paper in corpus.papers(Collector(corpus.skip_bad), "writing", progress):
+        for paper in corpus.papers(RecordCounter(corpus.skip_bad), "writing", progress):
             if paper.id in kept:
                 inside = tuple(cited for cited in paper.citations if cited in kept)
                 citations += len(inside)

@@ -95,7 +95,7 @@ def read_context(text: str) -> str:
     return words
 
 
-def read_query(query: Query) -> Query:
+def without_query_markers(query: Query) -> Query:
     """Return a query whose sentence has no citation markers; the query itself if it has no sentence.
 
     ConfigError as `read_context` raises.

@@ -31,7 +31,7 @@ from citerec.retrieve.hybrid import HybridRetriever, Retriever
 from citerec.rules.known import Rows, Scores, TemporalGraph, mask
 from citerec.run import Qrels, Run
 from citerec.text import QueryForm
-from citerec.tuned import read_tuned
+from citerec.tuned import tuned_fusion
 from citerec.types import (
     CandidateSet,
     Eligibility,
@@ -124,13 +124,13 @@ def candidates(index: IndexFolder, retrievers: Sequence[str] = ()) -> str:
     """Return the system that finds the candidates of `recommend`, fused with further retrievers."""
     if not index.is_embedded:
         return "bm25"
-    tuned = read_tuned(index, retrievers)
+    tuned = tuned_fusion(index, retrievers)
     return "weighted" if tuned and tuned.method is FuseMethod.WEIGHTED else "rrf"
 
 
 def weights(index: IndexFolder) -> FuseConfig:
     """Return the weights of the system "weighted": as tuned on the index, else equal weights."""
-    return (read_tuned(index) or FuseConfig()).replace(method=FuseMethod.WEIGHTED)
+    return (tuned_fusion(index) or FuseConfig()).replace(method=FuseMethod.WEIGHTED)
 
 
 def read_by(name: str, index: IndexFolder, config: EvalConfig) -> str:

@@ -1,1 +1,1 @@
-"""Builds and opens the parts of an index: Lucene's index, vectors, tokens."""
+"""Builds and opens the parts of an index: Lucene's index, its postings, vectors."""

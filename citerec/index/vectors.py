@@ -212,7 +212,7 @@ class DenseIndex:
                         is_hit = (rows >= 0) & ~np.isin(rows, [*eligible[i].excluded])
                         hits = rows[is_hit].astype(np.int32)
                         exact = self.vectors(hits)
-                        results[i] = hits, pairwise(vectors[i], exact, self.similarity)
+                        results[i] = hits, similarities(vectors[i], exact, self.similarity)
                         if fetch < count and not _is_complete(results[i][1], k):
                             unfinished.append(i)
                 pending, fetch = unfinished, min(4 * fetch, count)
@@ -263,7 +263,9 @@ def _is_complete(scores: npt.NDArray[np.float32], k: int) -> bool:
     return len(scores) >= k and float(-np.partition(-scores, k - 1)[k - 1]) > float(scores.min())
 
 
-def pairwise(query: Vectors, vectors: Vectors, similarity: Similarity) -> npt.NDArray[np.float32]:
+def similarities(
+    query: Vectors, vectors: Vectors, similarity: Similarity
+) -> npt.NDArray[np.float32]:
     """Score vectors against one query, shape (dim,); each pair is computed separately. Shape (len(vectors),).
 
     The inner product for cosine, minus the Euclidean distance for L2.

@@ -2,9 +2,9 @@
 
 The neighbours of a query are its first retrieved papers with known references (for co-citation: with known
 citations). A neighbour has the weight 1 / (k0 + rank), normalised so that the weights of the first `neighbours` ranks
-sum to 1. Its weight adds to the scores of the papers that it cites (`cites`; `closest` counts the first neighbours
-only), of the papers that are co-cited with it (`co`), and of the papers that are bibliographically coupled with it
-(`coupled`).
+sum to 1. Its weight adds to the scores of the papers that it cites (`cited_by`; `cited_by_closest` counts the first
+neighbours only), of the papers that are co-cited with it (`co_cited`), and of those that are bibliographically coupled
+with it (`coupled`).
 
 SciPy allocates arrays of all papers for each product of a sparse vector and the citation matrix. `SparseVector` numbers
 the touched columns by a scratch array, which is never cleared: each place is written before it is read. Sums are added
@@ -25,7 +25,7 @@ from citerec.rules.known import Counts, Flags, GraphSnapshot, Rows, Scores, Temp
 from citerec.types import CandidateSet, Hits, Progress, QueryBatch, QueryVector, no_progress
 
 EXPAND = "expand"  # the name of the hits of the expansion
-CLOSEST = 10  # neighbours that `closest` counts
+CLOSEST = 10  # neighbours that `cited_by_closest` counts
 LEAST = 1e-6  # least cosine; smaller values are rounding errors
 
 Weights = npt.NDArray[np.float64]
@@ -101,10 +101,10 @@ class NeighbourScores:
     """The scores that the neighbours of one query give to papers; each array has the shape of `rows`."""
 
     rows: Rows  # the scored papers
-    cites: Scores  # total weight of the neighbours that cite the paper, in [0, 1]
-    closest: Scores  # likewise, for the first `CLOSEST` neighbours
-    counts: Counts  # neighbours that cite the paper
-    co: Scores  # weighted sum of its co-citation cosines with the neighbours, in [0, 1]
+    cited_by: Scores  # total weight of the neighbours that cite the paper, in [0, 1]
+    cited_by_closest: Scores  # likewise, for the first `CLOSEST` neighbours
+    cited_by_count: Counts  # neighbours that cite the paper
+    co_cited: Scores  # weighted sum of its co-citation cosines with the neighbours, in [0, 1]
     coupled: Scores  # likewise, of bibliographic coupling; 0 if its references are unknown
     neighbours: Rows  # those with known references, closest first; shape (neighbours,)
     cited_neighbours: Rows  # those with known citations, closest first; shape (neighbours,)
@@ -115,7 +115,7 @@ class NeighbourScores:
         known = np.flatnonzero(places < np.searchsorted(self.rows, rows, "right"))
         places = places[known]
         columns: dict[str, Any] = {}
-        for name in ("cites", "closest", "counts", "co", "coupled"):
+        for name in ("cited_by", "cited_by_closest", "cited_by_count", "co_cited", "coupled"):
             values = getattr(self, name)
             columns[name] = np.zeros(len(rows), values.dtype)
             columns[name][known] = values[places]
@@ -138,17 +138,19 @@ def neighbour_scores(
     first = config.replace(neighbours=min(CLOSEST, config.neighbours))
     cites, scratch = graph.index.graph.lists, graph.scratch
     scores = {
-        "cites": citing.times(cites, scratch),
-        "closest": _weights(rows, is_citing, first).times(cites, scratch),
-        "counts": replace(citing, weights=np.ones(len(citing.rows))).times(cites, scratch),
-        "co": _co_cited(graph, snapshot, _weights(rows, is_cited, config)),
+        "cited_by": citing.times(cites, scratch),
+        "cited_by_closest": _weights(rows, is_citing, first).times(cites, scratch),
+        "cited_by_count": replace(citing, weights=np.ones(len(citing.rows))).times(cites, scratch),
+        "co_cited": _co_cited(graph, snapshot, _weights(rows, is_cited, config)),
         "coupled": _coupled(graph, snapshot, citing),
     }
     distinct = _distinct(np.concatenate([vector.rows for vector in scores.values()]))
     scratch[distinct] = np.arange(len(distinct), dtype=np.int32)
     columns: dict[str, Any] = {}
     for name, vector in scores.items():
-        columns[name] = np.zeros(len(distinct), np.int32 if name == "counts" else np.float32)
+        columns[name] = np.zeros(
+            len(distinct), np.int32 if name == "cited_by_count" else np.float32
+        )
         columns[name][scratch[vector.rows]] = vector.weights
     return NeighbourScores(
         rows=distinct,
@@ -174,7 +176,7 @@ def _weights(rows: Rows, mask: Flags, config: ExpandConfig) -> SparseVector:
 
 def _co_cited(graph: TemporalGraph, snapshot: GraphSnapshot, weights: SparseVector) -> SparseVector:
     """Return the weighted co-citations of each paper, without those with itself, whose cosine is 1."""
-    citing = weights.divided(snapshot.citations).times(graph.citers.lists, graph.scratch)
+    citing = weights.divided(snapshot.citations).times(graph.all_citers.sampled, graph.scratch)
     citing = citing.only(snapshot.is_citing(citing.rows))
     both = citing.times(graph.index.graph.lists, graph.scratch)
     return both.divided(snapshot.citations).minus(weights, graph.scratch)
@@ -184,7 +186,7 @@ def _coupled(graph: TemporalGraph, snapshot: GraphSnapshot, weights: SparseVecto
     """Return the weighted coupling of each paper, without that with itself, whose cosine is 1."""
     citations = graph.index.graph
     cited = weights.divided(citations.degrees).times(citations.lists, graph.scratch)
-    both = cited.times(graph.citers.lists, graph.scratch)
+    both = cited.times(graph.all_citers.sampled, graph.scratch)
     both = both.only(snapshot.is_citing(both.rows)).divided(citations.degrees)
     return both.minus(weights, graph.scratch)
 
@@ -225,7 +227,7 @@ class CandidateExpander:
             known = np.array(sorted(batch.known_references(i)), np.int32)
             closest = np.concatenate([known, retrieved.rows[~np.isin(retrieved.rows, known)]])
             scores = neighbour_scores(self.graph, snapshot, closest, self.config)
-            weight = scores.cites + scores.co
+            weight = scores.cited_by + scores.co_cited
             keep = within(batch.eligible[i], self._years, scores.rows) & (weight > 0)
             found = scores.rows[keep], weight[keep]
             added = Hits.ordered(*found, self._id_rank, self.config.extra)
@@ -266,7 +268,7 @@ def walk(graph: TemporalGraph, snapshot: GraphSnapshot, best: Rows) -> SparseVec
         links = np.where(is_citing, citations.degrees(here.rows), 0) + snapshot.citations(here.rows)
         leaving = replace(here, weights=here.weights / np.maximum(links, 1))
         cited = leaving.only(is_citing).times(citations.lists, graph.scratch)
-        citing = leaving.times(graph.citers.lists, graph.scratch)
+        citing = leaving.times(graph.all_citers.sampled, graph.scratch)
         here = cited.plus(citing.only(snapshot.is_citing(citing.rows)), graph.scratch)
         visits = visits.plus(here.scaled((1 - DAMPING) * DAMPING**step), graph.scratch)
     return visits
@@ -285,7 +287,7 @@ def linked_similarity(
 
     Only known citations count, of earlier references; `MOST` of each kind. NaN for a paper without such a paper.
     """
-    citing = _links(*graph.citers.lists(rows), graph)
+    citing = _links(*graph.all_citers.sampled(rows), graph)
     citing = thinned(citing, snapshot.is_citing(citing.indices))
     cited = _links(*graph.index.graph.lists(rows), graph)
     is_known = np.repeat(snapshot.is_citing(rows), np.diff(cited.indptr))

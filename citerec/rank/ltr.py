@@ -391,6 +391,7 @@ class LtrStage:
         hits = Hits.ordered(candidates.rows, scores, self._id_rank)
         probabilities = None
         if calibration := self._ranker.calibration:
+            # its features are equal for all papers of a list, so the order of `matrix` does not matter
             values = calibration.probabilities(hits.scores, matrix).astype(np.float32)
             probabilities = Hits(hits.rows, values)
             if query.is_sentence:  # without a calibration, the scale of the scores is unknown

@@ -22,7 +22,7 @@ from citerec.rerank.reranker import NAME as RERANK
 from citerec.rerank.reranker import OpenReranker
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.fuse import ranks_and_scores
-from citerec.retrieve.hybrid import sentence_of
+from citerec.retrieve.hybrid import sentence_alone
 from citerec.rules.known import RECENT_YEARS, GraphSnapshot, Rows, TemporalGraph
 from citerec.text import percentage, plural
 from citerec.types import CandidateSet, Query, Recommendation
@@ -236,7 +236,9 @@ def with_reasons(
     alone is searched for matching words.
     """
     rows = candidates.rows.tolist()
-    words = bm25.matches(sentence_of(query), rows, most=MOST_WORDS) if bm25 else [[] for _ in rows]
+    words = (
+        bm25.matches(sentence_alone(query), rows, most=MOST_WORDS) if bm25 else [[] for _ in rows]
+    )
     explained: list[Recommendation] = []
     if not isinstance(candidates, RankedCandidates) or not ranker:
         for item, matched in zip(result, words, strict=True):

@@ -70,6 +70,7 @@ class DenseRetriever:
 
         Those of the last call are kept: the only sentence of a draft without an abstract is the draft.
         """
+        # only tells equal texts; the encoder puts its own separator between title and abstract
         texts = [encoder_text(query, self.encoder.fingerprint.spec.form, " ") for query in queries]
         last, vectors = self._last
         if texts != last:
@@ -92,13 +93,13 @@ class DenseRetriever:
             nearest = self._nearest(np.ascontiguousarray(vectors, np.float32), eligible, most)
         return [Hits.ordered(*hits, self._id_rank, most) for hits in nearest]
 
-    def vectors(self, rows: npt.NDArray[np.int32]) -> Vectors:
+    def approximate_vectors(self, rows: npt.NDArray[np.int32]) -> Vectors:
         """Return the vectors of some papers, shape (len(rows), dim); those of int8 where a search reads these."""
         return self._vectors.approximate(rows)
 
     def directions(self, rows: npt.NDArray[np.int32]) -> Vectors:
-        """Return the vectors of some papers as `vectors` does, but of length 1."""
-        vectors = self.vectors(rows)
+        """Return the vectors of some papers as `approximate_vectors` does, but of length 1."""
+        vectors = self.approximate_vectors(rows)
         return vectors if self._vectors.similarity is Similarity.COSINE else unit(vectors)
 
 

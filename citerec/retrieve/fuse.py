@@ -17,7 +17,7 @@ _LEAST_SPREAD = 1e-9  # least range of scores, as in ranx; a smaller range count
 def fuse(
     rankings: Mapping[str, Hits], id_rank: Rank, config: FuseConfig, *, k: int | None = None
 ) -> Hits:
-    """Fuse the hits of retrievers as configured; each name of `rankings` is one of `config.weights`."""
+    """Fuse the hits of retrievers as configured; a weighted sum needs a weight for each name of `rankings`."""
     read = [hits.best(config.depth) for hits in rankings.values()]
     if config.method is FuseMethod.RRF:
         return rrf(read, id_rank, k0=config.k0, k=k)

@@ -14,7 +14,7 @@ from citerec.folder import IndexFolder
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever, LexicalScores, scores_by_sentence
 from citerec.retrieve.fuse import fuse, rrf, weighted_sum
-from citerec.tuned import read_tuned
+from citerec.tuned import tuned_fusion
 from citerec.types import CandidateSet, Eligibility, Hits, Log, Query, QueryVector
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Retriever(Protocol):
 
 
 class HybridRetriever:
-    """Searches by several retrievers and fuses their hits."""
+    """The default `FirstStage`: searches by several retrievers and fuses their hits."""
 
     def __init__(
         self, index: IndexFolder, retrievers: Sequence[Retriever], config: FuseConfig | None = None
@@ -87,7 +87,7 @@ class HybridRetriever:
         For a sentence of a draft both are searched; a model reads the scores and vectors of both.
         """
         places = [i for i, query in enumerate(queries) if query.context]
-        together = [*queries, *(sentence_of(queries[i]) for i in places)]
+        together = [*queries, *(sentence_alone(queries[i]) for i in places)]
         sets = self._searched(together, [*eligible, *(eligible[i] for i in places)], k)
         weights = [1 - SENTENCE_WEIGHT, SENTENCE_WEIGHT]
         for i, sentence in zip(places, sets[len(queries) :], strict=True):
@@ -168,9 +168,9 @@ def open_hybrid(
     opened += [plugins.load(plugins.RETRIEVERS, name)(index) for name in config.retrievers]
     if len(opened) == 1:
         return HybridRetriever(index, opened)
-    return HybridRetriever(index, opened, config.fuse_with(read_tuned(index, config.retrievers)))
+    return HybridRetriever(index, opened, config.fuse_with(tuned_fusion(index, config.retrievers)))
 
 
-def sentence_of(query: Query) -> Query:
+def sentence_alone(query: Query) -> Query:
     """Return the query for the sentence of a draft alone; the query itself if it has no context."""
     return replace(query, title=query.context, abstract="") if query.context else query

@@ -271,8 +271,8 @@ class TemporalGraph:
         )
 
     @cached_property
-    def citers(self) -> CitedBy:
-        """The papers that cite each paper, at any time."""
+    def all_citers(self) -> CitedBy:
+        """The papers that cite each paper, at any time and of any scope: what reads them filters by `is_citing`."""
         return self.index.graph.transposed(self._years)
 
     @cached_property
@@ -280,7 +280,7 @@ class TemporalGraph:
         """The citations that count, whatever their year, and their transpose."""
         graph = self.index.graph
         if self.scope is not CitationScope.TRAIN:
-            return graph, self.citers
+            return graph, self.all_citers
         of_train_papers = citations_of(graph, train_papers(self.index))
         return of_train_papers, of_train_papers.transposed(self._years)
 
@@ -315,7 +315,7 @@ class TemporalGraph:
 
     def citing(self, row: int, snapshot: GraphSnapshot) -> Rows:
         """Return the papers that are known to cite the paper at `row`, rising."""
-        rows = self.citers.citers(row)
+        rows = self.all_citers.citers(row)
         return rows[snapshot.is_citing(rows)]
 
     def references(self, row: int, snapshot: GraphSnapshot) -> Rows:

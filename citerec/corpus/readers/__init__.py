@@ -90,13 +90,13 @@ def detect_format(source: Source) -> str:
 def read_papers(
     source: Source,
     format_name: str,
-    read: BytesRead = lambda more: None,
+    on_bytes: BytesRead = lambda more: None,
     log: Log = no_log,
     scratch: Path | None = None,
 ) -> Iterator[Located]:
     """Yield every record of a corpus, in order, as a paper or as the fault of the record.
 
-    `read` receives from time to time how many more bytes have been read, `log` what the format lacks; `scratch` is the
+    `on_bytes` receives from time to time how many more bytes were read, `log` what the format lacks; `scratch` is the
     folder for temporary files of large dumps, the system's by default. BadInputError if a file cannot be read to its
     end: truncated, damaged, or not text; ConfigError if there is no such format.
     """
@@ -105,12 +105,12 @@ def read_papers(
         raise ConfigError(f"no format {format_name!r}; there are: {', '.join(formats)}")
     reader, has_papers = formats[format_name], False
     if reader.papers:
-        records = reader.papers(source, read, log, scratch)
+        records = reader.papers(source, on_bytes, log, scratch)
     else:
         records = (
             located(file, line, row, reader.read)
             for file in source.files
-            for line, row in read_file(file, reader.records, read)
+            for line, row in read_file(file, reader.records, on_bytes)
         )
     for record in records:
         has_papers = has_papers or isinstance(record.paper, Paper)

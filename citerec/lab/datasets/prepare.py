@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from citerec.corpus.collector import Collector
+from citerec.corpus.collector import RecordCounter
 from citerec.corpus.graph import (
     Graph,
     open_graph,
@@ -115,7 +115,7 @@ def prepare_corpus(
         OutputError: If the folder cannot be written.
     """
     source = Source(path, (path,))
-    collector, years = Collector(skip_bad=True), list[int]()
+    collector, years = RecordCounter(skip_bad=True), list[int]()
     with writing(folder):
         with write_references(folder / "graph.tmp") as add_references:
             _copy(
@@ -144,7 +144,7 @@ def _copy(
     source: Source,
     format_name: str,
     target: Path,
-    collector: Collector,
+    collector: RecordCounter,
     years: list[int],
     add_references: Callable[[int, Sequence[str]], None],
     progress: Progress,

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.corpus.readers import detect_format, find_source, read_papers
-from citerec.corpus.splits import FOLDER as SPLITS
+from citerec.corpus.splits import FOLDER as SPLITS_FOLDER
 from citerec.corpus.splits import read_ids
 from citerec.errors import BadInputError, ConfigError, writing
 from citerec.io import replacing
@@ -219,7 +219,7 @@ def drop_train_queries(folder: Path, other: Path, progress: Progress) -> int:
     same = (
         _same_as(folder, held_out.titles, record.counts.get("papers", 0), progress) | held_out.ids
     )
-    train, dropped = folder / SPLITS / TRAIN, folder / SPLITS / f"without_{name}.ids"
+    train, dropped = folder / SPLITS_FOLDER / TRAIN, folder / SPLITS_FOLDER / f"without_{name}.ids"
     before = read_ids(dropped) if dropped.is_file() else []
     queries = read_ids(train)
     newly_dropped = [docid for docid in queries if docid in same]
@@ -244,7 +244,7 @@ def fetched(other: Path) -> DatasetRecord:
 
 def _with_splits(folder: Path) -> DatasetRecord:
     record = read_record(folder)
-    if record is None or not (folder / SPLITS / TRAIN).is_file():
+    if record is None or not (folder / SPLITS_FOLDER / TRAIN).is_file():
         raise DatasetError(
             f"{folder} contains no dataset with splits; fetch it: citerec datasets fetch {folder.name}"
         )
@@ -252,7 +252,7 @@ def _with_splits(folder: Path) -> DatasetRecord:
 
 
 def _queries(other: Path) -> _HeldOut:
-    query_ids = {docid for name in HELD_OUT for docid in read_ids(other / SPLITS / name)}
+    query_ids = {docid for name in HELD_OUT for docid in read_ids(other / SPLITS_FOLDER / name)}
     return _HeldOut([paper.title for paper in _papers(other) if paper.id in query_ids])
 
 

@@ -15,7 +15,7 @@ from citerec import Query, RecommendConfig, Recommender
 from citerec.errors import ConfigError
 from citerec.export import Format
 from citerec.folder import IndexFolder
-from citerec.rank.missing import (
+from citerec.rank.seeds import (
     CITED_BY,
     CO_CITATION,
     COUPLING,

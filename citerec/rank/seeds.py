@@ -57,7 +57,7 @@ class SeedCandidates(CandidateSet):
 
 
 class SeedRetriever:
-    """A first stage that finds the papers that belong to the list of references of each query."""
+    """A `FirstStage` that finds the papers that belong to the list of references of each query."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class SeedRetriever:
             points = scores.weights.astype(np.float32)
             yield name, Hits.ordered(scores.rows, points, self._id_rank, depth)
         if self._dense:
-            mean = self._dense.vectors(seeds).mean(axis=0, keepdims=True)
+            mean = self._dense.approximate_vectors(seeds).mean(axis=0, keepdims=True)
             [hits] = self._dense.search(mean.astype(np.float32), [rule], depth)
             yield "dense", hits
         if self._bm25:
@@ -132,7 +132,7 @@ def graph_scores(
     """Return the positive scores of papers by each source of the citation graph, which connects them with the seeds."""
     config = ExpandConfig(neighbours=len(seeds), k0=_EQUAL)
     neighbours = neighbour_scores(graph, snapshot, seeds, config)
-    citing, shared = np.unique(graph.citers.lists(seeds)[0], return_counts=True)
+    citing, shared = np.unique(graph.all_citers.sampled(seeds)[0], return_counts=True)
     known = snapshot.is_citing(citing)
     citing, shared = citing[known], shared[known]
     references = graph.index.graph
@@ -140,10 +140,10 @@ def graph_scores(
     coupling = SparseVector(citing, shared / np.sqrt(sizes * len(seeds)))
     similar = replace(coupling, weights=coupling.weights**2)
     scores = {
-        CO_CITATION: SparseVector(neighbours.rows, neighbours.co.astype(np.float64)),
+        CO_CITATION: SparseVector(neighbours.rows, neighbours.co_cited.astype(np.float64)),
         SIMILAR_LISTS: similar.times(references.lists, graph.scratch),
         COUPLING: coupling,
-        CITED_BY: SparseVector(neighbours.rows, neighbours.cites.astype(np.float64)),
+        CITED_BY: SparseVector(neighbours.rows, neighbours.cited_by.astype(np.float64)),
     }
     return {name: one.only(one.weights > 0) for name, one in scores.items()}
 
