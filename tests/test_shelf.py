@@ -156,5 +156,5 @@ def test_the_server_writes_references_and_reads_no_file(address: str) -> None:
     assert "annotation = {later}" in bibtex
     assert html.headers["content-type"].startswith("text/html")
     assert [one["rft.genre"] for one in Page(html.text).coins] == [["proceeding"]] * 2
-    assert (missing.status_code, file.status_code) == (422, 422)
+    assert (missing.status_code, file.status_code) == (404, 422)
     assert "not in this index: gone" in missing.json()["detail"]

@@ -17,7 +17,6 @@ from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.middleware.gzip import GZipMiddleware
-from fastapi.responses import JSONResponse
 from prometheus_client import Counter, Gauge, Histogram
 from pydantic import BaseModel, ConfigDict, Field, create_model
 from starlette.exceptions import HTTPException
@@ -31,17 +30,17 @@ from citerec.search import SearchFilter
 from citerec.serve import ServeConfig, page, scholar
 from citerec.serve.guard import Guard, ProblemError
 from citerec.serve.requests import (
+    PROBLEMS,
     ExportRequest,
     RecommendAnswer,
     RecommendRequest,
     Texts,
     answer_of,
-    described,
     json,
     problem_of,
     recommended,
 )
-from citerec.serve.service import IndexFacts, OpenIndex, Served, Service, answer
+from citerec.serve.service import IndexFacts, OpenIndex, Served, Service, answer, stopping
 from citerec.types import BIBLIOGRAPHIC
 
 MAX_OFFSET = 50_000
@@ -52,12 +51,15 @@ FILES = {  # formats of reference managers by media type, with the suffix of a f
     "application/x-research-info-systems": (Format.RIS, ".ris"),
     "application/vnd.citationstyles.csl+json": (Format.CSL, ".json"),
 }
+TEXT = {"schema": {"type": "string"}}
 # of references; text first: generated clients read an answer as the first type that they know
 MEDIA = {"text": "text/plain", "html": "text/html"} | {
     form.value: name for name, (form, _) in FILES.items()
 }
 AS_FILE, AS_REFERENCES = (
-    {200: {"content": {name: {"schema": {"type": "string"}} for name in names}}}
+    dict[int | str, Any](
+        {200: {"content": {name: {} if "json" in name else TEXT for name in names}}}
+    )
     for names in (FILES, MEDIA.values())
 )
 SECONDS = (0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 5, 10, 30, 60)  # buckets of histograms
@@ -86,7 +88,6 @@ def refuse_unknown(request: Request) -> None:
 
 api = APIRouter(
     prefix="/v1",
-    responses=described(401, 422, 429, 503, 504),
     dependencies=[Depends(refuse_unknown)],
 )
 health = APIRouter(tags=["health"])
@@ -100,6 +101,7 @@ def create_app(service: Service) -> FastAPI:
         version=version("citerec"),
         docs_url=None,  # it would load scripts of another server
         redoc_url=None,
+        responses=PROBLEMS,
     )
     app.state.service, app.state.metrics = service, Metrics(service)
     for router in (api, scholar.router, health, page.router):
@@ -202,7 +204,7 @@ class IndexList(BaseModel):
 # --- routes
 
 
-@api.post("/recommend", response_model=RecommendAnswer, responses=AS_FILE | described(400, 404))
+@api.post("/recommend", response_model=RecommendAnswer, responses=AS_FILE)
 async def recommend(request: Request, service: Served, body: RecommendRequest) -> Response:
     """Recommend papers that a draft should cite, best first.
 
@@ -235,7 +237,7 @@ async def recommend(request: Request, service: Served, body: RecommendRequest) -
     return await answer(request, work, body.index)
 
 
-@api.post("/export", response_class=Response, responses=AS_REFERENCES | described(400, 404, 501))
+@api.post("/export", response_class=Response, responses=AS_REFERENCES)
 async def export(request: Request, body: ExportRequest) -> Response:
     """Return papers as references: for a reference manager, or formatted; Zotero reads the HTML, too."""
 
@@ -245,7 +247,7 @@ async def export(request: Request, body: ExportRequest) -> Response:
     return await answer(request, work, body.index, "uploads")
 
 
-@api.get("/search", response_model=SearchAnswer, responses=described(404))
+@api.get("/search", response_model=SearchAnswer)
 async def search(
     request: Request,
     q: Annotated[str, Query(min_length=1, max_length=1000, examples=["parallel coordinates"])],
@@ -273,7 +275,7 @@ async def search(
     return await answer(request, work, index, "lookups")
 
 
-@api.get("/papers/{id:path}", response_model=PaperAnswer, responses=described(404))
+@api.get("/papers/{id:path}", response_model=PaperAnswer)
 async def paper(
     request: Request,
     id: str,
@@ -298,7 +300,7 @@ async def paper(
     return await answer(request, work, index, "lookups")
 
 
-@api.post("/connections", response_model=ConnectionsAnswer, responses=described(404))
+@api.post("/connections", response_model=ConnectionsAnswer)
 async def connections(request: Request, body: ConnectionsRequest) -> dict[str, Any]:
     """Return how papers of a list are connected, and the prior and derivative works of the list."""
 
@@ -325,12 +327,12 @@ async def healthz() -> dict[str, str]:
     return {"status": "ok"}
 
 
-@health.get("/readyz", response_class=JSONResponse, responses=described(503))
-async def readyz(service: Served) -> Response:
+@health.get("/readyz")
+async def readyz(service: Served) -> dict[str, Any]:
     """Say whether requests are answered."""
     if service.is_closed:
-        return JSONResponse({"status": "stopping"}, 503)
-    return JSONResponse({"status": "ready", "indexes": list(service.indexes)})
+        raise stopping()
+    return {"status": "ready", "indexes": list(service.indexes)}
 
 
 @health.get("/metrics", response_class=Response)

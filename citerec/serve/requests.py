@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import orjson
 from fastapi import Response
-from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema
 
 from citerec import Recommendations, RecommendConfig
 from citerec.bibliography.entry import PaperList
@@ -31,7 +31,7 @@ from citerec.export.jsonl import FIELDS, place
 from citerec.inputs import isolated
 from citerec.recommend import query_of
 from citerec.references import chosen_papers
-from citerec.serve.guard import LOG, MEDIA_TYPE, ProblemError, internal_error
+from citerec.serve.guard import KINDS, LOG, MEDIA_TYPE, ProblemError, internal_error
 from citerec.serve.service import OpenIndex, Service
 from citerec.text import QueryForm, some_of
 from citerec.types import MAX_ABSTRACT, MAX_TITLE, StageHit
@@ -47,6 +47,8 @@ Abstract = Annotated[str, StringConstraints(max_length=MAX_ABSTRACT)]
 Papers = Annotated[
     list[Annotated[str, StringConstraints(max_length=10_000)]], Field(max_length=MAX_LISTED)
 ]
+BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+Document = Annotated[Base64Bytes, WithJsonSchema({"type": "string", "pattern": BASE64})]
 Queries = Annotated[list[dict[str, Any]], Field(min_length=1, max_length=MAX_QUERIES)]
 Year = Annotated[int, Field(ge=1, le=9999)]
 Note = Annotated[str, StringConstraints(max_length=10_000)]
@@ -102,7 +104,7 @@ class RecommendRequest(BaseModel):
     text: Text | None = setting(
         None, "The content of a query file: text, LaTeX, Markdown, BibTeX, ..."
     )
-    document: Base64Bytes | None = setting(
+    document: Document | None = setting(
         None, "The content of a PDF, a Word file or any other, in base64."
     )
     title: Title | None = setting(None, "In place of the title of query, text or document.")
@@ -282,10 +284,32 @@ class ExportRequest(BaseModel):
             raise ConfigError(f"ids: html and text take at most {MAX_STYLED} papers at once")
         found, _, missing = chosen_papers(paper_list_of(self.ids), opened.index.papers)
         if missing:
-            raise ConfigError(f"ids: not in this index: {some_of(missing)}; leave these out")
+            message = f"ids: not in this index: {some_of(missing)}; leave these out"
+            raise ProblemError("not-found", message)
         config = ReferenceConfig(format=self.format, style=self.style)
         taken = _listed(self.taken_keys, "taken_keys")
         return references(found, config, self.notes, taken.keys if taken else ())
+
+
+class Problem(BaseModel):
+    """An error, in the form of RFC 9457."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str
+    errors: list[dict[str, str]] = []  # `pointer` and `detail` of each wrong value
+
+
+# every route may give these answers: most are of `citerec.serve.guard`; 400: a body that is not JSON
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    status: {
+        "description": HTTPStatus(status).phrase,
+        "content": {MEDIA_TYPE: {"schema": Problem.model_json_schema()}},
+    }
+    for status in sorted({400, 501, *KINDS.values()})
+}
 
 
 class RecommendedPaper(BaseModel):
@@ -384,14 +408,3 @@ def problem_of(
     if isinstance(error, MissingExtraError):
         return ProblemError("internal", f"the server lacks a package: {error}", status=501)
     return internal_error()
-
-
-def described(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the OpenAPI description of problems."""
-    text = {"type": "string"}
-    members = {"type": text, "title": text, "status": {"type": "integer"}, "detail": text}
-    errors = {"type": "array", "items": {"type": "object"}}
-    more = {"instance": text, "errors": errors}
-    schema = {"type": "object", "required": [*members], "properties": members | more}
-    content = {MEDIA_TYPE: {"schema": schema}}
-    return {s: {"description": HTTPStatus(s).phrase, "content": content} for s in statuses}

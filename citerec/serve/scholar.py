@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from citerec import Paper
 from citerec.bibliography.keys import paper_doi
 from citerec.serve.guard import ProblemError
-from citerec.serve.requests import Papers, RecommendRequest, Texts, described, json, recommended
+from citerec.serve.requests import Papers, RecommendRequest, Texts, json, recommended
 from citerec.serve.service import OpenIndex, answer
 
 
@@ -35,9 +35,7 @@ class ScholarAnswer(BaseModel):
     recommendedPapers: list[dict[str, Any]]  # noqa: N815
 
 
-router = APIRouter(
-    prefix="/recommendations/v1", responses=described(400, 401, 404, 422, 429, 503, 504)
-)
+router = APIRouter(prefix="/recommendations/v1")
 
 
 @dataclass(frozen=True)

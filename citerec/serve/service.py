@@ -136,8 +136,7 @@ class Service:
         opened = self.open_index(index)
         with self._lock:
             if self.is_closed:
-                later = {"Retry-After": RETRY_AFTER}
-                raise ProblemError("stopping", "the server is being stopped", headers=later)
+                raise stopping()
             if self.in_flight >= self.settings.queue_size:
                 detail = f"{self.in_flight} requests are in flight; try again in {RETRY_AFTER} s"
                 raise ProblemError("queue-full", detail, headers={"Retry-After": RETRY_AFTER})
@@ -155,6 +154,12 @@ class Service:
     def _leave(self, _: "Future[Any]") -> None:
         with self._lock:
             self.in_flight -= 1
+
+
+def stopping() -> ProblemError:
+    """Return the problem of a server that is being stopped."""
+    later = {"Retry-After": RETRY_AFTER}
+    return ProblemError("stopping", "the server is being stopped", headers=later)
 
 
 def _service(request: Request) -> Service:

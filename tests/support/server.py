@@ -16,6 +16,7 @@ def listening(service: Service, port: int = 0) -> Generator[str]:
     """Serve on loopback until the block ends; yields the URL. Connections that are open then are cut."""
     bound = socket.create_server(("127.0.0.1", port))
     server = web_server(create_app(service))
+    server.config.lifespan = "off"  # the end cuts connections, and waits for nothing
     thread = Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
     thread.start()
     try:
