@@ -246,25 +246,20 @@ def open_array(
     """
     import numpy as np
 
-    with path.open("rb") as stream:
-        try:
-            if np.lib.format.read_magic(stream) != (1, 0):
-                raise ValueError("another version")
-            shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
-        except Exception as error:  # numpy parses the header as Python: it may raise anything
-            raise ValueError(f"{path.name} is not an array as numpy writes it") from error
-        offset = stream.tell()
-    if len(shape) != 1 or dtype not in [np.dtype(kind) for kind in kinds]:
+    try:
+        array = np.lib.format.open_memmap(path, mode="r")
+    except OSError:
+        raise
+    except Exception as error:  # numpy parses the header as Python: it may raise anything
+        raise ValueError(f"{path.name} is not a whole array as numpy writes it") from error
+    if array.ndim != 1 or array.dtype not in [np.dtype(kind) for kind in kinds]:
         expected = " or ".join(str(np.dtype(kind)) for kind in kinds)
-        raise ValueError(f"{path.name}: {dtype} of shape {shape}, expected {expected}")
-    if length is not None and shape[0] != length:
-        raise ValueError(f"{path.name} holds {shape[0]:,} numbers, expected {length:,}")
-    if path.stat().st_size != offset + shape[0] * dtype.itemsize:
-        raise ValueError(f"{path.name} has more or fewer bytes than {shape[0]:,} numbers need")
-    # as a plain array: slices of a memory map cost ten times as much
-    return (
-        np.asarray(np.memmap(path, dtype, "r", offset, shape)) if shape[0] else np.zeros(0, dtype)
-    )
+        raise ValueError(f"{path.name}: {array.dtype} of shape {array.shape}, expected {expected}")
+    if length is not None and len(array) != length:
+        raise ValueError(f"{path.name} holds {len(array):,} numbers, expected {length:,}")
+    if path.stat().st_size != array.offset + array.nbytes:
+        raise ValueError(f"{path.name} has more bytes than {len(array):,} numbers need")
+    return np.asarray(array)  # slices of a memory map cost ten times as much
 
 
 def check_rows(

@@ -140,7 +140,10 @@ def recommend(
         if not drafts.batch or shown.format == "doi":
             lists = [*lists]  # others may be larger than memory
         if former:
-            lists = [only_new(lists[0], *former, console)]
+            ids, day = former
+            lists = [lists[0].without(ids, f"no new papers since {day}")]
+            if lists[0]:
+                console.log(f"{plural(len(lists[0]), 'new paper')} since {day}")
         written = in_turn(lists, len(drafts.queries), empty, progress)
         text = pieces(written, shown.format, batch=drafts.batch, color=to_terminal, fields=fields)
         write_pieces(text, shown.output)
@@ -214,16 +217,6 @@ def former_list(path: Path, *, batch: bool) -> tuple[set[str], str]:
             raise BadInputError(file, expected) from error
         last = max(last, file.stat().st_mtime)
     return ids, f"{date.fromtimestamp(last)}" if last else "the first list"
-
-
-def only_new(
-    found: "Recommendations", former: set[str], day: str, console: ConsoleOutput
-) -> "Recommendations":
-    """Return a list without the papers of former ones, and log how many are new."""
-    rest = found.without(former, f"no new papers since {day}")
-    if rest:
-        console.log(f"{plural(len(rest), 'new paper')} since {day}")
-    return rest
 
 
 def read_drafts(draft: DraftOptions) -> "QueryFile":

@@ -161,8 +161,7 @@ def _open(source: ModelSource, config: EncodeConfig, log: Log | None) -> Encoder
         key = source, fingerprint_of(source, 0, spec), config
         encoder = _open_encoders.get(key)
         if encoder is None:
-            encoder = _open_transformer(source, spec, config, log)
-            _open_encoders[key] = encoder
+            encoder = _open_encoders[key] = _open_transformer(source, spec, config, log)
         return encoder
 
 

@@ -20,7 +20,7 @@ from citerec.config import (
     Settings,
     setting,
 )
-from citerec.corpus.splits import SPLITS, ShippedQueries, gold_citations, open_queries, read_ids
+from citerec.corpus.splits import SPLITS, gold_citations, open_queries, read_ids
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.rules.known import CitationScope, eligible
@@ -83,52 +83,34 @@ def load_task(index: IndexFolder, split: str) -> EvalSet:
     file = index.splits / f"{split}.ids"
     if split not in SPLITS or not file.is_file():
         raise ConfigError(f"no split {split!r} in {index.path}; choose one of {', '.join(SPLITS)}")
-    shipped = open_queries(index.splits)
-    if shipped is not None:
-        queries, qrels = _shipped_queries(index, shipped, split)
-        left_out = {NOT_HERE: 0, NO_GOLD: len(shipped.gold.get(split, {})) - len(queries)}
+    papers, graph, shipped = index.papers, index.graph, open_queries(index.splits)
+    asked: list[tuple[Query, list[str]]] = []  # each query with its gold
+    unknown = 0
+    if shipped is None:
+        rows = papers.rows_of(read_ids(file))
+        unknown = int(
+            (rows < 0).sum()
+        )  # of a shipped split, which may name papers of another corpus
+        gold = gold_citations(graph, papers.years)
+        for row in rows[rows >= 0].tolist():
+            entries = slice(graph.indptr[row], graph.indptr[row + 1])
+            cited = papers.ids_at(graph.indices[entries][gold[entries]])
+            asked.append((Query.of(papers[row]), cited))
     else:
-        ids = read_ids(file)
-        queries, qrels = _corpus_queries(index, ids)
-        unknown = int((index.papers.rows_of(ids) < 0).sum())
-        left_out = {NOT_HERE: unknown, NO_GOLD: len(ids) - unknown - len(queries)}
+        gold_by_query = shipped.gold.get(split, {})
+        cited = sorted(frozenset[str]().union(*gold_by_query.values()))
+        rows = papers.rows_of(cited).tolist()
+        years = {i: papers.years[row] for i, row in zip(cited, rows, strict=True) if row >= 0}
+        for qid, docids in gold_by_query.items():
+            query = shipped.queries[qid]
+            in_corpus = (docid for docid in docids if docid in years and docid != qid)
+            cited = [i for i in in_corpus if query.year is None or years[i] <= query.year]
+            asked.append((query, cited))
+    queries = tuple(query for query, cited in asked if cited)
+    qrels = {query.id: frozenset(cited) for query, cited in asked if cited}
+    left_out = {NOT_HERE: unknown, NO_GOLD: len(asked) - len(queries)}
     if not queries:
         raise ConfigError(
             f"the {split} split of {index.path} has no query that cites a paper in it"
         )
-    return EvalSet(split, tuple(queries), tuple(eligible(queries, index.papers)), qrels, left_out)
-
-
-def _corpus_queries(index: IndexFolder, ids: list[str]) -> tuple[list[Query], Qrels]:
-    papers, graph = index.papers, index.graph
-    gold = gold_citations(graph, papers.years)
-    queries: list[Query] = []
-    qrels: dict[str, frozenset[str]] = {}
-    for row in papers.rows_of(ids).tolist():
-        if row < 0:  # a shipped split may name a paper that the corpus does not hold
-            continue
-        entries = slice(graph.indptr[row], graph.indptr[row + 1])
-        if cited := papers.ids_at(graph.indices[entries][gold[entries]]):
-            query = Query.of(papers[row])
-            queries.append(query)
-            qrels[query.id] = frozenset(cited)
-    return queries, qrels
-
-
-def _shipped_queries(
-    index: IndexFolder, shipped: ShippedQueries, split: str
-) -> tuple[list[Query], Qrels]:
-    gold_by_query = shipped.gold.get(split, {})
-    cited = sorted(frozenset[str]().union(*gold_by_query.values()))
-    rows = index.papers.rows_of(cited).tolist()
-    years = {i: index.papers.years[row] for i, row in zip(cited, rows, strict=True) if row >= 0}
-    queries: list[Query] = []
-    qrels: dict[str, frozenset[str]] = {}
-    for qid, docids in gold_by_query.items():
-        query = shipped.queries[qid]
-        in_corpus = (docid for docid in docids if docid in years and docid != qid)
-        gold = [i for i in in_corpus if query.year is None or years[i] <= query.year]
-        if gold:
-            queries.append(query)
-            qrels[qid] = frozenset(gold)
-    return queries, qrels
+    return EvalSet(split, queries, tuple(eligible(queries, papers)), qrels, left_out)

@@ -34,8 +34,12 @@ def bootstrap_interval(
 
     Source: Efron, Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13.
     """
-    n = len(table)
-    figures = [statistic(_draw_counts(rng, size, n) @ table / n) for size in _chunks(resamples, n)]
+    n, figures = len(table), list[Floats]()
+    for size in _chunks(resamples, n):
+        drawn = rng.integers(n, size=(size, n), dtype=np.int32)
+        drawn += (np.arange(size, dtype=np.int32) * n)[:, None]
+        counts = np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n)  # of each query
+        figures.append(statistic(counts.astype(np.float64) @ table / n))
     tail = (1 - 0.95) / 2
     return np.quantile(np.concatenate(figures), [tail, 1 - tail], axis=0)
 
@@ -119,11 +123,3 @@ def _chunks(resamples: int, n: int) -> Iterator[int]:
     step = max(1, _CELLS // n)
     for start in range(0, resamples, step):
         yield min(step, resamples - start)
-
-
-def _draw_counts(rng: np.random.Generator, size: int, n: int) -> Floats:
-    """Draw `n` of n queries `size` times; return how often each was drawn, shape (size, n)."""
-    drawn = rng.integers(n, size=(size, n), dtype=np.int32)
-    drawn += (np.arange(size, dtype=np.int32) * n)[:, None]
-    counts = np.bincount(drawn.ravel(), minlength=size * n)
-    return counts.reshape(size, n).astype(np.float64)

@@ -9,6 +9,8 @@ from enum import StrEnum
 from itertools import tee
 from typing import Any
 
+import orjson
+
 from citerec import plugins
 from citerec.errors import ConfigError
 from citerec.types import Paper, Query, Recommendation, falling
@@ -90,7 +92,9 @@ def pieces(
         case Format.JSON if batch:
             yield from jsonl.document(results, fields)
         case Format.JSON:
-            yield from (jsonl.dump_list(result, fields) for result in results)
+            option = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+            for result in results:
+                yield orjson.dumps(jsonl.items(result, fields), option=option).decode()
         case Format.TREC:
             yield from _runs(results)
         case Format.BIBTEX | Format.RIS | Format.CSL | Format.DOI:

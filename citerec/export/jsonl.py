@@ -13,12 +13,6 @@ from citerec.types import BIBLIOGRAPHIC, Paper
 FIELDS = ("title", "year", "authors", "venue", *BIBLIOGRAPHIC, "abstract")
 
 
-def dump_list(result: Result, fields: Sequence[str] = ()) -> str:
-    """Write one query's recommendations as an indented JSON list, with the additional `fields` (of `FIELDS`)."""
-    option = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
-    return orjson.dumps(items(result, fields), option=option).decode()
-
-
 def document(results: Iterable[Result], fields: Sequence[str] = ()) -> Iterator[str]:
     """Write all queries as one JSON list of `{"query": id, "results": [...]}`, one piece per element."""
     opening = "[\n"

@@ -238,42 +238,38 @@ class Bm25Builder:
                 self._rows.append(row)
         self._papers += len(papers)
         self._pending.result()
-        self._pending = self._pool.submit(self._add, documents)
+        self._pending = self._pool.submit(self._told, self._add_all, documents)
 
     def finish(self) -> "Future[int]":
         """Start to complete Lucene's index and to store its postings; the result is the number of tokens."""
         self._pending.result()
-        return self._pool.submit(self._finish)
-
-    def _add(self, documents: list[tuple[str, str]]) -> None:
-        try:
-            self._add_all(documents)
-        except Exception as error:
-            raise self._failed(error) from error
+        return self._pool.submit(self._told, self._finish)
 
     def _finish(self) -> int:
         folder = self._index / BM25
+        self._writer.forceMerge(1)
+        self._writer.close()
+        (folder / "write.lock").unlink(missing_ok=True)
+        np.save(folder / ROWS, np.array(self._rows, np.int32))
+        reader = open_reader(folder)
         try:
-            self._writer.forceMerge(1)
-            self._writer.close()
-            (folder / "write.lock").unlink(missing_ok=True)
-            np.save(folder / ROWS, np.array(self._rows, np.int32))
-            reader = open_reader(folder)
-            try:
-                with TemporaryDirectory(dir=self._index, prefix="postings.") as temporary:
-                    lucene = _read_postings(reader, Path(temporary))
-                    return _write_postings(self._index / POSTINGS, lucene, len(self._rows))
-            finally:
-                reader.close()
-        except Exception as error:
-            raise self._failed(error) from error
+            with TemporaryDirectory(dir=self._index, prefix="postings.") as temporary:
+                lucene = _read_postings(reader, Path(temporary))
+                return _write_postings(self._index / POSTINGS, lucene, len(self._rows))
+        finally:
+            reader.close()
 
-    def _failed(self, error: Exception) -> Exception:
-        if not is_java_exception(error):
-            return error
-        reason = str(error).strip().splitlines()[0]
-        hint = "is there space on the disk?" if "space" in reason else "see: citerec doctor"
-        return OutputError(f"Lucene cannot write {self._index / BM25}: {reason}; {hint}")
+    def _told(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """Do some work of Lucene; an OutputError tells why it cannot write."""
+        try:
+            return work(*arguments)
+        except Exception as error:
+            if not is_java_exception(error):
+                raise
+            reason = str(error).strip().splitlines()[0]
+            hint = "is there space on the disk?" if "space" in reason else "see: citerec doctor"
+            fault = f"Lucene cannot write {self._index / BM25}: {reason}; {hint}"
+            raise OutputError(fault) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,18 +412,13 @@ def _read_postings(reader: Any, folder: Path) -> _Postings:
 
 
 def _read_texts(raw: bytes) -> list[bytes]:
-    """Return texts that Lucene wrote, each after its length: 7 bits in a byte, the lowest first."""
+    """Return texts of less than 2**14 bytes that Lucene wrote, each after its length as `_length` returns it."""
     texts: list[bytes] = []
     place = 0
     while place < len(raw):
-        length = shift = 0
-        while True:
-            byte = raw[place]
-            place += 1
-            length |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                break
+        length, place = raw[place], place + 1
+        if length > 0x7F:
+            length, place = length & 0x7F | raw[place] << 7, place + 1
         texts.append(raw[place : place + length])
         place += length
     return texts

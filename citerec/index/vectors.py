@@ -39,7 +39,6 @@ NORM_SLACK = 0.01  # how far from 1 the length of a vector may be that is compar
 MARGIN = 64  # more hits than wanted, since the order by int8 vectors differs a little
 FEW_EXCLUDED = 100  # exclusions of a query that share the search of others of its year
 GROUP = 256  # queries of one search, whose hits are in memory
-MAX_DIM = 2**16
 
 Vectors = npt.NDArray[np.float32]  # shape (n, dim)
 Rows = npt.NDArray[np.int32]

@@ -278,11 +278,6 @@ class Feature:
         return frozenset({self.group, *self.needs})
 
 
-def _best_sentence(cosines: Table) -> Values:
-    sentences = cosines[1:] if len(cosines) > 1 else cosines  # the title counts where it is alone
-    return standardised(sentences).max(axis=0)
-
-
 # fmt: off
 FEATURES: tuple[Feature, ...] = (
     Feature("bm25", Group.LEXICAL,
@@ -336,7 +331,8 @@ FEATURES: tuple[Feature, ...] = (
     Feature("venue_citations", Group.VENUE, lambda s: s.lookups.venue_rates.rates(s.snapshot, s.query.venue, s.rows),
         "share of its venue in the known references of the query's venue",
         needs=(Group.GRAPH,)),
-    Feature("sentence", Group.SEMANTIC, lambda s: s.over(s.cosines, _best_sentence),
+    Feature("sentence", Group.SEMANTIC,  # the title counts where it is alone
+        lambda s: s.over(s.cosines, lambda t: standardised(t[1:] if len(t) > 1 else t).max(axis=0)),
         "highest similarity of its vector and a sentence's, in standard deviations over the candidates"),
     Feature("sentences_near", Group.SEMANTIC, lambda s: s.over(s.cosines, near),
         f"sentences and title of which it is among the {NEAR} closest candidates"),

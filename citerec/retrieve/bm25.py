@@ -159,7 +159,12 @@ class Bm25Retriever:
 
     def matches(self, query: Query, rows: Sequence[int], *, most: int) -> list[list[str]]:
         """Return, for each paper at `rows`, at most `most` words of the query, those with the highest weights first."""
-        counts, forms = self._terms(query), self._surface_forms(query)
+        counts, forms = self._terms(query), dict[str, str]()  # of each term the first word
+        text = _searched_text(query, self.config)
+        tokens = (token.strip(punctuation) for token in text.split())  # 3.14: two words, one term
+        for word in dict.fromkeys([*WORD.findall(text), *tokens]):
+            for term in analyze(word):
+                forms.setdefault(term, word.lower() if word[1:].islower() else word)
         distinct = np.array(sorted({row for row in rows if self._documents[row] >= 0}), np.int32)
         each = [self._numbered({term: count}) for term, count in counts.items()]
         weights = self._table(each, self._documents[distinct])
@@ -218,17 +223,6 @@ class Bm25Retriever:
 
     def _numbered(self, terms: Mapping[str, int]) -> dict[int, int]:
         return {self._postings.number(term): count for term, count in terms.items()}
-
-    def _surface_forms(self, query: Query) -> dict[str, str]:
-        """Return for each index term of a query the first word that it comes from."""
-        forms: dict[str, str] = {}
-        text = _searched_text(query, self.config)
-        # 3.14 is two words, but one term
-        tokens = (token.strip(punctuation) for token in text.split())
-        for word in dict.fromkeys([*WORD.findall(text), *tokens]):
-            for term in analyze(word):
-                forms.setdefault(term, word.lower() if word[1:].islower() else word)
-        return forms
 
 
 def _searched_text(query: Query, config: Bm25Config) -> str:
