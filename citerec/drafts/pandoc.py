@@ -132,7 +132,10 @@ def _converted(data: bytes, kind: DocumentFormat, name: str) -> dict[str, Any]:
     if done.returncode != 0:
         fault = one_line(done.stderr.decode("utf-8", "replace"))[:200]
         raise BadInputError(name, f"pandoc cannot read {what}: {fault}; {INSTEAD}")
-    return orjson.loads(done.stdout)
+    try:
+        return orjson.loads(done.stdout)
+    except orjson.JSONDecodeError:
+        raise BadInputError(name, f"{what} is nested too deeply; {INSTEAD}") from None
 
 
 # --- the fields in the tree
