@@ -19,6 +19,7 @@ from citerec.collect import client as client_module
 from citerec.collect.client import Client, CollectError, Service, open_cache
 from citerec.collect.run import CollectConfig, make_plan
 from citerec.collect.snowball import HEADER, identifier
+from citerec.collect.sources import SemanticScholar
 from citerec.corpus.readers import detect_format, find_source
 from citerec.errors import CiterecError
 
@@ -474,6 +475,55 @@ def test_a_passing_fault_is_tried_again(
     assert len(small.requests) == len(faults) + 1
     assert len(messages) == len(faults)
     assert message in messages[0]
+
+
+ENDLESS = (
+    b'{"data": [{"citingPaper": {"paperId": "a"}, "citedPaper": {"paperId": "a"}}], "next": 1}'
+)
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (Fault(body=b'{"results": 5}'), "of another shape"),
+        (Fault(body=b"[[], 1, null]"), "of another shape"),
+        (Fault(body=b'{"results": [1, null, "a"], "meta": []}'), "of another shape"),
+        (Fault(400, b"[]"), "did not accept a request|none of the references"),
+        (Fault(body=b'"' + b"a" * 3_000_000 + b'"'), "takes more than 1 MB"),
+        (Fault(body=gzip.compress(b" " * 2**28), headers={"Content-Encoding": "gzip"}), "1 MB"),
+        (Fault(body=b"[" * 100_000), "is not JSON"),
+        (Fault(302, b"", {"Location": "http://localhost:1/"}), "redirects to localhost:1"),
+        (Fault(302, b"", {"Location": "file:///etc/passwd"}), "redirects"),
+    ],
+)
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_hostile_service_gets_one_line(
+    source: str,
+    fault: Fault,
+    words: str,
+    collect: Collect,
+    server: ScholarServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(client_module, "MAX_BYTES", 2**20)
+    monkeypatch.setattr(client_module, "FIRST_PAUSE", 0.0)
+    server.faults = [fault] * 20
+
+    done = collect("10.5555/x", "--source", source)
+
+    assert done.code == 2
+    assert re.search(words, done.err.splitlines()[-1])
+    assert "Traceback" not in done.err
+
+
+def test_a_list_without_an_end_is_given_up(small: ScholarServer, tmp_path: Path) -> None:
+    small.faults = [Fault(body=ENDLESS)] * 2
+    service = Service(title="S2", url=small.url, variable="KEY", rate=1000)
+
+    with open_cache(tmp_path, "collection") as cache:
+        client = Client(service, cache, print, most=50)
+        with closing(client.http), pytest.raises(CollectError, match="more than 50 pages"):
+            [*SemanticScholar(client).citing(["a"], 10**9)]
 
 
 def test_a_pause_is_kept_but_hours_and_too_many_tries_end_the_run(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 WORK = ".collect"  # readers of corpora skip folders whose name begins with a dot
 TIMEOUT = 60.0  # seconds without a byte
+MAX_BYTES, MAX_SECONDS = 64 * 2**20, 300  # of an answer, unpacked; the services send up to 10 MB
 TRIES, OFFLINE_TRIES = 8, 3  # of a request; of the first one while nothing answers
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between two tries, doubled each time
 LONGEST_WAIT = 900.0  # seconds; a service that asks for a longer pause ends the run
@@ -97,21 +98,39 @@ def open_cache(folder: Path, run: str) -> Generator[Path]:
         shutil.rmtree(work)
 
 
+@contextmanager
+def reading_answers(service: Service) -> Generator[None]:
+    """Turn what cannot be read of an answer, such as a missing field, into a `CollectError`."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        fault = f"{type(error).__name__}: {error}"[:100]
+        raise CollectError(
+            f"{service.title} sent an answer of another shape than its API has ({fault}); is {service.address} the "
+            f"right address? remove the folder {WORK} of the corpus before you try again"
+        ) from error
+
+
 class Client:
     """Sends requests to one service, one at a time."""
 
-    def __init__(self, service: Service, cache: Path, log: Log) -> None:
-        """Prepare; responses are kept in the folder `cache`."""
+    def __init__(self, service: Service, cache: Path, log: Log, most: int = 10_000) -> None:
+        """Prepare; responses are kept in the folder `cache`, and at most `most` are fetched."""
         import httpx
 
         for name in ("httpx", "httpcore"):  # their logs hold whole URLs
             logging.getLogger(name).setLevel(logging.WARNING)
         self.service, self.log, self._cache = service, log, cache
         self.sent = self.reused = 0  # requests that were answered, and those that were in the cache
+        self.answers, self._most = 0, most
         self._next = 0.0  # when the rate allows the next request
         self.http = httpx.Client(
             timeout=TIMEOUT,
-            headers={"User-Agent": "citerec", "Accept": "application/json"},
+            headers={
+                "User-Agent": "citerec",
+                "Accept": "application/json",
+                "Accept-Encoding": "gzip",
+            },
             follow_redirects=True,  # OpenAlex redirects from a merged work to the other one
             event_hooks={"request": [self._prepare]},
         )
@@ -130,6 +149,10 @@ class Client:
         RefusedError if the service does not accept the request; CollectError if the service cannot be reached, or fails
         repeatedly.
         """
+        self.answers += 1
+        if self.answers > self._most:
+            message = f"has more than {self._most:,} pages, far more than was estimated; {KEPT}"
+            raise CollectError(f"{self.service.title} {message}")
         request = orjson.dumps([self.service.url, path, sorted(params.items()), ids])
         stored = self._cache / hashlib.sha256(request).hexdigest()
         if stored.is_file():
@@ -154,20 +177,26 @@ class Client:
 
         method, content = ("GET", None) if ids is None else ("POST", {"ids": list(ids)})
         url = f"{self.service.url.rstrip('/')}{path}"
+        body, started = bytearray(), time.monotonic()
         try:
-            response = self.http.request(method, url, params=dict(params), json=content)
+            with self.http.stream(method, url, params=dict(params), json=content) as response:
+                for chunk in response.iter_bytes():
+                    body += chunk
+                    if len(body) > MAX_BYTES or time.monotonic() - started > MAX_SECONDS:
+                        most = f"{MAX_BYTES >> 20} MB or {MAX_SECONDS} s"
+                        raise _TransientError(f"the answer takes more than {most}")
         except httpx.RequestError as error:
             raise _TransientError(self._clean(str(error)) or type(error).__name__) from None
         self.sent += 1
         if response.status_code == 404 and optional:
             return b"null"
         if not response.is_success:
-            self._refuse(response)
+            self._refuse(response, bytes(body))
         try:
-            orjson.loads(response.content)
+            orjson.loads(body)
         except orjson.JSONDecodeError:  # such as the page of a hotel's network
             raise _TransientError("the answer is not JSON") from None
-        return response.content
+        return bytes(body)
 
     def _prepare(self, request: "Request") -> None:
         """Keep the rate, and add the key to a request; one that is redirected from the service may not receive it."""
@@ -200,12 +229,13 @@ class Client:
             return
         raise CollectError(f"{name} {fault}; {KEPT}") from failure
 
-    def _refuse(self, response: "Response") -> None:
+    def _refuse(self, response: "Response", body: bytes) -> None:
         """Raise the error for an HTTP status."""
         status, value = response.status_code, {}
         with suppress(ValueError):
-            value = response.json()
-        texts = [value.get(name) for name in ("message", "error", "detail")]
+            value = orjson.loads(body)
+        names = ("message", "error", "detail") if isinstance(value, dict) else ()
+        texts = [value.get(name) for name in names]
         reason = self._clean(next((text for text in texts if isinstance(text, str)), ""))
         fault = f"HTTP {status}{reason and f': {reason}'}"
         stated = response.headers.get("retry-after", "")

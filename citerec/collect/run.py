@@ -15,7 +15,7 @@ import orjson
 from pydantic import model_validator
 
 from citerec.bibliography.entry import Entry
-from citerec.collect.client import Client, CollectError, Service, open_cache
+from citerec.collect.client import Client, CollectError, Service, open_cache, reading_answers
 from citerec.collect.snowball import (
     EXPANDED,
     HEADER,
@@ -198,9 +198,9 @@ def collect(plan: Plan, progress: Progress = no_progress, log: Log = no_log) -> 
     with open_cache(plan.folder, run) as cache:
         if kept := len([*cache.iterdir()]):
             log(f"continuing: {kept:,} responses of an interrupted run are used again")
-        client = Client(plan.service, cache, log)
+        client = Client(plan.service, cache, log, 10_000 + 10 * plan.estimate.requests)
         kind = OpenAlex if plan.source is SourceName.OPENALEX else SemanticScholar
-        with closing(client.http):
+        with closing(client.http), reading_answers(plan.service):
             source, unresolved = kind(client), list[tuple[str, ...]]()
             if config.search:
                 ids = source.search(config.search, SEARCH_SEEDS)
