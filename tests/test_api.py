@@ -189,14 +189,6 @@ def test_a_result_prints_as_the_table_of_the_command_line(
     assert repr(found) == text
 
 
-def test_an_empty_result_states_why(tiny: Recommender) -> None:
-    found = tiny.recommend(title="zzzz")
-
-    assert not found and found.ids == ()
-    assert "no word of the draft occurs in the 4 eligible papers" in found.empty_reason
-    assert str(found).startswith("No eligible paper of this corpus matches: no word of the draft")
-
-
 def test_dicts_are_the_json_of_the_command_line(
     sample_index: IndexFolder, capsys: pytest.CaptureFixture[str]
 ) -> None:

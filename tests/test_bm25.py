@@ -180,9 +180,6 @@ def test_the_scores_of_given_papers_are_those_of_a_search(
         assert scores.tolist() == [searched.get(row, 0) for row in rows.tolist()]
 
 
-# --- who is eligible
-
-
 # --- ties
 
 

@@ -99,6 +99,7 @@ def test_all_faults_of_a_corpus_are_counted_in_the_manifest(tmp_path: Path) -> N
         "dev_queries": 0,
         "test_queries": 1,  # a, the only paper with a year: 1*8//10 = 1*9//10 = 0
     }
+    assert report.manifest.settings["splits"] == "by year, 80/10/10"
     assert open_index(tmp_path / "index").manifest == report.manifest
     assert [example.split(": ")[0] for example in report.examples] == [
         f"{corpus}, line {number}" for number in (2, 5, 6, 7, 9)
@@ -180,17 +181,6 @@ def ids_of(index: Path) -> dict[str, list[str]]:
     return {
         name: (index / "splits" / f"{name}.ids").read_text().split()
         for name in ("train", "dev", "test")
-    }
-
-
-def test_a_corpus_without_splits_is_split_by_year(build: Build) -> None:
-    index = build(dated(10))
-
-    assert index.manifest.settings["splits"] == "by year, 80/10/10"
-    assert ids_of(index.path) == {
-        "train": ["p2", "p3", "p4", "p5", "p6", "p7", "p8"],  # p1 cites nothing
-        "dev": ["p9"],
-        "test": ["p10"],
     }
 
 

@@ -377,22 +377,15 @@ def test_what_cannot_be_collected_gives_one_line(
     assert words in done.err.splitlines()[-1]
 
 
-@pytest.mark.parametrize(
-    ("variables", "words"),
-    [
-        ({"OPENALEX_URL": "http://u:pass@mirror.example"}, "http://mirror.example would receive"),
-    ],
-)
 def test_an_open_line_is_refused_without_showing_secrets(
-    variables: dict[str, str], words: str, collect: Collect, monkeypatch: pytest.MonkeyPatch
+    collect: Collect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("OPENALEX_URL", "http://u:pass@mirror.example")
 
     done = collect("10.5555/x", "--source", "openalex")
 
     assert done.code == 2
-    assert words in done.err
+    assert "http://mirror.example would receive" in done.err
     assert not [secret for secret in (KEY, "pass@") if secret in done.err]
 
 

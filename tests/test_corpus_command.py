@@ -96,15 +96,8 @@ def test_a_library_is_converted_to_a_canonical_corpus(cli: Cli, tmp_path: Path, 
     assert lines(tmp_path / name) == [{"id": "7", "title": "T", "year": 2001, "type": "JOUR"}]
     assert cli("info", name)[1].startswith(f"{name}  (canonical, 1 file)")
     assert sorted(path.name for path in tmp_path.iterdir()) == [name, "refs.ris"]
-
-
-def test_the_same_corpus_gives_the_same_bytes(cli: Cli, made: Made, tmp_path: Path) -> None:
-    made("papers.jsonl", [record("a"), record("b", citations=["a"])])
-
-    cli("convert", "papers.jsonl", "-o", "1.jsonl.gz")
-    cli("convert", "papers.jsonl", "-o", "2.jsonl.gz")
-
-    assert (tmp_path / "1.jsonl.gz").read_bytes() == (tmp_path / "2.jsonl.gz").read_bytes()
+    assert cli("convert", "refs.ris", "-o", f"again.{name}")[0] == 0
+    assert (tmp_path / f"again.{name}").read_bytes() == (tmp_path / name).read_bytes()
 
 
 def test_what_is_there_is_replaced_only_by_force(cli: Cli, made: Made, tmp_path: Path) -> None:
@@ -122,17 +115,13 @@ def test_what_is_there_is_replaced_only_by_force(cli: Cli, made: Made, tmp_path:
     assert len(lines(tmp_path / "out.jsonl")) == 1
 
 
-def test_a_broken_record_leaves_no_file_behind(cli: Cli, made: Made, tmp_path: Path) -> None:
+def test_a_broken_record_may_be_skipped(cli: Cli, made: Made) -> None:
     made("papers.jsonl", [record("a", year=2001), {"id": "b"}])
 
-    refused = cli("convert", "papers.jsonl", "-o", "out.jsonl")
-    skipped = cli("convert", "papers.jsonl", "-o", "more.jsonl", "--skip-bad")
+    code, out, _ = cli("convert", "papers.jsonl", "-o", "more.jsonl", "--skip-bad")
 
-    assert refused[0] == 2
-    assert "papers.jsonl, line 2: no 'title'" in refused[2]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["more.jsonl", "papers.jsonl"]
-    assert skipped[0] == 0
-    assert counts(skipped[1]) == {"papers": "1", "records left out: missing fields": "1"}
+    assert code == 0
+    assert counts(out) == {"papers": "1", "records left out: missing fields": "1"}
 
 
 # --- merge
@@ -160,6 +149,7 @@ def test_papers_are_joined_by_doi_then_by_title_and_year(
             record("1", "Counting Birds in the Rain", doi="10.5555/birds", citations=["2", "x"]),
             record("2", "Trees and their many leaves", year=1999, abstract="Short."),
             record("3", "Editorial", year=2001, authors=["Ann Roe"]),
+            record("4", "A title of four words", year=2000, doi="10.5555/a"),
         ],
     )
     made(
@@ -170,6 +160,7 @@ def test_papers_are_joined_by_doi_then_by_title_and_year(
             ),
             record("W8", "Trees, and their many leaves!", year=1999, abstract="A longer abstract."),
             record("W7", "Editorial", year=2001, authors=["Bob Poe"], citations=["10.5555/birds"]),
+            record("W6", "A title of four words", year=2000, doi="10.5555/b"),
         ],
     )
 
@@ -177,8 +168,8 @@ def test_papers_are_joined_by_doi_then_by_title_and_year(
 
     assert code == 0
     assert counts(out) == {
-        "papers": "4",
-        "records": "6",
+        "papers": "6",
+        "records": "8",
         "joined by DOI": "1",
         "joined by title and year": "1",
         "citations among them": "3",
@@ -190,16 +181,7 @@ def test_papers_are_joined_by_doi_then_by_title_and_year(
     )
     assert merged["2"]["abstract"] == "A longer abstract."
     assert merged["W7"]["citations"] == ["1"]
-    assert "3" in merged
-
-
-def test_papers_with_different_dois_stay_apart(cli: Cli, made: Made, tmp_path: Path) -> None:
-    made("a.jsonl", [record("1", "A title of four words", year=2000, doi="10.5555/a")])
-    made("b.jsonl", [record("2", "A title of four words", year=2000, doi="10.5555/b")])
-
-    cli("merge", "a.jsonl", "b.jsonl", "-o", "out.jsonl")
-
-    assert [paper["id"] for paper in lines(tmp_path / "out.jsonl")] == ["1", "2"]
+    assert {"3", "4", "W6"} < merged.keys()  # of other authors, or with other DOIs
 
 
 def test_an_id_that_two_libraries_use_for_two_papers_is_renamed(

@@ -4,15 +4,15 @@ import gzip
 import io
 import json
 import tarfile
-import threading
 import zipfile
 from collections.abc import Generator, Sequence
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from support.http_server import Handler, running
 
 from citerec.build import BuildConfig, build_index
 from citerec.cli import run
@@ -365,53 +365,32 @@ class Server(ThreadingHTTPServer):
     """Serves `files`, and breaks off as many answers as it is told."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__(("127.0.0.1", 0), Files)
         self.files: dict[str, bytes] = {"/data.bin": CONTENT}
         self.breaks = 0  # answers that are cut off after a million bytes
         self.ranges: list[str] = []  # of each request
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
+        self.url = ""
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
+class Files(Handler):
     def do_GET(self) -> None:
         server = cast("Server", self.server)
         wanted = self.headers.get("Range", "")
         server.ranges.append(wanted)
-        content = server.files.get(self.path)
-        if content is None:
-            self.send_response(403)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+        if (content := server.files.get(self.path)) is None:
+            self.answer(403)
             return
         start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted else 0
-        self.send_response(206 if start else 200)
-        self.send_header("Content-Length", str(len(content) - start))
-        self.end_headers()
-        if server.breaks:
-            server.breaks -= 1
-            self.wfile.write(content[start : start + 1_000_000])
-            self.close_connection = True
-        else:
-            self.wfile.write(content[start:])
+        cut_at = 1_000_000 if server.breaks else None
+        server.breaks -= bool(server.breaks)
+        self.answer(206 if start else 200, content[start:], cut_at=cut_at)
 
 
 @pytest.fixture
 def server() -> Generator[Server]:
     one = Server()
-    thread = threading.Thread(target=one.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield one
-    one.shutdown()
-    thread.join()
-    one.server_close()
+    with running(one) as one.url:
+        yield one
 
 
 def toy(*files: DatasetFile) -> Dataset:

@@ -36,18 +36,6 @@ def dense_sums(folder: Path) -> dict[str, str]:
     return {name: s for name, s in sums.items() if name.startswith("dense/")}
 
 
-def test_an_index_is_built_with_the_vectors_of_its_papers(build: Build, tiny: str) -> None:
-    index = build(PAPERS, encoder=tiny)
-
-    settings = index.manifest.settings
-    assert index.is_embedded
-    assert settings["encoder"]["source"] == tiny
-    assert (settings["dense"]["papers"], settings["dense"]["dim"]) == (10, 32)
-    assert settings["dense"]["kind"] == "exact"
-    verify_index(index.path)
-    assert not cache_folder(index.path).exists()
-
-
 def test_encode_gives_an_index_vectors_and_leaves_all_else(build: Build, tiny: str) -> None:
     bare = build(PAPERS)
     before = dict(bare.manifest.checksums)

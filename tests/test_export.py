@@ -72,19 +72,10 @@ def test_json_of_one_query_is_a_list_with_the_promised_keys() -> None:
     ]
 
 
-def test_json_and_jsonl_of_a_batch_hold_the_same_in_one_document_and_in_lines() -> None:
-    batch = [result([BARE]), result([], query=Query(id="q2", title="T"))]
-
-    document = json.loads(dump(batch, Format.JSON, batch=True))
-    lines = dump(batch, Format.JSONL, batch=True).splitlines()
-
-    assert [json.loads(line) for line in lines] == document
-    assert [entry["query"] for entry in document] == ["my draft", "q2"]
-    assert [len(entry["results"]) for entry in document] == [1, 0]
-
-
 def test_a_trec_run_has_six_columns_whatever_the_ids() -> None:
-    text = dump_one(Format.TREC, BARE, ATTENTION)
+    nothing = result([], query=Query(id="q2", title="T"))
+
+    text = dump([result([BARE, ATTENTION]), nothing], Format.TREC, batch=True)
 
     assert text == "my_draft Q0 p_2 1 1 citerec\nmy_draft Q0 10.5555/a_b 2 0.5 citerec\n"
 
@@ -368,14 +359,6 @@ def test_dois_are_one_a_line_and_papers_without_one_are_left_out() -> None:
     text = dump_one(Format.DOI, PRINTED, BARE, linked, again)
 
     assert text == "10.1038/nature14539\n10.1234/url\n"
-
-
-@pytest.mark.parametrize(
-    ("format", "text"),
-    [(Format.JSON, "[]\n"), (Format.CSL, "[]\n"), (Format.BIBTEX, ""), (Format.RIS, "")],
-)
-def test_nothing_found_is_an_empty_list(format: Format, text: str) -> None:
-    assert dump_one(format) == text
 
 
 @pytest.mark.parametrize(

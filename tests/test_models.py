@@ -5,16 +5,16 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 from support.adapters import write_adapter
+from support.http_server import Handler, running
 from support.tiny import tiny_bert
 
 from citerec.encode.models import adapter_files, find_model, model_files
@@ -96,7 +96,7 @@ class Hub:
     def running(self) -> Iterator[str]:
         hub = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Answers(Handler):
             def do_HEAD(self) -> None:
                 self.do_GET()
 
@@ -115,48 +115,27 @@ class Hub:
                     (f.relative_to(folder).as_posix(), f.stat().st_size, _sha1(f)) for f in found
                 ]
                 if not folder.is_dir():
-                    self._answer(404, b"{}", {"X-Error-Code": "RepoNotFound"})
+                    self.answer(404, b"{}", {"X-Error-Code": "RepoNotFound"})
                 elif "tree" in path:
                     keys = ("path", "size", "oid")
                     tree = [{"type": "file"} | dict(zip(keys, f, strict=True)) for f in files]
-                    self._answer(200, json.dumps(tree).encode())
+                    self.answer(200, json.dumps(tree).encode())
                 else:
                     keys = ("rfilename", "size", "blobId")
                     about = {"id": "/".join(path[:2]), "_id": "1", "sha": COMMIT, "private": False}
                     about |= {"tags": [], "downloads": 0, "likes": 0}
                     about["siblings"] = [dict(zip(keys, f, strict=True)) for f in files]
-                    self._answer(200, json.dumps(about).encode())
+                    self.answer(200, json.dumps(about).encode())
 
             def _send(self, file: Path) -> None:
                 if file.is_file():
                     named = {"ETag": f'"{_sha1(file)}"', "X-Repo-Commit": COMMIT}
-                    self._answer(200, file.read_bytes(), named)
+                    self.answer(200, file.read_bytes(), named)
                 else:
-                    self._answer(404, b"", {"X-Error-Code": "EntryNotFound"})
+                    self.answer(404, b"", {"X-Error-Code": "EntryNotFound"})
 
-            def _answer(
-                self, code: int, body: bytes, headers: dict[str, str] | None = None
-            ) -> None:
-                self.send_response(code)
-                about = {"Content-Length": str(len(body)), "Content-Type": "application/json"}
-                for name, value in (about | (headers or {})).items():
-                    self.send_header(name, value)
-                self.end_headers()
-                if self.command == "GET":
-                    self.wfile.write(body)
-
-            def log_message(self, format: str, *args: object) -> None:
-                pass
-
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}"
-        finally:
-            server.shutdown()
-            thread.join()
-            server.server_close()
+        with running(ThreadingHTTPServer(("127.0.0.1", 0), Answers)) as address:
+            yield address
 
 
 def _sha1(file: Path) -> str:

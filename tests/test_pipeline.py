@@ -7,13 +7,11 @@ import numpy.typing as npt
 import pytest
 
 from citerec.config import (
-    DenseConfig,
     FuseConfig,
     FuseMethod,
     RecommendConfig,
     RerankConfig,
 )
-from citerec.encode.encoder import open_encoder
 from citerec.errors import ConfigError
 from citerec.evaluate.protocol import EvalConfig, load_task
 from citerec.evaluate.systems import Systems
@@ -21,7 +19,6 @@ from citerec.folder import IndexFolder
 from citerec.rank.features import NAMES
 from citerec.recommend import Recommender
 from citerec.retrieve.bm25 import Bm25Retriever
-from citerec.retrieve.dense import DenseRetriever
 from citerec.rules.known import CitationScope
 from citerec.types import Eligibility, Hits, Paper, Query
 
@@ -193,15 +190,3 @@ def test_stages_that_do_not_fit_are_refused_in_one_line(dense_sample: IndexFolde
     weighted = PLAIN.replace(fuse=FuseConfig(method=FuseMethod.WEIGHTED))
     with pytest.raises(ConfigError, match="no weight for the retriever 'shelf'"):
         Recommender(dense_sample, weighted, retrievers=[Bm25Retriever(dense_sample), Shelf()])
-
-
-def test_dense_and_expanded_lists_are_those_of_their_stages(dense_sample: IndexFolder) -> None:
-    task = load_task(dense_sample, "test")
-    source = dense_sample.manifest.settings["encoder"]["source"]
-    dense = DenseRetriever(dense_sample, open_encoder(source), DenseConfig())
-    evaluated = Systems(dense_sample, task, EvalConfig(known_graph=CitationScope.EARLIER))
-
-    recommended = Recommender(dense_sample, PLAIN, retrievers=[dense]).recommend_many(task.queries)
-
-    for hits, items in zip(evaluated.hits("dense"), recommended, strict=True):
-        assert [item.score for item in items] == hits.scores.tolist()

@@ -97,23 +97,6 @@ def test_a_split_without_a_query_is_refused(build: Build) -> None:
 # --- what is known
 
 
-def test_most_cited_counts_no_future_citation_and_none_of_the_query(tiny: IndexFolder) -> None:
-    task = load_task(tiny, "test")
-
-    def scores(known: CitationScope) -> dict[str, dict[str, float]]:
-        run, _ = Systems(tiny, task, EvalConfig(known_graph=known)).run("most-cited")
-        return {
-            qid: dict(zip(ranking.ids, ranking.scores, strict=True))
-            for qid, ranking in run.rankings.items()
-        }
-
-    assert scores(TRAIN) == {"q": {"a": 2, "b": 1}, "undated": {"a": 2, "b": 1}}
-    assert scores(EARLIER) == {
-        "q": {"a": 2, "b": 1, "c": 1},
-        "undated": {"a": 4, "b": 2, "c": 2, "future": 1},
-    }
-
-
 # --- systems
 
 
@@ -141,11 +124,6 @@ def test_the_forms_of_bm25_differ_in_what_they_search_with() -> None:
     assert bm25_of("bm25", setting) == setting.bm25
     assert bm25_of("bm25-title", setting) == Bm25Config(k1=2, form=QueryForm.TITLE)
     assert bm25_of("random", setting) is None
-
-
-def test_a_system_that_is_none_is_refused(tiny: IndexFolder) -> None:
-    with pytest.raises(ConfigError, match="no retriever 'bm26'"):
-        Systems(tiny, load_task(tiny, "test"), EvalConfig()).run("bm26")
 
 
 # --- queries that a corpus ships, as BEIR's

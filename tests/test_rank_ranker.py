@@ -17,7 +17,7 @@ from citerec.io import model_faults, seal_model
 from citerec.pipeline import by_vectors, by_words, diversified
 from citerec.rank.expand import neighbour_scores
 from citerec.rank.features import FEATURES, NAMES, Matrix
-from citerec.rank.ltr import DEFAULT, Variant, find_ranker, open_ranker
+from citerec.rank.ltr import DEFAULT, Variant, open_ranker
 from citerec.rank.reasons import Facts, reasons
 from citerec.rules.known import CitationScope, TemporalGraph
 from citerec.types import Hits, Paper, Recommendation, StageHit
@@ -81,15 +81,6 @@ def test_a_ranker_that_cannot_be_used_is_refused(folder: Path, tmp_path: Path) -
     seal_model(only_full)
     with pytest.raises(ModelError, match="cannot be parsed"):
         open_ranker(only_full)
-
-
-def test_the_ranker_that_is_meant_is_found(
-    folder: Path, sample_index: IndexFolder, tmp_path: Path
-) -> None:
-    assert find_ranker("none", sample_index) is None
-    assert find_ranker(str(folder), sample_index) == folder
-    with pytest.raises(ModelError, match="is no ranker"):
-        find_ranker(str(tmp_path), sample_index)
 
 
 @pytest.fixture

@@ -68,12 +68,6 @@ def test_the_querys_year_is_the_bound_unless_another_is_given(tiny: Recommender)
     assert under(2020) == {"old", "undated", "new"}
 
 
-# --- reasons
-
-
-# --- what a list of exclusions names
-
-
 def test_a_draft_that_is_in_the_corpus_under_another_id_is_treated_as_that_paper(
     sample_index: IndexFolder,
 ) -> None:

@@ -38,12 +38,6 @@ def known(build: Build) -> TemporalGraph:
     return TemporalGraph(build(CORPUS), CitationScope.EARLIER)
 
 
-@pytest.fixture
-def published(known: TemporalGraph) -> TemporalGraph:
-    """What `recommend` knows."""
-    return TemporalGraph(known.index, CitationScope.PUBLISHED)
-
-
 def draft(year: int | None = None, docid: str = "draft", **more: Any) -> Query:
     return Query(id=docid, title="T", year=year, **more)
 
@@ -94,15 +88,6 @@ def counts(snapshot: GraphSnapshot) -> list[int]:
     return snapshot.citations(ALL).tolist()
 
 
-def test_a_query_knows_the_citations_of_earlier_papers_only(known: TemporalGraph) -> None:
-    assert known.snapshot_before(2001).is_empty
-    assert counts(known.snapshot_before(2001)) == [0, 0, 0, 0, 0]
-    assert counts(known.snapshot_before(2005)) == [1, 0, 0, 0, 0]  # of b, not of c
-    assert counts(known.snapshot_before(2007)) == [3, 1, 0, 0, 0]
-    recent = known.snapshot_before(2007).recent_citations(ALL)
-    assert recent.tolist() == [2, 1, 0, 0, 0]  # of 2004 to 2006: c and d
-
-
 def test_the_own_citations_of_a_query_are_unknown(known: TemporalGraph) -> None:
     own, recognised, generated, both = snapshots(
         known,
@@ -119,30 +104,6 @@ def test_the_own_citations_of_a_query_are_unknown(known: TemporalGraph) -> None:
     assert own.year == 2007
     assert counts(generated) == [4, 1, 0, 0, 0]
     assert both.is_empty
-
-
-def test_a_draft_knows_the_citations_of_its_own_year_and_a_paper_of_the_corpus_does_not(
-    known: TemporalGraph, published: TemporalGraph
-) -> None:
-    of_draft, of_paper = snapshots(published, [draft(2005), draft(2005, "c")])
-
-    assert counts(of_draft) == [2, 1, 0, 0, 0]  # of b and, of its own year, c
-    assert counts(of_paper) == [1, 0, 0, 0, 0]  # of b
-    [strict] = snapshots(known, [draft(2005)])
-    assert counts(strict) == [1, 0, 0, 0, 0]  # an evaluation is strict for drafts, too
-
-
-@pytest.mark.parametrize("year", [None, 2003, 2006, 2030])
-@pytest.mark.parametrize("docid", ["draft", "c"])
-def test_a_bound_beyond_the_query_and_all_papers_is_no_bound(
-    published: TemporalGraph, docid: str, year: int | None
-) -> None:
-    free = year if docid == "c" or year == 2030 else None  # the bound replaces the year of a draft
-
-    [bound] = snapshots(published, [draft(year, docid)], 2100)
-
-    [same] = snapshots(published, [draft(free, docid)])
-    assert (bound.before, bound.year, bound.own) == (same.before, same.year, same.own)
 
 
 def knows(query: Query, paper: Paper, scope: CitationScope, year_max: int | None) -> bool:
@@ -187,6 +148,7 @@ def test_snapshots_are_those_of_going_through_all_papers(known: TemporalGraph) -
             for counted, papers in zip(found, (citing, recent), strict=True):
                 cited = [docid for paper in papers for docid in paper.get("citations", [])]
                 assert counted.tolist() == [cited.count(docid) for docid in ids]
+            assert snapshot.is_empty is not any(paper.get("citations") for paper in citing)
             assert not any(snapshot.is_citing(ALL) & (known.index.papers.years >= unknown))
 
 

@@ -24,6 +24,7 @@ from citerec.evaluate.systems import (
 )
 from citerec.folder import IndexFolder, open_index
 from citerec.rerank.reranker import open_reranker
+from citerec.rules.known import PROTOCOL, CitationScope
 from citerec.tuned import RerankWeight, write_tuned
 from citerec.types import Query
 
@@ -186,18 +187,22 @@ def test_random_depends_on_the_seed_and_the_query_alone(sample_index: IndexFolde
     assert len({tuple(rows) for rows in drawn(1)}) == len(task.queries)
 
 
+@pytest.mark.parametrize("scope", PROTOCOL)
 def test_most_cited_counts_what_is_known_and_puts_equal_counts_by_id(
-    sample_index: IndexFolder,
+    sample_index: IndexFolder, scope: CitationScope
 ) -> None:
     task = load_task(sample_index, "test")
     years, graph = sample_index.papers.years, sample_index.graph
     train = {*(sample_index.splits / "train.ids").read_text().split()}
+    systems = Systems(sample_index, task, EvalConfig(known_graph=scope))
 
-    [query, hits] = task.queries[0], Systems(sample_index, task, EvalConfig()).hits("most-cited")[0]
+    [query, hits] = task.queries[0], systems.hits("most-cited")[0]
 
     counts = dict.fromkeys(range(len(years)), 0)
     for citing, cited in zip(graph.citing.tolist(), graph.indices.tolist(), strict=True):
-        known = sample_index.papers.ids_at([citing])[0] in train and years[citing] < query.year
+        [citing_id] = sample_index.papers.ids_at([citing])
+        known = scope is CitationScope.EARLIER or citing_id in train
+        known = known and years[citing] < query.year
         counts[cited] += known and years[cited] <= query.year
     ids = sample_index.papers.ids_at(range(len(years)))
     order = sorted((row for row in counts if counts[row]), key=lambda r: (-counts[r], ids[r]))

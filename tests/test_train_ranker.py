@@ -82,14 +82,6 @@ def chain(build: Build) -> IndexFolder:
 # --- what is learned from
 
 
-def test_a_train_query_is_given_no_dev_or_test_query_nor_itself(chain: IndexFolder) -> None:
-    queries = load_training_data(chain).labelled()
-
-    assert [query.id for query in queries.queries] == [f"p{n}" for n in range(1, 8)]
-    assert queries.eligible[0] == Eligibility(2001, frozenset({1}))  # p8 and p9 are of later years
-    assert [rows.tolist() for rows in queries.gold] == [[n] for n in range(7)]
-
-
 def test_where_the_newest_citations_are_unknown_a_query_knows_the_older_ones(
     chain: IndexFolder,
 ) -> None:

@@ -6,19 +6,19 @@ have the documented form. Vectors are compared exactly.
 
 import json
 import math
-import threading
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from typing import Any
 from zlib import crc32
 
 import numpy as np
 
 from citerec.index.bm25 import analyze
+from support.http_server import Handler, running
 
 ORDER = [{"_score": {"order": "desc"}}, {"id": {"order": "asc"}}]
 Json = Mapping[str, Any]
@@ -216,35 +216,19 @@ def opensearch_server() -> Generator[FakeServer]:
     """Run a server on a free port of this machine until the block ends."""
     fake = FakeServer()
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
+    class Answers(Handler):
         def handle_any(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             try:
-                status, content = 200, fake.answer(self.command, self.path.split("?")[0], body)
+                status = 200
+                content = fake.answer(self.command, self.path.split("?")[0], self.body())
             except RefusedError as error:
                 status, content = error.content["status"], error.content
-            payload = b"<html>" if fake.answers_html else json.dumps(content).encode()
-            self.send_response(status)
-            kind = "text/html" if fake.answers_html else "application/json"
-            self.send_header("Content-Type", f"{kind}; charset=UTF-8")
-            self.send_header("Content-Length", str(len(payload)))
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(payload)
+            if fake.answers_html:
+                self.answer(status, b"<html>", {"Content-Type": "text/html"})
+            else:
+                self.answer(status, json.dumps(content).encode())
 
         do_GET = do_PUT = do_POST = do_HEAD = handle_any
 
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        fake.url = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield fake
-        finally:
-            server.shutdown()
-            thread.join()
+    with running(ThreadingHTTPServer(("127.0.0.1", 0), Answers)) as fake.url:
+        yield fake

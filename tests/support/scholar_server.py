@@ -6,18 +6,18 @@ Shapes: https://developers.openalex.org and https://api.semanticscholar.org/api-
 import gzip
 import hashlib
 import json
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from citerec.bibliography.keys import title_key
+from support.http_server import Handler, running
 
 Params = Mapping[str, str]
 
@@ -58,7 +58,7 @@ class ScholarServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, papers: Iterable[Mapping[str, Any]]) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__(("127.0.0.1", 0), Answers)
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
         self.faults: list[Fault | None] = []  # the answers of the next requests; None: as it should
         self.requests: list[Sent] = []
@@ -96,7 +96,7 @@ class ScholarServer(ThreadingHTTPServer):
         found = set.intersection(*(self.with_word.get(w, set()) for w in words)) if words else set()
         return sorted(found - self.hidden, key=lambda i: (-len(self.cited_by[i]), i))
 
-    def answer(self, sent: Sent) -> tuple[int, Any]:
+    def reply(self, sent: Sent) -> tuple[int, Any]:
         key = sent.params.get("api_key") or sent.headers.get("x-api-key") or ""
         if self.keys and key not in self.keys:
             return 403, {"message": f"Invalid key: {key}"}
@@ -228,53 +228,30 @@ class ScholarServer(ThreadingHTTPServer):
                 return 404, {"error": "no such path"}
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # else each answer waits for an acknowledgement
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
+class Answers(Handler):
     def respond(self) -> None:
         scholar, address = cast("ScholarServer", self.server), urlsplit(self.path)
         params = dict(parse_qsl(address.query, keep_blank_values=True))
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
-        sent = Sent(unquote(address.path), params, dict(self.headers), body)
+        sent = Sent(unquote(address.path), params, dict(self.headers), self.body().decode())
         scholar.requests.append(sent)
         fault = (scholar.faults.pop(0) if scholar.faults else None) or Fault(wait=-1)
         time.sleep(max(fault.wait, 0))
         if fault.cut or fault.wait:
-            status, value = scholar.answer(sent)
-            self.send(status, json.dumps(value).encode(), {}, cut=fault.cut)
+            status, value = scholar.reply(sent)
+            body = json.dumps(value).encode()
+            self.answer(status, body, cut_at=len(body) // 2 if fault.cut else None)
         else:
-            self.send(fault.status, fault.body, fault.headers)
+            self.answer(fault.status, fault.body, fault.headers)
 
     do_GET = do_POST = respond
-
-    def send(
-        self, status: int, body: bytes, headers: Mapping[str, str], *, cut: bool = False
-    ) -> None:
-        self.send_response(status)
-        for name, value in {"Content-Type": "application/json", **headers}.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body[: len(body) // 2] if cut else body)
-        self.close_connection = self.close_connection or cut
 
 
 @contextmanager
 def serving(papers: Iterable[Mapping[str, Any]]) -> Generator[ScholarServer]:
     """Serve papers until the block ends."""
     server = ScholarServer(papers)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
+    with running(server):
         yield server
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def papers_of(corpus: Path) -> list[dict[str, Any]]:
