@@ -20,9 +20,9 @@ from citerec.encode.models import (
     tokenizer_files,
     weights_files,
 )
-from citerec.encode.onnx import OnnxBackend, export, export_key, exported
+from citerec.encode.onnx import OnnxBackend, Runner, export, export_key, exported
 from citerec.encode.spec import EncodeConfig, EncoderSpec, Fingerprint, read_spec
-from citerec.encode.torch_backend import Parts, Runner, TorchBackend, encoder_net, load_parts
+from citerec.encode.torch_backend import Parts, TorchBackend, encoder_net, load_parts
 from citerec.errors import ModelError
 from citerec.io import sha256_of_files
 from citerec.text import encoder_text

@@ -17,7 +17,7 @@ import numpy as np
 import orjson
 
 from citerec.encode.models import files_of
-from citerec.encode.torch_backend import Net, Outputs, Tokens, batches, padded
+from citerec.encode.torch_backend import Net, Outputs, Tokens, TorchBackend, batches, padded
 from citerec.errors import OutputError
 from citerec.io import building, cache_folder, is_private, private_folder, sha256_of_files
 
@@ -165,12 +165,15 @@ class OnnxBackend:
     def run(
         self, tokens: Tokens, firsts: Sequence[int] | None = None
     ) -> Iterator[tuple[list[int], Outputs]]:
-        """Yield batch by batch the positions of texts in `tokens`, and their outputs; see `Runner`."""
+        """Yield batch by batch the positions of texts in `tokens`, and their outputs; as `TorchBackend`."""
         for rows in batches([len(ids) for ids in tokens], BATCH_TOKENS):
             texts = [tokens[row] for row in rows]
             lengths = None if firsts is None else [firsts[row] for row in rows]
             inputs = padded(texts, self._facts["padding"], self._facts["max_tokens"], lengths)
             yield rows, np.asarray(self._session.run(None, inputs)[0], np.float32)
+
+
+Runner = TorchBackend | OnnxBackend  # runs a model batch by batch
 
 
 def _options(threads: int) -> Any:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -55,22 +55,6 @@ Numbers = npt.NDArray[np.int64]
 Outputs = npt.NDArray[np.float32]
 Tokens = Sequence[Sequence[int]]
 Work = Callable[[list[int]], Any]
-
-
-class Runner(Protocol):
-    """Runs a model batch by batch: `TorchBackend`, or `onnx.OnnxBackend`."""
-
-    precision: str  # float32, bfloat16 or float16
-    device: str  # cpu, cuda, mps
-
-    def run(
-        self, tokens: Tokens, firsts: Sequence[int] | None = None
-    ) -> Iterator[tuple[list[int], Outputs]]:
-        """Yield batch by batch the positions of texts in `tokens`, and their outputs, shape (texts, dim).
-
-        A text has at most `Net.max_tokens` ids; `firsts` are the lengths of first segments, for a net that is `typed`.
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,8 +295,9 @@ class TorchBackend:
     def run(
         self, tokens: Tokens, firsts: Sequence[int] | None = None
     ) -> Iterator[tuple[list[int], Outputs]]:
-        """Yield batch by batch the positions of texts in `tokens`, and their outputs; see `Runner`.
+        """Yield batch by batch the positions of texts in `tokens`, and their outputs, shape (texts, dim).
 
+        A text has at most `Net.max_tokens` ids; `firsts` are the lengths of first segments, for a net that is `typed`.
         ConfigError if the device has too little memory for a single text.
         """
         groups = batches([len(ids) for ids in tokens], self._budget)

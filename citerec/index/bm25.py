@@ -272,33 +272,28 @@ class Bm25Builder:
             raise OutputError(fault) from error
 
 
-@dataclass(frozen=True, slots=True)
-class _Postings:
-    """The postings of an index of one segment, as Lucene has them."""
-
-    terms: list[bytes]  # UTF-8, rising
-    dfs: npt.NDArray[np.int32]  # the number of documents of each term
-    docs: npt.NDArray[np.int32]  # of all terms, one after the other
-    freqs: npt.NDArray[np.int32]  # how often each document has the term
+# terms in UTF-8, rising, and the number of documents of each; the documents of all, and how often each has the term
+_Listed = tuple[list[bytes], npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32]]
 
 
-def _write_postings(folder: Path, lucene: _Postings, documents: int) -> int:
+def _write_postings(folder: Path, lucene: _Listed, documents: int) -> int:
     """Write the postings of an index; return the number of its tokens."""
+    terms, dfs, docs, freqs = lucene
     folder.mkdir()
-    indptr = np.concatenate([[0], np.cumsum(lucene.dfs, dtype=np.int64)])
-    ends = np.cumsum([0, *map(len, lucene.terms)], dtype=np.int64)
-    kind = np.uint8 if lucene.freqs.max(initial=0) <= np.iinfo(np.uint8).max else np.int32
+    indptr = np.concatenate([[0], np.cumsum(dfs, dtype=np.int64)])
+    ends = np.cumsum([0, *map(len, terms)], dtype=np.int64)
+    kind = np.uint8 if freqs.max(initial=0) <= np.iinfo(np.uint8).max else np.int32
     lengths = np.zeros(documents)
-    for start in range(0, len(lucene.docs), _AT_ONCE):
+    for start in range(0, len(docs), _AT_ONCE):
         chosen = slice(start, start + _AT_ONCE)
-        lengths += np.bincount(lucene.docs[chosen], lucene.freqs[chosen], documents)
+        lengths += np.bincount(docs[chosen], freqs[chosen], documents)
     tokens = lengths.astype(np.int64)
     arrays = {
-        "terms": np.frombuffer(b"".join(lucene.terms), np.uint8),
+        "terms": np.frombuffer(b"".join(terms), np.uint8),
         "ends": ends,
         "indptr": indptr,
-        "docs": lucene.docs,
-        "freqs": lucene.freqs.astype(kind),
+        "docs": docs,
+        "freqs": freqs.astype(kind),
         "norms": byte_of_length(tokens),
     }
     for name, array in arrays.items():
@@ -391,14 +386,14 @@ def _length(number: int) -> bytes:
     return bytes([*low, number])
 
 
-def _read_postings(reader: Any, folder: Path) -> _Postings:
+def _read_postings(reader: Any, folder: Path) -> _Listed:
     """Read the postings of an open `IndexReader` of at most one segment, by way of files in `folder`."""
     leaves: Any = reader.leaves()
     leaf = "org.apache.lucene.index.LeafReader"
     terms = as_type(leaf, leaves.get(0).reader()).terms(CONTENTS) if leaves.size() else None
     if terms is None:
         none = np.zeros(0, np.int32)
-        return _Postings([], none, none, none)
+        return [], none, none, none
     context = java_class("org.apache.lucene.store.IOContext").DEFAULT
     outputs = [_directory(folder).createOutput(name, context) for name in "tdpf"]
     try:
@@ -407,8 +402,8 @@ def _read_postings(reader: Any, folder: Path) -> _Postings:
     finally:
         for output in outputs:
             output.close()
-    arrays = (np.memmap(folder / name, "<i4", "r") for name in "dpf")
-    return _Postings(_read_texts((folder / "t").read_bytes()), *arrays)
+    dfs, docs, freqs = (np.memmap(folder / name, "<i4", "r") for name in "dpf")
+    return _read_texts((folder / "t").read_bytes()), dfs, docs, freqs
 
 
 def _read_texts(raw: bytes) -> list[bytes]:

@@ -13,11 +13,10 @@ import orjson
 
 from citerec.corpus.papers import Papers
 from citerec.encode.models import find_model, weights_files
-from citerec.encode.onnx import OnnxBackend, export, export_key, exported
+from citerec.encode.onnx import OnnxBackend, Runner, export, export_key, exported
 from citerec.encode.spec import EncodeConfig, Precision, requested_precision
 from citerec.encode.torch_backend import (
     Net,
-    Runner,
     TorchBackend,
     check_positions,
     cut,
