@@ -8,7 +8,7 @@ PAGE := tests/page
 MINUTES := 30
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check check-page format docs docs-check bench fuzz dist sbom clean
+.PHONY: help demo test test-all check check-page format docs docs-check bench reproduce fuzz dist sbom clean
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk 'BEGIN {FS = ":.*## "} {printf "  make %-10s %s\n", $$1, $$2}'
@@ -86,6 +86,11 @@ bench: $(VENV)/bench.ok ## Measure speed and memory; results go to experiments/r
 
 fuzz: $(VENV)/dev.ok ## Feed damaged inputs to everything that reads one, for MINUTES=30
 	OMP_NUM_THREADS=1 $(BIN)/python experiments/fuzz.py --minutes $(MINUTES)
+
+# Of corpora in ../shared/data; a row whose corpus is missing says so.
+reproduce: $(VENV)/citerec.ok ## Rerun small rows of the tables: OK, near or FAIL
+	$(BIN)/citerec experiment run --results .cache/results experiments/ranker/ecology_ranker.toml \
+		$(patsubst %,experiments/bm25/%.toml,vis vis_key vis_title ecology labour)
 
 $(VENV)/release.ok: $(VENV)/python.ok pyproject.toml
 	$(PIP) install --group release

@@ -13,11 +13,11 @@ from stat import S_ISDIR
 from typing import Any
 
 import pytest
-from backports import zstd
 from support.tools import command_fault
 
 from citerec.cli import run
 from citerec.folder import IndexFolder
+from citerec.inputs import zstd
 
 COMMAND = [sys.executable, "-c", "from citerec.cli import main; main()"]
 SAMPLE = Path(__file__).parent.parent / "citerec" / "sample" / "papers.jsonl"

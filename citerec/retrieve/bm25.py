@@ -234,10 +234,13 @@ def _searched_text(query: Query, config: Bm25Config) -> str:
 
 @cache
 def compiled_loop() -> Any:
-    """Import numba and compile `_add_scores`; the compiled code is cached on disk."""
+    """Import numba and compile `_add_scores`; the compiled code is cached on disk, where a folder can be written."""
     from numba import njit
 
-    return njit(cache=True, nogil=True, error_model="numpy")(_add_scores)
+    try:
+        return njit(cache=True, nogil=True, error_model="numpy")(_add_scores)
+    except RuntimeError:  # no folder can be written, as in a read-only container
+        return njit(nogil=True, error_model="numpy")(_add_scores)
 
 
 def _add_scores(
