@@ -8,7 +8,7 @@ PAGE := tests/page
 MINUTES := 30
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check check-page format docs docs-check bench reproduce fuzz dist sbom clean
+.PHONY: help demo test test-all check check-page format docs docs-check bench reproduce fuzz dist sbom clean attack
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk 'BEGIN {FS = ":.*## "} {printf "  make %-10s %s\n", $$1, $$2}'
@@ -83,6 +83,9 @@ docs-check: $(VENV)/dev.ok ## Run what the documentation shows
 
 bench: $(VENV)/bench.ok ## Measure speed and memory; results go to experiments/results/
 	$(BIN)/python experiments/bench.py
+
+attack: $(VENV)/dev.ok ## Attack a running server; what held goes to experiments/ATTACK.md
+	$(BIN)/python experiments/attack.py
 
 fuzz: $(VENV)/dev.ok ## Feed damaged inputs to everything that reads one, for MINUTES=30
 	OMP_NUM_THREADS=1 $(BIN)/python experiments/fuzz.py --minutes $(MINUTES)
