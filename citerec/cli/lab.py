@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from citerec.lab.datasets.fetch import DatasetRecord
 
 EXPERIMENTS = Path("experiments")
-SHOWN = 3  # metrics printed of a row without expected values
 STORE = ".scidocs.encoding"  # folder of finished vectors during a run
 
 experiment = typer.Typer(no_args_is_help=True, help="Run rows of a results table; write the table.")
@@ -32,7 +31,7 @@ def run(
 ) -> None:
     """Run rows of a table and compare their metrics with the expected values."""
     from citerec.folder import INDEXES
-    from citerec.lab.experiment.row import format_measure, read_experiment
+    from citerec.lab.experiment.row import read_experiment
     from citerec.lab.experiment.run import Verdict, run_experiment
     from citerec.lab.experiment.run import write_result as write
     from citerec.lab.experiment.table import ABOUT
@@ -50,16 +49,8 @@ def run(
             continue
         failed = failed or outcome.verdict is Verdict.FAIL
         if outcome.result:
-            file = write(outcome, results)
-            if outcome.draw:
-                outcome.draw(file.with_suffix(".svg"))
-        names = row.expect or [*outcome.metrics][:SHOWN]
-        figures = "  ".join(
-            f"{name} {format_measure(name, outcome.metrics[name])}"
-            for name in names
-            if name in outcome.metrics
-        )
-        write_lines(f"{outcome.verdict:<12} {row.path}  {figures}  {outcome.why}".rstrip())
+            write(outcome, results)
+        write_lines(str(outcome))
     if errors:
         raise errors[0]
     if failed:
@@ -235,8 +226,5 @@ def scidocs(
     if output:
         write_result(record, output)
     for each in results:
-        for task, why in each.result.left_out.items():
-            console.warn(f"{task} is skipped: {why}")
-        counts = each.result.counts.items()
-        for what, count in [(w, n) for w, n in counts if n and w.endswith("without a vector")]:
-            console.warn(f"{each.encoder}: {what}: {count:,}")
+        for notice in each.notices():
+            console.warn(notice)

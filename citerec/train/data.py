@@ -97,13 +97,12 @@ class Pairs:
     def __init__(self, parts: Iterable[tuple[Integers, Integers]], papers: int) -> None:
         """Take the pairs of several parts; `papers` is more than any paper."""
         self._papers = papers
-        self._keys = np.unique(np.concatenate([self._key(*part) for part in parts]))
+        none = np.array([np.iinfo(np.int64).min])  # a key of no pair, so that there is a last one
+        self._keys = np.unique(np.concatenate([none, *(self._key(*part) for part in parts)]))
 
     def holds(self, queries: Integers | int, papers: Integers) -> Flags:
         """Return which pairs are in the set, in the broadcast shape of `queries` and `papers`."""
         keys = self._key(queries, papers)
-        if not len(self._keys):
-            return np.zeros(keys.shape, np.bool_)
         at = np.searchsorted(self._keys, keys).clip(max=len(self._keys) - 1)
         return self._keys[at] == keys
 

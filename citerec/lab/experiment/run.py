@@ -31,7 +31,13 @@ from citerec.io import read_toml
 from citerec.lab.datasets.catalogue import FOLDER as DATASETS
 from citerec.lab.datasets.fetch import read_record
 from citerec.lab.datasets.prepare import corpus_statistics
-from citerec.lab.experiment.row import MEASURES, Expected, Experiment, ExperimentKind
+from citerec.lab.experiment.row import (
+    MEASURES,
+    Expected,
+    Experiment,
+    ExperimentKind,
+    format_measure,
+)
 from citerec.lab.experiment.rules import restricted
 from citerec.lab.scidocs.from_index import run_on_index, venue_topics
 from citerec.lab.scidocs.suite import run_published
@@ -43,6 +49,7 @@ from citerec.retrieve.bm25 import resolve
 from citerec.rules.held_out import RERANKER
 from citerec.types import Progress, no_progress
 
+SHOWN = 3  # metrics printed of a row without expected values
 ENCODER = "encoder"  # name in the model folder of an index
 
 
@@ -177,6 +184,15 @@ class Outcome:
     result: Mapping[str, Any] = field(default_factory=dict[str, Any])
     draw: Callable[[Path], None] | None = None  # draws a figure into a file
 
+    def __str__(self) -> str:
+        names = self.experiment.expect or [*self.metrics][:SHOWN]
+        figures = "  ".join(
+            f"{name} {format_measure(name, self.metrics[name])}"
+            for name in names
+            if name in self.metrics
+        )
+        return f"{self.verdict:<12} {self.experiment.path}  {figures}  {self.why}".rstrip()
+
 
 def run_experiment(
     experiment: Experiment, indexes: Path, progress: Progress = no_progress
@@ -235,7 +251,7 @@ def _gap(expected: Expected, measured: float | None) -> float:
 
 
 def write_result(outcome: Outcome, folder: Path) -> Path:
-    """Write the result of a row to `<folder>/<table>/<row>.json`; return the file.
+    """Write the result of a row to `<folder>/<table>/<row>.json`, and its figure next to it; return the file.
 
     Raises:
         OutputError: If it cannot be written.
@@ -246,6 +262,8 @@ def write_result(outcome: Outcome, folder: Path) -> Path:
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(orjson.dumps(dict(outcome.result), option=options))
+        if outcome.draw:
+            outcome.draw(path.with_suffix(".svg"))
     return path
 
 

@@ -1,6 +1,6 @@
 """The results of a suite: as JSON, and as a table for the terminal in the order of table 1 of the paper."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,14 @@ class EncoderResult:
     encoder: str  # as the user named it
     fingerprint: str
     result: SuiteResult
+
+    def notices(self) -> Iterator[str]:
+        """Yield what was skipped, and what has no vector."""
+        for task, why in self.result.left_out.items():
+            yield f"{task} is skipped: {why}"
+        for what, count in self.result.counts.items():
+            if count and what.endswith("without a vector"):
+                yield f"{self.encoder}: {what}: {count:,}"
 
 
 def as_json(
