@@ -6,7 +6,7 @@ by white space, so each white-space character of an id is written as `_` (`trec_
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite, nan
 from pathlib import Path
@@ -39,12 +39,14 @@ def trec_id(text: str) -> str:
     return _UNWRITABLE.sub("_", text) or "_"
 
 
-def trec_ids(ids: Iterable[str], file: Path | str) -> Iterator[str]:
-    """Yield distinct ids in the form of `trec_id`, in their order; OutputError if two are the same in `file`."""
-    originals: dict[str, str] = {}
+def trec_ids(
+    ids: Iterable[str], file: Path | str, seen: dict[str, str] | None = None
+) -> Iterator[str]:
+    """Yield distinct ids in the form of `trec_id`; OutputError if one equals another of them or of `seen`."""
+    seen = {} if seen is None else seen
     for original in ids:
         written = trec_id(original)
-        if (first := originals.setdefault(written, original)) != original:
+        if (first := seen.setdefault(written, original)) != original:
             raise OutputError(
                 f"cannot write {file}: the ids {first!r} and {original!r} are the same in a TREC file, "
                 "where white space becomes '_'; rename one of them"
@@ -73,22 +75,32 @@ def read_run(path: Path, name: str | None = None) -> Run:
     return Run(tag if name is None else name, rankings)
 
 
+def trec_lists(
+    lists: Iterable[tuple[str, Iterable[str], Sequence[float]]], tag: str, file: Path | str
+) -> Iterator[str]:
+    """Yield the lines of each list: the id of its query, its papers, best first, and their scores.
+
+    Evaluation tools sort a run again by its scores as float32, and each breaks ties in its own way. So a score that is
+    not below the previous one is written as the next float32 below it; every other score reads back as the same
+    float32. OutputError if two ids would be the same in `file`.
+    """
+    seen: dict[str, str] = {}
+    for qid, ids, scores in lists:
+        [query] = trec_ids([qid], file, seen)
+        hits = zip(trec_ids(ids, file), falling(scores).tolist(), strict=True)
+        yield "".join(
+            f"{query} Q0 {docid} {rank} {score!r} {tag}\n"
+            for rank, (docid, score) in enumerate(hits, start=1)
+        )
+
+
 def write_run(run: Run, path: Path) -> None:
     """Write a TREC run file in one step: `path` holds the complete run or its old content.
 
-    Tools order a run by its scores alone, as 32-bit floats, and each breaks ties in its own way: so the written scores
-    fall strictly. A query with an empty ranking has no line. OutputError if the file cannot be written, or two ids
-    would be the same in it.
+    A query with an empty ranking has no line. OutputError if the file cannot be written, or as of `trec_lists`.
     """
-
-    def lines() -> Iterator[str]:
-        tag, qids = trec_id(run.name), list(trec_ids(run.rankings, path))
-        for qid, ranking in zip(qids, run.rankings.values(), strict=True):
-            hits = zip(trec_ids(ranking.ids, path), falling(ranking.scores).tolist(), strict=True)
-            for rank, (docid, score) in enumerate(hits, start=1):
-                yield f"{qid} Q0 {docid} {rank} {score!r} {tag}\n"
-
-    _write(path, lines())
+    lists = ((qid, one.ids, one.scores) for qid, one in run.rankings.items())
+    _write(path, trec_lists(lists, trec_id(run.name), path))
 
 
 def read_qrels(path: Path) -> Qrels:

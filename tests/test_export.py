@@ -77,7 +77,7 @@ def test_a_trec_run_has_six_columns_whatever_the_ids() -> None:
 
     text = dump([result([BARE, ATTENTION]), nothing], Format.TREC, batch=True)
 
-    assert text == "my_draft Q0 p_2 1 1 citerec\nmy_draft Q0 10.5555/a_b 2 0.5 citerec\n"
+    assert text == "my_draft Q0 p_2 1 1.0 citerec\nmy_draft Q0 10.5555/a_b 2 0.5 citerec\n"
 
 
 @pytest.mark.parametrize("format", [Format.TABLE, Format.JSON, Format.JSONL, Format.TREC])

@@ -9,7 +9,7 @@ import pytest
 from support.tiny import tiny_mpnet
 
 from citerec.doctor import examine
-from citerec.encode import models, mpnet, torch_backend
+from citerec.encode import models, mpnet
 from citerec.encode.encoder import open_encoder, reopen
 from citerec.encode.models import auto_encoder, find_model
 from citerec.encode.spec import EncodeConfig, Precision
@@ -68,23 +68,6 @@ def test_the_vectors_are_those_of_sentence_transformers(config: EncodeConfig) ->
 @pytest.mark.parametrize("config", [F32, FEW], ids=["torch", "onnx"])
 def test_the_real_vectors_are_those_of_sentence_transformers(config: EncodeConfig) -> None:
     assert _same_as_sentence_transformers(config)
-
-
-@pytest.mark.usefixtures("site")
-def test_corpora_are_encoded_in_int8_where_that_is_faster(monkeypatch: pytest.MonkeyPatch) -> None:
-    exact = open_encoder("mpnet", F32).encode(PAPERS)
-    monkeypatch.setattr(torch_backend, "has_bfloat16", lambda: False)
-
-    monkeypatch.setattr(torch_backend, "has_int8", lambda: False)
-    slow = open_encoder("mpnet", EncodeConfig(threads=1))
-    monkeypatch.setattr(torch_backend, "has_int8", lambda: True)
-    fast = open_encoder("mpnet", EncodeConfig(threads=2))
-
-    assert (slow.precision, fast.precision) == ("float32", "int8")
-    cosines = (fast.encode(PAPERS) * exact).sum(1)
-    assert all(0.995 < cosine < 0.99999 for cosine in cosines)
-    alone = [fast.encode([paper])[0] for paper in PAPERS]
-    assert np.allclose(fast.encode(PAPERS), alone, atol=1e-3)  # its batch does not matter
 
 
 def test_it_is_unpacked_once_and_an_index_opens_it_again(site: Path, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ NAMES = {  # hub ids by name
     "scibert": "allenai/scibert_scivocab_uncased",
     MPNET: f"sentence-transformers/{mpnet.NAME}",
 }
-MPNET_MINUTES, MPNET_PAPERS = 30, 200  # that `auto` may take; papers a minute on a core
+MPNET_MINUTES, MPNET_PAPERS = 30, 170  # that `auto` may take; papers a minute on a core
 # SPECTER2 consists of a base model and the proximity adapter
 ADAPTERS = {"specter2": "allenai/specter2"}
 ADAPTER_FOLDER = "adapter"  # in a model folder

@@ -26,8 +26,6 @@ SPECTER_TOKENS = 512
 DTYPE_VARIABLE = "CITEREC_DTYPE"
 BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16", "feat_bf16"}  # without one, float32 is faster
 
-INT8_FLAGS = {"avx512_vnni", "avx_vnni"}  # with one, int8 is twice as fast as float32
-
 
 class Pooling(StrEnum):
     """How the vectors of tokens are pooled to one."""
@@ -115,11 +113,6 @@ def has_bfloat16() -> bool:
     """Whether this CPU is faster in bfloat16; Intel's without AMX is not (measured: 165 against 310 GFLOP/s)."""
     model, flags = processor(about_cpu())
     return bool(BF16_FLAGS & flags) and ("Intel" not in model or "amx_bf16" in flags)
-
-
-def has_int8() -> bool:
-    """Whether this CPU is faster in int8 than in float32."""
-    return bool(INT8_FLAGS & processor(about_cpu())[1])
 
 
 def read_spec(folder: Path) -> EncoderSpec:

@@ -28,7 +28,6 @@ from citerec.encode.spec import (
     Separator,
     Similarity,
     has_bfloat16,
-    has_int8,
     requested_precision,
 )
 from citerec.errors import ConfigError, ModelError
@@ -65,7 +64,6 @@ class Net:
     padding: int  # the id of the padding token
     max_tokens: int
     typed: bool = False  # whether it reads token types: 0 for the first segment, 1 for the second
-    int8: bool = False  # whether its vectors were found to be as good in int8
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +192,6 @@ def encoder_net(parts: Parts) -> Net:
         module=PooledModel(),
         padding=parts.tokenizer.pad_token_id,
         max_tokens=spec.max_tokens,
-        int8=parts.model.config.model_type == "mpnet",
     )
 
 
@@ -274,7 +271,6 @@ class TorchBackend:
             raise ConfigError(f"no device {named!r} here; leave it out, or choose cpu") from error
         self.device = str(self._device.type)
         precision = requested_precision(config.precision)
-        is_int8 = precision is Precision.AUTO and net.int8 and self.device == "cpu" and has_int8()
         if precision is Precision.AUTO and self.device == "cuda":
             is_supported = torch.cuda.is_bf16_supported()
             precision = Precision.BFLOAT16 if is_supported else Precision.FLOAT16
@@ -288,9 +284,6 @@ class TorchBackend:
             tokens, self._multiple = FLOAT32_TOKENS, 1
         self._budget = config.batch_tokens or tokens
         self._module = net.module.to(self._device, getattr(torch, self.precision)).eval()
-        if is_int8 and precision is Precision.FLOAT32:
-            self.precision = "int8"
-            multiply_in_int8(self._module)
 
     def run(
         self, tokens: Tokens, firsts: Sequence[int] | None = None
@@ -351,35 +344,6 @@ class TorchBackend:
         half = len(rows) // 2
         parts = (self._fitting(tokens, firsts, part) for part in (rows[:half], rows[half:]))
         return self._torch.cat([*parts])
-
-
-def multiply_in_int8(model: Any) -> None:
-    """Make the linear layers of a model multiply in int8, each row of the states and of the weights by its own scale.
-
-    Some states of full stops and separators are 40 times as large as others, so one scale would not suit all tokens.
-    """
-    import torch
-
-    multiply: Any = torch._int_mm  # pyright: ignore[reportPrivateUsage, reportPrivateImportUsage]
-
-    class Int8Linear(torch.nn.Module):
-        def __init__(self, linear: Any) -> None:
-            super().__init__()
-            weight = linear.weight.detach()
-            self.scale, self.bias = weight.abs().amax(1) / 127, linear.bias.detach()
-            self.weight = (weight / self.scale[:, None]).round().to(torch.int8).t()
-
-        def forward(self, states: Any) -> Any:
-            rows = states.flatten(0, -2)
-            scale = rows.abs().amax(1, keepdim=True).clamp_(min=1e-9) / 127
-            product = multiply((rows / scale).round_().to(torch.int8), self.weight)
-            outputs = torch.mul(product, self.scale).mul_(scale).add_(self.bias)
-            return outputs.view(*states.shape[:-1], -1)
-
-    for parent in [*model.modules()]:
-        for name, child in parent.named_children():
-            if isinstance(child, torch.nn.Linear):
-                setattr(parent, name, Int8Linear(child))
 
 
 def add_bottleneck(model: Any, folder: Path) -> None:

@@ -6,19 +6,17 @@ Other packages add formats by entry points of the group `citerec.exporters`.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import tee
 from typing import Any
 
 import orjson
 
 from citerec import plugins
 from citerec.errors import ConfigError
-from citerec.types import Paper, Query, Recommendation, falling
+from citerec.types import Paper, Query, Recommendation
 
 __all__ = ["Exporter", "Format", "Result", "dump", "formats", "pieces"]
 
 TREC_NAME = "citerec"  # the tag of a run
-_THE_RUN = "the run"  # its name in error messages: the path is not known here
 
 
 class Format(StrEnum):
@@ -96,7 +94,14 @@ def pieces(
             for result in results:
                 yield orjson.dumps(jsonl.items(result, fields), option=option).decode()
         case Format.TREC:
-            yield from _runs(results)
+            from citerec.run import trec_lists
+
+            lists = (
+                (one.query.id, [r.paper.id for r in items], [r.score for r in items])
+                for one in results
+                for items in (one.recommendations,)
+            )
+            yield from trec_lists(lists, TREC_NAME, "the run")
         case Format.BIBTEX | Format.RIS | Format.CSL | Format.DOI:
             yield _bibliography(results, format)
         case _:
@@ -104,27 +109,6 @@ def pieces(
                 raise ConfigError(f"no format {format!r}; choose from {', '.join(formats())}")
             exporter: Exporter = plugins.load(plugins.EXPORTERS, format)
             yield from exporter(results)
-
-
-def _runs(results: Iterable[Result]) -> Iterator[str]:
-    """Write one TREC line per recommended paper: `qid Q0 docid rank score tag`; one piece per query.
-
-    Evaluation tools sort a run again by its scores as float32, and each breaks ties in its own way. So a score that is
-    not below the previous one is written as the next float32 below it; every other score reads back as the same
-    float32.
-    """
-    from citerec.run import trec_ids
-
-    for_ids, for_lines = tee(results)  # read in parallel, so no result is buffered
-    queries = trec_ids((result.query.id for result in for_ids), _THE_RUN)
-    for query, result in zip(queries, for_lines, strict=True):
-        items = result.recommendations
-        papers = trec_ids((item.paper.id for item in items), _THE_RUN)
-        scores = falling([item.score for item in items]).tolist()
-        yield "".join(
-            f"{query} Q0 {paper} {item.rank} {score:.9g} {TREC_NAME}\n"
-            for paper, item, score in zip(papers, items, scores, strict=True)
-        )
 
 
 def _bibliography(results: Iterable[Result], format: str) -> str:
