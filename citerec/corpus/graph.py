@@ -15,10 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from citerec.corpus.papers import NO_YEAR, write_rows
+from citerec.corpus.papers import NO_YEAR, Rows, write_rows
 from citerec.inputs import check_ends, check_rows, open_array
 
-Rows = npt.NDArray[np.int32]
 Lengths = npt.NDArray[np.int64]
 
 REFERENCES, INDPTR, INDICES = "references.arrow", "indptr.npy", "indices.npy"

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from citerec.config import DenseIndexConfig, DenseKind
 from citerec.encode.spec import Similarity
 from citerec.errors import ModelError, OutputError, writing
-from citerec.rules.known import within
+from citerec.rules.known import Rows, within
 from citerec.types import Eligibility, Progress, no_progress
 
 NAME = "vectors.faiss"  # the file of the vectors in an index
@@ -41,7 +41,6 @@ FEW_EXCLUDED = 100  # exclusions of a query that share the search of others of i
 GROUP = 256  # queries of one search, whose hits are in memory
 
 Vectors = npt.NDArray[np.float32]  # shape (n, dim)
-Rows = npt.NDArray[np.int32]
 # rows and scores, in any order
 RowsAndScores = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]
 

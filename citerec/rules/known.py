@@ -29,11 +29,9 @@ from citerec.corpus.graph import UNDATED, CitedBy, Graph
 from citerec.corpus.papers import NO_YEAR, Papers
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
-from citerec.rules.held_out import train_papers
+from citerec.rules.held_out import Flags, Rows, train_papers
 from citerec.types import YEARS, Eligibility, Query
 
-Flags = npt.NDArray[np.bool_]
-Rows = npt.NDArray[np.int32]
 Counts = npt.NDArray[np.int32]
 Scores = npt.NDArray[np.float32]
 

@@ -19,14 +19,12 @@ from citerec.evaluate.protocol import load_task
 from citerec.folder import IndexFolder
 from citerec.pipeline import FirstStage
 from citerec.retrieve.fuse import sigmoid
-from citerec.rules.held_out import HeldOut, held_out_rows, train_rows
+from citerec.rules.held_out import Flags, HeldOut, Rows, held_out_rows, train_rows
 from citerec.types import CandidateSet, Eligibility, Progress, Query, QueryBatch
 
 F1_DEPTH = 20
 BLOCK = 256  # queries searched at once
 
-Rows = npt.NDArray[np.int32]
-Flags = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.integer]
 Numbers = npt.NDArray[np.floating]
 

@@ -10,7 +10,6 @@ encoder or reranker is run on dev queries only, which then are training data of 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -124,23 +123,16 @@ class Gatherer:
         self._features = Features(self._graph, added=self.added)
 
     def train(self, data: TrainingData, progress: Progress) -> RankerExamples:
-        """Return examples of the train queries; for half of them the newest citations are unknown.
-
-        At most `rerank_queries` of them are reranked; for the others the feature is missing.
-        """
+        """Return examples of the train queries; for half of them the newest citations are unknown."""
         config, rng = self._config, np.random.default_rng([self._config.seed, 6])
         number = len(data.queries)
-        drawn = rng.permutation(number)[: config.queries or number]
-        chosen = np.sort(drawn)
-        most = config.rerank_queries if self._reranker else 0
-        reranked = np.isin(chosen, drawn[: most or len(drawn)])
+        chosen = np.sort(rng.permutation(number)[: config.queries or number])
         queries = with_known_half(data.only(chosen).labelled(), KNOWN_FRACTION, rng)
         lags = rng.integers(1, CITATION_LAG, len(chosen), endpoint=True)
         lags[rng.random(len(chosen)) >= 0.5] = 0
         parts: list[RankerExamples] = []
-        for lag, reranks in product(range(CITATION_LAG + 1), (True, False)):
-            rows = np.flatnonzero((lags == lag) & (reranked == reranks))
-            for one in self._gathered(queries.at(rows.tolist()), lag, reranks):
+        for lag in range(CITATION_LAG + 1):
+            for one in self._gathered(queries.at(np.flatnonzero(lags == lag).tolist()), lag):
                 parts.append(sampled(*one, NEGATIVES, rng))
                 progress("features", len(parts), len(chosen))
         return RankerExamples.joined(parts)
@@ -148,13 +140,13 @@ class Gatherer:
     def whole(self, queries: LabelledQueries, progress: Progress) -> RankerExamples:
         """Return examples of all candidates of some queries; all citations of train papers are known."""
         parts: list[RankerExamples] = []
-        for one in self._gathered(queries, 0, reranks=True):
+        for one in self._gathered(queries, 0):
             parts.append(RankerExamples.one(*one))
             progress("features of dev queries", len(parts), len(queries))
         return RankerExamples.joined(parts)
 
     def _gathered(
-        self, queries: LabelledQueries, citation_lag: int, reranks: bool
+        self, queries: LabelledQueries, citation_lag: int
     ) -> Iterator[tuple[Matrix, Flags, int]]:
         """Yield for each query the features of its candidates, their gold mask, and the gold count."""
         graph = self._graph.lagged(citation_lag)
@@ -167,7 +159,7 @@ class Gatherer:
                 self._features.matrix(query, one, part.known_references(i))
                 for i, (query, one) in enumerate(zip(part.queries, candidates, strict=True))
             ]
-            if self._reranker and self._first_order and reranks:
+            if self._reranker and self._first_order:
                 id_rank = self._graph.index.id_rank
                 lists = [
                     Hits.ordered(one.rows, self._first_order(matrix), id_rank)

@@ -200,7 +200,6 @@ class RankerTraining(TrainingSettings):
         str,
         Field(min_length=1, description="auto: that of the index, else none; none; or a model."),
     ] = "auto"
-    rerank_queries: Count = 1_000  # reranked train queries per index, at most; 0 for all
     rerank_depth: Count = 0  # 0 for what suits model and device
     trees: Annotated[int, Field(ge=1, le=10_000)] = 200  # at most
     least_rows: Some = 200  # training rows per leaf
