@@ -93,7 +93,7 @@ fuzz: $(VENV)/dev.ok ## Feed damaged inputs to everything that reads one, for MI
 # Of corpora in ../shared/data; a row whose corpus is missing says so.
 reproduce: $(VENV)/citerec.ok ## Rerun small rows of the tables: OK, near or FAIL
 	$(BIN)/citerec experiment run --results .cache/results experiments/ranker/ecology_ranker.toml \
-		$(patsubst %,experiments/bm25/%.toml,vis vis_key vis_title ecology labour)
+		$(patsubst %,experiments/bm25/%.toml,vis vis_key vis_title ecology)
 
 $(VENV)/release.ok: $(VENV)/python.ok pyproject.toml
 	$(PIP) install --group release
