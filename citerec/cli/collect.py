@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,7 @@ import typer
 from citerec.cli.console import ConsoleOutput, write_lines
 from citerec.cli.options import settings_options
 from citerec.collect.run import CollectOptions
+from citerec.errors import CiterecError
 
 if TYPE_CHECKING:
     from citerec.bibliography.entry import Entry
@@ -49,6 +51,7 @@ def collect(
     Only ids and titles of the references, or the words of --search, are sent to the service, never a draft or a path.
     An interrupted run is continued by the same command.
     """
+    from citerec.collect.client import open_cache
     from citerec.collect.run import CollectConfig, check_size, make_plan
     from citerec.collect.run import collect as run
 
@@ -58,6 +61,8 @@ def collect(
     folder = output or CORPORA / (words or "references")
     plan = make_plan(folder, config)
     if plan.is_complete:
+        with suppress(CiterecError), open_cache(folder, ""):  # removes what a killed run left
+            pass
         console.log(f"{folder} is complete; --update adds what is new, --force collects it anew")
         return
     service, estimate = plan.service.title, plan.estimate

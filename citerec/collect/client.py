@@ -91,11 +91,11 @@ def open_cache(folder: Path, run: str) -> Generator[Path]:
     with locked(folder):
         for other in work.iterdir() if work.is_dir() else ():
             if other != responses:
-                shutil.rmtree(other)
+                shutil.rmtree(other, ignore_errors=True)
         with writing(folder):
             responses.mkdir(parents=True, exist_ok=True)
         yield responses
-        shutil.rmtree(work)
+        shutil.rmtree(work, ignore_errors=True)
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from citerec.corpus.readers import Source, detect_format, find_source, read_pape
 from citerec.corpus.splits import shipped_queries, shipped_splits
 from citerec.errors import ConfigError, OutputError, writing
 from citerec.inputs import zstd
-from citerec.io import replacing
+from citerec.io import building, replacing
 from citerec.types import BIBLIOGRAPHIC, Log, Paper, Progress, no_log, no_progress
 
 LEVEL = 6  # of gzip
@@ -150,42 +150,42 @@ def to_beir(
     """
     if folder.exists():
         raise ConfigError(f"{folder} already exists; name another folder")
-    shipped, collector = shipped_queries(corpus.source.folder), RecordCounter(corpus.skip_bad)
-    splits = {} if shipped else shipped_splits(corpus.source.folder) or {}
-    wanted = {*chain.from_iterable(splits.values())}
-    queries, years = dict[str, Paper](), dict[str, int | None]()
-    with writing(folder):
-        (folder / "qrels").mkdir(parents=True)
-    with write_lines(folder / "corpus.jsonl") as write:
-        for paper in corpus.papers(collector, progress=progress, log=log):
-            rest = asdict(paper)
-            record = {"_id": rest.pop("id"), "title": rest.pop("title")}
-            record["text"], rest["references"] = rest.pop("abstract"), rest.pop("citations")
-            metadata = {name: value for name, value in rest.items() if value}
-            write(_line(record | {"metadata": metadata}))
-            years[paper.id] = paper.year
-            if paper.id in wanted:
-                queries[paper.id] = paper
-    if shipped:
-        texts = {query.id: query.title for query in shipped.queries.values()}
-        gold = shipped.gold
-    else:
-        if not splits:
-            log("no splits: there are no queries and qrels; `citerec index` makes splits")
-        texts = {docid: f"{p.title} {p.abstract}".strip() for docid, p in queries.items()}
-        gold = {
-            name: {docid: _gold(queries[docid], years) for docid in split if docid in queries}
-            for name, split in splits.items()
-        }
-    with write_lines(folder / "queries.jsonl") as write:
-        for qid, text in texts.items():
-            write(_line({"_id": qid, "text": text}))
-    for name, qrels in gold.items():
-        if any(qrels.values()):  # a file of no relevant paper is none
-            with write_lines(folder / "qrels" / f"{name}.tsv") as write:
-                write(b"query-id\tcorpus-id\tscore\n")
-                for qid, docids in qrels.items():
-                    write("".join(f"{qid}\t{docid}\t1\n" for docid in sorted(docids)).encode())
+    with building(folder) as new:
+        shipped, collector = shipped_queries(corpus.source.folder), RecordCounter(corpus.skip_bad)
+        splits = {} if shipped else shipped_splits(corpus.source.folder) or {}
+        wanted = {*chain.from_iterable(splits.values())}
+        queries, years = dict[str, Paper](), dict[str, int | None]()
+        (new / "qrels").mkdir()
+        with write_lines(new / "corpus.jsonl") as write:
+            for paper in corpus.papers(collector, progress=progress, log=log):
+                rest = asdict(paper)
+                record = {"_id": rest.pop("id"), "title": rest.pop("title")}
+                record["text"], rest["references"] = rest.pop("abstract"), rest.pop("citations")
+                metadata = {name: value for name, value in rest.items() if value}
+                write(_line(record | {"metadata": metadata}))
+                years[paper.id] = paper.year
+                if paper.id in wanted:
+                    queries[paper.id] = paper
+        if shipped:
+            texts = {query.id: query.title for query in shipped.queries.values()}
+            gold = shipped.gold
+        else:
+            if not splits:
+                log("no splits: there are no queries and qrels; `citerec index` makes splits")
+            texts = {docid: f"{p.title} {p.abstract}".strip() for docid, p in queries.items()}
+            gold = {
+                name: {docid: _gold(queries[docid], years) for docid in split if docid in queries}
+                for name, split in splits.items()
+            }
+        with write_lines(new / "queries.jsonl") as write:
+            for qid, text in texts.items():
+                write(_line({"_id": qid, "text": text}))
+        for name, qrels in gold.items():
+            if any(qrels.values()):  # a file of no relevant paper is none
+                with write_lines(new / "qrels" / f"{name}.tsv") as write:
+                    write(b"query-id\tcorpus-id\tscore\n")
+                    for qid, docids in qrels.items():
+                        write("".join(f"{qid}\t{docid}\t1\n" for docid in sorted(docids)).encode())
     return collector
 
 

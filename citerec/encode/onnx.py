@@ -19,7 +19,15 @@ import orjson
 from citerec.encode.models import files_of
 from citerec.encode.torch_backend import Net, Outputs, Tokens, TorchBackend, batches, padded
 from citerec.errors import OutputError
-from citerec.io import building, cache_folder, is_private, private_folder, sha256_of_files
+from citerec.io import (
+    building,
+    cache_folder,
+    is_private,
+    model_faults,
+    private_folder,
+    seal_model,
+    sha256_of_files,
+)
 
 FORMAT = 1  # of what is exported
 FOLDER = "onnx"  # in the cache
@@ -61,10 +69,9 @@ def export_key(folder: Path, adapter: Path | None, spec: object) -> str:
 
 
 def exported(key: str) -> Export | None:
-    """Return the export of a model; None if there is none in the cache."""
-    cache = cache_folder()
-    folder = cache / FOLDER / key if cache else None
-    if folder is None or not all(is_private(folder / name) for name in (FACTS, GRAPH, WEIGHTS)):
+    """Return the export of a model; None if there is none in the cache, or it was changed."""
+    folder = (cache_folder() or Path()) / FOLDER / key
+    if model_faults(folder, whole=False) or not all(map(is_private, folder.iterdir())):
         return None
     return Export(folder, orjson.loads((folder / FACTS).read_bytes()))
 
@@ -85,6 +92,7 @@ def export(key: str, net: Net, tokenizer: Any, facts: Mapping[str, Any]) -> Expo
             return None
         more = {"padding": net.padding, "max_tokens": net.max_tokens, "typed": net.typed}
         (folder / FACTS).write_bytes(orjson.dumps({**facts, **more}))
+        seal_model(folder)
         for file in folder.iterdir():
             file.chmod(0o600)
     others = [one for one in (cache / FOLDER).iterdir() if one.name != key]

@@ -204,7 +204,7 @@ class Bm25Builder:
         self._rows: list[int] = []  # of the papers with text
         self._papers = 0
         self._pool = ThreadPoolExecutor(1)
-        self._pending = self._pool.submit(self._open)  # what Lucene does, or did last
+        self._pending = self._pool.submit(self._told, self._open)  # what Lucene does, or did last
 
     def _open(self) -> None:
         analysis = as_type("org.apache.lucene.analysis.Analyzer", analyzer())

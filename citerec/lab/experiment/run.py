@@ -27,7 +27,7 @@ from citerec.evaluate.metrics import evaluate_run
 from citerec.evaluate.protocol import EvalConfig, load_task
 from citerec.evaluate.systems import RANKED, RERANKED, Systems, bm25_of, fuse_of, read_by
 from citerec.folder import NAME, IndexFolder, open_index
-from citerec.io import read_toml
+from citerec.io import read_toml, replacing
 from citerec.lab.datasets.catalogue import FOLDER as DATASETS
 from citerec.lab.datasets.fetch import read_record
 from citerec.lab.datasets.prepare import corpus_statistics
@@ -261,7 +261,8 @@ def write_result(outcome: Outcome, folder: Path) -> Path:
     options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(orjson.dumps(dict(outcome.result), option=options))
+        with replacing(path) as temporary:
+            temporary.write_bytes(orjson.dumps(dict(outcome.result), option=options))
         if outcome.draw:
             outcome.draw(path.with_suffix(".svg"))
     return path
