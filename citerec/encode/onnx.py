@@ -70,8 +70,11 @@ def export_key(folder: Path, adapter: Path | None, spec: object) -> str:
 
 def exported(key: str) -> Export | None:
     """Return the export of a model; None if there is none in the cache, or it was changed."""
-    folder = (cache_folder() or Path()) / FOLDER / key
-    if model_faults(folder, whole=False) or not all(map(is_private, folder.iterdir())):
+    cache = cache_folder()
+    folder = cache / FOLDER / key if cache else None
+    if not folder or model_faults(folder, whole=False):
+        return None
+    if not all(map(is_private, folder.iterdir())):
         return None
     return Export(folder, orjson.loads((folder / FACTS).read_bytes()))
 
