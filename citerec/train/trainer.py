@@ -297,7 +297,7 @@ def train(
     last = workspace.checkpoint if resume else None
     if last:
         log(f"resuming from {last.name}")
-    with _stoppable() as stopping:
+    with writing(workspace.folder), _stoppable() as stopping:
         trainer.add_callback(_watch(on_epoch, stopping, progress, log))
         trainer.train(resume_from_checkpoint=str(last) if last else None)
     history = (first, *_points(trainer.state.log_history, metric))

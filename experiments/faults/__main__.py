@@ -43,8 +43,8 @@ EIO, or ENOMEM for `mmap`; or the process is killed there. Survived: the old or 
 one line with exit code 2 or does not matter, and the next run succeeds and leaves the files of an undisturbed one.
 `collect` and `train` change files one by one, each of them as a whole.
 
-Then each file of an index with trained models, and of the cache, is damaged. Found: `verify` names it, and the next
-search refuses it; of the cache, the search gives the same list, or refuses. A model card may be edited.
+Then each file of an index with trained models, and of the cache, is damaged. Found: `verify` names it, but in the
+cache, and the next search refuses it, or gives the same list, as it does where it need not read the file.
 """
 LIGHT = "citerec.cli citerec.build citerec.recommend citerec.lab.experiment.run httpx numba scipy pyarrow"
 HEAVY = f"{LIGHT} torch transformers sentence_transformers datasets accelerate lightgbm ranx citerec.train.all"

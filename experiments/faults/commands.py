@@ -58,6 +58,7 @@ COMMANDS = {
         f"recommend --index idx {DRAFT} --reranker {{reranker}} --format json --output list.json",
         "list.json",
         cold=True,
+        steps=True,  # without an export torch computes, and rounds otherwise
     ),
     "recommend --append": Command(f"recommend --index idx {DRAFT} --append refs.bib", "refs.bib"),
     "export": Command("export gone.ids --index idx --output out.bib", "out.bib"),
