@@ -1,11 +1,14 @@
 """All errors that citerec raises on purpose; the command line prints them as one line and exits with 2."""
 
+import re
 import reprlib
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+# of errors that libraries in Rust, and `torch.save`, raise instead of an OSError
+_NOT_WRITTEN = re.compile(r"os error \d+|inline_container\.cc|iostream error")
 _REPR = reprlib.Repr()  # limits depth and length: JSON may nest lists 1,000 deep
 _REPR.maxstring = _REPR.maxother = _REPR.maxlong = 80
 
@@ -185,6 +188,9 @@ def writing(path: Path) -> Generator[None]:
     """Turn a failed write under `path` (no permission, no space, no folder) into an `OutputError`."""
     try:
         yield
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise OutputError(f"cannot write {error.filename or path}: {reason}") from error
+    except Exception as error:
+        if not isinstance(error, OSError) and not _NOT_WRITTEN.search(str(error)):
+            raise
+        reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+        where = getattr(error, "filename", None) or path
+        raise OutputError(f"cannot write {where}: {reason}") from error

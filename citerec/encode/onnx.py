@@ -90,7 +90,7 @@ def export(key: str, net: Net, tokenizer: Any, facts: Mapping[str, Any]) -> Expo
     if cache is None or not private_folder(cache / FOLDER):
         return None
     with suppress(OSError, OutputError), building(cache / FOLDER / key) as folder:
-        tokenizer.backend_tokenizer.save(str(folder / TOKENIZER))
+        (folder / TOKENIZER).write_text(tokenizer.backend_tokenizer.to_str(), encoding="utf-8")
         if not _write_graph(folder, net):
             return None
         more = {"padding": net.padding, "max_tokens": net.max_tokens, "typed": net.typed}
