@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-# of errors that libraries in Rust, and `torch.save`, raise instead of an OSError
-_NOT_WRITTEN = re.compile(r"os error \d+|inline_container\.cc|iostream error")
+_NOT_WRITTEN = re.compile(r"os error \d+|inline_container\.cc|iostream error")  # Rust's, torch's
 _REPR = reprlib.Repr()  # limits depth and length: JSON may nest lists 1,000 deep
 _REPR.maxstring = _REPR.maxother = _REPR.maxlong = 80
 
@@ -192,5 +191,5 @@ def writing(path: Path) -> Generator[None]:
         if not isinstance(error, OSError) and not _NOT_WRITTEN.search(str(error)):
             raise
         reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
-        where = getattr(error, "filename", None) or path
-        raise OutputError(f"cannot write {where}: {reason}") from error
+        name = getattr(error, "filename", None) or path
+        raise OutputError(f"cannot write {name}: {reason}") from error

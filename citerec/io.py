@@ -347,8 +347,7 @@ def is_private(file: Path) -> bool:
     """Whether a cached file exists, is no link, and no other user could have written it."""
     if not is_regular(file) or file.is_symlink():
         return False
-    # Windows protects the folders of a user
-    status, getuid = file.stat(), getattr(os, "geteuid", None)
+    status, getuid = file.stat(), getattr(os, "geteuid", None)  # Windows protects users' folders
     return getuid is None or (status.st_uid == getuid() and not status.st_mode & 0o022)
 
 
@@ -374,12 +373,11 @@ def sha256_of_files(files: Sequence[Path]) -> str:
 
     is_large = sum(file.stat().st_size for file in files) >= CACHED_SIZE
     cache, before = cache_folder() if is_large else None, identity()
-    file = None
-    if cache:
-        file = cache / "sha256" / hashlib.sha256(before.encode()).hexdigest()
-        cached = file.read_text(errors="replace") if is_private(file) else ""
-        if re.fullmatch("[0-9a-f]{64}", cached):
-            return cached
+    name = hashlib.sha256(before.encode()).hexdigest()
+    file = cache / "sha256" / name if cache else None
+    cached = file.read_text(errors="replace") if file and is_private(file) else ""
+    if re.fullmatch("[0-9a-f]{64}", cached):
+        return cached
     hashed = hashlib.sha256()
     for one in files:
         with one.open("rb") as stream:

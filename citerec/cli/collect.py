@@ -11,7 +11,7 @@ import typer
 from citerec.cli.console import ConsoleOutput, write_lines
 from citerec.cli.options import settings_options
 from citerec.collect.run import CollectOptions
-from citerec.errors import CiterecError
+from citerec.errors import BadInputError, CiterecError
 
 if TYPE_CHECKING:
     from citerec.bibliography.entry import Entry
@@ -92,7 +92,6 @@ def read_references(
     from citerec.bibliography.entry import Entry
     from citerec.bibliography.paper_list import read_paper_list
     from citerec.collect.snowball import identifier
-    from citerec.errors import BadInputError
 
     entries, name = list[Entry](), search
     for text in refs:
@@ -105,14 +104,10 @@ def read_references(
         elif identifier(text):
             entries.append(Entry(ids=(text,), label=text))
         else:
-            raise BadInputError(
-                text,
-                "no such file, and neither a DOI (10.1145/…) nor an arXiv id (arXiv:2004.12832)",
-            )
+            known = "no such file, and neither a DOI (10.1145/…) nor an arXiv id (arXiv:2004.12832)"
+            raise BadInputError(text, known)
     if refs and not entries:
-        raise BadInputError(
-            ", ".join(refs), "no entry can be read, so there is nothing to collect around"
-        )
+        raise BadInputError(", ".join(refs), "no entry can be read: nothing to collect around")
     return name or "references", entries
 
 

@@ -89,9 +89,8 @@ def open_cache(folder: Path, run: str) -> Generator[Path]:
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
-        for other in work.iterdir() if work.is_dir() else ():
-            if other != responses:
-                shutil.rmtree(other, ignore_errors=True)
+        for other in {*work.glob("*")} - {responses}:
+            shutil.rmtree(other, ignore_errors=True)
         with writing(folder):
             responses.mkdir(parents=True, exist_ok=True)
         yield responses

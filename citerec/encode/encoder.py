@@ -177,9 +177,8 @@ def _open_transformer(
         found = export(key, encoder_net(parts), parts.tokenizer, facts)
     if found and config.few_texts:
         facts = found.facts
-        parts = Parts(
-            None, found.tokenizer(spec.max_tokens), spec, facts["dim"], facts["separator"]
-        )
+        tokenizer = found.tokenizer(spec.max_tokens)
+        parts = Parts(None, tokenizer, spec, facts["dim"], facts["separator"])
         runner = OnnxBackend(found, config.thread_count)
     assert parts
     return TransformerEncoder(parts, fingerprint_of(source, parts.dim, spec), config, log, runner)

@@ -259,11 +259,8 @@ def _exported(
 ) -> tuple[RerankerParts, Runner | None] | None:
     """Return a cross-encoder that ONNX Runtime may run and what runs it; its parts alone if it cannot be exported."""
     free = (Precision.AUTO, Precision.FLOAT32)
-    if not (
-        config.few_texts
-        and (config.device == "cpu" or (config.device == "auto" and not may_have_gpu()))
-        and requested_precision(config.precision) in free
-    ):
+    on_cpu = config.device == "cpu" or (config.device == "auto" and not may_have_gpu())
+    if not (config.few_texts and on_cpu and requested_precision(config.precision) in free):
         return None
     try:
         # as transformers names the sizes of a model
@@ -276,8 +273,7 @@ def _exported(
     except (OSError, ValueError, TypeError, AttributeError):
         return None  # torch's side raises the error
     key = export_key(folder, None, spec)
-    found = exported(key)
-    if found is None:
+    if (found := exported(key)) is None:
         parts = load_reranker(folder, *limits)
         specials = parts.specials
         facts = {"specials": [specials.before, specials.between, specials.after]}
