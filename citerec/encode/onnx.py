@@ -28,7 +28,7 @@ from citerec.io import (
     sha256_of_files,
 )
 
-FORMAT = 1  # of what is exported
+FORMAT = 2  # of what is exported
 FOLDER = "onnx"  # in the cache
 KEPT = 4  # exports in the cache, 90 MB of MiniLM, 440 MB of a BERT; older ones are removed
 RAW, GRAPH, WEIGHTS = "raw", "graph.onnx", "weights"
@@ -83,10 +83,8 @@ def export(key: str, net: Net, tokenizer: Any, facts: Mapping[str, Any]) -> Expo
     cache, found = cache_folder(), exported(key)
     if found or cache is None or not private_folder(cache / FOLDER):
         return found
-    with (
-        suppress(Exception),
-        building(cache / FOLDER / key) as folder,
-    ):  # tracing may raise anything
+    new = cache / FOLDER / key
+    with suppress(Exception), building(new) as folder:  # tracing a model may raise anything
         (folder / TOKENIZER).write_text(tokenizer.backend_tokenizer.to_str(), encoding="utf-8")
         _write_graph(folder, net)
         more = {"padding": net.padding, "max_tokens": net.max_tokens, "typed": net.typed}
