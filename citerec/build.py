@@ -61,6 +61,7 @@ from citerec.folder import (
     write_manifest,
 )
 from citerec.index.bm25 import Bm25Builder
+from citerec.inputs import save_array
 from citerec.io import building, check_writable, locked
 from citerec.java import start_jvm
 from citerec.matching import write_tables
@@ -353,7 +354,7 @@ def _write_derived(
     ids, papers = list(collector.rows), Papers(folder / PAPERS)
     rank = np.empty(len(ids), np.int32)
     rank[sorted(range(len(ids)), key=ids.__getitem__)] = np.arange(len(ids), dtype=np.int32)
-    np.save(folder / ID_RANK, rank)
+    save_array(folder / ID_RANK, rank)
     write_tables(folder, papers)
     if old:
         copytree(old.splits, folder / SPLITS_FOLDER)

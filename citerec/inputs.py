@@ -236,6 +236,14 @@ def main() -> None:
 # --- Arrays of an index
 
 
+def save_array(path: Path, array: "npt.NDArray[Any]") -> None:
+    """Write an array as `np.save` does, which misses that its last write failed, except into such a stream."""
+    import numpy as np
+
+    with path.open("w+b") as stream:  # no `io.BufferedWriter`, past which numpy writes by itself
+        np.save(stream, array)
+
+
 def open_array(
     path: Path, *kinds: "npt.DTypeLike", length: int | None = None
 ) -> "npt.NDArray[Any]":

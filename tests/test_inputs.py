@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from citerec import inputs
@@ -21,7 +22,16 @@ from citerec.evaluate.protocol import EvalConfig, load_task
 from citerec.evaluate.systems import Systems
 from citerec.evaluate.tune import tune
 from citerec.folder import IndexFolder, open_index
-from citerec.inputs import MAX_FILE, MAX_ROW, isolated, read_rows, read_stream, read_whole, zstd
+from citerec.inputs import (
+    MAX_FILE,
+    MAX_ROW,
+    isolated,
+    read_rows,
+    read_stream,
+    read_whole,
+    save_array,
+    zstd,
+)
 from citerec.lab.experiment.row import read_experiment
 from citerec.lab.experiment.run import run_experiment
 from citerec.lab.scidocs.vectors import VectorFile
@@ -226,3 +236,14 @@ def test_a_reader_in_a_process_of_its_own_returns_and_raises_what_it_would_here(
 
     assert isolated(partial(sorted, [3, 1, 2]), "numbers") == [1, 2, 3]
     assert (str(there.value), vars(there.value)) == (str(here.value), vars(here.value))
+
+
+def test_an_array_whose_last_bytes_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300, limits[1]))  # of the 928 bytes of the file
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            save_array(tmp_path / "array.npy", np.arange(100))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from citerec.corpus.papers import NO_YEAR, Rows, write_rows
-from citerec.inputs import check_ends, check_rows, open_array
+from citerec.inputs import check_ends, check_rows, open_array, save_array
 
 Lengths = npt.NDArray[np.int64]
 
@@ -225,5 +225,5 @@ def write_graph(folder: Path, rows: Mapping[str, int], years: Sequence[int]) -> 
     transpose = graph.transposed(np.asarray(years, np.int32))
     arrays = (graph.indptr, graph.indices, transpose.indptr, transpose.indices, transpose.years)
     for name, content in zip((INDPTR, INDICES, *CITED_BY), arrays, strict=True):
-        np.save(folder / name, content)
+        save_array(folder / name, content)
     return counts

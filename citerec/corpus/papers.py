@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from citerec.inputs import open_array
+from citerec.inputs import open_array, save_array
 from citerec.types import BIBLIOGRAPHIC, Paper
 
 Rows = npt.NDArray[np.int32]
@@ -89,8 +89,8 @@ class Lookup:
         (folder / "lookup").mkdir()
         for field in fields(self):
             table: Table = getattr(self, field.name)
-            np.save(folder / "lookup" / f"{field.name}_codes.npy", table.codes)
-            np.save(folder / "lookup" / f"{field.name}_rows.npy", table.rows)
+            save_array(folder / "lookup" / f"{field.name}_codes.npy", table.codes)
+            save_array(folder / "lookup" / f"{field.name}_rows.npy", table.rows)
 
 
 def open_lookup(folder: Path) -> Lookup:

@@ -34,7 +34,7 @@ import numpy.typing as npt
 
 from citerec.errors import OutputError
 from citerec.folder import BM25
-from citerec.inputs import check_ends, open_array
+from citerec.inputs import check_ends, open_array, save_array
 from citerec.java import as_type, is_java_exception, java_class, leave_thread
 from citerec.text import contents
 from citerec.types import Paper
@@ -250,7 +250,7 @@ class Bm25Builder:
         self._writer.forceMerge(1)
         self._writer.close()
         (folder / "write.lock").unlink(missing_ok=True)
-        np.save(folder / ROWS, np.array(self._rows, np.int32))
+        save_array(folder / ROWS, np.array(self._rows, np.int32))
         reader = open_reader(folder)
         try:
             with TemporaryDirectory(dir=self._index, prefix="postings.") as temporary:
@@ -297,7 +297,7 @@ def _write_postings(folder: Path, lucene: _Listed, documents: int) -> int:
         "norms": byte_of_length(tokens),
     }
     for name, array in arrays.items():
-        np.save(folder / f"{name}.npy", array)
+        save_array(folder / f"{name}.npy", array)
     return int(tokens.sum())
 
 

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from citerec.config import DenseIndexConfig, DenseKind
 from citerec.encode.spec import Similarity
-from citerec.errors import ModelError, OutputError, writing
+from citerec.errors import ModelError, writing
 from citerec.rules.known import Rows, within
 from citerec.types import Eligibility, Progress, no_progress
 
@@ -107,10 +107,8 @@ def write_dense(
         index = faiss.IndexRefine(base, exact)
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    try:
-        faiss.write_index(index, str(path))
-    except RuntimeError as error:
-        raise OutputError(f"cannot write {path}; is there space on the disk?") from error
+        with path.open("wb") as stream:  # faiss itself misses that its last write failed
+            faiss.write_index(index, faiss.PyCallbackIOWriter(stream.write))
     report("writing vectors", rows, rows)
     settings = {"kind": str(kind), "similarity": str(similarity), "papers": rows, "dim": dim}
     return settings | {"faiss": faiss.__version__}

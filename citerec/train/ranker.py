@@ -394,7 +394,8 @@ def train_on(
     }
     with building(output) as folder:
         for variant, one in fits.items():
-            one.trees.booster.save_model(str(folder / f"{variant}.txt"))
+            model = one.trees.booster.model_to_string()
+            (folder / f"{variant}.txt").write_bytes(model.encode())
         features = {variant: one.trees.features for variant, one in fits.items()}
         calibrations = {v: one.calibration for v, one in fits.items() if one.calibration}
         write_spec(folder, features, EXPAND, origin, calibrations)

@@ -18,7 +18,7 @@ from citerec.encode.spec import Fingerprint
 from citerec.errors import BadInputError, IndexDamagedError, writing
 from citerec.folder import DENSE, IndexFolder
 from citerec.index.vectors import Vectors, open_dense
-from citerec.inputs import read_rows
+from citerec.inputs import read_rows, save_array
 from citerec.io import replacing
 from citerec.lab.scidocs.layout import LABELLED, RANKED, loads
 from citerec.lab.scidocs.ranking import Take
@@ -122,8 +122,8 @@ class CachedVectors:
 
 
 def _write(file: Path, vectors: Vectors) -> None:
-    with replacing(file) as temporary, temporary.open("wb") as stream:
-        np.save(stream, vectors)
+    with replacing(file) as temporary:
+        save_array(temporary, vectors)
 
 
 CLASSIFIED, RELATED, CLICKED = "cls.jsonl", "user-citation.jsonl", "recomm.jsonl"
