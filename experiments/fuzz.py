@@ -65,7 +65,7 @@ SAMPLE = HERE.parent / "citerec" / "sample" / "papers.jsonl"
 LONGEST = 40  # seconds of a case; pandoc is ended after 30
 GROWN = 2**20  # bytes of the longest repetition
 LEAST = 0.03  # seconds from which two doublings tell an exponent
-SLOW = 0.5  # seconds of CPU time, with that of child processes, from which a repetition is not doubled any more
+SLOW = 0.5  # seconds of CPU time from which a repetition is not doubled any more
 ABOUT = """# Damaged inputs
 
 Cases of each family: good inputs, of which hypothesis cut, repeated, joined and replaced parts, and tokens that are
@@ -446,24 +446,27 @@ def tried(read: Read, data: bytes, folder: Path, outcome: Outcome) -> None:
 
 def grown(read: Read, family: Family, folder: Path, outcome: Outcome) -> None:
     """Repeat each token ever more often, alone and within a good input; note the exponent of the slowest growth."""
-    start, end = (
-        family.seeds[0][: len(family.seeds[0]) // 2],
-        family.seeds[0][len(family.seeds[0]) // 2 :],
-    )
-    for token, (head, tail) in product(
-        [*family.tokens, b" ", b"\n", b"("], [(b"", b""), (start, end)]
-    ):
+    half = len(family.seeds[0]) // 2
+    around = [(b"", b""), (family.seeds[0][:half], family.seeds[0][half:])]
+
+    def seconds(data: bytes) -> float:
+        """CPU time of a case, with that of child processes."""
+        begin = sum(os.times()[:4])
+        tried(read, data, folder, outcome)
+        return sum(os.times()[:4]) - begin
+
+    seconds(family.seeds[0])  # what is imported or opened once
+    least = seconds(family.seeds[0])  # such as that of a child process
+    for token, (head, tail) in product([*family.tokens, b" ", b"\n", b"("], around):
         taken, size = [0.0, 0.0], 2**12
         while size <= GROWN and taken[-1] < SLOW:
-            begin = sum(os.times()[:4])
-            tried(read, head + token * (size // len(token)) + tail, folder, outcome)
-            taken.append(sum(os.times()[:4]) - begin)
-            size *= 2
-            if (
-                taken[-3] > LEAST
-                and (found := log2(max(taken[-1] / taken[-3], 1)) / 2) > outcome.exponent
-            ):
-                outcome.exponent, outcome.repeated = found, token
+            taken.append(seconds(head + token * (size // len(token)) + tail) - least)
+            if taken[-3] > LEAST:
+                found = log2(max(taken[-1] / taken[-3], 1)) / 2
+                outcome.exponent, outcome.repeated = max(
+                    (outcome.exponent, outcome.repeated), (found, token)
+                )
+            size *= 4 if size < 2**16 else 2
 
 
 def fuzzed(name: str, seconds: float, number: int) -> Outcome:
