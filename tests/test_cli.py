@@ -535,10 +535,16 @@ def test_one_draft_is_recommended_for_without_torch(
         f"print([name for name in {needless} if name in sys.modules], file=sys.stderr)"
     )
 
-    # in an empty cache the first run exports the models, by torch
+    # a cache of its own: the first run exports the models, by torch, and no other test removes them
+    env = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "cache")}
     _, done = (
         subprocess.run(
-            [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True
+            [sys.executable, "-c", script],
+            cwd=tmp_path,
+            env=env,
+            capture_output=True,
+            text=True,
+            check=True,
         )
         for _ in range(2)
     )
