@@ -84,7 +84,7 @@ def load_task(index: IndexFolder, split: str) -> EvalSet:
     if split not in SPLITS or not file.is_file():
         raise ConfigError(f"no split {split!r} in {index.path}; choose one of {', '.join(SPLITS)}")
     papers, graph, shipped = index.papers, index.graph, open_queries(index.splits)
-    asked: list[tuple[Query, list[str]]] = []  # each query with its gold
+    queried: list[tuple[Query, list[str]]] = []  # each query with its gold
     unknown = 0
     if shipped is None:
         rows = papers.rows_of(read_ids(file))
@@ -95,7 +95,7 @@ def load_task(index: IndexFolder, split: str) -> EvalSet:
         for row in rows[rows >= 0].tolist():
             entries = slice(graph.indptr[row], graph.indptr[row + 1])
             cited = papers.ids_at(graph.indices[entries][gold[entries]])
-            asked.append((Query.of(papers[row]), cited))
+            queried.append((Query.of(papers[row]), cited))
     else:
         gold_by_query = shipped.gold.get(split, {})
         cited = sorted(frozenset[str]().union(*gold_by_query.values()))
@@ -105,10 +105,10 @@ def load_task(index: IndexFolder, split: str) -> EvalSet:
             query = shipped.queries[qid]
             in_corpus = (docid for docid in docids if docid in years and docid != qid)
             cited = [i for i in in_corpus if query.year is None or years[i] <= query.year]
-            asked.append((query, cited))
-    queries = tuple(query for query, cited in asked if cited)
-    qrels = {query.id: frozenset(cited) for query, cited in asked if cited}
-    left_out = {NOT_HERE: unknown, NO_GOLD: len(asked) - len(queries)}
+            queried.append((query, cited))
+    queries = tuple(query for query, cited in queried if cited)
+    qrels = {query.id: frozenset(cited) for query, cited in queried if cited}
+    left_out = {NOT_HERE: unknown, NO_GOLD: len(queried) - len(queries)}
     if not queries:
         raise ConfigError(
             f"the {split} split of {index.path} has no query that cites a paper in it"

@@ -84,7 +84,7 @@ class Uploads(NamedTuple):
 
 
 def read_files(files: Sequence[Upload], folder: str) -> Uploads:
-    """Read the draft among some files, and every bibliography beside it, or bibliographies alone.
+    """Read the draft among some files, and every bibliography sent with it, or bibliographies alone.
 
     The files are kept in a folder, at their places.
     """
