@@ -47,7 +47,6 @@ from citerec.corpus.tools import open_corpus, summarise
 from citerec.drafts import read_queries
 from citerec.drafts.context import sentence_query
 from citerec.errors import CiterecError, ConfigError
-from citerec.folder import read_manifest
 from citerec.io import read_toml
 from citerec.java import start_jvm
 from citerec.lab.experiment.row import read_experiment
@@ -153,11 +152,16 @@ def sample_service(folder: Path) -> Any:
     return Service({"sample": folder / "sample"}, {"sample": config})
 
 
+def sample_client(folder: Path) -> TestClient:
+    """Return a client of the API on the sample."""
+    return TestClient(create_app(sample_service(folder)), base_url="http://localhost")
+
+
 def request(path: str) -> Make:
     """Send a body to the API."""
 
     def make(folder: Path) -> Read:
-        client = TestClient(create_app(sample_service(folder)), base_url="http://localhost")
+        client = sample_client(folder)
 
         def one(data: bytes, folder: Path) -> object:
             kind = {"content-type": "application/json"}
@@ -170,7 +174,7 @@ def request(path: str) -> Make:
 
 def search(folder: Path) -> Read:
     """Search the corpus of the API."""
-    client = TestClient(create_app(sample_service(folder)), base_url="http://localhost")
+    client = sample_client(folder)
 
     def one(data: bytes, folder: Path) -> object:
         values = iter(data[:2000].decode(errors="replace").split("\n"))  # a URL has a limit
@@ -296,7 +300,6 @@ HTML = b"<html><head><title>Alpha</title></head><body><h1>Alpha</h1><p>Of b. <a 
 TYPST = b'#import "x.typ": y\n#show: y.with(title: [Alpha], abstract: [Of b.])\n= Introduction\nClaims @a.\n'
 TEXT = b"Alpha of beta\n\nAbstract: We show b. Others (Smith, 2020) show c [3].\n\nReferences\n[1] B, A. Alpha. 2020.\n"
 RANKING = b"q1 Q0 x 1 2.5 t\nq1 Q0 y 2 1.5 t\n"
-MANIFEST = b'{"format": 5, "name": "a", "papers": 3, "files": {"papers.arrow": "00"}}'
 SETTINGS = b'k = 5\nfuse = { method = "rrf" }\n[bm25]\nk1 = 0.9\n[reranker]\nmodel = "none"\n'
 ROW = b'title = "T"\nclaim = "C"\ncost = "1 s"\ncorpus = "corpus.jsonl"\nsystem = "bm25"\n[expect]\nmrr = 0.5\n'
 DRAFT = b'{"query": {"title": "Dense retrieval", "abstract": "Of b."}, "k": 3, "year_max": 2020, "explain": true}'
@@ -384,9 +387,6 @@ def families() -> dict[str, Family]:
         ),
         "row of a table": Family(
             reads_file("a.toml", read_experiment), [ROW], [b"[", b"a.", b"{a="]
-        ),
-        "manifest of an index": Family(
-            reads_file("manifest.json", lambda file: read_manifest(file.parent)), [MANIFEST], JSON
         ),
         "trees of a ranker": Family(
             reads_file("a.txt", lambda file: read_booster(file, 3).predict(np.zeros((2, 3)))),
