@@ -80,7 +80,6 @@ class BuildConfig(EmbedConfig):
     )
     force: bool = setting(False, "Replace an existing index.")
     skip_bad: bool = setting(False, "Skip invalid records, and unknown ids of --delete.")
-    heap: str | None = setting(None, "Maximum memory of the JVM, such as 2g.")
     encoder: str | None = None  # name, hub id, folder or auto; None for an index without vectors
     encode: EncodeConfig = EncodeConfig()
 
@@ -234,7 +233,7 @@ def _build(
 ) -> BuildReport:
     """Build an index in a folder, from the papers of a corpus and then those of an old index that stay."""
     progress, log = progress or no_progress, log or no_log
-    start_jvm(config.heap)
+    start_jvm()
     collector, added = RecordCounter(config.skip_bad), 0
     corpus: dict[str, Any] = {"files": 0, "sha256": ""}
     records: Iterator[Located] = iter(())

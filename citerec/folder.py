@@ -19,12 +19,7 @@ from citerec.corpus.graph import Graph, open_graph
 from citerec.corpus.papers import Papers, open_lookup
 from citerec.corpus.splits import FOLDER as SPLITS_FOLDER
 from citerec.encode.spec import Fingerprint
-from citerec.errors import (
-    ConfigError,
-    IndexDamagedError,
-    IndexFormatError,
-    IndexNotFoundError,
-)
+from citerec.errors import ConfigError, IndexDamagedError, IndexFormatError, IndexNotFoundError
 from citerec.inputs import check_rows, open_array
 from citerec.io import (
     checksums_of,

@@ -113,11 +113,11 @@ def check_heap(heap: str) -> str:
     return heap
 
 
-def start_jvm(heap: str | None = None) -> None:
+def start_jvm() -> None:
     """Start the JVM unless it is running.
 
-    `heap` is the most memory for objects, such as "512m", by default CITEREC_JAVA_HEAP, else 2g; Lucene's index files
-    are memory-mapped and do not count. JavaError if no suitable Java is found, the JVM does not start, or this process
+    CITEREC_JAVA_HEAP is the most memory for objects, such as "512m", by default 2g; Lucene's index files are
+    memory-mapped and do not count. JavaError if no suitable Java is found, the JVM does not start, or this process
     was forked from one with a running JVM (a JVM does not survive a fork; use "spawn").
     """
     global _started_in  # noqa: PLW0603  (there is one JVM per process, too)
@@ -126,7 +126,7 @@ def start_jvm(heap: str | None = None) -> None:
             return
         if _started_in is not None:
             raise JavaError("the JVM does not survive a fork; start the worker with 'spawn'")
-        heap = check_heap(heap or os.environ.get("CITEREC_JAVA_HEAP") or DEFAULT_HEAP)
+        heap = check_heap(os.environ.get("CITEREC_JAVA_HEAP") or DEFAULT_HEAP)
         import jnius_config
 
         if not jnius_config.vm_running:

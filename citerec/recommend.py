@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from citerec.bibliography.entry import PaperList
 from citerec.bibliography.paper_list import paper_list_of, read_paper_list
-from citerec.config import RANKING_DEPTH, RecommendConfig, RerankConfig
+from citerec.config import RANKING_DEPTH, RecommendConfig
 from citerec.corpus.papers import Papers
 from citerec.drafts.context import read_context, sentence_query, without_query_markers
 from citerec.errors import ConfigError, IndexReplacedError
@@ -29,7 +29,7 @@ from citerec.pipeline import (
     reranker_of,
 )
 from citerec.rank.features import Feature, declared_features
-from citerec.rank.ltr import LtrModel, RankModel, ranker_of, reads_probability
+from citerec.rank.ltr import LtrModel, RankModel, ranker_of
 from citerec.rank.reasons import MOST_WORDS, with_reasons
 from citerec.rank.seeds import SeedCandidates, SeedRetriever, seed_reasons
 from citerec.recommendations import (
@@ -50,7 +50,6 @@ from citerec.rules.known import (
     within,
 )
 from citerec.text import plural, some_of
-from citerec.tuned import fusion_in_use, origin, read_rerank_weight
 from citerec.types import (
     CandidateSet,
     Eligibility,
@@ -155,33 +154,6 @@ class Recommender:
     def ranker(self) -> str:
         """The name of the learning-to-rank model; empty if there is none."""
         return str(self._ranker or "")
-
-    @property
-    def reranker_in_use(self) -> str:
-        """The reranker and its settings in one line; empty without one."""
-        reranker, ranker = self.open_reranker, self._ranker
-        if reranker and ranker and not reads_probability(ranker, reranker):
-            return f"{reranker}, against {ranker}"
-        return str(reranker or "")
-
-    @property
-    def settings_in_use(self) -> tuple[str, ...]:
-        """The settings of the stages and the origin of each (tuned, default or option), one per line."""
-        index, reranker, ranker = self.index, self.open_reranker, self._ranker
-        lines: list[str] = []
-        if len(self.retriever_names) > 1:
-            lines.append(f"fusion: {fusion_in_use(index, self.config)}")
-        if reranker and ranker and reads_probability(ranker, reranker):
-            lines.append(f"rerank weight: none, the probability is a feature of {ranker}")
-        elif reranker:
-            named, weights = self.config.reranker, str(reranker.settings["weights"])
-            is_option = isinstance(named, RerankConfig) and named.weight is not None
-            # none is tuned for the list of a ranker
-            is_tuned = ranker is None and read_rerank_weight(index, weights) is not None
-            of = origin(index, is_option=is_option, is_tuned=is_tuned)
-            lines.append(f"rerank weight: {reranker.weight:g} ({of})")
-        of = origin(index, is_option=self.config.ranker != "auto", is_tuned=False)
-        return (*lines, f"ranker: {ranker or 'none'} ({of})")
 
     def __repr__(self) -> str:
         if not self._is_open:
@@ -317,7 +289,7 @@ class Recommender:
                 "give references of its field, or a draft"
             )
         k, cited = options.k or self.config.k, sorted(options.cited)
-        noticed: dict[str, list[tuple[str, str]]] = {"in the corpus": [], "unreliable": []}
+        noticed: dict[str, list[str]] = {"in the corpus": [], "unreliable": []}
         for start in range(0, len(queries), AT_ONCE):
             given = queries[start : start + AT_ONCE]
             texts = [without_query_markers(one) if one.is_sentence else one for one in given]
@@ -346,21 +318,18 @@ class Recommender:
                         items = self._explained(query, one, items)
                     reason = "" if items else explain_no_results(self.index, rule, query.kind)
                     original, (_, in_corpus) = next(originals)
-                    notices = tuple(filter(None, (in_corpus, unreliable_notice(query, one))))
-                    for notice in notices:
-                        kind = "in the corpus" if notice is in_corpus else "unreliable"
-                        noticed[kind].append((original.id, notice))
-                    of_list = reason, options.not_found, notices
+                    both = in_corpus, unreliable_notice(query, one)
+                    for lines, notice in zip(noticed.values(), both, strict=True):
+                        is_named = len(queries) == 1 or original.id in notice
+                        lines.extend(
+                            [notice if is_named else f"{original.id}: {notice}"][: bool(notice)]
+                        )
+                    of_list = reason, options.not_found, tuple(filter(None, both))
                     yield Recommendations(original, items, *of_list, sureness=sureness)
-        for kind, notices in noticed.items():  # a line for each kind, however many queries have it
-            if not notices or self._log is None:
-                continue
-            first_id, line = notices[0]
-            if len(queries) > 1 and first_id not in line:
-                line = f"{first_id}: {line}"
-            if len(notices) > 1:
-                line = f"{len(notices):,} of {len(queries):,} drafts are {kind}; the first: {line}"
-            self._log(line)
+        for kind, lines in noticed.items():  # a line for each kind, however many queries have it
+            if lines and self._log:
+                count = f"{len(lines):,} of {len(queries):,} drafts are {kind}; the first: "
+                self._log(f"{count if len(lines) > 1 else ''}{lines[0]}")
 
     def recommend_sentences(
         self,

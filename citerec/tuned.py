@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 from pydantic import Field
 
-from citerec.config import FuseConfig, FuseMethod, RecommendConfig, Settings, read_settings
+from citerec.config import FuseConfig, FuseMethod, Settings, read_settings
 from citerec.errors import BadInputError, ConfigError, ModelDamagedError
 from citerec.folder import IndexFolder
 from citerec.io import building, check_model, read_record, seal_model
@@ -92,21 +92,12 @@ def kept_rerank_weight(index: IndexFolder) -> RerankWeight | None:
     return None
 
 
-def fusion_in_use(index: IndexFolder, config: RecommendConfig | None = None) -> str:
-    """Return how the first stages are fused, and the origin of that setting: `rrf, k 60 (default)`."""
-    config = config or RecommendConfig()
-    tuned = tuned_fusion(index, config.retrievers)
-    is_option = config.fuse is not None
-    shown = shown_fusion(config.fuse_with(tuned))
-    return f"{shown} ({origin(index, is_option=is_option, is_tuned=tuned is not None)})"
-
-
-def origin(index: IndexFolder, *, is_option: bool, is_tuned: bool) -> str:
-    """Return the origin of a setting in use: `option`, `default`, or `tuned on 29 dev queries`."""
-    if is_option or not is_tuned:
-        return "option" if is_option else "default"
-    how = _read(index).how.get("settings", {})
-    return f"tuned on {how.get('queries', 0):,} {how.get('split', 'dev')} queries"
+def fusion_in_use(index: IndexFolder) -> str:
+    """Return how BM25 and vectors are fused, and the origin of it: `rrf, k 60 (default)`."""
+    tuned, how = tuned_fusion(index), _read(index).how.get("settings", {})
+    queries = f"{how.get('queries', 0):,} {how.get('split', 'dev')} queries"
+    origin = f"tuned on {queries}" if tuned else "default"
+    return f"{shown_fusion(tuned or FuseConfig())} ({origin})"
 
 
 def shown_fusion(fuse: FuseConfig) -> str:

@@ -152,7 +152,7 @@ def held_out(
     by_id = {paper["id"]: paper for paper in papers}
     chosen = drawn(papers, by_id, drafts)
     encoder, rng = CachedEncoder(open_encoder(ENCODER)), np.random.default_rng(0)
-    start_jvm(None)
+    start_jvm()
     shares: dict[str, list[float]] = {name: [] for name in ("collected", *SYSTEMS)}
     requests: list[int] = []
     for number, draft in enumerate(chosen, start=1):

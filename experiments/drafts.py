@@ -47,7 +47,7 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=400, help="test papers, drawn at random")
     options = parser.parse_args()
     RESULTS.mkdir(parents=True, exist_ok=True)
-    start_jvm(None)
+    start_jvm()
     for folder in options.indexes:
         result = measured(open_index(folder), options.queries)
         path = RESULTS / f"{folder.name}.json"

@@ -55,7 +55,7 @@ def main() -> None:
     parser.add_argument("--own", type=Path, required=True, help="where rankers of each corpus go")
     options = parser.parse_args()
     RESULTS.mkdir(parents=True, exist_ok=True)
-    start_jvm(None)
+    start_jvm()
     for folder in options.indexes:
         result = measured(folder, options.examples, options.own)
         name = result["corpus"]

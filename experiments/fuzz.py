@@ -146,7 +146,7 @@ def appended(file: Path) -> object:
 
 def sample_service(folder: Path) -> Any:
     """Open the sample for the families that answer requests."""
-    start_jvm(None)
+    start_jvm()
     build_index(SAMPLE, folder / "sample", BuildConfig())
     config = RecommendConfig(few_queries=True)
     return Service({"sample": folder / "sample"}, {"sample": config})

@@ -264,7 +264,7 @@ def test_a_java_home_without_java_and_a_heap_that_cannot_be(workplace: Path) -> 
     folder = str(workplace / "folder")
 
     in_a_process(INDEX, "Java", cwd=workplace, CITEREC_JAVA_HOME=folder)
-    in_a_process(f"{INDEX} --heap lots", "lots", cwd=workplace)
+    in_a_process(INDEX, "lots", cwd=workplace, CITEREC_JAVA_HEAP="lots")
 
 
 def test_an_empty_standard_input(workplace: Path) -> None:

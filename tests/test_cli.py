@@ -551,7 +551,6 @@ def test_one_draft_is_recommended_for_without_torch(
 
     assert done.stdout.count("\n") == 20
     assert "bm25 + dense" in done.stderr
-    assert "ranker: the default ranker" in done.stderr
     assert done.stderr.splitlines()[-1] == "[]"
 
 

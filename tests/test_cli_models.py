@@ -113,24 +113,15 @@ def test_tune_writes_what_recommend_then_uses(cli: Cli, sample: Path) -> None:
     assert cli("verify")[0] == 0
 
 
-def test_what_is_in_force_is_said_with_where_it_comes_from(cli: Cli, sample: Path) -> None:
-    index = open_index(sample)
-
-    def said(*options: str) -> str:
-        return cli("recommend", "--title", TITLE, "--k", 1, "--verbose", *options)[2]
-
+def test_info_shows_the_fusion_in_use_and_where_it_comes_from(cli: Cli, sample: Path) -> None:
     assert "fusion  rrf, k 60 (default)\n" in cli("info")[1]
-    assert "fusion: rrf, k 60 (default)\n" in said()
-    assert "fusion: weighted, bm25 0.5 + dense 0.5 (option)\n" in said("--fusion", "weighted")
-    assert "ranker: the default ranker (default)\n" in said()
 
     settings = {"split": "dev", "queries": 29}
     tuned = FuseConfig(method=FuseMethod.WEIGHTED, bm25_weight=0.3, dense_weight=0.7)
-    write_tuned(index, tuned, {"settings": settings})
+    write_tuned(open_index(sample), tuned, {"settings": settings})
 
     shown = "weighted, bm25 0.3 + dense 0.7 (tuned on 29 dev queries)\n"
     assert f"fusion  {shown}" in cli("info")[1]
-    assert f"fusion: {shown}" in said()
 
 
 def test_a_trained_encoder_lies_in_the_index_and_moves_with_it(
@@ -268,15 +259,15 @@ def test_tune_keeps_a_weight_that_is_proved_better_and_recommend_says_which_is_u
     assert "rerank weight: " in err
     assert ("rerank_weight" in written) == check["kept"]
     index = open_index(own.parent.parent)
-    asked = (*ASK, *RUN, "--rerank-depth", 5, "--verbose")
+    asked = (*ASK, *RUN, "--rerank-depth", 5)
 
     settings = {"split": "dev", "queries": 29}
     write_tuned(index, None, {"settings": settings})
-    assert "rerank weight: 1 (default)\n" in cli(*asked)[2]
+    assert "weight" not in cli(*asked)[2]  # 1
     weights = open_reranker(index, RerankConfig()).settings["weights"]
     write_tuned(index, None, {"settings": settings}, RerankWeight(0.35, weights, 5, 32, 32))
-    assert "rerank weight: 0.35 (tuned on 29 dev queries)\n" in cli(*asked)[2]
-    assert "rerank weight: 0.15 (option)\n" in cli(*asked, "--rerank-weight", 0.15)[2]
+    assert ", weight 0.35\n" in cli(*asked)[2]
+    assert ", weight 0.15\n" in cli(*asked, "--rerank-weight", 0.15)[2]
     assert "weight 0.35, tuned at depth 5 without a ranker" in cli("info")[1]
 
     code, _, _ = cli("tune", "--reranker", "none")  # which does not try it

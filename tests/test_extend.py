@@ -224,7 +224,6 @@ def test_a_registered_retriever_is_fused_as_an_object_is(
     found = named.recommend(DRAFT)
     assert {stage for item in found for stage in item.stages} == {"bm25", "latest"}
     assert found.ids == passed.recommend(DRAFT).ids
-    assert named.settings_in_use[0] == "fusion: rrf, k 60 (default)"
     assert [paper.year for paper in alone.recommend(DRAFT, k=5).papers] == [2010] * 5
 
 

@@ -188,7 +188,7 @@ def test_threaded_lapack_has_its_stack_although_java_runs() -> None:
     child = in_a_child(
         "import numpy as np\n"
         "from citerec.java import start_jvm\n"
-        "start_jvm(None)\n"
+        "start_jvm()\n"
         "from scipy.linalg import lu\n"
         "lu(np.random.default_rng(0).normal(size=(8000, 310)), permute_l=True)\n"
         "print('whole')",

@@ -167,9 +167,7 @@ def bibtex(
 
 
 def ris(
-    papers: Sequence[Paper],
-    keys: Iterable[str] | None = None,
-    notes: Mapping[str, str] = NO_NOTES,
+    papers: Sequence[Paper], keys: Iterable[str] | None = None, notes: Mapping[str, str] = NO_NOTES
 ) -> str:
     """Return papers as records of RIS, a blank line after each but the last; `keys` are in place of their ids."""
     texts = (notes.get(paper.id, "") for paper in papers)

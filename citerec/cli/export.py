@@ -15,8 +15,7 @@ from citerec.text import plural, some_of
 @settings_options
 def export(
     papers: Annotated[
-        Path,
-        typer.Argument(help="A shelf, a .bib, RIS or CSL-JSON file, or ids, one a line."),
+        Path, typer.Argument(help="A shelf, a .bib, RIS or CSL-JSON file, or ids, one a line.")
     ],
     config: ReferenceConfig,
     index: Index = None,

@@ -30,13 +30,7 @@ VECTORS = {
     "--threads": "encode.threads dense.threads",
     "--resume": "resume",
 }
-FLAGS = {
-    "--format": "format",
-    **VECTORS,
-    "--force": "force",
-    "--skip-bad": "skip_bad",
-    "--heap": "heap",
-}
+FLAGS = {"--format": "format", **VECTORS, "--force": "force", "--skip-bad": "skip_bad"}
 
 
 class IndexOptions(BuildConfig):

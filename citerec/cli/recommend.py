@@ -257,10 +257,8 @@ def open_recommender(
     papers = plural(folder.manifest.counts["papers"], "paper")
     names = " + ".join(recommender.retriever_names)
     console.detail(f"{folder.path}: {papers}, {names}{of_encoder}")
-    if recommender.reranker:
-        console.log(recommender.reranker_in_use)
-    for line in recommender.settings_in_use:
-        console.detail(line)
+    if recommender.open_reranker:
+        console.log(f"{recommender.open_reranker}")
     if ray is None or drafts.by_sentence:  # one draft needs no cluster
         one, many = recommender.recommend_sentences, recommender.recommend_many
         yield recommender, one if drafts.by_sentence else many

@@ -147,7 +147,7 @@ def _training(
     from citerec.train.trainer import Workspace
 
     if name != "encoder":  # the others search
-        start_jvm(None)
+        start_jvm()
     opened = open_named(index)
     output = options.output if isinstance(options, ModelOptions) else None
     target = output or opened.models / name

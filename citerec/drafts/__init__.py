@@ -286,4 +286,4 @@ def document_year(text: str) -> int | None:
 def short(text: str, most: int) -> str:
     """Return a text on one line of at most `most` characters."""
     text = one_line(text)
-    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+    return text if len(text) <= most else f"{text[: max(most - 1, 0)].rstrip()}…"[:most]

@@ -48,11 +48,7 @@ def decode_latex(data: bytes) -> str:
 
 
 def cited_references(
-    keys: Sequence[str],
-    files: Sequence[str],
-    source: str,
-    path: Path | None,
-    notices: list[str],
+    keys: Sequence[str], files: Sequence[str], source: str, path: Path | None, notices: list[str]
 ) -> PaperList:
     """Look up the references that a draft cites, in this order; formatted ones stand in for what bibliographies lack.
 

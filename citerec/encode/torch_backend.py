@@ -189,9 +189,7 @@ def encoder_net(parts: Parts) -> Net:
             return vectors
 
     return Net(
-        module=PooledModel(),
-        padding=parts.tokenizer.pad_token_id,
-        max_tokens=spec.max_tokens,
+        module=PooledModel(), padding=parts.tokenizer.pad_token_id, max_tokens=spec.max_tokens
     )
 
 

@@ -27,15 +27,7 @@ from citerec.errors import ConfigError, ModelError
 from citerec.folder import IndexFolder
 from citerec.io import check_model, is_regular, read_record, sha256_of
 from citerec.rank.expand import ExpandedCandidates
-from citerec.rank.features import (
-    FEATURES,
-    NAMES,
-    Feature,
-    Features,
-    Group,
-    Matrix,
-    added_features,
-)
+from citerec.rank.features import FEATURES, NAMES, Feature, Features, Group, Matrix, added_features
 from citerec.rank.trees import read_booster
 from citerec.rerank.reranker import NAME as RERANK
 from citerec.rerank.reranker import OpenReranker, name_of
@@ -346,10 +338,7 @@ class LtrStage:
     """
 
     def __init__(
-        self,
-        graph: TemporalGraph,
-        ranker: LtrModel,
-        reranker: OpenReranker | None = None,
+        self, graph: TemporalGraph, ranker: LtrModel, reranker: OpenReranker | None = None
     ) -> None:
         """Prepare; the model reads `reranker`, if any."""
         self._ranker, self._reranker = ranker, reranker

@@ -23,15 +23,7 @@ import numpy.typing as npt
 from citerec.config import Bm25Config, StopWords
 from citerec.errors import IndexDamagedError
 from citerec.folder import IndexFolder
-from citerec.index.bm25 import (
-    LENGTHS,
-    NO_TERM,
-    POSTINGS,
-    ROWS,
-    Ints,
-    analyze,
-    open_postings,
-)
+from citerec.index.bm25 import LENGTHS, NO_TERM, POSTINGS, ROWS, Ints, analyze, open_postings
 from citerec.inputs import check_rows, open_array
 from citerec.rules.known import in_years
 from citerec.text import STOP_WORDS, WORD, QueryForm, contents, without_stop_words

@@ -115,9 +115,7 @@ class LexicalScores(Protocol):
 
 
 def scores_by_sentence(
-    queries: Sequence[Query],
-    lexical: LexicalScores | None,
-    dense: DenseRetriever | None,
+    queries: Sequence[Query], lexical: LexicalScores | None, dense: DenseRetriever | None
 ) -> list[SentenceScores]:
     """Return, for each query, what compares papers with its title and each of its sentences, on first use.
 

@@ -56,11 +56,7 @@ class QueryOptions:
     def __post_init__(self) -> None:
         if self.year_max is not None and not self.year_max >= 1:
             raise ConfigError(f"year_max must be a year such as 2019, got {self.year_max}")
-        if (
-            self.year_min is not None
-            and self.year_max is not None
-            and self.year_min > self.year_max
-        ):
+        if self.year_max is not None and (self.year_min or 1) > self.year_max:
             raise ConfigError(
                 f"no year fits --year-min {self.year_min} and --year-max {self.year_max}"
             )

@@ -86,10 +86,7 @@ def refuse_unknown(request: Request) -> None:
         )
 
 
-api = APIRouter(
-    prefix="/v1",
-    dependencies=[Depends(refuse_unknown)],
-)
+api = APIRouter(prefix="/v1", dependencies=[Depends(refuse_unknown)])
 health = APIRouter(tags=["health"])
 
 

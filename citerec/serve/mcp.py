@@ -22,6 +22,7 @@ from citerec.bibliography.keys import paper_doi
 from citerec.bibliography.paper_list import parse_paper_list
 from citerec.bibliography.write import bibtex_entry, citation_keys
 from citerec.config import config_error
+from citerec.drafts import short
 from citerec.errors import CiterecError
 from citerec.inputs import isolated
 from citerec.search import SearchFilter
@@ -136,7 +137,7 @@ def get_paper(opened: OpenIndex, id: Id) -> Output:
     return {
         **card,
         **{name: getattr(paper, name) for name in names},
-        "abstract": _short(paper.abstract, MAX_ABSTRACT),
+        "abstract": short(paper.abstract, MAX_ABSTRACT),
         "bibtex": bibtex_entry(key, paper),
         "reference_count": found.references,
     }
@@ -284,7 +285,7 @@ def _results(opened: OpenIndex, found: Recommendations, abstract_chars: int) -> 
             "score": item.score,
             "probability": item.probability,
             "reasons": [*map(one_line, item.reasons[:REASONS])],
-            "abstract": _short(item.paper.abstract, abstract_chars),
+            "abstract": short(item.paper.abstract, abstract_chars),
         }
         for item, card in zip(found, _cards(opened, found.papers), strict=True)
     ]
@@ -305,12 +306,6 @@ def _cards(opened: OpenIndex, papers: Sequence[Paper]) -> list[Output]:
         }
         for paper, (_, count) in zip(papers, counts, strict=True)
     ]
-
-
-def _short(text: str, most: int) -> str:
-    """Return a text on one line of at most `most` characters; `…` stands for what was cut."""
-    line = one_line(text)
-    return line if len(line) <= most else f"{line[: max(most - 1, 0)].rstrip()}…"[:most]
 
 
 def _next_offset(offset: int, shown: int, total: int) -> int | None:

@@ -180,9 +180,7 @@ async def answer(
     gone = asyncio.ensure_future(_disconnected(request))
     try:
         await asyncio.wait(
-            {result, gone},
-            timeout=max(until - monotonic(), 0),
-            return_when=asyncio.FIRST_COMPLETED,
+            {result, gone}, timeout=max(until - monotonic(), 0), return_when=asyncio.FIRST_COMPLETED
         )
         if result.done():
             return result.result()

@@ -107,7 +107,7 @@ def reliability(probabilities: Numbers, cited: Flags, bins: int = BINS) -> Relia
 
 def main() -> None:
     """Gather the lists, fit, and write `ranker.json` and the card."""
-    start_jvm(None)
+    start_jvm()
     indexes = {Path(one).name.split(".")[0]: open_index(Path(one)) for one in sys.argv[1:]}
     rankers = {variant: open_ranker(DEFAULT, variant) for variant in Variant}
     lists = {name: gathered(name, indexes, rankers) for name in indexes}

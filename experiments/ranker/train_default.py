@@ -26,7 +26,7 @@ SHARED = 0.1  # of the papers of the smaller index; from here on two indexes are
 def main() -> None:
     """Gather what is missing, and train."""
     options = _options()
-    start_jvm(None)
+    start_jvm()
     indexes = [open_index(path) for path in options.indexes]
     everything = [*indexes, *(open_index(path) for path in options.held_out)]
     config = RankerTraining.read(options.config, {})

@@ -131,12 +131,7 @@ def _bibtex_paper(fields: Fields) -> Paper:
     )
 
 
-BIBTEX = Format(
-    sniff=_is_bibtex,
-    read=_bibtex_paper,
-    papers=_bibtex_papers,
-    note=NO_CITATIONS,
-)
+BIBTEX = Format(sniff=_is_bibtex, read=_bibtex_paper, papers=_bibtex_papers, note=NO_CITATIONS)
 
 # --- RIS
 

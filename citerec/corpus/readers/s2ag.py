@@ -157,8 +157,4 @@ def _paper(fields: Fields) -> Paper:
     )
 
 
-S2AG = Format(
-    read=_paper,
-    papers=_papers,
-    matches=lambda record: _kind(record) is not None,
-)
+S2AG = Format(read=_paper, papers=_papers, matches=lambda record: _kind(record) is not None)

@@ -17,12 +17,7 @@ import numpy.typing as npt
 import orjson
 
 from citerec.corpus.collector import RecordCounter
-from citerec.corpus.graph import (
-    Graph,
-    open_graph,
-    write_graph,
-    write_references,
-)
+from citerec.corpus.graph import Graph, open_graph, write_graph, write_references
 from citerec.corpus.papers import NO_YEAR
 from citerec.corpus.readers import Source, read_papers, size_of
 from citerec.corpus.splits import (

@@ -10,13 +10,7 @@ from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, Field, model_validator
 
-from citerec.config import (
-    Bm25Config,
-    FuseConfig,
-    RerankConfig,
-    Settings,
-    read_settings,
-)
+from citerec.config import Bm25Config, FuseConfig, RerankConfig, Settings, read_settings
 from citerec.encode.spec import Precision
 from citerec.errors import BadInputError, ConfigError
 from citerec.evaluate.metrics import METRICS
