@@ -1,16 +1,17 @@
 """Lets each write of each command fail once, and kills it there; damages each file: what is lost, left, or not found?
 
-    python experiments/faults --minutes 30
+    python experiments/faults --write
     python experiments/faults --only "recommend --append" --draw 2
 
 Each call that a command makes to write or map a file under the folders that it owns is counted (`trap.py`). A run is
 repeated with one of them failing, or killed there; then the old or the new state must be complete, and the next run
-must succeed and leave no other file than an undisturbed one. Of commands with many calls some are drawn, so that all
-ends in about the given minutes. `--write` writes the report, FAULTS.md.
+must succeed and leave no other file than an undisturbed one. All calls take two cores about two hours; with `--draw`
+or `--minutes` some are drawn. `--write` writes the report, FAULTS.md.
 """
 
 import argparse
 import errno
+import math
 import os
 import platform
 import random
@@ -29,6 +30,8 @@ sys.path.insert(0, str(HERE.parent.parent / "tests"))
 import commands  # noqa: E402
 import damage  # noqa: E402
 import work  # noqa: E402
+from rich.console import Console  # noqa: E402
+from rich.progress import track  # noqa: E402
 from trap import missing  # noqa: E402
 
 from citerec.machine import about_cpu, processor, provenance  # noqa: E402
@@ -38,16 +41,19 @@ ERRORS = (errno.ENOSPC, errno.EIO)  # alternate; of mmap ENOMEM
 KINDS = ("ENOSPC", "EIO", "ENOMEM", "kill")
 TEXT = """\
 `make faults`: each call by which a command writes or maps a file under the folders that it owns (corpus, index,
-models, output, cache, temporary files) fails once, or some drawn ones of many: with ENOSPC (then the disk stays full),
-EIO, or ENOMEM for `mmap`; or the process is killed there. Survived: the old or the new state is complete, an error is
-one line with exit code 2 or does not matter, and the next run succeeds and leaves the files of an undisturbed one.
+models, output, cache, temporary files) fails once: in turns with ENOSPC (then the disk stays full) and EIO, or with
+ENOMEM for `mmap`; and once the process is killed there. Survived: the old or the new state is complete, an error is one
+line with exit code 2 or does not matter, and the next run succeeds and leaves the files of an undisturbed one.
 `collect` and `train` change files one by one, each of them as a whole.
 
 Then each file of an index with trained models, and of the cache, is damaged. Found: `verify` names it, but in the
 cache, and the next search refuses it, or gives the same list, as it does where it need not read the file.
 """
 LIGHT = "citerec.cli citerec.build citerec.recommend citerec.lab.experiment.run httpx numba scipy pyarrow"
-HEAVY = f"{LIGHT} torch transformers sentence_transformers datasets accelerate lightgbm ranx citerec.train.all"
+HEAVY = (
+    f"{LIGHT} torch torch.onnx onnx onnxruntime.transformers.optimizer transformers sentence_transformers datasets "
+    "accelerate lightgbm ranx citerec.train.all"
+)
 ENVIRONMENT = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")} | {
     "HF_HUB_OFFLINE": "1",
     "TOKENIZERS_PARALLELISM": "false",
@@ -59,10 +65,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", help="names of commands")
     parser.add_argument(
-        "--minutes", type=float, default=30, help="for failing calls, and for damage"
+        "--minutes", type=float, default=0, help="for failing calls, and for damage; 0 for all"
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--draw", type=int, default=0, help="calls of each command, and files")
+    parser.add_argument(
+        "--draw", type=int, default=0, help="calls of each command, and files; 0: all"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--damage", choices=["yes", "no", "only"], default="yes")
     parser.add_argument("--write", action="store_true", help="write FAULTS.md")
@@ -108,17 +116,15 @@ def tried(folder: Path, options: argparse.Namespace) -> tuple[str, int]:
 def try_faults(pool: Any, names: list[str], options: argparse.Namespace) -> tuple[str, int]:
     rng, cases = random.Random(options.seed), list[tuple[str, commands.Facts, int, int]]()
     wholes = dict(zip(names, pool.map(work.undisturbed, names, 1), strict=True))
-    share = options.minutes * 60 * options.jobs / len(names)  # seconds of a command
-    for name, (calls, whole, seconds) in wholes.items():
-        # each with an error and with a kill, and a run after each
-        most = options.draw or max(2, int(share / (4 * seconds)))
+    for name, (calls, whole) in wholes.items():
+        most = options.draw or commands.COMMANDS[name].draw or len(calls)
         for n, at in enumerate(sorted(rng.sample(range(len(calls)), min(most, len(calls))))):
             error = errno.ENOMEM if calls[at] == "mmap" else ERRORS[n % 2]
             cases += [(name, whole, at + 1, error), (name, whole, at + 1, 0)]
     rng.shuffle(cases)
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for name, at, error, made, wrong in in_time(
-        pool.imap_unordered(work.disturbed, cases), options
+        pool.imap_unordered(work.disturbed, cases), len(cases), options
     ):
         kind = errno.errorcode[error] if error else "kill"
         counts[name] += Counter({kind: 1, f"{kind}, survived": not wrong, "wrong": bool(wrong)})
@@ -126,7 +132,7 @@ def try_faults(pool: Any, names: list[str], options: argparse.Namespace) -> tupl
         if wrong:
             print(f"{name}, call {at} ({made}), {kind}: {'; '.join(wrong)}", flush=True)
     lines = [f"| command | its calls | {' | '.join(KINDS)} | left behind |", f"|{'---|' * 7}"]
-    for name, (calls, _, _) in wholes.items():
+    for name, (calls, _) in wholes.items():
         made = ", ".join(f"{call} {n:,}" for call, n in Counter(calls).most_common(4))
         cells = [f"{counts[name][f'{kind}, survived']} of {counts[name][kind]}" for kind in KINDS]
         left = counts[name]["left"]
@@ -140,8 +146,9 @@ def try_damage(pool: Any, options: argparse.Namespace) -> tuple[str, int]:
     rng, most = random.Random(options.seed), 0
     rng.shuffle(cases)
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    results = pool.imap_unordered(work.damaged, cases[: options.draw or None])
-    for file, kind, changed, wrong, memory in in_time(results, options):
+    del cases[options.draw or len(cases) :]
+    results = pool.imap_unordered(work.damaged, cases)
+    for file, kind, changed, wrong, memory in in_time(results, len(cases), options):
         parts = Path(file).parts[1:-1]  # of idx/models/ranker/full.txt: models, ranker
         part = "/".join(parts[: 1 + (parts[:1] == ("models",))]) or "manifest.json and others"
         part = f"cache: {parts[1]}" if file.startswith("cache") else part
@@ -158,12 +165,12 @@ def try_damage(pool: Any, options: argparse.Namespace) -> tuple[str, int]:
     return "\n".join(lines), sum(count["wrong"] for count in counts.values())
 
 
-def in_time(results: Iterable[Any], options: argparse.Namespace) -> Iterator[Any]:
-    """Yield results until the time is over."""
-    end = monotonic() + options.minutes * 60
-    for result in results:
+def in_time(results: Iterable[Any], total: int, options: argparse.Namespace) -> Iterator[Any]:
+    """Yield results until the time, if it is limited, is over."""
+    end = monotonic() + (options.minutes * 60 or math.inf)
+    for result in track(results, "cases", total, console=Console(stderr=True)):
         yield result
-        if monotonic() > end and not options.draw:
+        if monotonic() > end:
             return
 
 

@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 from support.corpora import SAMPLE  # pyright: ignore[reportMissingImports]
@@ -20,6 +19,7 @@ from citerec.cli import run
 from citerec.encode.spec import EncoderSpec, Pooling, Similarity
 from citerec.errors import CiterecError
 from citerec.folder import NAME, verify_index
+from citerec.io import sha256_of
 
 DRAFT = f"--query {SAMPLE.parent / 'draft.json'}"
 SMALL = "--model {tiny} --steps 1 --batch 2 --queries 4 --device cpu --force"
@@ -38,6 +38,7 @@ class Command:
     writes: str
     cold: bool = False  # whether it starts with an empty cache
     steps: bool = False  # whether what it writes changes step by step
+    draw: int = 0  # calls that are tried; 0 for all
 
 
 COMMANDS = {
@@ -49,7 +50,8 @@ COMMANDS = {
     "train-encoder": Command(f"train-encoder --index idx {SMALL}", "idx"),
     "train-reranker": Command(f"train-reranker --index idx {SMALL} --config small.toml", "idx"),
     "train-ranker": Command("train-ranker --index idx --queries 9 --force", "idx"),
-    "train": Command("train --index idx --config plan.toml --force", "idx", steps=True),
+    # its three trainings are commands above; 13 s each
+    "train": Command("train --index idx --config plan.toml --force", "idx", steps=True, draw=30),
     "tune": Command("tune --index idx --split dev", "idx"),
     "evaluate": Command(
         "evaluate --index idx --split dev --systems bm25 --ranker none --output out", "out"
@@ -62,7 +64,9 @@ COMMANDS = {
     "recommend --append": Command(f"recommend --index idx {DRAFT} --append refs.bib", "refs.bib"),
     "export": Command("export gone.ids --index idx --output out.bib", "out.bib"),
     "collect": Command(f"collect refs.bib -o mine --papers 20 {SERVICE}", "mine", steps=True),
-    "collect --update": Command(f"collect more.bib -o got --update {SERVICE}", "got", steps=True),
+    "collect --update": Command(
+        f"collect more.bib -o got --papers 20 --update {SERVICE}", "got", steps=True
+    ),
     "corpus convert": Command(
         "corpus convert papers.jsonl -o out.jsonl.zst --force", "out.jsonl.zst"
     ),
@@ -163,6 +167,19 @@ def names(root: Path) -> set[str]:
     }
 
 
+def contents(root: Path) -> dict[str, str]:
+    """Return what each file or folder holds."""
+    return {
+        name: str(path.readlink())
+        if path.is_symlink()
+        else sha256_of(path)
+        if path.is_file()
+        else ""
+        for name in names(root)
+        for path in [root / name]
+    }
+
+
 class Stage:
     """A folder in which commands run in children of this process, each from the same start."""
 
@@ -215,17 +232,16 @@ class Stage:
         return self.child(work, cold=command.cold, fault=fault)
 
 
-def undisturbed(stage: Stage, command: Command) -> tuple[list[str], Facts, float]:
-    """Run a command without a fault; return the names of its calls, what was there before and after it, and seconds."""
+def undisturbed(stage: Stage, command: Command) -> tuple[list[str], Facts]:
+    """Run a command without a fault; return the names of its calls, and what was there before and after it."""
     stage.restart()
-    fault, started = Fault(), monotonic()
+    fault = Fault()
     code, log, _ = stage.call(command, fault)
     assert code == 0, log
-    seconds = monotonic() - started
     stage.restart()
     code, log, facts = stage.call(command)
     assert code == 0, log
-    return fault.calls, facts, seconds
+    return fault.calls, facts
 
 
 def disturbed(
@@ -240,6 +256,8 @@ def disturbed(
     is_refused = code == 2 and len(refusals) == 1 and log.rstrip().endswith(refusals[0])
     if "Traceback" in log or (error and code != 0 and not is_refused):
         wrong.append(f"exit code {code}: {log[-1500:]}")
+    if contents(stage.root) == contents(stage.folder / "start"):
+        return name, wrong  # the next run is an undisturbed one
     code, log, facts = stage.call(command)
     if not facts:
         return name, [*wrong, f"next run: exit code {code}: {log[-1500:]}"]

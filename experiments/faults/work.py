@@ -17,7 +17,7 @@ def start(folder: Path, modules: str) -> None:
     _stages.append(commands.Stage(folder))
 
 
-def undisturbed(name: str) -> tuple[list[str], Facts, float]:
+def undisturbed(name: str) -> tuple[list[str], Facts]:
     return commands.undisturbed(_stages[0], commands.COMMANDS[name])
 
 
