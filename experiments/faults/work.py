@@ -1,5 +1,6 @@
 """What the processes of `__main__.py` do: each has imported what commands need, and forks a child for each run."""
 
+import gc
 from importlib import import_module
 from pathlib import Path
 
@@ -14,6 +15,9 @@ def start(folder: Path, modules: str) -> None:
     """Import modules, so that a forked child starts at once."""
     for name in modules.split():
         import_module(name)
+    if (tiny := folder / "tiny").exists():
+        import_module("transformers").AutoModel.from_pretrained(tiny)  # its tables, too
+    gc.freeze()  # else a child's collector copies all of it
     _stages.append(commands.Stage(folder))
 
 
