@@ -3,7 +3,8 @@
     python experiments/second_stage.py indexes/vis.minilm indexes/labour.minilm ... --models indexes/second_stage
 
 The cross-encoder of an index is trained on its train queries alone, once, into `--models`. It then reads the best
-papers of the default ranker again, as `recommend` does, for some test queries under the protocol.
+papers of the default ranker again, as `recommend` does, for some test queries under the protocol. On a GPU:
+`--settings experiments/reranker/trainings/gpu.toml`, the full recipe, whose page has its name.
 """
 
 import argparse
@@ -35,11 +36,10 @@ MOST = 250  # test queries, evenly over the split
 METRICS = {"f1": "f1@20", "mrr": "mrr"}
 ABOUT = """# A cross-encoder of one's own
 
-What a cross-encoder adds to the default list of the corpus that it was trained on, for each of the twelve fields: six
-layers (MiniLM), trained on the train queries of the corpus for {steps} updates of {batch} lists
-([settings](reranker/trainings/fields.toml)); it reads the best {depth} papers of the default ranker, with the weight
-that `recommend` gives it. F1@20 / MRR of at most {most} test queries under the date-strict protocol. Bold: p < .05
-(Student's paired t-test).
+What a cross-encoder adds to the default list of the corpus that it was trained on: {model}, trained on the train
+queries of the corpus for {steps} updates of {batch} lists ([settings](reranker/trainings/{kind}.toml)). It reads the
+best {depth} papers of the default ranker, with the weight that `recommend` gives it. F1@20 / MRR of at most {most}
+test queries under the date-strict protocol. Bold: p < .05 (Student's paired t-test).
 
 Made by `python experiments/second_stage.py INDEX...`.
 """
@@ -50,19 +50,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("indexes", type=Path, nargs="*", help="index folders with a test split")
     parser.add_argument("--models", type=Path, required=True, help="where the cross-encoders go")
+    parser.add_argument("--settings", type=Path, default=SETTINGS, help="of the trainings")
     options = parser.parse_args()
-    RESULTS.mkdir(parents=True, exist_ok=True)
+    settings: Path = options.settings
+    config, kind = RerankerTraining.read(settings, {}), settings.stem
+    results = RESULTS / kind
+    results.mkdir(parents=True, exist_ok=True)
+    suffix = "" if kind == SETTINGS.stem else f"_{kind.upper()}"
     for folder in options.indexes:
-        result = measured(folder, options.models)
+        result = measured(folder, options.models / kind, config)
         text = orjson.dumps(result, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY)
-        (RESULTS / f"{result['corpus']}.json").write_bytes(text + b"\n")
-        (HERE / "SECOND_STAGE.md").write_text(page(), encoding="utf-8")
+        (results / f"{result['corpus']}.json").write_bytes(text + b"\n")
+        text = page(config, kind)
+        (HERE / f"SECOND_STAGE{suffix}.md").write_text(text, encoding="utf-8")
 
 
-def measured(folder: Path, models: Path) -> dict[str, Any]:
+def measured(folder: Path, models: Path, config: RerankerTraining) -> dict[str, Any]:
     """Return the measures of the default list of an index with and without its own cross-encoder."""
     index, start = open_index(folder), monotonic()
-    config = RerankerTraining.read(SETTINGS, {})
     model = models / index.manifest.name
     if not model.exists():
         train_reranker(index, model, config, log=print)
@@ -103,11 +108,12 @@ def some(task: EvalSet) -> EvalSet:
     return replace(task, queries=queries, eligible=rules, qrels=qrels)
 
 
-def page() -> str:
-    """Return the page of all results."""
-    config = RerankerTraining.read(SETTINGS, {})
-    about = ABOUT.format(steps=config.steps, batch=config.batch, depth=DEPTH, most=MOST)
-    results = [orjson.loads(file.read_bytes()) for file in sorted(RESULTS.glob("*.json"))]
+def page(config: RerankerTraining, kind: str) -> str:
+    """Return the page of all results of some settings."""
+    of_training = {"model": config.model, "steps": config.steps, "batch": config.batch}
+    about = ABOUT.format(**of_training, depth=DEPTH, most=MOST, kind=kind)
+    files = sorted((RESULTS / kind).glob("*.json"))
+    results = [orjson.loads(file.read_bytes()) for file in files]
     lines = [about, "| corpus | train queries | test queries | default | with its own | change |"]
     lines += ["|---" * 6 + "|"]
     for one in results:
