@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-_NOT_WRITTEN = re.compile(r"os error \d+|inline_container\.cc|iostream error")  # Rust's, torch's
+_NOT_WRITTEN = re.compile(  # of Rust, of torch
+    r"os error \d+|inline_container\.cc|iostream error|unable to mmap"
+)
 _REPR = reprlib.Repr()  # limits depth and length: JSON may nest lists 1,000 deep
 _REPR.maxstring = _REPR.maxother = _REPR.maxlong = 80
 
