@@ -23,6 +23,7 @@ from citerec.evaluate.protocol import EvalConfig, EvalSet, load_task
 from citerec.evaluate.significance import student_test
 from citerec.evaluate.systems import Systems
 from citerec.folder import open_index
+from citerec.java import start_jvm
 from citerec.machine import provenance
 from citerec.rank.ltr import DEFAULT
 from citerec.train.reranker import train_reranker
@@ -56,6 +57,7 @@ def main() -> None:
     config, kind = RerankerTraining.read(settings, {}), settings.stem
     results = RESULTS / kind
     results.mkdir(parents=True, exist_ok=True)
+    start_jvm()
     suffix = "" if kind == SETTINGS.stem else f"_{kind.upper()}"
     for folder in options.indexes:
         result = measured(folder, options.models / kind, config)
