@@ -66,8 +66,9 @@ def train_all(
         return used
 
     def is_done(done: bool, model: Path) -> bool:
-        if done:  # a run may have been killed when it removed what it no longer needed
-            rmtree(Workspace.for_model(model).folder, ignore_errors=True)
+        for one in places(model.name.removesuffix(NEW)) if done else ():
+            # a run may have failed, or been killed, as it removed what it no longer needed
+            rmtree(Workspace.for_model(one).folder, ignore_errors=True)
         log(f"{model} was trained with these settings already" if done else f"training {model}")
         return done
 
