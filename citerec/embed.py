@@ -57,14 +57,13 @@ class _Cache:
     """The vectors of texts by their keys: those of an old index, and those that are saved in a file."""
 
     def __init__(self, file: Path, encoder: "Encoder", old: IndexFolder | None) -> None:
-        from citerec.index.vectors import open_dense
+        from citerec.index.vectors import vectors_of
 
         self._file = file
         self._record = np.dtype([("key", f"S{KEY}"), ("vector", np.float32, (encoder.dim,))])
         self._old, self._old_keys = None, np.empty(0, f"S{KEY}")
         if old:
-            settings = old.manifest.settings["dense"]
-            self._old = open_dense(old.path / DENSE, settings, old.papers.years)
+            self._old = vectors_of(old)
             self._old_keys = keys_of(old.papers, encoder.spec.form)
         with file.open("ab") as out:
             # Whole shards are kept: the next ones are then those of an uninterrupted run.

@@ -20,7 +20,7 @@ from citerec.encode.spec import Similarity
 from citerec.errors import ConfigError, OpenSearchError, extra
 from citerec.folder import DENSE, PAPERS, IndexFolder
 from citerec.index.vectors import NAME as VECTORS
-from citerec.index.vectors import RowsAndScores, open_dense
+from citerec.index.vectors import RowsAndScores, vectors_of
 from citerec.retrieve.bm25 import resolve, terms_of
 from citerec.retrieve.dense import DenseRetriever
 from citerec.retrieve.hybrid import Retriever, encoder_of
@@ -256,8 +256,7 @@ class OpenSearchVectors:
 
 
 def _documents(name: str, index: IndexFolder) -> Iterator[dict[str, Any]]:
-    settings, years = index.manifest.settings, index.papers.years
-    dense = open_dense(index.path / DENSE, settings["dense"], years) if index.is_embedded else None
+    dense = vectors_of(index) if index.is_embedded else None
     for start in range(0, len(index.papers), CHUNK):
         papers = index.papers.at(range(start, min(start + CHUNK, len(index.papers))))
         rows = np.fromiter(papers, np.int32, len(papers))

@@ -28,7 +28,7 @@ import orjson
 from citerec.build import BuildConfig, build_index
 from citerec.encode.spec import Similarity
 from citerec.folder import DENSE, IndexFolder, checksums, open_index, write_manifest
-from citerec.index.vectors import open_dense, write_dense
+from citerec.index.vectors import vectors_of, write_dense
 
 Rows = npt.NDArray[np.int64]
 Draws = npt.NDArray[np.float64]  # in [0, 1)
@@ -197,8 +197,7 @@ def _vectors(index: IndexFolder, first: IndexFolder) -> npt.NDArray[np.float32]:
     settings = index.manifest.settings
     if not index.is_embedded or settings["encoder"] != first.manifest.settings["encoder"]:
         sys.exit(f"synthetic: {index.path} has no vectors of the encoder of {first.path}")
-    dense = open_dense(index.path / DENSE, settings["dense"], index.papers.years)
-    vectors = dense.vectors(np.arange(len(index.papers), dtype=np.int32))
+    vectors = vectors_of(index).vectors(np.arange(len(index.papers), dtype=np.int32))
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
 
 

@@ -28,8 +28,8 @@ from citerec.errors import (
     IndexLockedError,
     IndexNotFoundError,
 )
-from citerec.folder import DENSE, IndexFolder, open_index, verify_index
-from citerec.index.vectors import open_dense
+from citerec.folder import IndexFolder, open_index, verify_index
+from citerec.index.vectors import vectors_of
 from citerec.io import locked
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.types import Eligibility, Paper, Query
@@ -409,11 +409,6 @@ def test_splits_and_models_stay(build: Build, write_jsonl: Write, tmp_path: Path
     assert index.manifest.lineage == start.manifest.lineage
 
 
-def vectors_of(index: IndexFolder, rows: Any) -> Any:
-    settings = index.manifest.settings["dense"]
-    return open_dense(index.path / DENSE, settings, index.papers.years).vectors(rows)
-
-
 def test_vectors_of_unchanged_papers_are_not_computed_again(
     build: Build,
     write_jsonl: Write,
@@ -431,14 +426,14 @@ def test_vectors_of_unchanged_papers_are_not_computed_again(
 
     monkeypatch.setattr(TransformerEncoder, "encode", counted)
     before = start.papers.rows_of(["b", "c", "d"])
-    kept = vectors_of(start, before)
+    kept = vectors_of(start).vectors(before)
 
     # b has another text, c the same one, d is not named
     grow(start.path, tmp_path, write_jsonl, *papers("b", "e", seed=1), *papers("c"), removed="a")
 
     assert encoded == [2]
     index = open_index(start.path)
-    after = vectors_of(index, index.papers.rows_of(["b", "c", "d"]))
+    after = vectors_of(index).vectors(index.papers.rows_of(["b", "c", "d"]))
     assert (after == kept).all(axis=1).tolist() == [False, True, True]
     assert verify_index(start.path).settings["dense"]["papers"] == len(index.papers) == 4
     with pytest.raises(EncoderMismatchError):

@@ -26,7 +26,8 @@ import numpy.typing as npt
 
 from citerec.config import DenseIndexConfig, DenseKind
 from citerec.encode.spec import Similarity
-from citerec.errors import ModelError, writing
+from citerec.errors import IndexDamagedError, ModelError, writing
+from citerec.folder import DENSE, IndexFolder
 from citerec.rules.known import Rows, within
 from citerec.types import Eligibility, Progress, no_progress
 
@@ -112,6 +113,14 @@ def write_dense(
     report("writing vectors", rows, rows)
     settings = {"kind": str(kind), "similarity": str(similarity), "papers": rows, "dim": dim}
     return settings | {"faiss": faiss.__version__}
+
+
+def vectors_of(index: IndexFolder) -> "DenseIndex":
+    """Open the vectors of an index; IndexDamagedError if they cannot be read."""
+    try:
+        return open_dense(index.path / DENSE, index.manifest.settings["dense"], index.papers.years)
+    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise IndexDamagedError(index.path, [f"{DENSE}/ cannot be read ({error})"]) from error
 
 
 def open_dense(folder: Path, settings: Mapping[str, Any], years: Rows) -> "DenseIndex":

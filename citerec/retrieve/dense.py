@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from citerec.config import DenseConfig
 from citerec.encode.spec import Similarity
-from citerec.errors import EncoderMismatchError, IndexDamagedError, ModelError
-from citerec.folder import DENSE, IndexFolder
-from citerec.index.vectors import RowsAndScores, Vectors, on_threads, open_dense, unit
+from citerec.errors import EncoderMismatchError, ModelError
+from citerec.folder import IndexFolder
+from citerec.index.vectors import RowsAndScores, Vectors, on_threads, unit, vectors_of
 from citerec.text import encoder_text, sentences
 from citerec.types import Eligibility, Hits, Query, SentenceScores
 
@@ -52,11 +52,7 @@ class DenseRetriever:
         if (recorded := index.encoder).key != encoder.fingerprint.key:
             found = encoder.fingerprint.name
             raise EncoderMismatchError(index.path, found=found, expected=str(recorded))
-        try:
-            settings = index.manifest.settings["dense"]
-            self._vectors = open_dense(index.path / DENSE, settings, index.papers.years)
-        except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise IndexDamagedError(index.path, [f"{DENSE}/ cannot be read ({error})"]) from error
+        self._vectors = vectors_of(index)
         self._nearest: Nearest = nearest or self._vectors.nearest
 
     def retrieve(

@@ -15,9 +15,9 @@ import orjson
 
 from citerec.encode.encoder import Encoder
 from citerec.encode.spec import Fingerprint
-from citerec.errors import BadInputError, IndexDamagedError, writing
-from citerec.folder import DENSE, IndexFolder
-from citerec.index.vectors import Vectors, open_dense
+from citerec.errors import BadInputError, writing
+from citerec.folder import IndexFolder
+from citerec.index.vectors import Vectors, vectors_of
 from citerec.inputs import read_rows, save_array
 from citerec.io import replacing
 from citerec.lab.scidocs.layout import LABELLED, RANKED, loads
@@ -40,13 +40,7 @@ def kept_vectors(index: IndexFolder) -> Take | None:
     Raises:
         IndexDamagedError: If they are damaged.
     """
-    settings = index.manifest.settings.get("dense")
-    if not settings:
-        return None
-    try:
-        return open_dense(index.path / DENSE, settings, index.papers.years).vectors
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise IndexDamagedError(index.path, [f"dense/ cannot be read: {error}"]) from error
+    return vectors_of(index).vectors if index.is_embedded else None
 
 
 class CachedVectors:
