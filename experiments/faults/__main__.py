@@ -40,7 +40,7 @@ PAGE = HERE.parent / "FAULTS.md"
 ERRORS = (errno.ENOSPC, errno.EIO)  # alternate; of mmap ENOMEM
 KINDS = ("ENOSPC", "EIO", "ENOMEM", "kill")
 TEXT = """\
-`make faults`: each call by which a command writes or maps a file under the folders that it owns (corpus, index,
+`make faults MINUTES=0`: each call by which a command writes or maps a file under the folders that it owns (corpus, index,
 models, output, cache, temporary files) fails once: in turns with ENOSPC (then the disk stays full) and EIO, or with
 ENOMEM for `mmap`; and once the process is killed there. Survived: the old or the new state is complete, an error is one
 line with exit code 2 or does not matter, and the next run succeeds and leaves the files of an undisturbed one.
