@@ -40,10 +40,10 @@ PAGE = HERE.parent / "FAULTS.md"
 ERRORS = (errno.ENOSPC, errno.EIO)  # alternate; of mmap ENOMEM
 KINDS = ("ENOSPC", "EIO", "ENOMEM", "kill")
 TEXT = """\
-`make faults MINUTES=0`: each call by which a command writes or maps a file under the folders that it owns (corpus, index,
-models, output, cache, temporary files) fails once: in turns with ENOSPC (then the disk stays full) and EIO, or with
-ENOMEM for `mmap`; and once the process is killed there. Survived: the old or the new state is complete, an error is one
-line with exit code 2 or does not matter, and the next run succeeds and leaves the files of an undisturbed one.
+`make faults MINUTES=0`: each call by which a command writes or maps a file under the folders that it owns (corpus,
+index, models, output, cache, temporary files) fails once: in turns with ENOSPC (then the disk stays full) and EIO, or
+with ENOMEM for `mmap`; and once the process is killed there. Survived: the old or the new state is complete, an error
+is one line with exit code 2 or does not matter, and the next run succeeds and leaves the files of an undisturbed one.
 `collect` and `train` change files one by one, each of them as a whole.
 
 Then each file of an index with trained models, and of the cache, is damaged. Found: `verify` names it, but in the
