@@ -320,10 +320,9 @@ class Recommender:
                     original, (_, in_corpus) = next(originals)
                     both = in_corpus, unreliable_notice(query, one)
                     for lines, notice in zip(noticed.values(), both, strict=True):
-                        is_named = len(queries) == 1 or original.id in notice
-                        lines.extend(
-                            [notice if is_named else f"{original.id}: {notice}"][: bool(notice)]
-                        )
+                        if notice:
+                            is_named = len(queries) == 1 or original.id in notice
+                            lines.append(notice if is_named else f"{original.id}: {notice}")
                     of_list = reason, options.not_found, tuple(filter(None, both))
                     yield Recommendations(original, items, *of_list, sureness=sureness)
         for kind, lines in noticed.items():  # a line for each kind, however many queries have it

@@ -169,15 +169,7 @@ def names(root: Path) -> set[str]:
 
 def contents(root: Path) -> dict[str, str]:
     """Return what each file or folder holds."""
-    return {
-        name: str(path.readlink())
-        if path.is_symlink()
-        else sha256_of(path)
-        if path.is_file()
-        else ""
-        for name in names(root)
-        for path in [root / name]
-    }
+    return {name: sha256_of(root / name) if (root / name).is_file() else "" for name in names(root)}
 
 
 class Stage:
