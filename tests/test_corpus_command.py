@@ -363,7 +363,8 @@ def test_a_corpus_in_beir_s_layout_is_read_back_with_its_splits(
     shipped = shipped_queries(tmp_path / "beir")
     assert shipped is not None
     assert {**shipped.gold["test"]} == {"new": {"old"}}  # neither later nor outside the corpus
-    assert shipped.queries["new"].title == "A paper about new On old papers."
+    [query] = shipped.queries.values()
+    assert (query.title, query.year) == ("A paper about new On old papers.", 2010)
     code, _, err = cli("convert", "beir", "-o", "back.jsonl")
     assert code == 0, err
     assert lines(tmp_path / "back.jsonl") == lines(tmp_path / "corpus.jsonl")

@@ -473,11 +473,11 @@ def test_later_records_replace_earlier_ones_and_deletions_delete(tmp_path: Path)
 
 
 def test_of_a_snapshot_works_are_read_the_latest_first(tmp_path: Path) -> None:
-    works = tmp_path / "data" / "works"
+    works = tmp_path / "works" / "data" / "works"  # the first is a folder of the user
     old, new = works / "updated_date=2024-01-31", works / "updated_date=2024-02-01"
     author = lines({"id": "https://openalex.org/A7", "display_name": "Ada", "works_count": 3})
     write(works / "manifest", '{"entries":[{"url":"s3://openalex/data/works/part_000.gz"}]}')
-    write(tmp_path / "data" / "authors" / "updated_date=2024-01-01" / "part_000.gz", author)
+    write(works.parent / "authors" / "updated_date=2024-01-01" / "part_000.gz", author)
     first = {**OPENALEX, "id": f"{W}1"}
     write(old / "part_000.gz", lines({**first, "id": f"{W}2"}))
     cover = {**first, "id": f"{W}4", "is_paratext": True}
@@ -485,7 +485,7 @@ def test_of_a_snapshot_works_are_read_the_latest_first(tmp_path: Path) -> None:
     write(new / "part_000.gz", lines(first, cover, withdrawn))
     log: list[str] = []
 
-    assert [paper.id for paper in papers(tmp_path, log)] == ["W1", "W2"]
+    assert [paper.id for paper in papers(tmp_path / "works", log)] == ["W1", "W2"]
     assert log == [
         "left out 1 works that are paratext, such as covers",
         "left out 1 works that were retracted",
@@ -558,6 +558,15 @@ def test_paper_ids_give_the_ids_of_the_api(tmp_path: Path) -> None:
     found = {paper.id: paper.citations for paper in papers(folder)}
 
     assert found == {"aa03": (), "aa12": ("aa03", "99")}
+
+
+def test_a_repeated_record_of_a_dump_has_the_same_citations(tmp_path: Path) -> None:
+    folder = s2_folder(tmp_path, citations=CITATIONS)
+    write(folder / "papers" / "papers-1.gz", lines(S2_PAPER))
+
+    found = [paper.citations for paper in papers(folder) if paper.id == "12"]
+
+    assert found == [("3", "99")] * 2
 
 
 def test_papers_without_further_dumps_need_no_join(
@@ -755,3 +764,15 @@ def test_a_broken_bibtex_entry_is_a_fault_with_its_line_and_the_next_is_read(
     assert name == "bibtex"
     places = [one.line if isinstance(one, BadRecordError) else one.id for one in found]
     assert places == ["a", 3, 4, "d", 6]
+
+
+def test_a_bibtex_comment_that_never_closes_is_a_fault_and_its_escaped_braces_do_not_count(
+    tmp_path: Path,
+) -> None:
+    text = "@article{a, title = {A}}\n@preamble{ {\\{} }\n@article{b, title = {B}}\n"
+    hidden = "@comment{ a { b }\n@article{c, title = {C}}\n"
+
+    _, found = read(write(tmp_path / "refs.bib", text + hidden))
+
+    places = [one.line if isinstance(one, BadRecordError) else one.id for one in found]
+    assert places == ["a", "b", 4]

@@ -167,19 +167,19 @@ def to_beir(
                 if paper.id in wanted:
                     queries[paper.id] = paper
         if shipped:
-            texts = {query.id: query.title for query in shipped.queries.values()}
+            texts = {query.id: (query.title, query.year) for query in shipped.queries.values()}
             gold = shipped.gold
         else:
             if not splits:
                 log("no splits: there are no queries and qrels; `citerec index` makes splits")
-            texts = {docid: f"{p.title} {p.abstract}".strip() for docid, p in queries.items()}
+            texts = {i: (f"{p.title} {p.abstract}".strip(), p.year) for i, p in queries.items()}
             gold = {
                 name: {docid: _gold(queries[docid], years) for docid in split if docid in queries}
                 for name, split in splits.items()
             }
         with write_lines(new / "queries.jsonl") as write:
-            for qid, text in texts.items():
-                write(_line({"_id": qid, "text": text}))
+            for qid, (text, year) in texts.items():
+                write(_line({"_id": qid, "text": text, "metadata": {"year": year}}))
         for name, qrels in gold.items():
             if any(qrels.values()):  # a file of no relevant paper is none
                 with write_lines(new / "qrels" / f"{name}.tsv") as write:

@@ -94,7 +94,8 @@ def _openalex_papers(
         return match[1] if match else ""
 
     # a snapshot has folders of authors and the like, too
-    works = [file for file in source.files if "works" in file.parts[:-1]] or source.files
+    folders = {file: file.relative_to(source.path).parts[:-1] for file in source.files}
+    works = [file for file, names in folders.items() if "works" in names] or source.files
     counts = Counter[str]()
     for file in sorted(works, key=date, reverse=True):
         for line, row in read_file(file, json_records, read):

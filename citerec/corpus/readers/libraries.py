@@ -59,6 +59,7 @@ def _blocks(stream: BinaryIO, start: "re.Pattern[str]") -> Iterator[tuple[int, s
 _BLOCK = re.compile(r"\s*@\s*([A-Za-z]+)\s*[{(]")  # begins an entry, even if a brace is still open
 _FIRST = re.compile(r"(?:\s|%[^\n]*\n)*@\s*[A-Za-z]+\s*[{(]")
 _ANYWHERE = re.compile(r"^[ \t]*@\s*[A-Za-z]+\s*[{(]", re.MULTILINE)
+_ESCAPED = re.compile(r"\\.")
 _OWN = frozenset({"title", "subtitle", "author", "abstract", "doi", "url", "pages"})
 _BOOKS = frozenset({"proceedings", "book", "collection", "mvproceedings", "mvbook", "mvcollection"})
 _NO_PAPERS = frozenset({"xdata", "set", "control"})  # types of BibLaTeX that are no works
@@ -74,17 +75,21 @@ def _is_bibtex(head: bytes, name: str) -> bool:
 def _bibtex_records(stream: BinaryIO) -> Rows:
     """Yield the entries of one file with their lines."""
     macros: dict[str, str] = {}
-    open_braces = 0  # of a comment, which may hold entries
+    open_braces, comment = 0, 0  # of a comment, which may hold entries, and its line
     for start, block in _blocks(stream, _BLOCK):
         kind = block.partition("@")[2].lstrip()[:8].lower()
         if open_braces > 0 or kind.startswith(("comment", "preamble")):
-            open_braces += block.count("{") - block.count("}")
+            comment = comment if open_braces > 0 else start
+            plain = _ESCAPED.sub("", block)
+            open_braces += plain.count("{") - plain.count("}")
             continue
         entries, broken = bibtex.read_records(block, macros)
         for entry in entries:
             yield start + entry.line - 1, entry.fields
         for line, fault in broken:
             yield start + line - 1, fault
+    if open_braces > 0:
+        yield comment, "the braces of this comment do not close; the entries after it are not read"
 
 
 def _bibtex_papers(

@@ -112,11 +112,13 @@ def _joined(
 
                 cited = groupby(rows(_CITATIONS), key=lambda row: row[0])
                 citing, group = next(cited, (None, iter(())))
+                of_citing = [one for _, one in group]
                 for line, row in enumerate(rows(_PAPERS), start=1):
                     corpus, record, docid, abstract = row
                     while citing is not None and corpus is not None and citing < corpus:
                         citing, group = next(cited, (None, iter(())))
-                    citations = [one for _, one in group] if citing == corpus else []
+                        of_citing = [one for _, one in group]
+                    citations = of_citing if citing == corpus else []
                     more = {"id": docid, "abstract": abstract, "citations": citations}
                     yield located(path, line, orjson.loads(record) | more, _paper)
         except (duckdb.IOException, duckdb.OutOfMemoryException) as error:
