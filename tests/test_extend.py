@@ -264,8 +264,15 @@ def test_tuning_tries_the_ranks_of_all_retrievers(guide: None, sample_index: Ind
 
 
 SHORTER = """
+from citerec.rank.features import Feature, Group
+
+def length(signals):
+    titles = signals.index.papers.texts("title", signals.rows).to_pylist()
+    return [len(title) for title in titles]
+
 class Shorter:
     depth = 5
+    features = Feature("length", Group.ADDED, length, "the letters of its title"),
     def __init__(self, index): pass
     def score(self, query, papers): return [-float(len(paper.title)) for paper in papers]
 """
@@ -296,6 +303,20 @@ def test_a_registered_reranker_is_named_everywhere(
     assert lengths == sorted(lengths)
     settings = json.loads((report / "report.json").read_text())["provenance"]["settings"]
     assert settings["rerank"][0]["model"] == "shorter"
+
+
+def test_a_ranker_reads_the_features_of_a_registered_reranker(
+    shorter: None, sample_index: IndexFolder, tmp_path: Path
+) -> None:
+    folder = trained(sample_index, tmp_path / "ranker", reranker="shorter")
+    options = ("--index", str(sample_index.path), "--ranker", str(folder), "--reranker", "shorter")
+
+    recommended = run(["recommend", "--title", DRAFT.title, *options])
+    report = str(tmp_path / "report")
+    evaluated = run(["evaluate", *options, "--systems", "ranker", "--output", report])
+
+    assert "| length |" in (folder / "README.md").read_text()
+    assert (recommended, evaluated) == (0, 0)
 
 
 # --- features

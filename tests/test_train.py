@@ -149,7 +149,7 @@ def test_mined_negatives_are_uncited_papers_of_the_pool(dense_sample: IndexFolde
     queries = data.queries[lists.segment_ids]
     assert data.pool[lists.indices].all()
     assert (data.index.papers.years[lists.indices] <= data.index.papers.years[queries]).all()
-    assert not data.pairs(data.gold).holds(queries, lists.indices).any()
+    assert not data.pairs().holds(queries, lists.indices).any()
 
 
 @pytest.mark.parametrize("recipe", ["specter", "strong"])
@@ -449,3 +449,6 @@ def test_all_models_are_trained_and_those_used_that_are_better(
     reports = train_all(index, plan.replace(ranker=poor))
     assert [(one.model, one.is_used) for one in reports] == [("ranker", False)]
     assert (used.models / "ranker-new").is_dir()
+    assert train_all(index, plan.replace(ranker=poor)) == []  # not trained again, but used by force
+    assert train_all(index, plan.replace(ranker=poor), force=True) == []
+    assert not (used.models / "ranker-new").exists()

@@ -169,7 +169,6 @@ def own_systems(
     from citerec.evaluate.report import Evaluation
     from citerec.evaluate.systems import CEILINGS, RANKED, RERANKED, Systems, weights
     from citerec.machine import provenance
-    from citerec.rank.ltr import find_ranker, open_ranker
     from citerec.rerank.reranker import choose_reranker
     from citerec.retrieve.bm25 import resolve
 
@@ -204,8 +203,7 @@ def own_systems(
                 console.warn(f"audit: {len(checked.faults):,} faults in all")
                 raise typer.Exit(1)
             console.log(str(checked))
-    found = find_ranker(config.ranker, folder) if ranks else None
-    ranker = open_ranker(found) if found else None
+    ranker = systems.ranker_of("ranker") if ranks else None
     manifest = folder.manifest
     settings = {
         "corpus": {"sha256": manifest.corpus["sha256"], "papers": manifest.counts["papers"]},

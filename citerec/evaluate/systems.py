@@ -41,7 +41,6 @@ from citerec.types import (
     Query,
     QueryBatch,
     Ranking,
-    best_first,
     no_progress,
 )
 
@@ -89,8 +88,7 @@ def most_cited_lists(index: IndexFolder, task: EvalSet, config: EvalConfig) -> l
         if key not in ordered:
             counts = snapshot.citations(np.arange(len(years), dtype=np.int32))
             rows = np.flatnonzero(counts > 0).astype(np.int32)
-            rows = rows[best_first(rows, counts[rows], index.id_rank)]
-            ordered[key] = Hits(rows, counts[rows].astype(np.float32))
+            ordered[key] = Hits.ordered(rows, counts[rows].astype(np.float32), index.id_rank)
         everything = ordered[key]
         places = np.flatnonzero(mask(rule, years)[everything.rows])[: config.depth]
         lists.append(Hits(everything.rows[places], everything.scores[places]))
@@ -312,7 +310,7 @@ class Systems:
         """
         requested = self._config.rerank
         if name in RANKED:
-            return configure_for_ranker(self.open_reranker, self._ranker(name), requested)
+            return configure_for_ranker(self.open_reranker, self.ranker_of(name), requested)
         alone = name == "rerank-alone" or (
             RERANKED[name] and requested and requested.weight is None
         )
@@ -320,7 +318,7 @@ class Systems:
 
     def audit(self, names: Sequence[str], progress: Progress = no_progress) -> Audit:
         """Check that the hits of some systems depend on no citation that is unknown for a query; see `audit`."""
-        ranker = next((self._ranker(name) for name in names if name in RANKED), None)
+        ranker = next((self.ranker_of(name) for name in names if name in RANKED), None)
         return audit(
             self._index,
             self._eval_set,
@@ -336,17 +334,20 @@ class Systems:
         """Open the models of some systems except the reranker, before any search; raises as `run` does."""
         for name in names:
             if name in RANKED:
-                self._ranker(name)
+                self.ranker_of(name)
             if read_by(name, self._index, self._config) in NEED_VECTORS:
                 self._retriever("dense")
 
-    def _ranker(self, name: str) -> Ranker:
+    def ranker_of(self, name: str) -> Ranker:
+        """Open the ranker of one of `RANKED`; ConfigError if there is none, ModelError if it is invalid."""
         folder = find_ranker(self._config.ranker, self._index)
         if folder is None:
             raise ConfigError(
                 f"{name} needs a ranker; train one: citerec train-ranker --index {self._index.path}"
             )
-        added = declared_features(map(self._retriever, self._config.retrievers))
+        rerank = self._config.rerank
+        parts = *map(self._retriever, self._config.retrievers), rerank and rerank.model
+        added = declared_features(parts)
         return open_ranker(folder, RANKED[name], added)
 
     def _saved(self) -> float:
@@ -366,7 +367,7 @@ class Systems:
             stages = (RerankingStage(self.reranker_of(name)),)
             return Pipeline(first_stage, stages, depth, queries_per_part=parts)
         if name in RANKED:
-            ranker = self._ranker(name)
+            ranker = self.ranker_of(name)
             reranker = self.reranker_of(name) if self._config.rerank else None
             if reranker and self._log and (notice := reranker_notice(ranker, reranker)):
                 self._log(notice)

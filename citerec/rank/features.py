@@ -359,9 +359,17 @@ NAMES: tuple[str, ...] = tuple(feature.name for feature in FEATURES)
 def declared_features(
     parts: Iterable[object], given: Iterable[Feature] = ()
 ) -> tuple[Feature, ...]:
-    """Return the features that are given, and those that retrievers and rerankers have as `features`."""
-    wrapped = (getattr(part, "retriever", part) for part in parts)
-    declared = (feature for part in wrapped for feature in getattr(part, "features", ()))
+    """Return the features that are given, and those that retrievers and rerankers have as `features`.
+
+    A part may be the name of a reranker, which a package may register.
+    """
+    loaded = (
+        plugins.load(plugins.RERANKERS, part)
+        if isinstance(part, str) and part in plugins.names(plugins.RERANKERS)
+        else getattr(part, "retriever", part)
+        for part in parts
+    )
+    declared = (feature for part in loaded for feature in getattr(part, "features", ()))
     return tuple({feature.name: feature for feature in (*given, *declared)}.values())
 
 

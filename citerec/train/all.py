@@ -92,18 +92,24 @@ def train_all(
             index = open_index(path)
 
     own, new = places(RERANKER)
-    if not is_done(was_trained_so(own, index, plan.reranker), own):
+    done = [one for one in (own, new) if was_trained_so(one, index, plan.reranker)]
+    if not is_done(bool(done), (done or [own])[0]):
         report = reranker.train_reranker(index, new, plan.reranker, **options)
         metric = plan.reranker.metric
         if is_used(new, metric, report.history[0].dev.get(metric), report.best.dev.get(metric)):
             replace_folder(new, own)
+    elif force and own not in done:
+        replace_folder(new, own)
 
     own, new = places(RANKER)
-    if not is_done(ranker.was_trained_so(own, [index], plan.ranker), own):
+    done = [one for one in (own, new) if ranker.was_trained_so(one, [index], plan.ranker)]
+    if not is_done(bool(done), (done or [own])[0]):
         ranked = ranker.train_ranker([index], new, plan.ranker, **options)
         before = _f1_in_use(index, ranked) if len(ranked.dev) else None
         if is_used(new, "f1@20", before, ranked.after[Variant.FULL]["f1@20"]):
             replace_folder(new, own)
+    elif force and own not in done:
+        replace_folder(new, own)
     return reports
 
 

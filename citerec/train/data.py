@@ -162,10 +162,10 @@ class TrainingData:
         queries, cited, gold = self.queries[chosen], self.cited.at(chosen), self.gold.at(chosen)
         return TrainingData(self.index, queries, self.pool, cited, gold)
 
-    def pairs(self, *lists: Lists) -> Pairs:
-        """Return the pairs of each query with its references and itself, and with its papers in further lists."""
-        each = [(self.queries[one.segment_ids], one.indices) for one in (self.cited, *lists)]
-        return Pairs([*each, (self.queries, self.queries)], self.papers)
+    def pairs(self) -> Pairs:
+        """Return the pairs of each query with its references and itself."""
+        cited = self.queries[self.cited.segment_ids], self.cited.indices
+        return Pairs([cited, (self.queries, self.queries)], self.papers)
 
 
 def load_training_data(index: IndexFolder) -> TrainingData:

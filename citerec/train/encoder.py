@@ -49,7 +49,7 @@ def cited_by_cited(data: TrainingData, *, seed: int = 0) -> Lists:
 
     Source: Cohan et al., ACL 2020, section 2.4, https://arxiv.org/abs/2004.07180.
     """
-    rng, forbidden = np.random.default_rng([seed, 1]), data.pairs(data.gold)
+    rng, forbidden = np.random.default_rng([seed, 1]), data.pairs()
     each: list[Rows] = []
     for start in range(0, len(data.queries), CHUNK):
         rows = data.queries[start : start + CHUNK]
@@ -69,7 +69,7 @@ def mined(data: TrainingData, *, threads: int, progress: Progress, log: Log = no
     and the vectors of the index, if it has some.
     """
     retrieval = RecommendConfig(bm25=Bm25Config(threads=threads))
-    first_stage, forbidden = open_hybrid(data.index, retrieval, log), data.pairs(data.gold)
+    first_stage, forbidden = open_hybrid(data.index, retrieval, log), data.pairs()
     depth = MINE_TO + int(data.cited.lengths.max()) + 1
     sets = candidate_sets(data, first_stage, depth, progress)
     return Lists.each(
@@ -93,14 +93,14 @@ class EncoderExamples:
     def of(cls, data: TrainingData, config: EncoderTraining, hard: Lists) -> "EncoderExamples":
         """Make examples of the queries that have a positive and a possible negative."""
         pool = int(data.pool.sum())
-        excluded = data.cited.where(data.pool[data.cited.indices]).lengths + data.gold.lengths
+        excluded = data.cited.where(data.pool[data.cited.indices]).lengths
         chosen = np.flatnonzero((data.gold.lengths > 0) & (excluded < pool - 1))
         if not len(chosen):
             raise ConfigError(
                 f"no train query of {data.index.path} has a positive and a negative; use a larger corpus"
             )
         data = data.only(chosen)
-        return cls(data, config, hard.at(chosen), data.pairs(data.gold))
+        return cls(data, config, hard.at(chosen), data.pairs())
 
     def drawn(self) -> Rows:
         """Return the examples, shape (examples, 2 + negatives); the same for the same settings.

@@ -115,11 +115,9 @@ class Gatherer:
             self._reranker = open_reranker(index, settings, log)
             self._first_order = open_ranker(DEFAULT).score
         self._graph = TemporalGraph(index, CitationScope.TRAIN)
-        parts: list[object] = [*getattr(self._first_stage, "retrievers", ())]
-        if config.reranker in plugins.names(plugins.RERANKERS):
-            parts.append(plugins.load(plugins.RERANKERS, config.reranker))
         given = (*features, *added_features(config.features, features))
-        self.added = declared_features(parts, given)
+        retrievers = getattr(self._first_stage, "retrievers", ())
+        self.added = declared_features((*retrievers, config.reranker), given)
         self._features = Features(self._graph, added=self.added)
 
     def train(self, data: TrainingData, progress: Progress) -> RankerExamples:
