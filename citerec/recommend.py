@@ -114,14 +114,14 @@ class Recommender:
             index = open_index(find_index(None if index is None else Path(index)))
         self.index, self.config, self._log = index, config or RecommendConfig(), log
         self.retriever = open_hybrid(index, self.config, log, retrievers=retrievers)
-        added = declared_features((*self.retriever.retrievers, reranker), features)
+        named = getattr(self.config.reranker, "model", self.config.reranker)
+        added = declared_features((*self.retriever.retrievers, reranker or named), features)
         custom = None if ranker is None else LtrModel(model=ranker, added=added)
         self._ranker: LtrModel | None = custom or ranker_of(index, self.config, added)
         self.open_reranker: OpenReranker | None = reranker_of(
             index, self.config, self._ranker, reranker, log
         )
         self._graph = TemporalGraph(index, CitationScope.PUBLISHED)
-        self._pipelines: dict[int, Pipeline] = {}  # for drafts, by the number of papers
         self._is_open = True
         if read_manifest(index.path) != index.manifest:  # parts of two indexes may be open
             raise IndexReplacedError(index.path)
@@ -351,6 +351,10 @@ class Recommender:
             rules = eligible(queries, self.index.papers, year_max=options.year_max)
             found = self.retriever.candidates(queries, rules, RANKING_DEPTH)
             places = sorted(range(len(queries)), key=lambda i: -found[i].agreement)[:most]
+            if self._log:
+                self._log(
+                    f"{most:,} of {len(queries):,} sentences are answered: searches agree most"
+                )
             queries = [queries[i] for i in sorted(places)]
         lists = self.recommend_many(queries, options, progress)
         return sorted(lists, key=lambda one: -(one.sureness or 0))
@@ -372,7 +376,8 @@ class Recommender:
         if self._is_open:
             self._is_open = False
             self.__dict__.pop("corpus", None)
-            del self._ranker, self._graph, self.retriever, self.open_reranker, self._pipelines
+            self.__dict__.pop("_ranking", None)
+            del self._ranker, self._graph, self.retriever, self.open_reranker
         if self._removal:
             self._removal()
 
@@ -386,19 +391,21 @@ class Recommender:
         if not self._is_open:
             raise ConfigError("this recommender is closed; open the index again: citerec.open(...)")
 
+    @cached_property
+    def _ranking(self) -> tuple[Stage, ...]:
+        """The stages that order the candidates of drafts; they keep what they read of the corpus."""
+        reranker = self.open_reranker
+        if self._ranker:
+            return rank_stages(self._graph, self._ranker, reranker, expand=self.config.expand)
+        return (RerankingStage(reranker),) if reranker else ()
+
     def _pipeline(self, k: int, lists: Sequence[Sequence[int]] | None = None) -> Pipeline:
         """Return the pipeline for `k` papers for each draft or sentence, or for each of some lists of references.
 
-        That for drafts keeps what it reads of the corpus. For a list there is no draft that models could read.
+        For a list there is no draft that models could read.
         """
-        config, stages = self.config, list[Stage]()
-        if lists is None and k in self._pipelines:
-            return self._pipelines[k]
+        config, stages = self.config, [*self._ranking] if lists is None else []
         ranker, reranker = (self._ranker, self.open_reranker) if lists is None else (None, None)
-        if ranker:
-            stages += rank_stages(self._graph, ranker, reranker, expand=config.expand)
-        elif reranker:
-            stages.append(RerankingStage(reranker))
         if config.diversity > 0:
             dense = self.retriever.dense
             stages.append(DiversityStage(self.index, dense, config.diversity, k))
@@ -409,10 +416,8 @@ class Recommender:
             DIVERSE if config.diversity > 0 else 0,
         )
         at_once = max(1, PAIRS_AT_ONCE // reranker.depth) if reranker else READ_AT_ONCE
-        if lists is not None:
-            return Pipeline(self._seed_retriever(lists), tuple(stages), depth, at_once)
-        pipeline = Pipeline(self.retriever, tuple(stages), depth, at_once)
-        return self._pipelines.setdefault(k, pipeline)
+        first_stage = self.retriever if lists is None else self._seed_retriever(lists)
+        return Pipeline(first_stage, tuple(stages), depth, at_once)
 
     def _seed_retriever(self, lists: Sequence[Collection[int]] = ()) -> SeedRetriever:
         bm25, dense = self.retriever.bm25, self.retriever.dense

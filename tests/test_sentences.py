@@ -102,9 +102,12 @@ def test_of_many_sentences_those_that_suit_the_draft_are_answered(
     texts = ["Zebras have stripes of black and white.", CLAIM]
     queries = [replace(one, id=f"{i}", context=text) for i, text in enumerate(texts)]
 
-    [found] = Recommender(sample_index).recommend_sentences(queries, most=1)
+    log: list[str] = []
+
+    [found] = Recommender(sample_index, log=log.append).recommend_sentences(queries, most=1)
 
     assert found.query.context == CLAIM
+    assert "1 of 2 sentences" in log[0]
 
 
 def test_a_draft_without_such_a_sentence_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
