@@ -270,7 +270,6 @@ def _build(
             kind = DenseKind(old.manifest.settings["dense"]["kind"])
             config = config.replace(dense=config.dense.replace(kind=kind))
         vectors = embed(folder, index, encoder, config, progress, old)
-    carry_models(index, folder)
     if source:
         corpus |= {"files": len(source.files), "sha256": sha256_of(source)}
     changes: dict[str, int] = {}
@@ -294,6 +293,7 @@ def _build(
         checksums=checksums(folder),
     )
     write_manifest(folder, manifest)
+    carry_models(index, folder)  # as late as possible: a model may have been trained meanwhile
     ignored = source.ignored if source else ()
     return BuildReport(index, manifest, tuple(collector.examples), ignored, changes)
 

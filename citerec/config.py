@@ -133,9 +133,6 @@ class DenseIndexConfig(Settings):
     kind: DenseKind = setting(
         DenseKind.AUTO, "auto: exact up to 50,000 papers, sq8 up to a million, hnsw above."
     )
-    ef_construction: int = setting(
-        200, "hnsw: candidates that are compared when a vector is linked.", ge=1
-    )
     threads: Threads = 0  # of the build
 
 

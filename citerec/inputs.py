@@ -204,6 +204,9 @@ def isolated(read: Callable[[], T], name: str, instead: str = "send less at once
         raise BadInputError(name, fault) from None
     if isinstance(answer, CiterecError):
         raise answer
+    if isinstance(answer, Exception):
+        fault = f"cannot be read: {type(answer).__name__}: {answer}"
+        raise BadInputError(name, fault) from answer
     return answer
 
 
@@ -224,7 +227,9 @@ def main() -> None:
     output, sys.stdout = sys.stdout.buffer, sys.stderr
     try:
         answer = read()
-    except CiterecError as error:
+    except (MemoryError, RecursionError, TimeoutError):
+        return
+    except Exception as error:
         answer = error
     if len(data := pickle.dumps(answer)) <= MAX_ANSWER:
         output.write(data)

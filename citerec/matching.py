@@ -244,11 +244,11 @@ def recognise(queries: Sequence[Query], papers: Papers) -> list[tuple[Query, str
     drafts = {query: query.kind is QueryKind.DRAFT and not rows for query, rows in pairs}
     unknown = [query for query, is_unknown in drafts.items() if is_unknown]
     similar = _similar_in([query.title for query in unknown], papers)
-    by_doi = rows_by_doi({query.doi.lower() for query in unknown}, papers)
+    by_doi = rows_by_doi({id_key(query.doi) for query in unknown}, papers)
     for query in queries:
         rows, matched_by = list[int](), "DOI"
         if drafts[query]:
-            rows = sorted(by_doi.get(query.doi.lower(), ()))
+            rows = sorted(by_doi.get(id_key(query.doi), ()))
         if drafts[query] and not rows:
             same_title, matched_by = similar[query.title].equal, "title"
             candidates = papers.at(same_title)

@@ -139,10 +139,10 @@ def without_stop_words(text: str) -> str:
     return kept if WORD.search(kept) else text
 
 
-def some_of(texts: Sequence[str], most: int = 3) -> str:
+def some_of(texts: Sequence[str]) -> str:
     """Return the first texts of a list, and how many more there are: `a; b; c; and 2 more`."""
-    more = len(texts) - most
-    return "; ".join(map(visible, texts[:most])) + (f"; and {more:,} more" if more > 0 else "")
+    more = f"; and {len(texts) - 3:,} more" if len(texts) > 3 else ""
+    return "; ".join(map(visible, texts[:3])) + more
 
 
 def plural(count: int, noun: str, several: str = "") -> str:

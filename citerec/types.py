@@ -130,6 +130,7 @@ class Query:
 
     def __post_init__(self) -> None:
         _check(self, "query", ("abstract", "venue", "doi", "context"), ("authors", "corpus_ids"))
+        object.__setattr__(self, "kind", QueryKind(self.kind))
         if not self.title.strip():
             fault = "it has no title, and a query needs one"
             raise InvalidValueError(f"query {self.id!r}", fault)
@@ -175,7 +176,9 @@ class Hits:
         `rows` are distinct; `scores` have their shape, (hits,); `id_rank` is the rank of each row's docid among all
         docids, shape (papers of the index,).
         """
-        order = best_first(rows, scores, id_rank)[:k]
+        import numpy as np
+
+        order = np.lexsort((id_rank[rows], -scores))[:k]
         return cls(rows[order], scores[order])
 
     def __len__(self) -> int:
@@ -188,18 +191,6 @@ class Hits:
     def best(self, k: int) -> Self:
         """Return the first `k`."""
         return type(self)(self.rows[:k], self.scores[:k])
-
-
-def best_first(
-    rows: "Rows", scores: "npt.NDArray[np.number]", id_rank: "Rows"
-) -> "npt.NDArray[np.intp]":
-    """Return the positions in `rows` by falling score, equal scores by rising docid; shape of `rows`.
-
-    `Hits.ordered` describes the arguments.
-    """
-    import numpy as np
-
-    return np.lexsort((id_rank[rows], -scores))
 
 
 @dataclass(frozen=True, slots=True)

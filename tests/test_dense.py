@@ -69,7 +69,7 @@ def embedded(
         [vectors],
         dim=vectors.shape[1],
         similarity=similarity,
-        config=DenseIndexConfig(ef_construction=40, **config),
+        config=DenseIndexConfig(**config),
     )
     encoder = asdict(a_fingerprint(similarity))
     settings = {**index.manifest.settings, "dense": said, "encoder": encoder}

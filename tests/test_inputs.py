@@ -235,6 +235,8 @@ def test_a_reader_in_a_process_of_its_own_returns_and_raises_what_it_would_here(
         isolated(missing, "none")
 
     assert isolated(partial(sorted, [3, 1, 2]), "numbers") == [1, 2, 3]
+    with pytest.raises(BadInputError, match=r"^draft: cannot be read: ValueError: invalid literal"):
+        isolated(partial(int, "three"), "draft")
     assert (str(there.value), vars(there.value)) == (str(here.value), vars(here.value))
 
 

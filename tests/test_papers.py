@@ -90,7 +90,7 @@ def test_a_list_and_drafts_are_found_by_id_doi_and_title(build: Build) -> None:
     entries += [Entry(title=title, year=2003, authors=("Bee, A.",)) for title in titles]
     drafts = [
         Query(id="x", title="Graph drawing, a survey of methods"),
-        Query(id="y", title="Y", doi="10.1000/b"),
+        Query(id="y", title="Y", doi="https://doi.org/10.1000/B"),
         Query(id="z", title="Graph drawing"),
     ]
 

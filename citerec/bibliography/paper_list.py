@@ -5,7 +5,6 @@ import sys
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import BinaryIO
 
 from citerec.bibliography import bibtex, json_entries, ris
 from citerec.bibliography.entry import Entry, PaperList
@@ -48,17 +47,15 @@ class Kind(StrEnum):
     TEXT = "plain text"
 
 
-def read_bytes(
-    path: str | Path, stdin: BinaryIO | None = None, *, hint: str = ""
-) -> tuple[bytes, str]:
+def read_bytes(path: str | Path, *, hint: str = "") -> tuple[bytes, str]:
     """Return the bytes of a file, or of standard input for `-`, and the name of their source in messages.
 
     BadInputError if there is no such file (`hint` says what to do), or it cannot be read.
     """
     if str(path) == "-":
-        if not (stdin or sys.stdin):  # Python has no stream for a closed one
+        if not sys.stdin:  # Python has no stream for a closed one
             raise BadInputError(_STDIN, "this is closed; name a file, or pipe one into the command")
-        return read_stream(stdin or sys.stdin.buffer, _STDIN), _STDIN
+        return read_stream(sys.stdin.buffer, _STDIN), _STDIN
     with reading(Path(path)):
         if not Path(path).exists():
             raise BadInputError(path, f"no such file{hint and f'; {hint}'}")

@@ -15,7 +15,7 @@ from citerec.cli.options import MODEL, Index, Ray, settings_options, under
 from citerec.config import DenseKind, setting
 from citerec.embed import EmbedConfig
 from citerec.encode.spec import EncodeConfig
-from citerec.errors import CiterecError, ConfigError
+from citerec.errors import CiterecError, ConfigError, IndexLockedError
 
 if TYPE_CHECKING:
     from citerec.embed import EncodeElsewhere
@@ -92,12 +92,18 @@ def index(
             raise ConfigError("--append needs a corpus: citerec index CORPUS --append")
         if not append and corpus is not None:
             raise ConfigError(f"{corpus} would not be read; add its papers with --append")
-        if config.force or ray is not None or config.dense.kind is not DenseKind.AUTO:
+        if (
+            config.force
+            or ray is not None
+            or config.dense.kind is not DenseKind.AUTO
+            or config.encoder == "none"
+        ):
             raise ConfigError(
-                "--force, --ray and --dense-index build an index anew; leave them out to change one"
+                "--force, --ray, --dense-index and --encoder none build an index anew; "
+                "leave them out to change one"
             )
         target = named if named and named.is_dir() else find_index(index)
-        encoder = None if config.encoder in {"auto", "none"} else config.encoder
+        encoder = None if config.encoder == "auto" else config.encoder
     else:
         if corpus is None or named is None:
             raise ConfigError("name a corpus: citerec index CORPUS (see: citerec index --help)")
@@ -198,6 +204,8 @@ def encode_where(
 
             with connected(ray):
                 yield encode_in_actors
+    except IndexLockedError:  # the vectors are those of the other command
+        raise
     except BaseException:
         if has_saved_vectors(target):
             console.log("vectors are saved; run the command again with --resume to continue")

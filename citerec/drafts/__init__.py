@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path, PurePath
-from typing import BinaryIO
 
 from citerec.bibliography.entry import Entry, PaperList, first_year
 from citerec.errors import BadInputError, ConfigError
@@ -89,7 +88,6 @@ class QueryFile:
 def read_queries(
     path: str | Path,
     *,
-    stdin: BinaryIO | None = None,
     title: str | None = None,
     abstract: str | None = None,
 ) -> QueryFile:
@@ -97,7 +95,7 @@ def read_queries(
     from citerec.bibliography.paper_list import read_bytes
 
     hint = "to pass a text directly: citerec recommend --title T --abstract A"
-    data, name = read_bytes(path, stdin, hint=hint)
+    data, name = read_bytes(path, hint=hint)
     file = None if str(path) == "-" else Path(path)
     return parse_queries(data, name=name, file=file, title=title, abstract=abstract)
 

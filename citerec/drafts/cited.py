@@ -146,10 +146,10 @@ def printed(text: str) -> Entry:
     return Entry(ids=ids, text=text, label=text[:60])
 
 
-def braced(text: str, at: int, most: int = 100_000) -> str | None:
+def braced(text: str, at: int) -> str | None:
     """Return the text in the braces that open at `at`; None if they do not close."""
     depth = 0
-    for match in re.finditer(r"\\.|[{}]", text[at : at + most]):
+    for match in re.finditer(r"\\.|[{}]", text[at : at + 100_000]):
         depth += {"{": 1, "}": -1}.get(match[0], 0)
         if depth == 0:
             return text[at + 1 : at + match.start()]

@@ -105,9 +105,9 @@ def without_query_markers(query: Query) -> Query:
     return replace(query, context=read_context(query.context)) if query.context else query
 
 
-def sentence_query(text: str, id: str = "context") -> Query:
+def sentence_query(text: str) -> Query:
     """Return the query of a sentence without a draft: its words are the title, and it has no year.
 
     ConfigError as `read_context` raises.
     """
-    return Query(id=id, title=read_context(text), named=False, kind=QueryKind.SENTENCE)
+    return Query(id="context", title=read_context(text), named=False, kind=QueryKind.SENTENCE)

@@ -97,7 +97,7 @@ def write_dense(
     if kind is not DenseKind.EXACT:
         base = faiss.index_factory(dim, FACTORIES[kind], metric)
         if kind is DenseKind.HNSW:
-            base.hnsw.efConstruction = config.ef_construction
+            base.hnsw.efConstruction = 200  # candidates that are compared when a vector is linked
         # the graph depends on the order in which threads link vectors
         with on_threads(1 if kind is DenseKind.HNSW else config.threads):
             # evenly spread rows, so that the vectors decide the result alone
