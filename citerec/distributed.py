@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from warnings import catch_warnings, simplefilter
 
-from citerec.config import RecommendConfig, RerankConfig
+from citerec.config import RerankConfig
 from citerec.embed import Vectors
 from citerec.encode.spec import Precision
 from citerec.errors import CiterecError, ClusterError, extra
@@ -239,15 +239,13 @@ def recommend_in_actors(
 def served(
     indexes: Mapping[str, Path],
     *,
-    configs: Mapping[str, RecommendConfig] | None = None,
     settings: "ServeConfig | None" = None,
     autoscaling: Mapping[str, Any] = AUTOSCALING,
-    cpus: int = 1,
 ) -> Generator[str]:
     """Serve indexes on the cluster that is connected until the block ends; yield the URL on this machine.
 
-    Index folders by name, the default first, and the settings of each are as for `citerec.serve.service.Service`; each
-    node needs folders and models at the same paths. Limits and tokens hold in each replica, of `cpus` processors.
+    Index folders by name, the default first, are as for `citerec.serve.service.Service`; each node needs folders and
+    models at the same paths. Limits and tokens hold in each replica, of one processor.
 
     Raises:
         MissingExtraError: If the extra `serve` is not installed.
@@ -260,7 +258,7 @@ def served(
     folders = {name: path.absolute() for name, path in indexes.items()}
 
     def build() -> Any:  # in each replica
-        service = Service(folders, configs, settings)
+        service = Service(folders, settings=settings)
         service.warm_up()
         return create_app(service)
 
@@ -268,7 +266,7 @@ def served(
     deployment = serve.deployment(
         name="citerec",
         max_ongoing_requests=settings.queue_size,
-        ray_actor_options={"num_cpus": cpus},
+        ray_actor_options={"num_cpus": 1},
         autoscaling_config={**AUTOSCALING, **autoscaling},
     )
     serve.start(http_options={"host": settings.host, "port": settings.port})

@@ -25,7 +25,7 @@ from citerec.retrieve.bm25 import resolve, terms_of
 from citerec.retrieve.dense import DenseRetriever
 from citerec.retrieve.hybrid import Retriever, encoder_of
 from citerec.text import QueryForm, contents
-from citerec.types import Eligibility, Hits, Log, Progress, Query, no_progress
+from citerec.types import Eligibility, Hits, Progress, Query, no_progress
 
 Floats = npt.NDArray[np.float32]
 DEFAULT, RECOMMEND = Bm25Config(), RecommendConfig()
@@ -160,14 +160,11 @@ def load(
 
 
 def open_retrievers(
-    server: OpenSearchIndex,
-    index: IndexFolder,
-    config: RecommendConfig = RECOMMEND,
-    log: Log | None = None,
+    server: OpenSearchIndex, index: IndexFolder, config: RecommendConfig = RECOMMEND
 ) -> list[Retriever]:
     """Open BM25 and, where the index folder has vectors, dense retrieval over an OpenSearch index."""
     retrievers: list[Retriever] = [OpenSearchBm25(server, index, config.bm25)]
-    if encoder := encoder_of(index, config, log):
+    if encoder := encoder_of(index, config):
         nearest = OpenSearchVectors(server, index).nearest
         retrievers.append(DenseRetriever(index, encoder, config.dense, nearest=nearest))
     return retrievers

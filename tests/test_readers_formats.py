@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from citerec.bibliography.fields import Fields
+from citerec.bibliography.keys import title_key
 from citerec.bibliography.markup import plain_text
 from citerec.bibliography.ris import read_records
 from citerec.corpus.readers import detect_format, find_source, read_papers
@@ -610,6 +611,17 @@ def test_a_broken_line_of_a_dump_and_missing_papers_are_named(tmp_path: Path) ->
 )
 def test_markup_is_removed_and_other_brackets_stay(text: str, expected: str) -> None:
     assert plain_text(text) == expected
+
+
+def test_a_title_with_markup_is_the_same_paper_in_every_library(tmp_path: Path) -> None:
+    title = "Role of <i>E. coli</i> in CO<sub>2</sub> &amp; N uptake"
+    ris = write(tmp_path / "a.ris", f"TY  - JOUR\nTI  - {title}\nER  - \n")
+    bib = write(tmp_path / "b.bib", f"@article{{b, title = {{{title}}}}}")
+
+    titles = [one.title for path in (ris, bib) for one in papers(path)]
+
+    assert titles == ["Role of E. coli in CO2 & N uptake"] * 2
+    assert title_key(title) == title_key(titles[0]) == "role of e coli in co2 n uptake"
 
 
 def test_an_inverted_index_has_gaps_and_a_limit() -> None:

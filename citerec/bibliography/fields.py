@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn, cast
 
 from citerec.bibliography.entry import Entry
+from citerec.bibliography.markup import plain_text
 from citerec.errors import BadRecordError, shown
 from citerec.text import one_line
 from citerec.types import MAX_ABSTRACT, MAX_TITLE, YEARS, Paper, id_fault, year_of
@@ -184,16 +185,16 @@ def library_paper(fields: Fields, ids: Sequence[str], entry: Entry, **values: st
     Its id is the first of `ids` that can be one; if there is none, the name of the file and the line, as `refs:12`.
     `values` are the fields that an entry does not have. BadRecordError if it has no title, or a text is too long.
     """
-    if not (title := one_line(entry.title)):
+    if not (title := plain_text(entry.title)):
         fields.fail("this record has no title", kind="missing_fields")
     usable = [i for i in map(one_line, ids) if len(i) <= MAX_ID and not id_fault(i)]
     stem = fields.path.name.split(".")[0] or "paper"
     doi = next(iter(entry.dois), "")
-    texts = {"abstract": entry.abstract, "venue": entry.venue, "doi": doi, **values}
+    stated = {"abstract": plain_text(entry.abstract), "venue": plain_text(entry.venue)}
     record = {
-        **{name: one_line(text) for name, text in texts.items()},
+        **{name: one_line(text) for name, text in {**stated, "doi": doi, **values}.items()},
         "id": usable[0] if usable else f"{stem}:{fields.line}",
-        "title": title,
+        "title": one_line(title),
         "year": entry.year if entry.year in YEARS else None,
         "authors": [*map(one_line, entry.authors)],
     }

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from citerec.bibliography.markup import plain_text
 from citerec.text import normalized, one_line
 from citerec.types import Paper
 
@@ -118,9 +119,10 @@ def id_key(paper_id: str) -> str:
 def title_key(title: str) -> str:
     r"""Return the form in which titles are compared: letters and digits in lower case.
 
-    LaTeX, accents and punctuation are removed, letters of every script stay: `{\"U}ber {BERT}` and `Uber BERT!` both
-    become `uber bert`. A title without letters and digits has an empty key.
+    LaTeX, markup, accents and punctuation are removed, letters of every script stay: `{\"U}ber <i>BERT</i>` and `Uber
+    BERT!` both become `uber bert`. A title without letters and digits has an empty key.
     """
+    title = plain_text(title)
     if _LATEX.search(title):
         title = to_text(title)
     if title.isascii():

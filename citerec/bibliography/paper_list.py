@@ -77,7 +77,7 @@ def decode(data: bytes, name: Path | str, *, reads: str) -> str:
         raise BadInputError(
             name,
             f"byte 0x{data[error.start]:02x} is not UTF-8; if this is Latin-1, "
-            "convert it: iconv -f ISO-8859-1 -t UTF-8 FILE",
+            "convert it: iconv -f WINDOWS-1252 -t UTF-8 FILE",
             line=data.count(b"\n", 0, error.start) + 1,
         ) from None
     if not text.strip():

@@ -92,12 +92,8 @@ def index(
             raise ConfigError("--append needs a corpus: citerec index CORPUS --append")
         if not append and corpus is not None:
             raise ConfigError(f"{corpus} would not be read; add its papers with --append")
-        if (
-            config.force
-            or ray is not None
-            or config.dense.kind is not DenseKind.AUTO
-            or config.encoder == "none"
-        ):
+        anew = config.force or ray is not None or config.dense.kind is not DenseKind.AUTO
+        if anew or config.encoder == "none":
             raise ConfigError(
                 "--force, --ray, --dense-index and --encoder none build an index anew; "
                 "leave them out to change one"

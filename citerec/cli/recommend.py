@@ -318,6 +318,7 @@ def picked_ranks(shown: ListOptions, k: int, *, batch: bool) -> list[int] | None
 
         if batch:
             raise ConfigError("--append needs a single draft")
+        check_output(shown.append)
         read_reference_file(shown.append)
     if shown.pick == ALL:
         return None

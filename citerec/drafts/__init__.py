@@ -81,7 +81,7 @@ class QueryFile:
         lines = self.lines or ("# Abstract", draft.abstract)
         draft = replace(draft, abstract=first_sentences(draft.abstract, MAX_ABSTRACT))
         if not (queries := tuple(uncited(draft, lines))):
-            raise ConfigError("the draft has no sentence without a reference")
+            raise ConfigError("the draft has no sentence of five words or more without a reference")
         return replace(self, queries=queries, by_sentence=True)
 
 
@@ -248,7 +248,8 @@ def _from_document(
         shortened = "" if len(abstract) == length else cut
     elif abstract := first_sentences(body, MAX_FIRST_PARAGRAPHS):
         count = f"the first {len(abstract):,} characters of the text are used"
-        shortened = f"no abstract was found: {count}"
+        found = f"the abstract has only {len(stated_abstract)} characters"
+        shortened = f"{found if stated_abstract else 'no abstract was found'}: {count}"
     draft = replace(draft, abstract=abstract)
     read = [f"title {short(draft.title, 100)!r}"]
     if abstract:

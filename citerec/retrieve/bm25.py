@@ -25,7 +25,7 @@ from citerec.errors import IndexDamagedError
 from citerec.folder import IndexFolder
 from citerec.index.bm25 import LENGTHS, NO_TERM, POSTINGS, ROWS, Ints, analyze, open_postings
 from citerec.inputs import check_rows, open_array
-from citerec.rules.known import in_years
+from citerec.rules.known import Scores, in_years
 from citerec.text import STOP_WORDS, WORD, QueryForm, contents, without_stop_words
 from citerec.types import Eligibility, Hits, Query
 
@@ -35,7 +35,6 @@ WORTH_COMPILING = 200  # queries after which the import of numba, about a second
 _ONE = np.float32(1)
 
 Docs = npt.NDArray[np.int32]  # documents of Lucene: papers with text
-Scores = npt.NDArray[np.float32]
 
 
 def resolve(config: Bm25Config, index: IndexFolder) -> Bm25Config:

@@ -376,8 +376,9 @@ async def _on_error(request: Request, error: Exception) -> Response:
     else:  # of the framework, such as an unknown path
         assert isinstance(error, HTTPException)
         status, kinds = error.status_code, {404: "not-found", 405: "method-not-allowed"}
-        # 400: of the body's JSON: not UTF-8, or nested too deeply
-        detail = f"the body cannot be read; {EXPECTED}" if status == 400 else str(error.detail)
+        # 400: of the body's JSON: not UTF-8, or nested too deeply; or of its files
+        is_json = status == 400 and "multipart" not in request.headers.get("content-type", "")
+        detail = f"the body cannot be read; {EXPECTED}" if is_json else str(error.detail)
         kind = kinds.get(status, "invalid-request")
         problem = ProblemError(kind, detail, headers=error.headers, status=status)
     if not request.url.path.startswith("/recommendations/"):

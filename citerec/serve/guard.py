@@ -38,6 +38,7 @@ KINDS = {  # status by kind
     "slow-body": 408,
     "queue-full": 429,  # `Retry-After` says when to try again
     "stopping": 503,
+    "replaced": 409,  # the index, on the disk; the server still answers with its own settings
     "internal": 500,  # a fault of the server; its log says more
 }
 CLIENT_CLOSED = 499  # the client closed the connection, as nginx calls it

@@ -1,6 +1,7 @@
 """Requests for recommendations and their answers as JSON; options are views of `citerec.config.RecommendConfig`."""
 
 import re
+from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from copy import copy
 from enum import Enum
@@ -10,7 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import orjson
 from fastapi import Response
-from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema
 
 from citerec import Recommendations, RecommendConfig
 from citerec.bibliography.entry import PaperList
@@ -22,6 +23,7 @@ from citerec.errors import (
     BadInputError,
     CiterecError,
     ConfigError,
+    IndexReplacedError,
     InvalidValueError,
     MissingExtraError,
     ModelError,
@@ -48,7 +50,8 @@ Papers = Annotated[
     list[Annotated[str, StringConstraints(max_length=10_000)]], Field(max_length=MAX_LISTED)
 ]
 BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
-Document = Annotated[Base64Bytes, WithJsonSchema({"type": "string", "pattern": BASE64})]
+DECODED = AfterValidator(partial(b64decode, validate=True))
+Document = Annotated[bytes, DECODED, WithJsonSchema({"type": "string", "pattern": BASE64})]
 Queries = Annotated[list[dict[str, Any]], Field(min_length=1, max_length=MAX_QUERIES)]
 Year = Annotated[int, Field(ge=1, le=9999)]
 Note = Annotated[str, StringConstraints(max_length=10_000)]
@@ -404,6 +407,9 @@ def problem_of(
         return ProblemError("invalid-request", for_clients(detail))
     if isinstance(error, PaperNotFoundError):
         return ProblemError("not-found", str(error))
+    if isinstance(error, IndexReplacedError):
+        detail = "the index was replaced on the disk; these settings need a restart of the server"
+        return ProblemError("replaced", detail)
     LOG.error("%s: %s", type(error).__name__, error, extra={"fields": fields or {}})
     if isinstance(error, MissingExtraError):
         return ProblemError("internal", f"the server lacks a package: {error}", status=501)

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from importlib import import_module
 from pathlib import Path
 from threading import Lock
@@ -60,7 +60,7 @@ class OpenIndex:
         """Return the recommender of other settings; those used last stay open."""
         return self.default if config == self.default.config else self._variant(config)
 
-    @property
+    @cached_property
     def version(self) -> str:
         """The time of the build, and the start of a sha256 of files and models."""
         manifest = self.index.manifest

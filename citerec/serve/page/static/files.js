@@ -47,7 +47,7 @@ export function pasteAll(event) {
   edit({ meta: {} });
 }
 
-const TEXT = /\.(tex|ltx|bib|bibtex|bbl|ris|json|docx|md|markdown|qmd|rmd|txt|sty|cls|bst)$/i;
+const READ = /\.(tex|ltx|bib|bibtex|bbl|ris|json|docx|md|markdown|qmd|rmd|txt|sty|cls|bst|pdf)$/i;
 const MOST_FILES = 900; // that the server takes at once
 
 // The files of what was dropped; of a folder those that a draft may need, with their paths in it.
@@ -57,15 +57,19 @@ async function dropped(transfer) {
   const entries = [...transfer.items].map(item => item.webkitGetAsEntry?.());
   if (!entries.some(entry => entry?.isDirectory)) return [...transfer.files];
   /** @type {Sent[]} */
-  const found = [];
+  const wanted = [];
+  /** @type {Sent[]} */
+  const others = [];
   /** @type {(entry: any) => Promise<void>} */
   const visit = async entry => {
-    if (!entry || found.length >= MOST_FILES) return;
-    if (entry.isFile) {
+    if (entry?.isFile) {
+      const isWanted = READ.test(entry.name) && !entry.name.startsWith(".");
+      const found = isWanted ? wanted : others;
+      if (found.length > MOST_FILES) return;
       const file = await new Promise((done, failed) => entry.file(done, failed));
       found.push(Object.assign(file, { path: entry.fullPath.slice(1) }));
-      return;
     }
+    if (!entry?.isDirectory) return;
     if (entry.name.startsWith(".") || entry.name === "node_modules") return;
     const reader = entry.createReader();
     for (;;) {
@@ -75,12 +79,9 @@ async function dropped(transfer) {
     }
   };
   for (const entry of entries) await visit(entry);
-  const texts = found.filter(file => TEXT.test(file.name) && !file.name.startsWith("."));
-  const isLatex = texts.some(file => /\.(tex|ltx)$/i.test(file.name));
-  const kept = isLatex
-    ? texts
-    : found.filter(file => TEXT.test(file.name) || /\.pdf$/i.test(file.name));
-  return kept.length ? kept : found;
+  if (!wanted.length) return others;
+  const isLatex = wanted.some(file => /\.(tex|ltx)$/i.test(file.name));
+  return isLatex ? wanted.filter(file => !/\.pdf$/i.test(file.name)) : wanted;
 }
 
 const MOST_BYTES = Number(document.documentElement.dataset.most);
@@ -98,6 +99,10 @@ export async function take(files) {
       megabytes = (size / 2 ** 20).toFixed(1);
     const most = Math.floor(MOST_BYTES / 2 ** 20);
     fault(`The ${who} too large: ${megabytes} MB; at most ${most} MB in all.`);
+    return;
+  }
+  if (files.length > MOST_FILES) {
+    fault(`There are ${files.length} files or more; at most ${MOST_FILES} are read at once.`);
     return;
   }
   update({ read: { busy: `Reading ${files.map(file => file.name).join(", ")}…` } });

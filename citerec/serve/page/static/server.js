@@ -2,7 +2,7 @@
 // repeated; nothing is lost.
 
 import { $ } from "./browser.js";
-import { update } from "./store.js";
+import { tab, update } from "./store.js";
 
 const WAITS = [1, 2, 3, 5, 8, 10]; // seconds before each attempt; the last one is repeated
 const MOST_ATTEMPTS = 60;
@@ -32,7 +32,7 @@ async function problemOf(response) {
 async function send(path, options) {
   let response;
   try {
-    const token = sessionStorage.getItem(TOKEN);
+    const token = tab.getItem(TOKEN);
     const headers = { ...options.headers, ...(token ? { Authorization: `Bearer ${token}` } : {}) };
     response = await fetch(path, { ...options, headers });
   } catch (error) {
@@ -41,7 +41,10 @@ async function send(path, options) {
   }
   if (response.status === 401) throw new Locked();
   if (response.status === 429) throw new Busy(Number(response.headers.get("Retry-After")) || 2);
-  if ([502, 503, 504].includes(response.status)) throw new Unreachable();
+  // 504: of a proxy; that of the server tells why, and the same search would take as long again
+  const isTooLong = response.headers.get("Content-Type")?.startsWith("application/problem");
+  if ([502, 503].includes(response.status) || (response.status === 504 && !isTooLong))
+    throw new Unreachable();
   if (!response.ok) throw await problemOf(response);
   return response;
 }
@@ -70,12 +73,12 @@ async function wait(seconds, text, signal) {
 
 /** @type {(signal?: AbortSignal | null) => Promise<void>} */
 async function askForToken(signal) {
-  const isKnown = Boolean(sessionStorage.getItem(TOKEN));
+  const isKnown = Boolean(tab.getItem(TOKEN));
   /** @type {Promise<string>} */
   const given = new Promise(use => update({ trouble: { isKnown, use } }));
   $("#token").value = "";
   $("#token").focus();
-  sessionStorage.setItem(TOKEN, await Promise.race([given, stopped(signal)]));
+  tab.setItem(TOKEN, await Promise.race([given, stopped(signal)]));
 }
 
 // Runs `attempt` until the server answers; a Problem of the request itself ends it.

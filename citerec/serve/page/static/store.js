@@ -122,17 +122,21 @@ export const rows = () => {
   return now.list.rows.filter(row => !away.has(row.id)).sort((a, b) => by(a) - by(b));
 };
 
-const nowhere = { getItem: () => null, setItem() {}, removeItem() {} }; // nothing may be kept
-/** @type {(name: "localStorage" | "sessionStorage") => Pick<Storage, keyof typeof nowhere>} */
+/** @type {(name: "localStorage" | "sessionStorage") => Pick<Storage, "getItem" | "setItem" | "removeItem">} */
 function storage(name) {
   try {
     return window[name];
   } catch {
-    return nowhere;
+    const memory = new Map(); // nothing may be kept
+    return {
+      getItem: key => memory.get(key) ?? null,
+      setItem: (key, value) => memory.set(key, value),
+      removeItem: key => memory.delete(key),
+    };
   }
 }
-const kept = storage("localStorage"),
-  tab = storage("sessionStorage");
+const kept = storage("localStorage");
+export const tab = storage("sessionStorage");
 
 export let discarded = false; // something kept here was broken
 export let viewing = false;

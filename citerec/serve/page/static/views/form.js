@@ -106,7 +106,7 @@ function draft() {
     </div>
     <div class="field">
       <label for="abstract">Abstract <span class="hint">or any text</span></label>
-      <textarea id="abstract" rows="7" maxlength="60000" .value=${live(state.abstract)}
+      <textarea id="abstract" rows="7" maxlength="2000000" .value=${live(state.abstract)}
         @input=${typed("abstract")} @focus=${remember} @paste=${pasteAll}></textarea>
     </div>
     ${state.mode === "each" ? whole() : nothing}
