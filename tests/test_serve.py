@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -375,6 +376,25 @@ def test_a_request_that_is_late_gets_a_timeout(lone: Callable[..., Service]) -> 
         answer = client.post("/v1/recommend", json={"title": "attention"})
 
     assert answer.status_code == 504
+
+
+def test_an_index_that_was_replaced_answers_with_the_settings_that_are_open(
+    lone: Callable[..., Service], sample_index: IndexFolder, tmp_path: Path
+) -> None:
+    index, gone = Path(shutil.copytree(sample_index.path, tmp_path / "index")), tmp_path / "gone"
+    service = lone(index)
+    gone.write_text("nogueira2019passage\n")
+    assert run(["index", "--index", str(index), "--delete", str(gone)]) == 0
+
+    with serving(service) as client:
+        same, other = (
+            client.post("/v1/recommend", json={"title": "attention", **more})
+            for more in ({}, {"diversity": 0.5})
+        )
+
+    assert same.status_code == 200
+    assert other.status_code == 409
+    assert "restart" in other.json()["detail"]
 
 
 def test_a_request_whose_client_is_gone_is_dropped(lone: Callable[..., Service]) -> None:

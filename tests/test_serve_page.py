@@ -470,6 +470,9 @@ def test_a_dropped_folder_and_a_pasted_reference_list_are_taken_for_what_they_ar
     (folder / "lists").mkdir(parents=True)
     (folder / "lists" / "refs.bib").write_text(f"@misc{{one, title={{{first.title}}}}}")
     (folder / "figure.png").write_bytes(bytes(17 * 2**20))
+    (folder / "a").mkdir()
+    for number in range(950):  # more than are sent at once, before the text
+        (folder / "a" / f"{number}.png").touch()
     (folder / "main.tex").write_text(
         rf"\documentclass{{article}}\title{{{TITLE}}}\begin{{document}}\maketitle"
         r"As in \cite{one}.\bibliography{lists/refs}\end{document}"
@@ -660,6 +663,35 @@ def test_a_busy_server_is_waited_for(page: Any) -> None:
     expect(page.locator("#trouble")).to_contain_text("busy")
     expect(page.locator("#status")).to_contain_text("after")
     expect(page.locator("#trouble")).to_be_hidden()
+
+
+@pytest.mark.slow
+def test_a_search_that_took_too_long_is_not_repeated(page: Any) -> None:
+    refused: list[str] = []
+
+    def refuse(route: Any) -> None:
+        refused.append(route.request.url)
+        kind = "application/problem+json"
+        route.fulfill(status=504, content_type=kind, body='{"detail": "the answer took too long"}')
+
+    page.route("**/page/recommend", refuse)
+    page.fill("#title", TITLE)
+    page.click("#find")
+
+    expect(page.locator("body")).to_contain_text("the answer took too long")
+    assert len(refused) == 1
+
+
+@pytest.mark.slow
+def test_a_browser_that_keeps_nothing_finds_papers(page: Any) -> None:
+    for name in ("localStorage", "sessionStorage"):
+        refused = "{ get() { throw new DOMException('', 'SecurityError'); } }"
+        page.add_init_script(f"Object.defineProperty(window, '{name}', {refused})")
+    page.reload()
+
+    find(page)
+
+    expect(page.locator(".row").first).to_be_visible()
 
 
 @pytest.mark.slow
