@@ -122,7 +122,10 @@ export const rows = () => {
   return now.list.rows.filter(row => !away.has(row.id)).sort((a, b) => by(a) - by(b));
 };
 
-/** @type {(name: "localStorage" | "sessionStorage") => Pick<Storage, "getItem" | "setItem" | "removeItem">} */
+/**
+ * @param {"localStorage" | "sessionStorage"} name
+ * @returns {Pick<Storage, "getItem" | "setItem" | "removeItem">}
+ */
 function storage(name) {
   try {
     return window[name];
