@@ -44,7 +44,7 @@ from citerec.types import (
     no_progress,
 )
 
-WEIGHT_AFTER_RANKER = 0.4  # weight of a reranker whose probabilities are no feature of the ranker
+WEIGHT_AFTER_RANKER = 0.2  # of a reranker that is no feature of the ranker; more loses MRR
 DIVERSE = 200  # least number of papers of the list that diversity chooses from
 
 Similarities = npt.NDArray[np.float32]

@@ -3,10 +3,11 @@
     python experiments/second_stage.py indexes/vis.minilm indexes/labour.minilm ... --models indexes/second_stage
 
 The cross-encoder of an index is trained on its train queries alone, once, into `--models`. It then reads the best
-papers of the default ranker again, as `recommend` does, for some test queries under the protocol.
+papers of the default ranker again, for some test queries under the protocol, with some weights.
 """
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,16 +30,18 @@ from citerec.train.settings import RerankerTraining
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results" / "second_stage"
 SETTINGS = HERE / "reranker" / "trainings" / "fields.toml"
-MOST = 150  # test queries, evenly over the split
+WEIGHTS = 0, 0.1, 0.2, 0.3, 0.4  # of the cross-encoder against the ranker
+MOST = 100  # test queries, evenly over the split
 METRICS = {"f1": "f1@20", "mrr": "mrr"}
 ABOUT = """# A cross-encoder of one's own
 
 What a cross-encoder adds to the default list of the corpus that it was trained on
-([settings](reranker/trainings/fields.toml)). It reads the best {depth} papers of the default ranker, with the weight
-that `recommend` gives it. F1@20 / MRR of at most {most} test queries under the date-strict protocol. Bold: p < .05
-(Student's paired t-test).
+([settings](reranker/trainings/fields.toml)). It reads the best {depth} papers of the default ranker again, and its
+score has a weight of w against the ranker's. F1@20 / MRR of at most {most} test queries under the date-strict protocol:
+of the default list, then the change. Bold: p < .05 (Student's paired t-test). Before it, without a ranker: F1@20 of the
+fused list of {dev} dev queries, and with the cross-encoder at its best weight there.
 
-Made by `python experiments/second_stage.py INDEX...`.
+Made by `python experiments/second_stage.py INDEX... --models FOLDER`.
 """
 
 
@@ -58,27 +61,38 @@ def main() -> None:
 
 
 def measured(folder: Path, models: Path) -> dict[str, Any]:
-    """Return the measures of the default list of an index with and without its own cross-encoder."""
+    """Return the measures of the default list of an index, and as its own cross-encoder changes it, by weight."""
     index = open_index(folder)
     model = models / index.manifest.name
     if not model.exists():
         train_reranker(index, model, RerankerTraining.read(SETTINGS, {}), log=print)
     task = some(load_task(index, "test"))
-    default = EvalConfig(ranker=str(DEFAULT))
+    settings = EvalConfig(ranker=str(DEFAULT))
+    systems = Systems(index, task, settings, print)
+    hits = systems.hits("ranker")
     rerank = RerankConfig(model=str(model.resolve()))
-    lists = {"default": default, "reranked": default.replace(rerank=rerank)}
+    reranker = Systems(index, task, settings.replace(rerank=rerank), print).reranker_of("ranker")
     scores: dict[str, Any] = {}
-    for name, settings in lists.items():
-        run, _ = Systems(index, task, settings, print).run("ranker")
-        scores[name] = per_query(run, task.qrels)
-    made = provenance({"corpus_sha256": index.manifest.corpus["sha256"]})
+    for weight in WEIGHTS:
+        done = reranker.with_weight(weight).rerank(task.queries, hits)
+        run = systems.as_run("ranker", [one.hits for one in done])
+        scores[str(weight)] = per_query(run, task.qrels)
+    trained = orjson.loads((model / "training.json").read_bytes())
+    best = {point["step"]: point["dev"]["mixed"] for point in trained["history"]}
     return {
         "corpus": index.manifest.name.partition(".")[0],
+        "fused": {"f1": best[0], "best": best[trained["best_step"]]},
         "queries": len(task.queries),
+        "dev_queries": trained["plan"]["dev_queries"],
         "train_queries": index.manifest.counts["train_queries"],
-        "lists": {n: {m: s[key].mean() for m, key in METRICS.items()} for n, s in scores.items()},
-        "p": {m: student_test(*(s[key] for s in scores.values())) for m, key in METRICS.items()},
-        "provenance": made,
+        "weights": {
+            weight: {
+                name: {"mean": one[key].mean(), "p": student_test(one[key], scores["0"][key])}
+                for name, key in METRICS.items()
+            }
+            for weight, one in scores.items()
+        },
+        "provenance": provenance({"corpus_sha256": index.manifest.corpus["sha256"]}),
     }
 
 
@@ -93,26 +107,30 @@ def some(task: EvalSet) -> EvalSet:
 def page() -> str:
     """Return the page of all results."""
     results = [orjson.loads(file.read_bytes()) for file in sorted(RESULTS.glob("*.json"))]
-    lines = [ABOUT.format(depth=DEPTH, most=MOST)]
-    lines += ["| corpus | train queries | test queries | default | with its own | change |"]
-    lines += ["|---" * 6 + "|"]
-    changes: list[list[float]] = []
+    lines = [ABOUT.format(depth=DEPTH, most=MOST, dev=results[0]["dev_queries"])]
+    names = [f"w = {weight:g}" for weight in WEIGHTS[1:]]
+    lines += [f"| corpus | train queries | fused, dev | default | {' | '.join(names)} |"]
+    lines += ["|---" * (4 + len(names)) + "|"]
+    changes: list[list[list[float]]] = []
     for one in results:
-        default, reranked = (one["lists"][name] for name in ("default", "reranked"))
-        changes.append([reranked[m] / default[m] - 1 for m in METRICS])
-        shown = [f"{default[m]:.3f}" for m in METRICS], [_cell(one, m) for m in METRICS]
-        cells = [one["corpus"], f"{one['train_queries']:,}", str(one["queries"])]
-        cells += [" / ".join(part) for part in shown]
-        cells.append(" / ".join(f"{change:+.1%}" for change in changes[-1]))
+        default, *others = one["weights"].values()
+        changes.append([[of[m]["mean"] / default[m]["mean"] - 1 for m in METRICS] for of in others])
+        fused = f"{one['fused']['f1']:.3f} → {one['fused']['best']:.3f}"
+        cells = [one["corpus"], f"{one['train_queries']:,}", fused]
+        cells.append(" / ".join(f"{default[m]['mean']:.3f}" for m in METRICS))
+        for of, change in zip(others, changes[-1], strict=True):
+            marks = ["**" * (of[m]["p"] < 0.05) for m in METRICS]
+            cells.append(shown(change, marks))
         lines.append(f"| {' | '.join(cells)} |")
-    means = " / ".join(f"{mean:+.1%}" for mean in np.mean(changes, axis=0))
-    lines += ["", f"Mean change of {len(results)} corpora: {means}.", ""]
+    means = map(shown, np.mean(changes, axis=0).tolist())
+    lines += [f"| mean | | | | {' | '.join(means)} |", ""]
     return "\n".join(lines)
 
 
-def _cell(one: dict[str, Any], metric: str) -> str:
-    text = f"{one['lists']['reranked'][metric]:.3f}"
-    return f"**{text}**" if one["p"][metric] < 0.05 else text
+def shown(changes: Sequence[float], marks: Sequence[str] = ("", "")) -> str:
+    """Return the changes of both measures, with a mark on both sides of each."""
+    pairs = zip(changes, marks, strict=True)
+    return " / ".join(f"{mark}{change:+.1%}{mark}" for change, mark in pairs)
 
 
 if __name__ == "__main__":
