@@ -95,7 +95,8 @@ def tried(folder: Path, options: argparse.Namespace) -> tuple[str, int]:
     from support.scholar_server import papers_of, serving  # pyright: ignore[reportMissingImports]
 
     names = options.only or list(commands.COMMANDS)
-    needs_models = any("{" in commands.COMMANDS[name].arguments for name in names)
+    lines = " ".join(commands.COMMANDS[name].arguments for name in names)
+    needs_models = "{" in lines or "plan.toml" in lines
     embedded = needs_models or options.damage != "no"
     spawned, modules = get_context("spawn"), HEAVY if embedded else LIGHT
     papers = [{**paper, "doi": f"10.5555/{paper['id']}"} for paper in papers_of(SAMPLE)]
