@@ -15,7 +15,7 @@ from citerec.cli.options import MODEL, Index, Ray, settings_options, under
 from citerec.config import DenseKind, setting
 from citerec.embed import EmbedConfig
 from citerec.encode.spec import EncodeConfig
-from citerec.errors import CiterecError, ConfigError, IndexLockedError
+from citerec.errors import CiterecError, ConfigError
 
 if TYPE_CHECKING:
     from citerec.embed import EncodeElsewhere
@@ -200,8 +200,6 @@ def encode_where(
 
             with connected(ray):
                 yield encode_in_actors
-    except IndexLockedError:  # the vectors are those of the other command
-        raise
     except BaseException:
         if has_saved_vectors(target):
             console.log("vectors are saved; run the command again with --resume to continue")

@@ -378,9 +378,8 @@ def flatten(text: str, name: str, folder: Path | None, notices: list[str]) -> st
                     return f"\n{expanded(decode_latex(data), (*active, file))}\n"
                 reason = "is missing; the draft is read without it"
                 reason = "includes itself; it is not read again" if file else reason
-            except PermissionError as error:
+            except PermissionError:
                 reason = "is outside the folder of the draft; it is not read"
-                reason = "cannot be read" if error.filename else reason
         if (line := f"\\input: {wanted} {reason}") not in notices:
             notices.append(line)
         return " "
