@@ -99,8 +99,8 @@ def build_index(
     corpus: Path,
     index: Path,
     config: BuildConfig,
-    progress: Progress | None = None,
-    log: Log | None = None,
+    progress: Progress = no_progress,
+    log: Log = no_log,
 ) -> BuildReport:
     """Build an index folder from a corpus; it appears complete or not at all.
 
@@ -135,8 +135,8 @@ def grow_index(
     *,
     corpus: Path | None = None,
     removed: Path | None = None,
-    progress: Progress | None = None,
-    log: Log | None = None,
+    progress: Progress = no_progress,
+    log: Log = no_log,
 ) -> BuildReport:
     """Add the papers of a corpus to an index, and remove others: the new index replaces the old one at once.
 
@@ -163,7 +163,7 @@ def grow_index(
                 f"{len(unknown):,} ids to delete are not in {index}: {shown(unknown[0])} is the first; "
                 "nothing was changed (--skip-bad skips them)"
             )
-        if unknown and log:
+        if unknown:
             log(f"{len(unknown):,} ids of --delete are not in the index")
         encoder = _encoder_of(old, config, log)
         report = _build(folder, index, config, source, old, {*ids}, encoder, progress, log)
@@ -202,7 +202,7 @@ def check_target(index: Path, *, force: bool) -> None:
         raise IndexExistsError(index)
 
 
-def _encoder_of(index: IndexFolder, config: BuildConfig, log: Log | None) -> Encoder | None:
+def _encoder_of(index: IndexFolder, config: BuildConfig, log: Log) -> Encoder | None:
     """Open the encoder of an index that grows; None if it has no vectors."""
     if not index.is_embedded:
         if config.encoder:
@@ -228,11 +228,10 @@ def _build(
     old: IndexFolder | None,
     removed: Set[str],
     encoder: Encoder | None,
-    progress: Progress | None,
-    log: Log | None,
+    progress: Progress,
+    log: Log,
 ) -> BuildReport:
     """Build an index in a folder, from the papers of a corpus and then those of an old index that stay."""
-    progress, log = progress or no_progress, log or no_log
     start_jvm()
     collector, added = RecordCounter(config.skip_bad), 0
     corpus: dict[str, Any] = {"files": 0, "sha256": ""}

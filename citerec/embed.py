@@ -169,7 +169,7 @@ def keys_of(papers: Papers, form: EncoderForm) -> Keys:
 
 
 def embed_anew(
-    path: Path, encoder: "Encoder", config: EmbedConfig, progress: Progress | None = None
+    path: Path, encoder: "Encoder", config: EmbedConfig, progress: Progress = no_progress
 ) -> None:
     """Replace the vectors of an index; readers see either the old or the new ones.
 
@@ -182,7 +182,7 @@ def embed_anew(
         kept = {n: s for n, s in index.manifest.checksums.items() if not n.startswith(f"{DENSE}/")}
         for name in kept:
             link(path / name, folder / name)
-        settings = embed(folder, path, encoder, config, progress or no_progress)
+        settings = embed(folder, path, encoder, config, progress)
         new = {f"{DENSE}/{name}": s for name, s in checksums(folder / DENSE).items()}
         manifest = index.manifest
         write_manifest(

@@ -16,7 +16,7 @@ from citerec.build import BuildConfig, build_index
 from citerec.config import RecommendConfig
 from citerec.errors import BadInputError, shown
 from citerec.recommend import Recommender
-from citerec.types import Log, Paper
+from citerec.types import Log, Paper, no_log
 
 KEYS = tuple(field.name for field in fields(Paper))
 _SOURCE = Path("papers")  # what messages call the records
@@ -28,7 +28,7 @@ def from_papers(
     encoder: str | None = None,
     path: str | PathLike[str] | None = None,
     config: RecommendConfig | None = None,
-    log: Log | None = None,
+    log: Log = no_log,
 ) -> Recommender:
     """Index papers and open the index.
 

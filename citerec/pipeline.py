@@ -41,6 +41,7 @@ from citerec.types import (
     Progress,
     Query,
     QueryBatch,
+    no_log,
     no_progress,
 )
 
@@ -219,7 +220,7 @@ def reranker_of(
     config: RecommendConfig,
     ranker: LtrModel | None,
     reranker: Reranker | None = None,
-    log: Log | None = None,
+    log: Log = no_log,
 ) -> OpenReranker | None:
     """Open the reranker of a recommender, configured for its learning-to-rank model; None for no reranking.
 
@@ -243,14 +244,14 @@ def configure_for_ranker(
     reranker: OpenReranker,
     ranker: LtrModel,
     requested: RerankConfig | None = None,
-    log: Log | None = None,
+    log: Log = no_log,
 ) -> OpenReranker:
     """Return a reranker configured for a learning-to-rank model.
 
     In a model that reads its probabilities its scores alone count. Otherwise it reranks after the model, with the
     requested weight, else `WEIGHT_AFTER_RANKER`. `log` receives a line if the model was trained with another one.
     """
-    if log and (notice := reranker_notice(ranker, reranker)):
+    if notice := reranker_notice(ranker, reranker):
         log(notice)
     if reads_probability(ranker, reranker):
         return reranker.with_weight(1)

@@ -59,6 +59,7 @@ from citerec.types import (
     QueryBatch,
     QueryKind,
     Recommendation,
+    no_log,
     no_progress,
 )
 
@@ -86,7 +87,7 @@ class Recommender:
         self,
         index: IndexPath | IndexFolder | None = None,
         config: RecommendConfig | None = None,
-        log: Log | None = None,
+        log: Log = no_log,
         *,
         retrievers: Sequence[Retriever] | None = None,
         reranker: Reranker | None = None,
@@ -253,8 +254,7 @@ class Recommender:
         else:
             listed = paper_list_of(map(str, papers))
         rows, missing, line = looked_up(listed, name, self.index.papers)
-        if self._log:
-            self._log(line)
+        self._log(line)
         return rows, missing
 
     def recommend_many(
@@ -326,7 +326,7 @@ class Recommender:
                     of_list = reason, options.not_found, tuple(filter(None, both))
                     yield Recommendations(original, items, *of_list, sureness=sureness)
         for kind, lines in noticed.items():  # a line for each kind, however many queries have it
-            if lines and self._log:
+            if lines:
                 count = f"{len(lines):,} of {len(queries):,} drafts are {kind}; the first: "
                 self._log(f"{count if len(lines) > 1 else ''}{lines[0]}")
 
@@ -351,10 +351,7 @@ class Recommender:
             rules = eligible(queries, self.index.papers, year_max=options.year_max)
             found = self.retriever.candidates(queries, rules, RANKING_DEPTH)
             places = sorted(range(len(queries)), key=lambda i: -found[i].agreement)[:most]
-            if self._log:
-                self._log(
-                    f"{most:,} of {len(queries):,} sentences are answered: searches agree most"
-                )
+            self._log(f"{most:,} of {len(queries):,} sentences are answered: searches agree most")
             queries = [queries[i] for i in sorted(places)]
         lists = self.recommend_many(queries, options, progress)
         return sorted(lists, key=lambda one: -(one.sureness or 0))
@@ -443,7 +440,7 @@ class Recommender:
 def open(  # noqa: A001  (as `gzip.open`: always `citerec.open`)
     index: IndexPath | IndexFolder | None = None,
     config: RecommendConfig | None = None,
-    log: Log | None = None,
+    log: Log = no_log,
 ) -> Recommender:
     """Open an index and its models; see `Recommender` for the arguments."""
     return Recommender(index, config, log)

@@ -18,7 +18,7 @@ from sklearn.metrics import roc_auc_score
 from citerec.bibliography.keys import split_name
 from citerec.config import RANKING_DEPTH, RecommendConfig
 from citerec.drafts.context import has_marker, without_markers, without_query_markers
-from citerec.evaluate.protocol import load_task
+from citerec.evaluate.protocol import load_eval_set
 from citerec.folder import IndexFolder, open_index
 from citerec.machine import provenance
 from citerec.pipeline import Pipeline, rank_stages
@@ -116,11 +116,11 @@ def marked(index: IndexFolder) -> Iterator[Item]:
 
 def of_test(index: IndexFolder) -> Iterator[Item]:
     """Yield up to six sentences of each test paper, and as many of another one as if they were its own."""
-    task = load_task(index, "test")
-    places = np.random.default_rng(0).permutation(len(task.queries))[:PAPERS].tolist()
-    texts = [sentences(task.queries[place].abstract)[:6] for place in places]
-    for number, query in enumerate(task.queries[place] for place in places):
-        rows = index.papers.rows_of(sorted(task.qrels[query.id]))
+    eval_set = load_eval_set(index, "test")
+    places = np.random.default_rng(0).permutation(len(eval_set.queries))[:PAPERS].tolist()
+    texts = [sentences(eval_set.queries[place].abstract)[:6] for place in places]
+    for number, query in enumerate(eval_set.queries[place] for place in places):
+        rows = index.papers.rows_of(sorted(eval_set.qrels[query.id]))
         titles = [*map(words, index.papers.texts("title", rows).to_pylist())]
         for text in texts[number]:
             pairs = zip(rows.tolist(), titles, strict=True)

@@ -21,7 +21,7 @@ import orjson
 from citerec.config import RANKING_DEPTH, Bm25Config, RecommendConfig
 from citerec.corpus.graph import Graph
 from citerec.evaluate.metrics import evaluate_run, per_query
-from citerec.evaluate.protocol import EvalSet, load_task
+from citerec.evaluate.protocol import EvalSet, load_eval_set
 from citerec.evaluate.significance import student_test
 from citerec.folder import IndexFolder, open_index
 from citerec.java import start_jvm
@@ -58,27 +58,27 @@ def main() -> None:
 
 def measured(index: IndexFolder, most: int) -> dict[str, Any]:
     """Return the figures of both rankings, and p of their difference."""
-    task = some(load_task(index, "test"), most)
-    drafts = [replace(query, id=f"draft:{query.id}", named=False) for query in task.queries]
+    eval_set = some(load_eval_set(index, "test"), most)
+    drafts = [replace(query, id=f"draft:{query.id}", named=False) for query in eval_set.queries]
     retriever = open_hybrid(index, RecommendConfig(bm25=Bm25Config()))
-    found = retriever.candidates(drafts, task.eligible, RANKING_DEPTH)
+    found = retriever.candidates(drafts, eval_set.eligible, RANKING_DEPTH)
     runs = {known: Run(known, {}) for known in KNOWN}
     rankings: dict[CitationScope, dict[str, Ranking]] = {known: {} for known in KNOWN}
-    own = index.papers.rows_of([query.id for query in task.queries]).tolist()
+    own = index.papers.rows_of([query.id for query in eval_set.queries]).tolist()
     for i, row in enumerate(own):
-        part = drafts[i : i + 1], task.eligible[i : i + 1], found[i : i + 1]
+        part = drafts[i : i + 1], eval_set.eligible[i : i + 1], found[i : i + 1]
         for known, ranking in ranked(without(index, row), *part):
-            rankings[known][task.queries[i].id] = ranking
+            rankings[known][eval_set.queries[i].id] = ranking
     runs = {known: Run(known, mine) for known, mine in rankings.items()}
-    tables = {known: per_query(run, task.qrels) for known, run in runs.items()}
+    tables = {known: per_query(run, eval_set.qrels) for known, run in runs.items()}
     rng = np.random.default_rng(0)
     return {
         "corpus": index.manifest.name,
-        "queries": len(task.queries),
+        "queries": len(eval_set.queries),
         "encoder": retriever.encoder or None,
         "figures": {
             known.value: {
-                name: round(evaluate_run(run, task.qrels, rng=rng).metrics[name], 5)
+                name: round(evaluate_run(run, eval_set.qrels, rng=rng).metrics[name], 5)
                 for name in METRICS
             }
             for known, run in runs.items()
@@ -91,15 +91,15 @@ def measured(index: IndexFolder, most: int) -> dict[str, Any]:
     }
 
 
-def some(task: EvalSet, most: int) -> EvalSet:
-    """Return the same task with at most so many queries, always the same ones."""
-    chosen = np.sort(np.random.default_rng(0).permutation(len(task.queries))[:most]).tolist()
-    queries = tuple(task.queries[i] for i in chosen)
+def some(eval_set: EvalSet, most: int) -> EvalSet:
+    """Return the same evaluation set with at most so many queries, always the same ones."""
+    chosen = np.sort(np.random.default_rng(0).permutation(len(eval_set.queries))[:most]).tolist()
+    queries = tuple(eval_set.queries[i] for i in chosen)
     return replace(
-        task,
+        eval_set,
         queries=queries,
-        eligible=tuple(task.eligible[i] for i in chosen),
-        qrels={query.id: task.qrels[query.id] for query in queries},
+        eligible=tuple(eval_set.eligible[i] for i in chosen),
+        qrels={query.id: eval_set.qrels[query.id] for query in queries},
     )
 
 

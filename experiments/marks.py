@@ -22,7 +22,7 @@ from scipy.sparse import csr_array
 
 from citerec.config import RANKING_DEPTH, RecommendConfig
 from citerec.evaluate.metrics import per_query
-from citerec.evaluate.protocol import load_task
+from citerec.evaluate.protocol import load_eval_set
 from citerec.evaluate.significance import student_test
 from citerec.folder import IndexFolder, open_index
 from citerec.machine import provenance
@@ -106,11 +106,11 @@ class Drafts:
 
 def measured(index: IndexFolder, most: int) -> dict[str, Any]:
     """Return the figures of all lists, and p of the differences."""
-    task, drafts, rng = load_task(index, "test"), Drafts(index), np.random.default_rng(0)
+    eval_set, drafts, rng = load_eval_set(index, "test"), Drafts(index), np.random.default_rng(0)
     runs, golds = dict[str, dict[str, Ranking]](), dict[str, dict[str, frozenset[str]]]()
-    for i in rng.permutation(len(task.queries))[:most].tolist():
-        query = task.queries[i]
-        gold = rng.permutation(index.papers.rows_of(sorted(task.qrels[query.id])))
+    for i in rng.permutation(len(eval_set.queries))[:most].tolist():
+        query = eval_set.queries[i]
+        gold = rng.permutation(index.papers.rows_of(sorted(eval_set.qrels[query.id])))
         for way in (drafts.marked, drafts.half) if len(gold) > 1 else ():
             lists, rest = way(query, gold)
             left = frozenset(index.papers.ids_at(rest.tolist()))

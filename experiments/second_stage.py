@@ -17,7 +17,7 @@ import orjson
 
 from citerec.config import RerankConfig
 from citerec.evaluate.metrics import per_query
-from citerec.evaluate.protocol import EvalConfig, EvalSet, load_task
+from citerec.evaluate.protocol import EvalConfig, EvalSet, load_eval_set
 from citerec.evaluate.significance import student_test
 from citerec.evaluate.systems import DEPTH, Systems
 from citerec.folder import open_index
@@ -66,23 +66,25 @@ def measured(folder: Path, models: Path) -> dict[str, Any]:
     model = models / index.manifest.name
     if not model.exists():
         train_reranker(index, model, RerankerTraining.read(SETTINGS, {}), log=print)
-    task = some(load_task(index, "test"))
+    eval_set = some(load_eval_set(index, "test"))
     settings = EvalConfig(ranker=str(DEFAULT))
-    systems = Systems(index, task, settings, print)
+    systems = Systems(index, eval_set, settings, print)
     hits = systems.hits("ranker")
     rerank = RerankConfig(model=str(model.resolve()))
-    reranker = Systems(index, task, settings.replace(rerank=rerank), print).reranker_of("ranker")
+    reranker = Systems(index, eval_set, settings.replace(rerank=rerank), print).reranker_of(
+        "ranker"
+    )
     scores: dict[str, Any] = {}
     for weight in WEIGHTS:
-        done = reranker.with_weight(weight).rerank(task.queries, hits)
+        done = reranker.with_weight(weight).rerank(eval_set.queries, hits)
         run = systems.as_run("ranker", [one.hits for one in done])
-        scores[str(weight)] = per_query(run, task.qrels)
+        scores[str(weight)] = per_query(run, eval_set.qrels)
     trained = orjson.loads((model / "training.json").read_bytes())
     best = {point["step"]: point["dev"]["mixed"] for point in trained["history"]}
     return {
         "corpus": index.manifest.name.partition(".")[0],
         "fused": {"f1": best[0], "best": best[trained["best_step"]]},
-        "queries": len(task.queries),
+        "queries": len(eval_set.queries),
         "dev_queries": trained["plan"]["dev_queries"],
         "train_queries": index.manifest.counts["train_queries"],
         "weights": {
@@ -96,12 +98,12 @@ def measured(folder: Path, models: Path) -> dict[str, Any]:
     }
 
 
-def some(task: EvalSet) -> EvalSet:
-    """Return at most `MOST` queries of a task, evenly over it."""
-    places = np.unique(np.linspace(0, len(task.queries) - 1, MOST).round().astype(int)).tolist()
-    queries, rules = ([part[i] for i in places] for part in (task.queries, task.eligible))
-    qrels = {query.id: task.qrels[query.id] for query in queries}
-    return replace(task, queries=tuple(queries), eligible=tuple(rules), qrels=qrels)
+def some(eval_set: EvalSet) -> EvalSet:
+    """Return at most `MOST` queries of an evaluation set, evenly over it."""
+    places = np.unique(np.linspace(0, len(eval_set.queries) - 1, MOST).round().astype(int)).tolist()
+    queries, rules = ([part[i] for i in places] for part in (eval_set.queries, eval_set.eligible))
+    qrels = {query.id: eval_set.qrels[query.id] for query in queries}
+    return replace(eval_set, queries=tuple(queries), eligible=tuple(rules), qrels=qrels)
 
 
 def page() -> str:

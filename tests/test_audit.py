@@ -9,7 +9,7 @@ import pytest
 from citerec.cli import run
 from citerec.corpus.papers import open_lookup
 from citerec.evaluate.audit import audit, without_future
-from citerec.evaluate.protocol import CitationScope, EvalConfig, load_task
+from citerec.evaluate.protocol import CitationScope, EvalConfig, load_eval_set
 from citerec.evaluate.systems import Systems
 from citerec.folder import IndexFolder
 from citerec.matching import write_tables
@@ -69,21 +69,21 @@ def test_tables_without_the_future_are_those_of_the_emptied_papers(
 
 
 def test_a_run_that_knows_only_the_past_passes(index: IndexFolder) -> None:
-    task = load_task(index, "test")
+    eval_set = load_eval_set(index, "test")
     setting = EvalConfig(known_graph=CitationScope.EARLIER)
-    systems = Systems(index, task, setting)
+    systems = Systems(index, eval_set, setting)
 
     checked = systems.audit(["bm25", "expanded"])
 
     assert checked.faults == ()
-    assert (checked.queries, checked.lists) == (len(task.queries), 2 * len(task.queries))
+    assert (checked.queries, checked.lists) == (len(eval_set.queries), 2 * len(eval_set.queries))
     assert "bit by bit" in str(checked)
 
 
 def test_the_sample_passes_with_all_features(sample_index: IndexFolder) -> None:
-    task = load_task(sample_index, "test")
+    eval_set = load_eval_set(sample_index, "test")
 
-    checked = Systems(sample_index, task, EvalConfig(known_graph=CitationScope.EARLIER)).audit(
+    checked = Systems(sample_index, eval_set, EvalConfig(known_graph=CitationScope.EARLIER)).audit(
         ["bm25"]
     )
 
@@ -92,13 +92,13 @@ def test_the_sample_passes_with_all_features(sample_index: IndexFolder) -> None:
 
 
 def test_a_list_with_a_paper_of_a_later_year_is_named(index: IndexFolder) -> None:
-    task, setting = load_task(index, "test"), EvalConfig()
-    found = Systems(index, task, setting).candidates()
+    eval_set, setting = load_eval_set(index, "test"), EvalConfig()
+    found = Systems(index, eval_set, setting).candidates()
     later = int(np.argmax(index.papers.years))
-    lists = [Hits(np.array([later], np.int32), np.ones(1, np.float32)) for _ in task.queries]
-    early = [i for i, query in enumerate(task.queries) if query.year and query.year < 2006]
+    lists = [Hits(np.array([later], np.int32), np.ones(1, np.float32)) for _ in eval_set.queries]
+    early = [i for i, query in enumerate(eval_set.queries) if query.year and query.year < 2006]
 
-    checked = audit(index, task, setting, found, [lists])
+    checked = audit(index, eval_set, setting, found, [lists])
 
     assert len(checked.faults) >= len(early) > 0
     assert "the ranking contains a paper of a later year, or the query itself" in checked.faults[0]

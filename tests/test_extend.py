@@ -19,7 +19,7 @@ from citerec.cli import run
 from citerec.config import FuseConfig, FuseMethod
 from citerec.corpus.readers import FORMATS
 from citerec.errors import ConfigError, ModelError
-from citerec.evaluate.protocol import EvalConfig, load_task
+from citerec.evaluate.protocol import EvalConfig, load_eval_set
 from citerec.evaluate.systems import Systems
 from citerec.evaluate.tune import tune
 from citerec.export import formats
@@ -241,21 +241,21 @@ def test_a_retriever_has_no_weight_and_must_be_there(
 def test_an_evaluation_fuses_a_retriever_as_recommend_does(
     guide: None, sample_index: IndexFolder
 ) -> None:
-    task = load_task(sample_index, "test")
-    systems = Systems(sample_index, task, EvalConfig(retrievers=("latest",)))
+    eval_set = load_eval_set(sample_index, "test")
+    systems = Systems(sample_index, eval_set, EvalConfig(retrievers=("latest",)))
     hybrid = open_hybrid(sample_index, citerec.RecommendConfig(retrievers=("latest",)))
 
     fused = systems.candidates()
 
-    expected = hybrid.candidates(task.queries, task.eligible, 1000)
+    expected = hybrid.candidates(eval_set.queries, eval_set.eligible, 1000)
     assert [one.rows.tolist() for one in fused] == [one.rows.tolist() for one in expected]
     assert systems.hits("latest")[0].rows.tolist() != systems.hits("bm25")[0].rows.tolist()
 
 
 def test_tuning_tries_the_ranks_of_all_retrievers(guide: None, sample_index: IndexFolder) -> None:
-    task = load_task(sample_index, "dev")
+    eval_set = load_eval_set(sample_index, "dev")
 
-    fusion = tune(sample_index, task, EvalConfig(retrievers=("latest",)), "mrr").fusion
+    fusion = tune(sample_index, eval_set, EvalConfig(retrievers=("latest",)), "mrr").fusion
 
     assert fusion
     assert {trial.setting.method for trial in fusion.trials} == {FuseMethod.RRF}
@@ -340,9 +340,9 @@ def test_a_ranker_reads_the_features_that_it_was_trained_with(
     config = citerec.RecommendConfig(ranker=str(folder), retrievers=("latest",), k=5)
 
     found = citerec.Recommender(sample_index, config).recommend(DRAFT, explain=True)
-    task = load_task(sample_index, "test")
+    eval_set = load_eval_set(sample_index, "test")
     settings = EvalConfig(ranker=str(folder), retrievers=("latest",))
-    audited = Systems(sample_index, task, settings).audit(["ranker"])
+    audited = Systems(sample_index, eval_set, settings).audit(["ranker"])
 
     assert ranker.columns == (*NAMES, "survey")
     assert ranker.features[-1] == "survey"

@@ -13,7 +13,7 @@ import pytest
 from support.corpora import SAMPLE
 
 from citerec.build import BuildConfig, build_index
-from citerec.evaluate.protocol import EvalConfig, load_task
+from citerec.evaluate.protocol import EvalConfig, load_eval_set
 from citerec.evaluate.systems import Systems
 from citerec.folder import IndexFolder, open_index
 from citerec.rules.known import CitationScope
@@ -37,7 +37,7 @@ def index(tmp_path_factory: pytest.TempPathFactory, java: None) -> Iterator[Inde
 
 def answer(index: IndexFolder, known: str, system: str) -> Run:
     settings = EvalConfig(known_graph=CitationScope(known))
-    return Systems(index, load_task(index, "test"), settings).run(system)[0]
+    return Systems(index, load_eval_set(index, "test"), settings).run(system)[0]
 
 
 def differences(run: Run, golden: Run) -> list[str]:

@@ -18,7 +18,7 @@ from citerec.cli import run
 from citerec.corpus.splits import read_ids, shipped_queries
 from citerec.drafts import read_queries
 from citerec.errors import BadInputError, ModelError, OutputError
-from citerec.evaluate.protocol import EvalConfig, load_task
+from citerec.evaluate.protocol import EvalConfig, load_eval_set
 from citerec.evaluate.systems import Systems
 from citerec.evaluate.tune import tune
 from citerec.folder import IndexFolder, open_index
@@ -177,15 +177,15 @@ def without_encoder(build: Build, tiny_model: str, tmp_path: Path) -> IndexFolde
 def test_an_encoder_that_is_gone_stops_an_evaluation_before_anything_is_searched(
     without_encoder: IndexFolder,
 ) -> None:
-    task = load_task(without_encoder, "test")
-    systems = Systems(without_encoder, task, EvalConfig())
+    eval_set = load_eval_set(without_encoder, "test")
+    systems = Systems(without_encoder, eval_set, EvalConfig())
 
     for name in ("dense", "rrf", "expanded", "ranker"):
         with pytest.raises(ModelError, match="model"):
             systems.check([name])
     systems.check(["bm25", "oracle"])
     with pytest.raises(ModelError, match="model"):
-        tune(without_encoder, load_task(without_encoder, "dev"), EvalConfig(), "mrr", never)
+        tune(without_encoder, load_eval_set(without_encoder, "dev"), EvalConfig(), "mrr", never)
 
 
 def test_all_indexes_are_checked_before_a_ranker_is_trained_on_the_first(

@@ -13,7 +13,7 @@ from citerec.config import (
     RerankConfig,
 )
 from citerec.errors import ConfigError
-from citerec.evaluate.protocol import EvalConfig, load_task
+from citerec.evaluate.protocol import EvalConfig, load_eval_set
 from citerec.evaluate.systems import Systems
 from citerec.folder import IndexFolder
 from citerec.rank.features import NAMES
@@ -30,13 +30,13 @@ def answers(
     index: IndexFolder, system: str, config: RecommendConfig, rerank: RerankConfig | None = None
 ) -> None:
     """Check that a system and `recommend` give the test queries the same papers with the same scores."""
-    task = load_task(index, "test")
+    eval_set = load_eval_set(index, "test")
     settings = EvalConfig(known_graph=CitationScope.EARLIER, rerank=rerank, depth=DEPTH)
-    evaluated = Systems(index, task, settings).hits(system)
+    evaluated = Systems(index, eval_set, settings).hits(system)
 
-    recommended = Recommender(index, config).recommend_many(task.queries)
+    recommended = Recommender(index, config).recommend_many(eval_set.queries)
 
-    for query, hits, items in zip(task.queries, evaluated, recommended, strict=True):
+    for query, hits, items in zip(eval_set.queries, evaluated, recommended, strict=True):
         ids = index.papers.ids_at(hits.rows.tolist())
         assert [item.paper.id for item in items] == ids, query.id
         assert [item.score for item in items] == hits.scores.tolist(), query.id

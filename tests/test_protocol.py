@@ -14,7 +14,7 @@ from citerec.evaluate.protocol import (
     NOT_HERE,
     CitationScope,
     EvalConfig,
-    load_task,
+    load_eval_set,
 )
 from citerec.evaluate.systems import CEILINGS, RERANKED, SYSTEMS, Systems, bm25_of
 from citerec.folder import IndexFolder, open_index
@@ -58,40 +58,40 @@ def tiny(tmp_path: Path) -> IndexFolder:
 
 
 def test_gold_is_what_a_query_cites_in_the_corpus_and_of_no_later_year(tiny: IndexFolder) -> None:
-    task = load_task(tiny, "test")
+    eval_set = load_eval_set(tiny, "test")
 
-    assert task.qrels == {"q": {"a", "c"}, "undated": {"b"}}
-    assert [query.id for query in task.queries] == ["q", "undated"]
+    assert eval_set.qrels == {"q": {"a", "c"}, "undated": {"b"}}
+    assert [query.id for query in eval_set.queries] == ["q", "undated"]
 
 
 def test_ids_that_are_no_query_are_counted_by_why(tmp_path: Path) -> None:
     tiny = a_corpus(tmp_path, SPLITS | {"test": ["q", "gone", "a", "not-here"]})
 
-    task = load_task(tiny, "test")
+    eval_set = load_eval_set(tiny, "test")
 
-    assert task.left_out == {NOT_HERE: 2, NO_GOLD: 1}  # a cites nothing
-    assert len(task.queries) + sum(task.left_out.values()) == 4
+    assert eval_set.left_out == {NOT_HERE: 2, NO_GOLD: 1}  # a cites nothing
+    assert len(eval_set.queries) + sum(eval_set.left_out.values()) == 4
 
 
 def test_queries_carry_no_citations_and_may_not_be_given_themselves(tiny: IndexFolder) -> None:
-    task = load_task(tiny, "test")
+    eval_set = load_eval_set(tiny, "test")
 
-    assert task.queries[0] == Query(id="q", title="Alpha beta", year=2003)
-    assert [rule.year_max for rule in task.eligible] == [2003, None]
-    assert [rule.excluded for rule in task.eligible] == [{4}, {6}]
+    assert eval_set.queries[0] == Query(id="q", title="Alpha beta", year=2003)
+    assert [rule.year_max for rule in eval_set.eligible] == [2003, None]
+    assert [rule.excluded for rule in eval_set.eligible] == [{4}, {6}]
 
 
 @pytest.mark.parametrize("split", ["all", "", "../train", "TEST"])
 def test_a_split_that_is_none_is_refused(tiny: IndexFolder, split: str) -> None:
     with pytest.raises(ConfigError, match="choose one of train, dev, test"):
-        load_task(tiny, split)
+        load_eval_set(tiny, split)
 
 
 def test_a_split_without_a_query_is_refused(build: Build) -> None:
     index = build([{"id": f"p{i}", "title": "Alone", "year": 2000 + i} for i in range(10)])
 
     with pytest.raises(ConfigError, match=r"the test split of .* has no query that cites"):
-        load_task(index, "test")
+        load_eval_set(index, "test")
 
 
 # --- what is known
@@ -102,17 +102,17 @@ def test_a_split_without_a_query_is_refused(build: Build) -> None:
 
 @pytest.mark.parametrize("name", [name for name in SYSTEMS if name not in {*CEILINGS, *RERANKED}])
 def test_every_system_stays_within_what_is_eligible(dense_sample: IndexFolder, name: str) -> None:
-    task = load_task(dense_sample, "test")
+    eval_set = load_eval_set(dense_sample, "test")
     setting = EvalConfig(bm25=Bm25Config(threads=2))
 
-    run, seconds = Systems(dense_sample, task, setting).run(name)
+    run, seconds = Systems(dense_sample, eval_set, setting).run(name)
 
     assert run.name == name
     assert seconds is not None
     assert seconds > 0
-    assert run.rankings.keys() == task.qrels.keys()
+    assert run.rankings.keys() == eval_set.qrels.keys()
     papers = {dense_sample.papers[row].id: dense_sample.papers[row] for row in range(300)}
-    for query in task.queries:
+    for query in eval_set.queries:
         ranking = run.rankings[query.id]
         assert query.id not in ranking.ids
         assert all((papers[i].year or 0) <= (query.year or 0) for i in ranking.ids)
@@ -156,19 +156,19 @@ def beir(tmp_path: Path) -> IndexFolder:
 
 
 def test_shipped_gold_is_cut_to_what_may_be_recommended(beir: IndexFolder) -> None:
-    task = load_task(beir, "test")
+    eval_set = load_eval_set(beir, "test")
 
     # q1 is of 2005, and d2 of 2010; q3's paper is not in the corpus; d3 does not cite itself
-    assert task.qrels == {"q1": {"d1", "d3"}, "q2": {"d2"}, "d3": {"d1"}}
-    assert [query.id for query in task.queries] == ["q1", "q2", "d3"]
-    assert task.left_out == {NOT_HERE: 0, NO_GOLD: 1}
-    assert [rule.year_max for rule in task.eligible] == [2005, None, 2020]
+    assert eval_set.qrels == {"q1": {"d1", "d3"}, "q2": {"d2"}, "d3": {"d1"}}
+    assert [query.id for query in eval_set.queries] == ["q1", "q2", "d3"]
+    assert eval_set.left_out == {NOT_HERE: 0, NO_GOLD: 1}
+    assert [rule.year_max for rule in eval_set.eligible] == [2005, None, 2020]
 
 
 def test_shipped_queries_are_searched_with_their_text(beir: IndexFolder) -> None:
-    task = load_task(beir, "test")
+    eval_set = load_eval_set(beir, "test")
 
-    run, _ = Systems(beir, task, EvalConfig()).run("bm25")
+    run, _ = Systems(beir, eval_set, EvalConfig()).run("bm25")
 
     assert {qid: set(ranking.ids) for qid, ranking in run.rankings.items()} == {
         "q1": {"d1", "d3"},
@@ -178,7 +178,7 @@ def test_shipped_queries_are_searched_with_their_text(beir: IndexFolder) -> None
 
 
 def test_citations_by_the_query_in_the_corpus_are_not_known_to_it(beir: IndexFolder) -> None:
-    run, _ = Systems(beir, load_task(beir, "test"), EvalConfig(known_graph=EARLIER)).run(
+    run, _ = Systems(beir, load_eval_set(beir, "test"), EvalConfig(known_graph=EARLIER)).run(
         "most-cited"
     )
 
@@ -192,31 +192,31 @@ def test_citations_by_the_query_in_the_corpus_are_not_known_to_it(beir: IndexFol
 
 def test_gold_and_candidates_may_be_held_to_the_train_years(tiny: IndexFolder) -> None:
     # The train queries b and c are of 2001 and 2002; q (2003) cites a (2000), c (2002) and future (2005, later).
-    task = restricted(tiny, load_task(tiny, "test"), Rules(train_only=True))
+    eval_set = restricted(tiny, load_eval_set(tiny, "test"), Rules(train_only=True))
 
-    assert task.qrels["q"] == {"a", "c"}
-    asked = {q.id: e.year_max for q, e in zip(task.queries, task.eligible, strict=True)}
+    assert eval_set.qrels["q"] == {"a", "c"}
+    asked = {q.id: e.year_max for q, e in zip(eval_set.queries, eval_set.eligible, strict=True)}
     assert asked == {"q": 2002, "undated": 2002}  # no candidate is later than the last train query
 
 
 def test_the_latest_train_year_bounds_the_gold_of_a_query_without_a_year(tmp_path: Path) -> None:
     index = a_corpus(tmp_path, {"train": ["b"], "dev": [], "test": ["undated", "q"]})
 
-    task = restricted(index, load_task(index, "test"), Rules(train_only=True))
+    eval_set = restricted(index, load_eval_set(index, "test"), Rules(train_only=True))
 
-    assert task.qrels == {"undated": {"b"}, "q": {"a"}}  # c is of 2002, b of 2001
+    assert eval_set.qrels == {"undated": {"b"}, "q": {"a"}}  # c is of 2002, b of 2001
 
 
 def test_queries_with_little_gold_may_be_left_out_and_are_counted(tiny: IndexFolder) -> None:
-    task = restricted(tiny, load_task(tiny, "test"), Rules(min_gold=2))
+    eval_set = restricted(tiny, load_eval_set(tiny, "test"), Rules(min_gold=2))
 
-    assert [query.id for query in task.queries] == ["q"]  # cites a and c; undated cites b alone
-    assert task.qrels.keys() == {"q"}
-    assert task.left_out == {NOT_HERE: 1, NO_GOLD: 0, TOO_FEW: 1}
+    assert [query.id for query in eval_set.queries] == ["q"]  # cites a and c; undated cites b alone
+    assert eval_set.qrels.keys() == {"q"}
+    assert eval_set.left_out == {NOT_HERE: 1, NO_GOLD: 0, TOO_FEW: 1}
 
 
 def test_rules_that_no_query_meets_are_an_error(tiny: IndexFolder) -> None:
     with pytest.raises(ConfigError, match="has no query with 9 gold citations"):
-        restricted(tiny, load_task(tiny, "test"), Rules(min_gold=9))
+        restricted(tiny, load_eval_set(tiny, "test"), Rules(min_gold=9))
     with pytest.raises(ConfigError, match="min_gold must be at least 1, got 0"):
         Rules(min_gold=0)

@@ -234,12 +234,12 @@ def test_only_features_that_the_model_reads_are_computed(index: IndexFolder) -> 
 def test_the_audit_recomputes_features_of_vectors(index: IndexFolder) -> None:
     queries = tuple(replace(QUERY, id=paper) for paper in ("same year", "outside"))
     rules = tuple(eligible(queries, index.papers))
-    task = EvalSet("test", queries, rules, {query.id: frozenset() for query in queries})
+    eval_set = EvalSet("test", queries, rules, {query.id: frozenset() for query in queries})
     scores = np.arange(7, dtype=np.float32)
     alone = SentenceScores(vectors=lambda: VECTORS[:2], bm25=lambda rows: scores[None, rows])
     found = [replace(FOUND, sentences=alone)] * 2
 
-    checked = audit(index, task, EvalConfig(known_graph=CitationScope.EARLIER), found, [])
+    checked = audit(index, eval_set, EvalConfig(known_graph=CitationScope.EARLIER), found, [])
 
     assert checked.faults == ()
     assert checked.features == len(NAMES) - len({"rerank", "coupling"})

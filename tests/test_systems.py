@@ -10,7 +10,7 @@ from support.tiny_ranker import tiny_ranker
 from citerec.config import FuseConfig, FuseMethod, RerankConfig
 from citerec.errors import ConfigError
 from citerec.evaluate.metrics import mean_metrics, per_query
-from citerec.evaluate.protocol import EvalConfig, load_task
+from citerec.evaluate.protocol import EvalConfig, load_eval_set
 from citerec.evaluate.systems import (
     RERANKED,
     SYSTEMS,
@@ -37,9 +37,9 @@ def rerank(tiny_reranker_model: str) -> RerankConfig:
 def test_a_weight_of_0_leaves_the_order_and_alone_the_reranker_orders_by_its_own_scores(
     dense_sample: IndexFolder, rerank: RerankConfig
 ) -> None:
-    task = load_task(dense_sample, "dev")
-    weighed = Systems(dense_sample, task, EvalConfig(rerank=rerank.replace(weight=0)))
-    plain = Systems(dense_sample, task, EvalConfig(rerank=rerank))
+    eval_set = load_eval_set(dense_sample, "dev")
+    weighed = Systems(dense_sample, eval_set, EvalConfig(rerank=rerank.replace(weight=0)))
+    plain = Systems(dense_sample, eval_set, EvalConfig(rerank=rerank))
 
     same = [*zip(weighed.hits("bm25"), weighed.hits("bm25+rerank"), strict=True)]
     same += zip(weighed.hits("rerank-alone"), plain.hits("rerank"), strict=True)
@@ -55,7 +55,7 @@ def test_a_tuned_weight_is_not_for_the_candidates_of_bm25(
     sha = str(open_reranker(index, rerank).settings["weights"])
     write_tuned(index, FuseConfig(), {}, RerankWeight(0.3, sha, 5, 32, 32))
 
-    systems = Systems(index, load_task(index, "dev"), EvalConfig(rerank=rerank))
+    systems = Systems(index, load_eval_set(index, "dev"), EvalConfig(rerank=rerank))
 
     assert {name: systems.reranker_of(name).weight for name in RERANKED} == {
         "bm25+rerank": 1,
@@ -69,7 +69,7 @@ def test_the_depth_of_a_measurement_does_not_depend_on_the_machine(
 ) -> None:
     setting = EvalConfig(rerank=RerankConfig(model=tiny_reranker_model))
 
-    reranker = Systems(sample_index, load_task(sample_index, "dev"), setting).open_reranker
+    reranker = Systems(sample_index, load_eval_set(sample_index, "dev"), setting).open_reranker
 
     assert reranker.depth == 100  # `recommend` would score 1000
 
@@ -84,7 +84,7 @@ def test_the_depth_of_a_measurement_does_not_depend_on_the_machine(
 def test_without_a_model_it_is_said_how_to_get_one(
     sample_index: IndexFolder, name: str, how: str
 ) -> None:
-    systems = Systems(sample_index, load_task(sample_index, "dev"), EvalConfig(ranker="none"))
+    systems = Systems(sample_index, load_eval_set(sample_index, "dev"), EvalConfig(ranker="none"))
 
     with pytest.raises(ConfigError, match=how):
         systems.run(name)
@@ -120,9 +120,9 @@ def test_no_pair_is_scored_twice_and_what_that_spared_is_counted(
 
 
 def test_a_ranker_orders_the_whole_pool(sample_index: IndexFolder, tmp_path: Path) -> None:
-    task = load_task(sample_index, "test")
+    eval_set = load_eval_set(sample_index, "test")
     ranker = tiny_ranker(tmp_path / "ranker", {"bm25": 1.0})
-    systems = Systems(sample_index, task, EvalConfig(ranker=str(ranker)))
+    systems = Systems(sample_index, eval_set, EvalConfig(ranker=str(ranker)))
 
     pool, ranked = systems.hits("expanded"), systems.hits("ranker")
     bm25 = systems.hits("bm25")
@@ -136,10 +136,10 @@ def test_a_ranker_orders_the_whole_pool(sample_index: IndexFolder, tmp_path: Pat
 def test_a_ranker_reads_what_the_reranker_thinks(
     sample_index: IndexFolder, rerank: RerankConfig, tmp_path: Path
 ) -> None:
-    task = load_task(sample_index, "test")
+    eval_set = load_eval_set(sample_index, "test")
     ranker = tiny_ranker(tmp_path / "ranker", {"rerank": 1.0, "bm25": 0.1})
-    plain = Systems(sample_index, task, EvalConfig(ranker=str(ranker)))
-    read = Systems(sample_index, task, EvalConfig(ranker=str(ranker), rerank=rerank))
+    plain = Systems(sample_index, eval_set, EvalConfig(ranker=str(ranker)))
+    read = Systems(sample_index, eval_set, EvalConfig(ranker=str(ranker), rerank=rerank))
 
     lists = zip(plain.hits("ranker"), read.hits("ranker"), strict=True)
 
@@ -177,26 +177,26 @@ def test_the_candidates_are_those_of_recommend_unless_the_settings_name_others(
 
 
 def test_random_depends_on_the_seed_and_the_query_alone(sample_index: IndexFolder) -> None:
-    task = load_task(sample_index, "test")
+    eval_set = load_eval_set(sample_index, "test")
 
     def drawn(seed: int) -> list[list[int]]:
-        systems = Systems(sample_index, task, EvalConfig(seed=seed, depth=5))
+        systems = Systems(sample_index, eval_set, EvalConfig(seed=seed, depth=5))
         return [hits.rows.tolist() for hits in systems.hits("random")]
 
     assert drawn(1) == drawn(1) != drawn(2)
-    assert len({tuple(rows) for rows in drawn(1)}) == len(task.queries)
+    assert len({tuple(rows) for rows in drawn(1)}) == len(eval_set.queries)
 
 
 @pytest.mark.parametrize("scope", PROTOCOL)
 def test_most_cited_counts_what_is_known_and_puts_equal_counts_by_id(
     sample_index: IndexFolder, scope: CitationScope
 ) -> None:
-    task = load_task(sample_index, "test")
+    eval_set = load_eval_set(sample_index, "test")
     years, graph = sample_index.papers.years, sample_index.graph
     train = {*(sample_index.splits / "train.ids").read_text().split()}
-    systems = Systems(sample_index, task, EvalConfig(known_graph=scope))
+    systems = Systems(sample_index, eval_set, EvalConfig(known_graph=scope))
 
-    [query, hits] = task.queries[0], systems.hits("most-cited")[0]
+    [query, hits] = eval_set.queries[0], systems.hits("most-cited")[0]
 
     counts = dict.fromkeys(range(len(years)), 0)
     for citing, cited in zip(graph.citing.tolist(), graph.indices.tolist(), strict=True):

@@ -10,7 +10,7 @@ import pytest
 from citerec.config import FuseConfig, FuseMethod, RerankConfig
 from citerec.errors import ConfigError
 from citerec.evaluate.metrics import mean_metrics, per_query
-from citerec.evaluate.protocol import EvalConfig, load_task
+from citerec.evaluate.protocol import EvalConfig, load_eval_set
 from citerec.evaluate.systems import Systems
 from citerec.evaluate.tune import Choice, Trial, best_of, cross_validate, tune
 from citerec.folder import IndexFolder
@@ -22,24 +22,24 @@ WEIGHTS = [step / 20 for step in range(21)]  # 0, 0.05, ... 1
 
 
 def test_each_fusion_is_tried_and_plain_rrf_is_the_default(dense_sample: IndexFolder) -> None:
-    task = load_task(dense_sample, "dev")
+    eval_set = load_eval_set(dense_sample, "dev")
 
-    fusion = tune(dense_sample, task, SETTING, "mrr").fusion
+    fusion = tune(dense_sample, eval_set, SETTING, "mrr").fusion
 
     assert fusion
     first, best = fusion.trials[0], fusion.best
-    systems = Systems(dense_sample, task, SETTING)
+    systems = Systems(dense_sample, eval_set, SETTING)
     assert first.setting == FuseConfig()
-    assert first.metrics == mean_metrics(per_query(systems.run("rrf")[0], task.qrels))
+    assert first.metrics == mean_metrics(per_query(systems.run("rrf")[0], eval_set.qrels))
     assert best.metrics["mrr"] == max(trial.metrics["mrr"] for trial in fusion.trials)
-    assert fusion.check.queries == len(task.queries)
+    assert fusion.check.queries == len(eval_set.queries)
     by_weight = {
         trial.setting.dense_weight: trial.metrics
         for trial in fusion.trials
         if trial.setting.method is FuseMethod.WEIGHTED
     }
     assert [*by_weight] == WEIGHTS
-    alone = mean_metrics(per_query(systems.run("dense")[0], task.qrels))
+    alone = mean_metrics(per_query(systems.run("dense")[0], eval_set.qrels))
     assert by_weight[1.0]["f1@20"] == pytest.approx(alone["f1@20"])
 
 
@@ -57,7 +57,7 @@ def test_a_setting_is_used_only_if_it_is_significantly_better() -> None:
 
 def test_an_unknown_metric_is_refused(dense_sample: IndexFolder) -> None:
     with pytest.raises(ConfigError, match="bleu"):
-        tune(dense_sample, load_task(dense_sample, "dev"), SETTING, "bleu")
+        tune(dense_sample, load_eval_set(dense_sample, "dev"), SETTING, "bleu")
 
 
 @pytest.fixture
@@ -69,9 +69,9 @@ def with_reranker(tiny_reranker_model: str) -> EvalConfig:
 def test_each_weight_is_tried_over_the_chosen_fusion(
     dense_sample: IndexFolder, with_reranker: EvalConfig
 ) -> None:
-    task = load_task(dense_sample, "dev")
+    eval_set = load_eval_set(dense_sample, "dev")
 
-    tuning = tune(dense_sample, task, with_reranker, "mrr")
+    tuning = tune(dense_sample, eval_set, with_reranker, "mrr")
 
     assert tuning.weight and tuning.fusion
     by_weight = {trial.setting: trial.metrics["mrr"] for trial in tuning.weight.trials}
@@ -91,16 +91,16 @@ def test_each_weight_is_tried_over_the_chosen_fusion(
 def test_without_vectors_the_reranker_is_weighed_against_bm25(
     sample_index: IndexFolder, with_reranker: EvalConfig
 ) -> None:
-    task = load_task(sample_index, "dev")
+    eval_set = load_eval_set(sample_index, "dev")
 
-    tuning = tune(sample_index, task, with_reranker, "f1@20")
+    tuning = tune(sample_index, eval_set, with_reranker, "f1@20")
 
     assert tuning.fusion is None
     assert tuning.weight and with_reranker.rerank
     alone = with_reranker.replace(rerank=with_reranker.rerank.replace(weight=1))
-    run, _ = Systems(sample_index, task, alone).run("rerank")
+    run, _ = Systems(sample_index, eval_set, alone).run("rerank")
     last = tuning.weight.trials[-1]
-    assert (last.setting, last.metrics) == (1, mean_metrics(per_query(run, task.qrels)))
+    assert (last.setting, last.metrics) == (1, mean_metrics(per_query(run, eval_set.qrels)))
 
 
 def test_the_weight_in_the_models_record_is_the_default(
@@ -112,7 +112,7 @@ def test_the_weight_in_the_models_record_is_the_default(
     seal_model(model)
     config = EvalConfig(rerank=RerankConfig(model=str(model), depth=10, precision="float32"))
 
-    tuning = tune(sample_index, load_task(sample_index, "dev"), config, "mrr")
+    tuning = tune(sample_index, load_eval_set(sample_index, "dev"), config, "mrr")
 
     assert tuning.weight
     assert [trial.setting for trial in tuning.weight.trials] == sorted({*WEIGHTS, 0.42})

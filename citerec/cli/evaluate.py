@@ -116,7 +116,7 @@ def given_runs(
     config: EvalConfig,
 ) -> tuple["Evaluation", Path]:
     """Read external runs and their judgements; return the evaluation and the report folder."""
-    from citerec.evaluate.protocol import load_task
+    from citerec.evaluate.protocol import load_eval_set
     from citerec.evaluate.report import Evaluation
     from citerec.machine import provenance
     from citerec.run import read_qrels, read_run, trec_qrels
@@ -126,8 +126,8 @@ def given_runs(
         split = "qrels"
     else:
         folder = open_named(index)
-        task = load_task(folder, split)
-        corpus, gold, dropped = folder.manifest.name, task.qrels, dict(task.left_out)
+        eval_set = load_eval_set(folder, split)
+        corpus, gold, dropped = folder.manifest.name, eval_set.qrels, dict(eval_set.left_out)
     stems = [file.name.removesuffix(".gz").rpartition(".")[0] or file.name for file in files]
     names = [
         stem if stems.count(stem) == 1 else f"{file.resolve().parent.name}/{stem}"
@@ -165,7 +165,7 @@ def own_systems(
     console: ConsoleOutput,
 ) -> tuple["Evaluation", Path]:
     """Run citerec's own systems; return the evaluation and the report folder."""
-    from citerec.evaluate.protocol import load_task
+    from citerec.evaluate.protocol import load_eval_set
     from citerec.evaluate.report import Evaluation
     from citerec.evaluate.systems import CEILINGS, RANKED, RERANKED, Systems, weights
     from citerec.machine import provenance
@@ -180,11 +180,11 @@ def own_systems(
     ranks = bool(RANKED.keys() & {*names})
     if ranks:
         config = config.replace(ranker=measurable(config.ranker, folder, console))
-    task = load_task(folder, split)
+    eval_set = load_eval_set(folder, split)
     target = report_folder(output, f"{folder.manifest.name}-{split}")  # refused before the work
-    console.detail(f"{folder.path}: {len(task.queries)} {split} queries")
+    console.detail(f"{folder.path}: {len(eval_set.queries)} {split} queries")
     with console.progress() as progress:
-        systems = Systems(folder, task, config, console.log, progress)
+        systems = Systems(folder, eval_set, config, console.log, progress)
         systems.check(names)
         reranked = [n for n in names if n in RERANKED or (config.rerank and n in RANKED)]
         reranker = systems.open_reranker if reranked else None  # before the work, as it may fail
@@ -219,11 +219,11 @@ def own_systems(
         corpus=manifest.name,
         split=split,
         known_graph=config.known_graph,
-        qrels=task.qrels,
+        qrels=eval_set.qrels,
         runs=runs,
         seconds=seconds,
         provenance=provenance(settings),
-        left_out=task.left_out,
+        left_out=eval_set.left_out,
         ceilings=CEILINGS & set(names),
     )
     return evaluation, target
@@ -275,7 +275,7 @@ def tune(
     console: ConsoleOutput,
 ) -> None:
     """Tune fusion and rerank weight on the dev split; `recommend` uses them if they are significantly better."""
-    from citerec.evaluate.protocol import load_task
+    from citerec.evaluate.protocol import load_eval_set
     from citerec.evaluate.tune import tune as run
     from citerec.io import check_writable
     from citerec.rerank.reranker import choose_reranker
@@ -290,9 +290,9 @@ def tune(
         check_writable(folder.models / FOLDER)
     wanted = config.rerank or "auto"
     rerank = choose_reranker(wanted, folder, same_data=True, warn=console.warn)
-    config, task = config.replace(rerank=rerank), load_task(folder, split)
+    config, eval_set = config.replace(rerank=rerank), load_eval_set(folder, split)
     with console.progress() as progress:
-        tuning = run(folder, task, config, metric, progress, console.log)
+        tuning = run(folder, eval_set, config, metric, progress, console.log)
     choices: list[tuple[str, Choice, Callable[[Any], str], str]] = []
     if tuning.fusion:
         choices.append(("fusion", tuning.fusion, shown_fusion, ""))
@@ -310,11 +310,11 @@ def tune(
         before = kept_rerank_weight(folder)  # it stays if it was not tuned again
         if not weight and before and not (tried and tried.settings["weights"] == before.reranker):
             weight = before
-        file = write_tuned(folder, fuse, record(tuning, task, config), weight, used)
+        file = write_tuned(folder, fuse, record(tuning, eval_set, config), weight, used)
         console.log(f"recommend uses these settings from now on ({file})")
 
 
-def record(tuning: "Tuning", task: "EvalSet", config: EvalConfig) -> dict[str, Any]:
+def record(tuning: "Tuning", eval_set: "EvalSet", config: EvalConfig) -> dict[str, Any]:
     """Return how the settings were found, for the file of tuned settings."""
     from citerec.machine import provenance
 
@@ -325,8 +325,8 @@ def record(tuning: "Tuning", task: "EvalSet", config: EvalConfig) -> dict[str, A
     }
     return provenance(
         {
-            "split": task.split,
-            "queries": len(task.queries),
+            "split": eval_set.split,
+            "queries": len(eval_set.queries),
             "metric": tuning.metric,
             "metrics": fusion.best.metrics if fusion else None,
             "bm25": {"k1": config.bm25.k1, "b": config.bm25.b},

@@ -26,7 +26,7 @@ from citerec.encode.torch_backend import Parts, TorchBackend, encoder_net, load_
 from citerec.errors import ModelError
 from citerec.io import sha256_of_files
 from citerec.text import encoder_text
-from citerec.types import Log, Paper, Progress, Query
+from citerec.types import Log, Paper, Progress, Query, no_log, no_progress
 
 Vectors = npt.NDArray[np.float32]
 
@@ -40,7 +40,7 @@ class Encoder(Protocol):
     dim: int  # the dimension of a vector
     precision: str  # of its computation: float32, bfloat16 or float16
 
-    def encode(self, papers: Sequence[Paper | Query], progress: Progress | None = None) -> Vectors:
+    def encode(self, papers: Sequence[Paper | Query], progress: Progress = no_progress) -> Vectors:
         """Return the vector of each paper, shape (len(papers), dim); of unit length if compared by cosine."""
         ...
 
@@ -53,7 +53,7 @@ class TransformerEncoder:
         parts: Parts,
         fingerprint: Fingerprint,
         config: EncodeConfig | None = None,
-        log: Log | None = None,
+        log: Log = no_log,
         runner: Runner | None = None,
     ) -> None:
         """Make an encoder of an open model, which torch runs unless there is a `runner`, and may move to a device.
@@ -68,7 +68,7 @@ class TransformerEncoder:
             runner, self._turn = TorchBackend(encoder_net(parts), self.config, log), Lock()
         self._runner, self.precision = runner, runner.precision
 
-    def encode(self, papers: Sequence[Paper | Query], progress: Progress | None = None) -> Vectors:
+    def encode(self, papers: Sequence[Paper | Query], progress: Progress = no_progress) -> Vectors:
         """Return the vector of each paper, shape (len(papers), dim); of unit length if compared by cosine.
 
         The same papers in the same order give the same vectors, bit by bit, on the same machine. In another batch a
@@ -81,8 +81,7 @@ class TransformerEncoder:
             for rows, outputs in self._runner.run(self._parts.tokens(texts)):
                 vectors[rows] = outputs
                 done += len(rows)
-                if progress:
-                    progress("encoding", done, len(texts))
+                progress("encoding", done, len(texts))
         return vectors
 
 
@@ -91,7 +90,7 @@ def open_encoder(
     config: EncodeConfig | None = None,
     *,
     base: Path | None = None,
-    log: Log | None = None,
+    log: Log = no_log,
 ) -> Encoder:
     """Open an encoder by its name, hub id or folder, as `find_model` finds it.
 
@@ -106,7 +105,7 @@ def reopen(
     base: Path,
     config: EncodeConfig | None = None,
     *,
-    log: Log | None = None,
+    log: Log = no_log,
 ) -> Encoder:
     """Open the encoder of which an index, in the folder `base`, recorded a fingerprint.
 
@@ -151,7 +150,7 @@ _open_encoders: WeakValueDictionary[Any, TransformerEncoder] = WeakValueDictiona
 _opening = RLock()
 
 
-def _open(source: ModelSource, config: EncodeConfig, log: Log | None) -> Encoder:
+def _open(source: ModelSource, config: EncodeConfig, log: Log) -> Encoder:
     if not (source.folder / "config.json").is_file():
         for marker in plugins.names(plugins.ENCODERS):
             if (source.folder / marker).is_file():
@@ -166,7 +165,7 @@ def _open(source: ModelSource, config: EncodeConfig, log: Log | None) -> Encoder
 
 
 def _open_transformer(
-    source: ModelSource, spec: EncoderSpec, config: EncodeConfig, log: Log | None
+    source: ModelSource, spec: EncoderSpec, config: EncodeConfig, log: Log
 ) -> TransformerEncoder:
     """Open an encoder by ONNX Runtime for few texts, else by torch, which exports it for the next few texts."""
     key = export_key(source.folder, source.adapter, spec)

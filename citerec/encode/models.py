@@ -71,7 +71,7 @@ class ModelSource:
 
 
 def find_model(
-    name: str, *, base: Path | None = None, revision: str = "", log: Log | None = None
+    name: str, *, base: Path | None = None, revision: str = "", log: Log = no_log
 ) -> ModelSource:
     """Find a model by a name (of `NAMES`, `minilm`), a folder, or a hub id, which is fetched if needed.
 
@@ -88,7 +88,7 @@ def find_model(
                 raise ModuleNotFoundError(name=MINILM_PACKAGE)
         return ModelSource(name, name, Path(spec.origin).parent / "model")
     is_ours = name == MPNET and revision in {"", mpnet.REVISION}
-    if is_ours and (folder := mpnet.unpacked(log or no_log)):
+    if is_ours and (folder := mpnet.unpacked(log)):
         return ModelSource(name, name, folder, None, mpnet.REVISION)
     if name not in NAMES:
         for folder in filter(None, (Path(name).expanduser(), base and base / name)):
@@ -103,11 +103,11 @@ def find_model(
                 f"(owner/name), or one of {', '.join([*NAMES, MINILM])}"
             )
     commit, _, adapter_commit = revision.partition("+")
-    folder = _from_hub(NAMES.get(name, name), commit, log or no_log)
+    folder = _from_hub(NAMES.get(name, name), commit, log)
     _adapter_in(folder)
     if name not in ADAPTERS:
         return ModelSource(name, name, folder, None, folder.name)
-    adapter = _from_hub(ADAPTERS[name], adapter_commit, log or no_log, adapter=True)
+    adapter = _from_hub(ADAPTERS[name], adapter_commit, log, adapter=True)
     return ModelSource(name, name, folder, adapter, f"{folder.name}+{adapter.name}")
 
 

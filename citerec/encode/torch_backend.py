@@ -250,7 +250,7 @@ def padded(
 class TorchBackend:
     """Runs a net batch by batch."""
 
-    def __init__(self, net: Net, config: EncodeConfig, log: Log | None = None) -> None:
+    def __init__(self, net: Net, config: EncodeConfig, log: Log = no_log) -> None:
         """Move a net to its device and precision; a ConfigError if there is no such device.
 
         `log` receives a message when the device has too little memory for a batch.
@@ -258,7 +258,7 @@ class TorchBackend:
         import torch
 
         self._torch: Any = torch
-        self._net, self._log = net, log or no_log
+        self._net, self._log = net, log
         named = config.device
         if named == "auto":
             named = "cuda" if torch.cuda.is_available() else "cpu"

@@ -52,7 +52,7 @@ class Audit:
 
 def audit(
     index: IndexFolder,
-    task: EvalSet,
+    eval_set: EvalSet,
     config: EvalConfig,
     candidates_of: Sequence[CandidateSet],
     lists: Sequence[Sequence[Hits]],
@@ -68,7 +68,7 @@ def audit(
     faults = [
         f"query {query.id}: the ranking contains a paper of a later year, or the query itself"
         for hits in lists
-        for query, rule, ranking in zip(task.queries, task.eligible, hits, strict=True)
+        for query, rule, ranking in zip(eval_set.queries, eval_set.eligible, hits, strict=True)
         if not within(rule, years, ranking.rows).all()
     ]
 
@@ -81,15 +81,17 @@ def audit(
     ) -> Iterator[tuple[ExpandedCandidates, Matrix]]:
         for start in range(0, len(members), AT_ONCE):
             part = members[start : start + AT_ONCE]
-            batch = QueryBatch([task.queries[i] for i in part], [task.eligible[i] for i in part])
+            batch = QueryBatch(
+                [eval_set.queries[i] for i in part], [eval_set.eligible[i] for i in part]
+            )
             found = expander.run(batch, [candidates_of[i] for i in part])
             for query, one in zip(batch.queries, found, strict=True):
                 yield one, features.matrix(query, one)
 
     # queries of the same year, and with the same own papers among those of earlier years, know the same
     groups: defaultdict[tuple[int | None, tuple[int, ...]], list[int]] = defaultdict(list)
-    for i, rows in enumerate(query_rows(task.queries, index.papers)):
-        year = task.queries[i].year
+    for i, rows in enumerate(query_rows(eval_set.queries, index.papers)):
+        year = eval_set.queries[i].year
         earlier = citing_before(year, years[[*rows]])
         groups[
             year, tuple(row for row, is_early in zip(rows, earlier, strict=True) if is_early)
@@ -106,8 +108,8 @@ def audit(
             candidates += len(one.rows)
             non_empty |= ~np.isnan(matrix).all(axis=0)
             checked += 1
-            progress("audit", checked, len(task.queries))
-            prefix = f"query {task.queries[i].id}:"
+            progress("audit", checked, len(eval_set.queries))
+            prefix = f"query {eval_set.queries[i].id}:"
             if not (_same(one.rows, other.rows) and _same(one.hits.scores, other.hits.scores)):
                 faults.append(f"{prefix} the candidates differ without future information")
                 continue

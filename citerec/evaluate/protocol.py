@@ -73,7 +73,7 @@ class EvalConfig(Settings):
     seed: int = setting(0, "Seed of the random baseline and the resamples.", ge=0, le=2**32 - 1)
 
 
-def load_task(index: IndexFolder, split: str) -> EvalSet:
+def load_eval_set(index: IndexFolder, split: str) -> EvalSet:
     """Load the queries of one of `SPLITS` with their gold.
 
     Gold are the cited papers of the corpus that are of no later year, from the citations or from shipped qrels. Queries

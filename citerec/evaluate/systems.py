@@ -41,6 +41,7 @@ from citerec.types import (
     Query,
     QueryBatch,
     Ranking,
+    no_log,
     no_progress,
 )
 
@@ -65,10 +66,10 @@ RANKED: Mapping[str, Variant] = {  # ordered by the learning-to-rank model
 }
 
 
-def random_lists(index: IndexFolder, task: EvalSet, config: EvalConfig) -> list[Hits]:
+def random_lists(index: IndexFolder, eval_set: EvalSet, config: EvalConfig) -> list[Hits]:
     """Draw eligible papers for each query, depending on its id and the seed alone."""
     lists: list[Hits] = []
-    for query, rule in zip(task.queries, task.eligible, strict=True):
+    for query, rule in zip(eval_set.queries, eval_set.eligible, strict=True):
         digest = sha1(query.id.encode("utf-8", "surrogatepass"), usedforsecurity=False).digest()
         rng = np.random.default_rng([config.seed, int.from_bytes(digest, "big")])
         rows = np.flatnonzero(mask(rule, index.papers.years)).astype(np.int32)
@@ -77,13 +78,13 @@ def random_lists(index: IndexFolder, task: EvalSet, config: EvalConfig) -> list[
     return lists
 
 
-def most_cited_lists(index: IndexFolder, task: EvalSet, config: EvalConfig) -> list[Hits]:
+def most_cited_lists(index: IndexFolder, eval_set: EvalSet, config: EvalConfig) -> list[Hits]:
     """Return the eligible papers with the most known citations; those without a citation are left out."""
     graph, years = TemporalGraph(index, config.known_graph), index.papers.years
-    snapshots = graph.snapshots(task.queries, task.eligible)
+    snapshots = graph.snapshots(eval_set.queries, eval_set.eligible)
     ordered: dict[object, Hits] = {}  # queries with the same known citations share an order
     lists: list[Hits] = []
-    for rule, snapshot in zip(task.eligible, snapshots, strict=True):
+    for rule, snapshot in zip(eval_set.eligible, snapshots, strict=True):
         key = snapshot.before, snapshot.own
         if key not in ordered:
             counts = snapshot.citations(np.arange(len(years), dtype=np.int32))
@@ -202,7 +203,7 @@ class CachedScorer:
         index: IndexFolder,
         queries: Sequence[Query],
         rows: Sequence[Rows],
-        progress: Progress | None = None,
+        progress: Progress = no_progress,
     ) -> list[Scores]:
         """Return the score of each candidate of each query; only pairs outside the cache are computed."""
         known = [self._known[query.id] for query in queries]
@@ -235,7 +236,7 @@ class Systems:
         index: IndexFolder,
         eval_set: EvalSet,
         config: EvalConfig,
-        log: Log | None = None,
+        log: Log = no_log,
         progress: Progress = no_progress,
     ) -> None:
         """Prepare; `log` receives a message before a download from the hub, `progress` the number of reranked pairs."""
@@ -369,7 +370,7 @@ class Systems:
         if name in RANKED:
             ranker = self.ranker_of(name)
             reranker = self.reranker_of(name) if self._config.rerank else None
-            if reranker and self._log and (notice := reranker_notice(ranker, reranker)):
+            if reranker and (notice := reranker_notice(ranker, reranker)):
                 self._log(notice)
             stages = rank_stages(graph, ranker, reranker)
         elif name == EXPANDED:

@@ -22,7 +22,7 @@ from citerec.folder import IndexFolder
 from citerec.rerank.reranker import OpenReranker
 from citerec.retrieve.fuse import fuse
 from citerec.tuned import RerankWeight
-from citerec.types import Hits, Log, Progress, no_progress
+from citerec.types import Hits, Log, Progress, no_log, no_progress
 
 WEIGHTS: tuple[float, ...] = tuple(np.linspace(0, 1, 21).round(4).tolist())
 K0S = (10, 20, 60, 100)
@@ -104,17 +104,17 @@ class Tuning:
 
 def tune(
     index: IndexFolder,
-    task: EvalSet,
+    eval_set: EvalSet,
     config: EvalConfig,
     metric: str,
     progress: Progress = no_progress,
-    log: Log | None = None,
+    log: Log = no_log,
 ) -> Tuning:
     """Try fusion settings on the queries of an evaluation set, then rerank weights over the chosen fusion.
 
     Each retriever searches once, and the reranker scores a pair once.
 
-    `task` should be the dev split, so that the test split stays unseen; `metric` is one of `PER_QUERY`; further
+    `eval_set` should be the dev split, so that the test split stays unseen; `metric` is one of `PER_QUERY`; further
     retrievers of `config` are fused by ranks alone. `progress` receives the number of finished trials. ConfigError if
     there is no such metric, or the index has no vectors and there is no reranker; ModelError if the reranker cannot be
     opened.
@@ -123,7 +123,7 @@ def tune(
         raise ConfigError(f"no metric {metric!r}; choose from {', '.join(PER_QUERY)}")
     if config.rerank:  # an earlier tuned weight is ignored, even if it cannot be read
         config = config.replace(rerank=config.rerank.replace(weight=1.0))
-    systems = Systems(index, task, config, log, progress)
+    systems = Systems(index, eval_set, config, log, progress)
     opened = systems.open_reranker if config.rerank else None  # first, since it may fail
     further, fusion = bool(config.retrievers), None
     if not index.is_embedded and not further and opened:
@@ -144,7 +144,7 @@ def tune(
             ways.append(weighted.replace(bm25_weight=round(1 - dense, 4), dense_weight=dense))
         trials: list[Trial] = []
         for way in ways:
-            trials.append(_trial(way, fused(way), systems, task, metric))
+            trials.append(_trial(way, fused(way), systems, eval_set, metric))
             progress("tuning", len(trials), len(ways))
         fusion = Choice.of(trials, ways[0])
         hits = fused(fusion.used or FuseConfig())
@@ -153,8 +153,8 @@ def tune(
     default = opened.default_weight
     weights: list[Trial] = []
     for weight in sorted({*WEIGHTS, default}):
-        done = opened.with_weight(weight).rerank(task.queries, hits, progress)
-        weights.append(_trial(weight, [one.hits for one in done], systems, task, metric))
+        done = opened.with_weight(weight).rerank(eval_set.queries, hits, progress)
+        weights.append(_trial(weight, [one.hits for one in done], systems, eval_set, metric))
     return Tuning(metric, fusion, Choice.of(weights, default), opened)
 
 
@@ -185,6 +185,8 @@ def cross_validate(table: Floats, default: int) -> CrossValidation:
     return CrossValidation(**means, p=float(p), queries=queries, folds=folds)
 
 
-def _trial(setting: Any, hits: list[Hits], systems: Systems, task: EvalSet, metric: str) -> Trial:
-    scores = per_query(systems.as_run("trial", hits), task.qrels)
+def _trial(
+    setting: Any, hits: list[Hits], systems: Systems, eval_set: EvalSet, metric: str
+) -> Trial:
+    scores = per_query(systems.as_run("trial", hits), eval_set.qrels)
     return Trial(setting, mean_metrics(scores), scores[metric])

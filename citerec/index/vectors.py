@@ -79,14 +79,14 @@ def write_dense(
     dim: int,
     similarity: Similarity,
     config: DenseIndexConfig | None = None,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
 ) -> dict[str, Any]:
     """Write the vectors of a corpus, in the order of rows, into `folder`; return their settings for the manifest.
 
     Vectors that are compared by cosine must have unit length. ModelError if a vector is not finite, or not of unit
     length although compared by cosine; OutputError if the file cannot be written.
     """
-    config, report, faiss = config or DenseIndexConfig(), progress or no_progress, load()
+    config, report, faiss = config or DenseIndexConfig(), progress, load()
     metric = faiss.METRIC_L2 if similarity is Similarity.L2 else faiss.METRIC_INNER_PRODUCT
     exact, path = faiss.IndexFlat(dim, metric), folder / NAME
     for block in blocks:

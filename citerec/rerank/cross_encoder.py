@@ -38,7 +38,7 @@ from citerec.rerank.pair import (
 )
 from citerec.retrieve.fuse import sigmoid
 from citerec.text import pair_text
-from citerec.types import Log, Progress, Query
+from citerec.types import Log, Progress, Query, no_log, no_progress
 
 if TYPE_CHECKING:
     from citerec.types import Rows, Scores
@@ -143,7 +143,7 @@ class CrossEncoder:
         config: EncodeConfig | None = None,
         *,
         name: str = "",
-        log: Log | None = None,
+        log: Log = no_log,
         runner: Runner | None = None,
     ) -> None:
         """Make a cross-encoder of an open model, which may be moved to another device and precision.
@@ -170,7 +170,7 @@ class CrossEncoder:
         index: IndexFolder,
         queries: Sequence[Query],
         rows: "Sequence[Rows]",
-        progress: Progress | None = None,
+        progress: Progress = no_progress,
     ) -> "list[Scores]":
         """Return the score of each candidate of each query, in the order of `rows`; all pairs are scored together."""
         owners = np.repeat(np.arange(len(queries)), [len(query_rows) for query_rows in rows])
@@ -182,8 +182,7 @@ class CrossEncoder:
                 part = slice(first, first + AT_ONCE)
                 of_pairs = [query_ids[i] for i in owners[part].tolist()]
                 scores[part] = self._scores(of_pairs, candidates[part], index.papers)
-                if progress:
-                    progress("reranking", min(part.stop, len(candidates)), len(candidates))
+                progress("reranking", min(part.stop, len(candidates)), len(candidates))
         if not np.isfinite(scores).all():
             raise ModelError(
                 f"{self.name} gives scores that are not finite, in {self.precision}; try --dtype float32, or another "
@@ -226,7 +225,7 @@ def open_cross_encoder(
     query_tokens: int = 0,
     candidate_tokens: int = 0,
     pairs: int = 0,
-    log: Log | None = None,
+    log: Log = no_log,
 ) -> CrossEncoder:
     """Open a cross-encoder by its name, hub id or folder.
 

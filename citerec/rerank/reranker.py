@@ -27,7 +27,7 @@ from citerec.rules.held_out import (
 )
 from citerec.rules.known import Rows, Scores
 from citerec.tuned import read_rerank_weight
-from citerec.types import Hits, Log, Paper, Progress, Query, falling
+from citerec.types import Hits, Log, Paper, Progress, Query, falling, no_log, no_progress
 
 AUTO, NONE = "auto", "none"
 NAME = "rerank"  # the name of the reranker's hits
@@ -42,7 +42,7 @@ class Scorer(Protocol):
         index: IndexFolder,
         queries: Sequence[Query],
         rows: Sequence[Rows],
-        progress: Progress | None = None,
+        progress: Progress = no_progress,
     ) -> list[Scores]:
         """Return the score of each candidate of each query, float32, in the order of `rows`."""
         ...
@@ -146,7 +146,7 @@ class OpenReranker:
         return Hits(scored.rows, self.scorer.to_unit_interval(scored.scores))
 
     def rerank(
-        self, queries: Sequence[Query], candidates: Sequence[Hits], progress: Progress | None = None
+        self, queries: Sequence[Query], candidates: Sequence[Hits], progress: Progress = no_progress
     ) -> list[Reranked]:
         """Rerank the best candidates of each query; the pairs of all queries are scored together.
 
@@ -192,7 +192,7 @@ class PaperScorer:
         index: IndexFolder,
         queries: Sequence[Query],
         rows: Sequence[Rows],
-        progress: Progress | None = None,
+        progress: Progress = no_progress,
     ) -> list[Scores]:
         """Return the scores of the candidates of each query, float32."""
         scores: list[Scores] = []
@@ -223,7 +223,7 @@ def choose_reranker(
     index: IndexFolder,
     *,
     same_data: bool = False,
-    warn: Log | None = None,
+    warn: Log = no_log,
 ) -> RerankConfig | None:
     """Return the configuration of the reranker that a request means on an index, with its model; None for none.
 
@@ -241,13 +241,12 @@ def choose_reranker(
         )
         if not other:  # a relative path could also name a folder in the working folder
             return config.replace(model=str(own.absolute()))
-        if warn:
-            name = own_name(index, RERANKER)
-            warn(
-                f"{name} is not used: it, its base or its teacher was trained on other papers or splits, which may "
-                f"include test queries; train it again: citerec train-reranker --index {index.path} --force, or use it "
-                f"anyway: --reranker {name}"
-            )
+        name = own_name(index, RERANKER)
+        warn(
+            f"{name} is not used: it, its base or its teacher was trained on other papers or splits, which may "
+            f"include test queries; train it again: citerec train-reranker --index {index.path} --force, or use it "
+            f"anyway: --reranker {name}"
+        )
     given = config.weight is not None, config.depth, config.query_tokens, config.candidate_tokens
     # one that is left out has its own warning
     if any(given) and not (index.models / RERANKER).exists():
@@ -260,7 +259,7 @@ def choose_reranker(
 def open_reranker(
     index: IndexFolder,
     config: RerankConfig,
-    log: Log | None = None,
+    log: Log = no_log,
     *,
     depth: int = 0,
     few_queries: bool = False,
@@ -300,7 +299,7 @@ def open_reranker(
     )
     shown, spec = shown_reranker(model.name, index), model.spec
     is_own = model.source.resolve().is_relative_to(index.models.resolve())
-    if log and is_own and trained_on_other_data(model.source, index):
+    if is_own and trained_on_other_data(model.source, index):
         log(
             f"{shown} was not trained on these papers and splits; train it anew: "
             f"citerec train-reranker --index {index.path} --force"
@@ -310,7 +309,7 @@ def open_reranker(
     if weight is None:
         tuned = read_rerank_weight(index, model.fingerprint)
         settings = depth, spec.query_tokens, spec.candidate_tokens
-        if log and tuned and tuned.settings != settings:
+        if tuned and tuned.settings != settings:
             log(
                 f"the reranker's weight {tuned.weight:g} was tuned with {tuned.settings} (depth, tokens of query and "
                 f"candidate), not with {settings}; run citerec tune to find the weight for that"

@@ -15,7 +15,7 @@ from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever, LexicalScores, scores_by_sentence
 from citerec.retrieve.fuse import fuse, rrf, weighted_sum
 from citerec.tuned import tuned_fusion
-from citerec.types import CandidateSet, Eligibility, Hits, Log, Query, QueryVector
+from citerec.types import CandidateSet, Eligibility, Hits, Log, Query, QueryVector, no_log
 
 if TYPE_CHECKING:
     from citerec.encode.encoder import Encoder
@@ -132,9 +132,7 @@ class HybridRetriever:
         return sets
 
 
-def encoder_of(
-    index: IndexFolder, config: RecommendConfig, log: Log | None = None
-) -> "Encoder | None":
+def encoder_of(index: IndexFolder, config: RecommendConfig, log: Log = no_log) -> "Encoder | None":
     """Open the encoder of an index; None for BM25 alone. A CiterecError if the named or recorded one cannot be used."""
     if config.encoder == "none" or (config.encoder == "auto" and not index.is_embedded):
         return None
@@ -151,7 +149,7 @@ def encoder_of(
 def open_hybrid(
     index: IndexFolder,
     config: RecommendConfig,
-    log: Log | None = None,
+    log: Log = no_log,
     *,
     retrievers: Sequence[Retriever] | None = None,
 ) -> HybridRetriever:

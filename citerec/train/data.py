@@ -15,7 +15,7 @@ import numpy.typing as npt
 from citerec.corpus.papers import NO_YEAR, no_later
 from citerec.corpus.splits import gold_citations
 from citerec.errors import ConfigError
-from citerec.evaluate.protocol import load_task
+from citerec.evaluate.protocol import load_eval_set
 from citerec.folder import IndexFolder
 from citerec.pipeline import FirstStage
 from citerec.retrieve.fuse import sigmoid
@@ -219,7 +219,7 @@ def dev_queries(
 ) -> LabelledQueries | None:
     """Draw `count` queries, or all, of a split that cite a paper and are not held out elsewhere; None without one."""
     try:
-        eval_set = load_task(index, split)
+        eval_set = load_eval_set(index, split)
     except ConfigError:
         return None
     queries = eval_set.queries

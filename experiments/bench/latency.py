@@ -83,10 +83,10 @@ def _recommender(name: str, work: Work) -> Callable[[Any], object]:
 def _queries(work: Work) -> list[Any]:
     import numpy as np
 
-    from citerec.evaluate.protocol import load_task
+    from citerec.evaluate.protocol import load_eval_set
     from citerec.folder import open_index
 
-    queries = load_task(open_index(work.dense), "test").queries
+    queries = load_eval_set(open_index(work.dense), "test").queries
     chosen = np.linspace(0, len(queries) - 1, min(QUERIES + WARM, len(queries))).astype(int)
     return [queries[i] for i in chosen.tolist()]
 

@@ -200,19 +200,19 @@ def _pairs(work: Work) -> tuple[list[Any], list[Any]]:
     """Return queries of the test split, spread evenly, and the rows of their candidates; found once, then kept."""
     import numpy as np
 
-    from citerec.evaluate.protocol import load_task
+    from citerec.evaluate.protocol import load_eval_set
     from citerec.folder import open_index
 
     index, kept = open_index(work.index), work.folder / "pairs.json"
-    task = load_task(index, "test")
-    chosen = np.linspace(0, len(task.queries) - 1, min(work.reranked, len(task.queries))).astype(
-        int
-    )
-    queries = [task.queries[i] for i in chosen.tolist()]
+    eval_set = load_eval_set(index, "test")
+    chosen = np.linspace(
+        0, len(eval_set.queries) - 1, min(work.reranked, len(eval_set.queries))
+    ).astype(int)
+    queries = [eval_set.queries[i] for i in chosen.tolist()]
     if not kept.is_file():
         from citerec.retrieve.bm25 import Bm25Retriever
 
-        rules = [task.eligible[i] for i in chosen.tolist()]
+        rules = [eval_set.eligible[i] for i in chosen.tolist()]
         found = Bm25Retriever(index).retrieve(queries, rules, DEPTH)
         kept.write_bytes(orjson.dumps([hits.rows.tolist() for hits in found]))
     return queries, [np.array(rows, np.int32) for rows in orjson.loads(kept.read_bytes())]

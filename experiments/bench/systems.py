@@ -143,20 +143,20 @@ SYSTEMS: dict[str, tuple[Callable[[Work], Search], str]] = {
 
 def _citerec(work: Work, *, bounded: bool) -> Search:
     from citerec.config import Bm25Config, StopWords
-    from citerec.evaluate.protocol import load_task
+    from citerec.evaluate.protocol import load_eval_set
     from citerec.folder import open_index
     from citerec.retrieve.bm25 import Bm25Retriever
     from citerec.types import Eligibility
 
     index = open_index(work.index)
-    task = load_task(index, "test")
+    eval_set = load_eval_set(index, "test")
     config = Bm25Config(stop_words=StopWords.ANSERINI, threads=work.threads)
     retriever = Bm25Retriever(index, config)
-    rules = task.eligible if bounded else [Eligibility()] * len(task.queries)
+    rules = eval_set.eligible if bounded else [Eligibility()] * len(eval_set.queries)
     ids = index.papers.ids
 
     def search() -> Answers:
-        found = retriever.retrieve(task.queries, rules, K)
+        found = retriever.retrieve(eval_set.queries, rules, K)
         return [(ids[hits.rows].tolist(), hits.scores.tolist()) for hits in found]
 
     return search

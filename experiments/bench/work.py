@@ -94,16 +94,16 @@ def build_dense(work: Work) -> None:
 
 def prepare_peers(work: Work) -> None:
     """Give each peer that is installed its own index, and write the queries; needs the JVM."""
-    from citerec.evaluate.protocol import load_task
+    from citerec.evaluate.protocol import load_eval_set
     from citerec.folder import open_index
     from citerec.text import contents
 
     index = open_index(work.index)
-    task = load_task(index, "test")
+    eval_set = load_eval_set(index, "test")
     analyze = _lucene_analysis()
-    texts = [contents(query) for query in task.queries]
+    texts = [contents(query) for query in eval_set.queries]
     queries = {
-        "queries": [query.id for query in task.queries],
+        "queries": [query.id for query in eval_set.queries],
         "texts": texts,
         "tokens": [analyze(text) for text in texts],
         "ids": index.papers.ids.tolist(),

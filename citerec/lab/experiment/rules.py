@@ -27,10 +27,10 @@ class Rules(Settings):
     train_only: bool = False  # restrict candidates and gold to the years of the train queries
 
 
-def restricted(index: IndexFolder, task: EvalSet, rules: Rules) -> EvalSet:
+def restricted(index: IndexFolder, eval_set: EvalSet, rules: Rules) -> EvalSet:
     """Apply the rules to an evaluation set; ConfigError if no query is left."""
     if rules == Rules():
-        return task
+        return eval_set
     years, latest = index.papers.years, None
     if rules.train_only:
         train_years = years[train_papers(index)]
@@ -38,8 +38,8 @@ def restricted(index: IndexFolder, task: EvalSet, rules: Rules) -> EvalSet:
     queries: list[Query] = []
     rules_of: list[Eligibility] = []
     qrels: dict[str, frozenset[str]] = {}
-    for query, rule in zip(task.queries, task.eligible, strict=True):
-        gold = sorted(task.qrels[query.id])
+    for query, rule in zip(eval_set.queries, eval_set.eligible, strict=True):
+        gold = sorted(eval_set.qrels[query.id])
         bound = rule
         if latest is not None:  # a paper without a year is not known to be later
             bound = replace(rule, year_max=min(rule.year_max or latest, latest))
@@ -51,9 +51,9 @@ def restricted(index: IndexFolder, task: EvalSet, rules: Rules) -> EvalSet:
             qrels[query.id] = frozenset(gold)
     if not queries:
         raise ConfigError(
-            f"the {task.split} split of {index.path} has no query with {rules.min_gold} gold citations"
+            f"the {eval_set.split} split of {index.path} has no query with {rules.min_gold} gold citations"
         )
-    left_out = {**task.left_out, TOO_FEW: len(task.queries) - len(queries)}
+    left_out = {**eval_set.left_out, TOO_FEW: len(eval_set.queries) - len(queries)}
     return replace(
-        task, queries=tuple(queries), eligible=tuple(rules_of), qrels=qrels, left_out=left_out
+        eval_set, queries=tuple(queries), eligible=tuple(rules_of), qrels=qrels, left_out=left_out
     )

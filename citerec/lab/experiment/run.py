@@ -24,7 +24,7 @@ from citerec.encode.encoder import open_encoder, reopen
 from citerec.encode.models import HUB_ID, HubError, is_name
 from citerec.errors import ConfigError, MissingExtraError, writing
 from citerec.evaluate.metrics import evaluate_run
-from citerec.evaluate.protocol import EvalConfig, load_task
+from citerec.evaluate.protocol import EvalConfig, load_eval_set
 from citerec.evaluate.systems import RANKED, RERANKED, Systems, bm25_of, fuse_of, read_by
 from citerec.folder import NAME, IndexFolder, open_index
 from citerec.io import read_toml, replacing
@@ -315,17 +315,17 @@ def _recommend(experiment: Experiment, indexes: Path, progress: Progress) -> Out
         ranker=ranker_of(experiment, index, indexes, progress),
         known_graph=experiment.known_graph,
     )
-    task = restricted(index, load_task(index, experiment.split), experiment.rules)
-    systems = Systems(index, task, config, progress=progress)
+    eval_set = restricted(index, load_eval_set(index, experiment.split), experiment.rules)
+    systems = Systems(index, eval_set, config, progress=progress)
     run, seconds = systems.run(experiment.system)
-    measured = evaluate_run(run, task.qrels, rng=np.random.default_rng(0), seconds=seconds)
+    measured = evaluate_run(run, eval_set.qrels, rng=np.random.default_rng(0), seconds=seconds)
     verdict, why = judge(experiment.expect, measured.metrics)
     result = {
         "row": experiment.path.name,
         "corpus": Path(experiment.corpus).name,
         "split": experiment.split,
-        "queries": len(task.queries),
-        "left_out": dict(task.left_out),
+        "queries": len(eval_set.queries),
+        "left_out": dict(eval_set.left_out),
         "metrics": measured.metrics,
         "ci95": measured.ci95,
         "seconds": measured.seconds,
