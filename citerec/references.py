@@ -20,7 +20,7 @@ from citerec.corpus.papers import Papers
 from citerec.errors import BadInputError, OutputError, writing
 from citerec.inputs import BOM, read_whole
 from citerec.io import replacing
-from citerec.matching import listed_rows, rows_of_entry, same_title, similar_titles
+from citerec.matching import listed_rows, rows_of_entry, similar_titles
 from citerec.types import Paper
 
 _KINDS = {".bib": Kind.BIBTEX, ".bibtex": Kind.BIBTEX, ".ris": Kind.RIS}
@@ -38,8 +38,8 @@ def chosen_papers(
     by_row = papers.at(row for one in rows for row in one)
     found, notes, missing = dict[str, Paper](), dict[str, str](), [*listed.unread]
     for entry, of_entry in zip(listed.entries, rows, strict=True):
-        if matches := [one for row in sorted(of_entry) if _is_match(entry, one := by_row[row])]:
-            paper = _closest(entry, matches)
+        if of_entry:
+            paper = _closest(entry, [by_row[row] for row in sorted(of_entry)])
             found.setdefault(paper.id, paper)
             notes[paper.id] = notes.get(paper.id) or entry.note
         else:
@@ -117,20 +117,14 @@ def check_references(listed: PaperList, papers: Papers) -> ReferenceCheck:
         if number in earlier:
             place = listed.entries[earlier[number]].place
             findings.append(finding(problem=Problem.DUPLICATE, known=place))
-        matches = [by_row[row] for row in sorted(of_entry) if _is_match(entry, by_row[row])]
-        if matches:
+        if of_entry:
             found += 1
+            matches = [by_row[row] for row in sorted(of_entry)]
             findings += [
                 finding(problem=problem, stated=stated, known=known, id=paper.id)
                 for problem, stated, known, paper in _differences(entry, matches)
             ]
     return ReferenceCheck(len(listed.entries) + len(listed.unread), found, tuple(findings))
-
-
-def _is_match(entry: Entry, paper: Paper) -> bool:
-    """Whether a match is more than a citation key that happens to be the id of another paper."""
-    by_key_alone = bool(entry.title) and entry.key == paper.id and not _has_doi(entry, paper)
-    return not by_key_alone or not paper.title or same_title(entry.title, paper.title)
 
 
 def _differences(

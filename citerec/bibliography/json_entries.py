@@ -116,11 +116,12 @@ def to_entry(item: Any, place: Entry, name: Path | str, *, strict: bool = True) 
     addresses = _strings(fields, *_ADDRESSES)
     dois = tuple(filter(None, map(doi_of, addresses)))
     kind = "".join(_strings(fields, "type")).lower()
+    kind = "" if kind == "article" and not fields.record.keys() & _CSL else kind  # no preprint
     venue = first("venue container-title journal", fields.venue, "")
     ids = (number_text(fields.get(key)) for key in (*_IDS, "doi", "DOI"))
     return replace(
         place,
-        ids=tuple(filter(None, ids)),
+        ids=tuple(filter(None, (*ids, *dois))),
         title=title,
         abstract=abstract,
         year=first("year publication_year issued", year, None),

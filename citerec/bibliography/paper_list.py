@@ -111,10 +111,11 @@ def read_paper_list(path: str | Path, part: str = "papers") -> PaperList:
 
 
 def parse_paper_list(text: str, name: str, part: str = "papers") -> PaperList:
-    r"""Return the list of papers that a text is, as `read_paper_list` does for a file; its lines end with `\n`.
+    r"""Return the list of papers that a text is, as `read_paper_list` does for a file.
 
     BadInputError if it is broken JSON, LaTeX, or of a format that is not read.
     """
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     kind = kind_of(text, name)
     if kind is Kind.TEXT:
         for pattern, what in _NO_LIST:

@@ -69,9 +69,13 @@ def to_entry(record: Record) -> Entry:
     def text(*names: str) -> str:
         return first_text(record.fields, *names)
 
-    title, venue, doi, url = text(*_TITLES), text(*_VENUES), text("doi"), text("urls")
-    dois = tuple(filter(None, map(doi_of, (doi, url))))
-    ids = (text("id"), text("accession_number"), doi, doi_of(url))
+    title, venue, addresses = (
+        text(*_TITLES),
+        text(*_VENUES),
+        (text("doi"), *record.fields.get("urls", ())),
+    )
+    dois = tuple(filter(None, map(doi_of, addresses)))
+    ids = (text("id"), text("accession_number"), addresses[0], *dois)
     people = record.fields.get("authors") or record.fields.get("first_authors", ())
     remarks = map(text, ("publisher", "note", "notes"))
     return Entry(
@@ -83,7 +87,7 @@ def to_entry(record: Record) -> Entry:
         venue=venue,
         key=text("id").strip(),
         dois=dois,
-        is_preprint=is_preprint(text("type_of_reference").lower(), venue, remarks, (doi, url)),
+        is_preprint=is_preprint(text("type_of_reference").lower(), venue, remarks, addresses),
         line=record.line,
         label=f"record {title[:60]!r}" if title else "this record",
     )

@@ -7,7 +7,8 @@ command: BibTeX also counts the brace of `\{`, and an unbalanced one would end t
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
-from itertools import count
+from itertools import count, product
+from string import ascii_lowercase
 from typing import Any
 
 import orjson
@@ -60,17 +61,10 @@ def citation_keys(papers: Sequence[Paper], taken: Iterable[str] = ()) -> Iterato
         words = (_ascii(word) for word in _WORD.findall(paper.title))
         word = next((w for w in words if w and w not in _STOP), "")
         base = f"{family or 'anon'}{paper.year or ''}{word}"
-        key = next(key for n in count() if (key := base + _letters(n)) not in used)
+        ends = ("".join(end) for n in count() for end in product(ascii_lowercase, repeat=n))
+        key = next(key for end in ends if (key := base + end) not in used)
         used.add(key)
         yield key
-
-
-def _letters(number: int) -> str:
-    """Return nothing, a, b, ..., z, aa, ab, ... for 0, 1, 2, ..."""
-    if number == 0:
-        return ""
-    head, last = divmod(number - 1, 26)
-    return _letters(head) + chr(ord("a") + last)
 
 
 def _ascii(text: str) -> str:

@@ -16,6 +16,7 @@ from citerec.cli.console import ConsoleOutput, check_output, write_pieces
 from citerec.cli.options import BM25, RERANK, Index, Ray, open_named, settings_options, under
 from citerec.config import SENTENCE_K, RecommendConfig, Settings, setting
 from citerec.errors import BadInputError, ConfigError
+from citerec.inputs import read_whole
 from citerec.text import plural, some_of
 from citerec.types import Progress, QueryKind
 
@@ -204,14 +205,12 @@ def log_omitted(
 
 def former_list(path: Path, *, batch: bool) -> tuple[set[str], str]:
     """Return the ids in the lists at `path`, a file or a folder, and the day of the last, such as 2026-11-23."""
-    from citerec.bibliography.paper_list import read_bytes
-
     if batch:
         raise ConfigError("--since needs a single draft")
     ids, last = set[str](), 0.0
     for file in sorted(path.glob("*.json")) if path.is_dir() else [path]:
         try:
-            ids |= {one["id"] for one in orjson.loads(read_bytes(file)[0])}
+            ids |= {one["id"] for one in orjson.loads(read_whole(file))}
         except (ValueError, TypeError, KeyError) as error:
             expected = "expected a list that citerec recommend --format json wrote"
             raise BadInputError(file, expected) from error

@@ -6,10 +6,12 @@ from typing import Annotated, Literal
 
 import typer
 
+from citerec.bibliography.paper_list import decode
 from citerec.cli.console import ConsoleOutput
 from citerec.cli.options import MODEL, Index, settings_options, under
 from citerec.config import RecommendConfig, RerankConfig, Settings, setting
 from citerec.errors import BadInputError, ConfigError, extra
+from citerec.inputs import read_whole
 from citerec.serve import Port, ServeConfig
 
 TOKENS = "CITEREC_TOKENS"  # environment variable: bearer tokens, separated by white space
@@ -44,12 +46,8 @@ class Access(Settings):
         """Return the settings with the bearer tokens of the file and of the environment; # starts a comment there."""
         tokens = os.environ.get(TOKENS, "").split()
         if self.token_file is not None:
-            try:
-                lines = self.token_file.read_text(encoding="utf-8").splitlines()
-            except (OSError, UnicodeDecodeError) as error:
-                raise BadInputError(
-                    self.token_file, f"the tokens cannot be read: {error}"
-                ) from error
+            data, reads = read_whole(self.token_file), "expected one token per line"
+            lines = decode(data, self.token_file, reads=reads).splitlines()
             read = [line.strip() for line in lines if line.strip() and line.strip()[0] != "#"]
             if not read:
                 raise BadInputError(self.token_file, "there is no token; expected one per line")

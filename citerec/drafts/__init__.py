@@ -220,22 +220,15 @@ class Document:
     lines: Sequence[str] = ()  # as `citerec.drafts.sentences.uncited` reads them
 
 
-def _read_document(kind: DocumentFormat, data: bytes, name: str, file: Path | None) -> Document:
-    """Read a document; only the reader of its format is imported."""
-    if kind is DocumentFormat.PDF:
-        from citerec.drafts import pdf
-
-        return pdf.read(data, name)
-    from citerec.drafts import pandoc
-
-    return pandoc.read(data, kind, name, file)
-
-
 def _from_document(
     kind: DocumentFormat, data: bytes, name: str, file: Path | None, stated: dict[str, str]
 ) -> QueryFile:
     """Return the draft of a document with its references."""
-    document = isolated(partial(_read_document, kind, data, name, file), name, INSTEAD)
+    from citerec.drafts import pandoc, pdf
+
+    is_pdf = kind is DocumentFormat.PDF
+    read_it = partial(pdf.read, data) if is_pdf else partial(pandoc.read, data, kind, path=file)
+    document = isolated(partial(read_it, name=name), name, INSTEAD)
     draft = replace(document.draft, **stated)
     if not draft.title.strip():
         advice = "give it yourself: --query FILE --title T"

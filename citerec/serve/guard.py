@@ -66,8 +66,8 @@ class ProblemError(HTTPException):
         super().__init__(status or KINDS[kind], detail, headers)
         self.kind, self.errors = kind, errors
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the body of the answer."""
+    def response(self, request_id: str, **more: Any) -> JSONResponse:
+        """Return the answer, with `more` members."""
         gone = self.status_code == CLIENT_CLOSED  # Python does not name it
         body: dict[str, Any] = {
             "type": f"urn:citerec:problem:{self.kind}",
@@ -75,11 +75,8 @@ class ProblemError(HTTPException):
             "status": self.status_code,
             "detail": self.detail[:MAX_DETAIL],
         }
-        return body | ({"errors": [*self.errors]} if self.errors else {})
-
-    def response(self, request_id: str, **more: Any) -> JSONResponse:
-        """Return the answer, with `more` members."""
-        body = self.as_json() | {"instance": f"urn:citerec:request:{request_id}"} | more
+        body |= {"errors": [*self.errors]} if self.errors else {}
+        body |= {"instance": f"urn:citerec:request:{request_id}"} | more
         return JSONResponse(body, self.status_code, self.headers, MEDIA_TYPE)
 
 
@@ -103,6 +100,8 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        # HEAD is answered as GET; the web server leaves the body out
+        scope = {**scope, "method": {"HEAD": "GET"}.get(scope["method"], scope["method"])}
         headers, started, status, size = Headers(scope=scope), monotonic(), 0, 0
         given = headers.get("x-request-id", "")
         request_id = given if REQUEST_ID.fullmatch(given) else uuid4().hex[:16]

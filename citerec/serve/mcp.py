@@ -27,7 +27,7 @@ from citerec.errors import CiterecError
 from citerec.inputs import isolated
 from citerec.search import SearchFilter
 from citerec.serve.guard import Guard, ProblemError
-from citerec.serve.requests import Abstract, Papers, Title, Year, for_clients
+from citerec.serve.requests import Abstract, Papers, Title, Year, for_client, for_clients
 from citerec.serve.service import OpenIndex, Service
 from citerec.text import one_line
 
@@ -94,7 +94,7 @@ def recommend(
     given: dict[str, Any] = {name: text for name, text in texts.items() if text.strip()}
     given |= {name: papers or None for name, papers in lists.items()}
     given |= {"year_max": year_max, "year_min": year_min}
-    found = opened.default.recommend(**given, k=k, explain=explain)
+    found = for_client(opened.default.recommend(**given, k=k, explain=explain))
     return {
         "results": _results(opened, found, abstract_chars),
         "empty_reason": found.empty_reason,
@@ -166,8 +166,7 @@ def check_bibliography(
 
     Entries that the corpus does not have are not compared: that is no error of theirs.
     """
-    text = content.replace("\r\n", "\n").replace("\r", "\n")
-    listed = isolated(partial(parse_paper_list, text, "content"), "content")
+    listed = isolated(partial(parse_paper_list, content, "content"), "content")
     report = opened.default.check(listed)
     page, count = report.findings[offset : offset + k], len(report.findings)
     names = ("problem", "place", "key", "title", "stated", "id")
@@ -257,7 +256,7 @@ def run_stdio(open_service: Callable[[], Service]) -> None:
     The index is opened in the background: the assistant is connected at once. A signal ends the process at once, as
     the thread that waits for stdin cannot be interrupted, and nothing is written.
     """
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
         signal.signal(number, lambda one, _: os._exit(128 + one))
     create_server(ThreadPoolExecutor(1).submit(open_service)).run("stdio")
 

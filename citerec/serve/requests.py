@@ -4,6 +4,7 @@ import re
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from enum import Enum
 from functools import partial
 from http import HTTPStatus
@@ -48,6 +49,9 @@ Title = Annotated[str, StringConstraints(max_length=MAX_TITLE)]
 Abstract = Annotated[str, StringConstraints(max_length=MAX_ABSTRACT)]
 Papers = Annotated[
     list[Annotated[str, StringConstraints(max_length=10_000)]], Field(max_length=MAX_LISTED)
+]
+Keys = Annotated[
+    list[Annotated[str, StringConstraints(max_length=1_000)]], Field(max_length=100_000)
 ]
 BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 DECODED = AfterValidator(partial(b64decode, validate=True))
@@ -230,9 +234,16 @@ def recommended(
         explain=request.explain,
     )
     if drafts.by_sentence:
-        queries = drafts.queries
-        return recommender.recommend_sentences(queries, options, most=most), drafts.notices
-    return [*recommender.recommend_many(drafts.queries, options)], drafts.notices
+        lists = recommender.recommend_sentences(drafts.queries, options, most=most)
+    else:
+        lists = recommender.recommend_many(drafts.queries, options)
+    return [*map(for_client, lists)], [*map(for_clients, drafts.notices)]
+
+
+def for_client(found: Recommendations) -> Recommendations:
+    """Return a list whose texts for the user name keys in place of options."""
+    notices = tuple(map(for_clients, found.notices))
+    return replace(found, empty_reason=for_clients(found.empty_reason), notices=notices)
 
 
 def _content(request: RecommendRequest) -> bytes:
@@ -260,7 +271,7 @@ def _listed(given: list[str] | str | None, name: str) -> PaperList | None:
     if isinstance(given, list):
         return paper_list_of(given)
     part = "rejected" if name == "rejected" else "papers"
-    listed = isolated(partial(parse_paper_list, given.replace("\r\n", "\n"), name, part), name)
+    listed = isolated(partial(parse_paper_list, given, name, part), name)
     if (entries := len(listed.entries)) > MAX_LISTED:
         raise ConfigError(f"{name} has {entries:,} entries; expected at most {MAX_LISTED:,}")
     return listed
@@ -276,7 +287,7 @@ class ExportRequest(BaseModel):
     format: ReferenceFormat = like(ReferenceConfig, "format")
     style: StyleName = like(ReferenceConfig, "style")
     notes: dict[str, Note] = setting({}, "Notes by id, for bibtex, ris and csl.")
-    taken_keys: Papers | Text | None = setting(
+    taken_keys: Keys | Text | None = setting(
         None,
         "Citation keys that bibtex does not use; or the content of a .bib, for all of its keys.",
     )

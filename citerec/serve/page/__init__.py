@@ -131,11 +131,11 @@ def answered(
     """Return the list for a draft, and what the page says about it."""
     start = perf_counter()
     [found, *_], notices = recommended(service, opened, request, texts)
-    reason = for_clients(found.empty_reason)
+    reason = found.empty_reason
     return {
         **listed(opened.index, found),
         "empty_reason": f"{reason[:1].upper()}{reason[1:]}." if reason else "",
-        "notices": [*map(for_clients, (*notices, *found.notices))],
+        "notices": [*notices, *found.notices],
         "not_found": list(found.not_found),
         "version": opened.version,
         "stages": stages(opened.default),

@@ -196,7 +196,8 @@ function write(key, value) {
   try {
     kept.setItem(key, JSON.stringify(value));
   } catch {
-    /* no room: the page works without */
+    const text = "This browser has no room left: what you change is lost with this tab. Delete a draft.";
+    now.toast = { text, isShown: true };
   }
 }
 

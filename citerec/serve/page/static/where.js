@@ -63,7 +63,7 @@ async function uncited(body, signal) {
   try {
     return (await sentences(body, signal)).answers;
   } catch (error) {
-    if (error instanceof Problem && error.message.includes("no sentence without")) return [];
+    if (error instanceof Problem && error.message.includes("without a reference")) return [];
     throw error;
   }
 }
