@@ -100,13 +100,12 @@ def test_missing_packages_are_faults_and_incomplete_extras_are_notes(
         tmp_path,
         "citerec",
         "9.9",
-        *(f"Provides-Extra: {extra}" for extra in ("pretty", "dense", "all")),
+        *(f"Provides-Extra: {extra}" for extra in ("pretty", "dense")),
         "Requires-Dist: rich>=13",
         "Requires-Dist: no-such-package>=2",
         "Requires-Dist: no-such-backport; python_version < '3'",
         "Requires-Dist: hypothesis>=1; extra == 'pretty'",
         "Requires-Dist: no-such-extra>=2; extra == 'dense'",
-        "Requires-Dist: citerec[pretty,dense]; extra == 'all'",
     )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(mpnet, "WHEELS", ["none"])  # they may be installed
@@ -120,7 +119,6 @@ def test_missing_packages_are_faults_and_incomplete_extras_are_notes(
     assert extras == (
         Finding("extras", "pretty", "ok", "complete"),
         Finding("extras", "dense", "note", missing, "pip install 'citerec[dense]'"),
-        Finding("extras", "all", "note", missing, "pip install 'citerec[all]'"),
         Finding("extras", "mpnet", "note", "not installed: its five wheels", mpnet.INSTALL),
     )
 

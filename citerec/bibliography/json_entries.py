@@ -115,8 +115,9 @@ def to_entry(item: Any, place: Entry, name: Path | str, *, strict: bool = True) 
         title, abstract = abstract, ""  # a BEIR query is a single text
     addresses = _strings(fields, *_ADDRESSES)
     dois = tuple(filter(None, map(doi_of, addresses)))
-    kind = "".join(_strings(fields, "type")).lower()
-    kind = "" if kind == "article" and not fields.record.keys() & _CSL else kind  # no preprint
+    stated = kind = "".join(_strings(fields, "type")).lower()
+    if kind == "article" and not fields.record.keys() & _CSL:
+        kind = ""  # which means a preprint in CSL only
     venue = first("venue container-title journal", fields.venue, "")
     ids = (number_text(fields.get(key)) for key in (*_IDS, "doi", "DOI"))
     return replace(
@@ -132,7 +133,7 @@ def to_entry(item: Any, place: Entry, name: Path | str, *, strict: bool = True) 
         context=first("context", text, ""),
         note="".join(_strings(fields, "note")),
         # JSON other than CSL does not state what an item is
-        is_preprint=bool(kind or venue)
+        is_preprint=bool(stated or venue)
         and is_preprint(kind, venue, _strings(fields, *_REMARKS), addresses),
     )
 
