@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from citerec import RecommendConfig, Recommender
-from citerec.bibliography.paper_list import read_paper_list
+from citerec.bibliography.paper_list import parse_paper_list, read_paper_list
 from citerec.cli import run
 from citerec.corpus.papers import Papers, open_lookup, write_papers
 from citerec.folder import IndexFolder
-from citerec.matching import write_tables
+from citerec.matching import listed_rows, write_tables
 from citerec.references import Problem, ReferenceCheck, check_references
 from citerec.types import Paper
 
@@ -139,11 +139,12 @@ def test_a_preprint_without_a_known_published_version_is_none(
 
 
 def test_a_key_that_is_the_id_of_another_paper_is_no_match(
-    check: Callable[..., ReferenceCheck],
+    check: Callable[..., ReferenceCheck], corpus: Papers
 ) -> None:
-    report = check("@misc{soil2001, title={Worms as engineers of the ground}}")
+    entry = "@misc{soil2001, title={Worms as engineers of the ground}}"
 
-    assert (report.found, report.findings) == (0, ())
+    assert (check(entry).found, check(entry).findings) == (0, ())
+    assert listed_rows(parse_paper_list(entry, "cited"), corpus) == [frozenset()]  # as --cited does
 
 
 def test_duplicates_are_found_by_doi_key_and_title(check: Callable[..., ReferenceCheck]) -> None:

@@ -97,12 +97,12 @@ def test_broken_entries_of_a_bibliography_are_told_and_the_rest_is_read(tmp_path
 
 
 def test_ris_and_json_count_by_title_id_and_doi(tmp_path: Path) -> None:
-    ris = "TY  - JOUR\nTI  - A\nDO  - 10.1000/X\nER  - \n\nTY  - GEN\nPY  - 2019\nER  - \n"
+    ris = "TY  - JOUR\nTI  - A\nUR  - a.org\nUR  - https://doi.org/10.1000/X\nER  - \n\nTY  - GEN\nPY  - 2019\nER  - \n"
     jsonl = '{"id": 7, "title": "A", "year": "soon"}\n{"colour": "blue"}\n'
-    csl = json.dumps([{"title": "A", "DOI": "10.1000/X"}, "p2", 5])
+    csl = json.dumps([{"title": "A", "URL": "https://doi.org/10.1000/X"}, "p2", 5])
 
     assert excluded(tmp_path, ris).ids == {"10.1000/x"}
-    assert excluded(tmp_path, ris).unread == ("line 6: this record has neither a title nor an id",)
+    assert excluded(tmp_path, ris).unread == ("line 7: this record has neither a title nor an id",)
     assert excluded(tmp_path, jsonl).ids == {"7"}
     assert [e.title for e in excluded(tmp_path, jsonl).entries if e.title] == ["A"]
     assert excluded(tmp_path, jsonl).unread == ("line 2 has neither a title nor an id",)

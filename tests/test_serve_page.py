@@ -250,7 +250,10 @@ def test_the_routes_of_the_page_answer_without_a_browser(address: str) -> None:
         missing = client.get("/static/none.js")
         vendored = client.get("/static/vendor/lit-html-3.3.3/lit-html.js")
         shown = client.post("/page/recommend", json=body).json()
-        late = client.post("/page/recommend", json=body | {"year_max": 1800}).json()
+        late, plain = (
+            client.post(path, json=body | {"year_max": 1800}).json()
+            for path in ("/page/recommend", "/v1/recommend")
+        )
         expected = client.post("/v1/recommend", json={"title": TITLE, "abstract": ABSTRACT, "k": 5})
         [answer] = expected.json()["answers"]
         found = [one["id"] for one in answer["results"]]
@@ -276,6 +279,7 @@ def test_the_routes_of_the_page_answer_without_a_browser(address: str) -> None:
     assert not again.content
     assert [row["id"] for row in shown["rows"]] == found
     assert "later than 1800" in late["empty_reason"]
+    assert "change year_min or" in plain["answers"][0]["empty_reason"]
     assert [row["id"] for row in rows["rows"]] == [found[1], found[0]]
     assert bib.text.count("\n@") + bib.text.startswith("@") == 2
     assert example["abstract"]

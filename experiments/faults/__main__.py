@@ -6,7 +6,7 @@
 Each call that a command makes to write or map a file under the folders that it owns is counted (`trap.py`). A run is
 repeated with one of them failing, or killed there; then the old or the new state must be complete, and the next run
 must succeed and leave no other file than an undisturbed one. All calls take two cores about two hours; with `--draw`
-or `--minutes` some are drawn. `--write` writes the report, FAULTS.md.
+or `--minutes` some are drawn. `--write` replaces the rows of what was tried in the report, FAULTS.md.
 """
 
 import argparse
@@ -39,16 +39,6 @@ from citerec.machine import about_cpu, processor, provenance  # noqa: E402
 PAGE = HERE.parent / "FAULTS.md"
 ERRORS = (errno.ENOSPC, errno.EIO)  # alternate; of mmap ENOMEM
 KINDS = ("ENOSPC", "EIO", "ENOMEM", "kill")
-TEXT = """\
-`make faults MINUTES=0`: each call by which a command writes or maps a file under the folders that it owns (corpus,
-index, models, output, cache, temporary files) fails once: in turns with ENOSPC (then the disk stays full) and EIO, or
-with ENOMEM for `mmap`; and once the process is killed there. Survived: the old or the new state is complete, an error
-is one line with exit code 2 or does not matter, and the next run succeeds and leaves the files of an undisturbed one.
-`collect` and `train` change files one by one, each of them as a whole.
-
-Then each file of an index with trained models, and of the cache, is damaged. Found: `verify` names it, but in the
-cache, and the next search refuses it, or gives the same list, as it does where it need not read the file.
-"""
 LIGHT = "citerec.cli citerec.build citerec.recommend citerec.lab.experiment.run httpx numba scipy pyarrow"
 HEAVY = (
     f"{LIGHT} torch torch.onnx onnx onnxruntime.transformers.optimizer transformers sentence_transformers datasets "
@@ -85,7 +75,7 @@ def main() -> None:
         shutil.rmtree(folder, ignore_errors=True)
     print(tables)
     if options.write:
-        PAGE.write_text(filled(tables), encoding="utf-8")
+        PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), tables), encoding="utf-8")
     sys.exit(1 if bad else 0)
 
 
@@ -118,7 +108,7 @@ def try_faults(pool: Any, names: list[str], options: argparse.Namespace) -> tupl
     rng, cases = random.Random(options.seed), list[tuple[str, commands.Facts, int, int]]()
     wholes = dict(zip(names, pool.map(work.undisturbed, names, 1), strict=True))
     for name, (calls, whole) in wholes.items():
-        most = options.draw or commands.COMMANDS[name].draw or len(calls)
+        most = options.draw or len(calls)
         for n, at in enumerate(sorted(rng.sample(range(len(calls)), min(most, len(calls))))):
             error = errno.ENOMEM if calls[at] == "mmap" else ERRORS[n % 2]
             cases += [(name, whole, at + 1, error), (name, whole, at + 1, 0)]
@@ -162,7 +152,7 @@ def try_damage(pool: Any, options: argparse.Namespace) -> tuple[str, int]:
     for part, count in sorted(counts.items()):
         cells = [f"{count[f'{kind}, found']} of {count[kind]}" for kind in damage.KINDS]
         lines.append(f"| {part} | {' | '.join(cells)} |")
-    lines += ["", f"Most memory of a process: {most / 2**20:,.0f} MiB."]
+    lines.append(f"| most memory of a process: {most / 2**20:,.0f} MiB |{' |' * len(damage.KINDS)}")
     return "\n".join(lines), sum(count["wrong"] for count in counts.values())
 
 
@@ -175,14 +165,24 @@ def in_time(results: Iterable[Any], total: int, options: argparse.Namespace) -> 
             return
 
 
-def filled(tables: str) -> str:
-    """Return the report."""
+def filled(page: str, tables: str) -> str:
+    """Return the report with the rows of what was tried in place of those before; the last line is of this machine."""
+
+    def name(row: str) -> str:
+        return row.split("|")[1].partition(":")[0]
+
+    rows = {name(line): line for line in tables.splitlines() if line.startswith("| ")}
+    lines = [
+        rows.pop(name(line), line) if line.startswith("| ") else line
+        for line in page.splitlines()[:-1]
+    ]
+    assert not rows, f"no row of {PAGE.name} is of {', '.join(rows)}"
     made = provenance({})
     versions = ", ".join(
         f"{name} {version}" for name, version in made["versions"].items() if version
     )
     machine = f"{processor(about_cpu())[0]}, {os.cpu_count()} cores, Linux {platform.release()}; {versions}"
-    return f"# Each fault once\n\n{TEXT}\n{tables}\n\n{machine}\n"
+    return "\n".join([*lines, machine, ""])
 
 
 if __name__ == "__main__":

@@ -3,13 +3,19 @@
 import hashlib
 import json
 import os
+import re
 import shlex
 import shutil
+import signal
+from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
+from time import sleep
 from typing import Any
 
+import httpx
 from support.corpora import SAMPLE  # pyright: ignore[reportMissingImports]
 from support.tiny import tiny_bert, tiny_reranker  # pyright: ignore[reportMissingImports]
 from trap import Fault, run_trapped
@@ -38,7 +44,6 @@ class Command:
     writes: str
     cold: bool = False  # whether it starts with an empty cache
     steps: bool = False  # whether what it writes changes step by step
-    draw: int = 0  # calls that are tried; 0 for all
 
 
 COMMANDS = {
@@ -50,8 +55,7 @@ COMMANDS = {
     "train-encoder": Command(f"train-encoder --index idx {SMALL}", "idx"),
     "train-reranker": Command(f"train-reranker --index idx {SMALL} --config small.toml", "idx"),
     "train-ranker": Command("train-ranker --index idx --queries 9 --force", "idx"),
-    # its three trainings are commands above; 13 s each
-    "train": Command("train --index idx --config plan.toml --force", "idx", steps=True, draw=30),
+    "train": Command("train --index idx --config plan.toml --force", "idx", steps=True),
     "tune": Command("tune --index idx --split dev", "idx"),
     "evaluate": Command(
         "evaluate --index idx --split dev --systems bm25 --ranker none --output out", "out"
@@ -71,6 +75,10 @@ COMMANDS = {
         "corpus convert papers.jsonl -o out.jsonl.zst --force", "out.jsonl.zst"
     ),
     "corpus convert --to beir": Command("corpus convert papers.jsonl --to beir -o beir", "beir"),
+    "corpus merge": Command("corpus merge papers.jsonl more.jsonl -o out.jsonl.gz", "out.jsonl.gz"),
+    "corpus sample": Command("corpus sample papers.jsonl -n 9 -o out.jsonl", "out.jsonl"),
+    "scidocs": Command("scidocs --index idx --tasks cite --output out.json", "out.json"),
+    "serve": Command("serve --index idx --port 0 --reranker {reranker}", "idx", cold=True),
     "experiment run": Command("experiment run rows/row.toml --results results", "results"),
 }
 STEP = "steps = 1\nbatch = 2\nqueries = 4\ndev_queries = 4\n"
@@ -100,7 +108,7 @@ def prepare(folder: Path, *, embedded: bool = True) -> None:
     base = f'model = "{models["tiny"]}"\n{STEP}'
     (start / "small.toml").write_text(f"{STEP}{PAIRS}")
     (start / "plan.toml").write_text(
-        f"[encoder]\n{base}[reranker]\n{base}{PAIRS}[ranker]\nqueries = 9\n"
+        f"[encoder]\n{base}[reranker]\n{base}{PAIRS}[ranker]\nqueries = 9\ntrees = 5\n"
     )
     (start / "rows" / "row.toml").write_text(ROW)
     os.chdir(start)
@@ -172,6 +180,19 @@ def contents(root: Path) -> dict[str, str]:
     return {name: sha256_of(root / name) if (root / name).is_file() else "" for name in names(root)}
 
 
+def use_server(log: Path) -> None:
+    """Send a draft, as text and as a file, to the server of this process, which this ends as Ctrl-C does."""
+    while not (url := re.search(r" at (http\S+)/ ", log.read_text())):
+        sleep(0.05)
+    draft = {"title": "Attention over long documents", "k": 5}
+    document = b64encode(b"\\title{Attention over long documents}").decode()
+    for body in (draft, {"document": document, "k": 5}):
+        answer = httpx.post(f"{url[1]}/v1/recommend", json=body, timeout=120)
+        if answer.status_code != 200:
+            print(f"Traceback: no list, but {answer.status_code} {answer.text}", flush=True)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
 class Stage:
     """A folder in which commands run in children of this process, each from the same start."""
 
@@ -215,6 +236,8 @@ class Stage:
         """Run a command; without a fault, its facts are what was there before and after it."""
 
         def work() -> Facts:
+            if command.arguments.startswith("serve "):
+                Thread(target=use_server, args=[self._log], daemon=True).start()
             if fault:
                 return {"code": run(self.arguments(command))}
             facts: Facts = {"before": state(Path(command.writes))}
