@@ -67,9 +67,10 @@ def test_a_conference_and_its_journal_may_be_a_year_apart(
 
 
 def test_an_entry_that_agrees_has_no_problem(check: Callable[..., ReferenceCheck]) -> None:
-    report = check(SAMPLE_OK + "@misc{b, title={Something that nobody indexed}, year=1990}\n")
+    own = "@misc{b, title={Roots of Very Large Trees}, doi={10.1234/roots}, howpublished={Soil}}\n"
+    report = check(SAMPLE_OK + own + "@misc{c, title={What nobody indexed}, year=1990}\n")
 
-    assert (report.entries, report.found, report.with_problem, report.findings) == (2, 1, 0, ())
+    assert (report.entries, report.found, report.with_problem, report.findings) == (3, 2, 0, ())
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,7 @@ def test_a_title_in_capitals_only_protects_none_of_them() -> None:
 
 
 def test_citation_keys_are_unique_and_ascii() -> None:
-    same = [Paper(id=f"p{n}", title="The Éclair", year=2019, authors=("Gödel",)) for n in range(28)]
+    same = [Paper(id=f"p{n}", title="The Éclair", year=2019, authors=("Gødel",)) for n in range(28)]
 
     keys = re.findall(r"@misc\{(.*),", dump_one(Format.BIBTEX, *same))
 
@@ -284,6 +284,7 @@ KINDS = {
     "book-chapter": ("incollection booktitle", "CHAP secondary_title", "chapter container-title"),
     "monograph": ("book publisher", "BOOK publisher", "book publisher"),
     "dissertation": ("phdthesis school", "THES publisher", "thesis publisher"),
+    "Master's thesis": ("mastersthesis school", "THES publisher", "thesis publisher"),
     "TechReport": ("techreport institution", "RPRT publisher", "report publisher"),
     "posted-content": ("misc howpublished", "UNPB secondary_title", "article publisher"),
     "surprise": ("misc howpublished", "GEN secondary_title", "document container-title"),
@@ -369,12 +370,14 @@ def test_dois_are_one_a_line_and_papers_without_one_are_left_out() -> None:
         ("Ribler RL", Name("Ribler", "RL")),
         ("Ribler", Name("Ribler")),
         ("X. LI", Name("LI", "X.")),
-        ("Ludwig van Beethoven", Name("van Beethoven", "Ludwig")),
-        ("John Smith Jr.", Name("Smith", "John", "Jr.")),
+        ("Hans op de Beeck", Name("op de Beeck", "Hans")),
+        ("Juan De la Fuente", Name("De la Fuente", "Juan")),
+        ("John Smith, Jr.", Name("Smith", "John", "Jr.")),
         ("Smith, Jr., John", Name("Smith", "John", "Jr.")),
         ("Wei Wang 0001", Name("Wang", "Wei")),
         ("王小明", Name("王小明")),
-        ("The ATLAS Collaboration", Name("The ATLAS Collaboration", group=True)),
+        ("European Environment Agency", Name("European Environment Agency", group=True)),
+        ("Plastics Europe,", Name("Plastics Europe", group=True)),
         ("", Name("")),
     ],
 )

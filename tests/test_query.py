@@ -246,6 +246,7 @@ def test_strings_that_double_each_other_are_refused() -> None:
     [
         (r"{\"u}ber {BERT}", "über BERT"),
         (r"Erd\H{o}s, \v{S}, {\'{\i}}, \'\i, \c c, \~{n}, \^{o}", "Erdős, Š, í, í, ç, ñ, ô"),
+        (r"L{\d{\^e}}, {\~{\^e}}, \'{\ae}, \textcommabelow{S}, 4$^{\circ}$", "Lệ, ễ, ǽ, Ș, 4°"),
         (r"{\L}\'od\'z, {\O}re, stra\ss e, \AA", "Łódź, Øre, straße, Å"),
         (r"$\alpha$-helix, C$_{60}$, $O(n \log n)$", "α-helix, C60, O(n log n)"),
         (r"\& \% \$ \# \_ \{ \} {\textbackslash}", "& % $ # _ { } \\"),

@@ -224,7 +224,7 @@ BIB = r"""% made by a reference manager
 @preamble{"\newcommand{\noop}[1]{}"}
 
 @Article{muller:2001,
-  author = {M{\"u}ller, J{\"o}rg and van der Berg, Anna and others},
+  author = {M{\"u}ller, J{\"o}rg and van der Berg, Anna and {Trees {E}urope} and others},
   title = {The {\'E}tude of {BERT} \& Trees},
   journal = tvcg # { (Letters)},
   year = 2001,
@@ -240,19 +240,19 @@ BIB = r"""% made by a reference manager
 BIB_PAPERS = stated(
     """{"id": "muller:2001", "title": "The Étude of BERT & Trees",
  "abstract": "First line. Second line with nested braces.", "year": 2001,
- "authors": ["Jörg Müller", "Anna van der Berg"], "venue": "IEEE Trans. Vis. Comput. Graph. (Letters)",
- "doi": "10.1234/ab_c", "type": "article", "volume": "7", "issue": "2", "pages": "12–15"},
+ "authors": ["Jörg Müller", "Anna van der Berg", "Trees Europe,"], "doi": "10.1234/ab_c", "type": "article",
+ "venue": "IEEE Trans. Vis. Comput. Graph. (Letters)", "volume": "7", "issue": "2", "pages": "12–15"},
 {"id": "vis05", "title": "Proceedings of Vis 2005", "year": 2005, "type": "proceedings",
  "publisher": "Example Press"},
 {"id": "doe2005", "title": "Drawing Graphs", "year": 2005, "authors": ["Jane Doe"],
  "venue": "Proceedings of Vis 2005", "type": "inproceedings", "pages": "1–8", "publisher": "Example Press"}"""
 )
 BIBLATEX = """@xdata{nat, journaltitle = {Nature}}
-@online{a, journaltitle = {Nature}, date = {1999-05-01}, title = {Title}, subtitle = {Sub}, url = {https://x.org/a_b}}
+@thesis{a, journaltitle = {Nature}, type={mathesis}, date=1999-05, title={Title}, subtitle={Sub}, url={https://x.org/a_b}}
 """
 [BIBLATEX_PAPER] = stated(
     """{"id": "a", "title": "Title: Sub", "year": 1999, "venue": "Nature",
- "url": "https://x.org/a_b", "type": "online"}"""
+ "url": "https://x.org/a_b", "type": "mastersthesis"}"""
 )
 RIS = (
     "Provider: A Publisher\r\nContent: text/plain\r\n\r\n"

@@ -16,7 +16,7 @@ from citerec.folder import IndexFolder
 
 CLAIM = "Dense retrieval with two encoders answers open-domain questions."
 SECOND = "Pretrained language models improve the ranking of passages."
-BODY = f"""{CLAIM} Is it cheap enough for the whole web? Late interaction is better [@lee]. {SECOND} It is so.[@wu]
+BODY = f"""{CLAIM} Is it cheap enough? Late interaction is better [@lee]. {SECOND} [@lee] agree. It is so.[@wu]
 
 See below for
 more
@@ -57,7 +57,7 @@ TEXT = "Retrieval\n\n1 Introduction\n" + BODY.replace("[@lee]", "(Lee et al., 20
         (LATEX.encode(), "draft.tex"),
         (TEXT.encode(), "draft.txt"),
         (word(TEXT.replace("1 Introduction\n", "# 1 Introduction\n\n")), "draft.docx"),
-        (pdf("Retrieval of text", f"Short.\n1 Introduction\n{BODY}"), "draft.pdf"),
+        (pdf("Retrieval of text", TEXT.replace("Retrieval\n", "Short.")), "draft.pdf"),
     ],
     ids=["md", "tex", "txt", "docx", "pdf"],
 )

@@ -340,6 +340,7 @@ def test_a_zip_is_a_folder_and_each_list_in_it_counts(sample_index: IndexFolder)
     with ZipFile(archive, "w") as file:
         file.writestr("work/main.tex", main)
         file.writestr("work/parts/one.tex", r"As in \cite{one}.")
+        file.writestr("work/two.tex", r"\documentclass[main]{subfiles}" + 500 * "A")  # a chapter
         file.writestr("work/lists/my.bib", f"@misc{{one, title={{{first.title}}}}}")
         file.writestr("work/more.json", json.dumps([{"id": "z", "title": second.title}]))
         file.writestr("work/old.ris", f"TY  - JOUR\nTI  - {third.title}\nER  - \n")

@@ -11,17 +11,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from citerec.bibliography.entry import Entry, Record, first_year, is_preprint
-from citerec.bibliography.keys import doi_of, to_text
+from citerec.bibliography.keys import doi_of, split_name, to_text
+from citerec.bibliography.markup import plain_text
 
+_NO_PAPERS = frozenset({"xdata", "set", "control"})  # types of BibLaTeX that are no works
 KEY, TYPE = "(key)", "(type)"  # of an entry, among its fields; no names of fields
 _LONGEST = 1_000_000  # characters of a value: strings that double each other could fill any memory
 _MOST = 64_000_000  # characters of all values of a file, which its strings may multiply
 _PART = re.compile(r'\s*(?:[{"]|([^\s#{}"=,]+))')  # of a value
 _JOINT = re.compile(r"\s*(?:(#)|\Z)")
+_WHOLE = re.compile(r"\{(?:[^{}]|\{[^{}]*\})*\}")  # a name in braces
 _BRACE = re.compile(r"(?<!\\)[{}]")
 _QUOTE = re.compile(r'(?<!\\)[{}"]')
 _LATEX_SIGN = re.compile(r"\\([^A-Za-z])|\\[A-Za-z]+|[{}]")
-_REMARKS = ("howpublished", "publisher", "note", "archiveprefix", "eprinttype", "institution")
+_REMARKS = ("publisher", "note", "archiveprefix", "eprinttype", "institution")
 
 
 def read_records(
@@ -47,7 +50,7 @@ def read_records(
         try:
             if isinstance(block, String):
                 macros[block.key.lower()] = _value(block.value, macros)
-            elif record := _record(block, macros):
+            elif (record := _record(block, macros)) and record.fields[TYPE] not in _NO_PAPERS:
                 records.append(record)
                 length += sum(map(len, record.fields.values()))
                 if length > _MOST:
@@ -129,7 +132,8 @@ def to_entry(record: Record) -> Entry:
 
     addresses = [link(record.fields.get(name, "")) for name in ("doi", "url")]
     dois = tuple(filter(None, map(doi_of, addresses)))
-    title, venue = text("title"), text("journal", "journaltitle", "booktitle")
+    title = plain_text(": ".join(filter(None, (text("title"), text("subtitle")))))
+    venue = text("journal", "journaltitle", "booktitle", "howpublished")
     key, kind = record.fields[KEY], record.fields[TYPE]
     kind = "" if kind == "article" else kind  # which means a preprint in CSL only
     return Entry(
@@ -159,4 +163,8 @@ def _people(field: str) -> tuple[str, ...]:
 
     people = names.split_multiple_persons_names(" ".join(field.split()))
     parts = [names.parse_single_name_into_parts(p, strict=False) for p in people if p != "others"]
-    return tuple(to_text(part.merge_first_name_first) for part in parts)
+    found = [part.merge_first_name_first for part in parts]
+    people = [(to_text(name), _WHOLE.fullmatch(name)) for name in found]
+    return tuple(
+        f"{n}," if braced and "," not in n and split_name(n).given else n for n, braced in people
+    )

@@ -133,6 +133,5 @@ def is_preprint(type: str, venue: str, remarks: Iterable[str], addresses: Iterab
     """
     if venue.strip():
         return bool(SERVER.search(venue))
-    return (
-        type in _TYPES or any(map(SERVER.search, remarks)) or any(map(_ADDRESS.search, addresses))
-    )
+    is_named = type in _TYPES or any(map(SERVER.search, remarks))
+    return is_named or any(map(_ADDRESS.search, addresses))

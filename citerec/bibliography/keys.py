@@ -18,13 +18,14 @@ from citerec.types import Paper
 _ACCENTS = {
     "`": "\u0300", "'": "\u0301", "^": "\u0302", "~": "\u0303", "=": "\u0304", "u": "\u0306",
     ".": "\u0307", '"': "\u0308", "r": "\u030a", "H": "\u030b", "v": "\u030c", "d": "\u0323",
-    "c": "\u0327", "k": "\u0328", "b": "\u0331", "t": "\u0361",
+    "c": "\u0327", "k": "\u0328", "b": "\u0331", "t": "\u0361", "textcommabelow": "\u0326",
 }  # fmt: skip
-_LETTERS = {
+LETTERS = {
     "ss": "ß", "o": "ø", "O": "Ø", "l": "ł", "L": "Ł", "ae": "æ", "AE": "Æ", "oe": "œ", "OE": "Œ",
     "aa": "å", "AA": "Å", "i": "ı", "j": "ȷ", "dh": "ð", "DH": "Ð", "th": "þ", "TH": "Þ",
     "dj": "đ", "DJ": "Đ", "ng": "ŋ", "NG": "Ŋ",
 }  # fmt: skip
+_BASES = LETTERS | {"i": "i", "j": "j"}  # under an accent
 _GREEK = {
     "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "zeta": "ζ", "eta": "η",
     "theta": "θ", "iota": "ι", "kappa": "κ", "lambda": "λ", "mu": "μ", "nu": "ν", "xi": "ξ",
@@ -42,7 +43,7 @@ _SYMBOLS = {
     "infty": "∞", "rightarrow": "→", "to": "→", "leftarrow": "←", "leftrightarrow": "↔",
     "in": "∈", "partial": "∂", "nabla": "∇", "sum": "∑", "sqrt": "√", "ell": "ℓ",
     "LaTeX": "LaTeX", "TeX": "TeX", "BibTeX": "BibTeX", "log": "log", "ln": "ln", "exp": "exp",
-    "max": "max", "min": "min", "sin": "sin", "cos": "cos",
+    "max": "max", "min": "min", "sin": "sin", "cos": "cos", "circ": "°", "textless": "<", "textgreater": ">",
     **_GREEK,
     **{name.capitalize(): letter.upper() for name, letter in _GREEK.items()},
     **{f"var{name}": letter for name, letter in _GREEK.items()},
@@ -53,12 +54,13 @@ _SPACES = frozenset(" ,;:\\\t\n")  # as in `\,`: these stand for a space
 _NEEDS_WORK = re.compile(r"[\\{}$~]|--|``|''")
 _TOKEN = re.compile(
     r"""
-      \\(?P<accent>["'`^~=.]|[uvHtcdbkr](?![A-Za-z]))\s?\{?\s?
-      (?:\\(?P<dotless>[ij])(?![A-Za-z])\s?|(?P<base>[^\W\d_]))
+      \\(?P<accent>["'`^~=.]|(?:[uvHtcdbkr]|textcommabelow)(?![A-Za-z]))\s?\{?\s?
+      (?:\\(?P<inner>["'`^~=.]|[uvHtcdbkr](?![A-Za-z]))\s?\{?\s?)?
+      (?:\\(?P<letter>[ijoOlL]|aa|AA|ae|AE|oe|OE)(?![A-Za-z])\s?|(?P<base>[^\W\d_]))
     | \\(?:cite[a-z]*|ref|label|href|begin|end)\s?\{[^{}]*\}
     | \\(?P<command>[A-Za-z]+)\*?(?P<space>\s*)
     | \\(?P<escaped>.)
-    | (?P<script>(?<!\\\$)(?<=\$)[_^]|[_^](?=\{))
+    | (?P<script>(?<!\\\$)(?<=\$)[_^]|[_^](?=\{|\\circ))
     | (?P<ligature>~|---?|``|'')
     | (?P<dollar>\$)
     | [{}\\]
@@ -81,10 +83,11 @@ def _plain(token: re.Match[str]) -> str:
     """Return the text of one piece of LaTeX; empty for a brace or a formatting command."""
     if accent := token["accent"]:
         # LaTeX writes an i under an accent without its dot; Unicode composes the accent with the dotted one.
-        return (token["dotless"] or token["base"]) + _ACCENTS[accent]
+        letter = token["base"] or _BASES[token["letter"]]
+        return letter + _ACCENTS.get(token["inner"], "") + _ACCENTS[accent]
     if command := token["command"]:
         is_symbol = command in _SYMBOLS
-        return _SYMBOLS[command] + token["space"] if is_symbol else _LETTERS.get(command, "")
+        return _SYMBOLS[command] + token["space"] if is_symbol else LETTERS.get(command, "")
     if escaped := token["escaped"]:
         return " " if escaped in _SPACES else escaped if escaped in "&%$#_{}" else ""
     return _LIGATURES.get(token["ligature"] or "", "")
@@ -122,9 +125,7 @@ def title_key(title: str) -> str:
     LaTeX, markup, accents and punctuation are removed, letters of every script stay: `{\"U}ber <i>BERT</i>` and `Uber
     BERT!` both become `uber bert`. A title without letters and digits has an empty key.
     """
-    title = plain_text(title)
-    if _LATEX.search(title):
-        title = to_text(title)
+    title = plain_text(to_text(title) if _LATEX.search(title) else title)
     if title.isascii():
         return " ".join(title.translate(_ASCII).split())
     folded = normalized("NFKD", normalized("NFKD", title).casefold())
@@ -181,13 +182,16 @@ def same_person(name: str, other: str) -> bool | None:
 
 _PARTICLES = frozenset(
     {"al", "bin", "da", "dal", "de", "del", "della", "den", "der", "di", "do", "dos", "du", "el"}
-    | {"ibn", "la", "le", "ten", "ter", "van", "von", "zu", "zum", "zur"}
+    | {"ibn", "la", "las", "le", "los", "op", "ten", "ter", "van", "von", "zu", "zum", "zur"}
 )
+_PAIRS = frozenset({"de la", "de las", "de los", "van de", "van den", "van der", "von der"})
 _SUFFIX = re.compile(r"(?:jr|sr)\.?|i{2,3}|iv", re.IGNORECASE)
 _INITIALS = re.compile(r"[A-Z]{1,3}")  # after the family name, as in PubMed: Ribler RL
 _GROUP = re.compile(
     r"\b(?:consortium|collaboration|group|team|committee|network|project|initiative|society"
-    r"|association|foundation|institute|university|organi[sz]ation|inc|llc|and)\b|&",
+    r"|association|foundation|institute|university|organi[sz]ation|inc|llc|and|agency|world bank"
+    r"|cent(?:er|re)|commission|council|department|federation|ministry|panel|programme"
+    r"|european parliament|secretariat|union)\b|&",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r" [0-9]{4}$")  # of DBLP
@@ -206,7 +210,7 @@ class Name:
 def split_name(name: str) -> Name:
     """Split `R. L. Ribler`, `Ribler, R. L.`, `Ribler RL` or `Ribler` into its parts.
 
-    A name of one word is a family name; particles (`van der`) belong to the family.
+    A name of one word, or with a comma at its end, is whole; particles (`van der`) belong to the family.
     """
     name = _NUMBER.sub("", one_line(name))
     words = name.split()
@@ -214,15 +218,20 @@ def split_name(name: str) -> Name:
         return Name(name, group=True)
     if "," in name:  # `Last, First`, `Last, First, Jr.` or `Last, Jr., First`
         family, *rest = [*filter(None, map(str.strip, name.split(",")))] or [""]
-        suffixes = [part for part in rest if _SUFFIX.fullmatch(part)]
-        given = [part for part in rest if part not in suffixes]
-        return Name(family, " ".join(given), " ".join(suffixes))
+        suffix = " ".join(filter(_SUFFIX.fullmatch, rest))
+        given = " ".join(part for part in rest if not _SUFFIX.fullmatch(part))
+        if given or not suffix:
+            return Name(family, given, suffix, group=not given and " " in family)
+        words = f"{family} {suffix}".split()
     suffix = words.pop() if len(words) > 2 and _SUFFIX.fullmatch(words[-1]) else ""
     # capitals after an initial are a family name
     has_initial = any(word.endswith(".") or len(word) == 1 or word.isupper() for word in words[:-1])
     if len(words) > 1 and _INITIALS.fullmatch(words[-1]) and not has_initial:
         return Name(" ".join(words[:-1]), words[-1], suffix)
     start = max(len(words) - 1, 0)
-    while start > 0 and words[start - 1] in _PARTICLES:
-        start -= 1
+    while start > 0:  # in capitals, two of them are certain: `Van Der`
+        is_pair = " ".join(words[start - 2 : start]).lower() in _PAIRS
+        if not is_pair and words[start - 1] not in _PARTICLES:
+            break
+        start -= 2 if is_pair else 1
     return Name(" ".join(words[start:]), " ".join(words[:start]), suffix)

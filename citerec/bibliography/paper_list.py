@@ -166,8 +166,5 @@ def entries_by_key(data: bytes, name: str, unread: list[str]) -> dict[str, Entry
         raise BadInputError(name, "this is not a bibliography; expected BibTeX or CSL-JSON")
     entries, faults = read_entries(text, kind, name, strict=False)
     unread += faults
-    by_key: dict[str, Entry] = {}
-    for entry in entries:
-        if entry.is_named:
-            by_key.setdefault(entry.key, entry)
-    return by_key
+    by_key = {entry.key: entry for entry in reversed(entries) if entry.is_named}
+    return dict(reversed(by_key.items()))

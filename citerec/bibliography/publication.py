@@ -47,7 +47,7 @@ _TYPES = {
         Kind.CHAPTER: "incollection inbook bookchapter bookpart booksection chapter chap entry referenceentry"
         " entryencyclopedia entrydictionary",
         Kind.BOOK: "book monograph editedbook referencebook collection mvbook ebook",
-        Kind.THESIS: "thesis thes phdthesis mastersthesis dissertation",
+        Kind.THESIS: "thesis thes phdthesis mastersthesis masterthesis dissertation",
         Kind.REPORT: "techreport report rprt reportseries workingpaper standard",
         Kind.PREPRINT: "preprint postedcontent unpublished unpb",
     }.items()
@@ -100,8 +100,7 @@ _JOURNAL = _words(
     r"|newsletter|forum|gazette|surveys|surv(?=\.)|frontiers in|trends in|progress in|opinion in|communications"
     r"|research"
     r"|nature|science|cell|lancet|plos|bmc|jama|bmj|elife|neuron|genetics|genome|ieee internet computing"
-    r"|TACL|JMLR|TMLR|JAIR|TVCG|CG&A|CACM|JACM|PNAS"
-    r"|PAMI|TPAMI|TKDE|TOIS|TODS|TOPLAS|TOCHI|TIST|IJCV|JASIST|PVLDB|IMWUT"
+    r"|TACL|JMLR|TMLR|JAIR|TVCG|CG&A|CACM|JACM|PNAS|PAMI|TPAMI|TKDE|TOIS|TODS|TOPLAS|TOCHI|TIST|IJCV|JASIST|PVLDB|IMWUT"
 )
 _JOURNAL_NAMES = re.compile(
     r"machine learning|neural (?:computation|networks)|bioinformatics|computational linguistics"

@@ -69,11 +69,8 @@ def to_entry(record: Record) -> Entry:
     def text(*names: str) -> str:
         return first_text(record.fields, *names)
 
-    title, venue, addresses = (
-        text(*_TITLES),
-        text(*_VENUES),
-        (text("doi"), *record.fields.get("urls", ())),
-    )
+    title, venue = text(*_TITLES), text(*_VENUES)
+    addresses = (text("doi"), *record.fields.get("urls", ()))
     dois = tuple(filter(None, map(doi_of, addresses)))
     ids = (text("id"), text("accession_number"), addresses[0], *dois)
     people = record.fields.get("authors") or record.fields.get("first_authors", ())

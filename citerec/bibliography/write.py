@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from citerec.bibliography.keys import doi_of, paper_doi, split_name
+from citerec.bibliography.keys import LETTERS, doi_of, paper_doi, split_name
 from citerec.bibliography.publication import Kind, kind_of
 from citerec.text import normalized, one_line, web_address
 from citerec.types import Paper
@@ -30,6 +30,7 @@ _TYPES = {  # of BibTeX, RIS and CSL
     Kind.PREPRINT: ("misc", "UNPB", "article"),
     Kind.UNKNOWN: ("misc", "GEN", "document"),
 }
+_ASCII = str.maketrans({letter: name.lower() for name, letter in LETTERS.items()})
 _STOP = frozenset(
     {"a", "an", "and", "are", "as", "at", "by", "can", "do", "does", "for", "from", "how", "in"}
     | {"is", "it", "of", "on", "or", "the", "to", "toward", "towards", "via", "what", "with"}
@@ -69,7 +70,7 @@ def citation_keys(papers: Sequence[Paper], taken: Iterable[str] = ()) -> Iterato
 
 def _ascii(text: str) -> str:
     """Return the letters and digits of `text` in ASCII and lower case, without accents."""
-    plain = normalized("NFKD", text).encode("ascii", "ignore").decode().lower()
+    plain = normalized("NFKD", text).translate(_ASCII).encode("ascii", "ignore").decode().lower()
     return "".join(_WORD.findall(plain))
 
 
@@ -93,7 +94,8 @@ def bibtex_entry(key: str, paper: Paper, note: str = "") -> str:
         "annotation": _escape(one_line(note)),
     }
     lines = [f"  {name} = {{{value}}},\n" for name, value in fields.items() if value]
-    return f"@{_TYPES[kind][0]}{{{key},\n{''.join(lines)}}}\n"
+    name = "mastersthesis" if "master" in paper.type.lower() else _TYPES[kind][0]
+    return f"@{name}{{{key},\n{''.join(lines)}}}\n"
 
 
 def _published(paper: Paper, kind: Kind) -> dict[str, str]:

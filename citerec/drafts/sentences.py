@@ -21,7 +21,8 @@ _ABOUT_AUTHORS = re.compile(r"acknowledg|funding|interests?$|contributions?$", r
 _CAPTION = re.compile(r"(?:fig(?:ure|\.)?|table|tab\.|listing|algorithm)\s*\d+\s*[.:|]", re.I)
 _STATED = re.compile(r"[.!]\W*$")  # no question, no cell of a table, no label
 _AFTER_STOP = re.compile(
-    r"([.!?])\s?((?:\[[^\[\]]{0,50}(?:[@\d]|CITE)[^\[\]]{0,500}\]\s?)+)(?=\s|$)"
+    r"([.!?])\s?((?:\[[^\[\]]{0,50}(?:[@\d]|CITE)[^\[\]]{0,500}\](?:\s?(?=\[))?)++)"
+    r"(?=\s|$)(?!\s+[a-z])"  # a textual citation, of whose sentence it is the subject
 )
 
 

@@ -3,6 +3,7 @@
 It runs in a process of its own, and imports nothing of the server.
 """
 
+import re
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path, PurePosixPath
@@ -20,6 +21,7 @@ from citerec.text import plural, visible
 
 MOST_FILES, MOST_UNPACKED, MOST_DEPTH = 2_000, 64 * 2**20, 20  # of a .zip; parts of a path
 REFERENCES = frozenset({".bib", ".bibtex", ".ris"})  # lists, unless a document is with them
+_MAIN = re.compile(rb"\\documentclass(?![^{]{0,500}\{\s*(?:subfiles|standalone)\b)")  # no chapter
 AROUND = frozenset({".bbl", ".sty", ".cls", ".bst"})  # files of a LaTeX draft that are no draft
 
 
@@ -74,9 +76,8 @@ class Uploads(NamedTuple):
     """What was read of some files."""
 
     draft: dict[str, Any] | None  # as the page shows it; None for lists of references alone
-    lists: list[
-        tuple[str, PaperList]
-    ]  # what the draft cites, then every other bibliography, with the names of the files
+    # what the draft cites, then every other bibliography, with the names of the files
+    lists: list[tuple[str, PaperList]]
     notices: list[str]
     unread: list[str]  # files, and why
     faults: list[BadInputError]
@@ -125,7 +126,7 @@ def _order(file: Upload) -> tuple[int, int]:
     """Order the document first: the largest LaTeX file with a preamble, then other documents, lists and the rest."""
     document = document_format(file.data, file.name)
     if document is DocumentFormat.LATEX and file.suffix not in AROUND:
-        return (0 if b"\\documentclass" in file.data else 1, -len(file.data))
+        return (0 if _MAIN.search(file.data) else 1, -len(file.data))
     is_draft = not file.is_list and file.suffix not in AROUND
     return (2 if document else 3 if is_draft else 4, -len(file.data))
 

@@ -3,7 +3,6 @@
 import io
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -62,7 +61,6 @@ _ANYWHERE = re.compile(r"^[ \t]*@\s*[A-Za-z]+\s*[{(]", re.MULTILINE)
 _ESCAPED = re.compile(r"\\.")
 _OWN = frozenset({"title", "subtitle", "author", "abstract", "doi", "url", "pages"})
 _BOOKS = frozenset({"proceedings", "book", "collection", "mvproceedings", "mvbook", "mvcollection"})
-_NO_PAPERS = frozenset({"xdata", "set", "control"})  # types of BibLaTeX that are no works
 
 
 def _is_bibtex(head: bytes, name: str) -> bool:
@@ -104,7 +102,7 @@ def _bibtex_papers(
                 yield located(file, line, row, _bibtex_paper)
             elif row.get("crossref"):
                 heirs.append((line, row))
-            elif row[bibtex.TYPE] not in _NO_PAPERS:
+            else:
                 if row[bibtex.TYPE] in _BOOKS:
                     books[row[bibtex.KEY].lower()] = row
                 yield located(file, line, row, _bibtex_paper)
@@ -122,13 +120,12 @@ def _bibtex_paper(fields: Fields) -> Paper:
     def text(*names: str) -> str:
         return to_text(next((raw[name] for name in names if raw.get(name)), ""))
 
-    title = ": ".join(filter(None, (text("title"), text("subtitle"))))
     return library_paper(
         fields,
         [raw[bibtex.KEY]],
-        replace(bibtex.to_entry(Record(fields.line, raw)), title=title),
+        bibtex.to_entry(Record(fields.line, raw)),
         url=bibtex.link(raw.get("url", "")),
-        type=raw[bibtex.TYPE],
+        type="mastersthesis" if raw.get("type") == "mathesis" else raw[bibtex.TYPE],
         volume=text("volume"),
         issue=text("number", "issue"),
         pages=text("pages"),

@@ -5,6 +5,10 @@ const DIRECTION = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u206f]/g; // controls
 /** @type {(text: unknown) => string} */
 export const clean = text => String(text ?? "").replace(DIRECTION, "");
 
+// An author without the comma that marks a name as whole.
+/** @type {(name: string) => string} */
+export const author = name => clean(name).replace(/,$/, "");
+
 /** @type {(parts: string | string[]) => string} */
 export const plain = parts => clean([parts].flat().join(""));
 

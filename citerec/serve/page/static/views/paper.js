@@ -3,7 +3,7 @@
 import { html, nothing } from "../vendor/lit-html-3.3.3/lit-html.js";
 import { findLike, give, setMark } from "../search.js";
 import { markOf, now, update } from "../store.js";
-import { clean, count } from "../text.js";
+import { author, clean, count } from "../text.js";
 import { closedPaper } from "../travel.js";
 import {
   besides,
@@ -69,7 +69,7 @@ function facts(row) {
   const button = (kind, text, picture) =>
     html`<button type="button" data-name=${kind} aria-pressed=${mark === kind}
       @click=${() => setMark(row, mark === kind ? null : kind)}>${icon(picture)}${text}</button>`;
-  const people = row.authors.map(clean).join(", ");
+  const people = row.authors.map(author).join(", ");
   return html`<p class="by">${bibliographic(row)}</p>
     ${row.authors.length > 4 ? html`<p class="all-people" dir="auto">${people}</p>` : nothing}
     <p class="links">

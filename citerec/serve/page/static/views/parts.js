@@ -2,7 +2,7 @@
 
 import { html, nothing } from "../vendor/lit-html-3.3.3/lit-html.js";
 import { paperLink } from "../store.js";
-import { clean, count } from "../text.js";
+import { author, clean, count } from "../text.js";
 import { openPaper } from "../travel.js";
 
 /** @type {(name: string) => View} */
@@ -54,7 +54,7 @@ export function links({ doi, url }, stop) {
 // Authors, venue, year and citations of a paper.
 /** @type {(row: Row) => View} */
 export function bibliographic(row) {
-  const names = row.authors.map(clean),
+  const names = row.authors.map(author),
     isLong = names.length > 4;
   const people = isLong
     ? `${names.slice(0, 3).join(", ")} and ${names.length - 3} others`
