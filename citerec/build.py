@@ -15,7 +15,6 @@ from itertools import chain, islice
 from os import fsencode
 from os.path import realpath
 from pathlib import Path
-from shutil import copytree
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ import numpy as np
 from citerec.config import DenseKind, setting
 from citerec.corpus.collector import RecordCounter, byte_progress
 from citerec.corpus.graph import open_graph, read_references, write_graph, write_references
-from citerec.corpus.papers import NO_YEAR, Papers, write_papers
+from citerec.corpus.papers import NO_YEAR, Papers, open_lookup, write_papers
 from citerec.corpus.readers import (
     Located,
     Source,
@@ -34,8 +33,8 @@ from citerec.corpus.readers import (
 )
 from citerec.corpus.splits import FOLDER as SPLITS_FOLDER
 from citerec.corpus.splits import (
-    QUERIES,
     SPLITS,
+    open_queries,
     read_ids,
     shipped_queries,
     shipped_splits,
@@ -64,7 +63,7 @@ from citerec.index.bm25 import Bm25Builder
 from citerec.inputs import save_array
 from citerec.io import building, check_writable, locked
 from citerec.java import start_jvm
-from citerec.matching import write_tables
+from citerec.matching import recognise, write_tables
 from citerec.types import Log, Progress, no_log, no_progress
 
 BATCH = 4096  # papers handed to Lucene, or read from an old index, at once
@@ -355,22 +354,25 @@ def _write_derived(
     save_array(folder / ID_RANK, rank)
     write_tables(folder, papers)
     if old:
-        copytree(old.splits, folder / SPLITS_FOLDER)
-        splits = {name: read_ids(folder / SPLITS_FOLDER / f"{name}.ids") for name in SPLITS}
-        has_queries = (folder / SPLITS_FOLDER / QUERIES).is_file()
+        stored = open_queries(old.splits)
+        splits = {name: read_ids(old.splits / f"{name}.ids") for name in SPLITS}
         origin = str(old.manifest.settings["splits"])
     else:
         assert source
         stored = shipped_queries(source.folder)
         splits = stored.splits if stored else shipped_splits(source.folder)
-        has_queries = stored is not None
         origin = "by year, 80/10/10" if splits is None else "shipped"
         graph = open_graph(folder / CITATIONS, len(ids))
         splits = splits or split_by_year(ids, papers.years, graph)
-        if stored:
-            write_queries(folder / SPLITS_FOLDER, stored)
-        write_splits(folder / SPLITS_FOLDER, splits)
-    if (old or origin == "shipped") and not has_queries:
+    write_splits(folder / SPLITS_FOLDER, splits)
+    if stored:
+        known = Papers(folder / PAPERS, open_lookup(folder))
+        unmatched = [replace(query, corpus_ids=()) for query in stored.queries.values()]
+        queries = {query.id: query for query, _ in recognise(unmatched, known)}
+        write_queries(folder / SPLITS_FOLDER, replace(stored, queries=queries))
+        twins = sum(bool(query.corpus_ids) for query in queries.values())
+        collector.counts["recognised_queries"] = twins
+    elif old or origin == "shipped":
         named = chain.from_iterable(splits.values())
         collector.counts["unknown_queries"] = sum(docid not in collector.rows for docid in named)
     collector.counts.update({f"{name}_queries": len(split) for name, split in splits.items()})

@@ -39,6 +39,7 @@ _NAME = re.compile(r"[^\W\d_]{2,}")
 _BETWEEN = re.compile(r"[.,:;?!()\[\]\"“”‘’'«»–—]|\s-\s|\s(?=[12][0-9]{3}\b)")
 _YEAR = re.compile(r"(?<![0-9.])(?:19|20)[0-9]{2}(?=[a-z]?(?![0-9]))")
 _MOST_PARTS, _LEAST_LETTERS = 9, 10  # of a title in a printed reference
+_MOST_WORDS = 50  # of a title that starts a text
 
 
 # --- Titles
@@ -233,7 +234,7 @@ def _last_names(described: Described) -> set[str]:
 
 
 def recognise(queries: Sequence[Query], papers: Papers) -> list[tuple[Query, str]]:
-    """Add to each draft that is in the corpus the ids of its papers, found by its DOI, else by its title.
+    """Add to each draft that is in the corpus the ids of its papers, found by its DOI, its title or its text.
 
     A query whose own id is in the corpus, or that already has `corpus_ids`, stays unchanged. So does one that is no
     draft, such as a sentence. What was recognised is returned with each query, for the user; empty if nothing was.
@@ -253,6 +254,8 @@ def recognise(queries: Sequence[Query], papers: Papers) -> list[tuple[Query, str
             same_title, matched_by = similar[query.title].equal, "title"
             candidates = papers.at(same_title)
             rows = [row for row in same_title if is_draft_of(query, candidates[row])]
+        if drafts[query] and not rows and not query.abstract:
+            rows, matched_by = _rows_of_text(query.title, papers), "text"
         if not rows:
             recognised.append((query, ""))
             continue
@@ -263,6 +266,19 @@ def recognise(queries: Sequence[Query], papers: Papers) -> list[tuple[Query, str
         )
         recognised.append((replace(query, corpus_ids=tuple(ids)), notice))
     return recognised
+
+
+def _rows_of_text(text: str, papers: Papers) -> list[int]:
+    """Return the rows of the papers of which a text is the title and abstract, or the start of both."""
+    key = title_key(text)
+    words = key.split()
+    codes = ["".join(words[:n]) for n in range(LEAST_WORDS, min(len(words), _MOST_WORDS))]
+    papers_of = papers.at(
+        r for rows in _tables(papers).titles.rows_of(codes) for r in rows.tolist()
+    )
+    return [
+        row for row, p in papers_of.items() if title_key(f"{p.title} {p.abstract}").startswith(key)
+    ]
 
 
 def listed_rows(paper_list: PaperList, papers: Papers) -> list[frozenset[int]]:

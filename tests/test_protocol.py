@@ -19,6 +19,7 @@ from citerec.evaluate.protocol import (
 from citerec.evaluate.systems import CEILINGS, RERANKED, SYSTEMS, Systems, bm25_of
 from citerec.folder import IndexFolder, open_index
 from citerec.lab.experiment.rules import TOO_FEW, Rules, restricted
+from citerec.rules.held_out import train_rows
 from citerec.text import QueryForm
 from citerec.types import Query
 
@@ -94,9 +95,6 @@ def test_a_split_without_a_query_is_refused(build: Build) -> None:
         load_eval_set(index, "test")
 
 
-# --- what is known
-
-
 # --- systems
 
 
@@ -133,14 +131,17 @@ BEIR = [
     {"_id": "d1", "title": "Alpha", "text": "one", "metadata": {"year": 2000}},
     {"_id": "d2", "title": "Beta", "text": "two", "metadata": {"year": 2010, "references": ["d1"]}},
     {"_id": "d3", "title": "Alpha beta", "text": "three", "metadata": {"references": ["d1"]}},
+    {"_id": "d4", "title": "What alpha owes to beta", "text": "Much."},
 ]
+BEIR[-1]["metadata"] = {"year": 2004, "references": ["d1"]}
 BEIR_QUERIES = [
     {"_id": "q1", "text": "alpha paper", "metadata": {"year": 2005}},
     {"_id": "q2", "text": "beta"},
     {"_id": "q3", "text": "cites nothing that is here"},
     {"_id": "d3", "text": "alpha beta", "metadata": {"year": 2020}},
+    {"_id": "q4", "text": "What Alpha owes to Beta. Much."},  # d4, by its text
 ]
-BEIR_QRELS = ["q1 d1", "q1 d2", "q1 d3", "q2 d2", "q3 elsewhere", "d3 d1", "d3 d3"]
+BEIR_QRELS = "q1 d1,q1 d2,q1 d3,q2 d2,q3 elsewhere,d3 d1,d3 d3,q4 d1,q4 d2,q4 d4".split(",")
 
 
 @pytest.fixture
@@ -158,11 +159,12 @@ def beir(tmp_path: Path) -> IndexFolder:
 def test_shipped_gold_is_cut_to_what_may_be_recommended(beir: IndexFolder) -> None:
     eval_set = load_eval_set(beir, "test")
 
-    # q1 is of 2005, and d2 of 2010; q3's paper is not in the corpus; d3 does not cite itself
-    assert eval_set.qrels == {"q1": {"d1", "d3"}, "q2": {"d2"}, "d3": {"d1"}}
-    assert [query.id for query in eval_set.queries] == ["q1", "q2", "d3"]
+    # q1 is of 2005, and d2 of 2010; q3's paper is not in the corpus; d3 does not cite itself; q4 is d4, of 2004
+    assert eval_set.qrels == {"q1": {"d1", "d3"}, "q2": {"d2"}, "d3": {"d1"}, "q4": {"d1"}}
+    assert [query.id for query in eval_set.queries] == ["q1", "q2", "d3", "q4"]
     assert eval_set.left_out == {NOT_HERE: 0, NO_GOLD: 1}
-    assert [rule.year_max for rule in eval_set.eligible] == [2005, None, 2020]
+    assert [rule.year_max for rule in eval_set.eligible] == [2005, None, 2020, 2004]
+    assert train_rows(beir).tolist() == [0, 1]  # d3 and d4 are test queries
 
 
 def test_shipped_queries_are_searched_with_their_text(beir: IndexFolder) -> None:
@@ -171,9 +173,10 @@ def test_shipped_queries_are_searched_with_their_text(beir: IndexFolder) -> None
     run, _ = Systems(beir, eval_set, EvalConfig()).run("bm25")
 
     assert {qid: set(ranking.ids) for qid, ranking in run.rankings.items()} == {
-        "q1": {"d1", "d3"},
-        "q2": {"d2", "d3"},
-        "d3": {"d1", "d2"},
+        "q1": {"d1", "d3", "d4"},
+        "q2": {"d2", "d3", "d4"},
+        "d3": {"d1", "d2", "d4"},
+        "q4": {"d1", "d3"},
     }
 
 
@@ -182,9 +185,9 @@ def test_citations_by_the_query_in_the_corpus_are_not_known_to_it(beir: IndexFol
         "most-cited"
     )
 
-    # d1 is cited by d2 (2010) and by d3, which has no year there, and is a query here.
+    # d1 is cited by d2 (2010), d4 (2004) and by d3, which has no year there, and is a query here.
     found = {qid: dict(zip(r.ids, r.scores, strict=True)) for qid, r in run.rankings.items()}
-    assert found == {"q1": {}, "q2": {"d1": 2}, "d3": {"d1": 1}}
+    assert found == {"q1": {"d1": 1}, "q2": {"d1": 3}, "d3": {"d1": 2}, "q4": {}}
 
 
 # --- DBLP's and PubMed's rules

@@ -3,11 +3,11 @@
 The protocol is date-strict: gold and candidates are of no later year than the query, and the known citations are those
 by train-split papers of an earlier year (`train`), or by all papers of an earlier year (`earlier`, as in a deployed
 system). If a corpus ships its own queries (BEIR), its splits list these; then every paper counts as a train paper,
-except those with the id of a dev or test query.
+except those that are a dev or test query, by id, DOI, title or text.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from citerec.config import (
@@ -20,10 +20,11 @@ from citerec.config import (
     Settings,
     setting,
 )
+from citerec.corpus.papers import NO_YEAR
 from citerec.corpus.splits import SPLITS, gold_citations, open_queries, read_ids
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
-from citerec.rules.known import CitationScope, eligible
+from citerec.rules.known import CitationScope, eligible, query_rows
 from citerec.run import Qrels
 from citerec.types import Eligibility, Query
 
@@ -99,13 +100,13 @@ def load_eval_set(index: IndexFolder, split: str) -> EvalSet:
     else:
         gold_by_query = shipped.gold.get(split, {})
         cited = sorted(frozenset[str]().union(*gold_by_query.values()))
-        rows = papers.rows_of(cited).tolist()
-        years = {i: papers.years[row] for i, row in zip(cited, rows, strict=True) if row >= 0}
-        for qid, docids in gold_by_query.items():
-            query = shipped.queries[qid]
-            in_corpus = (docid for docid in docids if docid in years and docid != qid)
-            cited = [i for i in in_corpus if query.year is None or years[i] <= query.year]
-            queried.append((query, cited))
+        row_of = dict(zip(cited, papers.rows_of(cited).tolist(), strict=True))
+        given = [shipped.queries[qid] for qid in gold_by_query]
+        for query, own in zip(given, query_rows(given, papers), strict=True):
+            year = query.year or int(papers.years[[*own]].max(initial=NO_YEAR)) or None
+            in_corpus = [i for i in gold_by_query[query.id] if row_of[i] not in (-1, *own)]
+            cited = [i for i in in_corpus if year is None or papers.years[row_of[i]] <= year]
+            queried.append((replace(query, year=year), cited))
     queries = tuple(query for query, cited in queried if cited)
     qrels = {query.id: frozenset(cited) for query, cited in queried if cited}
     left_out = {NOT_HERE: unknown, NO_GOLD: len(queried) - len(queries)}

@@ -38,7 +38,7 @@ def held_out_rows(index: IndexFolder) -> Rows:
 def train_rows(index: IndexFolder) -> Rows:
     """Return the rows of the train papers of an index, rising.
 
-    In a corpus with queries of its own, these are all papers except those with the id of a dev or test query.
+    In a corpus with queries of its own, these are all papers except those that are a dev or test query.
     """
     if (index.splits / QUERIES).is_file():
         return np.setdiff1d(np.arange(len(index.papers), dtype=np.int32), held_out_rows(index))
@@ -82,7 +82,11 @@ def held_out(indexes: Iterable[IndexFolder], splits: Sequence[str]) -> HeldOut:
 
 
 def _ids(index: IndexFolder, splits: Sequence[str]) -> list[str]:
-    return [docid for split in splits for docid in read_ids(index.splits / f"{split}.ids")]
+    """Return the ids of the queries of some splits, and of the papers that shipped ones were recognised as."""
+    ids = [docid for split in splits for docid in read_ids(index.splits / f"{split}.ids")]
+    shipped = open_queries(index.splits)
+    queries = shipped.queries if shipped else {}
+    return [*ids, *(own for i in ids if i in queries for own in queries[i].corpus_ids)]
 
 
 def _rows(index: IndexFolder, splits: Sequence[str]) -> Rows:
