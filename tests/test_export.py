@@ -132,14 +132,16 @@ def test_bibtex_escapes_protects_and_names() -> None:
     )
 
 
-def test_a_title_in_capitals_only_protects_none_of_them() -> None:
+def test_capitals_of_names_are_protected_and_those_of_a_title_in_capitals_are_not() -> None:
     shouted = Paper(id="w", title="SURVIVAL OF MARKED BIRDS")
     acronym = Paper(id="x", title="SPECTER2")
+    named = Paper(id="y", title="Strikes of coal miners in India: A study")
 
-    text = dump_one(Format.BIBTEX, shouted, acronym)
+    text = dump_one(Format.BIBTEX, shouted, acronym, named)
 
     assert "title = {SURVIVAL OF MARKED BIRDS}" in text
     assert "title = {{SPECTER2}}" in text
+    assert "title = {Strikes of coal miners in {India}: A study}" in text
 
 
 def test_citation_keys_are_unique_and_ascii() -> None:

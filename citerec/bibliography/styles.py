@@ -75,9 +75,7 @@ def references(
         case "html":
             found = _formatted(papers, config.style, "html")
             span = '<p class="csl-entry">{} <span class="Z3988" title="{}"></span></p>\n'
-            texts = (
-                span.format(text.translate(_ESCAPED), escape(coins(one))) for one, text in found
-            )
+            texts = (span.format(t.translate(_ESCAPED), escape(coins(one))) for one, t in found)
             return f'{_HEAD}<div class="csl-bib-body">\n{"".join(texts)}</div>\n'
 
 
@@ -101,9 +99,8 @@ def _formatted(papers: Sequence[Paper], style: str, form: str) -> list[tuple[Pap
         listed: Any = citeproc.CitationStylesBibliography(
             csl, source.CiteProcJSON(items), formatter
         )
-        listed.register(
-            citeproc.Citation([citeproc.CitationItem(str(n)) for n in range(len(items))])
-        )
+        cited = [citeproc.CitationItem(str(number)) for number in range(len(items))]
+        listed.register(citeproc.Citation(cited))
         listed.sort()
         # one by one: it leaves out a paper of which a style shows nothing
         texts = ["".join(map(str, csl.render_bibliography([one]))) for one in listed.items]
@@ -171,7 +168,6 @@ def coins(paper: Paper) -> str:
     ]
     for name in item.get("author", ()):
         parts = (name.get(part) for part in ("literal", "family", "given", "suffix"))
-        fields.append(
-            ("rft.aucorp" if "literal" in name else "rft.au", ", ".join(filter(None, parts)))
-        )
+        key = "rft.aucorp" if "literal" in name else "rft.au"
+        fields.append((key, ", ".join(filter(None, parts))))
     return urlencode([(key, text) for key, text in fields if text], quote_via=quote, safe="")

@@ -46,6 +46,7 @@ _ESCAPES = str.maketrans(
         "\\": r"{\textbackslash}",
     }
 )
+_START = re.compile(r"[:.?!—–]|\s-\s")  # of a sentence or subtitle
 _RANGE = re.compile(r"(?<=\w)\s*[-\u2010-\u2015]+\s*(?=\w)")
 _RUNS = re.compile(r"([-`'])(?=\1)")
 _UNDERSCORE = re.compile(r"(?<!\$)\\_(?!\{)")
@@ -124,15 +125,20 @@ def _escape(text: str) -> str:
 def _title(title: str) -> str:
     """Escape a title and put words such as BERT in braces: styles set titles in lower case.
 
-    The capitals of a long title in capitals only, as Web of Science has some, mean nothing and are not protected.
+    In a title whose long words are mostly in lower case, every other capital is of a name. The capitals of a long title
+    in capitals only, as Web of Science has some, mean nothing and are not protected.
     """
     if title.isupper() and len(title.split()) > LONG:
         return _escape(title)
     text, end = "", 0
+    capitals = [word[0].isupper() for word in _WORD.findall(title)[1:] if len(word) > 3]
+    has_names = 3 * sum(capitals) < len(capitals)
     for word in _WORD.finditer(title):
+        is_inside = end > 0 and not _START.search(title[end : word.start()])
         # a capital that is not due to its position in a title or sentence
         lone = len(word[0]) == 1 and word[0].isupper() and word[0] != "A" and word.start() > 0
-        has_inner = lone or any(letter.isupper() for letter in word[0][1:])
+        is_name = lone or (has_names and is_inside and word[0][0].isupper())
+        has_inner = is_name or any(letter.isupper() for letter in word[0][1:])
         text += _escape(title[end : word.start()]) + (f"{{{word[0]}}}" if has_inner else word[0])
         end = word.end()
     return text + _escape(title[end:])
