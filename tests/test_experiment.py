@@ -280,6 +280,7 @@ def test_a_row_waits_for_what_is_not_here(corpus: Path, row: Callable[..., Exper
         'system = "rerank"',
         'reranker = "a"\ntrain_reranker = "x.toml"',
         'system = "rerank"\nreranker = "a"\nrerank = { candidates = "rrf" }',
+        'system = "rerank"\nreranker = "a"\nrerank = { model = "b" }',
         "rerank = { query_tokens = 449 }",
         "rerank = { depth = 5 }",
         'reranker = "a"',

@@ -34,7 +34,7 @@ from citerec.inputs import (
 )
 from citerec.lab.experiment.row import read_experiment
 from citerec.lab.experiment.run import run_experiment
-from citerec.lab.scidocs.vectors import VectorFile
+from citerec.lab.scidocs.vectors import read_vectors
 from citerec.run import read_qrels, read_run
 from citerec.train.ranker import train_ranker
 from citerec.train.settings import RankerTraining
@@ -44,7 +44,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "run": read_run,
     "qrels": read_qrels,
     "ids": read_ids,
-    "given vectors": lambda path: VectorFile(path)([]),
+    "given vectors": lambda path: read_vectors(path, []),
 }
 
 # --- Bounds

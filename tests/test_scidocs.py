@@ -18,12 +18,7 @@ from citerec.encode.encoder import open_encoder
 from citerec.encode.spec import EncoderSpec
 from citerec.errors import BadInputError, CiterecError, ConfigError, ModelError
 from citerec.folder import IndexFolder
-from citerec.lab.scidocs.from_index import (
-    TASKS,
-    evaluate,
-    index_tasks,
-    run_on_index,
-)
+from citerec.lab.scidocs.from_index import TASKS, evaluate, index_tasks
 from citerec.lab.scidocs.layout import (
     read_clicks,
     read_judgements,
@@ -33,7 +28,7 @@ from citerec.lab.scidocs.layout import (
 )
 from citerec.lab.scidocs.published import GROUPS, METRICS, SPECTER, TABLE_1, TABLE_2, TABLE_3
 from citerec.lab.scidocs.suite import means, run_published
-from citerec.lab.scidocs.vectors import SHARD, CachedVectors, PrecomputedVectors
+from citerec.lab.scidocs.vectors import SHARD, CachedVectors, vectors_in
 from citerec.text import EncoderForm
 from citerec.types import Paper
 
@@ -68,7 +63,7 @@ def by_chance(papers: Sequence[Paper]) -> Vectors:
 
 
 def test_vectors_that_know_the_topic_solve_every_task(published: Path) -> None:
-    found = run_published(published, by_topic)
+    found = run_published(published, lambda _: by_topic)
 
     perfect = [metric for metric in METRICS if not metric.startswith("recommendation")]
     assert {metric: found.metrics[metric] for metric in perfect} == dict.fromkeys(perfect, 1.0)
@@ -76,11 +71,11 @@ def test_vectors_that_know_the_topic_solve_every_task(published: Path) -> None:
     assert found.counts["co-view queries"] == 8
     assert found.counts["recommendation clicks"] == 20
     assert set(found.metrics) == {*METRICS, *GROUPS, "average"}
-    assert run_published(published, by_topic) == found
+    assert run_published(published, lambda _: by_topic) == found
 
 
 def test_vectors_by_chance_rank_as_chance_does(published: Path) -> None:
-    found = run_published(published, by_chance).metrics
+    found = run_published(published, lambda _: by_chance).metrics
 
     ranked = [found[f"{task} map"] for task in ("co-view", "co-read", "cite", "co-cite")]
     assert 0.15 < np.mean(ranked) < 0.4  # table 1 has 25 %
@@ -94,7 +89,7 @@ def test_papers_without_a_vector_are_counted(published: Path) -> None:
         vectors[[paper.id == "p00" for paper in papers]] = np.nan
         return vectors
 
-    found = run_published(published, without_p00)
+    found = run_published(published, lambda _: without_p00)
 
     lines = (published / "cite" / "test.qrel").read_text().split("\n")
     as_query = any(line.startswith("p00 ") for line in lines)
@@ -103,10 +98,12 @@ def test_papers_without_a_vector_are_counted(published: Path) -> None:
     assert found.counts["cite queries without a vector"] == int(as_query)
     assert found.counts["cite papers without a vector"] == as_paper
     with pytest.raises(ModelError, match="vectors of shape"):
-        run_published(published, lambda papers: by_topic(papers)[:-1])
+        run_published(published, lambda _: lambda papers: by_topic(papers)[:-1])
     for task in ("mag", "cite", "recommendation"):
         with pytest.raises(ModelError, match="none of 60 papers has a vector"):
-            run_published(published, lambda papers: by_topic(papers) * np.inf, tasks=[task])
+            run_published(
+                published, lambda _: lambda papers: by_topic(papers) * np.inf, tasks=[task]
+            )
 
 
 def test_table_1_is_whole_and_its_averages_are_those_of_its_figures() -> None:
@@ -132,10 +129,10 @@ def test_a_folder_that_is_not_the_published_one_is_refused(
     (folder / "recomm" / "val.csv").unlink()
 
     with pytest.raises(BadInputError, match=r"cite/test\.qrel, recomm/val\.csv"):
-        run_published(folder, by_topic)
+        run_published(folder, lambda _: by_topic)
     for other in (folder / "nowhere", sample_index.path):
         with pytest.raises(BadInputError):
-            run_published(other, by_topic)
+            run_published(other, lambda _: by_topic)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +156,7 @@ def test_what_is_wrong_is_said_with_its_file_and_place(
     (folder / file).write_text(content)
 
     with pytest.raises(CiterecError, match=told):
-        run_published(folder, by_topic)
+        run_published(folder, lambda _: by_topic)
 
 
 def test_what_the_files_say_is_read(published: Path) -> None:
@@ -207,7 +204,7 @@ def test_vectors_that_know_the_venue_solve_what_is_told_by_venue(index: IndexFol
     rows = np.arange(400)
     place = np.stack([rows % 2 * 1000.0, rows], axis=1) + 0.01 * rng.standard_normal((400, 2))
 
-    found = run_on_index(index, place.astype(np.float32))
+    found = evaluate(index_tasks(index), place.astype(np.float32).__getitem__)
 
     assert found.metrics["venue f1"] == 1.0
     assert found.metrics["cite map"] > 0.8
@@ -217,7 +214,7 @@ def test_vectors_that_know_the_venue_solve_what_is_told_by_venue(index: IndexFol
     tasks = [metric for metrics in TASKS.values() for metric in metrics]
     assert set(found.metrics) == {*tasks, "average"}
     assert found.metrics["average"] == pytest.approx(np.mean([found.metrics[m] for m in tasks]))
-    assert run_on_index(index, place.astype(np.float32)) == found
+    assert evaluate(index_tasks(index), place.astype(np.float32).__getitem__) == found
 
 
 def test_the_tasks_of_an_index_are_what_they_say(index: IndexFolder) -> None:
@@ -292,7 +289,7 @@ def test_an_encoder_that_reads_the_answer_of_a_task_is_not_asked_it(index: Index
 
 def test_what_an_index_is_too_small_for_is_left_out_and_never_zero(build: Any) -> None:
     index = build(made_corpus()[:90])  # 5 years; test papers: 9
-    found = run_on_index(index, np.eye(90, dtype=np.float32))
+    found = evaluate(index_tasks(index), np.eye(90, dtype=np.float32).__getitem__)
 
     assert set(found.left_out) == {*TASKS} - {name.split()[0] for name in found.metrics}
     assert "cite" in found.left_out
@@ -301,8 +298,6 @@ def test_what_an_index_is_too_small_for_is_left_out_and_never_zero(build: Any) -
     for task in ("cite", "mag"):  # too small for the one; the other is of the published data
         with pytest.raises(ConfigError, match=task):
             index_tasks(index, tasks=[task])
-    with pytest.raises(ConfigError, match=r"vectors of shape \(3, 3\) for 90 papers"):
-        run_on_index(index, np.eye(3, dtype=np.float32))
 
 
 # Encoders
@@ -429,7 +424,7 @@ def test_bad_lines_of_vectors_are_named(line: str, tmp_path: Path) -> None:
     papers = [Paper(id=paper, title="") for paper in ("p00", "new")]
 
     with pytest.raises(BadInputError, match="line 61"):
-        PrecomputedVectors(made).of("mag")(papers)
+        vectors_in(made, "mag")(papers)
 
 
 @pytest.mark.parametrize(

@@ -568,14 +568,7 @@ def byte_of_length(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
     return (np.searchsorted(LENGTHS, lengths, "right") - 1).astype(np.uint8)
 
 
-def _lengths() -> npt.NDArray[np.int64]:
-    """Return the length that each byte stands for (`SmallFloat.byte4ToInt`), shape (256,), rising.
-
-    The first 24 bytes are lengths from 0 on; the others have a mantissa of 4 bits.
-    """
-    exact = 24
-    rest = [b if b < 8 else (b & 7 | 8) << ((b >> 3) - 1) for b in range(256 - exact)]
-    return np.array([*range(exact), *(exact + value for value in rest)], np.int64)
-
-
-LENGTHS = _lengths()
+# the length that each byte stands for (`SmallFloat.byte4ToInt`), rising: the first 24 are exact, the others have a
+# mantissa of 4 bits
+_REST = [b if b < 8 else (b & 7 | 8) << ((b >> 3) - 1) for b in range(256 - 24)]
+LENGTHS: npt.NDArray[np.int64] = np.array([*range(24), *(24 + value for value in _REST)], np.int64)

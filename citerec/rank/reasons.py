@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 from textwrap import shorten
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -262,7 +261,7 @@ def with_reasons(
         matrix[:, NAMES.index(RERANK)] = contributions[:, NAMES.index(RERANK)] = column
     for i, (item, matched, row) in enumerate(zip(result, words, rows, strict=True)):
         features = dict(zip(ranker.columns, matrix[i].tolist(), strict=True))
-        of_paper: Any = {"matched": matched, "row": row, "facts": facts, "added": ranker.added}
-        texts = reasons(item, features, contributions[i], **of_paper)
+        of_paper = item, features, contributions[i]
+        texts = reasons(*of_paper, matched=matched, row=row, facts=facts, added=ranker.added)
         explained.append(replace(item, reasons=texts))
     return tuple(explained)

@@ -12,6 +12,7 @@ from citerec.lab.datasets.prepare import (
     prepare_citeomatic,
     prepare_openresearch,
 )
+from citerec.lab.scidocs.layout import LABELLED, METADATA, PROPENSITY, RANKED, SPLITS
 from citerec.types import Progress
 
 FOLDER = Path("datasets")
@@ -35,7 +36,6 @@ class DatasetFile:
     archive: tuple[str, ...] = ()  # URLs of a zip or tar file that contains it, likewise
     member: str = ""  # its path in the archive
     aliases: tuple[str, ...] = ()  # alternative paths in the folder of `--from`
-    required: bool = True  # whether the dataset needs it
 
     @property
     def archive_name(self) -> str:
@@ -140,18 +140,10 @@ def _citeomatic(name: str, field: str, ends: Years) -> Dataset:
 
 SCIDOCS_S3 = "https://ai2-s2-research-public.s3-us-west-2.amazonaws.com/specter/scidocs"
 SCIDOCS_FILES = (
-    *(f"paper_metadata_{name}.json" for name in ("mag_mesh", "view_cite_read", "recomm")),
-    *(
-        f"{task}/{split}.qrel"
-        for task in ("coview", "coread", "cite", "cocite")
-        for split in ("val", "test")
-    ),
-    *(
-        f"{task}/{split}.csv"
-        for task in ("mag", "mesh", "recomm")
-        for split in ("train", "val", "test")
-    ),
-    "recomm/propensity_scores.json",
+    *METADATA,
+    *(f"{task}/{split}.qrel" for task in RANKED.values() for split in SPLITS[1:]),
+    *(f"{task}/{split}.csv" for task in (*LABELLED, "recomm") for split in SPLITS),
+    PROPENSITY,
 )
 SCIDOCS = Dataset(
     name="scidocs",

@@ -110,12 +110,12 @@ def fetch(
     find = _given if config.source else _downloaded
     paths: dict[str, Path] = {}
     for file in dataset.files:
-        if path := find(dataset, file, downloads, config, progress, log):
-            # a prepared file has the name of its item; an unchanged one keeps its suffix
-            is_packed = config.source and not dataset.prepare and path.is_relative_to(config.source)
-            name = str(path.relative_to(config.source)) if is_packed else file.name  # pyright: ignore[reportArgumentType]
-            paths[name] = path
-            _check(path, file, name, first)
+        path = find(dataset, file, downloads, config, progress, log)
+        # a prepared file has the name of its item; an unchanged one keeps its suffix
+        is_packed = config.source and not dataset.prepare and path.is_relative_to(config.source)
+        name = str(path.relative_to(config.source)) if is_packed else file.name  # pyright: ignore[reportArgumentType]
+        paths[name] = path
+        _check(path, file, name, first)
     with building(folder) as made:
         if dataset.prepare:
             [path] = paths.values()
@@ -166,7 +166,7 @@ def _given(
     config: FetchConfig,
     progress: Progress,
     log: Log,
-) -> Path | None:
+) -> Path:
     """Find a file in the folder of `--from`, or extract it from an archive there."""
     source = config.source
     assert source is not None
@@ -176,12 +176,8 @@ def _given(
     if file.archive and (source / file.archive_name).is_file():
         (downloads / file.name).unlink(missing_ok=True)  # it may be of another archive
         return _extracted(source / file.archive_name, file, downloads, progress)
-    if file.required:
-        names = " or ".join(filter(None, (file.name, *file.aliases[:1], file.archive_name)))
-        raise DatasetError(
-            f"{source} has no {names}; name a folder that contains it: --from FOLDER"
-        )
-    return None
+    names = " or ".join(filter(None, (file.name, *file.aliases[:1], file.archive_name)))
+    raise DatasetError(f"{source} has no {names}; name a folder that contains it: --from FOLDER")
 
 
 def _downloaded(
@@ -191,7 +187,7 @@ def _downloaded(
     config: FetchConfig,
     progress: Progress,
     log: Log,
-) -> Path | None:
+) -> Path:
     """Return a file that was downloaded before, else download it or the archive that contains it."""
     if dataset.url is None:
         names = " or ".join((file.name, *file.aliases[:1]))
@@ -208,8 +204,6 @@ def _downloaded(
         file.archive if of_archive else file.urls, archive if of_archive else target, progress, log
     ):
         return _extracted(archive, file, downloads, progress) if of_archive else target
-    if not file.required:
-        return None
     advice = (
         "add --archive to download the archive that contains it, or name"
         if file.archive and not of_archive

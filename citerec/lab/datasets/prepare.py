@@ -111,18 +111,26 @@ def prepare_corpus(
     """
     source = Source(path, (path,))
     collector, years = RecordCounter(skip_bad=True), list[int]()
+    total, seen = size_of(source) >> 20, Counter[str]()
+
+    def read(more: int) -> None:
+        seen["bytes"] += more
+        progress("MB read", seen["bytes"] >> 20, total)
+
     with writing(folder):
-        with write_references(folder / "graph.tmp") as add_references:
-            _copy(
-                source,
-                format_name,
-                folder / CORPUS,
-                collector,
-                years,
-                add_references,
-                progress,
-                until,
-            )
+        with (
+            write_references(folder / "graph.tmp") as add_references,
+            (folder / CORPUS).open("wb") as raw,
+            gzip.GzipFile("", "wb", LEVEL, raw, mtime=0) as sink,
+        ):
+            for located in read_papers(source, format_name, read):
+                record = located.paper
+                if isinstance(record, Paper) and (record.year is None or record.year > until):
+                    collector.counts["undated" if record.year is None else "too_late"] += 1
+                elif paper := collector.add(located):
+                    add_references(len(years), paper.citations)
+                    years.append(paper.year or NO_YEAR)
+                    sink.write(orjson.dumps(asdict(paper)) + b"\n")
         if not years:
             raise BadInputError(path, "contains no paper with a year; expected the published file")
         counts = write_graph(folder / "graph.tmp", collector.rows, years)
@@ -133,36 +141,6 @@ def prepare_corpus(
         write_splits(folder / FOLDER, dict(splits))
     queries = {f"{name}_queries": len(ids) for name, ids in splits.items()}
     return {**collector.counts, **counts, **queries}
-
-
-def _copy(
-    source: Source,
-    format_name: str,
-    target: Path,
-    collector: RecordCounter,
-    years: list[int],
-    add_references: Callable[[int, Sequence[str]], None],
-    progress: Progress,
-    until: int,
-) -> None:
-    total, seen = size_of(source) >> 20, Counter[str]()
-
-    def read(more: int) -> None:
-        seen["bytes"] += more
-        progress("MB read", seen["bytes"] >> 20, total)
-
-    with target.open("wb") as raw, gzip.GzipFile("", "wb", LEVEL, raw, mtime=0) as sink:
-        for located in read_papers(source, format_name, read):
-            record = located.paper
-            if isinstance(record, Paper) and (record.year is None or record.year > until):
-                collector.counts["undated" if record.year is None else "too_late"] += 1
-                continue
-            if (paper := collector.add(located)) is None:
-                continue
-            assert paper.year is not None
-            add_references(len(years), paper.citations)
-            years.append(paper.year)
-            sink.write(orjson.dumps(asdict(paper)) + b"\n")
 
 
 def prepare_openresearch(path: Path, folder: Path, progress: Progress) -> Mapping[str, int]:
@@ -178,17 +156,14 @@ def sampled_by_year(
     ids: Sequence[str],
     years: npt.NDArray[np.int32],
     graph: Graph,
-    *,
-    sample: int = SAMPLE,
-    seed: int = SEED,
 ) -> dict[str, list[str]]:
-    """Split by year, and sample `sample` dev and test queries each, oldest first."""
+    """Split by year, and sample `SAMPLE` dev and test queries each, oldest first."""
     splits = split_by_year(ids, years, graph)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(SEED)
     for name in ("dev", "test"):
         queries = splits[name]
-        if len(queries) > sample:
-            drawn = np.sort(rng.choice(len(queries), sample, replace=False))
+        if len(queries) > SAMPLE:
+            drawn = np.sort(rng.choice(len(queries), SAMPLE, replace=False))
             splits[name] = [queries[place] for place in drawn]
     return splits
 
@@ -224,9 +199,8 @@ def split_by_ends(
     graph: Graph,
     *,
     ends: Years,
-    min_gold: int = MIN_GOLD,
 ) -> dict[str, list[str]]:
-    """Return the queries of each split, oldest first; dev and test queries cite `min_gold` train papers at least."""
+    """Return the queries of each split, oldest first; dev and test queries cite `MIN_GOLD` train papers at least."""
     is_train = years <= ends.train
     gold = gold_citations(graph, years) & is_train[graph.indices]
     answers = np.bincount(graph.citing[gold], minlength=len(ids))
@@ -234,7 +208,7 @@ def split_by_ends(
     rows = np.argsort(years, kind="stable")
     splits: dict[str, list[str]] = {}
     for name, first, last in zip(SPLITS, firsts, (ends.train, ends.dev, ends.test), strict=True):
-        least = 1 if name == "train" else min_gold
+        least = 1 if name == "train" else MIN_GOLD
         selected = (years >= first) & (years <= last) & (answers >= least)
         splits[name] = [ids[int(row)] for row in rows[selected[rows]]]
     return splits

@@ -11,13 +11,14 @@ from typing import Annotated, Literal, Self, TypeAlias
 from pydantic import AfterValidator, Field, model_validator
 
 from citerec.config import Bm25Config, FuseConfig, RerankConfig, Settings, read_settings
-from citerec.encode.spec import Precision
 from citerec.errors import BadInputError, ConfigError
 from citerec.evaluate.metrics import METRICS
 from citerec.evaluate.protocol import CitationScope, KnownGraph
 from citerec.evaluate.systems import CANDIDATES, NEED_VECTORS, RANKED, RERANKED, systems
 from citerec.io import read_toml
 from citerec.lab.experiment.rules import Rules
+from citerec.lab.scidocs import published
+from citerec.lab.scidocs.from_index import TASKS
 
 
 class ExperimentKind(StrEnum):
@@ -38,17 +39,9 @@ COUNTS = (
 )
 
 
-def _pairs(*tasks: str) -> tuple[str, ...]:
-    return tuple(f"{task} {metric}" for task in tasks for metric in ("map", "ndcg"))
-
-
-ON_SCIDOCS = (
-    *("mag f1", "mesh f1", *_pairs("co-view", "co-read", "cite", "co-cite")),
-    *("recommendation ndcg", "recommendation p@1", "average", "cls", "usr", "cite", "rec"),
-)
-ON_INDEX = (
-    *("venue f1", "period f1", *_pairs("cite", "co-cite", "coupling", "authors"), "average"),
-)
+ON_SCIDOCS = (*published.METRICS, "average", *published.GROUPS)
+INDEX_ORDER = ("venue", "period", "cite", "co-cite", "coupling", "authors")
+ON_INDEX = (*(metric for task in INDEX_ORDER for metric in TASKS[task]), "average")
 TOPICS = ("homogeneity", "completeness")
 MEASURES: Mapping[ExperimentKind, tuple[str, ...]] = {
     ExperimentKind.RECOMMEND: METRICS,
@@ -72,26 +65,11 @@ Expected: TypeAlias = float | tuple[float, float]
 """An expected value, or its lower and upper bound."""
 
 
-class Reranking(Settings):
-    """The reranking of a row."""
+class Reranking(RerankConfig):
+    """The reranking of a row; without a weight the reranker alone, or a feature."""
 
-    candidates: str | None = Field(default=None, pattern=f"^({'|'.join(CANDIDATES)})$")
     depth: int = Field(default=100, ge=1)  # candidates per query
-    weight: float | None = Field(default=None, ge=0, le=1)  # None: the reranker alone, or a feature
-    query_tokens: int = 0  # 0 for the default of the model
-    candidate_tokens: int = 0  # likewise
-    precision: Precision = Precision.AUTO
-
-    def config(self, model: str, weight: float | None = 1) -> RerankConfig:
-        """Return the rerank config for a model; `weight` applies if the row sets none."""
-        return RerankConfig(
-            model=model,
-            depth=self.depth,
-            query_tokens=self.query_tokens,
-            candidate_tokens=self.candidate_tokens,
-            weight=weight if self.weight is None else self.weight,
-            precision=self.precision,
-        )
+    candidates: str | None = Field(default=None, pattern=f"^({'|'.join(CANDIDATES)})$")
 
 
 class Experiment(Settings):
@@ -184,6 +162,8 @@ class Experiment(Settings):
         ):
             if {a, b} <= given:
                 raise ValueError(f"{a!r} and {b!r} are two models; use one")
+        if "model" in self.rerank.model_fields_set:
+            raise ValueError("'rerank.model' has no effect; name the model with 'reranker'")
         reranks = self.system in RERANKED
         of_reranking = given & {"reranker", "train_reranker", "rerank"}
         of_ranking = given & {"ranker", "train_ranker", "ranker_corpora"}

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import orjson
 
 from citerec.build import BuildConfig, build_index, check_splits
@@ -20,13 +19,14 @@ from citerec.config import FuseMethod
 from citerec.corpus.readers import find_source, sha256_of
 from citerec.corpus.splits import SPLITS, open_queries, read_ids, shipped_queries, shipped_splits
 from citerec.embed import EmbedConfig, embed_anew
-from citerec.encode.encoder import open_encoder, reopen
+from citerec.encode.encoder import open_encoder
 from citerec.encode.models import HUB_ID, HubError, is_name
 from citerec.errors import ConfigError, MissingExtraError, writing
 from citerec.evaluate.metrics import evaluate_run
 from citerec.evaluate.protocol import EvalConfig, load_eval_set
 from citerec.evaluate.systems import RANKED, RERANKED, Systems, bm25_of, fuse_of, read_by
 from citerec.folder import NAME, IndexFolder, open_index
+from citerec.index.vectors import vectors_of
 from citerec.io import read_toml, replacing
 from citerec.lab.datasets.catalogue import FOLDER as DATASETS
 from citerec.lab.datasets.fetch import read_record
@@ -39,10 +39,9 @@ from citerec.lab.experiment.row import (
     format_measure,
 )
 from citerec.lab.experiment.rules import restricted
-from citerec.lab.scidocs.from_index import run_on_index, venue_topics
+from citerec.lab.scidocs.from_index import evaluate, index_tasks, venue_topics
 from citerec.lab.scidocs.suite import run_published
 from citerec.lab.scidocs.topics import draw_sample, draw_topics, topic_map
-from citerec.lab.scidocs.vectors import embedded_by, kept_vectors
 from citerec.machine import gpus, provenance
 from citerec.rank.ltr import DEFAULT, open_ranker
 from citerec.retrieve.bm25 import resolve
@@ -308,11 +307,13 @@ def _recommend(experiment: Experiment, indexes: Path, progress: Progress) -> Out
     """Run the system of a row and measure it."""
     index = index_of(experiment, indexes, progress)
     reranker = reranker_of(experiment, index, progress)
-    weight = None if experiment.system in RANKED else 1
+    rerank = experiment.rerank
+    if rerank.weight is None and experiment.system not in RANKED:
+        rerank = rerank.replace(weight=1)
     config = EvalConfig(
         bm25=experiment.bm25,
         fuse=experiment.fuse.replace(method=FuseMethod.WEIGHTED),
-        rerank=experiment.rerank.config(reranker, weight) if reranker else None,
+        rerank=rerank.replace(model=reranker) if reranker else None,
         candidates=experiment.candidates,
         ranker=ranker_of(experiment, index, indexes, progress),
         known_graph=experiment.known_graph,
@@ -383,18 +384,15 @@ def _scidocs(experiment: Experiment, indexes: Path, progress: Progress) -> Outco
         name = trained_encoder(settings, index, progress, f"{ENCODER}-{settings.stem}")
     assert name is not None  # a row of this kind has one
     encoder = open_encoder(name)
-    done = run_published(Path(experiment.corpus), encoder.encode, progress=progress)
+    done = run_published(Path(experiment.corpus), lambda _: encoder.encode, progress=progress)
     about = {"encoder": asdict(encoder.fingerprint), "counts": dict(done.counts)}
     return _outcome(experiment, done.metrics, about)
 
 
 def _index_tasks(experiment: Experiment, indexes: Path, progress: Progress) -> Outcome:
     index = index_of(experiment, indexes, progress)
-    every = np.arange(len(index.papers), dtype=np.int32)
-    encoder = embedded_by(index)
-    assert encoder is not None  # the row names one
-    vectors = _vectors(index, every, progress)
-    done = run_on_index(index, vectors, form=encoder.spec.form, progress=progress)
+    tasks, form = index_tasks(index, progress=progress), index.encoder.spec.form
+    done = evaluate(tasks, vectors_of(index).vectors, form=form, progress=progress)
     more = {"counts": dict(done.counts), "left_out": dict(done.left_out)}
     return _outcome(experiment, done.metrics, _about(index) | more)
 
@@ -405,22 +403,10 @@ def _topics(experiment: Experiment, indexes: Path, progress: Progress) -> Outcom
     venues = venue_topics(index.papers)
     rows = draw_sample(venues)
     labels = [venues[row] for row in rows]
-    drawn = topic_map(_vectors(index, np.array(rows, np.int32), progress), labels)
+    drawn = topic_map(vectors_of(index).vectors(np.array(rows, np.int32)), labels)
     metrics = {"homogeneity": drawn.homogeneity, "completeness": drawn.completeness}
     about = _about(index) | {"papers": len(rows), "clusters": int(drawn.clusters.max()) + 1}
     return replace(_outcome(experiment, metrics, about), draw=partial(draw_topics, drawn, labels))
-
-
-def _vectors(
-    index: IndexFolder, rows: npt.NDArray[np.int32], progress: Progress
-) -> npt.NDArray[np.float32]:
-    """Return the vectors of some papers: those of the index, or newly encoded ones if they are not exact."""
-    if stored := kept_vectors(index):
-        return stored(rows)
-    fingerprint = embedded_by(index)
-    assert fingerprint is not None  # the row names an encoder
-    papers = index.papers.at(rows.tolist())
-    return reopen(fingerprint, index.path).encode([papers[row] for row in rows.tolist()], progress)
 
 
 def _about(index: IndexFolder) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from citerec.errors import BadInputError
+from citerec.evaluate.metrics import METRICS
 from citerec.evaluate.tables import NONE, Cell, Table, latex
 from citerec.inputs import read_whole
 from citerec.io import read_toml
@@ -25,7 +26,6 @@ from citerec.lab.experiment.row import (
 from citerec.lab.experiment.run import Verdict, judge
 from citerec.text import visible
 
-SHOWN = ("f1@20", "f1@20 (of means)", "mrr", "recall@100", "recall@1000", "ndcg@20", "map")
 ABOUT = "table.toml"  # in the folder of the rows
 TEXT = (
     "Made by `citerec experiment table`; each row is a file: `citerec experiment run FILE`.\n"
@@ -67,7 +67,8 @@ def tables(root: Path) -> str:
     blocks = ["# Tables", TEXT]
     for table in read_tables(root):
         rendered = _rendered(table)
-        blocks += [f"## {_text(table.title)}", *([_lines(table.note)] if table.note else [])]
+        note = "\n".join(map(_text, table.note.splitlines()))
+        blocks += [f"## {_text(table.title)}", *filter(None, [note])]
         rules = ["---", "---", *["---:"] * len(table.columns), "---"]
         lines = [[*rendered.columns], rules]
         for row, cells in zip(table.rows, rendered.rows, strict=True):
@@ -75,10 +76,6 @@ def tables(root: Path) -> str:
             lines.append([title, *(_text(cell.text) for cell in cells[1:])])
         blocks.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
     return "\n\n".join(blocks) + "\n"
-
-
-def _lines(text: str) -> str:
-    return "\n".join(map(_text, text.splitlines()))
 
 
 def _text(text: str) -> str:
@@ -105,12 +102,11 @@ def _table(folder: Path, root: Path) -> ResultsTable:
         ExperimentKind.PUBLISHED
     }
     results = {row.path: _result(row, root) for row in rows}
-    usual = SHOWN if kinds == {ExperimentKind.RECOMMEND} else MEASURES[min(kinds)]
     return ResultsTable(
         name=folder.name,
         title=about.get("title", folder.name),
         note=about.get("note", ""),
-        columns=about.get("columns", usual),
+        columns=about.get("columns", MEASURES[min(kinds)]),
         rows=rows,
         results={path: result for path, result in results.items() if result},
     )
@@ -135,7 +131,7 @@ def _result(row: Experiment, root: Path) -> Mapping[str, Any] | None:
     try:
         result = orjson.loads(read_whole(file))
         metrics: Any = result["metrics"]
-        if row.kind is ExperimentKind.RECOMMEND and not {*SHOWN} <= {*metrics}:
+        if row.kind is ExperimentKind.RECOMMEND and not {*METRICS} <= {*metrics}:
             raise KeyError("metrics")
         return {"metrics": metrics, "ci95": result.get("ci95", {})}
     except (BadInputError, ValueError, TypeError, KeyError, AttributeError) as error:

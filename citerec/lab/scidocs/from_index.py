@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -193,17 +194,15 @@ class Relations:
     @cached_property
     def citing(self) -> Rows:
         """The papers that cite something."""
-        return np.flatnonzero(np.diff(self.graph.indptr)).astype(np.int32)
+        return _with_links(self.graph)
 
     @cached_property
-    def citers(self) -> Graph:
-        """The reversed citation graph: its `cited_by` returns the citing papers."""
-        order = np.argsort(self.graph.indices, kind="stable")
-        counts = np.bincount(self.graph.indices, minlength=len(self.papers))
-        return Graph(np.concatenate([[0], np.cumsum(counts)]), self.graph.citing[order])
+    def cited_by_test(self) -> Rows:
+        """The papers that test papers cite."""
+        return _of_all(self.graph.references, self.test)[0]
 
     @cached_property
-    def authors(self) -> tuple[Graph, Graph]:
+    def authors(self) -> tuple[Graph, ...]:
         """The names of each paper, and the papers of each name, both rising."""
         return _authors(self.papers)
 
@@ -226,16 +225,16 @@ class Relations:
 
     def co_cite(self, row: int, rng: np.random.Generator) -> Related:
         """Return the papers that only test-split papers cite together with a paper, most often first."""
-        citers = self.citers.references(row)
+        citers = self.graph.cited_by(row)
         late = self._is_test[citers]
-        seen, counts = self._of_all(self.graph, citers[~late])
-        new, counts = self._of_all(self.graph, citers[late])
+        seen, _ = _of_all(self.graph.references, citers[~late])
+        new, counts = _of_all(self.graph.references, citers[late])
         fair = ~np.isin(new, seen) & (new != row)
         return Related(_most_first(new[fair], counts[fair], rng), np.union1d(seen, new))
 
     def coupling(self, row: int, rng: np.random.Generator) -> Related:
         """Return papers that share references with a paper, most shared first."""
-        others, counts = self._of_all(self.citers, self.graph.references(row))
+        others, counts = _of_all(self.graph.cited_by, self.graph.references(row))
         fair = others != row
         return Related(_most_first(others[fair], counts[fair], rng), others)
 
@@ -243,16 +242,14 @@ class Relations:
         """Return papers by an author of a paper, in random order."""
         names, papers_of_name = self.authors
         own_names = names.references(row)
-        papers, _ = self._of_all(papers_of_name, own_names[self._of_few[own_names]])
-        excluded, _ = self._of_all(papers_of_name, own_names)
+        papers, _ = _of_all(papers_of_name.references, own_names[self._of_few[own_names]])
+        excluded, _ = _of_all(papers_of_name.references, own_names)
         return Related(rng.permutation(papers[papers != row]), excluded)
 
-    def _of_all(self, graph: Graph, rows: Rows) -> tuple[Rows, npt.NDArray[np.int64]]:
-        """Return all targets of some rows, rising, and how many rows have each."""
-        if not len(rows):
-            return NONE, np.zeros(0, np.int64)
-        every = np.concatenate([graph.references(int(row)) for row in rows])
-        return np.unique(every, return_counts=True)
+
+def _of_all(linked: Callable[[int], Rows], rows: Rows) -> tuple[Rows, npt.NDArray[np.int64]]:
+    """Return all papers that are linked with some rows, rising, and with how many of these each is."""
+    return np.unique(np.concatenate([NONE, *map(linked, rows.tolist())]), return_counts=True)
 
 
 def ranked_tasks(index: IndexFolder) -> Mapping[str, Callable[[], TaskSource]]:
@@ -260,9 +257,9 @@ def ranked_tasks(index: IndexFolder) -> Mapping[str, Callable[[], TaskSource]]:
     known = Relations(index)
     return {
         "cite": lambda: (known.cite, known.test, known.cited),
-        "co-cite": lambda: (known.co_cite, _together(known), known.cited),
+        "co-cite": lambda: (known.co_cite, known.cited_by_test, known.cited),
         "coupling": lambda: (known.coupling, known.test, known.citing),
-        "authors": lambda: (known.co_author, known.test, _named(known)),
+        "authors": lambda: (known.co_author, known.test, _with_links(known.authors[0])),
     }
 
 
@@ -331,18 +328,13 @@ def _most_first(rows: Rows, counts: npt.NDArray[np.int64], rng: np.random.Genera
     return rows[mixed[np.argsort(-counts[mixed], kind="stable")]]
 
 
-def _together(relations: Relations) -> Rows:
-    """Return the papers that test papers cite."""
-    graph = relations.graph
-    return np.unique(np.concatenate([NONE, *(graph.references(int(n)) for n in relations.test)]))
+def _with_links(graph: Graph) -> Rows:
+    return np.flatnonzero(np.diff(graph.indptr)).astype(np.int32)
 
 
-def _named(relations: Relations) -> Rows:
-    names, _ = relations.authors
-    return np.flatnonzero(np.diff(names.indptr)).astype(np.int32)
+def _authors(papers: Papers) -> tuple[Graph, ...]:
+    from scipy.sparse import csr_array
 
-
-def _authors(papers: Papers) -> tuple[Graph, Graph]:
     names, counts = papers.authors()
     distinct, which = codes(names)
     numbers: dict[str, int] = {}
@@ -351,17 +343,9 @@ def _authors(papers: Papers) -> tuple[Graph, Graph]:
     known = np.array([bool(key) for key in keys], np.bool_)[which]
     rows = np.repeat(np.arange(len(papers)), counts)[known]
     theirs = of_name[which][known]
-    return _csr(rows, theirs, len(papers), len(numbers)), _csr(
-        theirs, rows, len(numbers), len(papers)
-    )
-
-
-def _csr(rows: npt.NDArray[np.int64], to: npt.NDArray[np.int64], n: int, m: int) -> Graph:
-    """Convert pairs to CSR without duplicates; sorting one combined key is faster than two."""
-    keys = np.sort(rows * m + to)
-    keys = keys[np.diff(keys, prepend=-1) > 0]
-    counts = np.bincount(keys // max(m, 1), minlength=n)
-    return Graph(np.concatenate([[0], np.cumsum(counts)]), (keys % max(m, 1)).astype(np.int32))
+    ones, shape = np.ones(len(rows), np.int32), (len(papers), len(numbers))
+    table: Any = csr_array((ones, (rows, theirs)), shape=shape)  # adds up equal pairs
+    return tuple(Graph(one.indptr, one.indices) for one in (table, table.tocsc()))
 
 
 TASKS: Mapping[str, tuple[str, ...]] = {
@@ -514,32 +498,3 @@ def evaluate(
     if tasks.whole:
         metrics["average"] = float(np.mean([*metrics.values()]))
     return SuiteResult(metrics, counts, {**tasks.left_out, **tasks.skipped})
-
-
-def run_on_index(
-    index: IndexFolder,
-    vectors: npt.NDArray[np.float32],
-    *,
-    form: EncoderForm | None = None,
-    seed: int = 0,
-    progress: Progress = no_progress,
-) -> SuiteResult:
-    """Evaluate the vectors of all papers of an index on the tasks built from it.
-
-    Args:
-        index: The index.
-        vectors: One row per paper, shape (papers, dim).
-        form: The input form of the encoder; None if unknown.
-        seed: Of the tasks and of the SVM.
-        progress: Receives the number of finished tasks.
-
-    Raises:
-        ConfigError: If the index is too small for all tasks, or the number of vectors is not that of the papers.
-        ModelError: If no query, or no train paper, of a task has a vector.
-    """
-    if vectors.ndim != 2 or len(vectors) != len(index.papers):
-        raise ConfigError(
-            f"vectors of shape {vectors.shape} for {len(index.papers)} papers of {index.path}"
-        )
-    tasks = index_tasks(index, seed=seed, progress=progress)
-    return evaluate(tasks, lambda rows: vectors[rows], form=form, seed=seed, progress=progress)

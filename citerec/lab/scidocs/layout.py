@@ -72,10 +72,7 @@ class Click:
 
 def metadata_file(task: str) -> str:
     """Return the metadata file of a task."""
-    if task in LABELLED:
-        return "paper_metadata_mag_mesh.json"
-    ranked = task in RANKED
-    return f"paper_metadata_{'view_cite_read' if ranked else 'recomm'}.json"
+    return METADATA[0 if task in LABELLED else 1 if task in RANKED else 2]
 
 
 def files_of(task: str) -> list[str]:

@@ -11,7 +11,7 @@ from citerec.index.vectors import Vectors
 
 Rows = npt.NDArray[np.int32]
 Take = Callable[[Rows], Vectors]
-"""Returns the vectors at some rows, shape (len(rows), dim); a row that is not finite means no vector."""
+"""Returns the vectors at some rows, shape (len(rows), dim); one that is not finite, as for row -1, means no vector."""
 
 DECIMALS = 5
 """The published suite rounds distances to so many decimals before it ranks."""
@@ -65,21 +65,16 @@ def score_ranking(
     Raises:
         ModelError: If no query has a vector.
     """
-    rows = np.unique(np.concatenate([[q.query, *q.candidates] for q in queries])).astype(np.int32)
-    known = rows[rows >= 0]
-    matrix = take(known)
-    has = has_vector(matrix)
     measured: list[tuple[float, float]] = []
     without_vector = 0
     for query in queries:
-        place = _place(query.query, known, has)
-        if place < 0:
+        matrix = take(np.append(query.candidates, np.int32(query.query)))
+        has = has_vector(matrix)
+        if not has[-1]:
             continue
-        places = np.array([_place(row, known, has) for row in query.candidates.tolist()])
-        has_candidate_vector = places >= 0
-        without_vector += int((~has_candidate_vector).sum())
-        order = _nearest_first(matrix[place], matrix[places[has_candidate_vector]], decimals)
-        gains = query.gains[has_candidate_vector][order]
+        without_vector += int((~has).sum())
+        order = _nearest_first(matrix[-1], matrix[:-1][has[:-1]], decimals)
+        gains = query.gains[has[:-1]][order]
         measured.append((average_precision(gains, query.gains), ndcg(gains, query.gains)))
     if not measured:
         raise ModelError(f"none of {len(queries)} queries has a vector; expected one for each")
@@ -130,11 +125,3 @@ def _nearest_first(
     if decimals is not None:
         distances = np.round(distances, decimals)
     return np.argsort(distances.astype(np.float32), kind="stable")
-
-
-def _place(row: int, known: Rows, has: npt.NDArray[np.bool_]) -> int:
-    """Return the place of a row among the known rows, or -1 without a vector."""
-    if row < 0:
-        return -1
-    place = int(np.searchsorted(known, row))
-    return place if has[place] else -1

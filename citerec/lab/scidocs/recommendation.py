@@ -10,7 +10,7 @@ letters and digits, or a single other character; both are case-sensitive.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from math import log
@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from citerec.errors import ConfigError
 from citerec.index.vectors import Vectors
 from citerec.lab.scidocs.layout import Click, Floats, PaperMetadata
 from citerec.types import Progress, no_progress
@@ -40,10 +39,6 @@ class RankerConfig:
     rho: float = 0.95  # of Adadelta
     clip: float = 5.0  # absolute limit of each gradient
     negatives: int = 10  # the first so many other papers shown with a clicked one
-
-    def __post_init__(self) -> None:
-        if min(self.epochs, self.batch, self.hidden, self.negatives) < 1:
-            raise ConfigError("epochs, batch, hidden and negatives must be at least 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +168,7 @@ def _trained(
         best, least = net.state_dict(), float("inf")
         for epoch in range(config.epochs):
             net.train()
-            for batch in _batches(len(sides[0]), config.batch):
+            for batch in torch.randperm(len(sides[0])).split(config.batch):
                 optimizer.zero_grad()
                 (weight * _loss(net, loss_of, [side[batch] for side in sides])).backward()
                 torch.nn.utils.clip_grad_value_(net.parameters(), config.clip)
@@ -198,12 +193,6 @@ def _net(config: RankerConfig) -> Any:
         nn.Linear(config.hidden, 1),
         nn.Sigmoid(),
     )
-
-
-def _batches(rows: int, size: int) -> Iterator[Any]:
-    import torch
-
-    yield from torch.randperm(rows).split(size)
 
 
 def _loss(net: Any, loss_of: Any, sides: Sequence[Any]) -> Any:

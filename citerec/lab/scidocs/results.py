@@ -1,7 +1,7 @@
 """The results of a suite: as JSON, and as a table for the terminal in the order of table 1 of the paper."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -52,21 +52,14 @@ def as_json(
         "suite": "published" if published else "index",
         "of": of,
         "seed": seed,
-        "encoders": [_encoder(each) for each in results],
+        "encoders": [
+            {"encoder": each.encoder, "fingerprint": each.fingerprint, **asdict(each.result)}
+            for each in results
+        ],
         **({"published": TABLE_1} if published else {}),
         "provenance": provenance({**settings}),
     }
     return orjson.dumps(record, option=orjson.OPT_INDENT_2).decode() + "\n"
-
-
-def _encoder(results: EncoderResult) -> dict[str, Any]:
-    return {
-        "encoder": results.encoder,
-        "fingerprint": results.fingerprint,
-        "metrics": results.result.metrics,
-        "counts": results.result.counts,
-        "left_out": results.result.left_out,
-    }
 
 
 LONGEST_NAME = 24  # characters of an encoder's name; of a longer path the end is shown

@@ -3,14 +3,16 @@
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from citerec.encode.encoder import Encoder, open_encoder, reopen
+from citerec.encode.encoder import Encoder, open_encoder
 from citerec.encode.spec import EncodeConfig, Fingerprint
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
+from citerec.index.vectors import vectors_of as opened
 from citerec.lab.scidocs.from_index import evaluate, index_tasks
 from citerec.lab.scidocs.layout import check_folder
 from citerec.lab.scidocs.ranking import Rows, Take
@@ -19,10 +21,8 @@ from citerec.lab.scidocs.suite import check_tasks, run_published
 from citerec.lab.scidocs.vectors import (
     CachedVectors,
     Encode,
-    PrecomputedVectors,
-    embedded_by,
     has_vector_files,
-    kept_vectors,
+    vectors_in,
 )
 from citerec.types import Log, Progress
 
@@ -66,14 +66,14 @@ def on_index(
 
 
 @contextmanager
-def encoding(name: str, run: Running) -> Generator[tuple[str, Encode | PrecomputedVectors]]:
-    """Yield the fingerprint and the function that encodes: a model, or a folder of precomputed vectors."""
+def encoding(name: str, run: Running) -> Generator[tuple[str, Callable[[str], Encode]]]:
+    """Yield the fingerprint, and what encodes for a task: a model, or a folder of precomputed vectors."""
     if has_vector_files(Path(name)):
-        yield f"vectors of {name}", PrecomputedVectors(Path(name))
+        yield f"vectors of {name}", partial(vectors_in, Path(name))
         return
     model = open_encoder(name, run.how, log=run.log)
     with run.cached(model) as encode:
-        yield str(model.fingerprint), encode
+        yield str(model.fingerprint), lambda _: encode
 
 
 @contextmanager
@@ -82,20 +82,13 @@ def vectors_of(
 ) -> Generator[tuple[Fingerprint, Take]]:
     """Yield the fingerprint of an encoder, and the function that returns its vectors of some papers.
 
-    The vectors are those of the index if they are exact and of this encoder; otherwise the papers are encoded.
+    The vectors are those of the index if they are of this encoder; otherwise the papers are encoded.
     """
-    own, stored = embedded_by(index), kept_vectors(index)
-    if not name and own is None:
+    if not name and not index.is_embedded:
         raise ConfigError(f"{index.path} has no vectors; choose a model with --encoder MODEL")
-    if not name and own and stored:
-        yield own, stored
-        return
-    if name or own is None:
-        model = open_encoder(name, run.how, base=index.path, log=run.log)
-    else:
-        model = reopen(own, index.path, run.how, log=run.log)
-    if stored and own and model.fingerprint.key == own.key:
-        yield own, stored
+    model = open_encoder(name, run.how, base=index.path, log=run.log) if name else None
+    if model is None or (index.is_embedded and model.fingerprint.key == index.encoder.key):
+        yield index.encoder, opened(index).vectors
         return
     with run.cached(model) as encode:
         papers = index.papers.at(rows.tolist())

@@ -1,6 +1,6 @@
 """The SciDocs suite on its published data: all seven tasks of table 1 of the SPECTER paper."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,7 +17,6 @@ from citerec.lab.scidocs.layout import (
     SPLITS,
     LabelledPapers,
     PaperMetadata,
-    QueryJudgements,
     check_folder,
     metadata_file,
     read_clicks,
@@ -29,7 +28,6 @@ from citerec.lab.scidocs.layout import (
 from citerec.lab.scidocs.published import GROUPS, METRICS, TASKS
 from citerec.lab.scidocs.ranking import (
     DECIMALS,
-    RankedQuery,
     RankingScore,
     Rows,
     has_vector,
@@ -37,7 +35,7 @@ from citerec.lab.scidocs.ranking import (
     score_ranking,
 )
 from citerec.lab.scidocs.recommendation import Clicks, recommend
-from citerec.lab.scidocs.vectors import Encode, PrecomputedVectors
+from citerec.lab.scidocs.vectors import Encode
 from citerec.types import Progress, no_progress
 
 
@@ -84,7 +82,7 @@ class EncodedPapers:
 
 def run_published(
     data: Path,
-    encode: Encode | PrecomputedVectors,
+    encode_of: Callable[[str], Encode],
     *,
     tasks: Sequence[str] | None = None,
     seed: int = 0,
@@ -94,7 +92,7 @@ def run_published(
 
     Args:
         data: The published folder; see `citerec.lab.scidocs.layout`.
-        encode: Called once for each of the three sets of papers; or precomputed vectors.
+        encode_of: Returns what encodes the papers of a task; that is called once for each of the three sets of papers.
         tasks: Some of `TASKS`; all by default. Means are returned if all their tasks are run.
         seed: Of the SVM and of the ranker.
         progress: Receives the number of finished tasks.
@@ -109,7 +107,7 @@ def run_published(
     metrics: dict[str, float] = {}
     counts: dict[str, int] = {}
     done = 0
-    encoding = {metadata_file(task): encode_of(encode, task) for task in named}
+    encoding = {metadata_file(task): encode_of(task) for task in named}
     for file, encoder in encoding.items():
         tasks_of_file = [task for task in named if metadata_file(task) == file]
         run = (
@@ -125,15 +123,6 @@ def run_published(
             done += 1
             progress("tasks", done, len(named))
     return SuiteResult(metrics | means(metrics), counts)
-
-
-def encode_of(encode: Encode | PrecomputedVectors, task: str) -> Encode:
-    """Return the function that gives the papers of a task their vectors.
-
-    Raises:
-        BadInputError: If there is no file of vectors for it.
-    """
-    return encode.of(task) if isinstance(encode, PrecomputedVectors) else encode
 
 
 def check_tasks(tasks: Sequence[str] | None) -> list[str]:
@@ -194,7 +183,10 @@ def _ranked(
     known = EncodedPapers(read_metadata(data / metadata_file(tasks[0]), ids), encode)
     scored: _Scored = []
     for task, queries in by_task.items():
-        ranked_queries = [_query(query, known) for query in queries]
+        ranked_queries = [
+            ranked_query(known.row(one.query), one.ids, [*map(known.row, one.ids)], one.gains)
+            for one in queries
+        ]
         score = score_ranking(ranked_queries, known.at, decimals=DECIMALS)
         scored.append((task, ranking_metrics(task, score), ranking_counts(score)))
     return scored
@@ -212,11 +204,6 @@ def ranking_counts(score: RankingScore) -> dict[str, int]:
         "queries without a vector": score.skipped,
         "papers without a vector": score.without_vector,
     }
-
-
-def _query(judgements: QueryJudgements, known: EncodedPapers) -> RankedQuery:
-    rows = [known.row(paper) for paper in judgements.ids]
-    return ranked_query(known.row(judgements.query), judgements.ids, rows, judgements.gains)
 
 
 def _clicked(

@@ -18,7 +18,6 @@ SAMPLE = 2000  # papers of a map
 FEWEST = 20  # papers of a map
 NEIGHBOURS = 5  # points within eps of a core point
 NEAR = 80  # percent of the points that are core points
-NOISE = -1
 SHOWN = 20  # topics with a colour and an entry in the legend
 
 Floats = npt.NDArray[np.float64]

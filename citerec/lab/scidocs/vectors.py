@@ -1,46 +1,30 @@
-"""The vectors of a suite: of an index, of an encoder, or of files.
+"""The vectors of a suite: of an encoder, or of files.
 
 Those of an encoder are saved in shards, so that a run can be resumed. The files of the published suite have one
 `{"paper_id": …, "embedding": […]}` per line.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import orjson
 
 from citerec.encode.encoder import Encoder
-from citerec.encode.spec import Fingerprint
 from citerec.errors import BadInputError, writing
-from citerec.folder import IndexFolder
-from citerec.index.vectors import Vectors, vectors_of
+from citerec.index.vectors import Vectors
 from citerec.inputs import read_rows, save_array
 from citerec.io import replacing
 from citerec.lab.scidocs.layout import LABELLED, RANKED, loads
-from citerec.lab.scidocs.ranking import Take
 from citerec.types import Log, Paper, Progress, no_log, no_progress
 
 SHARD = 1024  # papers per saved shard
 # the vector of each paper, shape (papers, dim); a row that is not finite means no vector
 Encode = Callable[[Sequence[Paper]], Vectors]
-
-
-def embedded_by(index: IndexFolder) -> Fingerprint | None:
-    """Return the encoder of the vectors of an index; None without vectors."""
-    return index.encoder if index.is_embedded else None
-
-
-def kept_vectors(index: IndexFolder) -> Take | None:
-    """Return the function that gives the vectors of an index; None if it has none or rounded ones.
-
-    Raises:
-        IndexDamagedError: If they are damaged.
-    """
-    return vectors_of(index).vectors if index.is_embedded else None
 
 
 class CachedVectors:
@@ -103,7 +87,8 @@ class CachedVectors:
         vectors = self._encoder.encode(papers, progress)
         with writing(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
-            _write(file, vectors)
+            with replacing(file) as temporary:
+                save_array(temporary, vectors)
         return vectors
 
     def _digest(self, papers: Sequence[Paper]) -> str:
@@ -113,11 +98,6 @@ class CachedVectors:
             fields = (p.title, p.abstract, p.venue, *p.authors)
             digest.update(repr(fields).encode(errors="surrogatepass"))
         return digest.hexdigest()[:32]
-
-
-def _write(file: Path, vectors: Vectors) -> None:
-    with replacing(file) as temporary:
-        save_array(temporary, vectors)
 
 
 CLASSIFIED, RELATED, CLICKED = "cls.jsonl", "user-citation.jsonl", "recomm.jsonl"
@@ -130,70 +110,53 @@ def has_vector_files(folder: Path) -> bool:
     return any((folder / name).is_file() for name in FILES)
 
 
-class PrecomputedVectors:
-    """The vectors of such a folder, in place of an encoder; each kind of task has its own file."""
+def vectors_in(folder: Path, task: str) -> Encode:
+    """Return the function that gives the papers of a task their vectors in such a folder.
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def of(self, task: str) -> "VectorFile":
-        """Return the function that gives the papers of a task their vectors.
-
-        Raises:
-            BadInputError: If the folder has no file of that kind of task.
-        """
-        name = CLASSIFIED if task in LABELLED else RELATED if task in RANKED else CLICKED
-        if not (self._folder / name).is_file():
-            raise BadInputError(self._folder, f"contains no {name} with the vectors of {task}")
-        return VectorFile(self._folder / name)
+    Raises:
+        BadInputError: If the folder has no file of that kind of task.
+    """
+    name = CLASSIFIED if task in LABELLED else RELATED if task in RANKED else CLICKED
+    if not (folder / name).is_file():
+        raise BadInputError(folder, f"contains no {name} with the vectors of {task}")
+    return partial(read_vectors, folder / name)
 
 
-class VectorFile:
-    """The vectors of one such file."""
+def read_vectors(path: Path, papers: Sequence[Paper]) -> Vectors:
+    """Return the vector of each paper in such a file, shape (papers, dim); NaN for a paper without one.
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    The file is read until all papers are found; the first of two vectors of a paper counts.
 
-    def __call__(self, papers: Sequence[Paper]) -> Vectors:
-        """Return the vector of each paper, shape (papers, dim); NaN for a paper without one.
-
-        The file is read until all papers are found; the first of two vectors of a paper counts.
-
-        Raises:
-            BadInputError: If a line is invalid, or no paper has a vector.
-        """
-        rows = {paper.id: row for row, paper in enumerate(papers)}
-        vectors: Vectors | None = None
-        missing = set(rows)
-        for line, record in self._records():
-            paper_id, vector = _vector(self._path, line, record)
-            if paper_id not in missing or not len(vector):
-                continue
-            if vectors is None:
-                vectors = np.full((len(papers), len(vector)), np.nan, np.float32)
-            if len(vector) != vectors.shape[1]:
-                problem = f"{len(vector)} dimensions; earlier lines have {vectors.shape[1]}"
-                raise BadInputError(self._path, problem, line=line)
-            vectors[rows[paper_id]] = vector
-            missing.remove(paper_id)
-            if not missing:
-                break
+    Raises:
+        BadInputError: If a line is invalid, or no paper has a vector.
+    """
+    rows = {paper.id: row for row, paper in enumerate(papers)}
+    vectors: Vectors | None = None
+    missing = set(rows)
+    for line, text in read_rows(path, "one vector a line, as JSON"):
+        paper_id, vector = _vector(path, line, text)
+        if paper_id not in missing or not len(vector):
+            continue
         if vectors is None:
-            raise BadInputError(self._path, f"no vector of any of {len(papers)} papers")
-        return vectors
+            vectors = np.full((len(papers), len(vector)), np.nan, np.float32)
+        if len(vector) != vectors.shape[1]:
+            problem = f"{len(vector)} dimensions; earlier lines have {vectors.shape[1]}"
+            raise BadInputError(path, problem, line=line)
+        vectors[rows[paper_id]] = vector
+        missing.remove(paper_id)
+        if not missing:
+            break
+    if vectors is None:
+        raise BadInputError(path, f"no vector of any of {len(papers)} papers")
+    return vectors
 
-    def _records(self) -> Iterator[tuple[int, Any]]:
-        for number, line in read_rows(self._path, "one vector a line, as JSON"):
-            try:
-                yield number, loads(line)
-            except orjson.JSONDecodeError as error:
-                problem = f"not JSON: {error.msg}"
-                raise BadInputError(self._path, problem, line=number) from error
 
-
-def _vector(path: Path, line: int, record: Any) -> tuple[str, Vectors]:
+def _vector(path: Path, line: int, text: bytes) -> tuple[str, Vectors]:
     try:
+        record = loads(text)
         return str(record["paper_id"]), np.array(record["embedding"], np.float32).reshape(-1)
+    except orjson.JSONDecodeError as error:
+        raise BadInputError(path, f"not JSON: {error.msg}", line=line) from error
     except (KeyError, TypeError, ValueError) as error:
         problem = 'expected {"paper_id": …, "embedding": [numbers]}'
         raise BadInputError(path, problem, line=line) from error
