@@ -112,7 +112,7 @@ def build_index(
 
     Raises:
         IndexExistsError: If the folder exists and `config.force` is not set.
-        IndexLockedError: If another process is building it.
+        LockedError: If another process is building it.
         BadInputError: If the corpus cannot be read, or a record is invalid and `skip_bad` is not set.
         ModelError: If there is no such encoder.
         OutputError: If the folder cannot be written.
@@ -121,7 +121,7 @@ def build_index(
     encoder = None
     if config.encoder and config.encoder != AUTO:
         encoder = open_encoder(config.encoder, config.encode, base=index, log=log)
-    with building(index) as folder, locked(index):
+    with locked(index), building(index) as folder:
         check_target(index, force=config.force)  # another build may have finished in between
         report = _build(folder, index, config, source, None, set(), encoder, progress, log)
     forget_vectors(index)
@@ -153,7 +153,7 @@ def grow_index(
     source = find_source(corpus) if corpus else None
     ids = read_ids(removed) if removed else []
     open_index(index)  # before anything is locked or written
-    with building(index) as folder, locked(index):
+    with locked(index), building(index) as folder:
         old = open_index(index)
         rows = old.papers.rows_of(ids)
         unknown = [docid for docid, row in zip(ids, rows, strict=True) if row < 0]

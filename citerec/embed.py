@@ -177,7 +177,7 @@ def embed_anew(
     meanwhile.
     """
     open_index(path)  # before anything is locked or written
-    with building(path) as folder, locked(path):
+    with locked(path), building(path) as folder:
         index = open_index(path)
         kept = {n: s for n, s in index.manifest.checksums.items() if not n.startswith(f"{DENSE}/")}
         for name in kept:

@@ -107,12 +107,12 @@ class IndexReplacedError(CiterecError):
         super().__init__(f"{index} was replaced while it was opened; run this again")
 
 
-class IndexLockedError(CiterecError):
-    """Another process is changing an index."""
+class LockedError(CiterecError):
+    """Another process is changing an index, a corpus or a model."""
 
-    def __init__(self, index: Path) -> None:
+    def __init__(self, folder: Path) -> None:
         super().__init__(
-            f"{index} is being changed by another process; wait until it is done, then run this again"
+            f"{folder} is being changed by another process; wait until it is done, then run this again"
         )
 
 

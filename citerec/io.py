@@ -23,7 +23,7 @@ import orjson
 
 from citerec.errors import (
     BadInputError,
-    IndexLockedError,
+    LockedError,
     ModelDamagedError,
     OutputError,
     shown,
@@ -55,18 +55,28 @@ def building(target: Path) -> Generator[Path]:
     """
     with writing(target):
         target = Path(os.path.realpath(target))
-        created = [path for path in target.parents if not path.exists()]
+        with _parents(target):
+            workspace = _temporary(target)
+            try:
+                workspace.mkdir()
+                yield workspace
+                replace_folder(workspace, target)
+            finally:
+                _remove(workspace)
+
+
+@contextmanager
+def _parents(target: Path) -> Generator[None]:
+    """Create the missing parents of a path; those that are empty at the end are removed."""
+    created = [path for path in target.parents if not path.exists()]
+    with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
-        workspace = _temporary(target)
-        try:
-            workspace.mkdir()
-            yield workspace
-            replace_folder(workspace, target)
-        finally:
-            _remove(workspace)
-            for folder in created:  # the deepest first; none that holds something
-                with suppress(OSError):
-                    folder.rmdir()
+    try:
+        yield
+    finally:
+        for folder in created:  # the deepest first
+            with suppress(OSError):
+                folder.rmdir()
 
 
 def _temporary(target: Path) -> Path:
@@ -145,25 +155,26 @@ def replacing(path: Path) -> Generator[Path]:
 
 @contextmanager
 def locked(folder: Path) -> Generator[None]:
-    """Lock a folder that is about to be replaced, by a file next to it; IndexLockedError if another process has.
+    """Lock a folder that the block replaces, by a file next to it; LockedError if another process has.
 
     Readers need no lock.
     """
     from filelock import FileLock, Timeout
 
     target = Path(os.path.realpath(folder))
-    with writing(target):
-        lock = FileLock(target.with_name(f".{target.name}.lock"), is_singleton=False)
+    with _parents(target):
+        with writing(target):
+            lock = FileLock(target.with_name(f".{target.name}.lock"), is_singleton=False)
+            try:
+                lock.acquire(timeout=0)
+            except Timeout as error:
+                raise LockedError(folder) from error
         try:
-            lock.acquire(timeout=0)
-        except Timeout as error:
-            raise IndexLockedError(folder) from error
-    try:
-        yield
-    finally:
-        with suppress(OSError):  # before it is released: a waiting process opens a new file
-            Path(lock.lock_file).unlink(missing_ok=True)
-        lock.release()
+            yield
+        finally:
+            with suppress(OSError):  # before it is released: a waiting process opens a new file
+                Path(lock.lock_file).unlink(missing_ok=True)
+            lock.release()
 
 
 def check_writable(target: Path) -> None:

@@ -9,6 +9,7 @@ Candidates and features are those of `recommend` under the protocol, gathered on
 
 import argparse
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from citerec.train.boost import RankerExamples
 from citerec.train.data import dev_measures, dev_queries
 from citerec.train.ranker import Gatherer, gather_examples, train_on
 from citerec.train.settings import RankerTraining
-from citerec.train.trainer import Workspace
+from citerec.train.trainer import cached_arrays
 from citerec.types import no_progress
 
 HERE = Path(__file__).resolve().parent
@@ -69,14 +70,14 @@ def measured(folder: Path, examples: Path, own: Path) -> dict[str, Any]:
     index = open_index(folder)
     config = RankerTraining.read(SETTINGS, {})
     name = index.manifest.name
-    kept = Workspace(examples / name).kept
+    cached = partial(cached_arrays, examples / name)
     gatherer = Gatherer(index, config, print)
     queries = dev_queries(index, None, config.seed, split="test")
     assert queries
-    test = RankerExamples(**kept("test", lambda: gatherer.whole(queries, no_progress).arrays))
+    test = RankerExamples(**cached("test", lambda: gatherer.whole(queries, no_progress).arrays))
 
     if not (own / name).exists():
-        alone = gather_examples(index, None, [], config, kept=kept)
+        alone = gather_examples(index, None, [], config, cached=cached)
         train_on([alone], own / name, config, print, [Variant.FULL])
     orders: dict[str, Callable[[Any], Any]] = {
         BM25: lambda matrix: np.nan_to_num(matrix[:, NAMES.index("bm25_rank")]),

@@ -25,8 +25,8 @@ from citerec.errors import (
     ConfigError,
     EncoderMismatchError,
     IndexExistsError,
-    IndexLockedError,
     IndexNotFoundError,
+    LockedError,
 )
 from citerec.folder import IndexFolder, open_index, verify_index
 from citerec.index.vectors import vectors_of
@@ -466,7 +466,7 @@ def test_only_one_process_may_change_an_index(build: Build, write_jsonl: Write) 
             lambda: grow_index(start.path, PLAIN, corpus=corpus),
             lambda: build_index(corpus, start.path, BuildConfig(force=True)),
         ):
-            with pytest.raises(IndexLockedError):
+            with pytest.raises(LockedError):
                 change()
 
     grow_index(start.path, PLAIN, corpus=corpus)

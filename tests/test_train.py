@@ -17,9 +17,9 @@ from citerec.config import RecommendConfig
 from citerec.corpus.splits import read_ids
 from citerec.encode.encoder import open_encoder
 from citerec.encode.spec import EncodeConfig, Precision
-from citerec.errors import ConfigError, ModelExistsError
+from citerec.errors import ConfigError, LockedError, ModelExistsError
 from citerec.folder import IndexFolder, open_index
-from citerec.io import model_faults
+from citerec.io import locked, model_faults
 from citerec.rerank.cross_encoder import open_cross_encoder
 from citerec.rerank.pair import read_reranker_spec
 from citerec.retrieve.hybrid import open_hybrid
@@ -42,7 +42,7 @@ from citerec.train.reranker import (
     train_reranker,
 )
 from citerec.train.settings import EncoderTraining, RankerTraining, RerankerTraining, TrainPlan
-from citerec.train.trainer import Workspace, was_trained_so
+from citerec.train.trainer import TrainingState, was_trained_so
 from citerec.types import Query, no_progress
 
 Build = Callable[..., IndexFolder]
@@ -343,7 +343,7 @@ def test_a_training_goes_on_after_ctrl_c_as_if_nothing_had_been(
     report = train_reranker(dense_sample, whole, config)
     with pytest.raises(KeyboardInterrupt):
         train_reranker(dense_sample, broken, config, progress=stopping_at(3))
-    last = Workspace.for_model(broken).checkpoint
+    last = TrainingState(broken).checkpoint
     with pytest.raises(ConfigError, match="other settings"):
         train_reranker(dense_sample, broken, config.replace(seed=1), resume=True)
     train_reranker(dense_sample, broken, config, resume=True)
@@ -362,6 +362,8 @@ def test_a_training_that_diverges_writes_no_model(
         train_encoder(sample_index, tmp_path / "encoder", config)
 
     assert [*tmp_path.iterdir()] == []
+    with locked(tmp_path / "encoder"), pytest.raises(LockedError):  # another process trains it
+        train_encoder(sample_index, tmp_path / "encoder", config)
 
 
 # --- the command line

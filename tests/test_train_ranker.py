@@ -29,7 +29,7 @@ from citerec.train.ranker import (
     was_trained_so,
 )
 from citerec.train.settings import RankerTraining
-from citerec.train.trainer import Workspace
+from citerec.train.trainer import TrainingState
 from citerec.types import CandidateSet, Eligibility, Hits, Query, no_progress
 
 Build = Callable[..., IndexFolder]
@@ -237,7 +237,7 @@ def test_a_training_goes_on_with_the_examples_that_it_gathered(
     train_ranker([sample_index], whole, config())
     with pytest.raises(KeyboardInterrupt):
         train_ranker([sample_index], broken, config(), progress=stop)
-    assert Workspace.for_model(broken).folder.is_dir()
+    assert TrainingState(broken).folder.is_dir()
     gathered.clear()
     train_ranker([sample_index], broken, config(), resume=True, progress=seen)
 
@@ -245,7 +245,7 @@ def test_a_training_goes_on_with_the_examples_that_it_gathered(
     assert (whole / "full.txt").read_text() == (broken / "full.txt").read_text()
     assert was_trained_so(whole, [sample_index], config())
     assert not was_trained_so(whole, [sample_index], config(seed=1))
-    assert not Workspace.for_model(broken).folder.exists()
+    assert not TrainingState(broken).folder.exists()
     with pytest.raises(ModelExistsError):
         train_ranker([sample_index], whole, config())
 

@@ -82,7 +82,7 @@ def open_cache(folder: Path, run: str) -> Generator[Path]:
     """Yield where the responses of a run are kept in the folder of a corpus; those of another run are removed.
 
     If the block ends without an error, the run is finished, and its responses are removed. OutputError if the folder
-    cannot be written; IndexLockedError if another process fills it.
+    cannot be written; LockedError if another process fills it.
     """
     work = folder / WORK
     responses = work / hashlib.sha256(run.encode()).hexdigest()

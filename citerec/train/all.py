@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from shutil import rmtree
 from typing import Any
 
 from citerec.config import DenseIndexConfig
@@ -17,7 +16,7 @@ from citerec.rules.held_out import RANKER, RERANKER, own_model, trained_on_other
 from citerec.train import encoder, ranker, reranker
 from citerec.train.data import load_training_data
 from citerec.train.settings import EncoderTraining, TrainPlan
-from citerec.train.trainer import Workspace, encoder_folder, read_training, was_trained_so
+from citerec.train.trainer import TrainingState, encoder_folder, read_training, was_trained_so
 from citerec.types import Log, Progress, no_log, no_progress
 
 ENCODER, NEW = "encoder", "-new"  # the folder of an encoder; suffix of a model that is not in use
@@ -68,7 +67,7 @@ def train_all(
     def is_done(done: bool, model: Path) -> bool:
         for one in places(model.name.removesuffix(NEW)) if done else ():
             # a run may have failed, or been killed, as it removed what it no longer needed
-            rmtree(Workspace.for_model(one).folder, ignore_errors=True)
+            TrainingState(one).remove()
         log(f"{model} was trained with these settings already" if done else f"training {model}")
         return done
 

@@ -277,7 +277,7 @@ def train_encoder(
     source = trainer.find_base(config.model, index, log)
     net, dev = _Net.of(source, config), EncoderDev.load(index, config)
     plan = trainer.plan_of(config, index)
-    workspace = trainer.Workspace.for_model(output)
+    state = trainer.TrainingState(output)
 
     def hard() -> dict[str, Any]:
         if not config.hard:
@@ -286,12 +286,13 @@ def train_encoder(
             return asdict(cited_by_cited(data, seed=config.seed))
         return asdict(mined(data, threads=config.threads, progress=progress, log=log))
 
-    with workspace.open(plan, resume=resume, log=log):
-        examples = EncoderExamples.of(data, config, Lists(**workspace.kept("hard", hard)))
+    with state.open(plan, resume=resume, log=log):
+        lists = Lists(**trainer.cached_arrays(state.folder, "hard", hard))
+        examples = EncoderExamples.of(data, config, lists)
         drawn = examples.drawn()
-        loop = _trainer(net, examples, drawn, dev, workspace.folder)
+        loop = _trainer(net, examples, drawn, dev, state.folder)
         before = dev.measures(net.frozen(config)) if dev else {}
-        trained = trainer.train(loop, workspace, before, resume=resume, progress=progress, log=log)
+        trained = trainer.train(loop, state, before, resume=resume, progress=progress, log=log)
         counts = {
             "papers": data.papers,
             "train_queries": len(examples.data.queries),

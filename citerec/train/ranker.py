@@ -59,8 +59,8 @@ CITATION_LAG = 5  # years; half of the queries do not know the newest citations,
 KNOWN_FRACTION = 0.15  # of the train queries, which know half of their references, as with --cited
 EXPAND = ExpandConfig()  # how the references of neighbours join the candidates
 
-# (name, make) -> arrays, of an interrupted training if there are some
-Kept = Callable[[str, Callable[[], trainer.Arrays]], trainer.Arrays]
+# (name, make) -> arrays, which an interrupted training may have saved
+ArrayCache = Callable[[str, Callable[[], trainer.Arrays]], trainer.Arrays]
 
 
 def with_known_half(
@@ -201,12 +201,12 @@ def gather_examples(
     log: Log = no_log,
     first_stage: FirstStage | None = None,
     features: Sequence[Feature] = (),
-    kept: Kept = lambda name, make: dict(make()),
+    cached: ArrayCache = lambda name, make: dict(make()),
 ) -> IndexExamples:
     """Return the training and dev examples of an index, without the held-out queries of other indexes.
 
-    `first_stage` and `features` are as for `Gatherer`; `kept` returns the arrays of an interrupted training under a
-    name, or makes them.
+    `first_stage` and `features` are as for `Gatherer`; `cached` returns the arrays that an interrupted training
+    saved under a name, or makes them.
     """
     name = index.manifest.name
     folder = trainer.encoder_folder(index)
@@ -241,10 +241,10 @@ def gather_examples(
         if not free.all():
             log(f"{name}: {(~free).sum():,} train queries are dropped: held out in another index")
         data = data.only(np.flatnonzero(free))
-        train = RankerExamples(**kept("train", lambda: by_train.train(data, progress).arrays))
+        train = RankerExamples(**cached("train", lambda: by_train.train(data, progress).arrays))
     most, held = config.dev_queries or None, held_out(others, ("test",))
     if queries := dev_queries(index, most, config.seed, held=held):
-        dev = RankerExamples(**kept("dev", lambda: gatherer.whole(queries, progress).arrays))
+        dev = RankerExamples(**cached("dev", lambda: gatherer.whole(queries, progress).arrays))
     return IndexExamples(index, train, dev, any(known.values()), reranker, gatherer.added)
 
 
@@ -285,22 +285,22 @@ def train_ranker(
     for index in indexes:  # before the first is searched
         if index.is_embedded:
             reopen(index.encoder, index.path, EncodeConfig())
-    workspace = trainer.Workspace.for_model(output)
+    state = trainer.TrainingState(output)
     plan = _plan(indexes, config, withheld)
     plan |= {"given": [feature.name for feature in features]} if features else {}
-    with workspace.open(plan, resume=resume, log=log):
+    with state.open(plan, resume=resume, log=log):
         examples: list[IndexExamples] = []
         how: Any = {"progress": progress, "log": log, "features": features}
         for number, index in enumerate(indexes):
 
-            def kept(
+            def cached(
                 name: str, make: Callable[[], trainer.Arrays], n: int = number
             ) -> trainer.Arrays:
-                return workspace.kept(f"{n}.{name}", make)
+                return trainer.cached_arrays(state.folder, f"{n}.{name}", make)
 
             others = [other for other in (*indexes, *withheld) if other is not index]
             reranker = _reranker(index, config)
-            examples.append(gather_examples(index, reranker, others, config, kept=kept, **how))
+            examples.append(gather_examples(index, reranker, others, config, cached=cached, **how))
         return train_on(examples, output, config, log, plan=plan)
 
 

@@ -234,17 +234,17 @@ def train_reranker(
     data = load_training_data(index).sampled(config.queries, config.seed)
     source = trainer.find_base(config.model, index, log)
     parts, plan = load_base(source.folder, config), trainer.plan_of(config, index)
-    workspace = trainer.Workspace.for_model(output)
+    state = trainer.TrainingState(output)
 
     def searched() -> dict[str, npt.NDArray[Any]]:
         sets = candidate_sets(data, _first_stage(index, config, log), config.depth, progress)
         found = CandidateLists.of(sets, config.depth)
         return {**asdict(found.lists), "scores": found.scores, "similarity": found.similarity}
 
-    with workspace.open(plan, resume=resume, log=log):
-        kept = workspace.kept("candidates", searched)
-        lists = Lists(kept["indptr"], kept["indices"])
-        candidates = CandidateLists(lists, kept["scores"], kept["similarity"])
+    with state.open(plan, resume=resume, log=log):
+        arrays = trainer.cached_arrays(state.folder, "candidates", searched)
+        lists = Lists(arrays["indptr"], arrays["indices"])
+        candidates = CandidateLists(lists, arrays["scores"], arrays["similarity"])
         examples = RerankerExamples(data, candidates, config)
         dev = RerankerDev.load(index, config, log)
 
@@ -252,11 +252,11 @@ def train_reranker(
             none = Evaluation({}, 1.0, 0.0, 1.0)
             return dev.evaluated(parts, source.folder, config) if dev else none
 
-        loop = _trainer(parts, examples, evaluated if dev else None, workspace.folder)
+        loop = _trainer(parts, examples, evaluated if dev else None, state.folder)
         before = dev.ranked(dev.candidates.scores) if dev else {}
         before |= {"mixed": before["f1"]} if dev else {}
         how: Any = {"resume": resume, "progress": progress, "log": log}
-        trained = trainer.train(loop, workspace, before, on_epoch=examples.begin, **how)
+        trained = trainer.train(loop, state, before, on_epoch=examples.begin, **how)
         _, scale, offset, weight = evaluated()
         spec = parts.spec.replace(scale=scale, offset=offset, weight=weight)
         teacher = trainer.encoder_folder(index) if config.distill else None

@@ -25,7 +25,7 @@ from citerec.encode.models import ModelSource, find_model, is_name, recorded_fol
 from citerec.encode.spec import Precision, has_bfloat16
 from citerec.errors import ConfigError, ModelExistsError, extra, writing
 from citerec.folder import IndexFolder
-from citerec.io import CARD, TRAINING, building, seal_model, sha256_of_files
+from citerec.io import CARD, TRAINING, building, locked, seal_model, sha256_of_files
 from citerec.machine import provenance, versions
 from citerec.rules.held_out import BASES, data_of, recorded_indexes
 from citerec.text import filled
@@ -110,41 +110,52 @@ def check_target(output: Path, spec: str, *, force: bool) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Workspace:
-    """The folder next to a model folder that keeps checkpoints and prepared data of an unfinished training."""
+class TrainingState:
+    """The folder next to a model that holds checkpoints and prepared arrays of its unfinished training."""
 
-    folder: Path
+    model: Path
 
-    @classmethod
-    def for_model(cls, output: Path) -> "Workspace":
-        """Return the training folder that belongs to a model folder."""
-        return cls(output.absolute().with_name(f".{output.name}.training"))
+    @property
+    def folder(self) -> Path:
+        """The folder."""
+        return self.model.absolute().with_name(f".{self.model.name}.training")
 
     @contextmanager
     def open(self, plan: dict[str, Any], *, resume: bool, log: Log) -> Generator[None]:
-        """Start a training, or resume one of the same plan; a block that ends without an error removes the folder."""
-        file = self.folder / PLAN
-        if is_first() and resume and file.is_file():
-            started = orjson.loads(file.read_bytes())
-            for name in started | plan:
-                if started.get(name) != plan.get(name):
-                    raise ConfigError(
-                        f"the training in {self.folder} had other settings: {name} was {started.get(name)}, is "
-                        f"{plan.get(name)}; use the same ones, or leave --resume out"
-                    )
-        elif is_first():
-            if resume:
-                log(f"nothing to resume at {self.folder}: starting again")
-            with writing(self.folder):
-                shutil.rmtree(self.folder, ignore_errors=True)
-                self.folder.mkdir(parents=True)
-                file.write_bytes(orjson.dumps(plan, option=_JSON))
-        try:
+        """Start a training, or resume one of the same plan; a block that ends without an error removes the folder.
+
+        LockedError if another process trains the model. Of the processes of one training, the first does all this.
+        """
+        if not is_first():
             yield
-        except ConfigError:  # nothing to learn from: what was prepared is of no use
+            return
+        file = self.folder / PLAN
+        with locked(self.model):
+            if resume and file.is_file():
+                started = orjson.loads(file.read_bytes())
+                for name in started | plan:
+                    if started.get(name) != plan.get(name):
+                        raise ConfigError(
+                            f"the training in {self.folder} had other settings: {name} was {started.get(name)}, is "
+                            f"{plan.get(name)}; use the same ones, or leave --resume out"
+                        )
+            else:
+                if resume:
+                    log(f"nothing to resume at {self.folder}: starting again")
+                with writing(self.folder):
+                    shutil.rmtree(self.folder, ignore_errors=True)
+                    self.folder.mkdir(parents=True)
+                    file.write_bytes(orjson.dumps(plan, option=_JSON))
+            try:
+                yield
+            except ConfigError:  # nothing to learn from: what was prepared is of no use
+                shutil.rmtree(self.folder, ignore_errors=True)
+                raise
             shutil.rmtree(self.folder, ignore_errors=True)
-            raise
-        if is_first():
+
+    def remove(self) -> None:
+        """Remove what a training that failed or was killed left; LockedError if another process trains the model."""
+        with locked(self.model):
             shutil.rmtree(self.folder, ignore_errors=True)
 
     @property
@@ -153,25 +164,28 @@ class Workspace:
         whole = self.folder.glob("checkpoint-*/trainer_state.json")  # which is written last
         return max((f.parent for f in whole), key=lambda f: int(f.name[11:]), default=None)
 
-    def kept(self, name: str, make: Callable[[], Arrays]) -> dict[str, npt.NDArray[Any]]:
-        """Return the arrays that an interrupted training prepared under a name, or make and keep them.
 
-        Of several processes the first one makes them, before the others read them.
-        """
-        file, unfinished = self.folder / f"{name}.npz", self.folder / f"{name}.tmp.npz"
-        turn: Any = nullcontext()
-        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-            from accelerate import PartialState
+def cached_arrays(
+    folder: Path, name: str, make: Callable[[], Arrays]
+) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays that a folder holds under a name; if it has none, make and save them.
 
-            one_day = timedelta(days=1)  # a search of millions of queries
-            turn = PartialState(timeout=one_day).main_process_first()
-        with turn:
-            if not file.is_file():
-                with writing(file):
-                    np.savez(unfinished, allow_pickle=False, **make())
-                    unfinished.replace(file)
-        with np.load(file, allow_pickle=False) as read:
-            return {part: read[part] for part in read.files}
+    Of several processes the first one makes them, before the others read them.
+    """
+    file, unfinished = folder / f"{name}.npz", folder / f"{name}.tmp.npz"
+    turn: Any = nullcontext()
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        from accelerate import PartialState
+
+        one_day = timedelta(days=1)  # a search of millions of queries
+        turn = PartialState(timeout=one_day).main_process_first()
+    with turn:
+        if not file.is_file():
+            with writing(file):
+                np.savez(unfinished, allow_pickle=False, **make())
+                unfinished.replace(file)
+    with np.load(file, allow_pickle=False) as read:
+        return {part: read[part] for part in read.files}
 
 
 # --- the loop
@@ -273,7 +287,7 @@ def arguments_of(kind: Any, config: ModelTraining, folder: Path, *, has_dev: boo
 
 def train(
     trainer: Any,
-    workspace: Workspace,
+    state: TrainingState,
     before: Mapping[str, float],
     *,
     resume: bool,
@@ -294,10 +308,10 @@ def train(
     metric = trainer.args.metric_for_best_model
     first = Point(step=0, epoch=0.0, dev=before)
     log(str(first) if metric else "no dev queries: the last weights are saved")
-    last = workspace.checkpoint if resume else None
+    last = state.checkpoint if resume else None
     if last:
         log(f"resuming from {last.name}")
-    with writing(workspace.folder), _stoppable() as stopping:
+    with writing(state.folder), _stoppable() as stopping:
         trainer.add_callback(_watch(on_epoch, stopping, progress, log))
         trainer.train(resume_from_checkpoint=str(last) if last else None)
     history = (first, *_points(trainer.state.log_history, metric))

@@ -9,6 +9,7 @@ Indexes that share papers are left out together.
 import argparse
 import shutil
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from citerec.folder import IndexFolder, open_index
@@ -17,7 +18,7 @@ from citerec.rank.ltr import Variant
 from citerec.train.boost import IndexExamples
 from citerec.train.ranker import gather_examples, train_on
 from citerec.train.settings import RankerTraining
-from citerec.train.trainer import Workspace
+from citerec.train.trainer import cached_arrays
 
 SETTINGS = Path(__file__).parent / "trainings" / "default.toml"
 SHARED = 0.1  # of the papers of the smaller index; from here on two indexes are left out together
@@ -55,11 +56,13 @@ def gathered(
     index: IndexFolder, everything: Sequence[IndexFolder], config: RankerTraining, folder: Path
 ) -> IndexExamples:
     """Return the examples of an index; what the folder holds is not gathered again."""
-    workspace = Workspace(folder / index.manifest.name)
-    workspace.folder.mkdir(parents=True, exist_ok=True)
+    saved = folder / index.manifest.name
+    saved.mkdir(parents=True, exist_ok=True)
     print(index.manifest.name, flush=True)
     others = [other for other in everything if other is not index]
-    return gather_examples(index, None, others, config, log=print, kept=workspace.kept)
+    return gather_examples(
+        index, None, others, config, log=print, cached=partial(cached_arrays, saved)
+    )
 
 
 def shares_papers(index: IndexFolder, other: IndexFolder) -> bool:
