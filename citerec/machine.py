@@ -61,12 +61,6 @@ def may_have_gpu() -> bool:
     return visible and any(Path("/dev", name).exists() for name in GPU_FILES)
 
 
-def python_runs(program: str, seconds: float) -> tuple[bool, str]:
-    """Run a Python program in a separate process; return what `runs` returns."""
-    # -P: no imports from the working folder
-    return runs([sys.executable, "-P", "-c", program], seconds)
-
-
 def runs(command: list[str], seconds: float) -> tuple[bool, str]:
     """Run a command; return whether it succeeded, and its output, or the last line of it if it failed."""
     try:

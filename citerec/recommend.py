@@ -139,21 +139,25 @@ class Recommender:
     @property
     def retriever_names(self) -> tuple[str, ...]:
         """The names of the first-stage retrievers."""
+        self._check_open()
         return self.retriever.names
 
     @property
     def encoder(self) -> str:
         """The name of the encoder whose vectors are searched; empty for BM25 alone."""
+        self._check_open()
         return self.retriever.encoder
 
     @property
     def reranker(self) -> str:
         """The name of the reranker; empty if there is none."""
+        self._check_open()
         return self.open_reranker.name if self.open_reranker else ""
 
     @property
     def ranker(self) -> str:
         """The name of the learning-to-rank model; empty if there is none."""
+        self._check_open()
         return str(self._ranker or "")
 
     def __repr__(self) -> str:
@@ -275,11 +279,6 @@ class Recommender:
         """
         self._check_open()
         queries, papers = [*queries], self.index.papers
-        rows = options.excluded | options.cited | options.rejected
-        if bad := [row for row in rows if not 0 <= row < len(papers)]:
-            raise ConfigError(
-                f"excluded, cited and rejected hold rows of the corpus, from 0 to {len(papers) - 1:,}; got {bad[0]}"
-            )
         of_lists = {query.kind is QueryKind.REFERENCES for query in queries}
         if len(of_lists) > 1:
             raise ConfigError("lists of references and drafts cannot be searched together")
@@ -288,20 +287,14 @@ class Recommender:
                 f"none of the references is among the {plural(len(papers), 'paper')} of {self.index.path}; "
                 "give references of its field, or a draft"
             )
-        k, cited = options.k or self.config.k, sorted(options.cited)
+        k = options.k or self.config.k
         noticed: dict[str, list[str]] = {"in the corpus": [], "unreliable": []}
         for start in range(0, len(queries), AT_ONCE):
             given = queries[start : start + AT_ONCE]
-            texts = [without_query_markers(one) if one.is_sentence else one for one in given]
-            recognised = recognise(texts, papers)
-            drafts = [query for query, _ in recognised]
-            bounds = {"year_max": options.year_max, "year_min": options.year_min}
-            # rejected papers leave the list at its end: as neighbours they help (experiments/MARKS.md)
-            rules = eligible(drafts, papers, **bounds, excluded=rows - options.rejected)
-            batch = QueryBatch(drafts, rules, [cited] * len(drafts))
+            batch, in_corpus_notices = self._batch(given, options)
             depth = k + len(options.rejected)
             pipeline = self._pipeline(depth, batch.cited if True in of_lists else None)
-            originals = iter(zip(given, recognised, strict=True))
+            originals = iter(zip(given, in_corpus_notices, strict=True))
             for part, candidates in pipeline.run(batch, progress):
                 rest = Eligibility(excluded=options.rejected)
                 lists = [
@@ -317,7 +310,7 @@ class Recommender:
                     if options.explain:
                         items = self._explained(query, one, items)
                     reason = "" if items else explain_no_results(self.index, rule, query.kind)
-                    original, (_, in_corpus) = next(originals)
+                    original, in_corpus = next(originals)
                     both = in_corpus, unreliable_notice(query, one)
                     for lines, notice in zip(noticed.values(), both, strict=True):
                         if notice:
@@ -329,6 +322,24 @@ class Recommender:
             if lines:
                 count = f"{len(lines):,} of {len(queries):,} drafts are {kind}; the first: "
                 self._log(f"{count if len(lines) > 1 else ''}{lines[0]}")
+
+    def _batch(
+        self, queries: Sequence[Query], options: QueryOptions
+    ) -> tuple[QueryBatch, list[str]]:
+        """Return queries as they are searched, and for each of them that it is in the corpus, or an empty string."""
+        papers, rows = self.index.papers, options.excluded | options.cited | options.rejected
+        if bad := [row for row in rows if not 0 <= row < len(papers)]:
+            raise ConfigError(
+                f"excluded, cited and rejected hold rows of the corpus, from 0 to {len(papers) - 1:,}; got {bad[0]}"
+            )
+        texts = [without_query_markers(one) if one.is_sentence else one for one in queries]
+        recognised = recognise(texts, papers)
+        drafts = [query for query, _ in recognised]
+        bounds = {"year_max": options.year_max, "year_min": options.year_min}
+        # rejected papers leave the list at its end: as neighbours they help (experiments/MARKS.md)
+        rules = eligible(drafts, papers, **bounds, excluded=rows - options.rejected)
+        known = [sorted(options.cited)] * len(drafts)
+        return QueryBatch(drafts, rules, known), [notice for _, notice in recognised]
 
     def recommend_sentences(
         self,
@@ -346,10 +357,11 @@ class Recommender:
         `queries` are those of `QueryFile.with_context("all")`; of more than `most`, those with the highest agreement
         are answered.
         """
+        self._check_open()
         queries = [*queries]
         if len(queries) > most:
-            rules = eligible(queries, self.index.papers, year_max=options.year_max)
-            found = self.retriever.candidates(queries, rules, RANKING_DEPTH)
+            batch, _ = self._batch(queries, options)
+            found = self.retriever.candidates(batch.queries, batch.eligible, RANKING_DEPTH)
             places = sorted(range(len(queries)), key=lambda i: -found[i].agreement)[:most]
             self._log(f"{most:,} of {len(queries):,} sentences are answered: searches agree most")
             queries = [queries[i] for i in sorted(places)]

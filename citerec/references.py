@@ -81,8 +81,8 @@ class Finding:
     place: str  # where it is in the file
     key: str = ""
     title: str = ""
-    stated: str = ""  # by the file
-    known: str = ""  # by the corpus; of a duplicate, where the earlier entry is
+    file: str = ""  # what the file states
+    corpus: str = ""  # what the corpus has; of a duplicate, where the earlier entry is
     id: str = ""  # of the paper in the corpus
 
 
@@ -116,12 +116,12 @@ def check_references(listed: PaperList, papers: Papers) -> ReferenceCheck:
         )
         if number in earlier:
             place = listed.entries[earlier[number]].place
-            findings.append(finding(problem=Problem.DUPLICATE, known=place))
+            findings.append(finding(problem=Problem.DUPLICATE, corpus=place))
         if of_entry:
             found += 1
             matches = [by_row[row] for row in sorted(of_entry)]
             findings += [
-                finding(problem=problem, stated=stated, known=known, id=paper.id)
+                finding(problem=problem, file=stated, corpus=known, id=paper.id)
                 for problem, stated, known, paper in _differences(entry, matches)
             ]
     return ReferenceCheck(len(listed.entries) + len(listed.unread), found, tuple(findings))

@@ -16,7 +16,7 @@ from pydantic import Field
 from citerec.config import FuseConfig, FuseMethod, Settings, read_settings
 from citerec.errors import BadInputError, ConfigError, ModelDamagedError
 from citerec.folder import IndexFolder
-from citerec.io import building, check_model, read_record, seal_model
+from citerec.io import building, check_model, indented_json, read_record, seal_model
 
 FOLDER, FILE = "fusion", "fusion.json"
 
@@ -67,8 +67,7 @@ def write_tuned(
     }
     target = index.models / FOLDER
     with building(target) as folder:
-        options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
-        (folder / FILE).write_bytes(orjson.dumps(content, option=options))
+        (folder / FILE).write_bytes(indented_json(content))
         seal_model(folder)
     return target / FILE
 

@@ -48,7 +48,7 @@ def check(corpus: Papers, tmp_path: Path) -> Callable[..., ReferenceCheck]:
 
 
 def brief(report: ReferenceCheck) -> list[tuple[str, str, str]]:
-    return [(one.problem.value, one.stated, one.known) for one in report.findings]
+    return [(one.problem.value, one.file, one.corpus) for one in report.findings]
 
 
 def test_a_conference_and_its_journal_may_be_a_year_apart(
@@ -158,7 +158,7 @@ def test_duplicates_are_found_by_doi_key_and_title(check: Callable[..., Referenc
         "@article{e, title={A long title about the fern on stones}}\n"
     )
 
-    assert [(one.problem, one.place, one.known) for one in report.findings] == [
+    assert [(one.problem, one.place, one.corpus) for one in report.findings] == [
         (Problem.DUPLICATE, "line 3: entry 'c'", "line 1: entry 'a'"),
         (Problem.DUPLICATE, "line 4: entry 'd'", "line 2: entry 'b'"),
         (Problem.DUPLICATE, "line 5: entry 'B'", "line 2: entry 'b'"),

@@ -19,7 +19,8 @@ from pybtex.database import parse_string as parse_with_pybtex
 from citerec.bibliography.keys import Name, split_name
 from citerec.bibliography.publication import Kind, kind_of
 from citerec.drafts import parse_queries
-from citerec.export import Format, Result, dump, pieces
+from citerec.export import Format, Result, pieces
+from citerec.export.terminal import tables
 from citerec.types import Paper, Query, Recommendation, StageHit
 
 ATTENTION = Paper(
@@ -44,7 +45,7 @@ def result(
 
 
 def dump_one(format: Format, *papers: Paper) -> str:
-    return dump([result(papers)], format, batch=False, width=80)
+    return "".join(pieces([result(papers)], format, batch=False))
 
 
 def test_json_of_one_query_is_a_list_with_the_promised_keys() -> None:
@@ -56,7 +57,7 @@ def test_json_of_one_query_is_a_list_with_the_promised_keys() -> None:
         reasons=("shares 'attention'",),
     )
 
-    text = dump([Result(QUERY, (found,))], Format.JSON, batch=False)
+    text = "".join(pieces([Result(QUERY, (found,))], Format.JSON, batch=False))
 
     assert json.loads(text) == [
         {
@@ -75,7 +76,7 @@ def test_json_of_one_query_is_a_list_with_the_promised_keys() -> None:
 def test_a_trec_run_has_six_columns_whatever_the_ids() -> None:
     nothing = result([], query=Query(id="q2", title="T"))
 
-    text = dump([result([BARE, ATTENTION]), nothing], Format.TREC, batch=True)
+    text = "".join(pieces([result([BARE, ATTENTION]), nothing], Format.TREC, batch=True))
 
     assert text == "my_draft Q0 p_2 1 1.0 citerec\nmy_draft Q0 10.5555/a_b 2 0.5 citerec\n"
 
@@ -90,10 +91,10 @@ def test_each_result_of_a_batch_is_written_before_the_next_is_asked_for(format: 
             asked.append(one.query.id)
             yield one
 
-    written = [(len(asked), piece) for piece in pieces(results(), format, batch=True, width=80)]
+    written = [(len(asked), piece) for piece in pieces(results(), format, batch=True)]
 
     assert [count for count, _ in written][:3] == [1, 2, 3]  # then only the end of a JSON list
-    whole = dump(batch, format, batch=True, width=80)
+    whole = "".join(pieces(batch, format, batch=True))
     assert "".join(piece for _, piece in written) == whole
 
 
@@ -105,7 +106,7 @@ def test_a_run_falls_strictly_and_keeps_float32(scores: list[float]) -> None:
     assume(np.unique(np.clip(scores, -3e38, 3e38).astype(np.float32)).size == len(scores))
     falling = sorted(scores, reverse=True)
 
-    text = dump([result(papers, falling)], Format.TREC, batch=False)
+    text = "".join(pieces([result(papers, falling)], Format.TREC, batch=False))
 
     written = [np.float32(line.split()[4]) for line in text.splitlines()]
     assert all(a > b for a, b in pairwise(written))
@@ -158,7 +159,7 @@ def test_a_bibliography_of_a_batch_has_each_paper_once() -> None:
     batch = [result([BARE, ATTENTION]), result([BARE], query=Query(id="q2", title="T"))]
 
     for format in (Format.BIBTEX, Format.RIS, Format.CSL):
-        assert dump(batch, format, batch=True).count("Vitamin") == 1
+        assert "".join(pieces(batch, format, batch=True)).count("Vitamin") == 1
 
 
 @settings(deadline=None)
@@ -390,7 +391,7 @@ def test_names_are_split_as_people_would(name: str, parts: Name) -> None:
 def test_a_table_shows_rank_year_title_authors_id_score_and_reasons() -> None:
     found = Recommendation(rank=1, paper=ATTENTION, score=0.01639, reasons=("cited by 3",))
 
-    text = dump([Result(QUERY, (found,))], Format.TABLE, batch=False, width=60)
+    text = "".join(tables([Result(QUERY, (found,))], batch=False, width=60))
 
     assert text.splitlines() == [
         "#  Year  Paper                                         Score",
@@ -408,7 +409,7 @@ def test_a_table_tells_when_nothing_matches() -> None:
 def test_a_table_of_a_batch_has_the_titles_of_its_queries_and_their_ids() -> None:
     batch = [result([BARE]), result([], query=Query(id="q2", title="U[i]", named=False))]
 
-    text = dump(batch, Format.TABLE, batch=True, width=60)
+    text = "".join(tables(batch, batch=True, width=60))
 
     assert text.startswith("T · my draft\n#")
     assert text.endswith("\nU[i]\nNo eligible paper of this corpus matches.\n")
@@ -419,7 +420,7 @@ def test_a_table_of_a_batch_has_the_titles_of_its_queries_and_their_ids() -> Non
 def test_any_title_fits_a_table_of_any_width(title: str, width: int) -> None:
     paper = Paper(id=one_line(title) or "x", title=title, authors=(title,))
 
-    text = dump([result([paper])], Format.TABLE, batch=False, width=width)
+    text = "".join(tables([result([paper])], batch=False, width=width))
 
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", text)
 

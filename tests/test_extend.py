@@ -355,7 +355,7 @@ def test_a_ranker_is_refused_where_its_feature_is_not_installed(
     guide: None, sample_index: IndexFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     feature = import_module("citerec_surveys").SURVEY
-    folder = trained(sample_index, tmp_path / "ranker", given=[feature])
+    folder = trained(sample_index, tmp_path / "ranker", given=[feature], dev_queries=0)
     monkeypatch.setattr(plugins, "_registered", lambda group: {})
     for function in (plugins.names, plugins.load):
         function.cache_clear()

@@ -53,7 +53,7 @@ def test_wild_papers_come_back_but_for_their_citations(tmp_path: Path, papers: l
     ]
     assert opened.years.tolist() == [paper.year or NO_YEAR for paper in papers]
     assert opened.ids.tolist() == [paper.id for paper in papers]
-    assert list(opened.titles()) == [paper.title for paper in papers]
+    assert opened.column("title").to_pylist() == [paper.title for paper in papers]
     assert opened.rows_of([p.id for p in papers]).tolist() == list(range(len(papers)))
 
 

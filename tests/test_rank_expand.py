@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from citerec.config import ExpandConfig
 from citerec.folder import IndexFolder
 from citerec.rank.expand import (
-    MOST,
+    MAX_LINKS,
     CandidateExpander,
     NeighbourScores,
     SparseVector,
@@ -151,7 +151,7 @@ def test_of_many_linked_papers_an_even_sample_is_read() -> None:
 
     even = thinned(links, links.indices != 7)  # 249 links
 
-    assert np.diff(even.indptr).tolist() == [0, MOST, 0]
+    assert np.diff(even.indptr).tolist() == [0, MAX_LINKS, 0]
     assert 7 not in even.indices
     gaps = np.diff(even.indices)
     assert (gaps.min(), gaps.max()) == (2, 4)  # every 2.49th, and once 7 between two of them

@@ -38,7 +38,7 @@ from citerec.rank.features import (
     written_by,
 )
 from citerec.rank.ltr import Variant
-from citerec.retrieve.dense import LEAST_WORDS, MOST, sentence_queries
+from citerec.retrieve.dense import LEAST_WORDS, MAX_SENTENCES, sentence_queries
 from citerec.rules.known import CitationScope, TemporalGraph, eligible
 from citerec.types import CandidateSet, Hits, Query, QueryBatch, QueryVector, SentenceScores
 
@@ -265,8 +265,8 @@ def test_title_and_sentences_are_compared_alone() -> None:
         "Fields are mown in June.",
     ]
     assert {(p.abstract, p.authors, p.venue, p.year) for p in parts} == {("", (), "", 2010)}
-    long = replace(DRAFT, abstract=f"Word{' word' * LEAST_WORDS}. " * (MOST + 5))
-    assert len(sentence_queries(long)) == 1 + MOST
+    long = replace(DRAFT, abstract=f"Word{' word' * LEAST_WORDS}. " * (MAX_SENTENCES + 5))
+    assert len(sentence_queries(long)) == 1 + MAX_SENTENCES
 
 
 def test_scores_of_a_sentence_are_compared_with_its_other_scores() -> None:
@@ -404,7 +404,7 @@ def test_of_a_large_venue_an_even_sample_of_papers_is_counted(
     build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of the four papers of Vis, the first and the third are read: they cite Bio, the others Geo."""
-    monkeypatch.setattr("citerec.rank.features.MOST", 2)
+    monkeypatch.setattr("citerec.rank.features.MAX_VENUE_PAPERS", 2)
     cited = [{"id": name, "title": name, "year": 2000, "venue": name} for name in ("Bio", "Geo")]
     citing = [
         {"id": f"v{i}", "title": "Vis", "year": 2005, "venue": "Vis", "citations": [other]}

@@ -13,7 +13,7 @@ from support.tiny_ranker import tiny_ranker
 
 from citerec.config import RecommendConfig
 from citerec.errors import ModelError
-from citerec.export import Format, Result, dump
+from citerec.export import Format, Result, pieces
 from citerec.folder import IndexFolder
 from citerec.io import seal_model
 from citerec.rank.features import NAMES, Matrix
@@ -156,10 +156,10 @@ def test_the_default_ranker_shows_percentages_and_json_holds_both(
     likely = [one.probability for one in result.recommendations]
     assert None not in likely
     assert likely == sorted(likely, reverse=True)  # type: ignore[type-var]
-    heading, first, *_ = dump([result], Format.TABLE, batch=False).splitlines()
+    heading, first, *_ = "".join(pieces([result], Format.TABLE, batch=False)).splitlines()
     assert heading.endswith("Probability")
     assert first.endswith(percentage(likely[0]))
-    items = orjson.loads(dump([result], Format.JSON, batch=False))
+    items = orjson.loads("".join(pieces([result], Format.JSON, batch=False)))
     assert [item["probability"] for item in items] == likely
     assert [item["score"] for item in items] == [one.score for one in result.recommendations]
 
@@ -171,10 +171,10 @@ def test_a_list_without_a_calibration_shows_no_percentage(
 
     for result in (recommended(sample_index, "none"), recommended(sample_index, old)):
         assert {one.probability for one in result.recommendations} == {None}
-        text = dump([result], Format.TABLE, batch=False)
+        text = "".join(pieces([result], Format.TABLE, batch=False))
         assert "Score" in text.splitlines()[0]
         assert "%" not in text
-        items = orjson.loads(dump([result], Format.JSON, batch=False))
+        items = orjson.loads("".join(pieces([result], Format.JSON, batch=False)))
         assert [item["probability"] for item in items] == [None] * 5
 
 
@@ -185,6 +185,6 @@ def test_a_paper_without_a_probability_in_a_list_that_has_them_shows_a_dash(
     first, *others = result.recommendations
     mixed = Result(DRAFT, (replace(first, probability=0.5), *others))
 
-    lines = dump([mixed], Format.TABLE, batch=False).splitlines()
+    lines = "".join(pieces([mixed], Format.TABLE, batch=False)).splitlines()
 
     assert [line.split()[-1] for line in lines if line[:1].isdigit()] == ["50%", *["-"] * 4]

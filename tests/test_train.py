@@ -124,7 +124,7 @@ def test_queries_are_train_papers_and_no_dev_or_test_query_is_in_the_pool(
         "e": {"b", "d"},
         "f": {"e"},
     }
-    pool = graph.index.papers.ids_at(np.flatnonzero(graph.pool).tolist())
+    pool = graph.index.papers.ids_at(np.flatnonzero(graph.allowed).tolist())
     assert pool == ["a", "b", "c", "d", "e", "f"]  # f is the latest query, of 2005
 
 
@@ -147,7 +147,7 @@ def test_mined_negatives_are_uncited_papers_of_the_pool(dense_sample: IndexFolde
 
     assert 0 < lists.lengths.max() <= MINE_TO
     queries = data.queries[lists.segment_ids]
-    assert data.pool[lists.indices].all()
+    assert data.allowed[lists.indices].all()
     assert (data.index.papers.years[lists.indices] <= data.index.papers.years[queries]).all()
     assert not data.pairs().holds(queries, lists.indices).any()
 

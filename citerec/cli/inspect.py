@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from citerec.cli.console import ConsoleOutput, show, write_lines, write_result
+from citerec.cli.console import ConsoleOutput, show, write_lines, write_pieces, write_result
 from citerec.cli.corpus import index_lines
 from citerec.cli.options import AsFormat, Index, open_named, settings_options
 from citerec.text import plural
@@ -111,7 +111,7 @@ def demo(*, console: ConsoleOutput) -> None:
     from citerec.drafts import read_queries
     from citerec.encode.models import MINILM, find_model
     from citerec.errors import MissingExtraError
-    from citerec.export import Format, dump
+    from citerec.export import Format, pieces
     from citerec.folder import INDEXES, open_index
     from citerec.recommend import Recommender
 
@@ -129,7 +129,7 @@ def demo(*, console: ConsoleOutput) -> None:
     console.log(f"the draft: {query.title} ({SAMPLE / 'draft.json'})")
     recommender = Recommender(open_index(target), RecommendConfig(k=10))
     found = recommender.recommend(query, explain=True)
-    write_result(dump([found], Format.TABLE, batch=False))
+    write_pieces(pieces([found], Format.TABLE, batch=False))
     if not console.quiet:
         write_result(NEXT_STEPS)
 
@@ -148,24 +148,20 @@ def check(
     console: ConsoleOutput,
 ) -> None:
     """Compare your references with the corpus: other years, DOIs and titles, published preprints, duplicates."""
-    import orjson
-
     from citerec.bibliography.paper_list import read_paper_list
+    from citerec.io import indented_json
     from citerec.references import check_references
 
     folder = open_named(index)
     console.detail(f"{folder.path}: {plural(folder.manifest.counts['papers'], 'paper')}")
     report = check_references(read_paper_list(references), folder.papers)
     if format == "json":
-        names = {"stated": "file", "known": "corpus"}
-        findings = [
-            {names.get(name, name): value for name, value in asdict(one).items() if name != "entry"}
-            for one in report.findings
-        ]
+        findings = [asdict(one) for one in report.findings]
+        for one in findings:
+            del one["entry"]
         content = {"entries": report.entries, "found": report.found}
         content |= {"with_problem": report.with_problem, "findings": findings}
-        option = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
-        write_result(orjson.dumps(content, option=option).decode())
+        write_result(indented_json(content).decode())
     else:
         entries = plural(report.entries, "entry", "entries")
         write_lines(
@@ -183,12 +179,12 @@ def problem_lines(report: "ReferenceCheck") -> Iterator[str]:
     for place, findings in groupby(report.findings, key=lambda one: one.place):
         yield place
         for one in findings:
-            known, name = f"{one.known} ({one.id})", one.problem.value.replace("doi", "DOI")
+            known, name = f"{one.corpus} ({one.id})", one.problem.value.replace("doi", "DOI")
             described = {
                 Problem.PREPRINT: f"preprint: published in {known}",
                 Problem.NO_DOI: f"no DOI: the corpus has {known}",
-                Problem.DUPLICATE: f"duplicate of {one.known}",
+                Problem.DUPLICATE: f"duplicate of {one.corpus}",
             }
             if one.entry >= 0:
-                differs = f"{name}: the file has {one.stated}, the corpus {known}"
+                differs = f"{name}: the file has {one.file}, the corpus {known}"
                 yield f"  {described.get(one.problem, differs)}"

@@ -144,7 +144,7 @@ def _training(
 ) -> "Generator[tuple[IndexFolder, Path, dict[str, Any]]]":
     """Yield the index, where a model goes, and how its training runs; if it is interrupted, log how to resume it."""
     from citerec.java import start_jvm
-    from citerec.train.trainer import Workspace
+    from citerec.train.trainer import TrainingState
 
     if name != "encoder":  # the others search
         start_jvm()
@@ -156,7 +156,7 @@ def _training(
         with console.progress() as progress:
             yield opened, target, {**how, "progress": progress, "log": console.log}
     except KeyboardInterrupt:
-        last = Workspace.for_model(target).checkpoint
+        last = TrainingState(target).checkpoint
         saved = f"the checkpoint of update {int(last.name[11:]):,}" if last else "what was prepared"
         arguments: tuple[str, ...] = ctx.find_root().obj
         resume = () if "--resume" in arguments else ("--resume",)

@@ -22,7 +22,7 @@ Lengths = npt.NDArray[np.int64]
 
 REFERENCES, INDPTR, INDICES = "references.arrow", "indptr.npy", "indices.npy"
 CITED_BY = ("cited_by_indptr.npy", "cited_by_indices.npy", "cited_by_years.npy")
-MOST = 1000  # citing papers of one paper that a query reads
+MAX_CITING = 1000  # citing papers of one paper that a query reads
 UNDATED = np.iinfo(np.int16).max  # in place of an unknown year: not before any year
 _STATED = pa.schema([("row", pa.int32()), ("references", pa.list_(pa.string()))])
 
@@ -47,10 +47,9 @@ class CitedBy:
     def sampled(self, rows: Rows) -> tuple[Rows, Lengths]:
         """Return the citing papers of some papers one after the other, and the number of those of each.
 
-        Of a paper with over `MOST` citing papers an even sample is returned, so that no query reads all citations of a
-        popular paper.
+        Of a paper with over `MAX_CITING` citing papers an even sample is returned, for speed.
         """
-        return gathered(self.indptr, self.indices, rows, MOST)
+        return gathered(self.indptr, self.indices, rows, MAX_CITING)
 
     def counts(self, rows: Rows, year: int | None) -> Rows:
         """Return how many papers of an earlier year cite each paper, shape of `rows`; of all years for None."""

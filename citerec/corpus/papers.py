@@ -232,11 +232,6 @@ class Papers:
         """Yield the papers as Arrow batches of `BATCH` rows, of which the last may be shorter; nothing is copied."""
         return iter(self._table.to_batches())
 
-    def titles(self) -> Iterator[str]:
-        """Yield the title of each row."""
-        for chunk in self._table["title"].chunks:
-            yield from chunk.to_pylist()
-
     def ids_at(self, rows: Iterable[int]) -> list[str]:
         """Return the docids of some rows."""
         return [self._id(int(row)) for row in rows]

@@ -17,7 +17,7 @@ from pydantic.dataclasses import dataclass
 
 from citerec.config import ModelConfig, Precision
 from citerec.errors import ConfigError, ModelError
-from citerec.io import read_record
+from citerec.io import indented_json, read_record
 from citerec.machine import about_cpu, processor
 from citerec.text import EncoderForm
 
@@ -130,8 +130,7 @@ def read_spec(folder: Path) -> EncoderSpec:
 
 def write_spec(folder: Path, spec: EncoderSpec) -> None:
     """Write into a model folder how its encoder reads and pools text."""
-    options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
-    (folder / NAME).write_bytes(orjson.dumps(asdict(spec), option=options))
+    (folder / NAME).write_bytes(indented_json(asdict(spec)))
 
 
 def _sentence_transformers(folder: Path) -> EncoderSpec:

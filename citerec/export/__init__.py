@@ -6,15 +6,13 @@ Other packages add formats by entry points of the group `citerec.exporters`.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
-
-import orjson
 
 from citerec import plugins
 from citerec.errors import ConfigError
+from citerec.io import indented_json
 from citerec.types import Paper, Query, Recommendation
 
-__all__ = ["Exporter", "Format", "Result", "dump", "formats", "pieces"]
+__all__ = ["Exporter", "Format", "Result", "formats", "pieces"]
 
 TREC_NAME = "citerec"  # the tag of a run
 
@@ -56,17 +54,11 @@ def formats() -> tuple[str, ...]:
     return tuple(dict.fromkeys([*Format, *plugins.names(plugins.EXPORTERS)]))
 
 
-def dump(results: Sequence[Result], format: str, **options: Any) -> str:
-    """Write `results` as one text: all of `pieces`, which takes the same options, joined."""
-    return "".join(pieces(results, format, **options))
-
-
 def pieces(
     results: Iterable[Result],
     format: str,
     *,
     batch: bool,
-    width: int | None = None,
     color: bool = False,
     fields: Sequence[str] = (),
 ) -> Iterator[str]:
@@ -75,8 +67,8 @@ def pieces(
     A bibliography (BibTeX, RIS, CSL, DOIs) of a batch holds each paper once, so it is one piece.
 
     JSON is a list of papers for one query, and one of `{"query": id, "results": […]}` for a batch; `fields` are
-    additional ones of each paper in JSON, from `jsonl.FIELDS`. `width` and `color` are those of a table, see
-    `terminal.tables`. ConfigError if there is no such format; OutputError if two ids would be the same in a TREC run.
+    additional ones of each paper in JSON, from `jsonl.FIELDS`. `color` allows escape
+    codes in tables. ConfigError if there is no such format; OutputError if two ids would be the same in a TREC run.
     """
     from citerec.export import jsonl
 
@@ -84,15 +76,14 @@ def pieces(
         case Format.TABLE:
             from citerec.export.terminal import tables
 
-            yield from tables(results, batch=batch, width=width, color=color)
+            yield from tables(results, batch=batch, color=color)
         case Format.JSONL:
             yield from jsonl.lines(results, fields)
         case Format.JSON if batch:
             yield from jsonl.document(results, fields)
         case Format.JSON:
-            option = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
             for result in results:
-                yield orjson.dumps(jsonl.items(result, fields), option=option).decode()
+                yield indented_json(jsonl.items(result, fields)).decode()
         case Format.TREC:
             from citerec.run import trec_lists
 

@@ -204,7 +204,9 @@ class Bm25Builder:
         self._rows: list[int] = []  # of the papers with text
         self._papers = 0
         self._pool = ThreadPoolExecutor(1)
-        self._pending = self._pool.submit(self._told, self._open)  # what Lucene does, or did last
+        self._pending = self._pool.submit(
+            self._as_output_error, self._open
+        )  # what Lucene does, or did last
 
     def _open(self) -> None:
         analysis = as_type("org.apache.lucene.analysis.Analyzer", analyzer())
@@ -238,12 +240,12 @@ class Bm25Builder:
                 self._rows.append(row)
         self._papers += len(papers)
         self._pending.result()
-        self._pending = self._pool.submit(self._told, self._add_all, documents)
+        self._pending = self._pool.submit(self._as_output_error, self._add_all, documents)
 
     def finish(self) -> "Future[int]":
         """Start to complete Lucene's index and to store its postings; the result is the number of tokens."""
         self._pending.result()
-        return self._pool.submit(self._told, self._finish)
+        return self._pool.submit(self._as_output_error, self._finish)
 
     def _finish(self) -> int:
         folder = self._index / BM25
@@ -259,8 +261,8 @@ class Bm25Builder:
         finally:
             reader.close()
 
-    def _told(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """Do some work of Lucene; an OutputError tells why it cannot write."""
+    def _as_output_error(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """Do some work of Lucene; a Java exception becomes an OutputError."""
         try:
             return work(*arguments)
         except Exception as error:

@@ -198,16 +198,16 @@ class DenseIndex:
         results: list[RowsAndScores] = [none] * len(vectors)
         groups: dict[Eligibility, list[int]] = {}
         for i, rule in enumerate(eligible):
-            few = len(rule.excluded) <= FEW_EXCLUDED
-            shared = replace(rule, excluded=frozenset()) if few else rule
+            is_few = len(rule.excluded) <= FEW_EXCLUDED
+            shared = replace(rule, excluded=frozenset()) if is_few else rule
             groups.setdefault(shared, []).append(i)
         for rule, group in groups.items():
             keep = within(rule, self._years, np.arange(len(self._years), dtype=np.int32))
             count = int(np.count_nonzero(keep))
-            few = max(min(len(eligible[i].excluded), FEW_EXCLUDED) for i in group)
+            excluded = max(min(len(eligible[i].excluded), FEW_EXCLUDED) for i in group)
             # int8 vectors give a slightly other order: of a million papers, 64 more held the first 1,000 of each draft
             int8 = k // 8 if self._base is not self._exact else 0
-            fetch, pending = min(k + int8 + few + MARGIN, count), group if count else []
+            fetch, pending = min(k + int8 + excluded + MARGIN, count), group if count else []
             while pending:
                 unfinished: list[int] = []
                 for start in range(0, len(pending), GROUP):

@@ -276,7 +276,7 @@ def walk(graph: TemporalGraph, snapshot: GraphSnapshot, best: Rows) -> SparseVec
 
 Links = Any  # a sparse matrix of ones in CSR form, shape (candidates, papers)
 
-MOST = 100  # links of one candidate and kind
+MAX_LINKS = 100  # links of one candidate and kind
 BLOCK = 2048  # vectors that are read at once, so that they stay in the caches of the processor
 
 
@@ -285,7 +285,7 @@ def linked_similarity(
 ) -> Scores:
     """Return the cosine of the query's vector and the mean direction of what each paper cites or is cited by.
 
-    Only known citations count, of earlier references; `MOST` of each kind. NaN for a paper without such a paper.
+    Only known citations count, of earlier references; `MAX_LINKS` of each kind. NaN for a paper without such a paper.
     """
     citing = _links(*graph.all_citers.sampled(rows), graph)
     citing = thinned(citing, snapshot.is_citing(citing.indices))
@@ -318,14 +318,14 @@ def _links(columns: Rows, lengths: npt.NDArray[np.int64], graph: TemporalGraph) 
 
 
 def thinned(links: Links, chosen: Flags) -> Links:
-    """Return an even sample of at most `MOST` of the links that a mask in the order of `links.indices` chooses."""
+    """Return an even sample of at most `MAX_LINKS` of the links that a mask in the order of `links.indices` chooses."""
     links = _only(links, chosen)
     sizes = np.diff(links.indptr)
-    if sizes.max(initial=0) <= MOST:
+    if sizes.max(initial=0) <= MAX_LINKS:
         return links
     place = np.arange(len(links.indices)) - np.repeat(links.indptr[:-1], sizes)
     size = np.repeat(sizes, sizes)
-    share = np.minimum(MOST, size)
+    share = np.minimum(MAX_LINKS, size)
     return _only(links, place * share // size != (place - 1) * share // size)
 
 

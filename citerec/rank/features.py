@@ -515,7 +515,9 @@ def same_venue(papers: Papers, venue: str, rows: Rows) -> Scores:
     return np.array([float(other == key) if other else np.nan for other in keys], np.float32)
 
 
-MOST = 20_000  # papers of one venue whose references are counted: an even sample of a larger one
+MAX_VENUE_PAPERS = (
+    20_000  # papers of one venue whose references are counted: an even sample of a larger one
+)
 
 
 class VenueRates:
@@ -543,7 +545,7 @@ class VenueRates:
         if not number:
             return missing
         members = self._order[self._ends[number] : self._ends[number + 1]]
-        members = members[:: -(-len(members) // MOST) or 1]
+        members = members[:: -(-len(members) // MAX_VENUE_PAPERS) or 1]
         cited, _ = self._graph.index.graph.lists(members[snapshot.is_citing(members)])
         cited = cited[self._graph.index.papers.years[cited] < snapshot.year]
         counts = np.bincount(self._venues[cited], minlength=len(self._ends))

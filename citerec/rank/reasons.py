@@ -26,10 +26,10 @@ from citerec.rules.known import RECENT_YEARS, GraphSnapshot, Rows, TemporalGraph
 from citerec.text import percentage, plural
 from citerec.types import CandidateSet, Query, Recommendation
 
-MOST = 4  # reasons per paper
+MAX_REASONS = 4  # reasons per paper
 MOST_WORDS = 6  # maximum number of matching words in a reason
 MIN_PROBABILITY = 0.01  # least probability of the reranker that is a reason
-CLOSEST = (3, 10, 30, 100)  # a rank of dense retrieval is a reason within these bounds
+RANK_BOUNDS = (3, 10, 30, 100)  # a rank of dense retrieval is a reason within these bounds
 _TITLE = 60  # maximum characters of a title
 
 
@@ -153,7 +153,7 @@ def matching(words: Sequence[str]) -> str:
 
 def semantic(rank: int) -> str:
     """Return the reason of a rank by dense retrieval; empty for a low one."""
-    within = next((bound for bound in CLOSEST if rank <= bound), None)
+    within = next((bound for bound in RANK_BOUNDS if rank <= bound), None)
     return f"its text is among the {within} closest to yours" if within else ""
 
 
@@ -216,7 +216,7 @@ def reasons(
         name for name in sorted(weights, key=lambda name: -weights[name]) if weights[name] > 0
     ]
     # facts of further reasons are not looked up
-    return tuple(islice(filter(None, map(text, raising)), MOST))
+    return tuple(islice(filter(None, map(text, raising)), MAX_REASONS))
 
 
 def with_reasons(

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from citerec.config import ExpandConfig
 from citerec.rank.expand import SparseVector, neighbour_scores
-from citerec.rank.reasons import MOST, matching, quoted, semantic, such_as
+from citerec.rank.reasons import MAX_REASONS, matching, quoted, semantic, such_as
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
 from citerec.retrieve.fuse import min_max, ranks_and_scores, summed
@@ -197,5 +197,5 @@ def seed_reasons(
         }
         sources = sorted(item.stages, key=lambda name, at=i: -added[name][at])
         shown = [texts[name] for name in sources if texts.get(name)]
-        reasoned.append(replace(item, reasons=tuple(shown[:MOST])))
+        reasoned.append(replace(item, reasons=tuple(shown[:MAX_REASONS])))
     return tuple(reasoned)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from citerec.encode.encoder import Encoder
 
 LEAST_WORDS = 4  # of a sentence that is compared by itself
-MOST = 12  # sentences of one query
+MAX_SENTENCES = 12  # sentences of one query
 
 
 Nearest = Callable[[Vectors, Sequence[Eligibility], int], list[RowsAndScores]]
@@ -135,9 +135,9 @@ def scores_by_sentence(
 
 
 def sentence_queries(query: Query) -> list[Query]:
-    """Return queries for the title and the first `MOST` sentences of the abstract of `LEAST_WORDS` words or more."""
+    """Return queries for the title and the first `MAX_SENTENCES` sentences of at least `LEAST_WORDS` words."""
     long = [one for one in sentences(query.abstract) if len(one.split()) >= LEAST_WORDS]
-    texts = [query.title, *long[:MOST]]
+    texts = [query.title, *long[:MAX_SENTENCES]]
     return [
         replace(query, title=text, abstract="", authors=(), venue="", context="") for text in texts
     ]

@@ -25,7 +25,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from citerec.bibliography.keys import paper_doi
 from citerec.errors import CiterecError, OutputError
-from citerec.export import Format, dump
+from citerec.export import Format, pieces
 from citerec.search import SearchFilter
 from citerec.serve import ServeConfig, page, scholar
 from citerec.serve.guard import Guard, ProblemError
@@ -229,7 +229,7 @@ async def recommend(request: Request, service: Served, body: RecommendRequest) -
             "Content-Disposition": f'attachment; filename="citerec{suffix}"',
             "Vary": "Accept",
         }
-        return Response(dump(lists, form, batch=True), headers=headers)
+        return Response("".join(pieces(lists, form, batch=True)), headers=headers)
 
     return await answer(request, work, body.index)
 

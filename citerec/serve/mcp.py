@@ -169,11 +169,8 @@ def check_bibliography(
     listed = isolated(partial(parse_paper_list, content, "content"), "content")
     report = opened.default.check(listed)
     page, count = report.findings[offset : offset + k], len(report.findings)
-    names = ("problem", "place", "key", "title", "stated", "id")
-    problems = [
-        {**{name: one_line(getattr(one, name)) for name in names}, "corpus": one.known}
-        for one in page
-    ]
+    names = ("problem", "place", "key", "title", "file", "corpus", "id")
+    problems = [{name: one_line(getattr(one, name)) for name in names} for one in page]
     return {
         "entries": report.entries,
         "found": report.found,

@@ -92,7 +92,7 @@ def train_all(
 
     own, new = places(RERANKER)
     done = [one for one in (own, new) if was_trained_so(one, index, plan.reranker)]
-    if not is_done(bool(done), (done or [own])[0]):
+    if not is_done(bool(done), (done or [new])[0]):
         report = reranker.train_reranker(index, new, plan.reranker, **options)
         metric = plan.reranker.metric
         if is_used(new, metric, report.history[0].dev.get(metric), report.best.dev.get(metric)):
@@ -102,7 +102,7 @@ def train_all(
 
     own, new = places(RANKER)
     done = [one for one in (own, new) if ranker.was_trained_so(one, [index], plan.ranker)]
-    if not is_done(bool(done), (done or [own])[0]):
+    if not is_done(bool(done), (done or [new])[0]):
         ranked = ranker.train_ranker([index], new, plan.ranker, **options)
         before = _f1_in_use(index, ranked) if len(ranked.dev) else None
         if is_used(new, "f1@20", before, ranked.after[Variant.FULL]["f1@20"]):

@@ -239,19 +239,20 @@ def fit_variant(
     added = examples_by_index[0].added
     features = [feature.name for feature in (*FEATURES, *added) if variant.reads(feature)]
     joined = RankerExamples.joined
-    teaching = [one for one in examples_by_index if one.dev_teaches]
-    others = [one for one in examples_by_index if not one.dev_teaches]
+    with_dev = [one for one in examples_by_index if len(one.dev)]
+    teaching = [one.dev for one in with_dev if one.dev_teaches]
+    others = [one.dev for one in with_dev if not one.dev_teaches]
     train = joined(one.train for one in examples_by_index)
-    validation = joined(one.dev for one in others)
-    whole = joined([train, *(one.dev for one in teaching)])
+    validation = joined(others)
+    whole = joined([train, *teaching])
     if not len(whole.learnable()):
         raise ConfigError(
             "there is nothing to train on: no query of the index cites one of its candidates"
         )
     evaluated: list[tuple[Trees, RankerExamples]] = []
     rng = np.random.default_rng([config.seed, 8])
-    folds = [(one.dev, rng.permutation(np.arange(len(one.dev)) % FOLDS)) for one in teaching]
-    if any(len(dev) for dev, _ in folds):
+    folds = [(dev, rng.permutation(np.arange(len(dev)) % FOLDS)) for dev in teaching]
+    if folds:
         for k in range(FOLDS):
             rest = joined([train, *(dev.of(fold != k) for dev, fold in folds)])
             if len(rest.learnable()):
@@ -262,7 +263,7 @@ def fit_variant(
         model = fit(whole, None, features, config, max(1, round(float(np.mean(rounds)))), added)
     else:
         model = fit(train, validation, features, config, added=added)
-    evaluated += [(model, one.dev) for one in others]
+    evaluated += [(model, dev) for dev in others]
     scores = [trees.scores(dev.matrix) for trees, dev in evaluated]
     dev = joined(dev for _, dev in evaluated)
     measures = dev.measures(np.concatenate([np.zeros(0), *scores]))

@@ -114,30 +114,30 @@ class TrainingData:
 
     index: IndexFolder
     queries: Rows  # shape (queries,), rising
-    pool: Flags  # papers that may be positives or negatives, shape (papers,)
+    allowed: Flags  # papers that may be positives or negatives, shape (papers,)
     cited: Lists  # the references of each query, of any year
-    gold: Lists  # the references that are positives: in the pool and of no later year
+    gold: Lists  # the references that are positives: allowed and of no later year
 
     @property
     def papers(self) -> int:
         """The number of papers in the index."""
-        return len(self.pool)
+        return len(self.allowed)
 
     @cached_property
     def links(self) -> Any:
-        """The citations of the train queries that are in the pool, as a sparse matrix, shape (papers, papers)."""
+        """The citations of the train queries of allowed papers, as a sparse matrix, shape (papers, papers)."""
         from scipy.sparse import csr_array
 
-        references = self.cited.where(self.pool[self.cited.indices])
+        references = self.cited.where(self.allowed[self.cited.indices])
         citing = self.queries[references.segment_ids]
         ones = np.ones(len(citing), np.int32)
         return csr_array((ones, (citing, references.indices)), shape=(self.papers, self.papers))
 
     def labelled(self) -> "LabelledQueries":
-        """Return the queries; their candidates are papers of the pool of no later year, not themselves."""
+        """Return the queries; their candidates are allowed papers of no later year, not themselves."""
         papers, all_years = self.index.papers, self.index.papers.years
         years = all_years[self.queries].tolist()
-        hidden, rows = np.flatnonzero(~self.pool), self.queries.tolist()
+        hidden, rows = np.flatnonzero(~self.allowed), self.queries.tolist()
         of_year = {  # few: dev and test queries are the newest papers
             year: frozenset(hidden[no_later(all_years[hidden], np.int32(year))].tolist())
             for year in set(years)
@@ -160,7 +160,7 @@ class TrainingData:
     def only(self, chosen: Integers) -> "TrainingData":
         """Return the data of some queries, by number; `chosen` rises."""
         queries, cited, gold = self.queries[chosen], self.cited.at(chosen), self.gold.at(chosen)
-        return TrainingData(self.index, queries, self.pool, cited, gold)
+        return TrainingData(self.index, queries, self.allowed, cited, gold)
 
     def pairs(self) -> Pairs:
         """Return the pairs of each query with its references and itself."""
@@ -171,15 +171,15 @@ class TrainingData:
 def load_training_data(index: IndexFolder) -> TrainingData:
     """Load the train queries of an index; a ConfigError if there are none, or they cite no eligible paper."""
     years, graph, train = index.papers.years, index.graph, train_rows(index)
-    pool = np.ones(len(years), np.bool_)
-    pool[held_out_rows(index)] = False
-    train = train[pool[train]]
+    allowed = np.ones(len(years), np.bool_)
+    allowed[held_out_rows(index)] = False
+    train = train[allowed[train]]
     if not len(train):
         raise ConfigError(
             f"{index.path} has no train queries; a model is trained on their citations"
         )
     if (years[train] != NO_YEAR).all():
-        pool &= years <= years[train].max()
+        allowed &= years <= years[train].max()
     number = np.full(len(years), -1)
     number[train] = np.arange(len(train))
     segment_ids = number[graph.citing]
@@ -188,12 +188,12 @@ def load_training_data(index: IndexFolder) -> TrainingData:
         chosen = (segment_ids >= 0) & keep
         return Lists.of(segment_ids[chosen], np.asarray(graph.indices)[chosen], len(train))
 
-    gold = lists(gold_citations(graph, years) & pool[graph.indices])
+    gold = lists(gold_citations(graph, years) & allowed[graph.indices])
     if not len(gold.indices):
         raise ConfigError(
             f"the train queries of {index.path} cite no eligible paper of the index; there is nothing to train on"
         )
-    return TrainingData(index, train, pool, lists(np.ones(len(segment_ids), np.bool_)), gold)
+    return TrainingData(index, train, allowed, lists(np.ones(len(segment_ids), np.bool_)), gold)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

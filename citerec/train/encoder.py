@@ -65,7 +65,7 @@ def cited_by_cited(data: TrainingData, *, seed: int = 0) -> Lists:
 def mined(data: TrainingData, *, threads: int, progress: Progress, log: Log = no_log) -> Lists:
     """Return for each query the papers of rank `MINE_FROM` to `MINE_TO` of the first stage, best first.
 
-    These are papers of the pool that are of no later year and that the query does not cite. The first stage fuses BM25
+    These are allowed papers that are of no later year and that the query does not cite. The first stage fuses BM25
     and the vectors of the index, if it has some.
     """
     retrieval = RecommendConfig(bm25=Bm25Config(threads=threads))
@@ -92,9 +92,9 @@ class EncoderExamples:
     @classmethod
     def of(cls, data: TrainingData, config: EncoderTraining, hard: Lists) -> "EncoderExamples":
         """Make examples of the queries that have a positive and a possible negative."""
-        pool = int(data.pool.sum())
-        excluded = data.cited.where(data.pool[data.cited.indices]).lengths
-        chosen = np.flatnonzero((data.gold.lengths > 0) & (excluded < pool - 1))
+        allowed = int(data.allowed.sum())
+        excluded = data.cited.where(data.allowed[data.cited.indices]).lengths
+        chosen = np.flatnonzero((data.gold.lengths > 0) & (excluded < allowed - 1))
         if not len(chosen):
             raise ConfigError(
                 f"no train query of {data.index.path} has a positive and a negative; use a larger corpus"
@@ -120,9 +120,9 @@ class EncoderExamples:
         filled = positives.ravel() != MISSING
         queries = np.repeat(self.data.queries, count)[filled]
         negatives = negatives.reshape(len(filled), 1 if triplets else hard)[filled]
-        papers = np.flatnonzero(self.data.pool).astype(np.int32)
+        papers = np.flatnonzero(self.data.allowed).astype(np.int32)
         rows, columns = np.nonzero(negatives == MISSING)
-        while len(rows):  # random papers of the pool; forbidden ones are drawn again
+        while len(rows):  # random allowed papers; forbidden ones are drawn again
             drawn = rng.choice(papers, len(rows))
             bad = self.forbidden.holds(queries[rows], drawn)
             negatives[rows[~bad], columns[~bad]] = drawn[~bad]

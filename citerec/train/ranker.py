@@ -242,8 +242,8 @@ def gather_examples(
             log(f"{name}: {(~free).sum():,} train queries are dropped: held out in another index")
         data = data.only(np.flatnonzero(free))
         train = RankerExamples(**cached("train", lambda: by_train.train(data, progress).arrays))
-    most, held = config.dev_queries or None, held_out(others, ("test",))
-    if queries := dev_queries(index, most, config.seed, held=held):
+    held = held_out(others, ("test",))
+    if queries := dev_queries(index, config.dev_queries, config.seed, held=held):
         dev = RankerExamples(**cached("dev", lambda: gatherer.whole(queries, progress).arrays))
     return IndexExamples(index, train, dev, any(known.values()), reranker, gatherer.added)
 

@@ -142,9 +142,8 @@ class RerankerExamples:
         """The cited candidates, and those with another title than the query and all its references, as places."""
         data, lists = self.data, self.candidates.lists
         numbers: dict[str, int] = {}
-        keys = [
-            title_key(title) or f"#{row}" for row, title in enumerate(data.index.papers.titles())
-        ]
+        every = data.index.papers.column("title").to_pylist()
+        keys = [title_key(title) or f"#{row}" for row, title in enumerate(every)]
         titles = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
         cited = Pairs([(data.cited.segment_ids, titles[data.cited.indices])], len(titles) + 1)
         own, of_entries = titles[data.queries][lists.segment_ids], titles[lists.indices]

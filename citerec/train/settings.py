@@ -188,7 +188,7 @@ class RankerTraining(TrainingSettings):
     """The settings of the training of the learning-to-rank model."""
 
     queries: Queries = 2_000  # per index
-    dev_queries: Count = 2_000  # per index; their candidate sets are in memory
+    dev_queries: Count = 2_000  # per index, in memory with their candidates; 0: all trees are kept
     retrievers: Annotated[
         tuple[str, ...],
         Field(description="More first-stage retrievers: names that installed packages register."),

@@ -25,7 +25,7 @@ from citerec.encode.models import ModelSource, find_model, is_name, recorded_fol
 from citerec.encode.spec import Precision, has_bfloat16
 from citerec.errors import ConfigError, ModelExistsError, extra, writing
 from citerec.folder import IndexFolder
-from citerec.io import CARD, TRAINING, building, locked, seal_model, sha256_of_files
+from citerec.io import CARD, TRAINING, building, indented_json, locked, seal_model, sha256_of_files
 from citerec.machine import provenance, versions
 from citerec.rules.held_out import BASES, data_of, recorded_indexes
 from citerec.text import filled
@@ -36,7 +36,6 @@ EVERY = 600.0  # seconds between checkpoints: what a crash loses at most
 WEIGHT_DECAY = 0.01
 PLAN = "plan.json"
 PACKAGES = ("torch", "transformers", "sentence-transformers", "accelerate")
-_JSON = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -145,7 +144,7 @@ class TrainingState:
                 with writing(self.folder):
                     shutil.rmtree(self.folder, ignore_errors=True)
                     self.folder.mkdir(parents=True)
-                    file.write_bytes(orjson.dumps(plan, option=_JSON))
+                    file.write_bytes(indented_json(plan))
             try:
                 yield
             except ConfigError:  # nothing to learn from: what was prepared is of no use
@@ -455,7 +454,7 @@ def finish_folder(
     `settings` are those of the training without local paths; the card shows the record and `shown`.
     """
     record = {**facts, "packages": versions(packages), "provenance": provenance(settings)}
-    (folder / TRAINING).write_bytes(orjson.dumps(record, option=_JSON))
+    (folder / TRAINING).write_bytes(indented_json(record))
     shown = {**shown, "record": record, "version": version("citerec")}
     (folder / CARD).write_text(filled("citerec.train", f"cards/{card}", shown), encoding="utf-8")
     for weights in folder.glob("*.safetensors"):  # readable by their owner only until now

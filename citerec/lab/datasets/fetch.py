@@ -20,7 +20,7 @@ from typing import IO, Any
 import orjson
 
 from citerec.errors import BadInputError, ConfigError, writing
-from citerec.io import building, replacing, sha256_of
+from citerec.io import building, indented_json, replacing, sha256_of
 from citerec.lab.datasets.catalogue import SOURCE, UNSTATED, Dataset, DatasetError, DatasetFile
 from citerec.types import Log, Progress
 
@@ -75,7 +75,7 @@ def read_record(folder: Path) -> DatasetRecord | None:
 def write_record(folder: Path, record: DatasetRecord) -> None:
     """Write a record as a whole, over several lines, so that no corpus reader takes it for a paper."""
     with writing(folder / SOURCE), replacing(folder / SOURCE) as temporary:
-        temporary.write_bytes(orjson.dumps(asdict(record), option=orjson.OPT_INDENT_2) + b"\n")
+        temporary.write_bytes(indented_json(asdict(record)))
 
 
 def fetch(

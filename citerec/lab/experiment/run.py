@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import orjson
 
 from citerec.build import BuildConfig, build_index, check_splits
 from citerec.config import FuseMethod
@@ -27,7 +26,7 @@ from citerec.evaluate.protocol import EvalConfig, load_eval_set
 from citerec.evaluate.systems import RANKED, RERANKED, Systems, bm25_of, fuse_of, read_by
 from citerec.folder import NAME, IndexFolder, open_index
 from citerec.index.vectors import vectors_of
-from citerec.io import read_toml, replacing
+from citerec.io import indented_json, read_toml, replacing
 from citerec.lab.datasets.catalogue import FOLDER as DATASETS
 from citerec.lab.datasets.fetch import read_record
 from citerec.lab.datasets.prepare import corpus_statistics
@@ -259,11 +258,10 @@ def write_result(outcome: Outcome, folder: Path) -> Path:
     """
     experiment = outcome.experiment
     path = folder / experiment.table / f"{experiment.path.stem}.json"
-    options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as temporary:
-            temporary.write_bytes(orjson.dumps(dict(outcome.result), option=options))
+            temporary.write_bytes(indented_json(dict(outcome.result)))
         if outcome.draw:
             outcome.draw(path.with_suffix(".svg"))
     return path

@@ -5,9 +5,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from citerec.evaluate.tables import NONE, Cell, Table
+from citerec.io import indented_json
 from citerec.lab.scidocs.from_index import TASKS
 from citerec.lab.scidocs.published import METRICS, TABLE_1
 from citerec.lab.scidocs.suite import SuiteResult
@@ -59,7 +58,7 @@ def as_json(
         **({"published": TABLE_1} if published else {}),
         "provenance": provenance({**settings}),
     }
-    return orjson.dumps(record, option=orjson.OPT_INDENT_2).decode() + "\n"
+    return indented_json(record).decode()
 
 
 LONGEST_NAME = 24  # characters of an encoder's name; of a longer path the end is shown
