@@ -3,13 +3,12 @@
 The JVM and torch may crash or hang, so they are tried in separate processes. A failed check is a note.
 """
 
-import json
 import os
 import platform
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import metadata, requires
 from importlib.util import find_spec
 from itertools import chain
@@ -86,12 +85,6 @@ def _examined(area: str) -> list[Finding]:
 def healthy(findings: tuple[Finding, ...]) -> bool:
     """Whether no finding is a fault; notes do not count."""
     return all(finding.status != "fault" for finding in findings)
-
-
-def as_json(findings: tuple[Finding, ...]) -> str:
-    """Write findings as one JSON object: `healthy`, and the list `findings`."""
-    content = {"healthy": healthy(findings), "findings": [*map(asdict, findings)]}
-    return json.dumps(content, indent=2)
 
 
 def as_table(findings: tuple[Finding, ...]) -> "Table":

@@ -40,7 +40,7 @@ INDEXES = Path("indexes")  # where indexes are, unless a folder is named
 PAPERS, CITATIONS, BM25, ID_RANK = "papers.arrow", "citations", "bm25", "id_rank.npy"
 DENSE = "dense"
 MODELS = "models"  # trained on the index after it was built: each has its own checksums
-_IN_PROGRESS = re.compile(r"\..+\.(training|lock|building-.+)")  # next to a model that is being trained
+_IN_PROGRESS = re.compile(r"\..+\.(training|lock|building-.+)")  # of a model in training
 
 
 @pydantic_dataclass(frozen=True, slots=True, kw_only=True, config=ConfigDict(strict=True))

@@ -81,6 +81,8 @@ class Recommender:
     >>> import citerec                                                          # doctest: +SKIP
     >>> recommender = citerec.open("indexes/sample")
     >>> print(recommender.recommend(title="Dense retrieval of passages", k=5))
+
+    `retriever_names` names the first-stage retrievers; `encoder`, `reranker` and `ranker` the models, if there are any.
     """
 
     def __init__(
@@ -122,6 +124,9 @@ class Recommender:
         self.open_reranker: OpenReranker | None = reranker_of(
             index, self.config, self._ranker, reranker, log
         )
+        self.retriever_names, self.encoder = self.retriever.names, self.retriever.encoder
+        self.reranker = self.open_reranker.name if self.open_reranker else ""
+        self.ranker = str(self._ranker or "")
         self._graph = TemporalGraph(index, CitationScope.PUBLISHED)
         self._is_open = True
         if read_manifest(index.path) != index.manifest:  # parts of two indexes may be open
@@ -135,30 +140,6 @@ class Recommender:
 
         self._check_open()
         return Corpus(self.index, self.retriever.bm25)
-
-    @property
-    def retriever_names(self) -> tuple[str, ...]:
-        """The names of the first-stage retrievers."""
-        self._check_open()
-        return self.retriever.names
-
-    @property
-    def encoder(self) -> str:
-        """The name of the encoder whose vectors are searched; empty for BM25 alone."""
-        self._check_open()
-        return self.retriever.encoder
-
-    @property
-    def reranker(self) -> str:
-        """The name of the reranker; empty if there is none."""
-        self._check_open()
-        return self.open_reranker.name if self.open_reranker else ""
-
-    @property
-    def ranker(self) -> str:
-        """The name of the learning-to-rank model; empty if there is none."""
-        self._check_open()
-        return str(self._ranker or "")
 
     def __repr__(self) -> str:
         if not self._is_open:

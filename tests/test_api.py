@@ -67,8 +67,9 @@ def test_a_closed_recommender_refuses_drafts(tiny: Recommender) -> None:
     with pytest.raises(ConfigError, match="this recommender is closed"):
         tiny.recommend(title="quarks")
     with pytest.raises(ConfigError, match="this recommender is closed"):
-        _ = tiny.ranker
+        tiny.recommend_sentences([])
     tiny.close()
+    assert tiny.retriever_names == ("bm25",)
     assert repr(tiny) == "<citerec.Recommender, closed>"
 
 

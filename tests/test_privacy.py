@@ -29,7 +29,7 @@ COMMANDS = {  # each line runs in the folder that `place` makes
     "corpus sample": "corpus.jsonl -n 9 --output few.jsonl",
     "datasets info": "dblp",
     "datasets list": "",
-    "doctor": "",
+    "doctor": "--format json",
     "experiment table": "--output table.md",
     "export": f"refs.bib {INDEX} --format ris",
     "info": INDEX,

@@ -92,11 +92,12 @@ def verify(index: Index = None, *, console: ConsoleOutput) -> None:
 @settings_options
 def doctor(format: AsFormat = "table", *, console: ConsoleOutput) -> None:
     """Check whether this machine can run everything, and show how to fix problems."""
-    from citerec.doctor import as_json, as_table, examine, healthy
+    from citerec.doctor import as_table, examine, healthy
+    from citerec.io import indented_json
 
     findings = examine()
     if format == "json":
-        write_result(f"{as_json(findings)}\n")
+        write_result(indented_json({"healthy": healthy(findings), "findings": findings}).decode())
     else:
         show(as_table(findings))
     if not healthy(findings):

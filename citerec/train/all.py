@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 from citerec.config import DenseIndexConfig
@@ -10,7 +11,7 @@ from citerec.encode.encoder import open_encoder, reopen
 from citerec.encode.models import weights_files
 from citerec.encode.spec import EncodeConfig
 from citerec.folder import IndexFolder, open_index
-from citerec.io import replace_folder, sha256_of_files
+from citerec.io import locked, replace_folder, sha256_of_files
 from citerec.rank.ltr import DEFAULT, SPEC, Variant, open_ranker
 from citerec.rules.held_out import RANKER, RERANKER, own_model, trained_on_other_data
 from citerec.train import encoder, ranker, reranker
@@ -67,7 +68,8 @@ def train_all(
     def is_done(done: bool, model: Path) -> bool:
         for one in places(model.name.removesuffix(NEW)) if done else ():
             # a run may have failed, or been killed, as it removed what it no longer needed
-            TrainingState(one).remove()
+            with locked(one):
+                rmtree(TrainingState(one).folder, ignore_errors=True)
         log(f"{model} was trained with these settings already" if done else f"training {model}")
         return done
 
@@ -84,9 +86,8 @@ def train_all(
         if is_used(model, plan.encoder.metric, *measures):
             log("encoding the papers")
             threads = plan.encoder.threads
-            how = EncodeConfig(threads=threads)
+            how, dense = EncodeConfig(threads=threads), DenseIndexConfig(threads=threads)
             opened = open_encoder(str(model.resolve()), how, base=index.path)
-            dense = DenseIndexConfig(threads=threads)
             embed_anew(index.path, opened, EmbedConfig(dense=dense, resume=True), progress)
             index = open_index(path)
 

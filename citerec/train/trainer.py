@@ -152,11 +152,6 @@ class TrainingState:
                 raise
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    def remove(self) -> None:
-        """Remove what a training that failed or was killed left; LockedError if another process trains the model."""
-        with locked(self.model):
-            shutil.rmtree(self.folder, ignore_errors=True)
-
     @property
     def checkpoint(self) -> Path | None:
         """The last complete checkpoint."""
