@@ -273,11 +273,9 @@ def _rows_of_text(text: str, papers: Papers) -> list[int]:
     key = title_key(text)
     words = key.split()
     codes = ["".join(words[:n]) for n in range(LEAST_WORDS, min(len(words), _MOST_WORDS))]
-    papers_of = papers.at(
-        r for rows in _tables(papers).titles.rows_of(codes) for r in rows.tolist()
-    )
+    by_row = papers.at(r for rows in _tables(papers).titles.rows_of(codes) for r in rows.tolist())
     return [
-        row for row, p in papers_of.items() if title_key(f"{p.title} {p.abstract}").startswith(key)
+        row for row, p in by_row.items() if title_key(f"{p.title} {p.abstract}").startswith(key)
     ]
 
 
@@ -289,9 +287,7 @@ def listed_rows(paper_list: PaperList, papers: Papers) -> list[frozenset[int]]:
     named = [_named_in(entry, papers) for entry in paper_list.entries]
     similar = _similar_in([e.title for of_entry in named for e in of_entry], papers)
     candidates = papers.at(row for titles in similar.values() for row in titles.rows)
-    keyed = papers.at(
-        row for e in paper_list.entries if e.title and (row := by_id.get(e.key, -1)) >= 0
-    )
+    keyed = papers.at(r for e in paper_list.entries if e.title and (r := by_id.get(e.key, -1)) >= 0)
 
     def is_id(
         entry: Entry, docid: str, row: int

@@ -105,23 +105,19 @@ def check_references(listed: PaperList, papers: Papers) -> ReferenceCheck:
     """Compare a list of references with a corpus."""
     rows = listed_rows(listed, papers)
     by_row = papers.at(row for one in rows for row in one)
-    findings = [
-        Finding(problem=Problem.UNREADABLE, entry=-1, place=fault) for fault in listed.unread
-    ]
+    findings = [Finding(problem=Problem.UNREADABLE, entry=-1, place=at) for at in listed.unread]
     earlier = _earlier_entries(listed.entries)
     found = 0
     for number, (entry, of_entry) in enumerate(zip(listed.entries, rows, strict=True)):
-        finding = partial(
-            Finding, entry=number, place=entry.place, key=entry.key, title=entry.title
-        )
+        fault = partial(Finding, entry=number, place=entry.place, key=entry.key, title=entry.title)
         if number in earlier:
             place = listed.entries[earlier[number]].place
-            findings.append(finding(problem=Problem.DUPLICATE, corpus=place))
+            findings.append(fault(problem=Problem.DUPLICATE, corpus=place))
         if of_entry:
             found += 1
             matches = [by_row[row] for row in sorted(of_entry)]
             findings += [
-                finding(problem=problem, file=stated, corpus=known, id=paper.id)
+                fault(problem=problem, file=stated, corpus=known, id=paper.id)
                 for problem, stated, known, paper in _differences(entry, matches)
             ]
     return ReferenceCheck(len(listed.entries) + len(listed.unread), found, tuple(findings))
@@ -284,7 +280,7 @@ def read_reference_file(path: Path) -> tuple[Kind, bytes, list[Entry]]:
     if kind is Kind.TEXT:  # comments alone, or nothing
         if path.suffix.lower() not in _KINDS:
             raise OutputError(
-                f"cannot write {path}: its format is not known; name a .bib or .ris file"
+                f"cannot write {path}: its format is unknown; name a .bib or .ris file"
             )
         kind = _KINDS[path.suffix.lower()]
     # not lenient: what is added after a broken entry might be lost

@@ -274,7 +274,7 @@ def test_permissions_stay_and_a_link_is_followed(tmp_path: Path) -> None:
         ("folder", "no regular file"),
         ("pipe.bib", "no regular file"),
         ("none/refs.bib", "cannot write .*No such file"),
-        ("refs.docx", "its format is not known"),
+        ("refs.docx", "its format is unknown"),
         ("locked.bib", "read-only"),
     ],
 )
@@ -323,7 +323,7 @@ def test_recommend_adds_the_picked_papers(work: Path, capsys: pytest.CaptureFixt
         (["--pick", "1"], "--pick needs --append"),
         (["--append", "refs.bib", "--pick", "5"], "--k 4 gives too few papers"),
         (["--append", "refs.bib", "--pick", "0"], "expected ranks such as 1,3,7 or 1-5"),
-        (["--append", "refs.doc"], "its format is not known"),
+        (["--append", "refs.doc"], "its format is unknown"),
     ],
 )
 def test_wrong_options_are_one_line_before_the_work(

@@ -20,7 +20,7 @@ _LONGEST = 1_000_000  # characters of a value: strings that double each other co
 _MOST = 64_000_000  # characters of all values of a file, which its strings may multiply
 _PART = re.compile(r'\s*(?:[{"]|([^\s#{}"=,]+))')  # of a value
 _JOINT = re.compile(r"\s*(?:(#)|\Z)")
-_WHOLE = re.compile(r"\{(?:[^{}]|\{[^{}]*\})*\}")  # a name in braces
+_WHOLE = re.compile(r"\{(?:[^{},]|\{[^{},]*\})*\}")  # a name in braces, without a comma
 _BRACE = re.compile(r"(?<!\\)[{}]")
 _QUOTE = re.compile(r'(?<!\\)[{}"]')
 _LATEX_SIGN = re.compile(r"\\([^A-Za-z])|\\[A-Za-z]+|[{}]")
@@ -165,6 +165,4 @@ def _people(field: str) -> tuple[str, ...]:
     parts = [names.parse_single_name_into_parts(p, strict=False) for p in people if p != "others"]
     found = [part.merge_first_name_first for part in parts]
     people = [(to_text(name), _WHOLE.fullmatch(name)) for name in found]
-    return tuple(
-        f"{n}," if braced and "," not in n and split_name(n).given else n for n, braced in people
-    )
+    return tuple(f"{n}," if whole and split_name(n).given else n for n, whole in people)

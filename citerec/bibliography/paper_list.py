@@ -30,9 +30,7 @@ _NO_LIST = (  # what would be taken for ids, one a line
     (re.compile(r"\A\s*PMID- [0-9]"), f"PubMed's .nbib; {_MANAGER}"),
     (re.compile(r"\A\s*%[0A-Z] \S"), f"EndNote's .enw; {_MANAGER}"),
     (
-        re.compile(
-            r'\A(?=.*[,;\t])(?:.*[,;\t])?"?(?:article )?(?:title|doi)"?[,;\t\n]', re.IGNORECASE
-        ),
+        re.compile(r'\A(?=.*[,;\t])(?:.*[,;\t])?"?(?:article )?(?:title|doi)"?[,;\t\n]', re.I),
         "a table; pass its column of DOIs or titles alone, or export it as BibTeX or RIS",
     ),
 )
@@ -94,9 +92,7 @@ def kind_of(text: str, name: Path | str) -> Kind:
     entries = {Kind.BIBTEX: text.count("@"), Kind.RIS: text.count("\nTY  -")}.get(kind, 0)
     if len(text) > _MAX_BIBLIOGRAPHY or entries > _MAX_ENTRIES:
         most = f"{_MAX_BIBLIOGRAPHY:,} characters and {_MAX_ENTRIES:,} entries"
-        raise BadInputError(
-            name, f"this {kind} is too long; expected at most {most}; split the file"
-        )
+        raise BadInputError(name, f"this {kind} is too long; expected at most {most}; split it")
     return kind
 
 

@@ -96,18 +96,16 @@ def _formatted(papers: Sequence[Paper], style: str, form: str) -> list[tuple[Pap
     try:
         csl: Any = citeproc.CitationStylesStyle(content, validate=False)
         _adapt(csl.root)
-        listed: Any = citeproc.CitationStylesBibliography(
-            csl, source.CiteProcJSON(items), formatter
-        )
+        made: Any = citeproc.CitationStylesBibliography(csl, source.CiteProcJSON(items), formatter)
         cited = [citeproc.CitationItem(str(number)) for number in range(len(items))]
-        listed.register(citeproc.Citation(cited))
-        listed.sort()
+        made.register(citeproc.Citation(cited))
+        made.sort()
         # one by one: it leaves out a paper of which a style shows nothing
-        texts = ["".join(map(str, csl.render_bibliography([one]))) for one in listed.items]
+        texts = ["".join(map(str, csl.render_bibliography([one]))) for one in made.items]
     except Exception as error:  # it has faults of any kind for some styles
         reason = one_line(f"{type(error).__name__}: {error}")
         raise ConfigError(f"citeproc-py cannot use the style {style!r} ({reason})") from error
-    pairs = zip(map(int, listed.keys), texts, strict=True)
+    pairs = zip(map(int, made.keys), texts, strict=True)
     return [(papers[n], text or one_line(papers[n].title).translate(_HIDDEN)) for n, text in pairs]
 
 
