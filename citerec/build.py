@@ -370,8 +370,7 @@ def _write_derived(
         unmatched = [replace(query, corpus_ids=()) for query in stored.queries.values()]
         queries = {query.id: query for query, _ in recognise(unmatched, known)}
         write_queries(folder / SPLITS_FOLDER, replace(stored, queries=queries))
-        twins = sum(bool(query.corpus_ids) for query in queries.values())
-        collector.counts["recognised_queries"] = twins
+        collector.counts["recognised_queries"] = sum(bool(q.corpus_ids) for q in queries.values())
     elif old or origin == "shipped":
         named = chain.from_iterable(splits.values())
         collector.counts["unknown_queries"] = sum(docid not in collector.rows for docid in named)

@@ -270,13 +270,11 @@ def recognise(queries: Sequence[Query], papers: Papers) -> list[tuple[Query, str
 
 def _rows_of_text(text: str, papers: Papers) -> list[int]:
     """Return the rows of the papers of which a text is the title and abstract, or the start of both."""
-    key = title_key(text)
-    words = key.split()
+    words = (key := title_key(text)).split()
     codes = ["".join(words[:n]) for n in range(LEAST_WORDS, min(len(words), _MOST_WORDS))]
     by_row = papers.at(r for rows in _tables(papers).titles.rows_of(codes) for r in rows.tolist())
-    return [
-        row for row, p in by_row.items() if title_key(f"{p.title} {p.abstract}").startswith(key)
-    ]
+    texts = {row: title_key(f"{paper.title} {paper.abstract}") for row, paper in by_row.items()}
+    return [row for row, text in texts.items() if text.startswith(key)]
 
 
 def listed_rows(paper_list: PaperList, papers: Papers) -> list[frozenset[int]]:

@@ -706,9 +706,14 @@ def test_a_run_that_was_written_scores_as_the_system_did(
     sample("recommend", "--query", "test.jsonl", *batch)
     sample("evaluate", "--run", "mine.run", "--output", "mine")
 
+    run = (tmp_path / "own" / "bm25.run").read_text()
+    (tmp_path / "half.run").write_text(run.replace(f"{run.split()[0]} Q0", "other Q0"))
+    half = sample("evaluate", "--run", "half.run", "--output", "half")
+
     own, again, mine = (report_in(tmp_path / n)["systems"][0] for n in ("own", "again", "mine"))
     assert (own["metrics"], own["ci95"]) == (again["metrics"], again["ci95"])
     assert mine["metrics"] == pytest.approx(own["metrics"])
+    assert "half: queries without a ranking, which count zero: 1; rankings wi" in half.err
 
 
 # --- rows

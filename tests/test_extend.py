@@ -301,8 +301,8 @@ def test_a_registered_reranker_is_named_everywhere(
 
     assert (code, evaluated, tuned) == (0, 0, 0)
     assert lengths == sorted(lengths)
-    settings = json.loads((report / "report.json").read_text())["provenance"]["settings"]
-    assert settings["rerank"][0]["model"] == "shorter"
+    [used] = json.loads((report / "report.json").read_text())["provenance"]["settings"]["rerank"]
+    assert (used["model"], used["depth"]) == ("shorter", 5)  # its own depth, as in recommend
 
 
 def test_a_ranker_reads_the_features_of_a_registered_reranker(

@@ -75,7 +75,7 @@ def evaluate(
     metrics: Annotated[
         str,
         typer.Option(
-            help="Comma-separated metrics besides the usual ones, by ranx's names: R@10,nDCG@10,hit_rate@5,rbp.95."
+            help="Comma-separated metrics to show, by ranx's names: R@10,nDCG@10,rbp.95; the report has others, too."
         ),
     ] = "",
     options: SystemOptions,
@@ -102,6 +102,10 @@ def evaluate(
     assessment = assess(replace(evaluation, metrics=extra, seed=config.seed))
     write_report(assessment, folder)
     show(terminal(summary_table(assessment, extra)))
+    for one in assessment.systems:
+        if run and (one.missing or one.dropped):
+            missing = f"queries without a ranking, which count zero: {one.missing:,}"
+            console.warn(f"{one.name}: {missing}; rankings without judgements: {one.dropped:,}")
     if omitted := evaluation.omitted:
         console.log(f"{len(evaluation.qrels)} {evaluation.split} queries; {omitted}")
     console.log(f"the report is in {folder}/")

@@ -3,6 +3,7 @@
 The only module that imports ranx, which takes 2 s to import and 13 s to compile at its first use.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -30,6 +31,9 @@ PER_QUERY = tuple("f1@20 mrr recall@100 recall@1000 ndcg@20 map precision@20 rec
 """The metrics of each query; `f1@20 (of means)` is computed from the means of the last two."""
 
 _SHORT = {"r": "recall", "p": "precision", "rr": "mrr", "ap": "map", "rprec": "r-precision"}
+# those of ranx for gold of one level without negatives; a cut is at most `RANKING_DEPTH`
+_CUT = r"(hits|hit_rate|precision|recall|f1|mrr|map|n?dcg(_burges)?)(@([1-9]\d{0,2}|1000))?"
+_FORM = re.compile(rf"{_CUT}|r-precision|rbp\.\d+")
 _QUERIES_AT_ONCE = 512  # 8 MB of ranks
 _RANX = Lock()  # numba's work queue, which ranx uses, ends the process if two threads enter it
 
@@ -63,21 +67,17 @@ class Comparison:
 def metric_names(text: str) -> tuple[str, ...]:
     """Return comma-separated metrics by ranx's names, without those of `METRICS`: `R@10` is `recall@10`.
 
-    ConfigError if ranx has no such metric, or a depth is more than 1000.
+    ConfigError if there is no such metric, or a cut is not from 1 to 1000.
     """
     names: list[str] = []
     for given in filter(None, map(str.strip, text.split(","))):
-        stem, cut = given.lower().partition("@")[::2]
-        name = f"{_SHORT.get(stem, stem)}{cut and f'@{cut}'}"
-        try:
-            _, depth, _ = _ranx_metric(name)
-        except (ValueError, IndexError) as error:
+        stem, at, cut = given.lower().partition("@")
+        name = f"{_SHORT.get(stem, stem)}{at}{cut}"
+        if not _FORM.fullmatch(name):
             raise ConfigError(
-                f"no metric {given!r}; such as R@10, nDCG@10, P@5, F1@10, MRR@10, MAP, hit_rate@10, "
-                "r-precision, bpref, rbp.95"
-            ) from error
-        if depth > RANKING_DEPTH:
-            raise ConfigError(f"{given}: rankings are cut at {RANKING_DEPTH} papers")
+                f"no metric {given!r}; such as R@10, nDCG@10, P@5, F1@10, MRR@10, MAP, hit_rate@10, r-precision, "
+                f"rbp.95, with a cut from 1 to {RANKING_DEPTH} (bpref needs papers that were judged as wrong)"
+            )
         names.append(name)
     return tuple(name for name in dict.fromkeys(names) if name not in METRICS)
 
@@ -142,16 +142,13 @@ def evaluate_run(
             f"run {run.name!r} is for another query set: it has e.g. {min(run.rankings)!r}, "
             f"the qrels have e.g. {min(qrels)!r}"
         )
-    scores = per_query(run, qrels, extra)
+    scores, names = per_query(run, qrels, extra), (*METRICS, *extra)
     table = np.stack([*scores.values()], axis=1)
     bounds = bootstrap_interval(table, partial(combine, extra=extra), rng=rng, resamples=resamples)
     return SystemResult(
         name=run.name,
         metrics=mean_metrics(scores, extra),
-        ci95={
-            name: (low, high)
-            for name, (low, high) in zip((*METRICS, *extra), bounds.T.tolist(), strict=True)
-        },
+        ci95={name: (a, b) for name, (a, b) in zip(names, bounds.T.tolist(), strict=True)},
         per_query=scores,
         dropped=len(run.rankings) - len(shared),
         missing=len(qrels) - sum(map(bool, shared.values())),

@@ -89,9 +89,8 @@ def load_eval_set(index: IndexFolder, split: str) -> EvalSet:
     unknown = 0
     if shipped is None:
         rows = papers.rows_of(read_ids(file))
-        unknown = int(
-            (rows < 0).sum()
-        )  # of a shipped split, which may name papers of another corpus
+        # of a shipped split, which may name papers of another corpus
+        unknown = int((rows < 0).sum())
         gold = gold_citations(graph, papers.years)
         for row in rows[rows >= 0].tolist():
             entries = slice(graph.indptr[row], graph.indptr[row + 1])

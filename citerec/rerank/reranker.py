@@ -281,7 +281,7 @@ def open_reranker(
         )
     if chosen.model in plugins.names(plugins.RERANKERS):
         made = plugins.load(plugins.RERANKERS, chosen.model)(index)
-        depth = chosen.depth or depth
+        depth = chosen.depth or getattr(made, "depth", depth)
         return OpenReranker.of(index, made, chosen.weight, name=chosen.model, depth=depth)
     model = open_cross_encoder(
         chosen.model,
