@@ -247,8 +247,9 @@ BIB_PAPERS = stated(
 {"id": "doe2005", "title": "Drawing Graphs", "year": 2005, "authors": ["Jane Doe"],
  "venue": "Proceedings of Vis 2005", "type": "inproceedings", "pages": "1–8", "publisher": "Example Press"}"""
 )
-BIBLATEX = """@xdata{nat, journaltitle = {Nature}}
-@thesis{a, journaltitle = {Nature}, type={mathesis}, date=1999-05, title={Title}, subtitle={Sub}, url={https://x.org/a_b}}
+BIBLATEX = r"""@xdata{nat, journaltitle = {Nature}}
+@thesis{a, journaltitle = {Nature}, type={mathesis}, date=1999-05, title={Title}, subtitle={Sub},
+  howpublished={\url{https://x.org/a_b}}}
 """
 [BIBLATEX_PAPER] = stated(
     """{"id": "a", "title": "Title: Sub", "year": 1999, "venue": "Nature",

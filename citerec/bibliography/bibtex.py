@@ -13,6 +13,7 @@ from typing import Any
 from citerec.bibliography.entry import Entry, Record, first_year, is_preprint
 from citerec.bibliography.keys import doi_of, split_name, to_text
 from citerec.bibliography.markup import plain_text
+from citerec.text import web_address
 
 _NO_PAPERS = frozenset({"xdata", "set", "control"})  # types of BibLaTeX that are no works
 KEY, TYPE = "(key)", "(type)"  # of an entry, among its fields; no names of fields
@@ -133,7 +134,8 @@ def to_entry(record: Record) -> Entry:
     addresses = [link(record.fields.get(name, "")) for name in ("doi", "url")]
     dois = tuple(filter(None, map(doi_of, addresses)))
     title = plain_text(": ".join(filter(None, (text("title"), text("subtitle")))))
-    venue = text("journal", "journaltitle", "booktitle", "howpublished")
+    how = text("howpublished")  # a venue, or the address of a web page
+    venue = text("journal", "journaltitle", "booktitle") or ("" if web_address(how) else how)
     key, kind = record.fields[KEY], record.fields[TYPE]
     kind = "" if kind == "article" else kind  # which means a preprint in CSL only
     return Entry(

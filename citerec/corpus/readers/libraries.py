@@ -21,6 +21,7 @@ from citerec.corpus.readers.files import (
     read_file,
 )
 from citerec.inputs import BOM
+from citerec.text import web_address
 from citerec.types import Log, Paper
 
 MAX_LINE = 16 * 2**20  # characters
@@ -124,7 +125,7 @@ def _bibtex_paper(fields: Fields) -> Paper:
         fields,
         [raw[bibtex.KEY]],
         bibtex.to_entry(Record(fields.line, raw)),
-        url=bibtex.link(raw.get("url", "")),
+        url=bibtex.link(raw.get("url") or web_address(bibtex.link(raw.get("howpublished", "")))),
         type="mastersthesis" if raw.get("type") == "mathesis" else raw[bibtex.TYPE],
         volume=text("volume"),
         issue=text("number", "issue"),
