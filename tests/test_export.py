@@ -108,11 +108,9 @@ def test_a_run_falls_strictly_and_keeps_float32(scores: list[float]) -> None:
 
     text = "".join(pieces([result(papers, falling)], Format.TREC, batch=False))
 
-    written = [np.float32(line.split()[4]) for line in text.splitlines()]
-    assert all(a > b for a, b in pairwise(written))
-    assert [w for w in written if abs(w) < 3e38] == [
-        np.float32(s) for s in falling if abs(s) < 3e38
-    ]
+    run = [np.float32(line.split()[4]) for line in text.splitlines()]
+    assert all(a > b for a, b in pairwise(run))
+    assert [w for w in run if abs(w) < 3e38] == [np.float32(s) for s in falling if abs(s) < 3e38]
 
 
 def test_bibtex_escapes_protects_and_names() -> None:
@@ -303,9 +301,7 @@ def test_each_kind_of_publication_has_a_type_and_a_field_in_every_format(stated:
     [csl] = json.loads(dump_one(Format.CSL, paper))
 
     found = ((entry.type, entry.fields), (ris["type_of_reference"], ris), (csl["type"], csl))
-    written = [
-        f"{type} {name}" for type, fields in found for name in fields if fields[name] == "Somewhere"
-    ]
+    written = [f"{t} {n}" for t, fields in found for n in fields if fields[n] == "Somewhere"]
     assert tuple(written) == KINDS[stated]
 
 
