@@ -287,9 +287,8 @@ def listed_rows(paper_list: PaperList, papers: Papers) -> list[frozenset[int]]:
     candidates = papers.at(row for titles in similar.values() for row in titles.rows)
     keyed = papers.at(r for e in paper_list.entries if e.title and (r := by_id.get(e.key, -1)) >= 0)
 
-    def is_id(
-        entry: Entry, docid: str, row: int
-    ) -> bool:  # not a key that happens to be another paper's
+    def is_id(entry: Entry, docid: str, row: int) -> bool:
+        """Whether it is more than a citation key that happens to be the id of another paper."""
         other = keyed[row].title if entry.title and docid == entry.key else ""
         return not other or same_title(entry.title, other)
 

@@ -515,9 +515,7 @@ def same_venue(papers: Papers, venue: str, rows: Rows) -> Scores:
     return np.array([float(other == key) if other else np.nan for other in keys], np.float32)
 
 
-MAX_VENUE_PAPERS = (
-    20_000  # papers of one venue whose references are counted: an even sample of a larger one
-)
+MAX_VENUE_PAPERS = 20_000  # whose references are counted: an even sample of a larger venue
 
 
 class VenueRates:
