@@ -212,7 +212,7 @@ def one_draft(
     build_index(corpus, target, BuildConfig())
     embed_anew(target, cast("Encoder", encoder), EmbedConfig())
     index = open_index(target)
-    titles = index.papers.titles()
+    titles = index.papers.column("title").to_pylist()
     cited = frozenset[int]().union(*listed_rows(listed, index.papers))
     shares = {"collected": len(hidden & set(titles)) / len(hidden)}
     query = Query(
