@@ -90,12 +90,7 @@ def test_f1_of_means_is_not_the_mean_of_f1() -> None:
     metrics = mean_metrics(per_query(run, qrels))
     assert metrics["f1@20"] == pytest.approx((2 * 0.05 / 1.05) / 2)
     assert metrics["f1@20 (of means)"] == pytest.approx(2 * 0.025 * 0.5 / 0.525)
-
-
-def test_nothing_found_is_zero_and_not_a_division_by_zero() -> None:
-    metrics = mean_metrics(per_query(Run("x", {}), {"q": frozenset({"a"})}))
-
-    assert metrics == dict.fromkeys(METRICS, 0.0)
+    assert mean_metrics(per_query(Run("x", {}), qrels)) == dict.fromkeys(METRICS, 0.0)
 
 
 @pytest.mark.parametrize("qrels", [{}, {"q": frozenset[str]()}])

@@ -47,7 +47,7 @@ LABELS = {  # of the counts of a corpus and of an index, in the order in which t
     "train_queries": "train queries",
     "dev_queries": "dev queries",
     "test_queries": "test queries",
-    "recognised_queries": "queries recognised as papers of the corpus by title, and hidden as these",
+    "recognised_queries": "queries that are papers of the corpus, by title or text, and are hidden from themselves",
     "unknown_queries": "queries of the splits that are no papers of the corpus",
 }
 OF_INDEX = {"papers", "citations", "train_queries", "dev_queries", "test_queries"}  # even if 0
