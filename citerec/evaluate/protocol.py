@@ -31,7 +31,6 @@ from citerec.types import Eligibility, Query
 NOT_HERE = "not in the corpus"  # reasons why queries are left out
 NO_GOLD = "without gold: citing no paper of the corpus of no later year"
 
-
 KnownGraph: TypeAlias = Literal[CitationScope.TRAIN, CitationScope.EARLIER]
 
 
