@@ -68,8 +68,8 @@ def building(target: Path) -> Generator[Path]:
 @contextmanager
 def _parents(target: Path) -> Generator[None]:
     """Create the missing parents of a path; those that are empty at the end are removed."""
-    created = [path for path in target.parents if not path.exists()]
     with writing(target):
+        created = [path for path in target.parents if not path.exists()]
         target.parent.mkdir(parents=True, exist_ok=True)
     try:
         yield

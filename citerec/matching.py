@@ -39,7 +39,7 @@ _NAME = re.compile(r"[^\W\d_]{2,}")
 _BETWEEN = re.compile(r"[.,:;?!()\[\]\"“”‘’'«»–—]|\s-\s|\s(?=[12][0-9]{3}\b)")
 _YEAR = re.compile(r"(?<![0-9.])(?:19|20)[0-9]{2}(?=[a-z]?(?![0-9]))")
 _MOST_PARTS, _LEAST_LETTERS = 9, 10  # of a title in a printed reference
-_MOST_WORDS = 50  # of a title that starts a text
+_MOST_WORDS, _MOST_ROWS = 50, 100  # of a title that starts a text; papers with one such title
 
 
 # --- Titles
@@ -272,7 +272,8 @@ def _rows_of_text(text: str, papers: Papers) -> list[int]:
     """Return the rows of the papers of which a text is the title and abstract, or the start of both."""
     words = (key := title_key(text)).split()
     codes = ["".join(words[:n]) for n in range(LEAST_WORDS, min(len(words), _MOST_WORDS))]
-    by_row = papers.at(r for rows in _tables(papers).titles.rows_of(codes) for r in rows.tolist())
+    found = _tables(papers).titles.rows_of(codes)
+    by_row = papers.at(r for rows in found if len(rows) <= _MOST_ROWS for r in rows.tolist())
     texts = {row: title_key(f"{paper.title} {paper.abstract}") for row, paper in by_row.items()}
     return [row for row, text in texts.items() if text.startswith(key)]
 
@@ -285,12 +286,13 @@ def listed_rows(paper_list: PaperList, papers: Papers) -> list[frozenset[int]]:
     named = [_named_in(entry, papers) for entry in paper_list.entries]
     similar = _similar_in([e.title for of_entry in named for e in of_entry], papers)
     candidates = papers.at(row for titles in similar.values() for row in titles.rows)
-    keyed = papers.at(r for e in paper_list.entries if e.title and (r := by_id.get(e.key, -1)) >= 0)
+    keys = (e.key for e in paper_list.entries if e.has_citation_key and e.title)
+    keyed = papers.at(row for key in keys if (row := by_id.get(key, -1)) >= 0)
 
     def is_id(entry: Entry, docid: str, row: int) -> bool:
         """Whether it is more than a citation key that happens to be the id of another paper."""
-        other = keyed[row].title if entry.title and docid == entry.key else ""
-        return not other or same_title(entry.title, other)
+        is_key = entry.has_citation_key and entry.title and docid == entry.key
+        return not (is_key and keyed[row].title) or same_title(entry.title, keyed[row].title)
 
     return [
         frozenset(row for i in entry.ids if (row := by_id[i]) >= 0 and is_id(entry, i, row)).union(

@@ -146,6 +146,8 @@ def test_a_key_that_is_the_id_of_another_paper_is_no_match(
 
     assert (check(entry).found, check(entry).findings) == (0, ())
     assert listed_rows(parse_paper_list(entry, "cited"), corpus) == [frozenset()]  # as --cited does
+    with_id = '[{"id": "soil2001", "title": "Soil is all a ..."}]'  # no key that an author chose
+    assert listed_rows(parse_paper_list(with_id, "cited"), corpus) == [frozenset({3})]
 
 
 def test_duplicates_are_found_by_doi_key_and_title(check: Callable[..., ReferenceCheck]) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 from citerec.bibliography.entry import Entry, Record, first_year, is_preprint
 from citerec.bibliography.keys import doi_of, split_name, to_text
 from citerec.bibliography.markup import plain_text
-from citerec.text import web_address
 
 _NO_PAPERS = frozenset({"xdata", "set", "control"})  # types of BibLaTeX that are no works
 KEY, TYPE = "(key)", "(type)"  # of an entry, among its fields; no names of fields
@@ -22,6 +21,7 @@ _MOST = 64_000_000  # characters of all values of a file, which its strings may 
 _PART = re.compile(r'\s*(?:[{"]|([^\s#{}"=,]+))')  # of a value
 _JOINT = re.compile(r"\s*(?:(#)|\Z)")
 _WHOLE = re.compile(r"\{(?:[^{},]|\{[^{},]*\})*\}")  # a name in braces, without a comma
+_ONLINE = re.compile(r"://|www\.|\b(?:online|web ?site|accessed)\b", re.IGNORECASE)
 _BRACE = re.compile(r"(?<!\\)[{}]")
 _QUOTE = re.compile(r'(?<!\\)[{}"]')
 _LATEX_SIGN = re.compile(r"\\([^A-Za-z])|\\[A-Za-z]+|[{}]")
@@ -131,11 +131,11 @@ def to_entry(record: Record) -> Entry:
     def text(*names: str) -> str:
         return to_text(next((record.fields[n] for n in names if record.fields.get(n)), ""))
 
-    addresses = [link(record.fields.get(name, "")) for name in ("doi", "url")]
+    addresses = [link(record.fields.get(name, "")) for name in ("doi", "url", "howpublished")]
     dois = tuple(filter(None, map(doi_of, addresses)))
     title = plain_text(": ".join(filter(None, (text("title"), text("subtitle")))))
-    how = text("howpublished")  # a venue, or the address of a web page
-    venue = text("journal", "journaltitle", "booktitle") or ("" if web_address(how) else how)
+    how = "" if _ONLINE.search(addresses[-1]) else text("howpublished")  # else it is a venue
+    venue = text("journal", "journaltitle", "booktitle") or how
     key, kind = record.fields[KEY], record.fields[TYPE]
     kind = "" if kind == "article" else kind  # which means a preprint in CSL only
     return Entry(
@@ -147,6 +147,7 @@ def to_entry(record: Record) -> Entry:
         authors=_people(record.fields.get("author", "")),
         venue=venue,
         key=key,
+        has_citation_key=True,
         dois=dois,
         is_preprint=is_preprint(kind, venue, map(text, _REMARKS), addresses),
         line=record.line,

@@ -44,6 +44,7 @@ class Entry:
     authors: tuple[str, ...] = ()
     venue: str = ""
     key: str = ""  # its citation key or id in the file
+    has_citation_key: bool = False  # that `key` is one, of an author's choice
     dois: tuple[str, ...] = ()  # bare
     context: str = ""  # the sentence that needs references
     is_preprint: bool = False

@@ -129,6 +129,7 @@ def to_entry(item: Any, place: Entry, name: Path | str, *, strict: bool = True) 
         authors=first("authors author authorships", authors, ()),
         venue=venue,
         key=first(" ".join(_IDS), docid, ""),
+        has_citation_key=bool(fields.record.keys() & _CSL),
         dois=dois,
         context=first("context", text, ""),
         note="".join(_strings(fields, "note")),

@@ -60,7 +60,7 @@ _TOKEN = re.compile(
     | \\(?:cite[a-z]*|ref|label|href|begin|end)\s?\{[^{}]*\}
     | \\(?P<command>[A-Za-z]+)\*?(?P<space>\s*)
     | \\(?P<escaped>.)
-    | (?P<script>(?<!\\\$)(?<=\$)[_^]|[_^](?=\{|\\circ))
+    | (?P<script>(?<!\\\$)(?<=\$)[_^]|[_^](?=\{|\\circ(?![A-Za-z])))
     | (?P<ligature>~|---?|``|'')
     | (?P<dollar>\$)
     | [{}\\]
@@ -215,12 +215,12 @@ def split_name(name: str) -> Name:
     name = _NUMBER.sub("", one_line(name))
     words = name.split()
     if _GROUP.search(name) and len(words) > 1:
-        return Name(name, group=True)
+        return Name(name.rstrip(", "), group=True)
     if "," in name:  # `Last, First`, `Last, First, Jr.` or `Last, Jr., First`
         family, *rest = [*filter(None, map(str.strip, name.split(",")))] or [""]
         suffix = " ".join(filter(_SUFFIX.fullmatch, rest))
         given = " ".join(part for part in rest if not _SUFFIX.fullmatch(part))
-        if given or not suffix:
+        if given or not suffix or " " not in family:
             return Name(family, given, suffix, group=not given and " " in family)
         words = f"{family} {suffix}".split()
     suffix = words.pop() if len(words) > 2 and _SUFFIX.fullmatch(words[-1]) else ""

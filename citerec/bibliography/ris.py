@@ -83,6 +83,7 @@ def to_entry(record: Record) -> Entry:
         authors=tuple(map(_first_last, people)),
         venue=venue,
         key=text("id").strip(),
+        has_citation_key=True,
         dois=dois,
         is_preprint=is_preprint(text("type_of_reference").lower(), venue, remarks, addresses),
         line=record.line,

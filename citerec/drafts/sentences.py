@@ -45,12 +45,7 @@ def uncited(draft: Query, lines: Sequence[str]) -> Iterator[Query]:
 
 def paragraphs(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     """Yield the sentences of each paragraph up to the references, with the heading before it."""
-    for heading, paragraph in _paragraphs([line.strip() for line in lines]):
-        yield heading, sentences(_AFTER_STOP.sub(r" \2\1 ", paragraph))
-
-
-def _paragraphs(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield each paragraph up to the references, with the heading before it."""
+    lines = [line.strip() for line in lines]
     ends = [n for n, line in enumerate(lines) if REFERENCES.fullmatch(line.lstrip("# "))]
     lines = lines[: ends[-1]] if ends else lines
     times, heading, kept = Counter(lines), "", list[str]()
@@ -58,7 +53,8 @@ def _paragraphs(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
         title = _HEADING.fullmatch(line)
         if not line or title:
             if kept:
-                yield heading, _ABSTRACT.sub("", one_line(joined(kept)))
+                paragraph = _ABSTRACT.sub("", one_line(joined(kept)))
+                yield heading, sentences(_AFTER_STOP.sub(r" \2\1 ", paragraph))
             heading, kept = (title["text"] or line) if title else heading, []
         elif times[line] < _REPEATED:
             kept.append(line)

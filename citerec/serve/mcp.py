@@ -293,7 +293,7 @@ def _cards(opened: OpenIndex, papers: Sequence[Paper]) -> list[Output]:
         {
             "id": paper.id,
             "title": one_line(paper.title),
-            "authors": [*map(one_line, paper.authors[:AUTHORS])],
+            "authors": [one_line(name).rstrip(",") for name in paper.authors[:AUTHORS]],
             "author_count": len(paper.authors),
             "year": paper.year,
             "venue": one_line(paper.venue),

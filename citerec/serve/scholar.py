@@ -119,7 +119,7 @@ def _values(opened: OpenIndex, papers: Sequence[Paper]) -> Iterator[dict[str, An
             "year": paper.year,
             "publicationTypes": [paper.type] if paper.type else None,
             "journal": {k: v for k, v in journal.items() if v} or None,
-            "authors": [{"authorId": None, "name": name} for name in paper.authors],
+            "authors": [{"authorId": None, "name": name.rstrip(",")} for name in paper.authors],
             "referenceCount": references,
             "citationCount": cited_by,
         }

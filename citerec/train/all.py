@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from shutil import rmtree
 from typing import Any
 
 from citerec.config import DenseIndexConfig
@@ -11,7 +10,7 @@ from citerec.encode.encoder import open_encoder, reopen
 from citerec.encode.models import weights_files
 from citerec.encode.spec import EncodeConfig
 from citerec.folder import IndexFolder, open_index
-from citerec.io import locked, replace_folder, sha256_of_files
+from citerec.io import replace_folder, sha256_of_files
 from citerec.rank.ltr import DEFAULT, SPEC, Variant, open_ranker
 from citerec.rules.held_out import RANKER, RERANKER, own_model, trained_on_other_data
 from citerec.train import encoder, ranker, reranker
@@ -67,9 +66,7 @@ def train_all(
 
     def is_done(done: bool, model: Path) -> bool:
         for one in places(model.name.removesuffix(NEW)) if done else ():
-            # a run may have failed, or been killed, as it removed what it no longer needed
-            with locked(one):
-                rmtree(TrainingState(one).folder, ignore_errors=True)
+            TrainingState(one).remove()  # a run may have failed, or been killed, as it did this
         log(f"{model} was trained with these settings already" if done else f"training {model}")
         return done
 

@@ -152,6 +152,12 @@ class TrainingState:
                 raise
             shutil.rmtree(self.folder, ignore_errors=True)
 
+    def remove(self) -> None:
+        """Remove the folder if it is there; LockedError if another process trains the model."""
+        if self.folder.exists():
+            with locked(self.model):
+                shutil.rmtree(self.folder, ignore_errors=True)
+
     @property
     def checkpoint(self) -> Path | None:
         """The last complete checkpoint."""
