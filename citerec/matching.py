@@ -39,7 +39,7 @@ _NAME = re.compile(r"[^\W\d_]{2,}")
 _BETWEEN = re.compile(r"[.,:;?!()\[\]\"“”‘’'«»–—]|\s-\s|\s(?=[12][0-9]{3}\b)")
 _YEAR = re.compile(r"(?<![0-9.])(?:19|20)[0-9]{2}(?=[a-z]?(?![0-9]))")
 _MOST_PARTS, _LEAST_LETTERS = 9, 10  # of a title in a printed reference
-_MOST_WORDS, _MOST_ROWS = 50, 100  # of a title that starts a text; papers with one such title
+_MOST_WORDS = 50  # of a title that starts a text
 
 
 # --- Titles
@@ -273,7 +273,7 @@ def _rows_of_text(text: str, papers: Papers) -> list[int]:
     words = (key := title_key(text)).split()
     codes = ["".join(words[:n]) for n in range(LEAST_WORDS, min(len(words), _MOST_WORDS))]
     found = _tables(papers).titles.rows_of(codes)
-    by_row = papers.at(r for rows in found if len(rows) <= _MOST_ROWS for r in rows.tolist())
+    by_row = papers.at(row for rows in found for row in rows.tolist())
     texts = {row: title_key(f"{paper.title} {paper.abstract}") for row, paper in by_row.items()}
     return [row for row, text in texts.items() if text.startswith(key)]
 

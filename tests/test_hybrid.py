@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +9,7 @@ import pytest
 
 from citerec.config import FuseConfig, FuseMethod, RecommendConfig
 from citerec.encode.encoder import Encoder, open_encoder
-from citerec.errors import BadInputError, ConfigError
+from citerec.errors import BadInputError
 from citerec.folder import IndexFolder
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
@@ -18,7 +17,7 @@ from citerec.retrieve.fuse import rrf
 from citerec.retrieve.hybrid import HybridRetriever, open_hybrid
 from citerec.rules.known import eligible
 from citerec.tuned import tuned_fusion, write_tuned
-from citerec.types import Hits, Query
+from citerec.types import Query
 
 Build = Callable[..., IndexFolder]
 DRAFT = Query(id="d", title="Retrieval with a language model", abstract="Search.", year=2018)
@@ -69,18 +68,6 @@ def test_the_sentences_of_all_drafts_are_encoded_in_one_call_when_they_are_read(
     assert encoder.calls == [3, 4]  # their titles, and the sentence that they share
     title, sentence = (replace(DRAFT, title=part, abstract="") for part in ("Draft 0", text))
     assert np.allclose(vectors, encoder.encode([title, sentence]), atol=1e-5)
-
-
-class Broken(Bm25Retriever):
-    def retrieve(self, *args: Any) -> list[Hits]:
-        return [replace(one, scores=one.scores * np.nan) for one in super().retrieve(*args)]
-
-
-def test_scores_that_are_not_finite_are_refused(sample_index: IndexFolder) -> None:
-    rules = eligible([DRAFT], sample_index.papers)
-
-    with pytest.raises(ConfigError, match="'bm25' gives scores that are not finite"):
-        HybridRetriever(sample_index, [Broken(sample_index)]).candidates([DRAFT], rules, 20)
 
 
 def test_what_was_tuned_is_used_until_the_index_is_embedded_by_another(

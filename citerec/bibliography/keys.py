@@ -184,7 +184,6 @@ _PARTICLES = frozenset(
     {"al", "bin", "da", "dal", "de", "del", "della", "den", "der", "di", "do", "dos", "du", "el"}
     | {"ibn", "la", "las", "le", "los", "op", "ten", "ter", "van", "von", "zu", "zum", "zur"}
 )
-_PAIRS = frozenset({"de la", "de las", "de los", "van de", "van den", "van der", "von der"})
 _SUFFIX = re.compile(r"(?:jr|sr)\.?|i{2,3}|iv", re.IGNORECASE)
 _INITIALS = re.compile(r"[A-Z]{1,3}")  # after the family name, as in PubMed: Ribler RL
 _GROUP = re.compile(
@@ -220,18 +219,13 @@ def split_name(name: str) -> Name:
         family, *rest = [*filter(None, map(str.strip, name.split(",")))] or [""]
         suffix = " ".join(filter(_SUFFIX.fullmatch, rest))
         given = " ".join(part for part in rest if not _SUFFIX.fullmatch(part))
-        if given or not suffix or " " not in family:
-            return Name(family, given, suffix, group=not given and " " in family)
-        words = f"{family} {suffix}".split()
+        return Name(family, given, suffix, group=not (given or suffix) and " " in family)
     suffix = words.pop() if len(words) > 2 and _SUFFIX.fullmatch(words[-1]) else ""
     # capitals after an initial are a family name
     has_initial = any(word.endswith(".") or len(word) == 1 or word.isupper() for word in words[:-1])
     if len(words) > 1 and _INITIALS.fullmatch(words[-1]) and not has_initial:
         return Name(" ".join(words[:-1]), words[-1], suffix)
     start = max(len(words) - 1, 0)
-    while start > 0:  # in capitals, two of them are certain: `Van Der`
-        is_pair = " ".join(words[start - 2 : start]).lower() in _PAIRS
-        if not is_pair and words[start - 1] not in _PARTICLES:
-            break
-        start -= 2 if is_pair else 1
+    while start > 0 and words[start - 1] in _PARTICLES:
+        start -= 1
     return Name(" ".join(words[start:]), " ".join(words[:start]), suffix)

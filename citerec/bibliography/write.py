@@ -11,10 +11,9 @@ from itertools import count, product
 from string import ascii_lowercase
 from typing import Any
 
-import orjson
-
 from citerec.bibliography.keys import LETTERS, doi_of, paper_doi, split_name
 from citerec.bibliography.publication import Kind, kind_of
+from citerec.io import indented_json
 from citerec.text import normalized, one_line, web_address
 from citerec.types import Paper
 
@@ -207,7 +206,7 @@ def _ris_record(key: str, paper: Paper, note: str) -> dict[str, Any]:
 def csl(papers: Sequence[Paper], notes: Mapping[str, str] = NO_NOTES) -> str:
     """Return papers as a list of CSL-JSON, with their ids."""
     items = [csl_item(paper, notes.get(paper.id, "")) for paper in papers]
-    return orjson.dumps(items, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE).decode()
+    return indented_json(items).decode()
 
 
 def csl_item(paper: Paper, note: str = "") -> dict[str, Any]:

@@ -194,8 +194,7 @@ def open_named(index: Path | None) -> "IndexFolder":
 def settings_file() -> Path | None:
     """Return the file of the working folder, else that of the user's configuration folder; None without one."""
     base = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
-    home = Path(os.path.expanduser(base))  # noqa: PTH111 - Path.expanduser fails without a home
-    places = Path(SETTINGS), home / "citerec" / SETTINGS
+    places = Path(SETTINGS), Path(base).expanduser() / "citerec" / SETTINGS
     return next((file for file in places if file.exists()), None)
 
 

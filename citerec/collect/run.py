@@ -31,7 +31,7 @@ from citerec.config import Settings, setting
 from citerec.corpus import readers
 from citerec.corpus.tools import canonical_line, write_lines
 from citerec.errors import ConfigError, writing
-from citerec.io import replacing, sha256_of
+from citerec.io import indented_json, replacing, sha256_of
 from citerec.machine import versions
 from citerec.text import csv_cell, plural
 from citerec.types import Log, Paper, Progress, no_log, no_progress
@@ -280,7 +280,7 @@ def _write(
     rows = ("\t".join(csv_cell(" ".join(c.split())) for c in r) for r in (HEADER, *unresolved))
     texts = {
         UNRESOLVED: "".join(f"{row}\n" for row in rows),
-        RECORD: orjson.dumps(record, option=orjson.OPT_INDENT_2).decode() + "\n",
+        RECORD: indented_json(record).decode(),
     }
     for name, text in texts.items():
         with writing(folder), replacing(folder / name) as temporary:

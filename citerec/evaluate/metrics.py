@@ -76,7 +76,7 @@ def metric_names(text: str) -> tuple[str, ...]:
         if not _FORM.fullmatch(name):
             raise ConfigError(
                 f"no metric {given!r}; such as R@10, nDCG@10, P@5, F1@10, MRR@10, MAP, hit_rate@10, r-precision, "
-                f"rbp.95, with a cut from 1 to {RANKING_DEPTH} (bpref needs papers that were judged as wrong)"
+                f"rbp.95, with a cut from 1 to {RANKING_DEPTH} (bpref needs negatives)"
             )
         names.append(name)
     return tuple(name for name in dict.fromkeys(names) if name not in METRICS)

@@ -59,7 +59,7 @@ def randomisation_test(
     among them, so that p is never 0.
 
     `a` and `b` are the (n, m) scores of the systems for the same queries. Returns p for each figure, in (0, 1]; 1 if
-    the systems do not differ, or a score is not finite.
+    the systems do not differ.
 
     Source: Fisher's test as in Smucker et al., CIKM 2007, https://doi.org/10.1145/1321440.1321528;
     counting the observed: Phipson, Smyth 2010, https://doi.org/10.2202/1544-6115.1585.
@@ -83,7 +83,7 @@ def randomisation_test(
     observed, as_far = gap(np.ones((1, n))), np.array(0)
     for bits in swaps():
         signs = 1.0 - 2.0 * bits.astype(np.float64)
-        as_far = as_far + (~(gap(signs) < observed - _EQUAL)).sum(axis=0)
+        as_far = as_far + (gap(signs) >= observed - _EQUAL).sum(axis=0)
     return as_far / 2**n if exact else (as_far + 1) / (resamples + 1)
 
 

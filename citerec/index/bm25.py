@@ -204,9 +204,8 @@ class Bm25Builder:
         self._rows: list[int] = []  # of the papers with text
         self._papers = 0
         self._pool = ThreadPoolExecutor(1)
-        self._pending = self._pool.submit(
-            self._as_output_error, self._open
-        )  # what Lucene does, or did last
+        # what Lucene does, or did last
+        self._pending = self._pool.submit(self._as_output_error, self._open)
 
     def _open(self) -> None:
         analysis = as_type("org.apache.lucene.analysis.Analyzer", analyzer())

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
-
 from citerec import plugins
 from citerec.config import RRF_K0, FuseConfig, FuseMethod, RecommendConfig
 from citerec.errors import ConfigError
@@ -121,9 +119,6 @@ class HybridRetriever:
         depth = k if len(self.retrievers) == 1 else max(k, self.config.depth)
         sentences = scores_by_sentence(queries, self._lexical, self.dense)
         hits = {one.name: one.retrieve(queries, eligible, depth) for one in self.retrievers}
-        for name, found in hits.items():
-            if not all(np.isfinite(one.scores).all() for one in found):
-                raise ConfigError(f"the retriever {name!r} gives scores that are not finite")
         vectors: list[QueryVector | None] = [None] * len(queries)
         if dense := self.dense:  # which has encoded them already
             vectors = [QueryVector(vector, dense.directions) for vector in dense.encoded(queries)]

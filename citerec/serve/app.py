@@ -318,12 +318,14 @@ async def index(service: Served) -> IndexList:
     return IndexList(indexes=[one.facts() for one in service.indexes.values()])
 
 
+@health.head("/healthz", include_in_schema=False)
 @health.get("/healthz")
 async def healthz() -> dict[str, str]:
     """Say that the process runs."""
     return {"status": "ok"}
 
 
+@health.head("/readyz", include_in_schema=False)
 @health.get("/readyz")
 async def readyz(service: Served) -> dict[str, Any]:
     """Say whether requests are answered."""

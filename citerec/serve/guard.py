@@ -85,12 +85,6 @@ def internal_error() -> ProblemError:
     return ProblemError("internal", "the server cannot answer; its log says why")
 
 
-def _method(scope: Scope) -> str:
-    """Return GET for HEAD, for which the web server leaves the body out, but of /mcp, whose answer has no end."""
-    is_head = scope["method"] == "HEAD" and scope["path"] != "/mcp"
-    return "GET" if is_head else scope["method"]
-
-
 class Guard:
     """The outermost layer of the application."""
 
@@ -106,7 +100,6 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        scope = {**scope, "method": _method(scope)}
         headers, started, status, size = Headers(scope=scope), monotonic(), 0, 0
         given = REQUEST_ID.fullmatch(headers.get("x-request-id", ""))
         request_id = given[0] if given else uuid4().hex[:16]

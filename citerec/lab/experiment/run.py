@@ -152,12 +152,7 @@ def _has_splits_of(index: IndexFolder, corpus: Path) -> bool:
     if queries is not None:
         stored = open_queries(index.splits)  # with the papers that the queries were recognised as
         known = {q.id: replace(q, corpus_ids=()) for q in stored.queries.values()} if stored else {}
-        is_recognised = "recognised_queries" in index.manifest.counts
-        return (
-            is_recognised
-            and stored is not None
-            and (known, stored.gold) == (queries.queries, queries.gold)
-        )
+        return stored is not None and (known, stored.gold) == (queries.queries, queries.gold)
     shipped = shipped_splits(corpus)
     if shipped is None:
         return index.manifest.settings["splits"] != "shipped"

@@ -196,8 +196,7 @@ function write(key, value) {
   try {
     kept.setItem(key, JSON.stringify(value));
   } catch {
-    const text = "No room is left in this browser: what you change is lost with this tab.";
-    now.toast = { text, isShown: true };
+    /* no room: the page works without */
   }
 }
 

@@ -214,14 +214,13 @@ async function openLink(from) {
   clear();
   const hasOwn = store.drafts().length > 0;
   store.view({ index, k, year, yearMax, yearMin });
-  const own = state.id;
   chooseIndex(index);
   update();
   if (paper) showPaper(paper, depth);
   if (isAlone) return;
   const known = new Map((await rowsOf(index, ids)).map(row => [row.id, shelved(row)]));
   const found = await rowsOf(index, list);
-  if (!store.viewing || state.id !== own) return; // the author went on
+  if (!store.viewing) return; // the author went on
   /** @type {(wanted: string[]) => Taken[]} */
   const marked = wanted => wanted.flatMap(id => known.get(id) ?? []);
   state.marks = {
