@@ -370,7 +370,7 @@ def test_dois_are_one_a_line_and_papers_without_one_are_left_out() -> None:
         ("Ribler", Name("Ribler")),
         ("X. LI", Name("LI", "X.")),
         ("Hans op de Beeck", Name("op de Beeck", "Hans")),
-        ("John Smith, Jr.", Name("Smith", "John", "Jr.")),
+        ("John Smith Jr.", Name("Smith", "John", "Jr.")),
         ("Smith, Jr., John", Name("Smith", "John", "Jr.")),
         ("Wei Wang 0001", Name("Wang", "Wei")),
         ("王小明", Name("王小明")),
