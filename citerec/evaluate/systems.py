@@ -23,7 +23,7 @@ from citerec.folder import IndexFolder
 from citerec.pipeline import Pipeline, RerankingStage, Stage, configure_for_ranker, rank_stages
 from citerec.rank.expand import CandidateExpander
 from citerec.rank.features import declared_features
-from citerec.rank.ltr import Ranker, Variant, find_ranker, open_ranker, reranker_notice
+from citerec.rank.ltr import Ranker, Variant, find_ranker, open_ranker
 from citerec.rerank.reranker import OpenReranker, Scorer, open_reranker
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
@@ -305,17 +305,12 @@ class Systems:
         return replace(opened, scorer=CachedScorer(opened.scorer))
 
     def reranker_of(self, name: str) -> OpenReranker:
-        """Return the reranker of one of `RERANKED` or `RANKED`, with the weight that it has there.
-
-        A weight that was tuned on the fused list is not used for another list.
-        """
-        requested = self._config.rerank
+        """Return the reranker of one of `RERANKED` or `RANKED`, with the weight that it has there."""
         if name in RANKED:
-            return configure_for_ranker(self.open_reranker, self.ranker_of(name), requested)
-        alone = name == "rerank-alone" or (
-            RERANKED[name] and requested and requested.weight is None
-        )
-        return self.open_reranker.with_weight(1) if alone else self.open_reranker
+            ranker = self.ranker_of(name)
+            return configure_for_ranker(self.open_reranker, ranker, self._config.rerank, self._log)
+        is_alone = name == "rerank-alone"
+        return self.open_reranker.with_weight(1) if is_alone else self.open_reranker
 
     def audit(self, names: Sequence[str], progress: Progress = no_progress) -> Audit:
         """Check that the hits of some systems depend on no citation that is unknown for a query; see `audit`."""
@@ -370,8 +365,6 @@ class Systems:
         if name in RANKED:
             ranker = self.ranker_of(name)
             reranker = self.reranker_of(name) if self._config.rerank else None
-            if reranker and (notice := reranker_notice(ranker, reranker)):
-                self._log(notice)
             stages = rank_stages(graph, ranker, reranker)
         elif name == EXPANDED:
             stages = (CandidateExpander(graph),)

@@ -306,8 +306,6 @@ def _recommend(experiment: Experiment, indexes: Path, progress: Progress) -> Out
     index = index_of(experiment, indexes, progress)
     reranker = reranker_of(experiment, index, progress)
     rerank = experiment.rerank
-    if rerank.weight is None and experiment.system not in RANKED:
-        rerank = rerank.replace(weight=1)
     config = EvalConfig(
         bm25=experiment.bm25,
         fuse=experiment.fuse.replace(method=FuseMethod.WEIGHTED),
