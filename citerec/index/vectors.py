@@ -12,7 +12,6 @@ papers: on the last two kinds it reads their int8 vectors.
 
 import os
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
@@ -235,32 +234,8 @@ class DenseIndex:
             effort = max(2048, fetch) * ceil(len(keep) / count)
             params = faiss.SearchParametersHNSW(efSearch=effort, **selector)
             return self._base.search(queries, fetch, params=params)[1]
-        threads = faiss.omp_get_max_threads()
-        if len(queries) >= threads or len(keep) < EXACT_UP_TO:
-            params = faiss.SearchParameters(**selector)
-            return self._scanned.search(queries, fetch, params=params)[1]
-        return self._scanned_in_parts(queries, fetch, keep, threads)
-
-    def _scanned_in_parts(
-        self, queries: Vectors, fetch: int, keep: npt.NDArray[np.bool_], threads: int
-    ) -> npt.NDArray[np.int64]:
-        """Scan a range of rows per thread: faiss uses one thread for a query."""
-        faiss = load()
-        cuts = np.linspace(0, len(keep), threads + 1).astype(int)
-
-        def part(i: int) -> tuple[Any, Any]:
-            chosen = np.zeros(len(keep), np.bool_)
-            chosen[cuts[i] : cuts[i + 1]] = keep[cuts[i] : cuts[i + 1]]
-            selector = faiss.IDSelectorBitmap(np.packbits(chosen, bitorder="little"))
-            return self._scanned.search(queries, fetch, params=faiss.SearchParameters(sel=selector))
-
-        with ThreadPoolExecutor(threads) as pool:
-            parts = list(pool.map(part, range(threads)))
-        scores, rows = (np.concatenate(arrays, axis=1) for arrays in zip(*parts, strict=True))
-        closeness = -scores if self.similarity is Similarity.L2 else scores
-        closeness = np.where(rows < 0, -np.inf, closeness)
-        best = np.argpartition(-closeness, fetch - 1, axis=1)[:, :fetch]
-        return np.take_along_axis(rows, best, axis=1)
+        params = faiss.SearchParameters(**selector)
+        return self._scanned.search(queries, fetch, params=params)[1]
 
 
 def _is_complete(scores: npt.NDArray[np.float32], k: int) -> bool:
