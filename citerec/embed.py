@@ -123,7 +123,7 @@ def embed(
     if not config.resume:
         forget_vectors(target)
     run, store = encoder.config, cache_folder(target)
-    setup = (encoder.fingerprint.key, run.device, run.batch_tokens, encoder.precision)
+    setup = (encoder.fingerprint.key, run.device, encoder.precision)
     with writing(store):
         store.mkdir(parents=True, exist_ok=True)
         name = hashlib.sha256(repr(setup).encode()).hexdigest()
