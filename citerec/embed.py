@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from citerec.config import DenseIndexConfig, Settings, setting
 from citerec.corpus.papers import Papers
-from citerec.errors import IndexReplacedError, writing
+from citerec.errors import writing
 from citerec.folder import (
     DENSE,
     MODELS,
@@ -25,7 +25,6 @@ from citerec.folder import (
     IndexFolder,
     checksums,
     open_index,
-    read_manifest,
     write_manifest,
 )
 from citerec.io import building, locked
@@ -124,7 +123,7 @@ def embed(
     if not config.resume:
         forget_vectors(target)
     run, store = encoder.config, cache_folder(target)
-    setup = (encoder.fingerprint.key, run.device, run.batch_tokens, encoder.precision)
+    setup = (encoder.fingerprint.key, run.device, encoder.precision)
     with writing(store):
         store.mkdir(parents=True, exist_ok=True)
         name = hashlib.sha256(repr(setup).encode()).hexdigest()
@@ -173,8 +172,7 @@ def embed_anew(
 ) -> None:
     """Replace the vectors of an index; readers see either the old or the new ones.
 
-    Errors are those of `open_index`, `locked` and `embed`; IndexReplacedError if a build put another index in its place
-    meanwhile.
+    Errors are those of `open_index`, `locked` and `embed`.
     """
     open_index(path)  # before anything is locked or written
     with locked(path), building(path) as folder:
@@ -190,8 +188,6 @@ def embed_anew(
             replace(manifest, settings={**manifest.settings, **settings}, checksums=kept | new),
         )
         carry_models(path, folder)  # as late as possible: a model may have been trained meanwhile
-        if read_manifest(path) != manifest:
-            raise IndexReplacedError(path)
     forget_vectors(path)
 
 

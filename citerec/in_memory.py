@@ -102,10 +102,7 @@ def _lines(papers: Any) -> Iterator[bytes]:
         for key in {"id", "citations"} & values.keys():
             value = values[key]
             values[key] = [*map(_as_id, value)] if isinstance(value, list) else _as_id(value)
-        try:
-            yield orjson.dumps(values, default=str, option=orjson.OPT_APPEND_NEWLINE)
-        except TypeError as error:  # half of a surrogate pair
-            raise BadInputError(_SOURCE, f"record {number}: {error}") from error
+        yield orjson.dumps(values, default=str, option=orjson.OPT_APPEND_NEWLINE)
     if not number:
         raise BadInputError(_SOURCE, "there is none; expected at least one paper with id and title")
 

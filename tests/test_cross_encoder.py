@@ -10,6 +10,7 @@ import pytest
 from support.corpora import built
 from support.tiny import WORDS, tiny_bert, tiny_reranker
 
+from citerec.encode import torch_backend
 from citerec.encode.spec import EncodeConfig, Precision
 from citerec.errors import ModelError
 from citerec.folder import IndexFolder
@@ -100,14 +101,15 @@ def test_any_text_at_all_gets_a_score(reranker: CrossEncoder, index: IndexFolder
 
 
 def test_batches_threads_and_order_hardly_change_a_score(
-    folder: Path, reranker: CrossEncoder, index: IndexFolder
+    folder: Path, reranker: CrossEncoder, index: IndexFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = np.random.default_rng(0).permutation(len(index.papers)).astype(np.int32)[:60]
     (expected,) = reranker.score(index, QUERIES[:1], [rows])
     assert expected.std() > 1e-3
 
     for tokens, threads in ((1, 1), (256, 1), (256, 2), (100_000, 2)):
-        how = EncodeConfig(precision=Precision.FLOAT32, batch_tokens=tokens, threads=threads)
+        monkeypatch.setattr(torch_backend, "FLOAT32_TOKENS", tokens)
+        how = EncodeConfig(precision=Precision.FLOAT32, threads=threads)
         (found,) = open_cross_encoder(str(folder), None, how).score(
             index, QUERIES[:1], [rows[::-1]]
         )
