@@ -1,6 +1,7 @@
 """Rows of a table: reading one, running it, judging what it gives, and the table."""
 
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -8,14 +9,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from support.corpora import SAMPLE
 from support.tiny import tiny_bert
 
-from citerec.config import Bm25Config, StopWords
+from citerec.build import BuildConfig, build_index
+from citerec.config import Bm25Config, Precision, StopWords
+from citerec.encode.encoder import open_encoder
+from citerec.encode.spec import EncodeConfig
 from citerec.errors import BadInputError, ConfigError
 from citerec.evaluate.protocol import CitationScope
-from citerec.folder import IndexFolder
+from citerec.folder import IndexFolder, open_index
+from citerec.index.vectors import vectors_of
 from citerec.lab.datasets.fetch import DatasetRecord, write_record
 from citerec.lab.experiment.row import Experiment, read_experiment
 from citerec.lab.experiment.run import Verdict, judge, run_experiment, write_result
@@ -274,6 +280,7 @@ def test_a_row_waits_for_what_is_not_here(corpus: Path, row: Callable[..., Exper
         'kind = "scidocs"',
         "rules = { min_gold = 0 }",
         "bm25 = { k2 = 1 }",
+        "queries = 5",  # the quick look of `citerec evaluate`
         'system = "dense"',
         'encoder = "minilm"\ntrain = "x.toml"',
         "fuse = { dense_weight = 2 }",
@@ -338,12 +345,46 @@ def test_a_row_with_an_encoder_gets_an_index_of_its_own(
     assert [p.name for p in (tmp_path / "indexes").iterdir()] == [asked.index_name]
 
 
+def test_a_row_is_in_float32_whatever_was_run_before(
+    corpus: Path,
+    row: Callable[..., Experiment],
+    tiny_model: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CITEREC_DTYPE", "bfloat16")
+    asked = row(f'system = "dense"\nencoder = "{tiny_model}"')
+    folder = tmp_path / "indexes" / asked.index_name
+    build_index(corpus, folder, BuildConfig(encoder=tiny_model))
+    is_open = open_encoder(tiny_model)  # as of an index that is searched in this process
+    papers = [*open_index(folder).papers.at(range(4)).values()]
+    coarse = vectors_of(open_index(folder)).vectors(np.arange(4, dtype=np.int32))
+
+    first = run_experiment(asked, tmp_path / "indexes")
+    made = (folder / "manifest.json").stat().st_mtime_ns
+    again = run_experiment(asked, tmp_path / "indexes")
+
+    assert is_open.precision == "bfloat16"
+    exact = open_encoder(tiny_model, EncodeConfig(precision=Precision.FLOAT32)).encode(papers)
+    stored = vectors_of(open_index(folder)).vectors(np.arange(4, dtype=np.int32))
+    assert np.abs(coarse - exact).max() > 1e-3
+    assert stored == pytest.approx(exact, abs=1e-5)
+    assert (folder / "manifest.json").stat().st_mtime_ns == made  # these are kept
+    assert first.metrics == again.metrics
+    assert first.result["provenance"]["settings"]["dtype"] == "float32"
+    assert os.environ["CITEREC_DTYPE"] == "bfloat16"  # of the user
+
+
 # --- rows that rerank
 
 
 def test_a_row_that_reranks_tells_with_what(
-    corpus: Path, row: Callable[..., Experiment], tiny_reranker_model: str
+    corpus: Path,
+    row: Callable[..., Experiment],
+    tiny_reranker_model: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("CITEREC_DTYPE", "bfloat16")
     asked = row(
         f'system = "rerank"\nreranker = "{tiny_reranker_model}"\n'
         "rerank = { depth = 3, weight = 0.5, query_tokens = 16 }"
@@ -359,7 +400,7 @@ def test_a_row_that_reranks_tells_with_what(
     assert (told["model"], told["depth"], told["weight"]) == ("reranker", 3, 0.5)
     assert (told["query_tokens"], told["candidate_tokens"]) == (16, 32)
     assert len(told["weights"]) == 64  # a sha256
-    assert told["backend"] == "torch"
+    assert (told["backend"], told["precision"]) == ("torch", "float32")
     assert outcome.metrics["recall@1000"] == 1
 
 
