@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -23,7 +24,8 @@ from citerec.evaluate.protocol import CitationScope
 from citerec.folder import IndexFolder, open_index
 from citerec.index.vectors import vectors_of
 from citerec.lab.datasets.fetch import DatasetRecord, write_record
-from citerec.lab.experiment.row import Experiment, read_experiment
+from citerec.lab.experiment.row import Experiment, Reranking, read_experiment
+from citerec.lab.experiment.rules import Rules
 from citerec.lab.experiment.run import Verdict, judge, run_experiment, write_result
 from citerec.lab.experiment.table import tables, tables_as_latex
 from citerec.lab.scidocs.published import FIGURE_2, TABLE_1, TABLE_2, TABLE_3
@@ -462,6 +464,82 @@ def test_a_row_trains_its_ranker_once_beside_the_indexs_own(
     assert made.stat().st_mtime_ns == before
     assert not made.parent.with_name("ranker").exists()
     assert first.result["provenance"]["settings"]["ranker"]["model"] == "ranker-few"
+
+
+# --- what notes name
+
+ROOT = Path(__file__).parent.parent
+EXPERIMENTS = ROOT / "experiments"
+NAMED = re.compile(r"(?<![\w/.])[\w.*<>-]+(?:/[\w.*<>-]+)*/?")  # a path, with * or <name> for any
+FOLDERS = {path.name for base in (ROOT, EXPERIMENTS) for path in base.iterdir() if path.is_dir()}
+MADE = {"indexes", "reports", "datasets", "shared"}  # by commands, or no part of the project
+FILES = [*EXPERIMENTS.rglob("*")]
+
+
+def missing_names(text: str) -> list[str]:
+    """Return what a text names of the project, and is not there: files, folders, tables."""
+    names = [name.strip("/.") for name in NAMED.findall(text)]
+    found = {
+        name
+        for name in names
+        if name.endswith((".toml", ".md", ".py", ".tex"))
+        or re.fullmatch(r"(?:reranker|specter)_(?:table|fig)\w+", name)
+        or ("/" in name and name.split("/")[0] in FOLDERS - MADE)
+    }
+    patterns = {name: re.sub("<.*?>", "*", name) for name in sorted(found)}
+    return [
+        name
+        for name, pattern in patterns.items()
+        if not any(file.match(pattern) for file in FILES) and not any(ROOT.glob(pattern))
+    ]
+
+
+def test_a_name_that_leads_nowhere_is_found() -> None:
+    for gone in (
+        *("`reranker/vis_gone.toml`", "(GONE.md)", "specter_table9/", "python experiments/gone.py"),
+        *("`dense/*_gone.toml`", "results/gone/", "`results/<table>/gone-<row>.json`"),
+    ):
+        assert len(missing_names(f"It is in {gone}, as `bm25/vis.toml` is.")) == 1, gone
+    assert missing_names("`bm25/vis.toml`, `dense/*_rrf.toml`, results/<table>/<row>.json.") == []
+    assert missing_names("10 pairs/s of `indexes/mine`, in models/encoder; see TABLES.md.") == []
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        *sorted(path.relative_to(ROOT).as_posix() for path in EXPERIMENTS.glob("*.md")),
+        *sorted(path.relative_to(ROOT).as_posix() for path in EXPERIMENTS.rglob("*.toml")),
+    ],
+)
+def test_what_a_note_names_is_there(file: str) -> None:
+    path = ROOT / file
+    text = path.read_text(encoding="utf-8")
+
+    assert missing_names(text) == []
+    for number in re.findall(r"\brow (\d+)", text) if path.name == "table.toml" else ():
+        assert [*path.parent.glob(f"{number}_*"), *path.parent.glob(f"0{number}_*")], number
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/**/*.md"])
+def test_what_a_page_names_of_the_experiments_is_there(page: str) -> None:
+    for path in ROOT.glob(page):
+        names = re.findall(r"experiments/[\w.*<>/-]+", path.read_text(encoding="utf-8"))
+
+        assert missing_names(" ".join(names)) == [], path
+
+
+def test_every_key_that_the_readme_explains_is_a_key_of_a_row() -> None:
+    readme = (EXPERIMENTS / "README.md").read_text(encoding="utf-8")
+    _, _, section = readme.partition("### Keys of a row\n")
+    lines = section.partition("\n\n`make")[0].splitlines()
+    cells = [line.split(" | ")[0] for line in lines if line.startswith("| `")]
+    without_values = re.sub(r"= [^{,}]+", "", " ".join(cells))
+    keys = re.findall(r"[a-z]\w+", without_values)
+
+    assert len(keys) > 10
+    parts = (Experiment, Reranking, Rules, Bm25Config)
+    known = {name for part in parts for name in part.model_fields}
+    assert [key for key in keys if key not in known] == []
 
 
 # --- what others published
