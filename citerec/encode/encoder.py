@@ -21,7 +21,13 @@ from citerec.encode.models import (
     weights_files,
 )
 from citerec.encode.onnx import OnnxBackend, Runner, export, export_key, exported
-from citerec.encode.spec import EncodeConfig, EncoderSpec, Fingerprint, read_spec
+from citerec.encode.spec import (
+    EncodeConfig,
+    EncoderSpec,
+    Fingerprint,
+    read_spec,
+    requested_precision,
+)
 from citerec.encode.torch_backend import Parts, TorchBackend, encoder_net, load_parts
 from citerec.errors import ModelError
 from citerec.io import sha256_of_files
@@ -157,7 +163,8 @@ def _open(source: ModelSource, config: EncodeConfig, log: Log) -> Encoder:
                 return plugins.load(plugins.ENCODERS, marker)(source, config)
     spec = read_spec(source.folder)
     with _opening:
-        key = source, fingerprint_of(source, 0, spec), config
+        precision = requested_precision(config.precision)
+        key = source, fingerprint_of(source, 0, spec), config, precision
         encoder = _open_encoders.get(key)
         if encoder is None:
             encoder = _open_encoders[key] = _open_transformer(source, spec, config, log)

@@ -243,7 +243,8 @@ def open_cross_encoder(
     limits = query_tokens, candidate_tokens
     weights = sha256_of_files(weights_files(folder))
     with _opening:
-        key = name, folder, weights, read_reranker_spec(folder, *limits), config, pairs
+        precision = requested_precision(config.precision)
+        key = name, folder, weights, read_reranker_spec(folder, *limits), config, precision, pairs
         model = _open_rerankers.get(key)
         if model is None:
             opened = _exported(folder, config, limits, pairs)
