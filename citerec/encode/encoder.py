@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from citerec import plugins
 from citerec.encode.models import (
+    HubError,
     ModelSource,
     bottleneck_files,
     find_model,
@@ -124,7 +125,11 @@ def reopen(
             f"index anew: citerec encode --index {base} --encoder MODEL"
         )
     location = str(folder or fingerprint.source)
-    source = find_model(location, revision=fingerprint.revision, log=log)
+    try:
+        source = find_model(location, revision=fingerprint.revision, log=log)
+    except HubError as error:
+        error.add_note(f"embed the index anew: citerec encode --index {base} --encoder minilm")
+        raise
     recorded = replace(source, name=fingerprint.name, location=fingerprint.source)
     encoder = _open(recorded, config or EncodeConfig(), log)
     if encoder.fingerprint.key != fingerprint.key:

@@ -145,7 +145,7 @@ def check_positions(folder: Path, model: Any, tokens: int) -> None:
     positions = positions_of(model.config)
     if positions and positions < tokens:
         raise ModelError(
-            f"{folder} has {positions} positions, fewer than the {tokens} tokens to be read"
+            f"{folder} has {positions} positions, fewer than the {tokens} tokens to be read; choose fewer tokens"
         )
 
 

@@ -277,7 +277,7 @@ def _check_vectors(shard: Vectors, first: int, similarity: Similarity) -> None:
     if len(wrong := np.flatnonzero(~np.isfinite(norms))):
         raise ModelError(
             f"the encoder gave paper {first + wrong[0]} a vector that is not finite; "
-            "is the model complete? try another with --encoder"
+            "is the model complete? try another"
         )
     unequal = np.flatnonzero(np.abs(norms - 1) > NORM_SLACK)
     if similarity is Similarity.COSINE and len(unequal):

@@ -252,7 +252,7 @@ def choose_reranker(
     # one that is left out has its own warning
     if any(given) and not (index.models / RERANKER).exists():
         raise ConfigError(
-            f"depth, weight and tokens of a reranker have no effect: {index.path} has none; name one: --reranker MODEL"
+            f"depth, weight and tokens of a reranker have no effect: {index.path} has none; name one"
         )
     return None
 
@@ -277,8 +277,7 @@ def open_reranker(
     chosen = choose_reranker(config, index)
     if chosen is None:
         raise ModelError(
-            f"{index.path} has no reranker; train one: citerec train-reranker --index {index.path}, or name a model: "
-            "--reranker MODEL"
+            f"{index.path} has no reranker; name a model, or train one: citerec train-reranker --index {index.path}"
         )
     if chosen.model in plugins.names(plugins.RERANKERS):
         made = plugins.load(plugins.RERANKERS, chosen.model)(index)

@@ -415,6 +415,7 @@ def train_on(
         "citerec": version("citerec"),
         "learned_from": [facts["name"] for facts in indexes],
         "rerankers": sorted({facts["reranker"] for facts in indexes} - {None}),
+        "retrievers": config.retrievers,
     }
     facts = {
         "indexes": indexes,

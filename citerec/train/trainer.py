@@ -91,7 +91,7 @@ def find_base(model: str, index: IndexFolder, log: Log) -> ModelSource:
     source = find_model(model, base=index.path, log=log)
     if source.adapter:
         raise ConfigError(
-            f"{model} has an adapter, which cannot be trained further; choose its base model with --model"
+            f"{model} has an adapter, which cannot be trained further; choose its base model"
         )
     return source
 
@@ -118,7 +118,7 @@ def _check_target(output: Path, spec: str, *, force: bool) -> None:
         return
     if not (output / spec).is_file() or not (output / TRAINING).is_file():
         raise ConfigError(
-            f"{output} exists and is no model that citerec trained; choose another folder with --output"
+            f"{output} exists and is no model that citerec trained; move it away, or choose another folder"
         )
     if not force:
         raise ModelExistsError(output)
