@@ -27,7 +27,7 @@ from citerec.folder import (
     open_index,
     write_manifest,
 )
-from citerec.io import building, locked
+from citerec.io import building, link, locked, refuse_links
 from citerec.text import EncoderForm, encoder_text
 from citerec.types import Paper, Progress, no_progress
 
@@ -125,6 +125,7 @@ def embed(
     run, store = encoder.config, cache_folder(target)
     setup = (encoder.fingerprint.key, run.device, encoder.precision)
     with writing(store):
+        refuse_links(store)
         store.mkdir(parents=True, exist_ok=True)
         name = hashlib.sha256(repr(setup).encode()).hexdigest()
         cache = _Cache(store / f"{name[:24]}.vectors", encoder, old)
@@ -197,15 +198,6 @@ def carry_models(index: Path, folder: Path) -> None:
         name = file.relative_to(index).as_posix()
         if file.is_file() and not file.is_symlink() and ".building-" not in name:
             link(file, folder / name)
-
-
-def link(file: Path, destination: Path) -> None:
-    """Link a file to a second path, or copy it where the disk has no links; a symbolic link is not followed."""
-    destination.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        os.link(file, destination, follow_symlinks=False)
-    except (OSError, NotImplementedError):
-        shutil.copy2(file, destination, follow_symlinks=False)
 
 
 def cache_folder(target: Path) -> Path:

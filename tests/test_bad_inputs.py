@@ -290,6 +290,7 @@ def powerless() -> list[str]:
     [
         ("index corpus.jsonl --encoder none --index indexes/sample --force", "cannot write"),
         (f"{DRAFT} --output out", "cannot write out"),
+        (f"{DRAFT} --append refs.bib", "cannot write refs.bib: no permission"),
     ],
 )
 def test_a_folder_that_may_not_be_written(

@@ -17,7 +17,7 @@ from citerec.config import RecommendConfig
 from citerec.corpus.splits import read_ids
 from citerec.encode.encoder import open_encoder
 from citerec.encode.spec import EncodeConfig, Precision
-from citerec.errors import ConfigError, LockedError, ModelExistsError
+from citerec.errors import ConfigError, LockedError, ModelExistsError, OutputError
 from citerec.folder import IndexFolder, open_index
 from citerec.io import locked, model_faults
 from citerec.rerank.cross_encoder import open_cross_encoder
@@ -51,7 +51,7 @@ from citerec.train.reranker import (
 )
 from citerec.train.settings import EncoderTraining, RankerTraining, RerankerTraining, TrainPlan
 from citerec.train.trainer import TrainingState, duration, was_trained_so
-from citerec.types import Query, no_progress
+from citerec.types import Query, no_log, no_progress
 
 Build = Callable[..., IndexFolder]
 
@@ -362,6 +362,19 @@ def test_a_training_goes_on_after_ctrl_c_as_if_nothing_had_been(
     assert last and last.name == "checkpoint-3"
     assert_same_weights(whole, broken)
     assert [point.step for point in report.history] == [0, 2, 4]
+
+
+def test_a_training_is_not_resumed_through_a_link(tmp_path: Path) -> None:
+    state = TrainingState(tmp_path / "encoder")
+    with pytest.raises(KeyboardInterrupt), state.open({}, resume=False, log=no_log):
+        raise KeyboardInterrupt
+    (state.folder / "checkpoint-1").symlink_to(tmp_path)
+
+    with (
+        pytest.raises(OutputError, match="checkpoint-1 is a link"),
+        state.open({}, resume=True, log=no_log),
+    ):
+        pass
 
 
 def test_a_training_that_diverges_writes_no_model(

@@ -22,9 +22,9 @@ from citerec.corpus.collector import RecordCounter, byte_progress
 from citerec.corpus.graph import Graph, open_graph, write_graph, write_references
 from citerec.corpus.papers import NO_YEAR
 from citerec.corpus.readers import Source, detect_format, find_source, read_papers
-from citerec.errors import ConfigError, OutputError, writing
+from citerec.errors import ConfigError, writing
 from citerec.inputs import zstd
-from citerec.io import replacing
+from citerec.io import check_parent, replacing
 from citerec.types import BIBLIOGRAPHIC, Log, Paper, Progress, no_log, no_progress
 
 LEVEL = 6  # of gzip
@@ -99,16 +99,18 @@ def check_target(output: Path, *, force: bool) -> None:
     """Refuse an output of another suffix, in a missing folder, or one that exists if `force` is not set."""
     if not output.name.endswith(SUFFIXES):
         raise ConfigError(f"{output} must be named .jsonl, .jsonl.gz or .jsonl.zst")
-    if not output.parent.is_dir():
-        raise OutputError(f"cannot write {output}: there is no folder {output.parent}")
+    check_parent(output)
     if output.exists() and not force:
         raise ConfigError(f"{output} already exists; replace it with --force, or name another file")
 
 
 @contextmanager
-def write_lines(output: Path) -> Generator[Callable[[bytes], Any]]:
-    """Yield a function that writes a line, packed by the suffix; the file appears complete or not at all."""
-    with writing(output), replacing(output) as temporary, ExitStack() as stack:
+def write_lines(output: Path, *, follow: bool = False) -> Generator[Callable[[bytes], Any]]:
+    """Yield a function that writes a line, packed by the suffix; the file appears complete or not at all.
+
+    `follow` is that of `replacing`.
+    """
+    with writing(output), replacing(output, follow=follow) as temporary, ExitStack() as stack:
         sink: IO[bytes] | Any = stack.enter_context(temporary.open("wb"))
         if output.suffix == ".gz":
             sink = stack.enter_context(gzip.GzipFile("", "wb", LEVEL, sink, mtime=0))
@@ -128,7 +130,7 @@ def convert(
 ) -> RecordCounter:
     """Write a corpus as canonical JSON lines; return the counts. Errors are those of reading and writing."""
     collector = RecordCounter(corpus.skip_bad)
-    with write_lines(output) as write:
+    with write_lines(output, follow=True) as write:
         for paper in corpus.papers(collector, progress=progress, log=log):
             write(canonical_line(paper))
     return collector
@@ -218,7 +220,7 @@ def merge(
             groups.add(number, paper)
         examples += collector.examples
     counts = groups.counts
-    with write_lines(output) as write:
+    with write_lines(output, follow=True) as write:
         for group in groups.by_id.values():
             cited: dict[str, None] = {}
             for number, paper in group.records:
@@ -286,7 +288,7 @@ def sample(
         chosen, parts = _walk(graph, n, rng)
     ids = list(collector.rows)
     kept, citations = {ids[row] for row in chosen}, 0
-    with write_lines(output) as write:
+    with write_lines(output, follow=True) as write:
         for paper in corpus.papers(RecordCounter(corpus.skip_bad), "writing", progress):
             if paper.id in kept:
                 inside = tuple(cited for cited in paper.citations if cited in kept)

@@ -25,7 +25,16 @@ from citerec.encode.models import ModelSource, find_model, is_name, recorded_fol
 from citerec.encode.spec import Precision, has_bfloat16
 from citerec.errors import ConfigError, ModelExistsError, extra, writing
 from citerec.folder import IndexFolder
-from citerec.io import CARD, TRAINING, building, indented_json, locked, seal_model, sha256_of_files
+from citerec.io import (
+    CARD,
+    TRAINING,
+    building,
+    indented_json,
+    locked,
+    refuse_links,
+    seal_model,
+    sha256_of_files,
+)
 from citerec.machine import provenance, versions
 from citerec.rules.held_out import BASES, data_of, recorded_indexes
 from citerec.text import filled
@@ -150,6 +159,7 @@ class TrainingState:
         file = self.folder / PLAN
         with locked(self.model):
             if resume and file.is_file():
+                refuse_links(self.folder)
                 started = orjson.loads(file.read_bytes())
                 for name in started | plan:
                     if started.get(name) != plan.get(name):

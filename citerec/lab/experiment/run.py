@@ -291,7 +291,9 @@ def write_result(outcome: Outcome, folder: Path) -> Path:
         with replacing(path) as temporary:
             temporary.write_bytes(indented_json(dict(outcome.result)))
         if outcome.draw:
-            outcome.draw(path.with_suffix(".svg"))
+            figure = path.with_suffix(".svg")
+            figure.unlink(missing_ok=True)  # a link is not followed
+            outcome.draw(figure)
     return path
 
 
