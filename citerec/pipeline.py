@@ -83,9 +83,6 @@ class RerankingStage:
     """Orders the best candidates by a reranker, whose scores are interpolated with the previous ones."""
 
     reranker: OpenReranker
-    keeps_probabilities: bool = (
-        False  # whether the probabilities before stay; else they are the reranker's, if it has any
-    )
 
     def run(
         self,
@@ -97,8 +94,8 @@ class RerankingStage:
         done = self.reranker.rerank(batch.queries, [one.hits for one in candidates], progress)
         reranked: list[CandidateSet] = []
         for before, after in zip(candidates, done, strict=True):
-            probabilities = before.probabilities
-            if not self.keeps_probabilities:
+            probabilities = before.probabilities  # of a ranker, which are calibrated
+            if probabilities is None:
                 probabilities = self.reranker.probabilities(after)
             by_source = {**before.hits_by_source, NAME: after.scored}
             reranked.append(
@@ -221,7 +218,7 @@ def rank_stages(
     if reranker and reads_probability(ranker, reranker):
         return expander, LtrStage(graph, ranker, reranker)
     if reranker and reranker.weight:
-        return expander, LtrStage(graph, ranker), RerankingStage(reranker, keeps_probabilities=True)
+        return expander, LtrStage(graph, ranker), RerankingStage(reranker)
     return expander, LtrStage(graph, ranker)
 
 
@@ -252,7 +249,10 @@ def reranker_of(
         # a tuned weight is not used after a ranker, because `citerec tune` finds it without one
         settings = requested.replace(weight=1.0) if ranker else requested
         opened = open_reranker(index, settings, log, few_queries=config.few_queries)
-    return configure_for_ranker(opened, ranker, requested, log) if ranker else opened
+    if ranker is None:
+        return opened
+    configured = configure_for_ranker(opened, ranker, requested, log)
+    return configured if configured.weight else None
 
 
 def configure_for_ranker(

@@ -43,7 +43,6 @@ from citerec.train.reranker import (
     best_weight,
     load_base,
     loss_of,
-    similarities,
     train_reranker,
 )
 from citerec.train.reranker import (
@@ -193,8 +192,7 @@ def test_a_list_is_a_cited_candidate_and_negatives_of_the_same_list(
         data, open_hybrid(sample_index, RecommendConfig(encoder="none")), 15, no_progress
     )
     candidates = CandidateLists.of(sets, 15)
-    similarity = similarities(sample_index, data.queries, candidates.lists)
-    assert not similarity.any()  # no vectors
+    similarity = np.zeros(len(candidates.lists.indices), np.float32)
     examples = RerankerExamples(data, candidates, similarity, config)
 
     first = examples.places.copy()
@@ -260,7 +258,6 @@ def test_options_override_a_file_which_overrides_the_recipe(tmp_path: Path) -> N
         (EncoderTraining, {"epoch": 1}, "epoch"),
         (EncoderTraining, {"recipe": "best"}, "recipe"),
         (EncoderTraining, {"hard": 9}, "hard"),
-        (EncoderTraining, {"batch": 10, "device_batch": 4}, "device_batch"),
         (EncoderTraining, {"recipe": "strong", "batch": 1}, "batch"),
         (RerankerTraining, {"learning_rate": float("inf")}, "learning_rate"),
         (RerankerTraining, {"query_tokens": 500}, "query_tokens"),
@@ -399,7 +396,7 @@ def test_the_gradient_of_a_batch_does_not_depend_on_what_fits_memory(
     data = load_training_data(sample_index).sampled(20, 0)
     first_stage = open_hybrid(sample_index, RecommendConfig(encoder="none"))
     candidates = CandidateLists.of(candidate_sets(data, first_stage, 15, no_progress), 15)
-    similarity = similarities(sample_index, data.queries, candidates.lists)
+    similarity = np.zeros(len(candidates.lists.indices), np.float32)
     examples = RerankerExamples(data, candidates, similarity, config)
 
     def gradients() -> tuple[int, dict[str, Any]]:

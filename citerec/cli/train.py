@@ -33,6 +33,7 @@ RANKER_FLAGS = COMMON | {
 
 
 NOT_BETTER = "not used by itself: it is not better on dev queries than {}"
+NOT_MEASURED = "not used by itself: there are no dev queries to measure it on"
 
 
 class RunOptions(Settings):
@@ -87,7 +88,7 @@ def train_reranker(
 
     with _training(index, "reranker", options, console, ctx) as (opened, how):
         report = train(opened, options.output, training, **how)
-    _summarise(report, console, f"its candidates; try it: --reranker {report.output}")
+    _summarise(report, console, f"its candidates; try it: --ranker none --reranker {report.output}")
 
 
 @settings_options
@@ -176,6 +177,7 @@ def _summarise(report: "TrainingReport", console: ConsoleOutput, stands_on: str)
     if console.quiet or not is_first():
         return
     first, best = report.history[0], report.best
+    unused = NOT_BETTER.format(stands_on) if best.dev else NOT_MEASURED
     write_lines(
         f"{report.output}",
         f"{report.queries:>12,}  train queries",
@@ -184,5 +186,5 @@ def _summarise(report: "TrainingReport", console: ConsoleOutput, stands_on: str)
             f"{value:>12.4f}  dev {name} (update {best.step:,}); {first.dev[name]:.4f} before"
             for name, value in best.dev.items()
         ),
-        *([NOT_BETTER.format(stands_on)] * (not report.is_better)),
+        *([unused] * (not report.is_better)),
     )

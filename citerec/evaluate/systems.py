@@ -299,11 +299,11 @@ class Systems:
         opened = open_reranker(self._index, requested, self._log, depth=DEPTH)
         return replace(opened, scorer=CachedScorer(opened.scorer))
 
-    def reranker_of(self, name: str) -> OpenReranker:
+    def reranker_of(self, name: str, log: Log = no_log) -> OpenReranker:
         """Return the reranker of one of `RERANKED` or `RANKED`, with the weight that it has there."""
         if name in RANKED:
             ranker = self.ranker_of(name)
-            return configure_for_ranker(self.open_reranker, ranker, self._config.rerank, self._log)
+            return configure_for_ranker(self.open_reranker, ranker, self._config.rerank, log)
         is_alone = name == "rerank-alone"
         return self.open_reranker.with_weight(1) if is_alone else self.open_reranker
 
@@ -359,7 +359,7 @@ class Systems:
             return Pipeline(first_stage, stages, depth, queries_per_part=parts)
         if name in RANKED:
             ranker = self.ranker_of(name)
-            reranker = self.reranker_of(name) if self._config.rerank else None
+            reranker = self.reranker_of(name, self._log) if self._config.rerank else None
             if notice := retriever_notice(ranker, self._config.retrievers, self._index):
                 self._log(notice)
             stages = rank_stages(graph, ranker, reranker)

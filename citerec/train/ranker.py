@@ -20,7 +20,7 @@ from citerec.config import RANKING_DEPTH, ExpandConfig, RecommendConfig, RerankC
 from citerec.encode.encoder import reopen
 from citerec.encode.models import find_model, weights_files
 from citerec.encode.spec import EncodeConfig
-from citerec.errors import ConfigError
+from citerec.errors import ConfigError, ModelError
 from citerec.evaluate.significance import ALPHA, randomisation_test
 from citerec.folder import IndexFolder
 from citerec.io import building, check_writable, sha256_of_files
@@ -54,12 +54,18 @@ from citerec.rules.held_out import (
 )
 from citerec.rules.known import CitationScope, TemporalGraph
 from citerec.train import trainer
-from citerec.train.boost import FittedVariant, IndexExamples, Measures, RankerExamples, fit_variant
+from citerec.train.boost import (
+    FittedVariant,
+    IndexExamples,
+    Measures,
+    RankerExamples,
+    Trees,
+    fit_variant,
+)
 from citerec.train.data import (
     F1,
     Flags,
     LabelledQueries,
-    Numbers,
     TrainingData,
     dev_queries,
     load_training_data,
@@ -397,7 +403,7 @@ def train_on(
     after = {variant: fitted.measures for variant, fitted in fits.items()}
     in_use, is_better = None, False
     if own and len(dev):
-        in_use, is_better = _compared(own, dev, full.by_query)
+        in_use, is_better = _compared(own, dev, full, log)
     if own:
         output = trainer.own_folder(output, is_better=is_better)
     indexes = [
@@ -446,13 +452,14 @@ def train_on(
 
 
 def _compared(
-    index: IndexFolder, dev: RankerExamples, by_query: Numbers
+    index: IndexFolder, dev: RankerExamples, fitted: FittedVariant, log: Log
 ) -> tuple[float | None, bool]:
     """Return the F1@20 of the ranker in use on dev queries, and whether a new one is significantly better.
 
-    `by_query` are the measures of the new one, as in `FittedVariant`. A ranker in use that learned from these dev
-    queries counts with its cross-validated F1@20, as a mean, which has no test.
+    A ranker in use that learned from these dev queries counts with its cross-validated F1@20, as a mean, which has no
+    test. One that reads a feature that these examples lack is not compared: None, and the new one is not better.
     """
+    by_query, added = fitted.by_query, fitted.trees.added
     in_use = own_model(index, RANKER, SPEC)
     after = float(np.nanmean(by_query[:, F1]))
     if in_use and not trained_on_other_data(in_use, index):
@@ -464,7 +471,12 @@ def _compared(
         in_use = DEFAULT
     measured = ~np.isnan(by_query[:, F1])
     new = by_query[measured, F1, None].astype(np.float64)
-    scores = open_ranker(in_use).score(dev.matrix)
+    try:
+        ranker = open_ranker(in_use, features=added)
+        scores = Trees(ranker.model, added).scores(dev.matrix)
+    except (ModelError, ValueError) as error:
+        log(f"the ranker in use cannot be compared: {error}")
+        return None, False
     old = query_measures(dev.lists(scores))[measured, F1, None]
     rng = np.random.default_rng([0, 13])
     [p] = randomisation_test(new, old, lambda means: means, rng=rng)

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -16,7 +17,7 @@ from citerec.config import FuseConfig, RecommendConfig
 from citerec.encode.spec import Similarity
 from citerec.encode.torch_backend import batches, check_positions, padded
 from citerec.errors import ConfigError
-from citerec.evaluate.tune import cross_validate
+from citerec.evaluate.tune import WEIGHTS, cross_validate
 from citerec.folder import IndexFolder
 from citerec.index.vectors import vectors_of
 from citerec.pipeline import Pipeline, rank_stages
@@ -47,10 +48,9 @@ from citerec.train.data import (
     query_measures,
 )
 from citerec.train.settings import RerankerTraining
-from citerec.types import CandidateSet, Log, Progress, no_log, no_progress
+from citerec.types import CandidateSet, Hits, Log, Progress, no_log, no_progress
 
 MISSING = -1  # fills a list with too few negatives
-RERANK_WEIGHTS = np.linspace(0, 1, 21).round(2)
 
 Places = npt.NDArray[np.int32]  # numbers of entries of the candidate lists
 
@@ -89,12 +89,11 @@ class CandidateLists:
 
 
 def similarities(index: IndexFolder, queries: Rows, lists: Lists) -> Numbers:
-    """Return the similarity of each candidate with its query by the vectors of the index; 0 without vectors."""
-    if not index.is_embedded:
-        return np.zeros(len(lists.indices), np.float32)
+    """Return the similarity of each candidate with its query by the vectors of the index, shape (entries,)."""
     dense = vectors_of(index)
     by_query = [np.zeros(0, np.float32)]
-    for i, vector in enumerate(dense.vectors(queries)):
+    for i, row in enumerate(queries.tolist()):
+        [vector] = dense.vectors(np.array([row], np.int32))
         candidates = dense.vectors(lists[i])
         if dense.similarity is Similarity.L2:
             by_query.append(-np.linalg.norm(candidates - vector, axis=1))
@@ -200,11 +199,12 @@ def best_weight(lists: Sequence[ScoredList]) -> tuple[float, bool]:
     measures the F1 of each query with the weight that is best for the others; a weight of 0 is no reranking.
     """
     table = np.stack(
-        [query_measures(scored.mixed(weight) for scored in lists) for weight in RERANK_WEIGHTS]
+        [query_measures(scored.mixed(weight) for scored in lists) for weight in WEIGHTS]
     )
     best = int(np.argmax(table.mean(1).prod(-1)))
-    check = cross_validate(table[:, :, F1], 0)
-    return float(RERANK_WEIGHTS[best]), best > 0 and check.is_better
+    f1 = table[:, :, F1]
+    is_better = cross_validate(f1, 0).is_better and f1[best].mean() > f1[0].mean()
+    return WEIGHTS[best], bool(is_better)
 
 
 @dataclass(frozen=True)
@@ -215,6 +215,8 @@ class RerankerDev:
     queries: LabelledQueries
     candidates: CandidateLists
     cited: Flags  # of each candidate, shape (entries,)
+    # the lists of the ranker of the index; None without one, or if it reads the scores of rerankers
+    ranker_lists: Sequence[Hits] | None
 
     @classmethod
     def load(cls, index: IndexFolder, config: RerankerTraining, log: Log) -> "RerankerDev | None":
@@ -226,7 +228,14 @@ class RerankerDev:
         sets = first_stage.candidates(drawn.queries, drawn.eligible, depth)
         candidates = CandidateLists.of(sets, depth)
         cited = [np.isin(candidates.lists[i], rows) for i, rows in enumerate(drawn.gold)]
-        return cls(index, drawn, candidates, np.concatenate(cited))
+        ranker_lists = None
+        ranker = ranker_of(index, RecommendConfig())
+        if ranker and not ranker.reads_reranker:
+            graph = TemporalGraph(index, CitationScope.TRAIN)
+            stages = rank_stages(graph, ranker, None)
+            pipeline = Pipeline(open_hybrid(index, RecommendConfig(), log), stages)
+            ranker_lists = [found.hits.best(depth) for found in pipeline.all(drawn)]
+        return cls(index, drawn, candidates, np.concatenate(cited), ranker_lists)
 
     def evaluated(self, parts: RerankerParts, source: Path, config: RerankerTraining) -> Evaluation:
         """Evaluate a copy of the current weights; the measure `mixed` is the F1 at the best rerank weight."""
@@ -247,22 +256,18 @@ class RerankerDev:
         pairs = zip(self.candidates.slices, self.queries.gold, strict=True)
         return dev_measures((scores[part], self.cited[part], len(gold)) for part, gold in pairs)
 
-    def weight_after_ranker(self, model: CrossEncoder, depth: int, log: Log) -> float | None:
-        """Return the best weight of a model after the ranker of the index, 0 if it does not help there.
-
-        None if there is no ranker, or the ranker reads the scores of rerankers.
-        """
-        ranker = ranker_of(self.index, RecommendConfig())
-        if ranker is None or ranker.reads_reranker:
+    def weight_after_ranker(self, model: CrossEncoder) -> float | None:
+        """Return the best weight of a model after the ranker, 0 if it does not help there; None if it has no place."""
+        if self.ranker_lists is None:
             return None
-        first_stage = open_hybrid(self.index, RecommendConfig(), log)
-        graph = TemporalGraph(self.index, CitationScope.TRAIN)
-        sets = Pipeline(first_stage, rank_stages(graph, ranker, None)).all(self.queries)
-        hits = [candidates.hits.best(depth) for candidates in sets]
-        scores = model.score(self.index, self.queries.queries, [best.rows for best in hits])
+        scores = model.score(
+            self.index, self.queries.queries, [hits.rows for hits in self.ranker_lists]
+        )
         lists = [
-            ScoredList(best.scores, of_query, np.isin(best.rows, gold), len(gold))
-            for best, of_query, gold in zip(hits, scores, self.queries.gold, strict=True)
+            ScoredList(hits.scores, of_query, np.isin(hits.rows, gold), len(gold))
+            for hits, of_query, gold in zip(
+                self.ranker_lists, scores, self.queries.gold, strict=True
+            )
         ]
         weight, is_better = best_weight(lists)
         return weight if is_better else 0.0
@@ -298,7 +303,9 @@ def train_reranker(
     def searched() -> dict[str, npt.NDArray[Any]]:
         sets = candidate_sets(data, _first_stage(index, config, log), config.depth, progress)
         found = CandidateLists.of(sets, config.depth)
-        similarity = similarities(index, data.queries, found.lists)
+        similarity = np.zeros(len(found.lists.indices), np.float32)
+        if config.distill and index.is_embedded:
+            similarity = similarities(index, data.queries, found.lists)
         return {**asdict(found.lists), "scores": found.scores, "similarity": similarity}
 
     with state.open(plan, resume=resume, log=log):
@@ -336,7 +343,7 @@ def train_reranker(
         )
         if dev:
             model = frozen(parts, source.folder, config)
-            after = dev.weight_after_ranker(model, config.dev_depth, log)
+            after = dev.weight_after_ranker(model)
             spec = spec.replace(weight_after_ranker=after)
         teacher = trainer.encoder_folder(index) if config.distill else None
         counts = {
@@ -438,7 +445,7 @@ def _trainer(
         texts = [pair_text(paper) for paper in new.values()]
         tokens.update(zip(new, parts.cut(texts), strict=True))
         made = [made_pairs(example[example != MISSING]) for example in places]
-        sizes = [len(pairs) * max(len(ids) for ids, _ in pairs) for pairs in made]
+        sizes = [places.shape[1] * max(len(ids) for ids, _ in pairs) for pairs in made]
         groups = batches(sizes, budget)
         return {"pieces": [piece(places[group], [made[i] for i in group]) for group in groups]}
 
@@ -467,9 +474,12 @@ def _trainer(
             pieces = inputs["pieces"]
             examples_in_batch = sum(len(of_piece["at"]) for of_piece in pieces)
             loss: Any = 0.0
-            for of_piece in pieces:
+            for number, of_piece in enumerate(pieces, start=1):
                 share = len(of_piece["at"]) / examples_in_batch
-                loss += super().training_step(model, {**of_piece, "share": share})
+                # several devices, whose batches may have other numbers of pieces, join their gradients once
+                is_last = number == len(pieces)
+                with nullcontext() if is_last else self.accelerator.no_sync(model):
+                    loss += super().training_step(model, {**of_piece, "share": share})
             return loss
 
         def compute_loss(

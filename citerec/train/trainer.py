@@ -78,7 +78,8 @@ def plan_of(config: ModelTraining, index: IndexFolder) -> dict[str, Any]:
         base = sha256_of_files(weights_files(folders[0]))
     plan = config.model_dump(mode="json") | {"model": base} | corpus_facts(index)
     if isinstance(config, RerankerTraining):
-        plan["encoder"] = index.encoder_weights if config.is_listwise else None
+        reads_vectors = config.distill or config.candidates == "fused"
+        plan["encoder"] = index.encoder_weights if reads_vectors else None
     return plan
 
 

@@ -138,7 +138,9 @@ def find_source(path: Path) -> Source:
             raise BadInputError(path, "this is an index, not a corpus; name what it was built from")
         files = _files(path)
         by_name = {_plain_name(file): file for file in files if file.parent == path}
-        if "corpus.jsonl" in by_name:  # beside it may be queries, as in BEIR's layout, or whole texts
+        if (
+            "corpus.jsonl" in by_name
+        ):  # beside it may be queries, as in BEIR's layout, or whole texts
             shards = [by_name["corpus.jsonl"]]
         else:
             shards = [file for file in files if _holds_records(file)] or _of_one_format(path, files)
