@@ -1,9 +1,9 @@
-"""Runs long work on a Ray cluster: `citerec encode|index|recommend --ray ADDRESS|local`, and the server by Ray Serve.
+"""Runs long work on a Ray cluster: `citerec encode|index|recommend --ray ADDRESS|local`.
 
 Ray Data gives items (shards of papers, blocks of queries) to actors, starts more of them where there is room, and
 repeats the items of lost ones. Results equal those of one process, bit by bit, on machines of one kind: actors run the
 code of the plain path. The process of the command writes vectors and results, so that a killed command leaves nothing
-half-written. Every node that ranks or serves needs the folder of the index, and the models, at the same path.
+half-written. Every node that ranks needs the folder of the index, and the models, at the same path.
 """
 
 import logging
@@ -29,7 +29,6 @@ from citerec.types import Paper, Progress, Query, no_progress
 
 if TYPE_CHECKING:
     from citerec.encode.encoder import Encoder
-    from citerec.serve import ServeConfig
 
 LOCAL = "local"
 CONNECT_SECONDS = 10
@@ -41,8 +40,6 @@ SETTINGS = {  # environment variables that ray reads when it is imported or star
     "RAY_DISABLE_FAILURE_SIGNAL_HANDLER": "1",  # no stacks of C++ at SIGTERM
     "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
 }
-# of replicas, as Ray Serve names it
-AUTOSCALING = {"min_replicas": 1, "max_replicas": 4, "target_ongoing_requests": 8}
 LOG = logging.getLogger(__name__)
 AUTH_MODE = "RAY_AUTH_MODE"  # for an address, Ray looks for a token only if this is `token`
 
@@ -230,48 +227,3 @@ def recommend_in_actors(
     blocks = (queries[start : start + AT_ONCE] for start in range(0, len(queries), AT_ONCE))
     for results in map_in_actors(blocks, ranking, cpus=threads, gpus=gpus):
         yield from results
-
-
-# --- serving
-
-
-@contextmanager
-def served(
-    indexes: Mapping[str, Path],
-    *,
-    settings: "ServeConfig | None" = None,
-    autoscaling: Mapping[str, Any] = AUTOSCALING,
-) -> Generator[str]:
-    """Serve indexes on the cluster that is connected until the block ends; yield the URL on this machine.
-
-    Index folders by name, the default first, are as for `citerec.serve.service.Service`; each node needs folders and
-    models at the same paths. Limits and tokens hold in each replica, of one processor.
-
-    Raises:
-        MissingExtraError: If the extra `serve` is not installed.
-    """
-    with extra("serve"):
-        from citerec.serve import ServeConfig
-        from citerec.serve.app import create_app
-        from citerec.serve.service import Service
-    settings = settings or ServeConfig()
-    folders = {name: path.absolute() for name, path in indexes.items()}
-
-    def build() -> Any:  # in each replica
-        service = Service(folders, settings=settings)
-        service.warm_up()
-        return create_app(service)
-
-    serve = _library("ray.serve")
-    deployment = serve.deployment(
-        name="citerec",
-        max_ongoing_requests=settings.queue_size,
-        ray_actor_options={"num_cpus": 1},
-        autoscaling_config={**AUTOSCALING, **autoscaling},
-    )
-    serve.start(http_options={"host": settings.host, "port": settings.port})
-    serve.run(deployment(serve.ingress(build)()).bind(), name="citerec", route_prefix="/")
-    try:
-        yield f"http://{settings.host}:{settings.port}/"
-    finally:
-        serve.shutdown()

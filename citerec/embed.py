@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from citerec.config import DenseIndexConfig, Settings, setting
 from citerec.corpus.papers import Papers
-from citerec.errors import IndexReplacedError, writing
+from citerec.errors import writing
 from citerec.folder import (
     DENSE,
     MODELS,
@@ -25,10 +25,9 @@ from citerec.folder import (
     IndexFolder,
     checksums,
     open_index,
-    read_manifest,
     write_manifest,
 )
-from citerec.io import building, locked
+from citerec.io import building, link, locked, refuse_links
 from citerec.text import EncoderForm, encoder_text
 from citerec.types import Paper, Progress, no_progress
 
@@ -124,8 +123,9 @@ def embed(
     if not config.resume:
         forget_vectors(target)
     run, store = encoder.config, cache_folder(target)
-    setup = (encoder.fingerprint.key, run.device, run.batch_tokens, encoder.precision)
+    setup = (encoder.fingerprint.key, run.device, encoder.precision)
     with writing(store):
+        refuse_links(store)
         store.mkdir(parents=True, exist_ok=True)
         name = hashlib.sha256(repr(setup).encode()).hexdigest()
         cache = _Cache(store / f"{name[:24]}.vectors", encoder, old)
@@ -173,8 +173,7 @@ def embed_anew(
 ) -> None:
     """Replace the vectors of an index; readers see either the old or the new ones.
 
-    Errors are those of `open_index`, `locked` and `embed`; IndexReplacedError if a build put another index in its place
-    meanwhile.
+    Errors are those of `open_index`, `locked` and `embed`.
     """
     open_index(path)  # before anything is locked or written
     with locked(path), building(path) as folder:
@@ -190,8 +189,6 @@ def embed_anew(
             replace(manifest, settings={**manifest.settings, **settings}, checksums=kept | new),
         )
         carry_models(path, folder)  # as late as possible: a model may have been trained meanwhile
-        if read_manifest(path) != manifest:
-            raise IndexReplacedError(path)
     forget_vectors(path)
 
 
@@ -201,15 +198,6 @@ def carry_models(index: Path, folder: Path) -> None:
         name = file.relative_to(index).as_posix()
         if file.is_file() and not file.is_symlink() and ".building-" not in name:
             link(file, folder / name)
-
-
-def link(file: Path, destination: Path) -> None:
-    """Link a file to a second path, or copy it where the disk has no links; a symbolic link is not followed."""
-    destination.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        os.link(file, destination, follow_symlinks=False)
-    except (OSError, NotImplementedError):
-        shutil.copy2(file, destination, follow_symlinks=False)
 
 
 def cache_folder(target: Path) -> Path:

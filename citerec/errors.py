@@ -107,12 +107,22 @@ class IndexReplacedError(CiterecError):
         super().__init__(f"{index} was replaced while it was opened; run this again")
 
 
-class LockedError(CiterecError):
-    """Another process is changing an index, a corpus or a model."""
+class FileChangedError(CiterecError):
+    """Another program saves a file that is being extended."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, path: Path) -> None:
         super().__init__(
-            f"{folder} is being changed by another process; wait until it is done, then run this again"
+            f"{path} is saved by another program again and again, and was left alone; "
+            "close it there, then run this again"
+        )
+
+
+class LockedError(CiterecError):
+    """Another process is changing an index, a corpus, a model or a bibliography."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"{path} is being changed by another process; wait until it is done, then run this again"
         )
 
 

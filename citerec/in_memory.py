@@ -14,6 +14,7 @@ import orjson
 
 from citerec.build import BuildConfig, build_index
 from citerec.config import RecommendConfig
+from citerec.encode.models import HubError
 from citerec.errors import BadInputError, shown
 from citerec.recommend import Recommender
 from citerec.types import Log, Paper, no_log
@@ -68,6 +69,9 @@ def from_papers(
             except BadInputError as error:  # its path is that of the temporary file
                 place = f"record {error.line}: " if error.line else ""
                 raise BadInputError(_SOURCE, f"{place}{error.message}") from error
+            except HubError as error:
+                error.add_note('choose encoder="minilm"')
+                raise
         return Recommender(index, config, log, on_close=remove)
     except BaseException:
         if remove:
@@ -102,10 +106,7 @@ def _lines(papers: Any) -> Iterator[bytes]:
         for key in {"id", "citations"} & values.keys():
             value = values[key]
             values[key] = [*map(_as_id, value)] if isinstance(value, list) else _as_id(value)
-        try:
-            yield orjson.dumps(values, default=str, option=orjson.OPT_APPEND_NEWLINE)
-        except TypeError as error:  # half of a surrogate pair
-            raise BadInputError(_SOURCE, f"record {number}: {error}") from error
+        yield orjson.dumps(values, default=str, option=orjson.OPT_APPEND_NEWLINE)
     if not number:
         raise BadInputError(_SOURCE, "there is none; expected at least one paper with id and title")
 

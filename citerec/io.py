@@ -1,4 +1,8 @@
-"""Files: written completely or not at all, checked against checksums, and the user's cache."""
+"""Files: written completely or not at all, checked against checksums, and the user's cache.
+
+A name that citerec chose, such as that of a backup, may be a link that came with somebody else's folder. It is never
+written through: `replacing` replaces the link, `locked` and `refuse_links` refuse it.
+"""
 
 import ctypes
 import errno
@@ -15,6 +19,7 @@ import tomllib  # noqa: TID251 (here alone)
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -131,20 +136,19 @@ def _exchange(a: Path, b: Path) -> bool:
 
 
 @contextmanager
-def replacing(path: Path) -> Generator[Path]:
+def replacing(path: Path, *, follow: bool = False) -> Generator[Path]:
     """Yield the path of a temporary file next to `path`, which replaces `path` when the block ends without an error.
 
-    The block creates the file. If `path` is a link, its destination is replaced. Of concurrent writers of one path, the
-    last one to finish counts. Files that killed writers of `path` left are removed. OutputError if the file cannot be
-    moved; errors of the block are passed on.
+    The block creates the file. If `path` is a link, the link is replaced; with `follow`, for a name that the user gave,
+    its destination. Of concurrent writers of one path, the last one to finish counts. Files that killed writers of
+    `path` left are removed. Errors of the block are passed on; an OSError if the file cannot be moved names `path`.
     """
     with writing(path):
-        target = Path(os.path.realpath(path))
+        target = Path(os.path.realpath(path)) if follow else path
         temporary = _temporary(target)
     try:
         yield temporary
-        with writing(path):
-            temporary.replace(target)
+        temporary.replace(target)
     except OSError as error:
         if error.filename == str(temporary):  # a name that no user knows
             error.filename = str(path)
@@ -154,27 +158,49 @@ def replacing(path: Path) -> Generator[Path]:
 
 
 @contextmanager
-def locked(folder: Path) -> Generator[None]:
-    """Lock a folder that the block replaces, by a file next to it; LockedError if another process has.
+def locked(path: Path, *, seconds: float = 0) -> Generator[None]:
+    """Lock a folder or file that the block replaces, by a file next to it.
 
-    Readers need no lock.
+    Readers need no lock. LockedError if another process still has it after so many seconds.
     """
     from filelock import FileLock, Timeout
 
-    target = Path(os.path.realpath(folder))
+    target = Path(os.path.realpath(path))
     with _parents(target):
         with writing(target):
             lock = FileLock(target.with_name(f".{target.name}.lock"), is_singleton=False)
             try:
-                lock.acquire(timeout=0)
+                lock.acquire(timeout=seconds)
             except Timeout as error:
-                raise LockedError(folder) from error
+                raise LockedError(path) from error
         try:
             yield
         finally:
             with suppress(OSError):  # before it is released: a waiting process opens a new file
                 Path(lock.lock_file).unlink(missing_ok=True)
             lock.release()
+
+
+def link(file: Path, destination: Path) -> None:
+    """Link a file to a second path, or copy it where the disk has no links; a symbolic link is not followed."""
+    destination.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(file, destination, follow_symlinks=False)
+    except (OSError, NotImplementedError):
+        shutil.copy2(file, destination, follow_symlinks=False)  # noqa: TID251 (here alone)
+
+
+def refuse_links(path: Path) -> None:
+    """Refuse a file or folder of citerec's that an earlier run left, if it is or holds a link: an OutputError."""
+    for file in chain([path], path.rglob("*")):
+        if file.is_symlink():
+            raise OutputError(f"{file} is a link, which citerec does not follow here; remove it")
+
+
+def check_parent(file: Path) -> None:
+    """Refuse a file in a folder that does not exist, before the work, by an OutputError."""
+    if not file.parent.is_dir():
+        raise OutputError(f"cannot write {file}: there is no folder {file.parent}")
 
 
 def check_writable(target: Path) -> None:

@@ -23,7 +23,6 @@ from citerec.errors import JavaError
 
 MIN_JAVA = 21
 DEFAULT_HEAP = "2g"
-MIN_HEAP_MB = 64  # below 8 Lucene does not load; below 2 the JVM ends the process
 # The second compiler takes only what runs very often. By default it also compiles what runs for a second, which takes
 # more processor time than it saves; the loops of a large corpus reach these numbers at once.
 COMPILING = (
@@ -105,11 +104,8 @@ def find_jar() -> Path:
 
 def check_heap(heap: str) -> str:
     """Return `heap` if it is a valid size for Lucene, such as "512m" or "4g"; else raise `JavaError`."""
-    size = re.fullmatch(r"([0-9]+)([mMgG])", heap)
-    if not size or int(size[1]) * (1024 if size[2] in "gG" else 1) < MIN_HEAP_MB:
-        raise JavaError(
-            f"{heap!r} is not a heap size for Lucene; give {MIN_HEAP_MB}m or more: 512m, 4g"
-        )
+    if not re.fullmatch(r"[1-9][0-9]*[mMgG]", heap):
+        raise JavaError(f"{heap!r} is not a heap size for Lucene; give one such as 512m or 4g")
     return heap
 
 
@@ -169,14 +165,7 @@ def _options(java: Java) -> Iterator[str]:
 def java_class(name: str) -> Any:
     """Return the Python proxy of a Java class; starts the JVM if it is not running."""
     start_jvm()
-    jnius = import_module("jnius")
-    try:
-        return jnius.autoclass(name)
-    except jnius.JavaException as error:
-        raise JavaError(
-            f"the JVM in this process cannot load {name}: it was started by other code without "
-            "Anserini's jar; use citerec before that code starts it"
-        ) from error
+    return import_module("jnius").autoclass(name)
 
 
 def as_type(java_type: str, value: Any) -> Any:

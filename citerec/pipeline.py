@@ -19,6 +19,7 @@ Stages in brackets are optional. A system of `citerec evaluate` is a pipeline wi
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -29,6 +30,7 @@ from citerec.folder import IndexFolder
 from citerec.rank.expand import CandidateExpander
 from citerec.rank.features import jaccard, title_words
 from citerec.rank.ltr import LtrModel, LtrStage, reads_probability, reranker_notice
+from citerec.rerank.pair import read_reranker_spec
 from citerec.rerank.reranker import NAME, OpenReranker, Reranker, choose_reranker, open_reranker
 from citerec.retrieve.dense import DenseRetriever
 from citerec.retrieve.fuse import min_max
@@ -45,7 +47,7 @@ from citerec.types import (
     no_progress,
 )
 
-WEIGHT_AFTER_RANKER = 0.2  # of a reranker that is no feature of the ranker; more loses MRR
+UNUSED = "{} does not improve the list of the ranker on dev queries, so it is not used; give it a weight to use it"
 DIVERSE = 200  # least number of papers of the list that diversity chooses from
 
 Similarities = npt.NDArray[np.float32]
@@ -81,7 +83,9 @@ class RerankingStage:
     """Orders the best candidates by a reranker, whose scores are interpolated with the previous ones."""
 
     reranker: OpenReranker
-    calibrated: bool = True  # whether the probabilities of the reranker follow the new order
+    keeps_probabilities: bool = (
+        False  # whether the probabilities before stay; else they are the reranker's, if it has any
+    )
 
     def run(
         self,
@@ -91,15 +95,21 @@ class RerankingStage:
     ) -> list[CandidateSet]:
         """Score the pairs of all queries together; papers below the depth keep their order."""
         done = self.reranker.rerank(batch.queries, [one.hits for one in candidates], progress)
-        return [
-            replace(
-                before,
-                hits=after.hits,
-                hits_by_source={**before.hits_by_source, NAME: after.scored},
-                probabilities=self.reranker.probabilities(after) if self.calibrated else None,
+        reranked: list[CandidateSet] = []
+        for before, after in zip(candidates, done, strict=True):
+            probabilities = before.probabilities
+            if not self.keeps_probabilities:
+                probabilities = self.reranker.probabilities(after)
+            by_source = {**before.hits_by_source, NAME: after.scored}
+            reranked.append(
+                replace(
+                    before,
+                    hits=after.hits,
+                    hits_by_source=by_source,
+                    probabilities=probabilities,
+                )
             )
-            for before, after in zip(candidates, done, strict=True)
-        ]
+        return reranked
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,11 +218,11 @@ def rank_stages(
     returns it, follows a model that does not read its probabilities.
     """
     expander = CandidateExpander(graph, expand or ranker.expand)
-    if reranker is None or not reads_probability(ranker, reranker):
-        # Interpolated scores are not calibrated, and the probabilities of the model have another order.
-        after = (RerankingStage(reranker, calibrated=False),) if reranker else ()
-        return expander, LtrStage(graph, ranker), *after
-    return expander, LtrStage(graph, ranker, reranker)
+    if reranker and reads_probability(ranker, reranker):
+        return expander, LtrStage(graph, ranker, reranker)
+    if reranker and reranker.weight:
+        return expander, LtrStage(graph, ranker), RerankingStage(reranker, keeps_probabilities=True)
+    return expander, LtrStage(graph, ranker)
 
 
 def reranker_of(
@@ -234,8 +244,13 @@ def reranker_of(
         requested = choose_reranker(config.reranker, index)
         if requested is None:
             return None
+        if ranker and requested.weight is None and not ranker.reads_reranker:
+            spec = read_reranker_spec(Path(requested.model))
+            if spec.weight_after_ranker == 0:
+                log(UNUSED.format(requested.model))
+                return None
         # a tuned weight is not used after a ranker, because `citerec tune` finds it without one
-        settings = requested.replace(weight=_weight_after(requested)) if ranker else requested
+        settings = requested.replace(weight=1.0) if ranker else requested
         opened = open_reranker(index, settings, log, few_queries=config.few_queries)
     return configure_for_ranker(opened, ranker, requested, log) if ranker else opened
 
@@ -249,15 +264,15 @@ def configure_for_ranker(
     """Return a reranker configured for a learning-to-rank model.
 
     In a model that reads its probabilities its scores alone count. Otherwise it reranks after the model, with the
-    requested weight, else `WEIGHT_AFTER_RANKER`. `log` receives a line if the model was trained with another one.
+    requested weight, else that of its training. `log` receives a line if the model was trained with another one, or if
+    that weight is 0, and the reranker is not used.
     """
     if notice := reranker_notice(ranker, reranker):
         log(notice)
     if reads_probability(ranker, reranker):
         return reranker.with_weight(1)
-    return reranker.with_weight(_weight_after(requested))
-
-
-def _weight_after(requested: RerankConfig | None) -> float:
-    weight = requested.weight if requested else None
-    return WEIGHT_AFTER_RANKER if weight is None else weight
+    if requested and requested.weight is not None:
+        return reranker.with_weight(requested.weight)
+    if not reranker.weight_after_ranker:
+        log(UNUSED.format(reranker.name))
+    return reranker.with_weight(reranker.weight_after_ranker)

@@ -29,7 +29,7 @@ from citerec.pipeline import (
     reranker_of,
 )
 from citerec.rank.features import Feature, declared_features
-from citerec.rank.ltr import LtrModel, RankModel, ranker_of
+from citerec.rank.ltr import LtrModel, RankModel, ranker_of, retriever_notice
 from citerec.rank.reasons import MOST_WORDS, with_reasons
 from citerec.rank.seeds import SeedCandidates, SeedRetriever, seed_reasons
 from citerec.recommendations import (
@@ -125,6 +125,9 @@ class Recommender:
         added = declared_features((*self.retriever.retrievers, reranker or named), features)
         custom = None if ranker is None else LtrModel(model=ranker, added=added)
         self._ranker: LtrModel | None = custom or ranker_of(index, self.config, added)
+        in_use = (*self.retriever.names, *self.config.retrievers)
+        if self._ranker and (notice := retriever_notice(self._ranker, in_use, index)):
+            log(notice)
         self.open_reranker: OpenReranker | None = reranker_of(
             index, self.config, self._ranker, reranker, log
         )

@@ -1,12 +1,13 @@
 r"""An author's file of references: compared with a corpus, and extended by papers that it does not have.
 
 Entries are added at the end of the file, with its ends of lines: no former byte changes, and the former content is kept
-in `<file>.bak`.
+in `<file>.bak`. What another program saves meanwhile is read again.
 """
 
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -17,14 +18,16 @@ from citerec.bibliography.entry import Entry, PaperList, is_preprint_doi
 from citerec.bibliography.keys import doi_of, paper_doi, title_key
 from citerec.bibliography.paper_list import Kind, decode, kind_of, read_entries
 from citerec.corpus.papers import Papers
-from citerec.errors import BadInputError, OutputError, writing
+from citerec.errors import BadInputError, FileChangedError, OutputError, writing
 from citerec.inputs import BOM, read_whole
-from citerec.io import replacing
+from citerec.io import check_parent, locked, replacing
 from citerec.matching import listed_rows, rows_of_entry, similar_titles
 from citerec.types import Paper
 
 _KINDS = {".bib": Kind.BIBTEX, ".bibtex": Kind.BIBTEX, ".ris": Kind.RIS}
 _READS = "expected BibTeX or RIS"
+_SECONDS = 60  # that one waits for others; of a file of 2,000 entries each needs one
+_TRIES = 5  # while other programs save the file
 
 
 # --- Its papers in a corpus
@@ -216,9 +219,21 @@ def append_papers(path: str | Path, papers: Sequence[Paper]) -> Appended:
     """Add papers to a BibTeX or RIS file; a file that does not exist is made, in the format of its suffix.
 
     Papers that the file has already, by DOI or title, are skipped; so are repeated ones. BadInputError if the file is
-    of another format, or has a broken entry; OutputError if it cannot be written.
+    of another format, or has a broken entry; OutputError if it cannot be written; FileChangedError if other programs
+    save it again and again, LockedError if others of this function take minutes.
     """
     path = Path(path)
+    target = Path(os.path.realpath(path))  # a link stays one
+    check_parent(target)
+    with locked(path, seconds=_SECONDS):
+        for _ in range(_TRIES - 1):
+            with suppress(FileChangedError):
+                return _append(path, target, papers)
+        return _append(path, target, papers)
+
+
+def _append(path: Path, target: Path, papers: Sequence[Paper]) -> Appended:
+    """Add papers to the file as it is; FileChangedError if another program saves it before it is replaced."""
     kind, old, entries = read_reference_file(path)
     count = len(entries)
     own = [
@@ -232,16 +247,15 @@ def append_papers(path: str | Path, papers: Sequence[Paper]) -> Appended:
         for paper in papers
     ]
     repeated = _earlier_entries([*entries, *own])
-    new = [paper for place, paper in enumerate(papers, start=count) if place not in repeated]
-    skipped = tuple(paper for place, paper in enumerate(papers, start=count) if place in repeated)
+    new, skipped = list[Paper](), list[Paper]()
+    for place, paper in enumerate(papers, start=count):
+        (skipped if place in repeated else new).append(paper)
     if not new:
-        return Appended(path, skipped=skipped)
-    keys = tuple(write.citation_keys(new, (entry.key for entry in entries)))
-    if kind is Kind.BIBTEX:
-        texts = [*map(write.bibtex_entry, keys, new)]
-    else:
-        texts = [write.ris([paper], [key]) for key, paper in zip(keys, new, strict=True)]
-    added = "\n".join(text.strip("\n") + "\n" for text in texts).encode()
+        return Appended(path, skipped=tuple(skipped))
+    taken = [entry.key for entry in entries]
+    keys = tuple(write.citation_keys(new, taken))
+    text = write.bibtex(new, taken=taken) if kind is Kind.BIBTEX else write.ris(new, keys)
+    added = text.strip("\n").encode() + b"\n"
     end = b"\r\n" if b"\r\n" in old else b"\n"
     is_empty = not old.removeprefix(BOM).strip()
     gap = b"" if is_empty else end if old.endswith((b"\n", b"\r")) else 2 * end
@@ -253,14 +267,17 @@ def append_papers(path: str | Path, papers: Sequence[Paper]) -> Appended:
     if after[:count] != entries or len(after) != count + len(new):
         message = "entries added at its end would not be read; repair its last lines first"
         raise BadInputError(path, message)
-    target = Path(os.path.realpath(path))  # a link stays one
     backup = target.with_name(f"{target.name}.bak") if target.exists() else None
-    with writing(target), replacing(target) as temporary:
+    former = replacing(backup) if backup else nullcontext()
+    with writing(target), replacing(target) as temporary, former as saved:
         temporary.write_bytes(data)
-        if backup:
-            shutil.copy2(target, backup)
+        if saved:
+            saved.write_bytes(old)
+            shutil.copystat(target, saved)
             shutil.copymode(target, temporary)
-    return Appended(path, keys, skipped, backup)
+        if (read_whole(target) if target.exists() else b"") != old:
+            raise FileChangedError(path)
+    return Appended(path, keys, tuple(skipped), backup)
 
 
 def read_reference_file(path: Path) -> tuple[Kind, bytes, list[Entry]]:
@@ -278,10 +295,11 @@ def read_reference_file(path: Path) -> tuple[Kind, bytes, list[Entry]]:
     if kind is Kind.JSON:
         raise BadInputError(path, f"this is JSON, {_READS}; --format csl writes a file of its own")
     if kind is Kind.TEXT:  # comments alone, or nothing
-        if path.suffix.lower() not in _KINDS:
+        suffix = Path(os.path.realpath(path)).suffix.lower()  # a link may lead to ~/.bashrc
+        if suffix not in _KINDS:
             raise OutputError(
                 f"cannot write {path}: its format is unknown; name a .bib or .ris file"
             )
-        kind = _KINDS[path.suffix.lower()]
+        kind = _KINDS[suffix]
     # not lenient: what is added after a broken entry might be lost
     return kind, data, read_entries(text, kind, path, strict=True)[0]

@@ -59,6 +59,17 @@ def trec_qrels(qrels: Qrels) -> Qrels:
     return {trec_id(qid): frozenset(map(trec_id, gold)) for qid, gold in qrels.items()}
 
 
+def trec_run(run: Run) -> Run:
+    """Return a run with all ids in the form of `trec_id`, likewise."""
+    rankings = {
+        trec_id(qid): Ranking.from_scores(
+            dict(zip(map(trec_id, ranking.ids), ranking.scores, strict=True))
+        )
+        for qid, ranking in run.rankings.items()
+    }
+    return Run(run.name, rankings)
+
+
 def read_run(path: Path, name: str | None = None) -> Run:
     """Read a TREC run file, plain or compressed.
 

@@ -15,7 +15,7 @@ from support.guide import BLOCK, GUIDE
 import citerec
 from citerec import CiterecError, Paper, Query, RecommendConfig, Recommender
 from citerec.cli import run
-from citerec.encode.models import auto_encoder
+from citerec.encode.models import HubError, auto_encoder
 from citerec.errors import BadInputError, ConfigError
 from citerec.export import Format, formats
 from citerec.folder import IndexFolder
@@ -253,6 +253,14 @@ def test_an_encoder_is_named_as_on_the_command_line(name: str) -> None:
     assert is_logged == (name == "auto" and expected != "specter")
 
 
+def test_an_encoder_that_cannot_be_fetched_names_one_that_is_here() -> None:
+    with pytest.raises(HubError, match="owner/missing is not in the local cache") as raised:
+        citerec.from_papers(PAPERS, encoder="owner/missing")
+
+    assert raised.value.__notes__ == ['choose encoder="minilm"']
+    assert "--" not in str(raised.value)
+
+
 def test_a_data_frame_with_gaps_is_read_like_dicts() -> None:
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(
@@ -288,7 +296,6 @@ A = {"id": "a", "title": "A"}
         ),
         ([A | {"year": "soon"}], "papers: record 1: 'year' must be a year"),
         ([A, A | {"year": 1990}], "papers: record 2: id 'a' is already in"),
-        ([A, A | {"title": "\ud800"}], "papers: record 2: str is not valid UTF-8"),
         (["a title"], "papers: record 1: expected a dict or a citerec.Paper, found 'a title'"),
         ("papers.jsonl", "papers: found 'papers.jsonl'; expected a list of dicts or papers"),
     ],

@@ -3,8 +3,12 @@
 import json
 import os
 import re
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 from hypothesis import assume, given, settings
@@ -12,10 +16,17 @@ from hypothesis import strategies as st
 from pybtex.database import BibliographyData, parse_bytes
 from pybtex.exceptions import PybtexError
 
-from citerec import Recommendations
+from citerec import Recommendations, references
 from citerec.bibliography import bibtex, ris
 from citerec.cli import run
-from citerec.errors import BadInputError, CiterecError, ConfigError
+from citerec.errors import (
+    BadInputError,
+    CiterecError,
+    ConfigError,
+    FileChangedError,
+    LockedError,
+    OutputError,
+)
 from citerec.folder import IndexFolder
 from citerec.references import append_papers
 from citerec.types import Paper, Query, Recommendation
@@ -273,7 +284,7 @@ def test_permissions_stay_and_a_link_is_followed(tmp_path: Path) -> None:
     [
         ("folder", "no regular file"),
         ("pipe.bib", "no regular file"),
-        ("none/refs.bib", "cannot write .*No such file"),
+        ("none/refs.bib", "cannot write .*there is no folder .*none"),
         ("refs.docx", "its format is unknown"),
         ("locked.bib", "read-only"),
     ],
@@ -285,6 +296,231 @@ def test_what_cannot_be_extended_is_one_line(tmp_path: Path, name: str, words: s
 
     with pytest.raises(CiterecError, match=words):
         append_papers(tmp_path / name, [LEAVES])
+
+
+# --- links that came with somebody else's folder
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    """A file of the user next to the folder of a project."""
+    path = tmp_path / "home" / ".bashrc"
+    path.parent.mkdir()
+    path.write_text("PATH=/bin\n")
+    return path
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project that somebody else made: its bibliography is what a shell would run."""
+    path = tmp_path / "project"
+    path.mkdir()
+    (path / "refs.bib").write_text("% $(evil)\n@misc{a, title={A}}\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        lambda backup, secret: backup.symlink_to(secret),
+        lambda backup, secret: backup.symlink_to(os.path.relpath(secret, backup.parent)),
+        lambda backup, secret: backup.symlink_to(secret.with_name(".profile")),  # not there yet
+        lambda backup, secret: backup.symlink_to(backup),
+        lambda backup, secret: os.link(secret, backup),
+        lambda backup, secret: backup.touch(mode=0o444),
+    ],
+)
+def test_the_backup_is_a_file_of_its_own(
+    project: Path, secret: Path, plant: Callable[[Path, Path], None]
+) -> None:
+    path, backup = project / "refs.bib", project / "refs.bib.bak"
+    old = path.read_bytes()
+    os.utime(path, (86_400, 86_400))
+    plant(backup, secret)
+
+    done = append_papers(path, [LEAVES])
+
+    assert (done.keys, done.backup) == (("leaf2022leaves",), backup)
+    assert not backup.is_symlink()
+    assert (backup.read_bytes(), backup.stat().st_nlink) == (old, 1)
+    assert backup.stat().st_mtime == 86_400
+    assert secret.read_text() == "PATH=/bin\n"
+    assert (names(project), names(secret.parent)) == (["refs.bib", "refs.bib.bak"], [".bashrc"])
+
+
+@pytest.mark.parametrize(
+    ("name", "to", "words"),
+    [
+        ("refs.bib.bak", None, r"cannot write .*/refs\.bib\.bak: "),
+        (".refs.bib.lock", ".bashrc", r"cannot write .*/\.refs\.bib\.lock: "),
+        ("refs.bib", ".bashrc", "its format is unknown"),
+        ("refs.bib", ".profile", "its format is unknown"),  # not there yet
+        ("refs.bib", ".config/refs.bib", r"there is no folder .*/\.config"),
+    ],
+)
+def test_a_name_that_cannot_be_written_without_a_link_is_refused(
+    project: Path, secret: Path, name: str, to: str | None, words: str
+) -> None:
+    path = project / name
+    path.unlink(missing_ok=True)
+    if to:
+        path.symlink_to(secret.parent / to)
+    else:
+        path.mkdir()
+    before = names(project)
+
+    with pytest.raises(OutputError, match=words):
+        append_papers(project / "refs.bib", [LEAVES])
+
+    assert (names(project), path.is_symlink()) == (before, bool(to))
+    assert secret.read_text() == "PATH=/bin\n"
+    assert names(secret.parent) == [".bashrc"]
+
+
+# --- several programs at once
+
+
+class Hooked(list[Paper]):
+    """Papers that call something each time they are read, which is after the file was read."""
+
+    def __init__(self, papers: Sequence[Paper], hook: Callable[[], object]) -> None:
+        super().__init__(papers)
+        self.hook = hook
+
+    def __iter__(self) -> Iterator[Paper]:
+        self.hook()
+        return super().__iter__()
+
+
+EDITORS = {
+    "in place": "path.write_text(path.read_text() + text)",
+    "by a new file": "new = path.with_name('~'); new.write_text(path.read_text() + text); new.replace(path)",
+    "and the same size": "path.write_text(text.ljust(path.stat().st_size))",
+}
+
+
+def edit(path: Path, how: str, text: str) -> None:
+    """Let another process save the file."""
+    start = "import sys; from pathlib import Path; path, text = Path(sys.argv[1]), sys.argv[2]; "
+    subprocess.run([sys.executable, "-c", start + how, path, text], check=True)
+
+
+@pytest.mark.parametrize("how", EDITORS)
+def test_what_another_program_saves_meanwhile_is_not_lost(
+    bib: Callable[[str], Path], how: str
+) -> None:
+    path, saved = bib(f"@misc{{a, title={{A}}}}\n% {'long ' * 20}\n"), list[bytes]()
+
+    def save_once() -> None:
+        if not saved:
+            edit(path, EDITORS[how], "@misc{b, title={B}}\n")
+            saved.append(path.read_bytes())
+
+    done = append_papers(path, Hooked([LEAVES], save_once))
+
+    new = path.read_bytes()
+    assert new.startswith(saved[0])
+    assert pybtex_keys(new) == [*pybtex_keys(saved[0]), "leaf2022leaves"]
+    assert "b" in pybtex_keys(new)
+    assert done.backup
+    assert done.backup.read_bytes() == saved[0]
+    assert names(path.parent) == ["refs.bib", "refs.bib.bak"]
+
+
+def test_a_paper_that_another_program_adds_meanwhile_is_skipped(bib: Callable[[str], Path]) -> None:
+    path, saved = bib("@misc{a, title={A}}\n"), list[bytes]()
+
+    def save_once() -> None:
+        if not saved:
+            edit(path, EDITORS["in place"], "@misc{b, title={Leaves}}\n")
+            saved.append(path.read_bytes())
+
+    done = append_papers(path, Hooked([LEAVES], save_once))
+
+    assert (done.keys, done.skipped, done.backup) == ((), (LEAVES,), None)
+    assert path.read_bytes() == saved[0]
+
+
+def test_a_file_that_another_program_makes_meanwhile_is_extended(tmp_path: Path) -> None:
+    path = tmp_path / "refs.bib"
+
+    def save_once() -> None:
+        if not path.exists():
+            path.write_text("@misc{b, title={B}}\n")
+
+    append_papers(path, Hooked([LEAVES], save_once))
+
+    assert pybtex_keys(path.read_bytes()) == ["b", "leaf2022leaves"]
+
+
+def test_a_file_that_is_saved_again_and_again_stays_as_it_is(bib: Callable[[str], Path]) -> None:
+    path, saved = bib("@misc{a, title={A}}\n"), list[bytes]()
+
+    def save() -> None:
+        path.write_bytes(path.read_bytes() + b"% more\n")
+        saved.append(path.read_bytes())
+
+    with pytest.raises(FileChangedError, match="close it there, then run this again"):
+        append_papers(path, Hooked([LEAVES], save))
+
+    assert path.read_bytes() == saved[-1]
+    assert len(saved) == 10  # five times, read twice
+    assert names(path.parent) == ["refs.bib"]
+
+
+APPEND = """
+import sys
+from citerec.references import append_papers
+from citerec.types import Paper
+
+class Slow(list):
+    def __iter__(self):
+        print("has read", flush=True)
+        sys.stdin.readline()
+        return super().__iter__()
+
+append_papers(sys.argv[1], Slow([Paper(id="p1", title="On the Maps of Trees", year=2020)]))
+"""
+
+
+def test_a_second_process_waits_for_the_first(
+    bib: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = bib("@misc{a, title={A}}\n")
+    first = subprocess.Popen(
+        [sys.executable, "-c", APPEND, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert first.stdin
+    assert first.stdout
+    assert first.stdout.readline() == b"has read\n"
+
+    with monkeypatch.context() as patch, pytest.raises(LockedError, match="is being changed"):
+        patch.setattr(references, "_SECONDS", 0)
+        append_papers(path, [LEAVES])
+    with ThreadPoolExecutor(1) as pool:
+        second = pool.submit(append_papers, path, [LEAVES])
+        first.communicate(b"\n\n")
+        done = second.result()
+
+    assert (first.returncode, done.keys) == (0, ("leaf2022leaves",))
+    assert pybtex_keys(path.read_bytes()) == ["a", "anon2020maps", "leaf2022leaves"]
+    assert names(path.parent) == ["refs.bib", "refs.bib.bak"]
+
+
+def test_many_at_once_are_all_in_the_file(bib: Callable[[str], Path]) -> None:
+    path, start = bib("@misc{a, title={A}}\n"), Barrier(12)
+    papers = [Paper(id=f"p{n}", title=chr(ord("b") + n) * 9, year=2000 + n) for n in range(12)]
+
+    def add(paper: Paper) -> tuple[str, ...]:
+        start.wait()
+        return append_papers(path, [paper]).keys
+
+    with ThreadPoolExecutor(12) as pool:
+        keys = [key for added in pool.map(add, papers) for key in added]
+
+    assert len(keys) == 12
+    assert sorted(pybtex_keys(path.read_bytes())) == sorted(["a", *keys])
+    assert names(path.parent) == ["refs.bib", "refs.bib.bak"]
 
 
 # --- the command line and Python

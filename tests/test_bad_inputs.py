@@ -134,6 +134,10 @@ COMMANDS: list[tuple[str, str]] = [
     ("evaluate --systems random --output folder", "folder"),
     ("evaluate --systems bm25 --split dev", "thesis.tex"),
     ("evaluate --qrels gold.txt", "--run"),
+    ("evaluate --systems random --queries 0", "--queries"),
+    ("evaluate --run a.run --k1 2", "--k1 has no effect with --run"),
+    ("evaluate --run a.run --audit", "--audit has no effect with --run"),
+    ("evaluate --run a.run --qrels gold.txt --systems bm25", "leave out --qrels"),
     (f"{RUN} no", "no"),
     (f"{RUN} pdf", "pdf"),
     (f"{RUN} a.run --run a.run", "a"),
@@ -286,6 +290,7 @@ def powerless() -> list[str]:
     [
         ("index corpus.jsonl --encoder none --index indexes/sample --force", "cannot write"),
         (f"{DRAFT} --output out", "cannot write out"),
+        (f"{DRAFT} --append refs.bib", "cannot write refs.bib: no permission"),
     ],
 )
 def test_a_folder_that_may_not_be_written(

@@ -125,7 +125,7 @@ def test_the_manifest_states_where_the_index_comes_from(write_jsonl: Write, tmp_
 
 
 def test_unusual_ids_and_texts_go_through_lucene_and_back(build: Build) -> None:
-    ids = ["😀", "é\u2028x", "a b", "a\ufeffbom", 'q"\\', "x" * 512, "\u200b"]
+    ids = ["😀", "é\u2028x", "a b", "a\ufeffbom", "\ufeffa", 'q"\\', "x" * 512, "\u200b"]
     wild = [{"id": docid, "title": "\x01\x02 \x9b", "abstract": "\x00 word"} for docid in ids]
 
     index = build([*wild, {"id": "blank", "title": "\x01"}, {"id": "joiner", "title": "\u200b"}])

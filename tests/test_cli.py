@@ -123,7 +123,7 @@ CONTRACT = {
     "tune": "--index --split",
     "recommend": "--query --title --abstract --context --cited --index --k --reranker --ranker --year-max --exclude "
     "--format --output --explain",
-    "evaluate": "--index --split --run --qrels --output --metrics --retriever",
+    "evaluate": "--index --split --run --systems --qrels --queries --output --metrics --retriever",
     "experiment run": "--results",
     "experiment table": "--output",
     "scidocs": "--data --encoder",
@@ -714,6 +714,95 @@ def test_a_run_that_was_written_scores_as_the_system_did(
     assert (own["metrics"], own["ci95"]) == (again["metrics"], again["ci95"])
     assert mine["metrics"] == pytest.approx(own["metrics"])
     assert "half: queries without a ranking, which count zero: 1; rankings wi" in half.err
+
+
+def test_given_runs_and_systems_are_in_one_table(sample: Cli, tmp_path: Path) -> None:
+    sample("evaluate", "--systems", "bm25", "--output", "own")
+    lines = (tmp_path / "own" / "bm25.run").read_text().splitlines(keepends=True)
+    first = lines[0].split()[0]
+    (tmp_path / "half.run").write_text("".join(x for x in lines if not x.startswith(f"{first} ")))
+
+    runs = ("--run", "own/bm25.run", "--run", "half.run")
+    done = sample("evaluate", *runs, "--systems", "random,bm25,oracle", "--known-graph", "earlier")
+
+    report = report_in(tmp_path / "reports" / "sample-test-runs")
+    names = [system["name"] for system in report["systems"]]
+    assert names == ["own/bm25", "half", "random", "bm25", "oracle"]
+    assert report["known_graph"] == "earlier"
+    before, half, _, now, _ = report["systems"]
+    assert before["metrics"] == now["metrics"] != half["metrics"]
+    assert (before["seconds"], now["seconds"] > 0) == (None, True)
+    assert [system["missing_queries"] for system in report["systems"]] == [0, 1, 0, 0, 0]
+    assert "half: queries without a ranking, which count zero: 1; " in done.err
+    pairs = {(test["a"], test["b"]) for test in report["comparisons"]}
+    assert len(pairs) == 6  # of 4 systems; the oracle is not compared
+    assert ("half", "bm25") in pairs
+    folder = tmp_path / "reports" / "sample-test-runs"
+    assert {file.name for file in folder.glob("*.run")} == {
+        *("own_bm25.run", "half.run", "random.run", "bm25.run", "oracle.run")
+    }
+    columns = (folder / "per_query.csv").read_text().partition("\n")[0].split(",")
+    assert columns[2].startswith("own/bm25 ")
+    assert columns[-1].startswith("oracle ")
+    settings = report["provenance"]["settings"]
+    assert settings["runs"] == ["own/bm25.run", "half.run"]
+    assert settings["bm25"]["k1"] == 1.2
+
+
+def test_systems_and_runs_agree_where_ids_hold_white_space(cli: Cli, tmp_path: Path) -> None:
+    papers = [
+        {"id": "a 1", "title": "Apples", "year": 2000},
+        {"id": "b 1", "title": "Bears", "year": 2000},
+        {"id": "q 1", "title": "Apples again", "year": 2001, "citations": ["a 1"]},
+    ]
+    write(tmp_path / "fruit.jsonl", papers)
+    cli("index", "fruit.jsonl")
+    (tmp_path / "mine.run").write_text("q_1 Q0 a_1 1 2 t\n")
+
+    done = cli("evaluate", "--run", "mine.run", "--systems", "bm25,oracle", "--output", "out")
+
+    assert done.code == 0
+    assert [system["metrics"]["mrr"] for system in report_in(tmp_path / "out")["systems"]] == [
+        1
+    ] * 3
+
+
+def test_a_quick_look_says_of_how_many_queries_it_is(sample: Cli, tmp_path: Path) -> None:
+    sample("evaluate", "--systems", "bm25")
+    whole = report_in(tmp_path / "reports" / "sample-test")
+    total = whole["queries"]
+
+    look = ("evaluate", "--systems", "bm25", "--queries")
+    few = sample(*look, 5)
+    run = str(tmp_path / "reports" / "sample-test" / "bm25.run")
+    given = sample("evaluate", "--run", run, "--queries", 5)
+    sample(*look, total + 1, "--output", "all")
+
+    report = report_in(tmp_path / "reports" / "sample-test-quick")
+    assert (report["queries"], report["all_queries"]) == (5, total)
+    assert report["left_out"]["not drawn by --queries"] == total - 5
+    assert f"citerec: 5 of {total} test queries; " in few.err
+    again = report_in(tmp_path / "reports" / "sample-test-runs-quick")
+    assert again["systems"][0]["metrics"] == report["systems"][0]["metrics"]
+    assert "judgements" not in given.err  # of the queries that were not drawn
+    for file in ("report.html", "report.tex"):
+        text = (tmp_path / "reports" / "sample-test-quick" / file).read_text()
+        assert f"5 of {total} queries" in text
+    every = report_in(tmp_path / "all")
+    assert every["systems"][0]["metrics"] == whole["systems"][0]["metrics"]
+    assert (every["queries"], every["all_queries"], whole["all_queries"]) == (total, total, total)
+
+
+def test_a_quick_look_at_given_qrels(cli: Cli, tmp_path: Path) -> None:
+    gold = {f"q{n}": f"d{n}" for n in range(10)}
+    (tmp_path / "gold.txt").write_text("".join(f"{q} 0 {d} 1\n" for q, d in gold.items()))
+    (tmp_path / "a.run").write_text("q0 Q0 d0 1 1 t\nq3 Q0 d3 1 1 t\n")
+
+    cli("evaluate", "--run", "a.run", "--qrels", "gold.txt", "--queries", 3, "--output", "out")
+
+    assert list(read_qrels(tmp_path / "out" / "qrels.txt")) == ["q0", "q3", "q6"]  # 0, 10/3, 20/3
+    [system] = report_in(tmp_path / "out")["systems"]
+    assert system["metrics"]["mrr"] == pytest.approx(2 / 3)
 
 
 # --- rows

@@ -1,15 +1,20 @@
 """The commands that make and use vectors, and those that rerank, as a user runs them."""
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from support.corpora import SAMPLE
+from support.hub import cached
 from support.tiny import tiny_bert
 
+from citerec.build import BuildConfig, build_index
+from citerec.cli import COMMANDS, make_app
 from citerec.config import FuseConfig, FuseMethod, RerankConfig
 from citerec.encode import mpnet
 from citerec.encode.spec import EncoderSpec
@@ -21,6 +26,7 @@ from citerec.tuned import RerankWeight, write_tuned
 
 Cli = Callable[..., "tuple[int, str, str]"]
 TITLE = "Dense retrieval of passages"
+OPTION = re.compile(r"(?<!\S)--[a-z-]+")
 PLAIN = ("--ranker", "none")  # as the stages before the ranker leave the list
 RUN = ("--dtype", "float32", "--threads", 1)
 ASK = ("recommend", "--title", TITLE, "--format", "json", "--k", 5, *PLAIN)
@@ -179,6 +185,102 @@ def test_bad_input_is_one_line_and_leaves_the_index_as_it_was(
     assert says in err
     assert open_index(sample).manifest == before
     assert [path.name for path in sample.parent.iterdir()] == ["sample"]
+
+
+# --- models that are neither here nor can be fetched
+
+MISSING = "owner/missing"
+OTHERS = {"serve", "mcp", "corpus", "experiment", "datasets"}  # servers, and groups of commands
+ARGUMENTS: dict[str, tuple[object, ...]] = {  # that make a command open the model of an option
+    "index": (SAMPLE, "--index", "made"),
+    "recommend": ("--title", TITLE),
+    "evaluate": ("--systems", "rerank"),
+}
+RECORDED: dict[str, tuple[object, ...]] = {  # that make a command open the encoder of the index
+    "index": ("more.jsonl", "--append", "--index", "indexes/sample"),
+    "encode": (),
+    "recommend": ("--title", TITLE),
+    "evaluate": ("--systems", "dense"),
+    "tune": (),
+    "train-encoder": ("--recipe", "strong"),
+    "train-reranker": ("--recipe", "strong"),
+    "train-ranker": (),
+}
+
+
+@pytest.fixture(scope="module")
+def once_fetched(tmp_path_factory: pytest.TempPathFactory, tiny_model: str, java: None) -> Path:
+    """The sample, embedded by a model of the hub whose cache is gone."""
+    folder = tmp_path_factory.mktemp("fetched")
+    cached(folder / "hub", MISSING, Path(shutil.copytree(tiny_model, folder / "model")))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(folder / "hub"))
+        build_index(SAMPLE, folder / "index", BuildConfig(encoder=MISSING))
+    return folder / "index"
+
+
+@pytest.fixture
+def gone(once_fetched: Path, tmp_path: Path) -> Path:
+    (tmp_path / "more.jsonl").write_text('{"id": "new", "title": "Graphs"}\n')
+    return Path(shutil.copytree(once_fetched, tmp_path / "indexes" / "sample"))
+
+
+def options_of(command: str) -> set[str]:
+    parsed: Any = typer.main.get_command(make_app([command]))
+    return {option for parameter in parsed.commands[command].params for option in parameter.opts}
+
+
+MODEL_OPTIONS = [
+    (command, option)
+    for command in COMMANDS
+    if command not in OTHERS
+    for option in ("--encoder", "--model", "--reranker")
+    if option in options_of(command)
+]
+
+
+def assert_options_exist(message: str, command: str) -> None:
+    """Fail unless each option of a message is one of the command, or of the command line that it is written in."""
+    for clause in message.split(";"):
+        spoken, _, line = clause.partition("citerec ")
+        assert {*OPTION.findall(spoken)} <= options_of(command)
+        name, *_ = line.split() or [command]
+        assert {*OPTION.findall(line)} <= options_of(name)
+
+
+@pytest.mark.parametrize(("command", "option"), MODEL_OPTIONS)
+def test_a_model_that_cannot_be_fetched_names_only_options_that_the_command_has(
+    cli: Cli, sample: Path, command: str, option: str
+) -> None:
+    code, _, err = cli(command, *ARGUMENTS.get(command, ()), option, MISSING)
+
+    said = err.removeprefix("citerec: error: ")
+    assert (code, said.count("\n")) == (2, 1), err
+    assert said.startswith(
+        f"{MISSING} is not in the local cache and cannot be fetched: this is offl"
+    )
+    assert_options_exist(said, command)
+    is_base = option != "--reranker" and command != "recommend"  # MiniLM reranks nothing
+    assert (f"; or choose {option} minilm" in said) == is_base
+    assert (", or none" in said) == (command == "index")
+
+
+@pytest.mark.parametrize("command", RECORDED)
+def test_the_encoder_of_an_index_that_cannot_be_fetched_is_replaced_by_encode(
+    cli: Cli, gone: Path, command: str
+) -> None:
+    code, _, err = cli(command, *RECORDED[command])
+
+    said = err.splitlines()[-1].removeprefix("citerec: error: ")
+    assert code == 2
+    assert said.startswith(
+        f"{MISSING} is not in the local cache and cannot be fetched: this is offl"
+    )
+    assert_options_exist(said, command)
+    anew = (
+        "choose --encoder" if command == "encode" else "citerec encode --index indexes/sample --enc"
+    )
+    assert anew in said
 
 
 # --- reranking

@@ -305,6 +305,30 @@ def test_an_interrupted_run_continues_where_it_was(
     assert mine.read_bytes() == whole.read_bytes()
 
 
+def test_links_in_a_folder_that_somebody_else_made_are_not_followed(
+    collect: Collect, tmp_path: Path
+) -> None:
+    arguments = [bibliography(tmp_path, *SEEDS), "-o", "mine", "--papers", 40]
+    (tmp_path / "home" / "thesis").mkdir(parents=True)
+    (tmp_path / "home" / ".bashrc").write_text("PATH=/bin")
+    (tmp_path / "mine").mkdir()
+    for name in ("papers.jsonl.gz", "unresolved.tsv", ".collect"):
+        (tmp_path / "mine" / name).symlink_to(tmp_path / "home" / ".bashrc")
+    work = tmp_path / "mine" / ".collect"
+    work.unlink()
+    work.symlink_to(tmp_path / "home")
+
+    refused = collect(*arguments)
+    work.unlink()
+    done = collect(*arguments)
+
+    assert (refused.code, done.code) == (2, 0), done.err
+    assert f"{work.name} is a link" in refused.err
+    assert sorted(path.name for path in (tmp_path / "home").iterdir()) == [".bashrc", "thesis"]
+    assert (tmp_path / "home" / ".bashrc").read_text() == "PATH=/bin"
+    assert len(collected(tmp_path / "mine")) == 40
+
+
 # --- before anything is sent
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from citerec.corpus.splits import shipped_queries
 from citerec.corpus.tools import merged_paper
 from citerec.inputs import zstd
 from citerec.types import Paper
@@ -336,35 +335,3 @@ def test_bad_input_is_one_line_and_leaves_nothing(cli: Cli, tmp_path: Path, name
     assert message in err
     assert err.count("\n") == 1
     assert sorted(tmp_path.iterdir()) == before
-
-
-# --- BEIR
-
-
-def test_a_corpus_in_beir_s_layout_is_read_back_with_its_splits(
-    cli: Cli, made: Made, tmp_path: Path
-) -> None:
-    made(
-        "corpus.jsonl",
-        [
-            record("old", year=2000, authors=["Ada Smith"]),
-            record("new", year=2010, abstract="On old papers.", citations=["old", "later", "x"]),
-            record("later", year=2020),
-        ],
-    )
-    (tmp_path / "splits").mkdir()
-    for name, ids in {"train": "", "dev": "", "test": "new\n"}.items():
-        (tmp_path / "splits" / f"{name}.ids").write_text(ids)
-
-    code, _, err = cli("convert", "corpus.jsonl", "-o", "beir", "--to", "beir")
-
-    assert code == 0, err
-    assert [r["_id"] for r in lines(tmp_path / "beir" / "corpus.jsonl")] == ["old", "new", "later"]
-    shipped = shipped_queries(tmp_path / "beir")
-    assert shipped is not None
-    assert {**shipped.gold["test"]} == {"new": {"old"}}  # neither later nor outside the corpus
-    [query] = shipped.queries.values()
-    assert (query.title, query.year) == ("A paper about new On old papers.", 2010)
-    code, _, err = cli("convert", "beir", "-o", "back.jsonl")
-    assert code == 0, err
-    assert lines(tmp_path / "back.jsonl") == lines(tmp_path / "corpus.jsonl")

@@ -10,6 +10,7 @@ import pytest
 from support.corpora import built
 from support.tiny import WORDS, tiny_bert, tiny_reranker
 
+from citerec.encode import torch_backend
 from citerec.encode.spec import EncodeConfig, Precision
 from citerec.errors import ModelError
 from citerec.folder import IndexFolder
@@ -100,14 +101,15 @@ def test_any_text_at_all_gets_a_score(reranker: CrossEncoder, index: IndexFolder
 
 
 def test_batches_threads_and_order_hardly_change_a_score(
-    folder: Path, reranker: CrossEncoder, index: IndexFolder
+    folder: Path, reranker: CrossEncoder, index: IndexFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = np.random.default_rng(0).permutation(len(index.papers)).astype(np.int32)[:60]
     (expected,) = reranker.score(index, QUERIES[:1], [rows])
     assert expected.std() > 1e-3
 
     for tokens, threads in ((1, 1), (256, 1), (256, 2), (100_000, 2)):
-        how = EncodeConfig(precision=Precision.FLOAT32, batch_tokens=tokens, threads=threads)
+        monkeypatch.setattr(torch_backend, "FLOAT32_TOKENS", tokens)
+        how = EncodeConfig(precision=Precision.FLOAT32, threads=threads)
         (found,) = open_cross_encoder(str(folder), None, how).score(
             index, QUERIES[:1], [rows[::-1]]
         )
@@ -205,7 +207,9 @@ def test_a_folder_of_no_whole_cross_encoder_is_refused(folder: Path, tmp_path: P
         load_reranker(mixed)
     with pytest.raises(ModelError, match="3 labels"):
         load_reranker(tiny_reranker(tmp_path / "three", labels=3))
-    with pytest.raises(ModelError, match=r"128 positions, fewer than the 132 tokens .* --query-to"):
+    with pytest.raises(
+        ModelError, match=r"128 positions, fewer than the 132 tokens .* fewer tokens"
+    ):
         load_reranker(folder, query_tokens=100, candidate_tokens=32)
 
 

@@ -17,7 +17,7 @@ from support.http_server import Handler, running
 from citerec.build import BuildConfig, build_index
 from citerec.cli import run
 from citerec.corpus.splits import read_ids
-from citerec.errors import BadInputError, ConfigError
+from citerec.errors import BadInputError, ConfigError, OutputError
 from citerec.folder import IndexFolder, open_index
 from citerec.lab.datasets.catalogue import (
     DATASETS,
@@ -408,6 +408,19 @@ def test_a_download_that_breaks_off_is_resumed(server: Server, tmp_path: Path) -
     assert server.ranges == ["", "bytes=1000000-"]
     assert said == [f"fetching {server.url}/data.bin (2,048,000 bytes)"]
     assert record.counts == {"files": 1}
+
+
+def test_a_download_continues_in_no_link(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("mine")
+    part = tmp_path / "_downloads" / "toy" / "data.bin.part"
+    part.parent.mkdir(parents=True)
+    part.symlink_to(tmp_path / "notes")
+    dataset = toy(DatasetFile(name="data.bin", urls=(f"{server.url}/data.bin",)))
+
+    with pytest.raises(OutputError, match=r"data\.bin\.part is a link"):
+        fetch(dataset, tmp_path / "toy", FetchConfig(), no_progress, lambda _: None)
+
+    assert (tmp_path / "notes").read_text() == "mine"
 
 
 def test_a_download_that_breaks_off_again_and_again_is_given_up(

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import time
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -20,7 +19,7 @@ from citerec import embed
 from citerec.build import BuildConfig, build_index
 from citerec.cli import run
 from citerec.config import RecommendConfig, RerankConfig
-from citerec.distributed import connected, map_in_actors, recommend_in_actors, served
+from citerec.distributed import connected, map_in_actors, recommend_in_actors
 from citerec.errors import ClusterError, ModelError
 from citerec.folder import IndexFolder, open_index
 from citerec.recommend import Recommender
@@ -158,25 +157,3 @@ def test_an_address_without_a_cluster_is_one_line(sample_index: IndexFolder, cap
 
     assert code == 2
     assert "no Ray cluster at 127.0.0.1:1" in capsys.readouterr().err
-
-
-def test_replicas_give_the_answers_of_one_server(sample_index: IndexFolder, cluster: None) -> None:
-    pytest.importorskip("fastapi", reason="the server is not installed")
-    import httpx
-    from support.server import serving
-
-    from citerec.serve import ServeConfig
-    from citerec.serve.service import Service
-
-    indexes, draft = {"sample": sample_index.path}, {"title": "Dense retrieval", "reranker": "none"}
-    with serving(Service(indexes)) as client:
-        expected = client.post("/v1/recommend", json=draft).json()
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    settings, two = ServeConfig(port=port), {"min_replicas": 2, "max_replicas": 2}
-    with served(indexes, settings=settings, autoscaling=two) as url:
-        answers = [
-            httpx.post(f"{url}v1/recommend", json=draft, timeout=120).json() for _ in range(4)
-        ]
-
-    assert [answer["answers"] for answer in answers] == [expected["answers"]] * 4

@@ -30,7 +30,7 @@ LINKED = [
     *SITE,
     ROOT / "CONTRIBUTING.md",
     ROOT / "CHANGELOG.md",
-    ROOT / "experiments" / "README.md",
+    *sorted((ROOT / "experiments").glob("*.md")),
 ]
 FENCE = re.compile(r"^```.*?^```\n", re.DOTALL | re.MULTILINE)
 MAX_README, MAX_PARAGRAPH, WIDTH = 150, 5, 120  # lines, lines of a paragraph, characters of a line

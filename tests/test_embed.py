@@ -18,7 +18,7 @@ from citerec.cli import run
 from citerec.embed import EmbedConfig, cache_folder, embed_anew, has_saved_vectors
 from citerec.encode.encoder import open_encoder
 from citerec.encode.spec import EncoderSpec
-from citerec.errors import IndexDamagedError
+from citerec.errors import IndexDamagedError, OutputError
 from citerec.folder import IndexFolder, open_index, verify_index
 from citerec.io import seal_model
 
@@ -137,6 +137,28 @@ def test_saved_vectors_of_other_texts_and_encoders_are_not_used(
     resumed = dense_sums(index.path)
     build(changed, encoder=tiny, force=True)
     assert dense_sums(index.path) == resumed
+
+
+@pytest.mark.usefixtures("small_shards")
+@pytest.mark.parametrize("whole", [True, False])
+def test_saved_vectors_behind_a_link_are_left_alone(
+    build: Build, tiny: str, tmp_path: Path, whole: bool
+) -> None:
+    index, home = build(PAPERS), tmp_path / "home"
+    interrupt(index.path, tiny, 8)
+    cache_folder(index.path).rename(home)
+    [saved] = home.iterdir()
+    saved.write_bytes(b"notes")  # less than a shard: it would be cut
+    if whole:
+        cache_folder(index.path).symlink_to(home)
+    else:
+        cache_folder(index.path).mkdir()
+        (cache_folder(index.path) / saved.name).symlink_to(saved)
+
+    with pytest.raises(OutputError, match="is a link"):
+        resume(index.path, tiny)
+
+    assert saved.read_bytes() == b"notes"
 
 
 @pytest.mark.usefixtures("small_shards")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from support.adapters import write_adapter
 from support.tiny import tiny_bert
 
-from citerec.encode import onnx
+from citerec.encode import onnx, torch_backend
 from citerec.encode.encoder import Encoder, open_encoder, reopen
 from citerec.encode.models import find_model
 from citerec.encode.spec import EncodeConfig, EncoderSpec, Fingerprint, Pooling, Precision
@@ -70,8 +70,12 @@ def test_an_encoder_may_be_used_by_several_threads(encoder: Encoder) -> None:
     assert all(np.array_equal(vectors, expected) for vectors in results)
 
 
-def test_progress_reaches_the_end_and_an_error_in_it_ends_the_work(folder: Path) -> None:
-    encoder = open_encoder(str(folder), EncodeConfig(batch_tokens=128, threads=2))
+def test_progress_reaches_the_end_and_an_error_in_it_ends_the_work(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("CPU_TOKENS", "FLOAT32_TOKENS"):
+        monkeypatch.setattr(torch_backend, name, 128)
+    encoder = open_encoder(str(folder), EncodeConfig(precision=Precision.FLOAT32, threads=2))
     seen: list[tuple[str, int, int]] = []
 
     def refuse(*_: object) -> None:

@@ -1,6 +1,8 @@
 """Rows of a table: reading one, running it, judging what it gives, and the table."""
 
 import json
+import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -8,16 +10,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from support.corpora import SAMPLE
 from support.tiny import tiny_bert
 
-from citerec.config import Bm25Config, StopWords
+from citerec.build import BuildConfig, build_index
+from citerec.config import Bm25Config, Precision, StopWords
+from citerec.encode.encoder import open_encoder
+from citerec.encode.spec import EncodeConfig
 from citerec.errors import BadInputError, ConfigError
 from citerec.evaluate.protocol import CitationScope
-from citerec.folder import IndexFolder
+from citerec.folder import IndexFolder, open_index
+from citerec.index.vectors import vectors_of
 from citerec.lab.datasets.fetch import DatasetRecord, write_record
-from citerec.lab.experiment.row import Experiment, read_experiment
+from citerec.lab.experiment.row import Experiment, Reranking, read_experiment
+from citerec.lab.experiment.rules import Rules
 from citerec.lab.experiment.run import Verdict, judge, run_experiment, write_result
 from citerec.lab.experiment.table import tables, tables_as_latex
 from citerec.lab.scidocs.published import FIGURE_2, TABLE_1, TABLE_2, TABLE_3
@@ -274,6 +282,7 @@ def test_a_row_waits_for_what_is_not_here(corpus: Path, row: Callable[..., Exper
         'kind = "scidocs"',
         "rules = { min_gold = 0 }",
         "bm25 = { k2 = 1 }",
+        "queries = 5",  # the quick look of `citerec evaluate`
         'system = "dense"',
         'encoder = "minilm"\ntrain = "x.toml"',
         "fuse = { dense_weight = 2 }",
@@ -338,12 +347,46 @@ def test_a_row_with_an_encoder_gets_an_index_of_its_own(
     assert [p.name for p in (tmp_path / "indexes").iterdir()] == [asked.index_name]
 
 
+def test_a_row_is_in_float32_whatever_was_run_before(
+    corpus: Path,
+    row: Callable[..., Experiment],
+    tiny_model: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CITEREC_DTYPE", "bfloat16")
+    asked = row(f'system = "dense"\nencoder = "{tiny_model}"')
+    folder = tmp_path / "indexes" / asked.index_name
+    build_index(corpus, folder, BuildConfig(encoder=tiny_model))
+    is_open = open_encoder(tiny_model)  # as of an index that is searched in this process
+    papers = [*open_index(folder).papers.at(range(4)).values()]
+    coarse = vectors_of(open_index(folder)).vectors(np.arange(4, dtype=np.int32))
+
+    first = run_experiment(asked, tmp_path / "indexes")
+    made = (folder / "manifest.json").stat().st_mtime_ns
+    again = run_experiment(asked, tmp_path / "indexes")
+
+    assert is_open.precision == "bfloat16"
+    exact = open_encoder(tiny_model, EncodeConfig(precision=Precision.FLOAT32)).encode(papers)
+    stored = vectors_of(open_index(folder)).vectors(np.arange(4, dtype=np.int32))
+    assert np.abs(coarse - exact).max() > 1e-3
+    assert stored == pytest.approx(exact, abs=1e-5)
+    assert (folder / "manifest.json").stat().st_mtime_ns == made  # these are kept
+    assert first.metrics == again.metrics
+    assert first.result["provenance"]["settings"]["dtype"] == "float32"
+    assert os.environ["CITEREC_DTYPE"] == "bfloat16"  # of the user
+
+
 # --- rows that rerank
 
 
 def test_a_row_that_reranks_tells_with_what(
-    corpus: Path, row: Callable[..., Experiment], tiny_reranker_model: str
+    corpus: Path,
+    row: Callable[..., Experiment],
+    tiny_reranker_model: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("CITEREC_DTYPE", "bfloat16")
     asked = row(
         f'system = "rerank"\nreranker = "{tiny_reranker_model}"\n'
         "rerank = { depth = 3, weight = 0.5, query_tokens = 16 }"
@@ -359,7 +402,7 @@ def test_a_row_that_reranks_tells_with_what(
     assert (told["model"], told["depth"], told["weight"]) == ("reranker", 3, 0.5)
     assert (told["query_tokens"], told["candidate_tokens"]) == (16, 32)
     assert len(told["weights"]) == 64  # a sha256
-    assert told["backend"] == "torch"
+    assert (told["backend"], told["precision"]) == ("torch", "float32")
     assert outcome.metrics["recall@1000"] == 1
 
 
@@ -421,6 +464,82 @@ def test_a_row_trains_its_ranker_once_beside_the_indexs_own(
     assert made.stat().st_mtime_ns == before
     assert not made.parent.with_name("ranker").exists()
     assert first.result["provenance"]["settings"]["ranker"]["model"] == "ranker-few"
+
+
+# --- what notes name
+
+ROOT = Path(__file__).parent.parent
+EXPERIMENTS = ROOT / "experiments"
+NAMED = re.compile(r"(?<![\w/.])[\w.*<>-]+(?:/[\w.*<>-]+)*/?")  # a path, with * or <name> for any
+FOLDERS = {path.name for base in (ROOT, EXPERIMENTS) for path in base.iterdir() if path.is_dir()}
+MADE = {"indexes", "reports", "datasets", "shared"}  # by commands, or no part of the project
+FILES = [*EXPERIMENTS.rglob("*")]
+
+
+def missing_names(text: str) -> list[str]:
+    """Return what a text names of the project, and is not there: files, folders, tables."""
+    names = [name.strip("/.") for name in NAMED.findall(text)]
+    found = {
+        name
+        for name in names
+        if name.endswith((".toml", ".md", ".py", ".tex"))
+        or re.fullmatch(r"(?:reranker|specter)_(?:table|fig)\w+", name)
+        or ("/" in name and name.split("/")[0] in FOLDERS - MADE)
+    }
+    patterns = {name: re.sub("<.*?>", "*", name) for name in sorted(found)}
+    return [
+        name
+        for name, pattern in patterns.items()
+        if not any(file.match(pattern) for file in FILES) and not any(ROOT.glob(pattern))
+    ]
+
+
+def test_a_name_that_leads_nowhere_is_found() -> None:
+    for gone in (
+        *("`reranker/vis_gone.toml`", "(GONE.md)", "specter_table9/", "python experiments/gone.py"),
+        *("`dense/*_gone.toml`", "results/gone/", "`results/<table>/gone-<row>.json`"),
+    ):
+        assert len(missing_names(f"It is in {gone}, as `bm25/vis.toml` is.")) == 1, gone
+    assert missing_names("`bm25/vis.toml`, `dense/*_rrf.toml`, results/<table>/<row>.json.") == []
+    assert missing_names("10 pairs/s of `indexes/mine`, in models/encoder; see TABLES.md.") == []
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        *sorted(path.relative_to(ROOT).as_posix() for path in EXPERIMENTS.glob("*.md")),
+        *sorted(path.relative_to(ROOT).as_posix() for path in EXPERIMENTS.rglob("*.toml")),
+    ],
+)
+def test_what_a_note_names_is_there(file: str) -> None:
+    path = ROOT / file
+    text = path.read_text(encoding="utf-8")
+
+    assert missing_names(text) == []
+    for number in re.findall(r"\brow (\d+)", text) if path.name == "table.toml" else ():
+        assert [*path.parent.glob(f"{number}_*"), *path.parent.glob(f"0{number}_*")], number
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/**/*.md"])
+def test_what_a_page_names_of_the_experiments_is_there(page: str) -> None:
+    for path in ROOT.glob(page):
+        names = re.findall(r"experiments/[\w.*<>/-]+", path.read_text(encoding="utf-8"))
+
+        assert missing_names(" ".join(names)) == [], path
+
+
+def test_every_key_that_the_readme_explains_is_a_key_of_a_row() -> None:
+    readme = (EXPERIMENTS / "README.md").read_text(encoding="utf-8")
+    _, _, section = readme.partition("### Keys of a row\n")
+    lines = section.partition("\n\n`make")[0].splitlines()
+    cells = [line.split(" | ")[0] for line in lines if line.startswith("| `")]
+    without_values = re.sub(r"= [^{,}]+", "", " ".join(cells))
+    keys = re.findall(r"[a-z]\w+", without_values)
+
+    assert len(keys) > 10
+    parts = (Experiment, Reranking, Rules, Bm25Config)
+    known = {name for part in parts for name in part.model_fields}
+    assert [key for key in keys if key not in known] == []
 
 
 # --- what others published

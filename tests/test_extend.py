@@ -263,6 +263,15 @@ def test_tuning_tries_the_ranks_of_all_retrievers(guide: None, sample_index: Ind
     assert len({trial.metrics["mrr"] for trial in fusion.trials}) > 1
 
 
+NEARBY = """
+from citerec.rank.features import Feature, Group
+from citerec.retrieve.bm25 import Bm25Retriever
+
+class Nearby(Bm25Retriever):
+    name = "nearby"
+    features = Feature("nearby_rank", Group.ADDED, lambda s: s.reciprocal_ranks("nearby"), "its rank"),
+"""
+
 SHORTER = """
 from citerec.rank.features import Feature, Group
 
@@ -351,6 +360,61 @@ def test_a_ranker_reads_the_features_that_it_was_trained_with(
     assert audited.faults == ()
 
 
+NOT_IN_USE = "ranker was trained with the retriever latest, which is not in use"
+
+
+def test_a_ranker_says_that_the_retriever_of_its_training_is_not_in_use(
+    guide: None, sample_index: IndexFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    index = Path(shutil.copytree(sample_index.path, tmp_path / "index"))
+    trained(open_index(index), index / "models" / "ranker", retrievers=("latest",))
+    latest = plugins.load(plugins.RETRIEVERS, "latest")(sample_index)
+    draft = ("recommend", "--title", DRAFT.title, "--index", str(index))
+    systems = ("evaluate", "--index", str(index), "--systems", "bm25,ranker")
+    report = ("--output", str(tmp_path / "report"))
+
+    def lines(*arguments: str) -> list[str]:
+        assert run(arguments) == 0
+        return [line for line in capsys.readouterr().err.splitlines() if "retriever" in line]
+
+    again = f"train it again: citerec train-ranker --index {index} --force"
+    said = f"citerec: {NOT_IN_USE}; use it, or {again}"
+    assert lines(*draft) == lines(*systems, *report) == [said]
+    assert lines(*draft, "--retriever", "latest") == []
+    assert lines(*systems, *report, "--retriever", "latest") == []
+    assert lines(*draft, *PLAIN) == lines(*systems[:-1], "bm25", *report) == []
+    logged: list[str] = []
+    citerec.Recommender(open_index(index), log=logged.append)
+    opened = [Bm25Retriever(sample_index), latest]
+    citerec.Recommender(open_index(index), log=logged.append, retrievers=opened)
+    assert [line.partition(";")[0] for line in logged] == [NOT_IN_USE]
+
+
+def test_a_ranker_without_retrievers_runs_with_one_in_silence(
+    guide: None, sample_index: IndexFolder
+) -> None:
+    logged: list[str] = []
+
+    citerec.Recommender(
+        sample_index, citerec.RecommendConfig(retrievers=("latest",)), logged.append
+    )
+
+    assert logged == []
+
+
+def test_a_retriever_that_declares_a_feature_is_named_where_it_is_missing(
+    install: Install, sample_index: IndexFolder, tmp_path: Path
+) -> None:
+    install({"nearby.py": NEARBY}, "[citerec.retrievers]\nnearby = nearby:Nearby\n")
+    folder = trained(sample_index, tmp_path / "ranker", retrievers=("nearby",))
+    config = citerec.RecommendConfig(ranker=str(folder))
+
+    assert open_ranker(folder, features=import_module("nearby").Nearby.features).added
+    assert citerec.Recommender(sample_index, config.replace(retrievers=("nearby",)))
+    with pytest.raises(ModelError, match=r"'nearby_rank'.* use the retriever or reranker that"):
+        citerec.Recommender(sample_index, config)
+
+
 def test_a_ranker_is_refused_where_its_feature_is_not_installed(
     guide: None, sample_index: IndexFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -361,7 +425,7 @@ def test_a_ranker_is_refused_where_its_feature_is_not_installed(
         function.cache_clear()
     config = citerec.RecommendConfig(ranker=str(folder))
 
-    with pytest.raises(ModelError, match=r"not installed .*'survey'"):
+    with pytest.raises(ModelError, match=r"missing here .*'survey'"):
         citerec.Recommender(sample_index, config)
     with pytest.raises(ConfigError, match="no feature 'survey'"):
         trained(sample_index, tmp_path / "other", features=("survey",))

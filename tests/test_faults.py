@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 DRIVER = Path(__file__).parent.parent / "experiments" / "faults"
-LIGHT = ("index --force", "recommend --append", "collect", "corpus convert --to beir", "export")
+LIGHT = ("index --force", "recommend --append", "collect", "corpus convert", "export")
 
 
 def tried(*options: str) -> str:

@@ -7,6 +7,8 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -19,8 +21,10 @@ from citerec.io import (
     entries,
     is_inside,
     is_private,
+    locked,
     read_record,
     read_toml,
+    refuse_links,
     replacing,
     sha256_of_files,
 )
@@ -128,6 +132,61 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path, name: str) -> 
         pass
 
     assert names(tmp_path) == ["file", "loop"]
+
+
+# --- links
+
+
+@pytest.mark.parametrize("follow", [False, True])
+def test_a_link_is_followed_only_if_the_user_named_it(tmp_path: Path, follow: bool) -> None:
+    file, link = tmp_path / "file", tmp_path / "link"
+    file.write_text("old")
+    link.symlink_to(file)
+
+    with replacing(link, follow=follow) as temporary:
+        temporary.write_text("new")
+
+    assert (link.read_text(), link.is_symlink()) == ("new", follow)
+    assert file.read_text() == ("new" if follow else "old")
+    assert names(tmp_path) == ["file", "link"]
+
+
+def test_a_file_that_cannot_be_moved_is_named_as_the_user_knows_it(tmp_path: Path) -> None:
+    (tmp_path / "file").mkdir()
+
+    with (
+        pytest.raises(IsADirectoryError, match=r"'[^']*/file' -> "),
+        replacing(tmp_path / "file") as temporary,
+    ):
+        temporary.write_text("new")
+
+    assert names(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("make", [os.symlink, os.link])
+def test_a_lock_writes_through_no_link(tmp_path: Path, make: Callable[[Path, Path], None]) -> None:
+    file = tmp_path / "file"
+    file.write_text("old")
+    make(file, tmp_path / ".index.lock")
+
+    with suppress(OutputError), locked(tmp_path / "index"):  # of a symbolic link
+        pass
+
+    assert (file.read_text(), file.stat().st_nlink) == ("old", 1)
+
+
+def test_a_folder_that_an_earlier_run_left_has_no_link(tmp_path: Path) -> None:
+    folder = old(tmp_path / "folder")
+    refuse_links(folder)
+    refuse_links(tmp_path / "nothing")
+
+    (folder / "deep").mkdir()
+    (folder / "deep" / "link").symlink_to(tmp_path / "nothing")
+    (tmp_path / "link").symlink_to("/")
+
+    for path, name in ((folder, "folder/deep/link"), (tmp_path / "link", "link")):
+        with pytest.raises(OutputError, match=f"{name} is a link"):
+            refuse_links(path)
 
 
 # --- names and kinds

@@ -106,16 +106,12 @@ if (pid := os.fork()) == 0:
         os._exit(7)
     os._exit(0)
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), java_class("java.lang.Math").abs(-1))
-try:
-    java_class("org.example.Gone")
-except JavaError as error:
-    print("org.example.Gone" in str(error))
 """
 
     lines = in_a_child(program).stdout.splitlines()
 
     error = "the JVM does not survive a fork; start the worker with 'spawn'"
-    assert lines == ["1", error, "7 1", "True"]
+    assert lines == ["1", error, "7 1"]
 
 
 def test_candidates_come_in_the_order_of_their_places(
@@ -176,9 +172,9 @@ def test_without_a_suitable_java_the_error_lists_what_there_is(
         find_java()
 
 
-@pytest.mark.parametrize("heap", ["0g", "63m", "lots", "2", "2gb", "-1g", "2g\n", "٢g"])
+@pytest.mark.parametrize("heap", ["0g", "lots", "2", "2gb", "-1g", "2g\n", "٢g"])
 def test_any_other_heap_is_an_error(heap: str) -> None:
-    with pytest.raises(JavaError, match="512m, 4g"):
+    with pytest.raises(JavaError, match="512m or 4g"):
         check_heap(heap)
     assert [check_heap(good) for good in ("64m", "512M", "16G")] == ["64m", "512M", "16G"]
 

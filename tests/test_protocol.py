@@ -11,9 +11,11 @@ from citerec.config import Bm25Config
 from citerec.errors import ConfigError
 from citerec.evaluate.protocol import (
     NO_GOLD,
+    NOT_DRAWN,
     NOT_HERE,
     CitationScope,
     EvalConfig,
+    EvalSet,
     load_eval_set,
 )
 from citerec.evaluate.systems import CEILINGS, RERANKED, SYSTEMS, Systems, bm25_of
@@ -21,7 +23,7 @@ from citerec.folder import IndexFolder, open_index
 from citerec.lab.experiment.rules import TOO_FEW, Rules, restricted
 from citerec.rules.held_out import train_rows
 from citerec.text import QueryForm
-from citerec.types import Query
+from citerec.types import Eligibility, Query
 
 Build = Callable[..., IndexFolder]
 TRAIN, EARLIER = CitationScope.TRAIN, CitationScope.EARLIER
@@ -56,6 +58,22 @@ def tiny(tmp_path: Path) -> IndexFolder:
 
 
 # --- queries and gold
+
+
+def test_a_quick_look_is_spread_evenly_over_the_split() -> None:
+    gold = {name: frozenset({"x"}) for name in "abcdefg"}
+    queries = tuple(Query(id=name, title=name) for name in gold)
+    rules = tuple(Eligibility(year_max=2000 + n) for n in range(7))
+    whole = EvalSet("test", queries, rules, gold, {NO_GOLD: 2})
+
+    few = whole.spread(3)
+
+    assert list(few.qrels) == [query.id for query in few.queries] == ["a", "c", "e"]  # 0, 7/3, 14/3
+    assert [rule.year_max for rule in few.eligible] == [2000, 2002, 2004]
+    assert few.left_out == {NO_GOLD: 2, NOT_DRAWN: 4}
+    for count in (7, 8, 1000):
+        assert whole.spread(count).queries == queries
+    assert list(whole.spread(1).qrels) == ["a"]
 
 
 def test_gold_is_what_a_query_cites_in_the_corpus_and_of_no_later_year(tiny: IndexFolder) -> None:

@@ -184,7 +184,7 @@ def test_the_page_shows_facts_tests_and_recall_and_loads_nothing(tmp_path: Path)
     page = (tmp_path / "out" / "report.html").read_text()
     assert "8 queries with gold; 2 left out (2 not in the corpus)" in page
     assert "&lt;b&gt;odd has an empty ranking for 7 queries" in page
-    assert "&lt;b&gt;odd: 1 queries of its run have no judgements" in page
+    assert "&lt;b&gt;odd: 1 queries of its run are not among them" in page
     assert "best − bm25" in page and "+.750" in page  # MRR of best minus that of bm25
     assert "<script" not in page
     assert not re.search(r'(?:src|href)="(?!data:)', page)

@@ -60,17 +60,17 @@ def reranker(index: IndexFolder, judge: Judge, depth: int, **changed: float) -> 
     return replace(opened, **changed)  # type: ignore[arg-type]
 
 
-def test_a_score_is_the_weighted_sum_of_probability_and_first_score_or_the_raw_one(
+def test_a_score_is_the_weighted_sum_of_two_standardised_ones_or_the_raw_one(
     sample_index: IndexFolder,
 ) -> None:
-    judge, first = Judge(floats(-math.log(4), 0)), hits([0, 1], 9, 5)  # probabilities .2 and .5
+    judge, first = Judge(floats(-3, 1)), hits([0, 1], 9, 5)  # standardised: -1 and 1; 1 and -1
 
     [mixed] = reranker(sample_index, judge, 2, weight=0.75).rerank(QUERIES[:1], [first])
     [alone] = reranker(sample_index, judge, 2).rerank(QUERIES[:1], [first])
 
-    assert mixed.hits.rows.tolist() == [0, 1]
-    assert mixed.hits.scores.tolist() == pytest.approx([0.75 * 0.2 + 0.25, 0.75 * 0.5])
-    assert alone.hits.scores.tolist() == pytest.approx([0, -math.log(4)])
+    assert mixed.hits.rows.tolist() == [1, 0]
+    assert mixed.hits.scores.tolist() == pytest.approx([0.75 - 0.25, 0.25 - 0.75])
+    assert alone.hits.scores.tolist() == pytest.approx([1, -3])
 
 
 def test_papers_that_were_not_scored_keep_their_order_below() -> None:

@@ -693,7 +693,16 @@ def test_a_browser_that_keeps_nothing_finds_papers(page: Any) -> None:
     page.reload()
 
     find(page)
+    page.click(".row .act.take >> nth=0", force=True)
 
+    told = (
+        "This browser keeps nothing of this page. In this tab alone, until it is closed: this draft"
+    )
+    expect(page.locator("#unkept")).to_contain_text(told)
+    page.click("#new")
+    page.click("#open-drafts")
+    page.click(f"#drafts >> text={TITLE}")
+    expect(page.locator("#shelf li")).to_have_count(1)
     expect(page.locator(".row").first).to_be_visible()
 
 
@@ -845,7 +854,7 @@ FOCUS = "() => document.activeElement.tagName"
 
 @pytest.mark.slow
 def test_marks_belong_to_a_draft(page: Any) -> None:
-    find(page)
+    find(page, {"#title": TITLE})
     page.click(".row .act.take >> nth=0", force=True)
     page.fill("#title", TITLE + " with few labels")
     page.press("#title", "Tab")
@@ -1032,14 +1041,12 @@ def test_what_is_kept_may_be_broken_or_forgotten(page: Any) -> None:
             broken,
         )
         page.reload()
-        expect(page.locator("#notices")).to_have_text(
-            "What this browser had kept could not be read; it was discarded."
-        )
+        expect(page.locator("#unkept")).to_contain_text("Could not be read, and is set aside")
         find(page)
         page.reload()
         expect(page.locator("#title")).to_have_value(TITLE)
         expect(page.locator("#status")).to_contain_text("after")
-        expect(page.locator("#notices")).to_have_text("")
+        expect(page.locator("#unkept")).to_be_hidden()
 
     asked: list[str] = []
     page.once("dialog", lambda one: (asked.append(one.message), one.dismiss()))

@@ -1,5 +1,6 @@
 """The settings file: defaults of options, a table for each command."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,28 @@ def test_a_group_of_commands_has_tables_in_its_table(capsys: pytest.CaptureFixtu
     assert run(["corpus", "sample", "none.jsonl", "-o", "x.jsonl"]) == 2
     assert "none.jsonl" in capsys.readouterr().err
     assert run(["info"]) == 0
+
+
+def test_systems_of_a_file_stand_beside_given_runs_and_its_other_options_do_not_matter_to_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("mine.run").write_text("q Q0 d 1 1 t\n")
+    Path("gold.txt").write_text("q 0 d 1\n")
+    ids = Path("indexes/sample/splits/test.ids").read_text().split()
+    Path("own.run").write_text("".join(f"{qid} Q0 d 1 1 t\n" for qid in ids))
+
+    def systems(text: str, *options: str) -> list[str]:
+        Path("citerec.toml").write_text(f"[evaluate]\n{text}")
+        assert run(["evaluate", "--run", *options, "--output", "out"]) == 0
+        capsys.readouterr()
+        report = json.loads(Path("out/report.json").read_text())
+        return [system["name"] for system in report["systems"]]
+
+    named = 'systems = "random"\nk1 = 2.0\n'
+    assert systems(named, "own.run") == ["own", "random"]
+    assert systems(named, "own.run", "--systems", "bm25") == ["own", "bm25"]
+    assert systems(named, "mine.run", "--qrels", "gold.txt") == ["mine"]  # without an index
+    assert systems("k1 = 2.0\naudit = true\nthreads = 1\n", "own.run") == ["own"]
 
 
 def test_help_and_version_need_no_valid_file() -> None:

@@ -118,7 +118,6 @@ def sentence_model(
     [
         ({"pooling_mode_cls_token": True}, Pooling.CLS),
         ({"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}, Pooling.MEAN),
-        ({"pooling_mode_max_tokens": True}, Pooling.MAX),
         ({"pooling_mode": "mean"}, Pooling.MEAN),
     ],
 )

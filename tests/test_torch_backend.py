@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from support.adapters import write_adapter
 from support.tiny import tiny_bert
 
+from citerec.encode import torch_backend
 from citerec.encode.encoder import open_encoder
 from citerec.encode.spec import (
     EncodeConfig,
@@ -225,17 +226,20 @@ def test_vectors_are_those_of_sentence_transformers(tmp_path: Path, pooling: Poo
     assert np.linalg.norm(expected, axis=1) == pytest.approx(np.ones(40), abs=1e-5)
 
 
-def test_precision_threads_and_batches_hardly_change_the_vectors(tmp_path: Path) -> None:
+def test_precision_threads_and_batches_hardly_change_the_vectors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     spec = EncoderSpec(max_tokens=128, similarity=Similarity.COSINE)
     folder = str(tiny_bert(tmp_path, spec=spec))
     before = torch.get_num_threads()
     expected = open_encoder(folder, F32).encode(PAPERS)
 
-    for config in (
-        EncodeConfig(precision=Precision.FLOAT32, threads=1),
-        EncodeConfig(precision=Precision.FLOAT32, threads=4, batch_tokens=64),
-        EncodeConfig(precision=Precision.BFLOAT16),
+    for config, tokens in (
+        (EncodeConfig(precision=Precision.FLOAT32, threads=1), 512),
+        (EncodeConfig(precision=Precision.FLOAT32, threads=4), 64),
+        (EncodeConfig(precision=Precision.BFLOAT16), 512),
     ):
+        monkeypatch.setattr(torch_backend, "FLOAT32_TOKENS", tokens)
         encoder = open_encoder(folder, config)
         vectors = encoder.encode(PAPERS)
         assert cosines(vectors, expected).min() >= 0.999

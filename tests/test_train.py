@@ -17,13 +17,14 @@ from citerec.config import RecommendConfig
 from citerec.corpus.splits import read_ids
 from citerec.encode.encoder import open_encoder
 from citerec.encode.spec import EncodeConfig, Precision
-from citerec.errors import ConfigError, LockedError, ModelExistsError
+from citerec.errors import ConfigError, LockedError, ModelExistsError, OutputError
 from citerec.folder import IndexFolder, open_index
 from citerec.io import locked, model_faults
 from citerec.rerank.cross_encoder import open_cross_encoder
 from citerec.rerank.pair import read_reranker_spec
 from citerec.retrieve.hybrid import open_hybrid
 from citerec.rules.held_out import may_know_queries, trained_on_other_data
+from citerec.train import trainer
 from citerec.train.all import train_all
 from citerec.train.data import (
     Lists,
@@ -38,12 +39,19 @@ from citerec.train.reranker import (
     MISSING,
     CandidateLists,
     RerankerExamples,
+    ScoredList,
+    best_weight,
+    load_base,
     loss_of,
+    similarities,
     train_reranker,
 )
+from citerec.train.reranker import (
+    _trainer as pair_trainer,
+)
 from citerec.train.settings import EncoderTraining, RankerTraining, RerankerTraining, TrainPlan
-from citerec.train.trainer import TrainingState, was_trained_so
-from citerec.types import Query, no_progress
+from citerec.train.trainer import TrainingState, duration, was_trained_so
+from citerec.types import Query, no_log, no_progress
 
 Build = Callable[..., IndexFolder]
 
@@ -184,7 +192,10 @@ def test_a_list_is_a_cited_candidate_and_negatives_of_the_same_list(
     sets = candidate_sets(
         data, open_hybrid(sample_index, RecommendConfig(encoder="none")), 15, no_progress
     )
-    examples = RerankerExamples(data, CandidateLists.of(sets, 15), config)
+    candidates = CandidateLists.of(sets, 15)
+    similarity = similarities(sample_index, data.queries, candidates.lists)
+    assert not similarity.any()  # no vectors
+    examples = RerankerExamples(data, candidates, similarity, config)
 
     first = examples.places.copy()
     examples.begin(1)
@@ -353,6 +364,19 @@ def test_a_training_goes_on_after_ctrl_c_as_if_nothing_had_been(
     assert [point.step for point in report.history] == [0, 2, 4]
 
 
+def test_a_training_is_not_resumed_through_a_link(tmp_path: Path) -> None:
+    state = TrainingState(tmp_path / "encoder")
+    with pytest.raises(KeyboardInterrupt), state.open({}, resume=False, log=no_log):
+        raise KeyboardInterrupt
+    (state.folder / "checkpoint-1").symlink_to(tmp_path)
+
+    with (
+        pytest.raises(OutputError, match="checkpoint-1 is a link"),
+        state.open({}, resume=True, log=no_log),
+    ):
+        pass
+
+
 def test_a_training_that_diverges_writes_no_model(
     sample_index: IndexFolder, base: Path, tmp_path: Path
 ) -> None:
@@ -364,6 +388,56 @@ def test_a_training_that_diverges_writes_no_model(
     assert [*tmp_path.iterdir()] == []
     with locked(tmp_path / "encoder"), pytest.raises(LockedError):  # another process trains it
         train_encoder(sample_index, tmp_path / "encoder", config)
+
+
+@pytest.mark.parametrize("recipe", ["paper", "strong"])
+def test_the_gradient_of_a_batch_does_not_depend_on_what_fits_memory(
+    sample_index: IndexFolder, base: Path, tmp_path: Path, recipe: str
+) -> None:
+    config = reranking(base, recipe=recipe, dtype="float32", dropout=0.0, list_negatives=3)
+    config = config.replace(candidates="bm25")
+    data = load_training_data(sample_index).sampled(20, 0)
+    first_stage = open_hybrid(sample_index, RecommendConfig(encoder="none"))
+    candidates = CandidateLists.of(candidate_sets(data, first_stage, 15, no_progress), 15)
+    similarity = similarities(sample_index, data.queries, candidates.lists)
+    examples = RerankerExamples(data, candidates, similarity, config)
+
+    def gradients() -> tuple[int, dict[str, Any]]:
+        trainer.prepare(config)  # the same random head
+        parts = load_base(base, config)
+        loop = pair_trainer(parts, examples, None, tmp_path)
+        loop.current_gradient_accumulation_steps = 1
+        batch = loop.data_collator([examples[i] for i in range(8)])
+        pieces = len(batch["pieces"])
+        loop.training_step(parts.model, batch)
+        named = parts.model.named_parameters()
+        return pieces, {name: weights.grad for name, weights in named if weights.grad is not None}
+
+    pieces, whole = gradients()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trainer, "CPU_TOKENS", 60)  # fewer than two pairs of 48 tokens
+        more_pieces, in_pieces = gradients()
+
+    assert (pieces, more_pieces) == (1, 8)
+    for name, values in whole.items():
+        assert (in_pieces[name] - values).abs().max() < 1e-6, name
+
+
+def test_a_rerank_weight_must_help_queries_that_did_not_choose_it() -> None:
+    # The cited paper is last of 30, the model finds it: without it F1 at 20 is 0, with it 2 / 21.
+    before, cited = np.arange(30, 0, -1.0), np.arange(30) == 29
+    right = ScoredList(before, cited.astype(float), cited, 1)
+    wrong = ScoredList(before, before, cited, 1)
+
+    assert best_weight([right] * 20)[1]
+    assert best_weight([wrong] * 20) == (0.0, False)
+    assert not best_weight([right, *[wrong] * 19])[1]  # one of twenty may be chance
+
+
+def test_durations_have_one_unit() -> None:
+    assert [duration(s) for s in (41.4 * 86400, 3 * 3600, 119, 125)] == [
+        *("41 days", "3 hours", "119 s", "2 minutes")
+    ]
 
 
 # --- the command line
@@ -382,10 +456,15 @@ def test_commands_write_into_the_index_and_say_what_was_learned(
     assert "positions" in capsys.readouterr().err
     with file.open("a") as more:
         more.write("query_tokens = 24\ncandidate_tokens = 24\n")
+    # Two updates of random weights rank worse than BM25: the model goes next to the one that would be used.
     assert run(command) == 0
-    assert "dev f1" in capsys.readouterr().out
+    printed = capsys.readouterr().out.splitlines()
+    assert any("dev f1" in line for line in printed)
+    assert printed[-1].startswith("not used by itself: it is not better on dev queries than its")
+    assert (index / "models" / "reranker-new" / "model.safetensors").is_file()
+    assert not (index / "models" / "reranker").exists()
     assert run(command) == 2  # the model exists
-    assert (index / "models" / "reranker" / "model.safetensors").is_file()
+    assert "--force" in capsys.readouterr().err
 
 
 # --- all in order

@@ -71,18 +71,6 @@ def test_every_kind_finds_the_nearest_eligible_papers(
     np.testing.assert_allclose(index.approximate(rows), stored.reconstruct_batch(rows), atol=1e-6)
 
 
-def test_a_large_scan_is_shared_by_threads(
-    tmp_path: Path, papers: Vectors, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    index = open_dense(tmp_path, written(tmp_path, papers, DenseKind.SQ8, Similarity.L2), YEARS)
-    with vectors.on_threads(2):
-        [(plain, _)] = index.nearest(papers[:1], [Eligibility(2009)], K)
-        monkeypatch.setattr(vectors, "EXACT_UP_TO", 10)
-        [(shared, _)] = index.nearest(papers[:1], [Eligibility(2009)], K)
-
-    assert {*shared.tolist()} == {*plain.tolist()}
-
-
 def test_the_kind_follows_the_number_of_papers() -> None:
     kinds = [resolve(DenseKind.AUTO, rows) for rows in (50_000, 50_001, 1_000_000, 1_000_001)]
 

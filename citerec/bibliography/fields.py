@@ -72,8 +72,6 @@ class Fields:
             self.fail(f"{key!r} {fault}")
         if len(value) > MAX_ID:
             self.fail(f"{key!r} has {len(value)} characters; expected at most {MAX_ID}")
-        if value[0] in "\ufeff\ufffe":  # Java drops it from the text
-            self.fail(f"{key!r} begins with a byte-order mark: {shown(value)}")
         return value
 
     def title(self, key: str = "title") -> str:

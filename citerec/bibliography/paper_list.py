@@ -51,8 +51,6 @@ def read_bytes(path: str | Path, *, hint: str = "") -> tuple[bytes, str]:
     BadInputError if there is no such file (`hint` says what to do), or it cannot be read.
     """
     if str(path) == "-":
-        if not sys.stdin:  # Python has no stream for a closed one
-            raise BadInputError(_STDIN, "this is closed; name a file, or pipe one into the command")
         return read_stream(sys.stdin.buffer, _STDIN), _STDIN
     with reading(Path(path)):
         if not Path(path).exists():

@@ -51,6 +51,14 @@ COMMANDS = {  # module and function of each command, or app of a group of comman
     "demo": ("inspect", "demo"),
 }
 
+MODEL_CHOICE = {  # of the commands whose option names a model that the hub may have
+    "index": "choose --encoder minilm, or none",
+    "encode": "choose --encoder minilm",
+    "train-encoder": "choose --model minilm",
+    "train-reranker": "choose --model minilm",
+    "scidocs": "choose --encoder minilm",
+}
+
 HELP = frozenset({"-h", "--help"})
 PARSER_PRINTS = HELP | {"--version"}  # options with which the parser prints, and no command runs
 ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -150,8 +158,14 @@ def run(arguments: Sequence[str]) -> int:
         why = str(error) or "interrupted"
         return fail(f"{why}; no file is left half-written", getattr(error, "exit_code", 1))
     except CiterecError as error:
-        in_file = isinstance(error, ConfigError) and any(defaults.values())
-        return fail(f"{error}{' (citerec.toml sets options here)' if in_file else ''}", 2)
+        from citerec.encode.models import HubError
+
+        message, notes = str(error), getattr(error, "__notes__", [])
+        if isinstance(error, HubError) and first in MODEL_CHOICE:
+            notes = notes or [MODEL_CHOICE[first]]
+        if isinstance(error, ConfigError) and any(defaults.values()):
+            message += " (citerec.toml sets options here)"
+        return fail("; or ".join([message, *notes]), 2)
     except Exception as error:
         if message := _fault_of_input(error):
             return fail(message, 2)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from citerec.config import Settings, setting
-from citerec.errors import OutputError
+from citerec.errors import OutputError, writing
 from citerec.text import visible, visible_line
 from citerec.types import Progress
 
@@ -114,10 +114,12 @@ def show(renderable: "RenderableType") -> None:
 
 def check_output(output: Path | None) -> None:
     """Refuse an output file that cannot be written, before the work."""
-    if output and output.is_dir():
-        raise OutputError(f"cannot write {output}: it is a folder; name a file")
-    if output and not output.parent.is_dir():
-        raise OutputError(f"cannot write {output}: there is no folder {output.parent}")
+    from citerec.io import check_parent
+
+    if output:
+        check_parent(output)
+        if output.is_dir():
+            raise OutputError(f"cannot write {output}: it is a folder; name a file")
 
 
 def write_lines(*lines: str) -> None:
@@ -148,11 +150,9 @@ def write_pieces(pieces: Iterable[str], output: Path | None = None) -> None:
 
     check_output(output)
     is_special = output.exists() and not output.is_file()  # a device or a pipe is not replaced
-    try:
-        with (
-            nullcontext(output) if is_special else replacing(output) as file,
-            file.open("wb") as stream,
-        ):
-            stream.writelines(piece.encode() for piece in pieces)
-    except OSError as error:
-        raise OutputError(f"cannot write {output}: {error.strerror or error}") from error
+    with (
+        writing(output),
+        nullcontext(output) if is_special else replacing(output, follow=True) as file,
+        file.open("wb") as stream,
+    ):
+        stream.writelines(piece.encode() for piece in pieces)

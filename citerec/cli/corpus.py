@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -77,24 +77,18 @@ def convert(
     path: CorpusPath,
     output: Output,
     format: Format = "auto",
-    to: Annotated[
-        Literal["canonical", "beir"],
-        typer.Option(help="beir: a folder with corpus.jsonl, queries.jsonl and qrels/."),
-    ] = "canonical",
     force: Force = False,
     skip_bad: SkipBad = False,
     *,
     console: ConsoleOutput,
 ) -> None:
-    """Convert a corpus of any format to canonical JSON lines, or to BEIR's layout."""
+    """Convert a corpus of any format to canonical JSON lines."""
     from citerec.corpus import tools
 
-    if to == "canonical":
-        tools.check_target(output, force=force)
+    tools.check_target(output, force=force)
     opened = tools.open_corpus(path, format, skip_bad=skip_bad)
-    write = tools.to_beir if to == "beir" else tools.convert
     with console.progress(in_bytes="reading") as progress:
-        collector = write(opened, output, progress, console.log)
+        collector = tools.convert(opened, output, progress, console.log)
     if not console.quiet:
         write_lines(f"{output}  (from {opened.format})", *count_lines(collector.counts))
     report_faults(collector.examples, opened.source.ignored, console)

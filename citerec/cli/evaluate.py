@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from citerec.evaluate.report import Evaluation
     from citerec.evaluate.tune import Choice, Tuning
     from citerec.folder import IndexFolder
+    from citerec.run import Run
 
 REPORTS = Path("reports")
 FAULTS = 5  # faults of an audit that are printed
@@ -33,6 +34,7 @@ FLAGS = {
     "--threads": "bm25.threads dense.threads rerank.threads",
 }
 
+RECORDED = {"--known-graph", "--seed"}  # with given runs, too; all others are of systems
 TUNED = {"--known-graph", "--query-form", "--rerank-weight", "--ranker", "--seed"}  # or fixed
 TUNE_FLAGS = {flag: fields for flag, fields in FLAGS.items() if flag not in TUNED}
 SHOWN = ("f1@20", "mrr", "recall@100", "recall@1000", "ndcg@20")  # of a trial
@@ -56,20 +58,26 @@ class SystemOptions(Settings):
 
 @settings_options
 def evaluate(
+    ctx: typer.Context,
     *,
     index: Index = None,
     split: Split = "test",
     run: Annotated[
-        list[Path] | None, typer.Option(help="A TREC run to evaluate in place of the systems.")
+        list[Path] | None,
+        typer.Option(help="A TREC run to evaluate: alone, or with --systems beside them."),
     ] = None,
     qrels: Annotated[
         Path | None,
         typer.Option(help="TREC or BEIR qrels for --run, in place of a split of the index."),
     ] = None,
+    queries: Annotated[
+        int | None,
+        typer.Option(min=1, help="A quick look: so many queries, evenly spread over the split."),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
-            help="The report folder; reports/<index>-<split> by default, with -runs for --run."
+            help="The report folder; reports/<index>-<split> by default, with -runs for --run, -quick for --queries."
         ),
     ] = None,
     metrics: Annotated[
@@ -84,69 +92,79 @@ def evaluate(
 ) -> None:
     """Evaluate rankings against the citations of papers, and write a report."""
     from citerec.evaluate.metrics import metric_names
-    from citerec.evaluate.report import assess, summary_table, write_report
+    from citerec.evaluate.protocol import EvalSet, load_eval_set
+    from citerec.evaluate.report import Evaluation, assess, summary_table, write_report
+    from citerec.evaluate.systems import systems
     from citerec.evaluate.tables import terminal
-
-    extra = metric_names(metrics)
-    if run:
-        recorded = {"known_graph", "seed"}
-        if config.model_fields_set - recorded or options.model_fields_set:
-            raise ConfigError(
-                "options of systems have no effect with --run: its rankings are fixed"
-            )
-        evaluation, folder = given_runs(run, qrels, index, split, output, config)
-    elif qrels is not None:
-        raise ConfigError("--qrels needs --run; without it a split of the index is evaluated")
-    else:
-        evaluation, folder = own_systems(index, split, output, options, config, console)
-    assessment = assess(replace(evaluation, metrics=extra, seed=config.seed))
-    write_report(assessment, folder)
-    show(terminal(summary_table(assessment, extra)))
-    for one in assessment.systems:
-        if run and (one.missing or one.dropped):
-            missing = f"queries without a ranking, which count zero: {one.missing:,}"
-            console.warn(f"{one.name}: {missing}; rankings without judgements: {one.dropped:,}")
-    if omitted := evaluation.omitted:
-        console.log(f"{len(evaluation.qrels)} {evaluation.split} queries; {omitted}")
-    console.log(f"the report is in {folder}/")
-
-
-def given_runs(
-    files: Sequence[Path],
-    qrels: Path | None,
-    index: Path | None,
-    split: str,
-    output: Path | None,
-    config: EvalConfig,
-) -> tuple["Evaluation", Path]:
-    """Read external runs and their judgements; return the evaluation and the report folder."""
-    from citerec.evaluate.protocol import load_eval_set
-    from citerec.evaluate.report import Evaluation
     from citerec.machine import provenance
-    from citerec.run import read_qrels, read_run, trec_qrels
+    from citerec.run import read_qrels, trec_qrels
 
+    extra, files = metric_names(metrics), run or []
+    if qrels is not None and not files:
+        raise ConfigError("--qrels needs --run; without it a split of the index is evaluated")
+    runs_systems = not files or (qrels is None and "systems" in options.model_fields_set)
+    if not runs_systems:
+        refuse_options_of_systems(ctx)
+    folder = None
     if qrels is not None:
-        corpus, gold, dropped = qrels.stem, read_qrels(qrels), dict[str, int]()
-        split = "qrels"
+        corpus, eval_set = qrels.stem, EvalSet("qrels", (), (), read_qrels(qrels))
     else:
         folder = open_named(index)
-        eval_set = load_eval_set(folder, split)
-        corpus, gold, dropped = folder.manifest.name, eval_set.qrels, dict(eval_set.left_out)
-    stems = [file.name.removesuffix(".gz").rpartition(".")[0] or file.name for file in files]
-    names = [
-        stem if stems.count(stem) == 1 else f"{file.resolve().parent.name}/{stem}"
-        for file, stem in zip(files, stems, strict=True)
-    ]
+        corpus, eval_set = folder.manifest.name, load_eval_set(folder, split)
+    if queries:
+        eval_set = eval_set.spread(queries)
+    suffix = f"{'-runs' if files else ''}{'-quick' if queries else ''}"
+    target = report_folder(output, f"{corpus}-{eval_set.split}{suffix}")  # before the work
+    is_known = runs_systems or "known_graph" in config.model_fields_set
     evaluation = Evaluation(
         corpus=corpus,
-        split=split,
-        known_graph=config.known_graph if "known_graph" in config.model_fields_set else None,
-        qrels=trec_qrels(gold),
-        runs=[read_run(file, name) for file, name in zip(files, names, strict=True)],
-        provenance=provenance({"runs": [*map(str, files)], "qrels": str(qrels or split)}),
-        left_out=dropped,
+        split=eval_set.split,
+        known_graph=config.known_graph if is_known else None,
+        qrels=trec_qrels(eval_set.qrels) if files else eval_set.qrels,
+        runs=given_runs(files, systems() if runs_systems else ()),
+        metrics=extra,
+        provenance={"runs": [*map(str, files)], "qrels": str(qrels or split)} if files else {},
+        left_out=eval_set.left_out,
+        seed=config.seed,
     )
-    return evaluation, report_folder(output, f"{corpus}-{split}-runs")
+    if folder and runs_systems:
+        evaluation = with_systems(evaluation, folder, eval_set, options, config, console)
+    evaluation = replace(evaluation, provenance=provenance({**evaluation.provenance}))
+    assessment = assess(evaluation)
+    write_report(assessment, target)
+    show(terminal(summary_table(assessment, extra)))
+    for system in assessment.systems[: len(files)]:
+        if system.missing or (system.dropped and not queries):
+            missing = f"queries without a ranking, which count zero: {system.missing:,}"
+            console.warn(
+                f"{system.name}: {missing}; rankings without judgements: {system.dropped:,}"
+            )
+    if omitted := evaluation.omitted:
+        console.log(f"{evaluation.counted} {evaluation.split} queries; {omitted}")
+    console.log(f"the report is in {target}/")
+
+
+def refuse_options_of_systems(ctx: typer.Context) -> None:
+    """Refuse options of the command line that have no effect on given runs; those of `citerec.toml` are defaults."""
+    for flag in ("--systems", "--audit", *(FLAGS.keys() - RECORDED)):
+        source = ctx.get_parameter_source(flag[2:].replace("-", "_"))
+        if source and source.name == "COMMANDLINE":
+            raise ConfigError(
+                f"{flag} has no effect with --run, whose rankings are fixed; to compare them with systems of an index, "
+                "name these by --systems, and leave out --qrels"
+            )
+
+
+def given_runs(files: Sequence[Path], taken: Sequence[str]) -> list["Run"]:
+    """Read external runs; a run is named after its file, and its folder if a system or another file has that name."""
+    from citerec.run import read_run
+
+    stems = [file.name.removesuffix(".gz").rpartition(".")[0] or file.name for file in files]
+    names = [
+        f"{file.resolve().parent.name}/{stem}" if stem in taken or stems.count(stem) > 1 else stem
+        for file, stem in zip(files, stems, strict=True)
+    ]
+    return [read_run(file, name) for file, name in zip(files, names, strict=True)]
 
 
 def report_folder(output: Path | None, name: str) -> Path:
@@ -160,23 +178,20 @@ def report_folder(output: Path | None, name: str) -> Path:
     return folder
 
 
-def own_systems(
-    index: Path | None,
-    split: str,
-    output: Path | None,
+def with_systems(
+    evaluation: "Evaluation",
+    folder: "IndexFolder",
+    eval_set: "EvalSet",
     options: SystemOptions,
     config: EvalConfig,
     console: ConsoleOutput,
-) -> tuple["Evaluation", Path]:
-    """Run citerec's own systems; return the evaluation and the report folder."""
-    from citerec.evaluate.protocol import load_eval_set
-    from citerec.evaluate.report import Evaluation
+) -> "Evaluation":
+    """Run citerec's own systems, and add their runs to an evaluation, after those that were given."""
     from citerec.evaluate.systems import CEILINGS, RANKED, RERANKED, Systems, weights
-    from citerec.machine import provenance
     from citerec.rerank.reranker import choose_reranker
     from citerec.retrieve.bm25 import resolve
+    from citerec.run import trec_run
 
-    folder = open_named(index)
     wanted = config.rerank or "auto"
     rerank = choose_reranker(wanted, folder, same_data=True, warn=console.warn)
     config = config.replace(fuse=weights(folder), rerank=rerank)
@@ -184,9 +199,7 @@ def own_systems(
     ranks = bool(RANKED.keys() & {*names})
     if ranks:
         config = config.replace(ranker=measurable(config.ranker, folder, console))
-    eval_set = load_eval_set(folder, split)
-    target = report_folder(output, f"{folder.manifest.name}-{split}")  # refused before the work
-    console.detail(f"{folder.path}: {len(eval_set.queries)} {split} queries")
+    console.detail(f"{folder.path}: {len(eval_set.queries)} {eval_set.split} queries")
     with console.progress() as progress:
         systems = Systems(folder, eval_set, config, console.log, progress)
         systems.check(names)
@@ -198,7 +211,7 @@ def own_systems(
         for number, name in enumerate(names):
             progress("systems", number, len(names))
             run, seconds[name] = systems.run(name)
-            runs.append(run)
+            runs.append(trec_run(run) if evaluation.runs else run)
         if options.audit:
             checked = systems.audit([name for name in names if name not in CEILINGS], progress)
             for fault in checked.faults[:FAULTS]:
@@ -219,18 +232,13 @@ def own_systems(
         "depth": config.depth,
         "index": manifest.settings,
     }
-    evaluation = Evaluation(
-        corpus=manifest.name,
-        split=split,
-        known_graph=config.known_graph,
-        qrels=eval_set.qrels,
-        runs=runs,
+    return replace(
+        evaluation,
+        runs=[*evaluation.runs, *runs],
         seconds=seconds,
-        provenance=provenance(settings),
-        left_out=eval_set.left_out,
+        provenance={**evaluation.provenance, **settings},
         ceilings=CEILINGS & set(names),
     )
-    return evaluation, target
 
 
 def system_names(options: SystemOptions, folder: "IndexFolder", config: EvalConfig) -> list[str]:

@@ -71,6 +71,7 @@ def table(
 
     latex = output.with_suffix(".tex")
     write_result(tables(EXPERIMENTS), output)
+    latex.unlink(missing_ok=True)  # a link is not followed
     write_result(tables_as_latex(EXPERIMENTS), latex)
     console.log(f"the tables are in {output} and {latex}")
 

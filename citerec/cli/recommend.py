@@ -313,11 +313,13 @@ def checked_fields(shown: ListOptions) -> tuple[str, ...]:
 def picked_ranks(shown: ListOptions, k: int, *, batch: bool) -> list[int] | None:
     """Return the ranks that `--pick` lists, such as 1,3,7 or 1-5; None for all. Check `--append` before the work."""
     if shown.append:
+        from citerec.io import check_writable
         from citerec.references import read_reference_file
 
         if batch:
             raise ConfigError("--append needs a single draft")
         check_output(shown.append)
+        check_writable(shown.append)
         read_reference_file(shown.append)
     if shown.pick == ALL:
         return None

@@ -32,6 +32,9 @@ RANKER_FLAGS = COMMON | {
 }
 
 
+NOT_BETTER = "not used by itself: it is not better on dev queries than {}"
+
+
 class RunOptions(Settings):
     """What becomes of earlier runs."""
 
@@ -59,15 +62,15 @@ def train_encoder(
     from citerec.train.encoder import train_encoder as train
     from citerec.train.trainer import encoder_folder
 
-    with _training(index, "encoder", options, console, ctx) as (opened, target, how):
-        report = train(opened, target, training, **how)
-    _summarise(report, console)
+    with _training(index, "encoder", options, console, ctx) as (opened, how):
+        report = train(opened, options.output, training, **how)
     folder = encoder_folder(opened)
-    if folder and folder.resolve() == target.resolve():
+    if folder and folder.resolve() == report.output.resolve():
         console.warn(
             f"{opened.path} was embedded by the model that this one replaced, and cannot be searched before it is "
-            f"embedded again: citerec encode --index {opened.path} --encoder {target}"
+            f"embedded again: citerec encode --index {opened.path} --encoder {report.output}"
         )
+    _summarise(report, console, f"its base; try it: citerec encode --encoder {report.output}")
 
 
 @settings_options
@@ -82,9 +85,9 @@ def train_reranker(
     """Train a reranker on the citations of an index."""
     from citerec.train.reranker import train_reranker as train
 
-    with _training(index, "reranker", options, console, ctx) as (opened, target, how):
-        report = train(opened, target, training, **how)
-    _summarise(report, console)
+    with _training(index, "reranker", options, console, ctx) as (opened, how):
+        report = train(opened, options.output, training, **how)
+    _summarise(report, console, f"its candidates; try it: --reranker {report.output}")
 
 
 @settings_options
@@ -99,17 +102,19 @@ def train_ranker(
     """Train the learning-to-rank model on the citations of an index."""
     from citerec.train.ranker import train_ranker as train
 
-    with _training(index, "ranker", options, console, ctx) as (opened, target, how):
-        report = train([opened], target, training, **how)
+    with _training(index, "ranker", options, console, ctx) as (opened, how):
+        report = train([opened], options.output, training, **how)
     if not console.quiet:
         after = next(iter(report.after.values()))
+        unused = options.output is None and not report.is_better
         write_lines(
-            f"{target}",
+            f"{report.output}",
             f"{report.queries:>12,}  training queries",
             *(
                 f"{after[name]:>12.4f}  {shown}; {report.before[name]:.4f} of the first stage"
                 for name, shown in (("f1@20", "dev F1@20"), ("mrr", "dev MRR"))
             ),
+            *([NOT_BETTER.format(f"the ranker in use; try it: --ranker {report.output}")] * unused),
         )
 
 
@@ -127,7 +132,7 @@ def train(
 
     from citerec.train.all import train_all
 
-    with _training(index, "all", options, console, ctx) as (opened, _, how):
+    with _training(index, "all", options, console, ctx) as (opened, how):
         reports = train_all(opened.path, plan, **how)
     if console.quiet:
         return
@@ -141,8 +146,8 @@ def train(
 @contextmanager
 def _training(
     index: Path | None, name: str, options: RunOptions, console: ConsoleOutput, ctx: typer.Context
-) -> "Generator[tuple[IndexFolder, Path, dict[str, Any]]]":
-    """Yield the index, where a model goes, and how its training runs; if it is interrupted, log how to resume it."""
+) -> "Generator[tuple[IndexFolder, dict[str, Any]]]":
+    """Yield the index, and how its training runs; if it is interrupted, log how to resume it."""
     from citerec.java import start_jvm
     from citerec.train.trainer import TrainingState
 
@@ -154,7 +159,7 @@ def _training(
     how = {"resume": options.resume, "force": options.force}
     try:
         with console.progress() as progress:
-            yield opened, target, {**how, "progress": progress, "log": console.log}
+            yield opened, {**how, "progress": progress, "log": console.log}
     except KeyboardInterrupt:
         last = TrainingState(target).checkpoint
         saved = f"the checkpoint of update {int(last.name[11:]):,}" if last else "what was prepared"
@@ -164,7 +169,7 @@ def _training(
         raise
 
 
-def _summarise(report: "TrainingReport", console: ConsoleOutput) -> None:
+def _summarise(report: "TrainingReport", console: ConsoleOutput, stands_on: str) -> None:
     """Print what a training of a transformer gave."""
     from citerec.train.trainer import is_first
 
@@ -179,4 +184,5 @@ def _summarise(report: "TrainingReport", console: ConsoleOutput) -> None:
             f"{value:>12.4f}  dev {name} (update {best.step:,}); {first.dev[name]:.4f} before"
             for name, value in best.dev.items()
         ),
+        *([NOT_BETTER.format(stands_on)] * (not report.is_better)),
     )

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from citerec.errors import CiterecError, ConfigError, writing
-from citerec.io import locked, replacing
+from citerec.io import locked, refuse_links, replacing
 from citerec.types import Log
 
 if TYPE_CHECKING:
@@ -86,9 +86,8 @@ def open_cache(folder: Path, run: str) -> Generator[Path]:
     """
     work = folder / WORK
     responses = work / hashlib.sha256(run.encode()).hexdigest()
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
+        refuse_links(work)
         for other in {*work.glob("*")} - {responses}:
             shutil.rmtree(other, ignore_errors=True)
         with writing(folder):

@@ -58,9 +58,6 @@ class CitedBy:
             return (high - low).astype(np.int32)
         bound, start = np.int16(min(max(year, 0), UNDATED)), low.copy()
         active = np.flatnonzero(low < high)
-        is_whole = self.years[high[active] - 1] < bound  # all citations of most papers count
-        low[active[is_whole]] = high[active[is_whole]]
-        active = active[~is_whole]
         while len(active):
             middle = (low[active] + high[active]) // 2
             is_before = self.years[middle] < bound
@@ -142,7 +139,7 @@ def gathered(
     lengths = whole if most is None else np.minimum(whole, most)
     ends = np.cumsum(lengths)
     places = np.arange(int(ends[-1]) if len(ends) else 0)
-    if lengths is whole or np.array_equal(lengths, whole):
+    if most is None:
         places += np.repeat(starts - (ends - lengths), lengths)
     else:
         places -= np.repeat(ends - lengths, lengths)  # from 0 in each list

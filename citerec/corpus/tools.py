@@ -7,10 +7,9 @@ import gzip
 import random
 from array import array
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
-from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Any
@@ -23,10 +22,9 @@ from citerec.corpus.collector import RecordCounter, byte_progress
 from citerec.corpus.graph import Graph, open_graph, write_graph, write_references
 from citerec.corpus.papers import NO_YEAR
 from citerec.corpus.readers import Source, detect_format, find_source, read_papers
-from citerec.corpus.splits import shipped_queries, shipped_splits
-from citerec.errors import ConfigError, OutputError, writing
+from citerec.errors import ConfigError, writing
 from citerec.inputs import zstd
-from citerec.io import building, replacing
+from citerec.io import check_parent, replacing
 from citerec.types import BIBLIOGRAPHIC, Log, Paper, Progress, no_log, no_progress
 
 LEVEL = 6  # of gzip
@@ -101,16 +99,18 @@ def check_target(output: Path, *, force: bool) -> None:
     """Refuse an output of another suffix, in a missing folder, or one that exists if `force` is not set."""
     if not output.name.endswith(SUFFIXES):
         raise ConfigError(f"{output} must be named .jsonl, .jsonl.gz or .jsonl.zst")
-    if not output.parent.is_dir():
-        raise OutputError(f"cannot write {output}: there is no folder {output.parent}")
+    check_parent(output)
     if output.exists() and not force:
         raise ConfigError(f"{output} already exists; replace it with --force, or name another file")
 
 
 @contextmanager
-def write_lines(output: Path) -> Generator[Callable[[bytes], Any]]:
-    """Yield a function that writes a line, packed by the suffix; the file appears complete or not at all."""
-    with writing(output), replacing(output) as temporary, ExitStack() as stack:
+def write_lines(output: Path, *, follow: bool = False) -> Generator[Callable[[bytes], Any]]:
+    """Yield a function that writes a line, packed by the suffix; the file appears complete or not at all.
+
+    `follow` is that of `replacing`.
+    """
+    with writing(output), replacing(output, follow=follow) as temporary, ExitStack() as stack:
         sink: IO[bytes] | Any = stack.enter_context(temporary.open("wb"))
         if output.suffix == ".gz":
             sink = stack.enter_context(gzip.GzipFile("", "wb", LEVEL, sink, mtime=0))
@@ -122,11 +122,7 @@ def write_lines(output: Path) -> Generator[Callable[[bytes], Any]]:
 def canonical_line(paper: Paper) -> bytes:
     """Return a paper as a line of canonical JSON; fields without a value are left out, except the title."""
     kept = {name: value for name, value in asdict(paper).items() if value or name == "title"}
-    return _line(kept)
-
-
-def _line(record: Mapping[str, Any]) -> bytes:
-    return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
+    return orjson.dumps(kept, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def convert(
@@ -134,65 +130,10 @@ def convert(
 ) -> RecordCounter:
     """Write a corpus as canonical JSON lines; return the counts. Errors are those of reading and writing."""
     collector = RecordCounter(corpus.skip_bad)
-    with write_lines(output) as write:
+    with write_lines(output, follow=True) as write:
         for paper in corpus.papers(collector, progress=progress, log=log):
             write(canonical_line(paper))
     return collector
-
-
-def to_beir(
-    corpus: Corpus, folder: Path, progress: Progress = no_progress, log: Log = no_log
-) -> RecordCounter:
-    """Write a corpus in BEIR's layout, which ir_datasets reads, too: papers, queries, and qrels of the splits.
-
-    Queries are those that the corpus ships, else the papers of its splits, with title and abstract; the gold of such a
-    paper is its references that are in the corpus and not of a later year, as in the protocol.
-    """
-    if folder.exists():
-        raise ConfigError(f"{folder} already exists; name another folder")
-    with building(folder) as new:
-        shipped, collector = shipped_queries(corpus.source.folder), RecordCounter(corpus.skip_bad)
-        splits = {} if shipped else shipped_splits(corpus.source.folder) or {}
-        wanted = {*chain.from_iterable(splits.values())}
-        queries, years = dict[str, Paper](), dict[str, int | None]()
-        (new / "qrels").mkdir()
-        with write_lines(new / "corpus.jsonl") as write:
-            for paper in corpus.papers(collector, progress=progress, log=log):
-                rest = asdict(paper)
-                record = {"_id": rest.pop("id"), "title": rest.pop("title")}
-                record["text"], rest["references"] = rest.pop("abstract"), rest.pop("citations")
-                metadata = {name: value for name, value in rest.items() if value}
-                write(_line(record | {"metadata": metadata}))
-                years[paper.id] = paper.year
-                if paper.id in wanted:
-                    queries[paper.id] = paper
-        if shipped:
-            texts = {query.id: (query.title, query.year) for query in shipped.queries.values()}
-            gold = shipped.gold
-        else:
-            if not splits:
-                log("no splits: there are no queries and qrels; `citerec index` makes splits")
-            texts = {i: (f"{p.title} {p.abstract}".strip(), p.year) for i, p in queries.items()}
-            gold = {
-                name: {docid: _gold(queries[docid], years) for docid in split if docid in queries}
-                for name, split in splits.items()
-            }
-        with write_lines(new / "queries.jsonl") as write:
-            for qid, (text, year) in texts.items():
-                write(_line({"_id": qid, "text": text, "metadata": {"year": year}}))
-        for name, qrels in gold.items():
-            if any(qrels.values()):  # a file of no relevant paper is none
-                with write_lines(new / "qrels" / f"{name}.tsv") as write:
-                    write(b"query-id\tcorpus-id\tscore\n")
-                    for qid, docids in qrels.items():
-                        write("".join(f"{qid}\t{docid}\t1\n" for docid in sorted(docids)).encode())
-    return collector
-
-
-def _gold(paper: Paper, years: Mapping[str, int | None]) -> set[str]:
-    cited = {docid for docid in paper.citations if docid in years and docid != paper.id}
-    latest = paper.year
-    return {c for c in cited if latest is None or (years[c] or latest) <= latest}
 
 
 # --- Merging: the records of one paper are joined, each field has its most complete value
@@ -279,7 +220,7 @@ def merge(
             groups.add(number, paper)
         examples += collector.examples
     counts = groups.counts
-    with write_lines(output) as write:
+    with write_lines(output, follow=True) as write:
         for group in groups.by_id.values():
             cited: dict[str, None] = {}
             for number, paper in group.records:
@@ -347,7 +288,7 @@ def sample(
         chosen, parts = _walk(graph, n, rng)
     ids = list(collector.rows)
     kept, citations = {ids[row] for row in chosen}, 0
-    with write_lines(output) as write:
+    with write_lines(output, follow=True) as write:
         for paper in corpus.papers(RecordCounter(corpus.skip_bad), "writing", progress):
             if paper.id in kept:
                 inside = tuple(cited for cited in paper.citations if cited in kept)

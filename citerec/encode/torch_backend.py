@@ -145,7 +145,7 @@ def check_positions(folder: Path, model: Any, tokens: int) -> None:
     positions = positions_of(model.config)
     if positions and positions < tokens:
         raise ModelError(
-            f"{folder} has {positions} positions, fewer than the {tokens} tokens to be read"
+            f"{folder} has {positions} positions, fewer than the {tokens} tokens to be read; choose fewer tokens"
         )
 
 
@@ -200,10 +200,7 @@ def pool(states: Any, mask: Any, pooling: Pooling) -> Any:
     """
     if pooling is Pooling.CLS:
         return states[:, 0].float()
-    token_mask = mask.unsqueeze(-1)
-    if pooling is Pooling.MAX:
-        return states.float().masked_fill(token_mask == 0, float("-inf")).amax(1)
-    weights = token_mask.float()
+    weights = mask.unsqueeze(-1).float()
     return (states.float() * weights).sum(1) / weights.sum(1).clamp(min=1)
 
 
@@ -277,10 +274,12 @@ class TorchBackend:
             precision = Precision.BFLOAT16 if is_faster else Precision.FLOAT32
         self.precision = str(precision)
         self._threads = config.thread_count
-        tokens, self._multiple = CPU_TOKENS if self.device == "cpu" else GPU_TOKENS, ROUND_TO
-        if self.device == "cpu" and precision is Precision.FLOAT32:
-            tokens, self._multiple = FLOAT32_TOKENS, 1
-        self._budget = config.batch_tokens or tokens
+        # tokens of a batch, and what its width is a multiple of
+        self._budget, self._multiple = CPU_TOKENS, ROUND_TO
+        if self.device != "cpu":
+            self._budget = GPU_TOKENS
+        elif precision is Precision.FLOAT32:
+            self._budget, self._multiple = FLOAT32_TOKENS, 1
         self._module = net.module.to(self._device, getattr(torch, self.precision)).eval()
 
     def run(

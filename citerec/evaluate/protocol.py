@@ -8,6 +8,7 @@ except those that are a dev or test query, by id, DOI, title or text.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from typing import Literal, TypeAlias
 
 from citerec.config import (
@@ -30,6 +31,7 @@ from citerec.types import Eligibility, Query
 
 NOT_HERE = "not in the corpus"  # reasons why queries are left out
 NO_GOLD = "without gold: citing no paper of the corpus of no later year"
+NOT_DRAWN = "not drawn by --queries"
 
 KnownGraph: TypeAlias = Literal[CitationScope.TRAIN, CitationScope.EARLIER]
 
@@ -44,6 +46,21 @@ class EvalSet:
     qrels: Qrels
     # number of queries by reason
     left_out: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    def spread(self, count: int) -> "EvalSet":
+        """Return `count` of the queries, evenly spread over their order, or all if there are no more."""
+        total = len(self.qrels)
+        drawn = min(count, total)
+        pairs = list(self.qrels.items())
+        qrels = dict(pairs[n * total // drawn] for n in range(drawn))
+        keep = [query.id in qrels for query in self.queries]
+        return EvalSet(
+            self.split,
+            tuple(compress(self.queries, keep)),
+            tuple(compress(self.eligible, keep)),
+            qrels,
+            {**self.left_out, NOT_DRAWN: total - drawn},
+        )
 
 
 class EvalConfig(Settings):

@@ -29,6 +29,7 @@ from citerec.evaluate.metrics import (
     evaluate_run,
     recall_by_depth,
 )
+from citerec.evaluate.protocol import NOT_DRAWN
 from citerec.evaluate.significance import ALPHA, RESAMPLES
 from citerec.evaluate.tables import NONE, Cell, Table, decimal, heading, latex
 from citerec.io import building
@@ -64,6 +65,17 @@ class Evaluation:
             raise ConfigError(f"two runs are named {twice[0]!r}; rename one")
 
     @property
+    def total(self) -> int:
+        """How many queries there are: those of a quick look, and those that it did not draw."""
+        return len(self.qrels) + self.left_out.get(NOT_DRAWN, 0)
+
+    @property
+    def counted(self) -> str:
+        """How many queries were evaluated: "40 of 412" in a quick look."""
+        of = f" of {self.total:,}" if self.total > len(self.qrels) else ""
+        return f"{len(self.qrels):,}{of}"
+
+    @property
     def omitted(self) -> str:
         """How many queries were left out by reason; empty if none was."""
         reasons = [f"{count} {reason}" for reason, count in self.left_out.items() if count]
@@ -95,9 +107,15 @@ def assess(evaluation: Evaluation) -> Assessment:
     seed, draws, extra = evaluation.seed, evaluation.resamples, evaluation.metrics
     systems: list[SystemResult] = []
     for run in evaluation.runs:
-        how: dict[str, Any] = {"extra": extra, "seconds": evaluation.seconds.get(run.name)}
-        rng = np.random.default_rng(seed)  # the same for each run
-        systems.append(evaluate_run(run, evaluation.qrels, rng=rng, resamples=draws, **how))
+        measured = evaluate_run(
+            run,
+            evaluation.qrels,
+            rng=np.random.default_rng(seed),  # the same for each run
+            resamples=draws,
+            seconds=evaluation.seconds.get(run.name),
+            extra=extra,
+        )
+        systems.append(measured)
     rivals = Assessment(evaluation, systems).rivals
     tests = compare(rivals, rng=np.random.default_rng(seed), extra=extra, resamples=draws)
     return Assessment(evaluation, systems, tests)
@@ -110,6 +128,7 @@ def as_json(assessment: Assessment) -> dict[str, Any]:
         "corpus": evaluation.corpus,
         "split": evaluation.split,
         "queries": len(evaluation.qrels),
+        "all_queries": evaluation.total,
         "left_out": dict(evaluation.left_out),
         "known_graph": evaluation.known_graph,
         "seed": evaluation.seed,
@@ -223,7 +242,7 @@ def paper_table(assessment: Assessment) -> Table:
         rows.append(row)
     evaluation = assessment.evaluation
     caption = (
-        f"{evaluation.corpus}, {evaluation.split} split, {len(evaluation.qrels)} queries. "
+        f"{evaluation.corpus}, {evaluation.split} split, {evaluation.counted} queries. "
         "Superscripts name the systems that are significantly worse (paired randomisation test, "
         f"Holm-corrected over pairs, p < {ALPHA})."
     )
@@ -273,7 +292,7 @@ def _page(assessment: Assessment) -> str:
 
 def _facts(assessment: Assessment) -> Iterator[str]:
     evaluation = assessment.evaluation
-    queries = f"{len(evaluation.qrels):,} queries with gold"
+    queries = f"{evaluation.counted} queries with gold"
     yield "; ".join(part for part in (queries, evaluation.omitted) if part)
     if evaluation.known_graph is not None:
         yield f"citations known: {evaluation.known_graph}"
@@ -284,7 +303,7 @@ def _facts(assessment: Assessment) -> Iterator[str]:
         if system.missing:
             yield f"{system.name} has an empty ranking for {system.missing:,} queries; they count zero"
         if system.dropped:
-            yield f"{system.name}: {system.dropped:,} queries of its run have no judgements"
+            yield f"{system.name}: {system.dropped:,} queries of its run are not among them"
 
 
 def _best(assessment: Assessment) -> set[tuple[str, str]]:

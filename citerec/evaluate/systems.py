@@ -13,7 +13,7 @@ from time import perf_counter
 import numpy as np
 
 from citerec import plugins
-from citerec.config import Bm25Config, FuseConfig, FuseMethod
+from citerec.config import Bm25Config, FuseConfig, FuseMethod, RerankConfig
 from citerec.encode.encoder import reopen
 from citerec.encode.spec import EncodeConfig
 from citerec.errors import ConfigError
@@ -23,8 +23,8 @@ from citerec.folder import IndexFolder
 from citerec.pipeline import Pipeline, RerankingStage, Stage, configure_for_ranker, rank_stages
 from citerec.rank.expand import CandidateExpander
 from citerec.rank.features import declared_features
-from citerec.rank.ltr import Ranker, Variant, find_ranker, open_ranker, reranker_notice
-from citerec.rerank.reranker import OpenReranker, Scorer, open_reranker
+from citerec.rank.ltr import Ranker, Variant, find_ranker, open_ranker, retriever_notice
+from citerec.rerank.reranker import NONE, OpenReranker, Scorer, open_reranker
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
 from citerec.retrieve.hybrid import HybridRetriever, Retriever
@@ -249,8 +249,8 @@ class Systems:
     def run(self, name: str) -> tuple[Run, float | None]:
         """Run one of `systems()`; return the run and its seconds, with those of cached results, None for the oracle.
 
-        ConfigError if there is no such system, or it needs missing vectors or a missing reranker; ModelError if the
-        encoder of the index is missing, or the reranker is invalid.
+        ConfigError if there is no such system, or it needs missing vectors; ModelError if the encoder of the index or a
+        required reranker is missing, or the reranker is invalid.
         """
         if name in CEILINGS:
             return oracle_run(self._eval_set.qrels), None
@@ -294,28 +294,18 @@ class Systems:
 
     @cached_property
     def open_reranker(self) -> OpenReranker:
-        """The reranker with cached scores; ConfigError if there is none, ModelError if it is invalid."""
-        if self._config.rerank is None:
-            path = self._index.path
-            raise ConfigError(
-                f"reranking needs a reranker, and {path} has none; train one: citerec train-reranker --index {path}, "
-                "or name a model: --reranker MODEL"
-            )
-        opened = open_reranker(self._index, self._config.rerank, self._log, depth=DEPTH)
+        """The reranker with cached scores; ModelError if there is none, or it is invalid."""
+        requested = self._config.rerank or RerankConfig(model=NONE)
+        opened = open_reranker(self._index, requested, self._log, depth=DEPTH)
         return replace(opened, scorer=CachedScorer(opened.scorer))
 
     def reranker_of(self, name: str) -> OpenReranker:
-        """Return the reranker of one of `RERANKED` or `RANKED`, with the weight that it has there.
-
-        A weight that was tuned on the fused list is not used for another list.
-        """
-        requested = self._config.rerank
+        """Return the reranker of one of `RERANKED` or `RANKED`, with the weight that it has there."""
         if name in RANKED:
-            return configure_for_ranker(self.open_reranker, self.ranker_of(name), requested)
-        alone = name == "rerank-alone" or (
-            RERANKED[name] and requested and requested.weight is None
-        )
-        return self.open_reranker.with_weight(1) if alone else self.open_reranker
+            ranker = self.ranker_of(name)
+            return configure_for_ranker(self.open_reranker, ranker, self._config.rerank, self._log)
+        is_alone = name == "rerank-alone"
+        return self.open_reranker.with_weight(1) if is_alone else self.open_reranker
 
     def audit(self, names: Sequence[str], progress: Progress = no_progress) -> Audit:
         """Check that the hits of some systems depend on no citation that is unknown for a query; see `audit`."""
@@ -370,7 +360,7 @@ class Systems:
         if name in RANKED:
             ranker = self.ranker_of(name)
             reranker = self.reranker_of(name) if self._config.rerank else None
-            if reranker and (notice := reranker_notice(ranker, reranker)):
+            if notice := retriever_notice(ranker, self._config.retrievers, self._index):
                 self._log(notice)
             stages = rank_stages(graph, ranker, reranker)
         elif name == EXPANDED:

@@ -542,12 +542,9 @@ class Postings:
         """Return which of some rising documents have a term, by their places, and how often each has it."""
         start, end = int(self.indptr[number]), int(self.indptr[number + 1])
         of_term = self.docs[start:end]
-        few, many = sorted((docs, of_term), key=len)
-        in_many = np.searchsorted(many, few)
-        in_few = np.flatnonzero(many[np.minimum(in_many, len(many) - 1)] == few)
-        in_many = in_many[in_few]
-        places, in_term = (in_few, in_many) if few is docs else (in_many, in_few)
-        return places, self.freqs[start:end][in_term]
+        in_term = np.searchsorted(of_term, docs)
+        places = np.flatnonzero(of_term[np.minimum(in_term, len(of_term) - 1)] == docs)
+        return places, self.freqs[start:end][in_term[places]]
 
 
 def open_postings(folder: Path, documents: int, tokens: int) -> Postings:

@@ -12,7 +12,6 @@ papers: on the last two kinds it reads their int8 vectors.
 
 import os
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
@@ -28,7 +27,7 @@ from citerec.config import DenseIndexConfig, DenseKind
 from citerec.encode.spec import Similarity
 from citerec.errors import IndexDamagedError, ModelError, writing
 from citerec.folder import DENSE, IndexFolder
-from citerec.rules.known import Rows, within
+from citerec.rules.known import Rows, mask
 from citerec.types import Eligibility, Progress, no_progress
 
 NAME = "vectors.faiss"  # the file of the vectors in an index
@@ -39,7 +38,6 @@ TRAINING = 65_536  # vectors from which the range of each dimension is taken
 NORM_SLACK = 0.01  # how far from 1 the length of a vector may be that is compared by cosine
 MARGIN = 64  # more hits than wanted, since the order by int8 vectors differs a little
 FEW_EXCLUDED = 100  # exclusions of a query that share the search of others of its year
-GROUP = 256  # queries of one search, whose hits are in memory
 
 Vectors = npt.NDArray[np.float32]  # shape (n, dim)
 # rows and scores, in any order
@@ -202,7 +200,7 @@ class DenseIndex:
             shared = replace(rule, excluded=frozenset()) if is_few else rule
             groups.setdefault(shared, []).append(i)
         for rule, group in groups.items():
-            keep = within(rule, self._years, np.arange(len(self._years), dtype=np.int32))
+            keep = mask(rule, self._years)
             count = int(np.count_nonzero(keep))
             excluded = max(min(len(eligible[i].excluded), FEW_EXCLUDED) for i in group)
             # int8 vectors give a slightly other order: of a million papers, 64 more held the first 1,000 of each draft
@@ -210,16 +208,14 @@ class DenseIndex:
             fetch, pending = min(k + int8 + excluded + MARGIN, count), group if count else []
             while pending:
                 unfinished: list[int] = []
-                for start in range(0, len(pending), GROUP):
-                    part = pending[start : start + GROUP]
-                    found = self._candidates(vectors[part], fetch, keep, count)
-                    for i, rows in zip(part, found, strict=True):
-                        is_hit = (rows >= 0) & ~np.isin(rows, [*eligible[i].excluded])
-                        hits = rows[is_hit].astype(np.int32)
-                        exact = self.vectors(hits)
-                        results[i] = hits, similarities(vectors[i], exact, self.similarity)
-                        if fetch < count and not _is_complete(results[i][1], k):
-                            unfinished.append(i)
+                found = self._candidates(vectors[pending], fetch, keep, count)
+                for i, rows in zip(pending, found, strict=True):
+                    is_hit = (rows >= 0) & ~np.isin(rows, [*eligible[i].excluded])
+                    hits = rows[is_hit].astype(np.int32)
+                    exact = self.vectors(hits)
+                    results[i] = hits, similarities(vectors[i], exact, self.similarity)
+                    if fetch < count and not _is_complete(results[i][1], k):
+                        unfinished.append(i)
                 pending, fetch = unfinished, min(4 * fetch, count)
         return results
 
@@ -235,32 +231,8 @@ class DenseIndex:
             effort = max(2048, fetch) * ceil(len(keep) / count)
             params = faiss.SearchParametersHNSW(efSearch=effort, **selector)
             return self._base.search(queries, fetch, params=params)[1]
-        threads = faiss.omp_get_max_threads()
-        if len(queries) >= threads or len(keep) < EXACT_UP_TO:
-            params = faiss.SearchParameters(**selector)
-            return self._scanned.search(queries, fetch, params=params)[1]
-        return self._scanned_in_parts(queries, fetch, keep, threads)
-
-    def _scanned_in_parts(
-        self, queries: Vectors, fetch: int, keep: npt.NDArray[np.bool_], threads: int
-    ) -> npt.NDArray[np.int64]:
-        """Scan a range of rows per thread: faiss uses one thread for a query."""
-        faiss = load()
-        cuts = np.linspace(0, len(keep), threads + 1).astype(int)
-
-        def part(i: int) -> tuple[Any, Any]:
-            chosen = np.zeros(len(keep), np.bool_)
-            chosen[cuts[i] : cuts[i + 1]] = keep[cuts[i] : cuts[i + 1]]
-            selector = faiss.IDSelectorBitmap(np.packbits(chosen, bitorder="little"))
-            return self._scanned.search(queries, fetch, params=faiss.SearchParameters(sel=selector))
-
-        with ThreadPoolExecutor(threads) as pool:
-            parts = list(pool.map(part, range(threads)))
-        scores, rows = (np.concatenate(arrays, axis=1) for arrays in zip(*parts, strict=True))
-        closeness = -scores if self.similarity is Similarity.L2 else scores
-        closeness = np.where(rows < 0, -np.inf, closeness)
-        best = np.argpartition(-closeness, fetch - 1, axis=1)[:, :fetch]
-        return np.take_along_axis(rows, best, axis=1)
+        params = faiss.SearchParameters(**selector)
+        return self._scanned.search(queries, fetch, params=params)[1]
 
 
 def _is_complete(scores: npt.NDArray[np.float32], k: int) -> bool:
@@ -305,7 +277,7 @@ def _check_vectors(shard: Vectors, first: int, similarity: Similarity) -> None:
     if len(wrong := np.flatnonzero(~np.isfinite(norms))):
         raise ModelError(
             f"the encoder gave paper {first + wrong[0]} a vector that is not finite; "
-            "is the model complete? try another with --encoder"
+            "is the model complete? try another"
         )
     unequal = np.flatnonzero(np.abs(norms - 1) > NORM_SLACK)
     if similarity is Similarity.COSINE and len(unequal):

@@ -274,8 +274,6 @@ def walk(graph: TemporalGraph, snapshot: GraphSnapshot, best: Rows) -> SparseVec
     return visits
 
 
-Links = Any  # a sparse matrix of ones in CSR form, shape (candidates, papers)
-
 MAX_LINKS = 100  # links of one candidate and kind
 BLOCK = 2048  # vectors that are read at once, so that they stay in the caches of the processor
 
@@ -287,50 +285,42 @@ def linked_similarity(
 
     Only known citations count, of earlier references; `MAX_LINKS` of each kind. NaN for a paper without such a paper.
     """
-    citing = _links(*graph.all_citers.sampled(rows), graph)
-    citing = thinned(citing, snapshot.is_citing(citing.indices))
-    cited = _links(*graph.index.graph.lists(rows), graph)
-    is_known = np.repeat(snapshot.is_citing(rows), np.diff(cited.indptr))
-    cited = thinned(cited, (graph.index.papers.years[cited.indices] < snapshot.year) & is_known)
-    links = (citing + cited).tocsr()
-    linked = _distinct(links.indices)
-    graph.scratch[linked] = np.arange(len(linked), dtype=np.int32)
     from scipy.sparse import csr_array
 
-    # a paper that both kinds have counts once
-    ones, shape = np.ones(len(links.indices), np.float32), (len(rows), len(linked))
-    columns = graph.scratch[links.indices]
-    by_paper = csr_array((ones, columns, links.indptr), shape=shape).tocsc()
+    years = graph.index.papers.years
+    citing, lengths = graph.all_citers.sampled(rows)
+    cited, degrees = graph.index.graph.lists(rows)
+    is_known = np.repeat(snapshot.is_citing(rows), degrees) & (years[cited] < snapshot.year)
+    owners, links = thinned(citing, lengths, snapshot.is_citing(citing))
+    more_owners, more_links = thinned(cited, degrees, is_known)
+    owners = np.concatenate([owners, more_owners])
+    links = np.concatenate([links, more_links])
+    linked = _distinct(links)
+    graph.scratch[linked] = np.arange(len(linked), dtype=np.int32)
+    ones, places = np.ones(len(links), np.float32), (owners, graph.scratch[links])
+    by_paper = csr_array((ones, places), shape=(len(rows), len(linked))).tocsc()
+    by_paper.data[:] = 1  # a paper that both kinds have counts once
     sums = np.zeros((len(rows), len(query.values)), np.float32)
     for start in range(0, len(linked), BLOCK):
         block = slice(start, start + BLOCK)
         sums += by_paper[:, block] @ query.of_papers(linked[block])
     cosines = unit(sums) @ unit(query.values)
-    return np.where(np.diff(links.indptr) > 0, cosines, np.nan).astype(np.float32)
+    return np.where(np.bincount(owners, minlength=len(rows)) > 0, cosines, np.nan).astype(
+        np.float32
+    )
 
 
-def _links(columns: Rows, lengths: npt.NDArray[np.int64], graph: TemporalGraph) -> Links:
-    from scipy.sparse import csr_array
+def thinned(
+    links: Rows, lengths: npt.NDArray[np.int64], chosen: Flags
+) -> tuple[npt.NDArray[np.intp], Rows]:
+    """Return an even sample of at most `MAX_LINKS` of the chosen links of each paper, after the places of the papers.
 
-    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-    shape = (len(lengths), len(graph.index.papers))
-    return csr_array((np.ones(len(columns), np.float32), columns, ends), shape=shape)
-
-
-def thinned(links: Links, chosen: Flags) -> Links:
-    """Return an even sample of at most `MAX_LINKS` of the links that a mask in the order of `links.indices` chooses."""
-    links = _only(links, chosen)
-    sizes = np.diff(links.indptr)
-    if sizes.max(initial=0) <= MAX_LINKS:
-        return links
-    place = np.arange(len(links.indices)) - np.repeat(links.indptr[:-1], sizes)
-    size = np.repeat(sizes, sizes)
+    `links` holds the links of one paper after the other, `lengths` how many each has, `chosen` which of them count.
+    """
+    owners, links = np.repeat(np.arange(len(lengths)), lengths)[chosen], links[chosen]
+    sizes = np.bincount(owners, minlength=len(lengths))
+    place = np.arange(len(links)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    size = sizes[owners]
     share = np.minimum(MAX_LINKS, size)
-    return _only(links, place * share // size != (place - 1) * share // size)
-
-
-def _only(links: Links, chosen: Flags) -> Links:
-    kept = links.copy()
-    kept.data[~chosen] = 0
-    kept.eliminate_zeros()
-    return kept
+    is_kept = place * share // size != (place - 1) * share // size
+    return owners[is_kept], links[is_kept]

@@ -8,7 +8,7 @@ A model is a folder with one LightGBM model, as text, for each variant of the fe
 packages.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, cached_property
@@ -111,6 +111,7 @@ class LtrModel:
     calibration: Calibration | None = None  # None if its scores have no probabilities
     # sha256 of the rerankers, or names of objects, that it was trained with; empty if unknown
     rerankers: tuple[str, ...] = ()
+    retrievers: tuple[str, ...] = ()  # that it was trained with besides BM25 and vectors
     reads_reranker: bool = False  # whether the model reads the probabilities of a reranker
 
     def __str__(self) -> str:
@@ -205,7 +206,7 @@ def find_ranker(name: str, index: IndexFolder) -> Path | None:
         return own_model(index, RANKER, SPEC) or DEFAULT
     if not is_regular(Path(name) / SPEC):
         raise ModelError(
-            f"{name} is no ranker (it holds no {SPEC}); give the folder of a ranker, or --ranker none"
+            f"{name} is no ranker (it holds no {SPEC}); give the folder of a ranker, or none"
         )
     return Path(name)
 
@@ -227,8 +228,8 @@ def open_ranker(
         added = added_features(names, features)
     except ConfigError as error:
         raise ModelError(
-            f"{folder} was trained with a feature that is not installed ({error}); install the package that adds "
-            "it, or train it again: citerec train-ranker"
+            f"{folder} was trained with a feature that is missing here ({error}); install the package that adds it, "
+            "use the retriever or reranker that declares it, or train it again: citerec train-ranker"
         ) from error
     if barred := [f.name for f in (*FEATURES, *added) if f.name in names and not variant.reads(f)]:
         raise ModelError(f"{folder} ranks by {barred[0]!r}, which is no feature for {variant}")
@@ -244,6 +245,7 @@ def open_ranker(
         expand=ExpandConfig(neighbours=spec.neighbours),
         calibration=of_variant.calibration,
         rerankers=tuple(map(str, spec.provenance.get("rerankers", ()))),
+        retrievers=tuple(map(str, spec.provenance.get("retrievers", ()))),
         reads_reranker=RERANK in names and bool(splits[names.index(RERANK)]),
     )
 
@@ -319,6 +321,18 @@ def reranker_notice(ranker: LtrModel, reranker: OpenReranker) -> str:
         )
     again = f"train it again: citerec train-ranker --index {reranker.index.path} --force"
     return f"{ranker} was trained with another reranker than {reranker.name}; {again}"
+
+
+def retriever_notice(ranker: LtrModel, names: Collection[str], index: IndexFolder) -> str:
+    """Return what a user should know if a model was trained with a retriever that is not in use; else empty.
+
+    `names` are the retrievers in use.
+    """
+    missing = ", ".join(name for name in ranker.retrievers if name not in names)
+    if not missing:
+        return ""
+    again = f"train it again: citerec train-ranker --index {index.path} --force"
+    return f"{ranker} was trained with the retriever {missing}, which is not in use; use it, or {again}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

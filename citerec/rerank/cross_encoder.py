@@ -84,10 +84,7 @@ def load_reranker(folder: Path, query_tokens: int = 0, candidate_tokens: int = 0
         raise ModelError(
             f"{folder} has {parts.sizes.num_labels} labels; a cross-encoder has 1 or 2"
         )
-    try:
-        check_positions(folder, parts.model, spec.tokens)
-    except ModelError as error:
-        raise ModelError(f"{error}; choose fewer: --query-tokens N --candidate-tokens N") from error
+    check_positions(folder, parts.model, spec.tokens)
     return parts
 
 
@@ -188,8 +185,8 @@ class CrossEncoder:
                     progress("reranking", done, len(candidates))
         if not np.isfinite(scores).all():
             raise ModelError(
-                f"{self.name} gives scores that are not finite, in {self.precision}; try --dtype float32, or another "
-                "model"
+                f"{self.name} gives scores that are not finite, in {self.precision}; set CITEREC_DTYPE=float32, or try "
+                "another model"
             )
         ends = np.cumsum([len(query_rows) for query_rows in rows])[:-1]
         return np.split(scores, ends) if rows else []
@@ -245,7 +242,8 @@ def open_cross_encoder(
     limits = query_tokens, candidate_tokens
     weights = sha256_of_files(weights_files(folder))
     with _opening:
-        key = name, folder, weights, read_reranker_spec(folder, *limits), config, pairs
+        precision = requested_precision(config.precision)
+        key = name, folder, weights, read_reranker_spec(folder, *limits), config, precision, pairs
         model = _open_rerankers.get(key)
         if model is None:
             opened = _exported(folder, config, limits, pairs)

@@ -26,8 +26,10 @@ class RerankerSpec(Settings):
     candidate_tokens: SideTokens = 256  # including the last [SEP]
     scale: float = Field(default=1.0, gt=0)
     offset: float = 0.0
-    # where none was tuned; below 1 for a model that was trained to add to the first-stage scores
+    # the best on dev queries of its training, against the first-stage scores
     weight: float = Field(default=1.0, ge=0, le=1)
+    # likewise against the scores of the ranker, 0 if it does not help there; None if that was not measured
+    weight_after_ranker: float | None = Field(default=None, ge=0, le=1)
 
     @property
     def tokens(self) -> int:

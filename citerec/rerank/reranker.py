@@ -1,8 +1,8 @@
 """Rerankers: which one an index uses, how it is opened, and how it reorders the best candidates of each query.
 
-A paper's score is weight * p + (1 - weight) * f: p is the calibrated probability that the query cites it, f the score
-in the list before reranking, min-max scaled to [0, 1] over the candidates to be scored. With a weight of 1 it is the
-raw score of the cross-encoder, since probabilities may be equal at 1.
+A paper's score is weight * s + (1 - weight) * f: s is the score of the cross-encoder, f the score in the list before
+reranking, both standardised over the candidates that are scored. With a weight of 1 it is the raw score of the
+cross-encoder.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from citerec.config import RerankConfig
 from citerec.encode.spec import EncodeConfig
 from citerec.errors import ConfigError, ModelError
 from citerec.folder import IndexFolder
-from citerec.retrieve.fuse import Rank, min_max
+from citerec.retrieve.fuse import Rank, min_max, standardised
 from citerec.rules.held_out import (
     RERANKER,
     own_model,
@@ -31,6 +31,7 @@ from citerec.types import Hits, Log, Paper, Progress, Query, falling, no_log, no
 
 AUTO, NONE = "auto", "none"
 NAME = "rerank"  # the name of the reranker's hits
+WEIGHT_AFTER_RANKER = 0.2  # of a reranker whose best weight there is unknown
 DEPTH = 50  # candidates per query of a reranker that a user brings
 
 
@@ -79,6 +80,7 @@ class OpenReranker:
     weight: float  # against the previous order, in [0, 1]
     settings: Mapping[str, Any]  # what its scores depend on: weights, tokens, backend, precision
     default_weight: float = 1.0  # what the model's folder states, where none is given or tuned
+    weight_after_ranker: float = WEIGHT_AFTER_RANKER  # likewise, against the scores of a ranker
     calibrated: bool = False  # whether a training calibrated its scores
     has_probability: bool = True  # whether a score means the same for every query
 
@@ -157,10 +159,9 @@ class OpenReranker:
         id_rank, done = self.index.id_rank, list[Reranked]()
         for hits, of_query in zip(candidates, scores, strict=True):
             new = of_query
-            if self.weight != 1:  # interpolated with those before, both scaled to [0, 1]
-                own = self.scorer.to_unit_interval(of_query).astype(np.float64)
-                previous = min_max(hits.scores[: len(of_query)])
-                new = self.weight * own + (1 - self.weight) * previous
+            if self.weight != 1:
+                previous = standardised(hits.scores[: len(of_query)])
+                new = self.weight * standardised(of_query) + (1 - self.weight) * previous
             order = reordered(hits, new.astype(np.float32), id_rank)
             scored = Hits.ordered(hits.rows[: len(of_query)], of_query, id_rank)
             done.append(Reranked(order, scored))
@@ -251,7 +252,7 @@ def choose_reranker(
     # one that is left out has its own warning
     if any(given) and not (index.models / RERANKER).exists():
         raise ConfigError(
-            f"depth, weight and tokens of a reranker have no effect: {index.path} has none; name one: --reranker MODEL"
+            f"depth, weight and tokens of a reranker have no effect: {index.path} has none; name one"
         )
     return None
 
@@ -276,8 +277,7 @@ def open_reranker(
     chosen = choose_reranker(config, index)
     if chosen is None:
         raise ModelError(
-            f"{index.path} has no reranker; train one: citerec train-reranker --index {index.path}, or name a model: "
-            "--reranker MODEL"
+            f"{index.path} has no reranker; name a model, or train one: citerec train-reranker --index {index.path}"
         )
     if chosen.model in plugins.names(plugins.RERANKERS):
         made = plugins.load(plugins.RERANKERS, chosen.model)(index)
@@ -305,6 +305,7 @@ def open_reranker(
             f"citerec train-reranker --index {index.path} --force"
         )
     depth = config.depth or depth or model.default_depth
+    after_ranker = spec.weight_after_ranker
     weight = config.weight
     if weight is None:
         tuned = read_rerank_weight(index, model.fingerprint)
@@ -322,6 +323,7 @@ def open_reranker(
         depth=depth,
         weight=weight,
         default_weight=spec.weight,
+        weight_after_ranker=WEIGHT_AFTER_RANKER if after_ranker is None else after_ranker,
         calibrated=spec.is_calibrated,
         settings={
             "weights": model.fingerprint,

@@ -72,6 +72,14 @@ def ranks_and_scores(
     return ranks, scores
 
 
+def standardised(scores: npt.NDArray[np.floating]) -> Points:
+    """Scale the scores of one list to mean 0 and standard deviation 1; all 0 if all scores are equal."""
+    if not len(scores):
+        return np.zeros(0)
+    wide = scores.astype(np.float64)
+    return (wide - wide.mean()) / max(wide.std(), _LEAST_SPREAD)
+
+
 def min_max(scores: npt.NDArray[np.float32]) -> Points:
     """Scale the scores of one list linearly to [0, 1]; all 0 if all scores are equal."""
     if not len(scores):

@@ -484,9 +484,8 @@ def serve(app: ASGIApp, service: Service, listening: socket.socket) -> None:
     A second signal ends it at once.
     """
     server = web_server(app)
-    server.capture_signals = (
-        nullcontext  # in place of uvicorn's handlers, which wait after a second signal, too
-    )
+    # in place of uvicorn's handlers, which go on to wait after a second signal
+    server.capture_signals = nullcontext  # pyright: ignore[reportAttributeAccessIssue]
 
     def stop(number: int, _: object) -> None:
         if server.should_exit:

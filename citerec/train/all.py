@@ -11,15 +11,13 @@ from citerec.encode.models import weights_files
 from citerec.encode.spec import EncodeConfig
 from citerec.folder import IndexFolder, open_index
 from citerec.io import replace_folder, sha256_of_files
-from citerec.rank.ltr import DEFAULT, SPEC, Variant, open_ranker
-from citerec.rules.held_out import RANKER, RERANKER, own_model, trained_on_other_data
+from citerec.rank.ltr import Variant
+from citerec.rules.held_out import RANKER, RERANKER
 from citerec.train import encoder, ranker, reranker
 from citerec.train.data import load_training_data
 from citerec.train.settings import EncoderTraining, TrainPlan
-from citerec.train.trainer import TrainingState, encoder_folder, read_training, was_trained_so
+from citerec.train.trainer import NEW, TrainingState, encoder_folder, was_trained_so
 from citerec.types import Log, Progress, no_log, no_progress
-
-ENCODER, NEW = "encoder", "-new"  # the folder of an encoder; suffix of a model that is not in use
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,15 +52,18 @@ def train_all(
     def places(name: str) -> tuple[Path, Path]:  # of a model that is used, and of one that is not
         return index.models / name, index.models / f"{name}{NEW}"
 
-    def is_used(model: Path, metric: str, before: float | None, after: float | None) -> bool:
-        used = force or before is None or after is None or after > before
+    def use(
+        model: Path, metric: str, before: float | None, after: float | None, *, is_better: bool
+    ) -> bool:
+        """Report a model; return whether it is to be used."""
         name = model.name.removesuffix(NEW)
-        reports.append(
-            StepReport(model=name, metric=metric, before=before, after=after, is_used=used)
+        step = StepReport(
+            model=name, metric=metric, before=before, after=after, is_used=is_better or force
         )
-        if not used:
+        reports.append(step)
+        if not step.is_used:
             log(f"the {name} is not better, and not used: {model} (to use it: --force)")
-        return used
+        return step.is_used
 
     def is_done(done: bool, model: Path) -> bool:
         for one in places(model.name.removesuffix(NEW)) if done else ():
@@ -70,7 +71,7 @@ def train_all(
         log(f"{model} was trained with these settings already" if done else f"training {model}")
         return done
 
-    own, new = places(ENCODER)
+    own, new = places(encoder.NAME)
     # Never in the folder of the encoder in use, whose vectors would become useless.
     in_use = encoder_folder(index)
     free = new if in_use and in_use.resolve() == own.resolve() else own
@@ -79,35 +80,40 @@ def train_all(
     if not is_done(bool(done), model):
         encoder.train_encoder(index, model, plan.encoder, **options)
     if index.encoder_weights != sha256_of_files(weights_files(model)):
-        measures = _encoder_measures(index, model, plan.encoder)
-        if is_used(model, plan.encoder.metric, *measures):
+        before, after = _encoder_measures(index, model, plan.encoder)
+        is_better = before is None or after is None or after > before
+        if use(model, plan.encoder.metric, before, after, is_better=is_better):
             log("encoding the papers")
-            threads = plan.encoder.threads
-            how, dense = EncodeConfig(threads=threads), DenseIndexConfig(threads=threads)
-            opened = open_encoder(str(model.resolve()), how, base=index.path)
-            embed_anew(index.path, opened, EmbedConfig(dense=dense, resume=True), progress)
+            _encode(index, model, plan.encoder.threads, progress)
             index = open_index(path)
 
     own, new = places(RERANKER)
-    done = [one for one in (own, new) if was_trained_so(one, index, plan.reranker)]
-    if not is_done(bool(done), (done or [new])[0]):
-        report = reranker.train_reranker(index, new, plan.reranker, **options)
+    done = [model for model in (own, new) if was_trained_so(model, index, plan.reranker)]
+    if not is_done(bool(done), (done or [own])[0]):
+        report = reranker.train_reranker(index, None, plan.reranker, **options)
         metric = plan.reranker.metric
-        if is_used(new, metric, report.history[0].dev.get(metric), report.best.dev.get(metric)):
-            replace_folder(new, own)
-    elif force and own not in done:
+        before, after = report.history[0].dev.get(metric), report.best.dev.get(metric)
+        use(report.output, metric, before, after, is_better=report.is_better)
+        done = [report.output]
+    if force and own not in done:
         replace_folder(new, own)
 
     own, new = places(RANKER)
-    done = [one for one in (own, new) if ranker.was_trained_so(one, [index], plan.ranker)]
-    if not is_done(bool(done), (done or [new])[0]):
-        ranked = ranker.train_ranker([index], new, plan.ranker, **options)
-        before = _f1_in_use(index, ranked) if len(ranked.dev) else None
-        if is_used(new, "f1@20", before, ranked.after[Variant.FULL]["f1@20"]):
-            replace_folder(new, own)
-    elif force and own not in done:
+    done = [model for model in (own, new) if ranker.was_trained_so(model, [index], plan.ranker)]
+    if not is_done(bool(done), (done or [own])[0]):
+        ranked = ranker.train_ranker([index], None, plan.ranker, **options)
+        after = ranked.after[Variant.FULL]["f1@20"]
+        use(ranked.output, "f1@20", ranked.in_use, after, is_better=ranked.is_better)
+        done = [ranked.output]
+    if force and own not in done:
         replace_folder(new, own)
     return reports
+
+
+def _encode(index: IndexFolder, model: Path, threads: int, progress: Progress) -> None:
+    dense = DenseIndexConfig(threads=threads)
+    opened = open_encoder(str(model.resolve()), EncodeConfig(threads=threads), base=index.path)
+    embed_anew(index.path, opened, EmbedConfig(dense=dense, resume=True), progress)
 
 
 def _encoder_measures(
@@ -121,15 +127,3 @@ def _encoder_measures(
     new = open_encoder(str(model.resolve()), config.running, base=index.path)
     before, after = (dev.measures(one)[config.metric] for one in (present, new))
     return before, after
-
-
-def _f1_in_use(index: IndexFolder, report: ranker.RankerReport) -> float:
-    """Return the F1@20 of the ranker in use; of one that learned from these dev queries the cross-validated one."""
-    own = own_model(index, RANKER, SPEC)
-    if own and not trained_on_other_data(own, index):
-        record = read_training(own)
-        if any(one.get("dev_queries_teach") for one in record.get("indexes", [])):
-            return float(record["after"]["full"]["f1@20"])
-    else:
-        own = DEFAULT
-    return report.dev.measures(open_ranker(own).score(report.dev.matrix))["f1@20"]

@@ -16,7 +16,7 @@ from citerec.folder import IndexFolder
 from citerec.rank.features import FEATURES, NAMES, Feature, Group, Matrix, without_groups
 from citerec.rank.ltr import DEFAULT, TOP, Calibration, Variant, read_spec
 from citerec.rank.trees import load
-from citerec.train.data import F1_DEPTH, Flags, Numbers, dev_measures, logistic
+from citerec.train.data import F1_DEPTH, Flags, Numbers, dev_measures, logistic, query_measures
 from citerec.train.settings import RankerTraining
 
 # A higher value of these features never lowers the score; this limits overfitting to one corpus.
@@ -223,9 +223,17 @@ class FittedVariant:
     """One variant of the model, with its measures on dev queries that it was not trained on, and its calibration."""
 
     trees: Trees
-    measures: Measures
+    # MRR and F1 at 20 of each dev query, shape (queries, 2); NaN for one without a model that was not trained on it
+    by_query: Numbers
     queries: int  # training queries
     calibration: Calibration | None
+
+    @property
+    def measures(self) -> Measures:
+        """The means over the dev queries."""
+        measured = self.by_query[~np.isnan(self.by_query[:, 0])]
+        mrr, f1 = measured.mean(0).tolist() if len(measured) else (0.0, 0.0)
+        return {"f1@20": f1, "mrr": mrr}
 
 
 def fit_variant(
@@ -239,37 +247,47 @@ def fit_variant(
     added = examples_by_index[0].added
     features = [feature.name for feature in (*FEATURES, *added) if variant.reads(feature)]
     joined = RankerExamples.joined
-    with_dev = [one for one in examples_by_index if len(one.dev)]
-    teaching = [one.dev for one in with_dev if one.dev_teaches]
-    others = [one.dev for one in with_dev if not one.dev_teaches]
-    train = joined(one.train for one in examples_by_index)
+    train = joined(examples.train for examples in examples_by_index)
+    teaching = [examples.dev for examples in examples_by_index if examples.dev_teaches]
+    others = [examples.dev for examples in examples_by_index if not examples.dev_teaches]
     validation = joined(others)
     whole = joined([train, *teaching])
     if not len(whole.learnable()):
         raise ConfigError(
             "there is nothing to train on: no query of the index cites one of its candidates"
         )
-    evaluated: list[tuple[Trees, RankerExamples]] = []
     rng = np.random.default_rng([config.seed, 8])
-    folds = [(dev, rng.permutation(np.arange(len(dev)) % FOLDS)) for dev in teaching]
-    if folds:
+    # of each dev query, the fold whose model is not trained on it; FOLDS for the final model
+    folds = [
+        rng.permutation(np.arange(len(examples.dev)) % FOLDS)
+        if examples.dev_teaches
+        else np.full(len(examples.dev), FOLDS)
+        for examples in examples_by_index
+    ]
+    dev = joined(examples.dev for examples in examples_by_index)
+    fold = np.concatenate([np.zeros(0, np.int64), *folds])
+    models: dict[int, Trees] = {}
+    if len(joined(teaching)):
         for k in range(FOLDS):
-            rest = joined([train, *(dev.of(fold != k) for dev, fold in folds)])
+            rest = joined([train, dev.of((fold != k) & (fold != FOLDS))])
             if len(rest.learnable()):
-                held = [dev.of(fold == k) for dev, fold in folds]
-                trees = fit(rest, joined([validation, *held]), features, config, added=added)
-                evaluated += [(trees, dev) for dev in held]
-        rounds = [trees.rounds for trees, _ in evaluated[:: len(folds)]] or [1]
+                held = joined([validation, dev.of(fold == k)])
+                models[k] = fit(rest, held, features, config, added=added)
+        rounds = [trees.rounds for trees in models.values()] or [1]
         model = fit(whole, None, features, config, max(1, round(float(np.mean(rounds)))), added)
     else:
         model = fit(train, validation, features, config, added=added)
-    evaluated += [(model, dev) for dev in others]
-    scores = [trees.scores(dev.matrix) for trees, dev in evaluated]
-    dev = joined(dev for _, dev in evaluated)
-    measures = dev.measures(np.concatenate([np.zeros(0), *scores]))
-    lists = [top_lists(dev, each) for (_, dev), each in zip(evaluated, scores, strict=True)]
+    models[FOLDS] = model
+    by_query = np.full((len(dev), 2), np.nan)
+    lists: list[TopList] = []
+    for k, trees in models.items():
+        of_fold = dev.of(fold == k)
+        if len(of_fold):
+            scores = trees.scores(of_fold.matrix)
+            by_query[fold == k] = query_measures(of_fold.lists(scores))
+            lists.append(top_lists(of_fold, scores))
     prior = read_spec(DEFAULT).variants[variant].calibration or Calibration(scale=1, offset=-3)
-    return FittedVariant(model, measures, len(whole), calibrated(lists, prior))
+    return FittedVariant(model, by_query, len(whole), calibrated(lists, prior))
 
 
 TopList = tuple[Numbers, Matrix, Flags]  # scores, features and labels of papers

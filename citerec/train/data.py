@@ -23,6 +23,7 @@ from citerec.rules.held_out import Flags, HeldOut, Rows, held_out_rows, train_ro
 from citerec.types import CandidateSet, Eligibility, Progress, Query, QueryBatch
 
 F1_DEPTH = 20
+F1 = 1  # the column of F1 in `query_measures`
 BLOCK = 256  # queries searched at once
 
 Integers = npt.NDArray[np.integer]
@@ -246,7 +247,14 @@ def candidate_sets(
 
 
 def dev_measures(lists: Iterable[tuple[Numbers, Flags, int]]) -> dict[str, float]:
-    """Return means over queries, 0 without one: `f1` at 20, and `mrr`, of 1 / rank of the first cited candidate.
+    """Return the means of `query_measures` over queries by name, `mrr` and `f1`; 0 without one."""
+    measured = query_measures(lists)
+    mrr, f1 = measured.mean(0).tolist() if len(measured) else (0.0, 0.0)
+    return {"mrr": mrr, "f1": f1}
+
+
+def query_measures(lists: Iterable[tuple[Numbers, Flags, int]]) -> npt.NDArray[np.float64]:
+    """Return of each query 1 / rank of its first cited candidate, and F1 at 20, shape (queries, 2).
 
     A query has the scores and labels of its candidates, shape (candidates,), and the number of papers that it cites,
     retrieved or not. F1 is 2 * cited candidates among the first 20 / (20 + that number). Of equal scores, those of
@@ -257,8 +265,7 @@ def dev_measures(lists: Iterable[tuple[Numbers, Flags, int]]) -> dict[str, float
         ranked = cited[np.lexsort((cited, -scores))]
         reciprocal_rank = 1 / (int(ranked.argmax()) + 1) if ranked.any() else 0.0
         measured.append((reciprocal_rank, 2 * int(ranked[:F1_DEPTH].sum()) / (F1_DEPTH + gold)))
-    columns = zip(*(measured or [(0.0, 0.0)]), strict=True)
-    return dict(zip(("mrr", "f1"), (float(np.mean(one)) for one in columns), strict=True))
+    return np.array(measured, np.float64).reshape(-1, 2)
 
 
 def platt(scores: Numbers, cited: Flags) -> tuple[float, float]:

@@ -33,6 +33,7 @@ from citerec.train.data import (
 from citerec.train.settings import EncoderTraining
 from citerec.types import Eligibility, Log, Paper, Progress, Query, no_log, no_progress
 
+NAME = "encoder"  # its folder among the models of an index
 MARGIN = 1.0  # of the triplets, in units of the distance; SPECTER's
 TEMPERATURE = 0.05  # of in-batch negatives
 MISSING = -1  # marks a negative that is still to be drawn
@@ -245,7 +246,7 @@ class _Net:
 
 def train_encoder(
     index: IndexFolder,
-    output: Path,
+    output: Path | None,
     config: EncoderTraining,
     *,
     resume: bool = False,
@@ -257,7 +258,8 @@ def train_encoder(
 
     Args:
         index: Its train queries are the training data; its dev queries select the weights.
-        output: The model folder to create.
+        output: The model folder to create. If None, `models/encoder` of the index, or `models/encoder-new` if the model
+            is not better on dev than its base.
         config: The settings.
         resume: Continue an interrupted training, from its last checkpoint next to the model folder.
         force: Replace an existing model.
@@ -271,13 +273,13 @@ def train_encoder(
         MissingExtraError: If a package of the extra `train` is not installed.
         OutputError: If the folders cannot be written.
     """
-    trainer.check_target(output, SPEC, force=force)
+    target = trainer.target_of(output, index, NAME, SPEC, force=force)
     trainer.prepare(config)
     data = load_training_data(index).sampled(config.queries, config.seed)
     source = trainer.find_base(config.model, index, log)
     net, dev = _Net.of(source, config), EncoderDev.load(index, config)
     plan = trainer.plan_of(config, index)
-    state = trainer.TrainingState(output)
+    state = trainer.TrainingState(target)
 
     def hard() -> dict[str, Any]:
         if not config.hard:
@@ -292,7 +294,10 @@ def train_encoder(
         drawn = examples.drawn()
         loop = _trainer(net, examples, drawn, dev, state.folder)
         before = dev.measures(net.frozen(config)) if dev else {}
-        trained = trainer.train(loop, state, before, resume=resume, progress=progress, log=log)
+        history, best = trainer.train(
+            loop, state, before, resume=resume, progress=progress, log=log
+        )
+        is_better = bool(dev) and best.dev[config.metric] > before[config.metric]
         counts = {
             "papers": data.papers,
             "train_queries": len(examples.data.queries),
@@ -300,7 +305,17 @@ def train_encoder(
             "examples_an_epoch": len(drawn),
         }
         facts = {"plan": plan, "counts": counts}
-        return trainer.finish(output, trained, config, index, source, facts, net.save, "encoder.md")
+        return trainer.finish(
+            output or trainer.own_folder(target, is_better=is_better),
+            (history, best),
+            config,
+            index,
+            source,
+            facts,
+            net.save,
+            "encoder.md",
+            is_better=is_better,
+        )
 
 
 def _trainer(
@@ -346,9 +361,16 @@ def _trainer(
     arguments = trainer.arguments_of(
         SentenceTransformerTrainingArguments, config, folder, has_dev=bool(dev)
     )
+    at_once = trainer.tokens_at_once(net.parts.model, arguments)
     # max(|q - p| - |q - n| + margin, 0); Cohan et al. 2020, equation 2
     loss: Any = losses.TripletLoss(net.model, triplet_margin=MARGIN)
-    if config.recipe == "strong":
+    if config.recipe == "specter":  # triplets need no others of their batch
+        per_device = arguments.per_device_train_batch_size
+        fitting = max(at_once // (drawn.shape[1] * net.model.max_seq_length), 1)
+        size = max(n for n in range(1, min(per_device, fitting) + 1) if per_device % n == 0)
+        arguments.per_device_train_batch_size = size
+        arguments.gradient_accumulation_steps = per_device // size
+    else:
         compare = util.euclidean_sim if spec.similarity is Similarity.L2 else util.dot_score
         scale = 1 / TEMPERATURE
         loss = losses.MultipleNegativesRankingLoss(net.model, scale, similarity_fct=compare)

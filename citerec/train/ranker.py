@@ -21,6 +21,7 @@ from citerec.encode.encoder import reopen
 from citerec.encode.models import find_model, weights_files
 from citerec.encode.spec import EncodeConfig
 from citerec.errors import ConfigError
+from citerec.evaluate.significance import ALPHA, randomisation_test
 from citerec.folder import IndexFolder
 from citerec.io import building, check_writable, sha256_of_files
 from citerec.pipeline import FirstStage, Pipeline
@@ -44,11 +45,26 @@ from citerec.rank.ltr import (
 )
 from citerec.rerank.reranker import choose_reranker, open_reranker
 from citerec.retrieve.hybrid import open_hybrid
-from citerec.rules.held_out import held_out, may_know_queries
+from citerec.rules.held_out import (
+    RANKER,
+    held_out,
+    may_know_queries,
+    own_model,
+    trained_on_other_data,
+)
 from citerec.rules.known import CitationScope, TemporalGraph
 from citerec.train import trainer
 from citerec.train.boost import FittedVariant, IndexExamples, Measures, RankerExamples, fit_variant
-from citerec.train.data import Flags, LabelledQueries, TrainingData, dev_queries, load_training_data
+from citerec.train.data import (
+    F1,
+    Flags,
+    LabelledQueries,
+    Numbers,
+    TrainingData,
+    dev_queries,
+    load_training_data,
+    query_measures,
+)
 from citerec.train.settings import RankerTraining
 from citerec.types import Hits, Log, Progress, no_log, no_progress
 
@@ -258,13 +274,16 @@ class RankerReport:
     output: Path
     queries: int  # training queries
     before: Measures  # of the dev queries in first-stage order
+    in_use: (
+        float | None
+    )  # F1@20 on the dev queries of the ranker in use before; None if that was not measured
     after: Mapping[Variant, Measures]
-    dev: RankerExamples  # complete candidate sets of the dev queries
+    is_better: bool  # on dev than the ranker in use before; false if that was not measured
 
 
 def train_ranker(
     indexes: Sequence[IndexFolder],
-    output: Path,
+    output: Path | None,
     config: RankerTraining,
     *,
     withheld: Sequence[IndexFolder] = (),
@@ -276,16 +295,19 @@ def train_ranker(
 ) -> RankerReport:
     """Train a learning-to-rank model on the citations of indexes; the model folder is created complete at the end.
 
+    Without `output` it is `models/ranker` of the only index, or `models/ranker-new` if the model is not significantly
+    better on dev than the ranker in use.
+
     Their train queries are the training data; their dev queries select the number of trees. The dev and test queries of
     `withheld` are held out of the training data, too. The model reads `features` besides citerec's own, those of the
     settings, and those of the retrievers. Other arguments and errors are those of `train_encoder`.
     """
-    trainer.check_target(output, SPEC, force=force)
-    check_writable(output)
+    target = trainer.target_of(output, indexes[0], RANKER, SPEC, force=force)
+    check_writable(target)
     for index in indexes:  # before the first is searched
         if index.is_embedded:
             reopen(index.encoder, index.path, EncodeConfig())
-    state = trainer.TrainingState(output)
+    state = trainer.TrainingState(target)
     plan = _plan(indexes, config, withheld)
     plan |= {"given": [feature.name for feature in features]} if features else {}
     with state.open(plan, resume=resume, log=log):
@@ -301,7 +323,8 @@ def train_ranker(
             others = [other for other in (*indexes, *withheld) if other is not index]
             reranker = _reranker(index, config)
             examples.append(gather_examples(index, reranker, others, config, cached=cached, **how))
-        return train_on(examples, output, config, log, plan=plan)
+        own = None if output else indexes[0]
+        return train_on(examples, target, config, log, plan=plan, own=own)
 
 
 def was_trained_so(
@@ -354,19 +377,29 @@ def train_on(
     log: Log,
     variants: Sequence[Variant] = tuple(Variant),
     plan: Mapping[str, Any] | None = None,
+    own: IndexFolder | None = None,
 ) -> RankerReport:
-    """Train some variants, `Variant.FULL` among them, on gathered examples; otherwise as `train_ranker`."""
+    """Train some variants, `Variant.FULL` among them, on gathered examples; otherwise as `train_ranker`.
+
+    A model of the index `own` goes next to `output` if it is not better than the ranker in use there.
+    """
     fits: dict[Variant, FittedVariant] = {}
     for variant in variants:
-        fits[variant] = one = fit_variant(examples, variant, config)
-        measures = ", ".join(f"{name} {value:.4f}" for name, value in one.measures.items())
-        log(f"{variant}: {measures} on dev, {one.trees.rounds} trees")
+        fitted = fit_variant(examples, variant, config)
+        measures = ", ".join(f"{name} {value:.4f}" for name, value in fitted.measures.items())
+        log(f"{variant}: {measures} on dev, {fitted.trees.rounds} trees")
+        fits[variant] = fitted
     full = fits[Variant.FULL]
     if full.calibration is None:
         log("no cited paper in the dev lists to calibrate: there will be no probability")
     dev = RankerExamples.joined(one.dev for one in examples)
     before = dev.measures(-np.arange(len(dev.cited), dtype=np.float64))
-    after = {variant: one.measures for variant, one in fits.items()}
+    after = {variant: fitted.measures for variant, fitted in fits.items()}
+    in_use, is_better = None, False
+    if own and len(dev):
+        in_use, is_better = _compared(own, dev, full.by_query)
+    if own:
+        output = trainer.own_folder(output, is_better=is_better)
     indexes = [
         {
             "name": one.index.manifest.name,
@@ -382,23 +415,57 @@ def train_on(
         "citerec": version("citerec"),
         "learned_from": [facts["name"] for facts in indexes],
         "rerankers": sorted({facts["reranker"] for facts in indexes} - {None}),
+        "retrievers": config.retrievers,
     }
     facts = {
         "indexes": indexes,
         "before": before,
         "after": {str(variant): measures for variant, measures in after.items()},
-        "gains": {str(variant): one.trees.gains for variant, one in fits.items()},
+        "gains": {str(variant): fitted.trees.gains for variant, fitted in fits.items()},
         "plan": plan or {},
     }
     with building(output) as folder:
-        for variant, one in fits.items():
-            model = one.trees.booster.model_to_string()
+        for variant, fitted in fits.items():
+            model = fitted.trees.booster.model_to_string()
             (folder / f"{variant}.txt").write_bytes(model.encode())
-        features = {variant: one.trees.features for variant, one in fits.items()}
+        features = {variant: fitted.trees.features for variant, fitted in fits.items()}
         calibrations = {v: one.calibration for v, one in fits.items() if one.calibration}
         write_spec(folder, features, EXPAND, origin, calibrations)
         meaning = {one.name: one.meaning for one in (*FEATURES, *full.trees.added)}
         shown = {"rounds": full.trees.rounds, "meaning": meaning, "spec": SPEC, "top": TOP}
         shown["lag"] = CITATION_LAG
         trainer.finish_folder(folder, facts, _shown(config), PACKAGES, "ranker.md", shown)
-    return RankerReport(output=output, queries=full.queries, before=before, after=after, dev=dev)
+    return RankerReport(
+        output=output,
+        queries=full.queries,
+        before=before,
+        in_use=in_use,
+        after=after,
+        is_better=is_better,
+    )
+
+
+def _compared(
+    index: IndexFolder, dev: RankerExamples, by_query: Numbers
+) -> tuple[float | None, bool]:
+    """Return the F1@20 of the ranker in use on dev queries, and whether a new one is significantly better.
+
+    `by_query` are the measures of the new one, as in `FittedVariant`. A ranker in use that learned from these dev
+    queries counts with its cross-validated F1@20, as a mean, which has no test.
+    """
+    in_use = own_model(index, RANKER, SPEC)
+    after = float(np.nanmean(by_query[:, F1]))
+    if in_use and not trained_on_other_data(in_use, index):
+        record = trainer.read_training(in_use)
+        if any(facts.get("dev_queries_teach") for facts in record.get("indexes", [])):
+            before = float(record["after"]["full"]["f1@20"])
+            return before, after > before
+    else:
+        in_use = DEFAULT
+    measured = ~np.isnan(by_query[:, F1])
+    new = by_query[measured, F1, None].astype(np.float64)
+    scores = open_ranker(in_use).score(dev.matrix)
+    old = query_measures(dev.lists(scores))[measured, F1, None]
+    rng = np.random.default_rng([0, 13])
+    [p] = randomisation_test(new, old, lambda means: means, rng=rng)
+    return float(old.mean()), bool(new.mean() > old.mean() and p < ALPHA)

@@ -1,7 +1,6 @@
 """Trains a cross-encoder on the citations of an index: candidates, examples, dev measures, Trainer, model folder."""
 
 import copy
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -14,17 +13,25 @@ import numpy.typing as npt
 
 from citerec.bibliography.keys import title_key
 from citerec.config import FuseConfig, RecommendConfig
+from citerec.encode.spec import Similarity
 from citerec.encode.torch_backend import batches, check_positions, padded
 from citerec.errors import ConfigError
+from citerec.evaluate.tune import cross_validate
 from citerec.folder import IndexFolder
+from citerec.index.vectors import vectors_of
+from citerec.pipeline import Pipeline, rank_stages
+from citerec.rank.ltr import ranker_of
 from citerec.rerank.cross_encoder import CrossEncoder, RerankerParts, load_body
 from citerec.rerank.pair import NAME as SPEC
 from citerec.rerank.pair import RerankerSpec, pair, write_reranker_spec
-from citerec.retrieve.fuse import min_max, ranks_and_scores, sigmoid
+from citerec.retrieve.fuse import standardised
 from citerec.retrieve.hybrid import HybridRetriever, open_hybrid
+from citerec.rules.held_out import RERANKER
+from citerec.rules.known import CitationScope, TemporalGraph
 from citerec.text import pair_text
 from citerec.train import trainer
 from citerec.train.data import (
+    F1,
     Flags,
     LabelledQueries,
     Lists,
@@ -37,24 +44,23 @@ from citerec.train.data import (
     dev_queries,
     load_training_data,
     platt,
+    query_measures,
 )
 from citerec.train.settings import RerankerTraining
 from citerec.types import CandidateSet, Log, Progress, no_log, no_progress
 
 MISSING = -1  # fills a list with too few negatives
-CPU_TOKENS, GPU_TOKENS = 4096, 65_536  # per forward pass, of pairs of similar length
-# where probabilities are small, the best weight is near 1
 RERANK_WEIGHTS = np.linspace(0, 1, 21).round(2)
 
 Places = npt.NDArray[np.int32]  # numbers of entries of the candidate lists
 
 
 def _first_stage(index: IndexFolder, config: RerankerTraining, log: Log) -> HybridRetriever:
-    """Open the first stage: BM25, with vectors for lists and their teacher."""
-    if config.is_listwise and not index.is_embedded:
-        log(f"{index.path} has no vectors: candidates are those of BM25, and nothing teaches")
-    encoder = "auto" if config.is_listwise else "none"
-    return open_hybrid(index, RecommendConfig(encoder=encoder, fuse=FuseConfig()), log)
+    """Open the first stage: BM25, fused with vectors where the settings want it."""
+    encoder = "auto" if config.candidates == "fused" else "none"
+    return open_hybrid(
+        index, RecommendConfig(encoder=encoder, bm25=config.bm25, fuse=FuseConfig()), log
+    )
 
 
 @dataclass(frozen=True)
@@ -63,32 +69,38 @@ class CandidateLists:
 
     lists: Lists
     scores: Numbers  # first-stage scores, falling in each list
-    similarity: Numbers  # by the encoder of the index; 0 without vectors
 
     @classmethod
     def of(cls, sets: Iterable[CandidateSet], depth: int) -> "CandidateLists":
         """Take the best `depth` papers of each candidate set."""
-        each: list[Rows] = []
-        scores, similarity = [np.zeros(0, np.float32)], [np.zeros(0, np.float32)]
-        for one in sets:
-            hits, dense = one.hits.best(depth), one.hits_by_source.get("dense")
-            values = np.zeros(len(hits), np.float32)
-            if dense is not None and len(dense):  # no dense hit: the similarity of the last one
-                known = ranks_and_scores(dense, hits.rows)[1]
-                values = np.where(np.isnan(known), dense.scores[-1], known).astype(np.float32)
-            each.append(hits.rows)
-            scores.append(hits.scores)
-            similarity.append(values)
-        return cls(Lists.each(each), np.concatenate(scores), np.concatenate(similarity))
+        best = [candidates.hits.best(depth) for candidates in sets]
+        scores = [np.zeros(0, np.float32), *(hits.scores for hits in best)]
+        return cls(Lists.each([hits.rows for hits in best]), np.concatenate(scores))
+
+    @property
+    def slices(self) -> list[slice]:
+        """The entries of each list."""
+        return [slice(*ends) for ends in pairwise(self.lists.indptr.tolist())]
 
     def standardised(self, values: Numbers) -> Numbers:
         """Return values of the entries with mean 0 and standard deviation 1 in each list; 0 if all are equal."""
-        segment_ids = self.lists.segment_ids
-        counts = np.maximum(self.lists.lengths, 1)
-        mean = np.bincount(segment_ids, values, len(self.lists)) / counts
-        centred = values - mean[segment_ids]
-        deviation = np.sqrt(np.bincount(segment_ids, centred**2, len(self.lists)) / counts)
-        return (centred / np.maximum(deviation, 1e-9)[segment_ids]).astype(np.float32)
+        scaled = [standardised(values[part]) for part in self.slices]
+        return np.concatenate([np.zeros(0), *scaled]).astype(np.float32)
+
+
+def similarities(index: IndexFolder, queries: Rows, lists: Lists) -> Numbers:
+    """Return the similarity of each candidate with its query by the vectors of the index; 0 without vectors."""
+    if not index.is_embedded:
+        return np.zeros(len(lists.indices), np.float32)
+    dense = vectors_of(index)
+    by_query = [np.zeros(0, np.float32)]
+    for i, vector in enumerate(dense.vectors(queries)):
+        candidates = dense.vectors(lists[i])
+        if dense.similarity is Similarity.L2:
+            by_query.append(-np.linalg.norm(candidates - vector, axis=1))
+        else:
+            by_query.append(candidates @ vector)
+    return np.concatenate(by_query)
 
 
 @dataclass
@@ -97,6 +109,9 @@ class RerankerExamples:
 
     data: TrainingData
     candidates: CandidateLists
+    similarity: (
+        Numbers  # of each candidate with its query, by the encoder of the index; 0 without vectors
+    )
     config: RerankerTraining
 
     def __post_init__(self) -> None:
@@ -126,9 +141,9 @@ class RerankerExamples:
             negatives = others[query]
             for positive in rng.permutation(cited[query])[:most]:
                 drawn = rng.choice(negatives, min(count, len(negatives)), replace=False)
-                one = np.full((1, 1 + count), MISSING, np.int32)
-                one[0, : 1 + len(drawn)] = [positive, *drawn]
-                lists.append(one)
+                places = np.full((1, 1 + count), MISSING, np.int32)
+                places[0, : 1 + len(drawn)] = [positive, *drawn]
+                lists.append(places)
         self.places = np.concatenate(lists)
 
     def __len__(self) -> int:
@@ -155,10 +170,41 @@ class RerankerExamples:
 class Evaluation(NamedTuple):
     """What dev queries say of a model."""
 
-    measures: Mapping[str, float]
-    scale: float  # of the calibration, as `offset`
-    offset: float
-    weight: float  # the best rerank weight
+    measures: Mapping[str, float] = {}
+    scale: float = 1.0  # of the calibration, as `offset`
+    offset: float = 0.0
+    weight: float = 1.0  # the best rerank weight
+    is_better: bool = (
+        False  # whether the list is significantly better with that weight than without the model
+    )
+
+
+class ScoredList(NamedTuple):
+    """The candidates of a dev query, with their scores before the reranking, best first, and by a model."""
+
+    before: Numbers
+    scores: Numbers
+    cited: Flags
+    gold: int  # papers that the query cites, retrieved or not
+
+    def mixed(self, weight: float) -> tuple[Numbers, Flags, int]:
+        """Return the interpolated scores, the labels and the number of gold papers, as `dev_measures` reads them."""
+        scores = weight * standardised(self.scores) + (1 - weight) * standardised(self.before)
+        return scores, self.cited, self.gold
+
+
+def best_weight(lists: Sequence[ScoredList]) -> tuple[float, bool]:
+    """Return the best rerank weight of dev queries, and whether it is significantly better than no reranking.
+
+    The best one has the highest product of F1 at 20 and MRR, in which a percent of either counts the same. The test
+    measures the F1 of each query with the weight that is best for the others; a weight of 0 is no reranking.
+    """
+    table = np.stack(
+        [query_measures(scored.mixed(weight) for scored in lists) for weight in RERANK_WEIGHTS]
+    )
+    best = int(np.argmax(table.mean(1).prod(-1)))
+    check = cross_validate(table[:, :, F1], 0)
+    return float(RERANK_WEIGHTS[best]), best > 0 and check.is_better
 
 
 @dataclass(frozen=True)
@@ -183,40 +229,54 @@ class RerankerDev:
         return cls(index, drawn, candidates, np.concatenate(cited))
 
     def evaluated(self, parts: RerankerParts, source: Path, config: RerankerTraining) -> Evaluation:
-        """Evaluate a copy of the current weights: `mrr`, `f1`, `mixed` (the f1 at the best rerank weight), calibration.
-
-        If the model learned to add to the first-stage scores, its rerank weight is that of the highest product of F1 at
-        20 and MRR, in which a percent of either counts the same.
-        """
-        frozen = replace(parts, model=copy.deepcopy(parts.model).cpu().eval())
-        lists = [self.candidates.lists[i] for i in range(len(self.queries))]
-        encoder = CrossEncoder(frozen, source, config.running)
-        scores = np.concatenate(encoder.score(self.index, self.queries.queries, lists))
+        """Evaluate a copy of the current weights; the measure `mixed` is the F1 at the best rerank weight."""
+        rows = [self.candidates.lists[i] for i in range(len(self.queries))]
+        model = frozen(parts, source, config)
+        scores = np.concatenate(model.score(self.index, self.queries.queries, rows))
         scale, offset = platt(scores, self.cited)
-        probabilities = sigmoid(scale * scores.astype(np.float64) + offset)
-        first = np.concatenate([min_max(self.candidates.scores[part]) for part in self._slices])
-        by_weight = {
-            weight: self.ranked(weight * probabilities + (1 - weight) * first)
-            for weight in RERANK_WEIGHTS.tolist()
-        }
-        mixed = max(one["f1"] for one in by_weight.values())
-        best = max(by_weight, key=lambda weight: math.prod(by_weight[weight].values()))
-        weight = best if config.first_stage_weight else 1.0
-        return Evaluation(self.ranked(scores) | {"mixed": mixed}, scale, offset, weight)
+        lists = [
+            ScoredList(self.candidates.scores[part], scores[part], self.cited[part], len(gold))
+            for part, gold in zip(self.candidates.slices, self.queries.gold, strict=True)
+        ]
+        weight, is_better = best_weight(lists)
+        mixed = dev_measures(scored.mixed(weight) for scored in lists)["f1"]
+        return Evaluation(self.ranked(scores) | {"mixed": mixed}, scale, offset, weight, is_better)
 
     def ranked(self, scores: Numbers) -> dict[str, float]:
         """Return the measures of the order by some scores, shape (entries,)."""
-        pairs = zip(self._slices, self.queries.gold, strict=True)
+        pairs = zip(self.candidates.slices, self.queries.gold, strict=True)
         return dev_measures((scores[part], self.cited[part], len(gold)) for part, gold in pairs)
 
-    @property
-    def _slices(self) -> list[slice]:
-        return [slice(*ends) for ends in pairwise(self.candidates.lists.indptr.tolist())]
+    def weight_after_ranker(self, model: CrossEncoder, depth: int, log: Log) -> float | None:
+        """Return the best weight of a model after the ranker of the index, 0 if it does not help there.
+
+        None if there is no ranker, or the ranker reads the scores of rerankers.
+        """
+        ranker = ranker_of(self.index, RecommendConfig())
+        if ranker is None or ranker.reads_reranker:
+            return None
+        first_stage = open_hybrid(self.index, RecommendConfig(), log)
+        graph = TemporalGraph(self.index, CitationScope.TRAIN)
+        sets = Pipeline(first_stage, rank_stages(graph, ranker, None)).all(self.queries)
+        hits = [candidates.hits.best(depth) for candidates in sets]
+        scores = model.score(self.index, self.queries.queries, [best.rows for best in hits])
+        lists = [
+            ScoredList(best.scores, of_query, np.isin(best.rows, gold), len(gold))
+            for best, of_query, gold in zip(hits, scores, self.queries.gold, strict=True)
+        ]
+        weight, is_better = best_weight(lists)
+        return weight if is_better else 0.0
+
+
+def frozen(parts: RerankerParts, source: Path, config: RerankerTraining) -> CrossEncoder:
+    """Return a cross-encoder with a copy of the current weights, which further training does not change."""
+    model = copy.deepcopy(parts.model).cpu().eval()
+    return CrossEncoder(replace(parts, model=model), source, config.running)
 
 
 def train_reranker(
     index: IndexFolder,
-    output: Path,
+    output: Path | None,
     config: RerankerTraining,
     *,
     resume: bool = False,
@@ -228,36 +288,56 @@ def train_reranker(
 
     The dev queries also calibrate the model.
     """
-    trainer.check_target(output, SPEC, force=force)
+    target = trainer.target_of(output, index, RERANKER, SPEC, force=force)
     trainer.prepare(config)
     data = load_training_data(index).sampled(config.queries, config.seed)
     source = trainer.find_base(config.model, index, log)
     parts, plan = load_base(source.folder, config), trainer.plan_of(config, index)
-    state = trainer.TrainingState(output)
+    state = trainer.TrainingState(target)
 
     def searched() -> dict[str, npt.NDArray[Any]]:
         sets = candidate_sets(data, _first_stage(index, config, log), config.depth, progress)
         found = CandidateLists.of(sets, config.depth)
-        return {**asdict(found.lists), "scores": found.scores, "similarity": found.similarity}
+        similarity = similarities(index, data.queries, found.lists)
+        return {**asdict(found.lists), "scores": found.scores, "similarity": similarity}
 
     with state.open(plan, resume=resume, log=log):
+        if config.distill and not index.is_embedded:
+            log(
+                f"{index.path} has no vectors, which would teach the model: it learns from citations alone"
+            )
         arrays = trainer.cached_arrays(state.folder, "candidates", searched)
         lists = Lists(arrays["indptr"], arrays["indices"])
-        candidates = CandidateLists(lists, arrays["scores"], arrays["similarity"])
-        examples = RerankerExamples(data, candidates, config)
+        candidates = CandidateLists(lists, arrays["scores"])
+        examples = RerankerExamples(data, candidates, arrays["similarity"], config)
         dev = RerankerDev.load(index, config, log)
+        evaluations: dict[int, Evaluation] = {}  # by update
 
-        def evaluated() -> Evaluation:
-            none = Evaluation({}, 1.0, 0.0, 1.0)
-            return dev.evaluated(parts, source.folder, config) if dev else none
+        def evaluated(step: int) -> Evaluation:
+            if dev and step not in evaluations:
+                evaluations[step] = dev.evaluated(parts, source.folder, config)
+            return evaluations.get(step, Evaluation())
 
         loop = _trainer(parts, examples, evaluated if dev else None, state.folder)
         before = dev.ranked(dev.candidates.scores) if dev else {}
         before |= {"mixed": before["f1"]} if dev else {}
-        how: Any = {"resume": resume, "progress": progress, "log": log}
-        trained = trainer.train(loop, state, before, on_epoch=examples.begin, **how)
-        _, scale, offset, weight = evaluated()
-        spec = parts.spec.replace(scale=scale, offset=offset, weight=weight)
+        history, best = trainer.train(
+            loop,
+            state,
+            before,
+            on_epoch=examples.begin,
+            resume=resume,
+            progress=progress,
+            log=log,
+        )
+        evaluation = evaluated(best.step)
+        spec = parts.spec.replace(
+            scale=evaluation.scale, offset=evaluation.offset, weight=evaluation.weight
+        )
+        if dev:
+            model = frozen(parts, source.folder, config)
+            after = dev.weight_after_ranker(model, config.dev_depth, log)
+            spec = spec.replace(weight_after_ranker=after)
         teacher = trainer.encoder_folder(index) if config.distill else None
         counts = {
             "papers": data.papers,
@@ -281,9 +361,18 @@ def train_reranker(
             write_reranker_spec(folder, spec)
             return {"spec": spec}
 
-        teachers = [teacher] if teacher else []
-        made = output, trained, config, index, source
-        return trainer.finish(*made, facts, save, "reranker.md", teachers)
+        return trainer.finish(
+            output or trainer.own_folder(target, is_better=evaluation.is_better),
+            (history, best),
+            config,
+            index,
+            source,
+            facts,
+            save,
+            "reranker.md",
+            teachers=[teacher] if teacher else [],
+            is_better=evaluation.is_better,
+        )
 
 
 def load_base(folder: Path, config: RerankerTraining) -> RerankerParts:
@@ -306,8 +395,6 @@ def load_base(folder: Path, config: RerankerTraining) -> RerankerParts:
     body = model.base_model
     if config.freeze_embeddings:
         body.embeddings.requires_grad_(False)
-        if types := getattr(body.embeddings, "token_type_embeddings", None):
-            types.requires_grad_(True)  # the two segments, which an encoder never saw
     layers = getattr(getattr(body, "encoder", body), "layer", [])
     if config.freeze_layers > len(layers):
         raise ConfigError(f"freeze_layers must be at most {len(layers)}, the layers of the model")
@@ -319,7 +406,7 @@ def load_base(folder: Path, config: RerankerTraining) -> RerankerParts:
 def _trainer(
     parts: RerankerParts,
     examples: RerankerExamples,
-    evaluated: Callable[[], Evaluation] | None,
+    evaluated: Callable[[int], Evaluation] | None,
     folder: Path,
 ) -> Any:
     """Return the Trainer: the 256 + 256 tokens of a pair need a collator of its own."""
@@ -329,10 +416,10 @@ def _trainer(
     config, candidates = examples.config, examples.candidates
     data, lists, papers = examples.data, candidates.lists, examples.data.index.papers
     query_rows = data.queries[lists.segment_ids]
-    teacher = candidates.standardised(candidates.similarity)
+    teacher = candidates.standardised(examples.similarity)
     first_stage = candidates.standardised(candidates.scores)
     arguments = trainer.arguments_of(TrainingArguments, config, folder, has_dev=bool(evaluated))
-    budget = CPU_TOKENS if arguments.device.type == "cpu" else GPU_TOKENS
+    budget = trainer.tokens_at_once(parts.model, arguments)
     tokens: dict[int, list[int]] = {}  # of papers, by row
 
     def tensors(pairs: Sequence[tuple[list[int], int]]) -> dict[str, Any]:
@@ -343,17 +430,27 @@ def _trainer(
         return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
     def collated(drawn: Sequence[Places]) -> dict[str, Any]:
-        """Return the pairs in chunks of similar length, and for each list the places of its pairs in them."""
+        """Return the examples in pieces that fit memory, each of examples of similar length."""
         places = np.stack(drawn)
+        entries = places[places != MISSING]
+        used = set(query_rows[entries].tolist()) | set(lists.indices[entries].tolist())
+        new = papers.at(sorted(used - tokens.keys()))
+        texts = [pair_text(paper) for paper in new.values()]
+        tokens.update(zip(new, parts.cut(texts), strict=True))
+        made = [made_pairs(example[example != MISSING]) for example in places]
+        sizes = [len(pairs) * max(len(ids) for ids, _ in pairs) for pairs in made]
+        groups = batches(sizes, budget)
+        return {"pieces": [piece(places[group], [made[i] for i in group]) for group in groups]}
+
+    def made_pairs(entries: Places) -> list[tuple[list[int], int]]:
+        rows = zip(query_rows[entries].tolist(), lists.indices[entries].tolist(), strict=True)
+        return [pair(tokens[q], tokens[p], parts.specials, parts.spec) for q, p in rows]
+
+    def piece(places: Places, made: Sequence[Sequence[tuple[list[int], int]]]) -> dict[str, Any]:
+        """Return the input of some examples: the model's, and for each example the places of its pairs in it."""
         present = places != MISSING
-        entries = places[present]
-        rows = list(zip(query_rows[entries].tolist(), lists.indices[entries].tolist(), strict=True))
-        new = papers.at(sorted({row for two in rows for row in two} - tokens.keys()))
-        tokens.update(zip(new, parts.cut([pair_text(one) for one in new.values()]), strict=True))
-        pairs = [pair(tokens[q], tokens[p], parts.specials, parts.spec) for q, p in rows]
-        groups = batches([len(ids) for ids, _ in pairs], budget)
         at = np.zeros(places.shape, np.int64)
-        at[present] = np.argsort(np.concatenate(groups))
+        at[present] = np.arange(present.sum())
         arrays = {
             "at": at,
             "there": present,
@@ -361,10 +458,20 @@ def _trainer(
             "teacher": teacher[places],
             "first_stage": first_stage[places],
         }
-        chunks = [tensors([pairs[i] for i in group]) for group in groups]
-        return {"chunks": chunks} | {n: torch.from_numpy(a) for n, a in arrays.items()}
+        pairs = tensors([ids_and_first for of_example in made for ids_and_first in of_example])
+        return {"pairs": pairs} | {name: torch.from_numpy(a) for name, a in arrays.items()}
 
     class PairTrainer(Trainer):
+        def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Any:
+            """Accumulate the gradient of a batch piece by piece; return its mean loss."""
+            pieces = inputs["pieces"]
+            examples_in_batch = sum(len(of_piece["at"]) for of_piece in pieces)
+            loss: Any = 0.0
+            for of_piece in pieces:
+                share = len(of_piece["at"]) / examples_in_batch
+                loss += super().training_step(model, {**of_piece, "share": share})
+            return loss
+
         def compute_loss(
             self,
             model: Any,
@@ -372,14 +479,14 @@ def _trainer(
             return_outputs: bool = False,
             num_items_in_batch: Any = None,
         ) -> Any:
-            chunks, at = inputs.pop("chunks"), inputs.pop("at")
-            read = torch.cat([model(**chunk).logits[:, 0].float() for chunk in chunks])
-            with torch.autocast(read.device.type, enabled=False):
-                loss = loss_of(read[at], config, **inputs).mean()
+            at, share = inputs.pop("at"), inputs.pop("share")
+            logits = model(**inputs.pop("pairs")).logits[:, 0].float()
+            with torch.autocast(logits.device.type, enabled=False):
+                loss = loss_of(logits[at], config, **inputs).mean() * share
             return (loss, None) if return_outputs else loss
 
         def evaluate(self, *_: object, **__: object) -> dict[str, float]:
-            measures = evaluated().measures if evaluated else {}
+            measures = evaluated(self.state.global_step).measures if evaluated else {}
             named = {f"eval_{name}": value for name, value in measures.items()}
             self.log(dict(named))
             self.control = self.callback_handler.on_evaluate(

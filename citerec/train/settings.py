@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from citerec.config import Precision, Seed, Settings, Threads, read_settings, setting
+from citerec.config import Bm25Config, Precision, Seed, Settings, Threads, read_settings, setting
 from citerec.encode.spec import EncodeConfig
 from citerec.io import read_toml
 from citerec.rerank.pair import SideTokens
@@ -58,7 +58,6 @@ class ModelTraining(TrainingSettings):
     epochs: Epochs = 1
     steps: Steps = 0
     batch: Batch = 32
-    device_batch: Count = 0  # examples per step of a device; 0 for its share of a batch
     learning_rate: Rate = 2e-5
     warmup: Share = 0.1  # share of the updates in which the rate rises; then it falls linearly to 0
     eval_steps: Count = 0  # updates between evaluations; 0 for each epoch
@@ -80,8 +79,6 @@ class ModelTraining(TrainingSettings):
     def _check_batch(self) -> Self:
         if self.dtype is Precision.FLOAT16:
             raise ValueError("dtype must be auto, float32 or bfloat16 in training")
-        if self.device_batch and self.batch % self.device_batch:
-            raise ValueError(f"batch {self.batch} must be a multiple of device_batch")
         return self
 
 
@@ -118,7 +115,7 @@ class EncoderTraining(ModelTraining):
     def _check(self) -> Self:
         if self.recipe == "specter" and self.hard > self.examples:
             raise ValueError(f"hard must be at most examples, {self.examples}")
-        if self.recipe == "strong" and min(self.batch, self.device_batch or 2) < 2:
+        if self.recipe == "strong" and self.batch < 2:
             raise ValueError("in-batch negatives need a batch of at least 2")
         return self
 
@@ -131,6 +128,7 @@ class RerankerTraining(ModelTraining):
             "model": "minilm",
             "query_tokens": 128,
             "candidate_tokens": 128,
+            "candidates": "fused",
             "depth": 100,
             "examples": 3,
             "first_stage_weight": 0.85,
@@ -142,7 +140,8 @@ class RerankerTraining(ModelTraining):
             "learning_rate": 1.5e-4,
             "warmup": 0.1,
             "dropout": 0.0,
-            "freeze_embeddings": True,  # half of MiniLM's weights
+            # half of MiniLM's weights; what is below the trained layers needs no gradient either
+            "freeze_embeddings": True,
             "freeze_layers": 2,
         }
     }
@@ -155,6 +154,9 @@ class RerankerTraining(ModelTraining):
     )
     query_tokens: SideTokens = 256
     candidate_tokens: SideTokens = 256
+    # fused: those of BM25 and of the vectors, where the index has some
+    candidates: Literal["bm25", "fused"] = "bm25"
+    bm25: Bm25Config = Bm25Config()
     depth: Some = 10  # candidates per query
     # The fields up to `distill` are of lists. A number of pairs per update is then one of lists.
     list_negatives: Some = 7  # per positive

@@ -25,7 +25,16 @@ from citerec.encode.models import ModelSource, find_model, is_name, recorded_fol
 from citerec.encode.spec import Precision, has_bfloat16
 from citerec.errors import ConfigError, ModelExistsError, extra, writing
 from citerec.folder import IndexFolder
-from citerec.io import CARD, TRAINING, building, indented_json, locked, seal_model, sha256_of_files
+from citerec.io import (
+    CARD,
+    TRAINING,
+    building,
+    indented_json,
+    locked,
+    refuse_links,
+    seal_model,
+    sha256_of_files,
+)
 from citerec.machine import provenance, versions
 from citerec.rules.held_out import BASES, data_of, recorded_indexes
 from citerec.text import filled
@@ -33,8 +42,11 @@ from citerec.train.settings import ModelTraining, RerankerTraining
 from citerec.types import Log, Progress
 
 EVERY = 600.0  # seconds between checkpoints: what a crash loses at most
+TIMED = 20.0  # seconds of updates that the rate is taken from
 WEIGHT_DECAY = 0.01
+CPU_TOKENS, GPU_TOKENS = 4096, 65_536
 PLAN = "plan.json"
+NEW = "-new"  # suffix of a model that is not in use
 PACKAGES = ("torch", "transformers", "sentence-transformers", "accelerate")
 
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -88,18 +100,34 @@ def find_base(model: str, index: IndexFolder, log: Log) -> ModelSource:
     source = find_model(model, base=index.path, log=log)
     if source.adapter:
         raise ConfigError(
-            f"{model} has an adapter, which cannot be trained further; choose its base model with --model"
+            f"{model} has an adapter, which cannot be trained further; choose its base model"
         )
     return source
 
 
-def check_target(output: Path, spec: str, *, force: bool) -> None:
+def target_of(
+    output: Path | None, index: IndexFolder, name: str, spec: str, *, force: bool
+) -> Path:
+    """Return the folder of a new model: `output`, else that of the index's own models of a name.
+
+    Raises what `_check_target` raises, also for the folder of an own model that is not in use.
+    """
+    if output:
+        _check_target(output, spec, force=force)
+        return output
+    own = index.models / name
+    for folder in (own, own_folder(own, is_better=False)):
+        _check_target(folder, spec, force=force)
+    return own
+
+
+def _check_target(output: Path, spec: str, *, force: bool) -> None:
     """Refuse to replace a folder that is no trained model with a file `spec`, and a model without `force`."""
     if not output.exists() or (output.is_dir() and not any(output.iterdir())):
         return
     if not (output / spec).is_file() or not (output / TRAINING).is_file():
         raise ConfigError(
-            f"{output} exists and is no model that citerec trained; choose another folder with --output"
+            f"{output} exists and is no model that citerec trained; move it away, or choose another folder"
         )
     if not force:
         raise ModelExistsError(output)
@@ -131,6 +159,7 @@ class TrainingState:
         file = self.folder / PLAN
         with locked(self.model):
             if resume and file.is_file():
+                refuse_links(self.folder)
                 started = orjson.loads(file.read_bytes())
                 for name in started | plan:
                     if started.get(name) != plan.get(name):
@@ -216,6 +245,7 @@ class TrainingReport:
     examples: int  # per epoch
     history: tuple[Point, ...]  # the first is of the base encoder, or of the first stage
     best: Point  # the evaluation of the saved weights
+    is_better: bool  # on dev than what the model stands on; false without dev queries
 
 
 def is_first() -> bool:
@@ -273,16 +303,24 @@ def arguments_of(kind: Any, config: ModelTraining, folder: Path, *, has_dev: boo
         log_level="error",
     )
     arguments._n_gpu = min(arguments.n_gpu, 1)  # several: accelerate launch
-    per_device = config.device_batch or max(config.batch // arguments.world_size, 1)
-    together = per_device * arguments.world_size
-    if config.batch % together:
+    if config.batch % arguments.world_size:
         raise ConfigError(
-            f"batch must be a multiple of {together}, {per_device} examples on each of "
-            f"{arguments.world_size} devices; got {config.batch}"
+            f"batch must be a multiple of the number of devices, {arguments.world_size}; got {config.batch}"
         )
-    arguments.per_device_train_batch_size = per_device
-    arguments.gradient_accumulation_steps = config.batch // together
+    arguments.per_device_train_batch_size = config.batch // arguments.world_size
     return arguments
+
+
+def tokens_at_once(model: Any, arguments: Any) -> int:
+    """Return how many tokens, including padding, a training may read at once within its memory.
+
+    On a processor about 1 GB for MiniLM and 3 GB for a model of BERT's size, with texts of 512 tokens. A model on a
+    processor gets the plain implementation of attention, whose gradient takes a quarter of the time there.
+    """
+    if arguments.device.type != "cpu":
+        return GPU_TOKENS
+    model.set_attn_implementation("eager")
+    return CPU_TOKENS
 
 
 def train(
@@ -331,6 +369,14 @@ def train(
     return history, best
 
 
+def duration(seconds: float) -> str:
+    """Return a duration in the largest unit of which there are two or more, such as `41 days`."""
+    for unit, length in (("days", 86_400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
 @contextmanager
 def _stoppable() -> Generator[list[int]]:
     """Collect a signal in the yielded list, and raise it again at the end; a second one ends the block at once."""
@@ -361,17 +407,33 @@ def _watch(
 
     class Watch(TrainerCallback):
         saved = monotonic()
+        started: tuple[int, float] | None = None  # the first update of this run, and its end
+        is_timed = False
 
         def on_epoch_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             on_epoch(int(state.epoch or 0))
 
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             progress("training", state.global_step, state.max_steps)
+            self.log_rate(state.global_step, state.max_steps)
             alone = args.world_size == 1  # clocks of several processes would not agree
             if stopping or (alone and monotonic() - self.saved > EVERY):
                 control.should_save = True
             control.should_log |= bool(args.eval_steps) and control.should_training_stop
             control.should_training_stop |= bool(stopping)
+
+        def log_rate(self, step: int, steps: int) -> None:
+            """Log once the rate of the updates and what the rest takes, after 20 s of them."""
+            now = monotonic()
+            if self.started is None:
+                self.started = step, now
+            elif not self.is_timed and now - self.started[1] > TIMED:
+                seconds = (now - self.started[1]) / (step - self.started[0])
+                rest = duration((steps - step) * seconds)
+                log(
+                    f"{steps:,} updates, {seconds:.2g} s each: about {rest} from here, and the evaluations"
+                )
+                self.is_timed = True
 
         def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
             control.should_evaluate &= not stopping
@@ -411,13 +473,15 @@ def finish(
     facts: Mapping[str, Any],
     write: Callable[[Path], Mapping[str, Any]],
     card: str,
+    *,
     teachers: Sequence[Path] = (),
+    is_better: bool,
 ) -> TrainingReport:
     """Write the folder of a model in the first process; return the report.
 
     What the base model `source` and the teachers were trained on is recorded: the new model may know their queries.
-    `trained` is what `train` returned, `facts` are entries of the record. `write` saves the model in a folder, and
-    returns what the card shows besides the record.
+    `trained` is what `train` returned, `facts` are entries of the record, `is_better` goes into it. `write` saves the
+    model in a folder, and returns what the card shows besides the record.
     """
     history, best = trained
     if is_first():
@@ -434,12 +498,18 @@ def finish(
             **facts,
             "history": [asdict(point) for point in history],
             "best_step": best.step,
+            "is_better": is_better,
         }
         settings = config.model_dump(mode="json") | {"model": base}
         with writing(output), building(output) as folder:
             finish_folder(folder, record, settings, PACKAGES, card, write(folder))
     queries, examples = (facts["counts"][name] for name in ("train_queries", "examples_an_epoch"))
-    return TrainingReport(output, queries, examples, history, best)
+    return TrainingReport(output, queries, examples, history, best, is_better)
+
+
+def own_folder(target: Path, *, is_better: bool) -> Path:
+    """Return where a model of an index goes: `target` if it is better than what it stands on, else next to it."""
+    return target if is_better else target.with_name(f"{target.name}{NEW}")
 
 
 def finish_folder(

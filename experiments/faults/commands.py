@@ -74,7 +74,6 @@ COMMANDS = {
     "corpus convert": Command(
         "corpus convert papers.jsonl -o out.jsonl.zst --force", "out.jsonl.zst"
     ),
-    "corpus convert --to beir": Command("corpus convert papers.jsonl --to beir -o beir", "beir"),
     "corpus merge": Command("corpus merge papers.jsonl more.jsonl -o out.jsonl.gz", "out.jsonl.gz"),
     "corpus sample": Command("corpus sample papers.jsonl -n 9 -o out.jsonl", "out.jsonl"),
     "scidocs": Command("scidocs --index idx --tasks cite --output out.json", "out.json"),

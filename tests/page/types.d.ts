@@ -41,6 +41,27 @@ interface News {
   since: number | null; // the time of the last of those lists
 }
 
+// What this browser keeps, and what it does not take.
+interface Storing {
+  isOpen: boolean; // to the page
+  memory: Map<string, string>; // what is in this tab alone
+  stored: (key: string) => string | null;
+  keys: () => string[];
+  getItem: (key: string) => string | null;
+  setItem: (key: string, value: string) => boolean; // whether it was stored
+  removeItem: (key: string) => void;
+}
+interface Faults {
+  removed: Set<string>; // keys of drafts that another tab removed
+  dropped: Draft[]; // to make room
+  broken: number; // records that could not be read
+}
+interface Marked {
+  kind: Mark;
+  paper: any;
+}
+
+type Dated = "year" | "meta" | "metaTitle" | "metaYear";
 interface Draft {
   id: string;
   changed: number;
@@ -57,6 +78,8 @@ interface Draft {
   year: number | null;
   yearMax: number | null;
   yearMin: number | null;
+  // its text as it was searched last, by which an edited draft is the same or a new one
+  was: Partial<Pick<Draft, "title" | "abstract" | "context" | "mode" | "withDraft" | Dated>>;
   marks: Record<string, Marks>;
   keys: string[]; // citation keys of its bibliography
   lists: Seen[]; // the latest
@@ -309,7 +332,7 @@ interface Now {
   typing: string | null; // the number field that has the focus
   adding: { text: string; found: Brief[] | null; active: number }; // a paper that is looked up
   dropping: boolean;
-  question: { title: string; undo: () => void } | null;
+  question: { draft: string; title: string; undo: () => void } | null;
   read:
     | { fault: string }
     | { busy: string }

@@ -20,7 +20,7 @@ from typing import IO, Any
 import orjson
 
 from citerec.errors import BadInputError, ConfigError, writing
-from citerec.io import building, indented_json, replacing, sha256_of
+from citerec.io import building, indented_json, refuse_links, replacing, sha256_of
 from citerec.lab.datasets.catalogue import SOURCE, UNSTATED, Dataset, DatasetError, DatasetFile
 from citerec.types import Log, Progress
 
@@ -123,7 +123,8 @@ def fetch(
         else:
             for name, path in paths.items():
                 (made / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(path, made / name)
+                with path.open("rb") as source, (made / name).open("wb") as copy:
+                    shutil.copyfileobj(source, copy)
             counts = {"files": len(paths)}
         record = DatasetRecord(
             dataset=dataset.name,
@@ -224,6 +225,7 @@ def _download(urls: tuple[str, ...], target: Path, progress: Progress, log: Log)
 
     part = target.with_name(f"{target.name}.part")
     with writing(target):
+        refuse_links(part)
         target.parent.mkdir(parents=True, exist_ok=True)
     for url in urls:
         for attempt in range(TRIES):

@@ -3,7 +3,9 @@
 Missing indexes and models are built and trained.
 """
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from functools import partial
@@ -14,12 +16,13 @@ from typing import Any
 import numpy as np
 
 from citerec.build import BuildConfig, build_index, check_splits
-from citerec.config import FuseMethod
+from citerec.config import FuseMethod, Precision
 from citerec.corpus.readers import find_source, sha256_of
 from citerec.corpus.splits import SPLITS, open_queries, read_ids, shipped_queries, shipped_splits
 from citerec.embed import EmbedConfig, embed_anew
-from citerec.encode.encoder import open_encoder
+from citerec.encode.encoder import Encoder, open_encoder
 from citerec.encode.models import HUB_ID, HubError, is_name
+from citerec.encode.spec import DTYPE_VARIABLE
 from citerec.errors import ConfigError, MissingExtraError, writing
 from citerec.evaluate.metrics import evaluate_run
 from citerec.evaluate.protocol import EvalConfig, load_eval_set
@@ -49,6 +52,22 @@ from citerec.types import Progress, no_progress
 
 SHOWN = 3  # metrics printed of a row without expected values
 ENCODER = "encoder"  # name in the model folder of an index
+SAMPLED = 8  # papers of an index that are encoded again, to compare their vectors
+# relative to a vector's length; between processors float32 differs by 1e-6, bfloat16 from float32 by 1e-2
+ROUNDING = 1e-4
+
+
+@contextmanager
+def in_float32() -> Generator[None]:
+    """Run each model in float32, unless a row names another precision, so that processors agree on the figures."""
+    before = os.environ.get(DTYPE_VARIABLE)
+    os.environ[DTYPE_VARIABLE] = Precision.FLOAT32
+    try:
+        yield
+    finally:
+        del os.environ[DTYPE_VARIABLE]
+        if before is not None:
+            os.environ[DTYPE_VARIABLE] = before
 
 
 def index_of(experiment: Experiment, indexes: Path, progress: Progress) -> IndexFolder:
@@ -69,12 +88,20 @@ def index_of(experiment: Experiment, indexes: Path, progress: Progress) -> Index
 
 
 def _embedded(index: IndexFolder, encoder: str, progress: Progress) -> IndexFolder:
-    """Encode the papers of an index, unless they are encoded by this encoder."""
+    """Encode the papers of an index, unless they are encoded by this encoder, and as precisely."""
     model = open_encoder(encoder, base=index.path)
-    if index.is_embedded and index.encoder.key == model.fingerprint.key:
+    if index.is_embedded and index.encoder.key == model.fingerprint.key and _agree(index, model):
         return index
     embed_anew(index.path, model, EmbedConfig(resume=True), progress)
     return open_index(index.path)
+
+
+def _agree(index: IndexFolder, model: Encoder) -> bool:
+    """Whether vectors of an index are those that its encoder gives now, but for rounding in float32."""
+    rows = np.unique(np.linspace(0, len(index.papers) - 1, SAMPLED, dtype=np.int32))
+    new = model.encode([*index.papers.at(rows.tolist()).values()])
+    far = np.linalg.norm(vectors_of(index).vectors(rows) - new, axis=1)
+    return bool((far <= ROUNDING * np.linalg.norm(new, axis=1)).all())
 
 
 def trained_encoder(
@@ -222,7 +249,8 @@ def run_experiment(
         ExperimentKind.TOPICS: _topics,
     }[experiment.kind]
     try:
-        return run(experiment, indexes, progress)
+        with in_float32():
+            return run(experiment, indexes, progress)
     except (HubError, MissingExtraError) as error:
         return Outcome(experiment, Verdict.NOT_RUN, str(error))
 
@@ -263,7 +291,9 @@ def write_result(outcome: Outcome, folder: Path) -> Path:
         with replacing(path) as temporary:
             temporary.write_bytes(indented_json(dict(outcome.result)))
         if outcome.draw:
-            outcome.draw(path.with_suffix(".svg"))
+            figure = path.with_suffix(".svg")
+            figure.unlink(missing_ok=True)  # a link is not followed
+            outcome.draw(figure)
     return path
 
 
@@ -306,8 +336,6 @@ def _recommend(experiment: Experiment, indexes: Path, progress: Progress) -> Out
     index = index_of(experiment, indexes, progress)
     reranker = reranker_of(experiment, index, progress)
     rerank = experiment.rerank
-    if rerank.weight is None and experiment.system not in RANKED:
-        rerank = rerank.replace(weight=1)
     config = EvalConfig(
         bm25=experiment.bm25,
         fuse=experiment.fuse.replace(method=FuseMethod.WEIGHTED),
@@ -351,7 +379,6 @@ def _settings(
     return {
         "system": experiment.system,
         "bm25": resolve(bm25, index).model_dump() if bm25 else None,  # with the resolved stop words
-        "encoder": index.manifest.settings["encoder"],
         "fuse": fuse.model_dump() if fuse else None,
         "candidates": retriever if reranks else None,
         "rerank": [reranker.as_json()] if reranker else None,
@@ -363,7 +390,7 @@ def _settings(
         },
         "known_graph": experiment.known_graph,
         "rules": experiment.rules.model_dump(),
-        "corpus_sha256": index.manifest.corpus["sha256"],
+        **_about(index),
     }
 
 
@@ -383,7 +410,11 @@ def _scidocs(experiment: Experiment, indexes: Path, progress: Progress) -> Outco
     assert name is not None  # a row of this kind has one
     encoder = open_encoder(name)
     done = run_published(Path(experiment.corpus), lambda _: encoder.encode, progress=progress)
-    about = {"encoder": asdict(encoder.fingerprint), "counts": dict(done.counts)}
+    about = {
+        "encoder": asdict(encoder.fingerprint),
+        "dtype": encoder.precision,
+        "counts": dict(done.counts),
+    }
     return _outcome(experiment, done.metrics, about)
 
 
@@ -410,6 +441,9 @@ def _topics(experiment: Experiment, indexes: Path, progress: Progress) -> Outcom
 def _about(index: IndexFolder) -> dict[str, Any]:
     return {
         "encoder": index.manifest.settings["encoder"],
+        "dtype": Precision.FLOAT32
+        if index.is_embedded
+        else None,  # of the encoder; see `in_float32`
         "corpus_sha256": index.manifest.corpus["sha256"],
     }
 

@@ -1,44 +1,58 @@
 // The draft: what is searched for, and when an edited draft is another one.
 
+import { EMPTY, hasMarks, merged } from "./kept.js";
 import { keep, marks, state, update } from "./store.js";
 import * as store from "./store.js";
-import { isOf } from "./text.js";
+import { isOf, isSame } from "./text.js";
 import { fullText } from "./where.js";
 
 const MOST_TITLE = 4000; // characters
 const EACH = { context: "all", k: 3, explain: true };
 
-// A title of which less than half stays is that of a new draft, to which the marks of the
-// former do not belong: they stay with it, and the author is asked.
-/** @type {Draft | null} */
-let former = null; // the draft as it was before it was edited
-
+// A light edit is one of the same text; a text that is replaced in steps is compared as a whole.
 export function remember() {
-  if (store.viewing || !state.title.trim()) return;
-  if (!former || former.id !== state.id || isOf(former.title, state.title))
-    former = structuredClone(state);
+  const { was } = state;
+  if (isOf(was.title ?? "", state.title) && isOf(was.abstract ?? "", state.abstract))
+    store.settled();
 }
 
+// Puts another text in the place of that of the draft.
+/** @type {(changes: Partial<Draft>) => void} */
+export function replace(changes) {
+  settle();
+  store.settled();
+  Object.assign(state, changes);
+  settle();
+}
+
+// A text of which neither half of the title nor half of the abstract stays is that of a new draft,
+// to which the marks of the former do not belong: they stay with it, and the author is asked.
 export function settle() {
-  if (!former || former.id !== state.id) return;
-  if (!state.title.trim() || isOf(former.title, state.title)) return;
+  const { was } = state;
+  if (!isNamed(was) || !isNamed(state) || isSame(was, state)) return;
   const last = structuredClone(state);
-  const { marks, keys, lists, searched } = last;
-  if (!store.hasMarks(last) && !searched) return;
-  const old = { ...former, marks, keys, lists, searched };
+  const { keys, lists, searched } = last;
+  if (!hasMarks(last) && !searched) return;
+  const old = { ...last, ...was };
   store.setAside(old);
   const { title, abstract, context, mode, withDraft, yearMax, yearMin } = last;
   const year = last.year === last.metaYear ? null : last.year;
   store.begin({ title, abstract, context, mode, withDraft, year, yearMax, yearMin });
   keep();
-  former = null;
   const undo = () => {
+    const both = merged(EMPTY, state, last).marks;
     store.remove(state.id);
-    store.put({ ...state, id: old.id, marks, keys, lists, searched });
+    Object.assign(state, { id: old.id, marks: both, keys, lists, searched });
+    store.settled();
+    store.put(state);
     update({ question: null });
   };
-  update({ again: false, question: { title: old.title, undo } });
+  const question = { draft: state.id, title: store.titleOf(old), undo };
+  update({ again: false, question });
 }
+
+/** @type {(draft: Draft["was"]) => boolean} */
+const isNamed = ({ title, abstract }) => Boolean(title?.trim() || abstract?.trim());
 
 // Changes the open draft as its author edits it.
 /** @type {(changes: Partial<Draft>) => void} */

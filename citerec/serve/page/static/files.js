@@ -1,10 +1,11 @@
 // Files and pasted texts: what is read of them goes into the draft.
 
+import { openDrafts, ownFile } from "./backup.js";
 import { $ } from "./browser.js";
-import { edit, remember, settle } from "./draft.js";
+import { edit, replace } from "./draft.js";
 import { find, shelved } from "./search.js";
 import { Problem, readFiles } from "./server.js";
-import { openShelf, shelfIn } from "./shelf.js";
+import { openShelf } from "./shelf.js";
 import { keep, mark, markOf, state, update } from "./store.js";
 import { clean } from "./text.js";
 import { keepText } from "./where.js";
@@ -36,14 +37,12 @@ export function pasteAll(event) {
   const { id } = /** @type {HTMLElement} */ (event.target);
   if (id !== "title" || lines.length < 2 || state.title.trim()) return;
   event.preventDefault();
-  remember();
-  state.title = lines[0].replace(/^title\s*:\s*/i, "");
+  const title = lines[0].replace(/^title\s*:\s*/i, "");
   const rest = lines
     .slice(1)
     .join(" ")
     .replace(/^abstract\s*[:.—–-]?\s*/i, "");
-  if (rest) state.abstract = rest;
-  settle();
+  replace({ title, abstract: rest || state.abstract });
   edit({ meta: {} });
 }
 
@@ -89,29 +88,34 @@ const MOST_BYTES = Number(document.documentElement.dataset.most);
 /** @type {(text: string) => void} */
 const fault = text => update({ read: { fault: text } });
 
-// Reads files on the server and shows what was read, for the author to correct before the search.
-/** @type {(files: Sent[]) => Promise<void>} */
-export async function take(files) {
-  if (!files.length) return;
+// What the server would not read.
+/** @type {(files: Sent[]) => void} */
+function check(files) {
   const size = files.reduce((sum, file) => sum + file.size, 0);
   if (size > MOST_BYTES) {
     const who = files.length > 1 ? "files are" : "file is",
       megabytes = (size / 2 ** 20).toFixed(1);
     const most = Math.floor(MOST_BYTES / 2 ** 20);
-    fault(`The ${who} too large: ${megabytes} MB; at most ${most} MB in all.`);
-    return;
+    throw new Problem(`The ${who} too large: ${megabytes} MB; at most ${most} MB in all.`);
   }
-  if (files.length > MOST_FILES) {
-    fault(`There are ${files.length} files or more; at most ${MOST_FILES} are read at once.`);
-    return;
-  }
+  if (files.length > MOST_FILES)
+    throw new Problem(
+      `There are ${files.length} files or more; at most ${MOST_FILES} are read at once.`,
+    );
+}
+
+// Reads files on the server and shows what was read, for the author to correct before the search.
+/** @type {(files: Sent[]) => Promise<void>} */
+export async function take(files) {
+  if (!files.length) return;
   update({ read: { busy: `Reading ${files.map(file => file.name).join(", ")}…` } });
   let read;
   try {
     for (const file of files) {
-      const shelf = await shelfIn(file);
-      if (shelf) return await openShelf(shelf);
+      const own = await ownFile(file);
+      if (own) return own.citerec === "shelf" ? await openShelf(own) : openDrafts(own);
     }
+    check(files);
     read = await readFiles(state.index, files);
   } catch (error) {
     fault(error instanceof Problem ? clean(error.message) : "The file could not be read.");
@@ -137,13 +141,11 @@ export async function take(files) {
 
 /** @type {(draft: NonNullable<Read["draft"]>) => void} */
 function taken({ title, abstract, authors, venue, doi, year: dated }) {
-  remember();
   const isKept = state.mode === "each" || (state.mode === "sentence" && state.withDraft);
   const mode = isKept ? state.mode : "draft";
   const own = state.year === state.metaYear ? null : state.year; // that of a former file goes
   const read = { meta: { authors, venue, doi }, metaTitle: title, year: dated || own };
-  Object.assign(state, { mode, title, abstract, ...read });
-  settle();
+  replace({ mode, title, abstract, ...read });
   Object.assign(state, read, { metaYear: dated });
 }
 

@@ -13,9 +13,6 @@ import { addressed, adopted, arrived, elsewhere, travelled } from "./travel.js";
 import { draw } from "./views/page.js";
 
 async function start() {
-  if (store.discarded)
-    now.brought.push({ text: "What this browser had kept could not be read; it was discarded." });
-  now.notices = [...now.brought]; // and again above the list
   drawnBy(draw);
   update();
   now.indexes = (await get("v1/index")).indexes;

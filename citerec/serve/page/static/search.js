@@ -6,13 +6,15 @@ import { request, settle } from "./draft.js";
 import { filtered, prune } from "./facets.js";
 import { NO_NEWS, recorded } from "./news.js";
 import { Problem, exported, search } from "./server.js";
-import { NO_LIST, keep, looks, mark, markOf, marks, now, state, update } from "./store.js";
+import { NO_LIST, keep, looks, mark, markOf, marks, now, settled, state } from "./store.js";
+import { update } from "./store.js";
 import { clean, count, dressed, plain, shortened } from "./text.js";
 import { toast } from "./toast.js";
 import { step } from "./visits.js";
 import { presentWhere, whereIn } from "./where.js";
 
 const MORE = 20; // papers that are added to a list
+export const MOST_NOTE = 10_000; // characters of a note that a file for another program takes
 
 // Searches for papers like one: what is cited together with it, cites it, and has its words.
 /** @type {(row: Row) => void} */
@@ -29,6 +31,7 @@ export async function find({ push = true, instead, like = "" } = {}) {
     focusDraft();
     return;
   }
+  settled();
   now.running?.abort();
   const own = new AbortController();
   const isEach = state.mode === "each" && !instead;
@@ -251,7 +254,7 @@ export function exporting(ids, format) {
     ids,
     format,
     style: looks.style || "apa",
-    notes: Object.fromEntries(notes.map(one => [one.id, one.note])),
+    notes: Object.fromEntries(notes.map(one => [one.id, one.note.slice(0, MOST_NOTE)])),
     taken_keys: state.keys,
   };
 }

@@ -5,11 +5,9 @@ import { exporting, shelved } from "./search.js";
 import { exported, rowsOf } from "./server.js";
 import { chooseIndex, keep, mark, marks, now, state, update } from "./store.js";
 import * as store from "./store.js";
-import { clean, count, isOf } from "./text.js";
+import { clean, count, isSame } from "./text.js";
 import { toast } from "./toast.js";
 import { openDraft } from "./travel.js";
-
-const MOST_NOTE = 10_000; // characters
 
 /** @type {(id: string, note: string) => void} */
 export function annotate(id, note) {
@@ -47,23 +45,11 @@ export function saveShelf() {
   save(JSON.stringify(shelf, null, 2), "shelf.json", "application/json");
 }
 
-// The shelf in a file; null if the file is something else.
-/** @type {(file: File) => Promise<any>} */
-export async function shelfIn(file) {
-  if (!/\.json$/i.test(file.name)) return null;
-  try {
-    const found = JSON.parse(await file.text());
-    return found?.citerec === "shelf" ? found : null;
-  } catch {
-    return null;
-  }
-}
-
 /** @type {(listed: any) => any[]} */
 const namedIn = listed =>
   Array.isArray(listed) ? listed.filter(one => typeof one?.id === "string") : [];
 
-// Puts the papers of a shelf on that of its draft; a draft of another title is left as it is.
+// Puts the papers of a shelf on that of its draft; another draft is left as it is.
 /** @type {(shelf: any) => Promise<void>} */
 export async function openShelf({ index, draft, papers: listed, rejected }) {
   const taken = namedIn(listed),
@@ -74,10 +60,11 @@ export async function openShelf({ index, draft, papers: listed, rejected }) {
   const known = new Map(papers.map(paper => [paper.id, paper]));
   const before = structuredClone(state),
     title = clean(draft?.title);
-  if (!store.isEmpty() && !(state.title.trim() && isOf(state.title, title))) store.begin();
+  const abstract = clean(draft?.abstract);
+  if (!store.isEmpty() && !isSame(state, { title, abstract })) store.begin();
   if (store.isEmpty()) {
     const year = Number.isInteger(draft?.year) ? draft.year : null;
-    Object.assign(state, { mode: "draft", title, abstract: clean(draft?.abstract), year });
+    Object.assign(state, { mode: "draft", title, abstract, year });
   }
   chooseIndex(corpus);
   for (const { id } of hidden) {
@@ -88,15 +75,16 @@ export async function openShelf({ index, draft, papers: listed, rejected }) {
     const paper = known.get(id);
     const former = marks().taken.find(one => one.id === id);
     const stated = Array.isArray(reasons) ? reasons.map(clean) : [];
-    const text = clean(note).slice(0, MOST_NOTE) || former?.note || "";
+    const text = clean(note) || former?.note || "";
     if (paper) mark("taken", { ...paper, note: text, reasons: stated });
   }
   keep();
   openDraft(state.id);
   const gone = taken.filter(one => !known.has(one.id)).map(one => clean(one.title) || one.id);
   if (gone.length) update({ read: { fault: `Not in this corpus: ${gone.join("; ")}` } });
+  const { id } = state;
   const undo = () => {
-    if (state.id !== before.id) store.remove(state.id);
+    if (id !== before.id) store.remove(id);
     store.put(before);
     openDraft(before.id);
   };

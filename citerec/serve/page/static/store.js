@@ -4,39 +4,18 @@
 // view, `viewing`, which is kept once something in it is changed. What goes with the tab is `now`;
 // `update` changes it and draws the page anew.
 
-const OWN = "citerec:",
-  PAGE = `${OWN}page`,
-  OPEN = `${OWN}open`;
-const MOST_DRAFTS = 30,
+import * as records from "./kept.js";
+import { EMPTY, KINDS, OPEN, PAGE, drafts, hasContent, kept, keyOf, read } from "./kept.js";
+import { tab, write } from "./kept.js";
+import { clean } from "./text.js";
+
+const MOST_DRAFTS = 30, // without marks
   MOST_IN_LINK = 100; // papers of a list
 const MOST_TEXT = 2000; // characters of a sentence or title
+const SETTINGS = "the settings of this page";
 const LOOKS = { theme: "auto", shortcuts: true, latest: "", style: "apa" };
-/** @type {Mark[]} */
-const KINDS = ["taken", "cited", "hidden"];
 /** @type {Marks} */
 const NO_MARKS = { taken: [], cited: [], hidden: [] };
-/** @type {Draft} */
-const EMPTY = {
-  id: "",
-  changed: 0,
-  index: "",
-  mode: "draft",
-  title: "",
-  abstract: "",
-  context: "",
-  withDraft: false,
-  meta: {},
-  metaTitle: "",
-  metaYear: null,
-  k: 20,
-  year: null,
-  yearMax: null,
-  yearMin: null,
-  marks: {},
-  keys: [],
-  lists: [],
-  searched: false,
-};
 
 /** @type {List} */
 export const NO_LIST = { rows: [], selected: new Set(), fresh: new Set(), since: null };
@@ -122,138 +101,76 @@ export const rows = () => {
   return now.list.rows.filter(row => !away.has(row.id)).sort((a, b) => by(a) - by(b));
 };
 
-/**
- * @param {"localStorage" | "sessionStorage"} name
- * @returns {Pick<Storage, "getItem" | "setItem" | "removeItem">}
- */
-function storage(name) {
-  try {
-    return window[name];
-  } catch {
-    const memory = new Map(); // nothing may be kept
-    return {
-      getItem: key => memory.get(key) ?? null,
-      setItem: (key, value) => memory.set(key, value),
-      removeItem: key => memory.delete(key),
-    };
-  }
-}
-const kept = storage("localStorage");
-export const tab = storage("sessionStorage");
-
-export let discarded = false; // something kept here was broken
 export let viewing = false;
 let handlers = { adopted() {}, changed() {} };
 
-/** @type {(id: string) => string} */
-const keyOf = id => `${OWN}draft:${id}`;
 const newId = () => Date.now().toString(36) + Math.random().toString(36).slice(2, 8);
-/** @type {(one: any) => boolean} */
-const isMark = one => typeof one.id === "string" && typeof one.title === "string";
-/** @type {(one: any) => boolean} */
-const isTaken = one => typeof one.note === "string" && Array.isArray(one.reasons);
-/** @type {(marks: Record<string, Marks>) => boolean} */
-const areMarks = marks =>
-  Object.values(marks).every(
-    of => KINDS.every(kind => of[kind].every(isMark)) && of.taken.every(isTaken),
-  );
-
-/** @type {(lists: any[]) => boolean} */
-const areLists = lists => lists.every(one => Number.isInteger(one.at) && Array.isArray(one.ids));
-
-/** @type {(value: any, standard: any) => boolean} */
-function fits(value, standard) {
-  return standard === null
-    ? value === null || Number.isInteger(value)
-    : value !== null &&
-        typeof value === typeof standard &&
-        Array.isArray(value) === Array.isArray(standard);
-}
-
-// A value that is kept here; null if there is none, or if it is broken, which removes it.
-/** @type {<T extends object>(key: string, standard: T) => T | null} */
-function read(key, standard) {
-  try {
-    const found = JSON.parse(kept.getItem(key) ?? "null");
-    if (found === null) return null;
-    const whole = { ...structuredClone(standard), ...found };
-    if (
-      Object.entries(standard).every(([name, value]) => fits(whole[name], value)) &&
-      areMarks(whole.marks ?? {}) &&
-      areLists(whole.lists ?? [])
-    )
-      return whole;
-  } catch {
-    /* broken */
-  }
-  discarded = true;
-  kept.removeItem(key);
-  return null;
-}
-
-/** @type {(key: string, value: object) => void} */
-function write(key, value) {
-  try {
-    kept.setItem(key, JSON.stringify(value));
-  } catch {
-    /* no room: the page works without */
-  }
-}
-
 const opened = () => tab.getItem(OPEN) ?? looks.latest;
 
+records.retry();
 export const looks = read(PAGE, LOOKS) ?? { ...LOOKS };
 export const state = read(keyOf(opened()), EMPTY) ?? { ...structuredClone(EMPTY), id: newId() };
+if (!kept.memory.has(keyOf(state.id))) records.know(state.id);
+drafts(); // sets apart what cannot be read
 
 /** @type {(given: typeof handlers) => void} */
 export function start(given) {
   handlers = given;
-  addEventListener("storage", event => {
-    // of another tab
-    if (event.key === null || (event.key === keyOf(state.id) && event.newValue === null))
-      location.reload();
-    if (event.key === PAGE) Object.assign(looks, read(PAGE, LOOKS));
-    if (event.key === keyOf(state.id)) {
-      Object.assign(state, read(event.key, EMPTY));
-      handlers.changed();
-    }
+  addEventListener("storage", ({ key }) => {
+    if (key === PAGE) Object.assign(looks, read(PAGE, LOOKS));
+    refresh([null, keyOf(state.id)].includes(key));
+  });
+  addEventListener("pageshow", ({ persisted }) => persisted && refresh(true));
+  addEventListener("beforeunload", event => {
+    if (unkept().some(name => name !== SETTINGS)) event.preventDefault();
   });
 }
 
-export const keepLooks = () => write(PAGE, looks);
+// Takes up what another tab did; `isOwn`: perhaps to the draft that is open here, too.
+/** @type {(isOwn: boolean) => void} */
+function refresh(isOwn) {
+  const key = keyOf(state.id),
+    hadUnkept = kept.memory.size > 0;
+  if (isOwn && kept.stored(key) !== null) {
+    Object.assign(state, records.joined(state));
+    if (kept.memory.has(key) || kept.stored(key) === null) setAside(state);
+  } else if (isOwn && records.isKnown(state.id) && !isEmpty()) records.hold(state);
+  records.retry(state);
+  if (isOwn) handlers.changed();
+  else if (hadUnkept) update();
+}
+
+export const keepLooks = () => kept.setItem(PAGE, JSON.stringify(looks));
 
 export function keep() {
   const wasView = viewing;
   viewing = false;
   state.changed = Date.now();
-  write(keyOf(state.id), state);
+  setAside(state);
   tab.setItem(OPEN, state.id);
   if (looks.latest !== state.id) {
     looks.latest = state.id;
     keepLooks();
-    for (const { id } of drafts().slice(MOST_DRAFTS)) remove(id);
+    for (const { id } of records.withoutMarks().slice(MOST_DRAFTS)) if (id !== state.id) remove(id);
   }
   if (wasView) handlers.adopted();
 }
 
-/** @type {(draft: Draft) => boolean} */
-const hasText = draft => [draft.title, draft.abstract, draft.context].some(text => text.trim());
-/** @type {(draft: Draft) => boolean} */
-export const hasMarks = draft =>
-  Object.values(draft.marks).some(of => KINDS.some(kind => of[kind].length));
-export const isEmpty = () => !hasText(state) && !hasMarks(state);
-
-// The drafts of this browser, the latest first.
-export function drafts() {
-  const keys = Object.keys(kept).filter(key => key.startsWith(keyOf("")));
-  const found = keys.flatMap(key => read(key, EMPTY) ?? []);
-  return found
-    .filter(draft => hasText(draft) || hasMarks(draft))
-    .sort((a, b) => b.changed - a.changed);
-}
+export const isEmpty = () => !hasContent(state);
+export { drafts, tab };
 
 /** @type {(id: string) => void} */
-export const remove = id => kept.removeItem(keyOf(id));
+export function remove(id) {
+  records.remove(id);
+  records.retry(state);
+}
+
+// Keeps again what was removed elsewhere.
+export function restore() {
+  records.faults.removed.clear();
+  records.retry(state);
+  update();
+}
 
 // Begins a draft; it is kept from its first change on. The corpus and the length of lists stay.
 export function begin(given = {}) {
@@ -274,23 +191,55 @@ export function open(id = opened()) {
   if (!found) return false;
   viewing = false;
   Object.assign(state, found);
+  if (!kept.memory.has(keyOf(id))) records.know(id);
   keep();
   return true;
 }
 
+// Puts a draft as it is given in the place of what is kept of it.
 /** @type {(draft: Draft) => void} */
 export function put(draft) {
   Object.assign(state, draft);
+  records.know(draft.id);
   keep();
 }
 
+// Keeps a draft, which need not be the open one.
 /** @type {(draft: Draft) => void} */
-export const setAside = draft => write(keyOf(draft.id), draft);
+export function setAside(draft) {
+  const whole = write(draft);
+  if (whole.id === state.id) Object.assign(state, whole);
+  if (!kept.memory.has(keyOf(whole.id))) records.retry(state);
+}
 
-export function forget() {
-  for (const key of Object.keys(kept))
-    if (key.startsWith(OWN) && key !== PAGE) kept.removeItem(key);
-  tab.removeItem(OPEN);
+// The names of what is in this tab alone.
+/** @type {(isRemoved?: boolean) => string[]} */
+export function unkept(isRemoved = false) {
+  const here = [...kept.memory.keys()];
+  return here
+    .filter(key => records.faults.removed.has(key) === isRemoved)
+    .flatMap(key => {
+      if (key === PAGE) return [SETTINGS];
+      if (!key.startsWith(keyOf(""))) return ["a record that cannot be read"];
+      const draft = read(key, EMPTY);
+      return draft && hasContent(draft) ? [nameOf(draft)] : [];
+    });
+}
+
+/** @type {(draft: Draft) => string} */
+export const nameOf = draft => (draft.id === state.id ? "this draft" : `“${titleOf(draft)}”`);
+
+/** @type {(draft: Draft) => string} */
+export const titleOf = ({ title, abstract, context }) =>
+  clean(title || abstract || context)
+    .trim()
+    .slice(0, 120) || "Marks without a text";
+
+// The text that the marks belong to: that of the last search, or of the first mark.
+export function settled() {
+  const { title, abstract, context, mode, withDraft, year, meta, metaTitle, metaYear } = state;
+  if (!title.trim() && !abstract.trim()) return;
+  state.was = { title, abstract, context, mode, withDraft, year, meta, metaTitle, metaYear };
 }
 
 // The marked papers of the draft in its corpus, by the kind of their mark.
@@ -306,6 +255,7 @@ export function mark(kind, paper) {
   if (kind === "taken") of.taken.push(paper);
   else if (kind) of[kind].push({ id, title });
   state.marks[state.index] = of;
+  if (!state.was.title && !state.was.abstract) settled();
   keep();
 }
 

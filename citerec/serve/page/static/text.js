@@ -32,16 +32,30 @@ export const surname = row => {
   return shortened(name || plain(row.title).split(" ").slice(0, 2).join(" "), 18);
 };
 
+// The words of a text in any language, such as those that put no spaces between them.
+const segmenter = new Intl.Segmenter(undefined, { granularity: "word" });
 /** @type {(text: string) => Set<string>} */
-const words = text => new Set(text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []);
+function words(text) {
+  const parts = segmenter.segment(text.normalize("NFKC").toLowerCase());
+  return new Set([...parts].filter(one => one.isWordLike).map(one => one.segment));
+}
 
-// Whether at least half of the words of the first title are in the second.
+// Whether at least half of the words of the first text are in the second.
 /** @type {(one: string, other: string) => boolean} */
 export function isOf(one, other) {
+  if (one === other) return true;
   const of = words(one),
     now = words(other);
   return [...of].filter(word => now.has(word)).length * 2 >= of.size;
 }
+
+// Whether a draft is the same after a change: half of its title or half of its abstract stays.
+/** @type {(was: Draft["was"], draft: Draft["was"]) => boolean} */
+export const isSame = (was, draft) =>
+  [
+    [was.title, draft.title],
+    [was.abstract, draft.abstract],
+  ].some(([one = "", other = ""]) => one.trim() && other.trim() && isOf(one, other));
 
 // A paper as the API returns it, as a row: the words that its first reason names are marked, by
 // their stems. Of a text in parts, those at odd places are marked.

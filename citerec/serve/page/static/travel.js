@@ -1,7 +1,7 @@
 // Going from one thing to another: papers, drafts, links, and the back button.
 
 import { $, copy } from "./browser.js";
-import { remember, request, settle } from "./draft.js";
+import { replace, request } from "./draft.js";
 import {
   clear,
   failed,
@@ -13,6 +13,7 @@ import {
   show,
   stop,
 } from "./search.js";
+import { forget } from "./kept.js";
 import { Problem, get, rowsOf } from "./server.js";
 import { chooseIndex, fromLink, keep, link, now, rows, state, update } from "./store.js";
 import * as store from "./store.js";
@@ -96,10 +97,11 @@ export function newDraft() {
     wasEmpty = store.isEmpty();
   store.begin();
   keep();
-  openDraft(state.id);
+  const made = state.id;
+  openDraft(made);
   focusDraft();
   const run = () => {
-    store.remove(state.id);
+    store.remove(made);
     openDraft(id);
   };
   if (wasEmpty) store.remove(id);
@@ -126,7 +128,7 @@ export function removeDraft(draft) {
 export function forgetAll() {
   if (!confirm("Forget all drafts and marks of this browser? This cannot be undone.")) return;
   now.running?.abort();
-  store.forget();
+  forget();
   history.replaceState(null, "", location.pathname);
   location.reload();
 }
@@ -174,20 +176,19 @@ export async function share() {
 function openSentence({ index, context, title }) {
   const before = structuredClone(state);
   chooseIndex(index);
-  remember();
-  Object.assign(state, { mode: "sentence", context, withDraft: Boolean(title) });
-  if (title && title !== state.title)
-    Object.assign(state, { title, abstract: "", meta: {}, metaTitle: "" });
-  settle();
+  const text = { title, abstract: "", meta: {}, metaTitle: "" };
+  const isOther = title && title !== state.title;
+  replace({ mode: "sentence", context, withDraft: Boolean(title), ...(isOther ? text : {}) });
   keep();
   const hasReplaced =
     (before.context.trim() && before.context !== context) ||
     (title && before.title.trim() && before.title !== title);
   /** @type {Notice & { acts: Act[] }} */
   const notice = { text: "The address of this page brought the text. ", acts: [] };
+  const { id } = state;
   const run = () => {
     now.running?.abort();
-    if (state.id !== before.id) store.remove(state.id);
+    if (id !== before.id) store.remove(id);
     store.put(before);
     chooseIndex(state.index);
     update({ notices: now.notices.filter(one => one !== notice) });

@@ -2,9 +2,11 @@
 
 import { html, nothing } from "../vendor/lit-html-3.3.3/lit-html.js";
 import { repeat } from "../vendor/lit-html-3.3.3/directives/repeat.js";
+import { saveDrafts } from "../backup.js";
+import { $ } from "../browser.js";
 import { dayOf } from "../news.js";
-import { drafts as kept, now, state, update } from "../store.js";
-import { clean, count } from "../text.js";
+import { drafts as kept, now, state, titleOf, update } from "../store.js";
+import { count } from "../text.js";
 import { newDraft, openDraft, removeDraft } from "../travel.js";
 import { besides, icon } from "./parts.js";
 import { toast } from "./toast.js";
@@ -21,21 +23,27 @@ function content() {
     close();
     newDraft();
   };
+  const openFile = () => {
+    close();
+    $("#file").click();
+  };
   return html`<button type="button" class="quiet close" aria-label="Close" @click=${close}
       >${icon("close")}</button>
     <h2 id="drafts-title" tabindex="-1">Drafts</h2>
     <ul class="drafts">${repeat(found, one => one.id, item)}</ul>
     ${found.length ? nothing : html`<p>None yet: a draft is kept from its first word on.</p>`}
     <button type="button" class="main" @click=${begin}>New draft</button>
-    <p class="hint">They are kept in this browser only, the latest 30.</p>`;
+    <button type="button" id="save-drafts" ?disabled=${!found.length} @click=${saveDrafts}
+      >Save all in a file</button>
+    <button type="button" id="open-file" @click=${openFile}>Open a file…</button>
+    <p class="hint">They are kept in this browser only: those with marks, and the latest 30
+      without.</p>`;
 }
 
 /** @type {(draft: Draft) => View} */
 function item(draft) {
-  const { id, title, abstract, context, changed, marks, index, lists } = draft;
-  const name = clean(title || abstract || context)
-    .trim()
-    .slice(0, 120);
+  const { id, changed, marks, index, lists } = draft;
+  const name = titleOf(draft);
   const of = Object.values(marks);
   const taken = of.reduce((n, one) => n + one.taken.length, 0);
   const marked = of.reduce((n, one) => n + one.cited.length + one.hidden.length, 0);
@@ -53,7 +61,7 @@ function item(draft) {
   };
   return html`<li>
     <button type="button" class="title" dir="auto" @click=${open}
-      aria-current=${isOpen ? "true" : nothing}>${name || "Marks without a text"}</button>
+      aria-current=${isOpen ? "true" : nothing}>${name}</button>
     <button type="button" class="quiet" title="Remove this draft"
       aria-label="Remove this draft: ${name}" @click=${() => removeDraft(draft)}
       >${icon("close")}</button>

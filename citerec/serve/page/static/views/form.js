@@ -44,7 +44,8 @@ export function form() {
       <button type="button" id="new" class="quiet" aria-label="New draft"
         @click=${newDraft}>New</button>
     </div>
-    <div id="question" class="read" role="status">${now.question && question(now.question)}</div>
+    <div id="question" class="read" role="status"
+      >${now.question?.draft === state.id ? question(now.question) : nothing}</div>
     ${shelf()} ${adding()}
     <section id="known" class="tray" aria-label="Papers that you cite already"
       ?hidden=${!cited.length}>

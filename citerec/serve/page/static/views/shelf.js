@@ -4,10 +4,10 @@ import { html, nothing } from "../vendor/lit-html-3.3.3/lit-html.js";
 import { live } from "../vendor/lit-html-3.3.3/directives/live.js";
 import { repeat } from "../vendor/lit-html-3.3.3/directives/repeat.js";
 import { $ } from "../browser.js";
-import { give, setMark } from "../search.js";
+import { MOST_NOTE, give, setMark } from "../search.js";
 import { annotate, copyShelf, saveShelf } from "../shelf.js";
 import { keepLooks, looks, marks, now, update } from "../store.js";
-import { clean } from "../text.js";
+import { clean, count } from "../text.js";
 import { icon, named, onValue, sentence } from "./parts.js";
 
 /** @type {Record<string, string>} */
@@ -40,6 +40,9 @@ export function shelf() {
   </section>`;
 }
 
+const long = html`<p class="hint">It is kept whole here and by <i>Save the shelf</i>; .bib, .ris and
+  .json take its first ${count(MOST_NOTE, "character")}.</p>`;
+
 /** @type {(paper: Taken) => View} */
 function item(paper) {
   const { id, title, year, reasons, note, coins } = paper;
@@ -50,8 +53,9 @@ function item(paper) {
       aria-label="Take it off the shelf: ${name}" @click=${() => setMark(paper, null)}
       >${icon("close")}</button>
     ${reasons.length ? html`<p class="hint" dir="auto">${sentence([reasons[0]])}</p>` : nothing}
-    <textarea rows="1" maxlength="10000" placeholder="Note" aria-label="Note on: ${name}"
+    <textarea rows="1" placeholder="Note" aria-label="Note on: ${name}"
       .value=${live(note)} @input=${onValue(text => annotate(id, text))}></textarea>
+    ${note.length > MOST_NOTE ? long : nothing}
     <span class="Z3988" title=${coins}></span>
   </li>`;
 }

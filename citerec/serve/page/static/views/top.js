@@ -1,7 +1,9 @@
 // The header: the corpus, the link, the colours, the help; and troubles with the server.
 
 import { html, nothing } from "../vendor/lit-html-3.3.3/lit-html.js";
-import { keepLooks, looks, now, state, update } from "../store.js";
+import { saveDrafts } from "../backup.js";
+import { faults, kept } from "../kept.js";
+import { keepLooks, looks, nameOf, now, restore, state, unkept, update } from "../store.js";
 import { count } from "../text.js";
 import { changeIndex, share } from "../travel.js";
 import { icon, onValue } from "./parts.js";
@@ -55,8 +57,44 @@ function corpus() {
 }
 
 export const trouble = () =>
-  html`<div id="trouble" class="trouble" role="alert" ?hidden=${!now.trouble}
-    >${now.trouble && ("use" in now.trouble ? token(now.trouble) : waiting(now.trouble))}</div>`;
+  html`<div class="troubles">
+    <div id="trouble" class="trouble" role="alert" ?hidden=${!now.trouble}
+      >${now.trouble && ("use" in now.trouble ? token(now.trouble) : waiting(now.trouble))}</div>
+    ${unkeptNotice()}
+  </div>`;
+
+/** @type {(names: string[]) => string} */
+const listed = names =>
+  `${names.slice(0, 3).join(", ")}${names.length > 3 ? `, and ${names.length - 3} more` : ""}`;
+
+/** @type {(name: string, run: () => void) => View} */
+const act = (name, run) => html`<button type="button" @click=${run}>${name}</button>`;
+
+// What this browser did not keep, or could not read: it is in this tab, and in the file.
+function unkeptNotice() {
+  const { removed, dropped, broken } = faults;
+  const why = kept.isOpen
+    ? "The storage of this browser is full"
+    : "This browser keeps nothing of this page";
+  /** @type {(text: string, names: string[]) => string[]} */
+  const line = (text, names) => (names.length ? [`${text}: ${listed(names)}.`] : []);
+  const lines = [
+    line(`${why}. In this tab alone, until it is closed`, unkept()),
+    line("Removed in another tab or with the data of this browser. Only here", unkept(true)),
+    line("The storage was full. Without marks, and removed to make room", dropped.map(nameOf)),
+    line("Could not be read, and is set aside", broken ? [count(broken, "record")] : []),
+  ].flat();
+  const close = () => {
+    Object.assign(faults, { dropped: [], broken: 0 });
+    update();
+  };
+  return html`<div id="unkept" class="trouble" role="alert" ?hidden=${!lines.length}>
+    <span dir="auto">${lines.join(" ")}</span>
+    ${lines.length ? act("Save all in a file", saveDrafts) : nothing}
+    ${removed.size ? act("Keep it", restore) : nothing}
+    ${dropped.length || broken ? act("Close", close) : nothing}
+  </div>`;
+}
 
 /** @type {(wait: Waiting) => View} */
 const waiting = ({ text, left, retry }) =>
