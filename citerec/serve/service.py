@@ -111,7 +111,7 @@ class Models:
     """
 
     def __init__(self) -> None:
-        self.pool = ThreadPoolExecutor(1, "citerec-models")
+        self._pool = ThreadPoolExecutor(1, "citerec-models")
         self._waiting: PriorityQueue[tuple[int, int, Turn]] = PriorityQueue()
         self._numbers = count()  # of arrival
         self._running: list[Turn] = []  # each was let in by the one before
@@ -120,7 +120,7 @@ class Models:
         """Start work as soon as nothing smaller waits; see `Turn`."""
         turn = Turn(work, size)
         self._waiting.put((size, next(self._numbers), turn))
-        self.pool.submit(self._run_smallest)
+        self._pool.submit(self._run_smallest)
         return turn
 
     def pause(self, *_: object) -> None:
@@ -237,8 +237,6 @@ class Service:
             self.is_closed = True
         for future in [*self._in_flight]:
             future.cancel()
-        for pool in (self.models.pool, *self._pools.values()):
-            pool.shutdown(wait=False)
         return not wait([*self._in_flight], STOP_SECONDS).not_done
 
 
