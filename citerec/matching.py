@@ -9,6 +9,7 @@ An index stores tables of these keys (`citerec.corpus.papers.Lookup`), so that n
 """
 
 import re
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,6 +30,8 @@ from citerec.types import Paper, Query, QueryKind
 # Words of a title that identifies a paper; shorter ones ("Introduction") need more evidence.
 LEAST_WORDS = 4
 YEARS_APART = 3  # the largest difference between a preprint and its published version
+# Titles of one list that are compared with another title: what many share, such as "Editorial", tells nothing.
+MOST_ALIKE = 100
 _EMPTY = frozenset("a an the and of in on for to at by".split())
 _NUMBERS = frozenset(
     "one two three four five six seven eight nine ten first second third fourth fifth part parts volume"
@@ -120,9 +123,9 @@ class SimilarTitles:
         return [*self.equal, *self.near, *self.longer]
 
     def before(self, row: int) -> "SimilarTitles":
-        """Return those before a row."""
+        """Return the first `MOST_ALIKE` before a row of each kind."""
         lists = (self.equal, self.near, self.longer)
-        return SimilarTitles(*([one for one in rows if one < row] for rows in lists))
+        return SimilarTitles(*(rows[: min(bisect_left(rows, row), MOST_ALIKE)] for rows in lists))
 
 
 def similar_titles(
@@ -137,7 +140,8 @@ def similar_titles(
             by_code[code].append(title)
     for row, other in corpus_titles if by_code else ():
         key = title_key(other)
-        for title in {t for code in title_codes(other) for t in by_code.get(code, ())}:
+        codes = title_codes(other)
+        for title in {t for code in codes for t in by_code.get(code, ())[:MOST_ALIKE]}:
             words = keys[title].split()
             if keys[title] == key:
                 similar[title].equal.append(row)

@@ -53,6 +53,7 @@ from citerec.text import plural, some_of
 from citerec.types import (
     CandidateSet,
     Eligibility,
+    Hits,
     Log,
     Progress,
     Query,
@@ -70,6 +71,9 @@ if TYPE_CHECKING:
 IndexPath = str | PathLike[str]
 PaperListLike = str | PathLike[str] | Iterable[str] | PaperList  # a file, or ids, DOIs or titles
 AT_ONCE = 256  # queries of a batch that are searched together; more take memory and save no time
+# Those of a server, so that it can stop or let others in between: drafts, and sentences of one draft, which are short.
+DRAFTS_AT_ONCE, SENTENCES_AT_ONCE = 4, 16
+EXPLAINED_AT_ONCE = 100  # papers whose reasons are found together
 PAIRS_AT_ONCE = 4096  # pairs that are reranked together; enough to sort them by length
 MOST_SENTENCES = 500  # of a draft
 READ_AT_ONCE = 32  # queries whose papers are in memory together, without a reranker
@@ -256,7 +260,8 @@ class Recommender:
         Args:
             queries: Drafts and sentences, or lists of references (`list_query`); not both.
             options: What is asked for besides the text; rows of the corpus in place of papers.
-            progress: Receives the number of pairs that are reranked.
+            progress: Receives the number of queries that are searched and ranked, of pairs that are reranked and of
+                papers whose reasons are found; what it raises ends the work.
 
         Raises:
             ConfigError: If a row is not in the corpus, or lists hold no paper of the corpus.
@@ -273,8 +278,10 @@ class Recommender:
             )
         k = options.k or self.config.k
         noticed: dict[str, list[str]] = {"in the corpus": [], "unreliable": []}
-        for start in range(0, len(queries), AT_ONCE):
-            given = queries[start : start + AT_ONCE]
+        at_once = self._at_once(queries)
+        for start in range(0, len(queries), at_once):
+            progress("searching", start, len(queries))
+            given = queries[start : start + at_once]
             batch, in_corpus_notices = self._batch(given, options)
             depth = k + len(options.rejected)
             pipeline = self._pipeline(depth, batch.cited if True in of_lists else None)
@@ -292,7 +299,7 @@ class Recommender:
                     sureness = best and best * one.agreement
                     items = relative_scores(items) if query.is_sentence else items
                     if options.explain:
-                        items = self._explained(query, one, items)
+                        items = self._explained(query, one, items, progress)
                     reason = "" if items else explain_no_results(self.index, rule, query.kind)
                     original, in_corpus = next(originals)
                     both = in_corpus, unreliable_notice(query, one)
@@ -306,6 +313,13 @@ class Recommender:
             if lines:
                 count = f"{len(lines):,} of {len(queries):,} drafts are {kind}; the first: "
                 self._log(f"{count if len(lines) > 1 else ''}{lines[0]}")
+
+    def _at_once(self, queries: Sequence[Query]) -> int:
+        """Return how many queries are searched together."""
+        if not self.config.few_queries:
+            return AT_ONCE
+        is_one_draft = len({(query.title, query.abstract) for query in queries}) == 1
+        return SENTENCES_AT_ONCE if is_one_draft else DRAFTS_AT_ONCE
 
     def _batch(
         self, queries: Sequence[Query], options: QueryOptions
@@ -344,9 +358,13 @@ class Recommender:
         self._check_open()
         queries = [*queries]
         if len(queries) > most:
-            batch, _ = self._batch(queries, options)
-            found = self.retriever.candidates(batch.queries, batch.eligible, RANKING_DEPTH)
-            places = sorted(range(len(queries)), key=lambda i: -found[i].agreement)[:most]
+            agreement, at_once = list[float](), self._at_once(queries)
+            for start in range(0, len(queries), at_once):
+                progress("searching", start, len(queries))
+                batch, _ = self._batch(queries[start : start + at_once], options)
+                found = self.retriever.candidates(batch.queries, batch.eligible, RANKING_DEPTH)
+                agreement += [one.agreement for one in found]
+            places = sorted(range(len(queries)), key=lambda i: -agreement[i])[:most]
             self._log(f"{most:,} of {len(queries):,} sentences are answered: searches agree most")
             queries = [queries[i] for i in sorted(places)]
         lists = self.recommend_many(queries, options, progress)
@@ -417,20 +435,32 @@ class Recommender:
         return SeedRetriever(self._graph, lists, bm25=bm25, dense=dense)
 
     def _explained(
-        self, query: Query, candidates: CandidateSet, items: tuple[Recommendation, ...]
+        self,
+        query: Query,
+        candidates: CandidateSet,
+        items: tuple[Recommendation, ...],
+        progress: Progress,
     ) -> tuple[Recommendation, ...]:
-        if isinstance(candidates, SeedCandidates):
-            words = self._seed_retriever().matches(candidates, candidates.rows.tolist(), MOST_WORDS)
-            return seed_reasons(self._graph, candidates, items, words)
-        return with_reasons(
-            query,
-            candidates,
-            items,
-            graph=self._graph,
-            bm25=self.retriever.bm25,
-            ranker=self._ranker,
-            reranker=self.open_reranker,
-        )
+        explained: list[Recommendation] = []
+        for start in range(0, len(items), EXPLAINED_AT_ONCE):
+            progress("explaining", start, len(items))
+            places = slice(start, start + EXPLAINED_AT_ONCE)
+            hits = Hits(candidates.rows[places], candidates.hits.scores[places])
+            part = replace(candidates, hits=hits)
+            if isinstance(part, SeedCandidates):
+                words = self._seed_retriever().matches(part, part.rows.tolist(), MOST_WORDS)
+                explained += seed_reasons(self._graph, part, items[places], words)
+                continue
+            explained += with_reasons(
+                query,
+                part,
+                items[places],
+                graph=self._graph,
+                bm25=self.retriever.bm25,
+                ranker=self._ranker,
+                reranker=self.open_reranker,
+            )
+        return tuple(explained)
 
 
 def open(  # noqa: A001  (as `gzip.open`: always `citerec.open`)

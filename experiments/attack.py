@@ -25,6 +25,7 @@ from io import BytesIO
 from itertools import pairwise, product
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
 import httpx
 
@@ -342,6 +343,68 @@ def uploads(server: Server) -> Iterator[Result]:
         yield from results
 
 
+PROSE = "Maps of %d trees show %d hierarchies in little space on all screens. "
+
+
+def prose(size: int) -> str:
+    """Return so many characters of sentences, each without a reference."""
+    text = "".join(PROSE % (n, n) for n in range(size // len(PROSE) + 1))
+    return text[:size].rpartition(". ")[0] + "."
+
+
+def sentences(server: Server) -> Iterator[Result]:
+    """Send texts whose sentences are all searched: of 1 and 8 MB, which are refused, and the longest that is not."""
+    with server.client() as client:
+        for size in (1_000_000, 8_000_000):
+            body = {"text": f"Maps\n\n{prose(size)}", "context": "all"}
+            answer = client.post("/v1/recommend", json=body)
+            yield f"{size} characters", seen(answer) == 422 and " at most " in answer.text
+        longest = "".join(PROSE % (n, n) for n in range(1_000))
+        yield from answered_or_dropped(server, {"text": f"Maps\n\n{longest}", "context": "all"})
+
+
+def batches(server: Server) -> Iterator[Result]:
+    """Send large requests that are allowed: 50 drafts of 250 words, and as much as a request may have."""
+    drafts = [{"id": f"{n}", "title": f"Maps {n}", "abstract": prose(1_700)} for n in range(50)]
+    longest = [{"id": f"{n}", "title": f"Maps {n}", "abstract": prose(15_000)} for n in range(64)]
+    papers = [PROSE % (n, n) * 12 for n in range(10_000)]
+    for body in (
+        {"query": drafts, "explain": True},
+        {"query": longest, "explain": True, "k": 1000, "diversity": 0.5},
+        {"title": "Maps", "abstract": prose(199_000), "explain": True, "k": 1000},
+        {"title": "Maps", "cited": papers},
+    ):
+        yield from answered_or_dropped(server, body)
+
+
+def answered_or_dropped(server: Server, body: dict[str, Any]) -> Iterator[Result]:
+    """Send a request; if its time is over before its work, nothing works on it two seconds later."""
+    with server.client() as client:
+        status = seen(client.post("/v1/recommend", json=body))
+        yield f"a request of {len(str(body))} characters", status in (200, 504)
+        time.sleep(2)
+        in_flight = re.findall(r"citerec_requests_in_flight (\d+)", client.get("/metrics").text)
+        yield "its work after that", int(in_flight[0]) <= 1  # that of the other client
+
+
+def stops(server: Server) -> Iterator[Result]:
+    """Stop other servers beside a large request: by one signal, and by two."""
+    drafts = [{"id": f"{n}", "title": f"Maps {n}", "abstract": prose(15_000)} for n in range(64)]
+    body = {"query": drafts, "explain": True, "k": 1000}
+    for signals, most in ((1, 40), (2, 3)):  # seconds; the first waits 30 for requests in flight
+        other = Server(server.folder)
+        with other.client() as client, ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(client.post, "/v1/recommend", json=body)
+            time.sleep(2)
+            start = time.monotonic()
+            for _ in range(signals):
+                other.process.send_signal(signal.SIGTERM)
+                time.sleep(0.5)
+            other.process.wait(120)
+            yield f"{signals} signals", time.monotonic() - start < most
+            answer.exception()
+
+
 def page(server: Server) -> Iterator[Result]:
     """Open the page in Chromium under its policy, and run a script that is not its own."""
     from playwright.sync_api import sync_playwright
@@ -454,6 +517,9 @@ ATTACKS: dict[str, Callable[[Server], Iterator[Result]]] = {
     "2,500 requests whose answers nobody reads": slow_readers,
     "oversize and deep bodies": oversize,
     "bombs as LaTeX, Word, PDF, HTML, Markdown, BibTeX and .zip": uploads,
+    "texts of 1 and 8 MB, each sentence of them; the longest that is allowed": sentences,
+    "50 drafts at once, the largest requests that are allowed": batches,
+    "SIGTERM, once and twice, beside a large request": stops,
     "scripts in the page": page,
     "paths of the machine in an answer": paths,
 }
@@ -497,8 +563,8 @@ def row(
     return f"| {name} | {len(results):,} | {held:,} | {others} | {worst} | {memory} |"
 
 
-def main() -> None:
-    """Attack, and write the report."""
+def main(words: list[str]) -> None:
+    """Attack, and write the report; with words, print the rows whose names have one of these, and write nothing."""
     rows: list[str] = []
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
@@ -506,12 +572,16 @@ def main() -> None:
         (folder / "tokens").write_text(TOKEN)
         server = Server(folder, "--token-file", str(folder / "tokens"), "--timeout", "10")
         for name, attack in ATTACKS.items():
+            if words and not any(word in name for word in words):
+                continue
             times, failures = list[float](), list[str]()
             with bystander(server, times, failures):
                 results = [*attack(server)]
             rows.append(row(name, results, times, failures, server.peak))
             print(rows[-1], flush=True)
         server.stop()
+        if words:
+            return
         if shutil.which("nginx"):
             name = "two servers behind nginx restart in turn, 32 clients"
             rows.append(row(name, [*restarts(folder)], [], [], 0))
@@ -526,4 +596,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

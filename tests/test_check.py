@@ -12,7 +12,7 @@ from citerec.bibliography.paper_list import parse_paper_list, read_paper_list
 from citerec.cli import run
 from citerec.corpus.papers import Papers, open_lookup, write_papers
 from citerec.folder import IndexFolder
-from citerec.matching import listed_rows, write_tables
+from citerec.matching import MOST_ALIKE, listed_rows, similar_titles, write_tables
 from citerec.references import Problem, ReferenceCheck, check_references
 from citerec.types import Paper
 
@@ -166,6 +166,17 @@ def test_duplicates_are_found_by_doi_key_and_title(check: Callable[..., Referenc
         (Problem.DUPLICATE, "line 5: entry 'B'", "line 2: entry 'b'"),
     ]
     assert report.with_problem == 3
+
+
+def test_a_title_is_compared_with_the_first_of_those_that_repeat_it() -> None:
+    titles = {f"Maps of trees, {mark * '!'}": None for mark in range(1, 301)}  # one key, 300 titles
+
+    similar = similar_titles(titles, [(row, "Maps of Trees") for row in range(300)])
+
+    matched = [one for one in similar.values() if one.equal]
+    assert len(matched) == MOST_ALIKE == 100
+    assert matched[0].before(299).equal == list(range(100))
+    assert matched[0].before(2).equal == [0, 1]
 
 
 def test_an_entry_that_cannot_be_read_is_a_problem(check: Callable[..., ReferenceCheck]) -> None:

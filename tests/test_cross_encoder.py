@@ -130,6 +130,25 @@ def test_many_pairs_are_read_in_parts(
     assert told == [("reranking", 4, 6), ("reranking", 6, 6)]
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_other_pairs_may_be_scored_between_two_batches(
+    folder: Path, index: IndexFolder, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    monkeypatch.setattr(torch_backend, "FLOAT32_TOKENS", 1)  # a batch for each pair
+    how = EncodeConfig(precision=Precision.FLOAT32, threads=threads)
+    reranker = open_cross_encoder(str(folder), None, how)
+    expected = reranker.score(index, QUERIES, ROWS)
+    between: list[Any] = []
+
+    def progress(*_: object) -> None:
+        between.append(reranker.score(index, QUERIES[:1], ROWS[:1])[0])
+
+    found = reranker.score(index, QUERIES, ROWS, progress)
+
+    assert np.concatenate(found).tolist() == np.concatenate(expected).tolist()
+    assert [one.tolist() for one in between] == [expected[0].tolist()] * 6
+
+
 @pytest.mark.parametrize(("labels", "tokens"), [(1, 32), (2, 16)])
 def test_onnx_gives_the_same_scores(
     tmp_path: Path, index: IndexFolder, labels: int, tokens: int

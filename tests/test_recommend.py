@@ -57,6 +57,46 @@ def test_papers_come_best_first_with_the_rank_and_score_of_each_stage(
     assert found[0].paper.authors[0] == "Qi He"
 
 
+def test_what_progress_raises_ends_a_batch_between_two_steps(sample_index: IndexFolder) -> None:
+    recommender = Recommender(sample_index, RecommendConfig(few_queries=True))
+    drafts = [Query(id=f"{n}", title=f"Attention to {n} trees", named=False) for n in range(6)]
+    steps: list[tuple[str, int]] = []
+
+    def progress(task: str, done: int, total: int) -> None:
+        steps.append((task, done))
+        if len(steps) == 8:
+            raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        list(recommender.recommend_many(drafts, QueryOptions(k=120, explain=True), progress))
+
+    ranked = [("ranking", place) for place in range(4)]  # four drafts are searched together
+    assert steps == [
+        ("searching", 0),
+        *ranked,
+        *[("explaining", 0), ("explaining", 100)],
+        steps[-1],
+    ]
+    assert steps[-1] == ("explaining", 0)  # of the second draft
+
+
+def test_of_many_sentences_progress_ends_the_choice(sample_index: IndexFolder) -> None:
+    recommender = Recommender(sample_index, RecommendConfig(few_queries=True))
+    draft = Query(id="d", title="Dense retrieval", named=False)
+    sentences = [replace(draft, id=f"{n}", context=f"We search {n} texts.") for n in range(40)]
+    steps: list[int] = []
+
+    def progress(task: str, done: int, total: int) -> None:
+        steps.append(done)
+        if done == 32:
+            raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        recommender.recommend_sentences(sentences, progress=progress, most=2)
+
+    assert steps == [0, 16, 32]  # sentences are searched by 16
+
+
 def test_the_querys_year_is_the_bound_unless_another_is_given(tiny: Recommender) -> None:
     query = Query(id="draft", title="graph", year=2000)
 

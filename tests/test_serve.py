@@ -12,7 +12,7 @@ import time
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Generator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import pairwise, product
 from pathlib import Path
@@ -31,6 +31,7 @@ from citerec.config import RecommendConfig, RerankConfig
 from citerec.folder import IndexFolder
 from citerec.serve import ServeConfig, app
 from citerec.serve.app import create_app
+from citerec.serve.requests import RecommendRequest, Texts
 from citerec.serve.service import OpenIndex, Service
 
 BERT = {
@@ -43,6 +44,7 @@ TITLES = [
     "Learning to rank with gradient boosted trees",
 ]
 WORDS = RecommendConfig(few_queries=True, reranker="none", ranker="none")
+FAST = {"encoder": "none", "reranker": "none", "ranker": "none"}
 JSON_TYPE = {"content-type": "application/json"}
 
 
@@ -169,6 +171,7 @@ def test_options_have_the_names_and_the_effect_of_the_command_line(client: httpx
         ({"title": "a", "reranker": "none", "rerank_depth": 5}, None),
         ({"text": "%PDF-1.7 nothing"}, None),
         ({"query": [{"title": "a", "id": str(n)} for n in range(65)]}, ["/query"]),
+        ({"title": "a", "abstract": "b" * 200_001}, ["/abstract"]),
         ({"query": {"title": "a", "year": 2**70}}, None),
         ({"query": {"title": "half of a character: \ud83d"}}, None),
         ({"title": "a", "k": 0}, ["/k"]),
@@ -191,6 +194,54 @@ def test_a_wrong_request_is_answered_by_a_problem(
     assert problem["instance"].endswith(answer.headers["x-request-id"])
     assert "citerec recommend" not in problem["detail"]
     assert "--" not in problem["detail"]
+
+
+CLAIM = "Trees {} grow in all of our forests.\n\n"
+HALF = "trees " * 16_667  # of the most characters of a draft
+BATCH = [{"id": f"{n}", "title": "a", "abstract": HALF} for n in range(11)]
+
+
+@pytest.mark.parametrize("route", ["/v1/recommend", "/page/recommend"])
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        (
+            {"text": "Trees\n\n" + "".join(map(CLAIM.format, range(1_001))), "context": "all"},
+            "there are 1,001 sentences without a reference; send at most 1,000 at once",
+        ),
+        (
+            {"text": f"Trees\n\n{HALF}{HALF}"},
+            "there are 200,008 characters of title and abstract in one draft; send at most 200,000 at once",
+        ),
+        (
+            {"query": BATCH},
+            "there are 1,100,022 characters of titles and abstracts; send at most 1,000,000 at once",
+        ),
+        (
+            {"text": "".join(f'{{"title": "Trees {n}"}}\n' for n in range(65))},
+            "there are 65 queries; send at most 64 at once",
+        ),
+    ],
+    ids=["sentences", "draft", "drafts", "queries"],
+)
+def test_what_would_take_too_long_is_refused_before_anything_is_searched(
+    client: httpx.Client, service: Service, route: str, body: dict[str, Any], detail: str
+) -> None:
+    with busy(service):  # the models are not needed
+        answer = client.post(route, json=body)
+
+    assert (answer.status_code, answer.json()["detail"]) == (422, detail)
+
+
+def test_the_most_sentences_and_the_longest_drafts_are_answered(client: httpx.Client) -> None:
+    claims = "Trees\n\n" + "".join(map(CLAIM.format, range(1_000)))
+
+    answer = client.post("/v1/recommend", json={"text": claims, "context": "all", **FAST})
+    drafts = results(client, query=BATCH[:9], k=1, **FAST)
+
+    assert answer.status_code == 200, answer.text
+    assert len(answer.json()["answers"]) == 64
+    assert len(drafts) == 9
 
 
 @pytest.mark.parametrize(
@@ -413,23 +464,112 @@ def test_a_request_whose_client_is_gone_is_dropped(lone: Callable[..., Service])
     assert service.in_flight == 0
 
 
+def test_work_on_the_models_ends_when_its_request_is_over(lone: Callable[..., Service]) -> None:
+    service, went_on = lone(), Event()
+
+    def endless(_: OpenIndex) -> None:
+        while True:
+            service.models.pause()
+            went_on.set()
+
+    work = service.start(endless, None)
+    assert went_on.wait(20)
+
+    is_dropped = work.cancel()  # as `answer` does after a timeout, and for a client that is gone
+
+    assert not is_dropped  # it runs
+    with pytest.raises(CancelledError):
+        work.result(20)
+    until(lambda: service.in_flight == 0)
+
+
+def test_small_requests_go_before_large_ones_and_in_between(lone: Callable[..., Service]) -> None:
+    service, done = lone(), list[str]()
+    started, release = Event(), Event()
+
+    def large(_: OpenIndex) -> None:
+        started.set()
+        release.wait(20)
+        done.append("a part of the first")
+        service.models.pause()
+        done.append("the first")
+
+    work = [service.start(large, None, size=5)]
+    assert started.wait(20)
+    for name, size in (("as large", 5), ("larger", 6), ("small", 1), ("smaller", 0)):
+        work.append(service.start(lambda _, name=name: done.append(name), None, size=size))
+    release.set()
+    for future in work:
+        future.result(20)
+
+    let_in = ["a part of the first", "smaller", "small"]
+    assert done == [*let_in, "the first", "as large", "larger"]
+
+
+def test_a_batch_is_larger_than_a_draft_and_a_draft_than_a_short_list(
+    service: Service,
+) -> None:
+    opened = service.open_index()
+
+    def size(**body: Any) -> int:
+        request = RecommendRequest(**body)
+        return Texts.of(request, opened).size(request)
+
+    drafts = [{"id": f"{n}", "title": "Trees"} for n in range(8)]
+    sizes = [size(title="Trees", k=5), size(title="Trees"), size(query=drafts)]
+    assert sizes == [3, 5, 8]  # bits of 5, of 20, of 8 * 20
+    assert size(title="Trees", rerank_depth=1_000) == 10  # of 1,020
+
+
+def test_closing_does_not_wait_for_work_that_does_not_end(
+    lone: Callable[..., Service], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("citerec.serve.service.STOP_SECONDS", 0)
+    stuck, idle = lone(), lone()
+
+    with busy(stuck):
+        waiting = stuck.start(lambda _: None, None)
+        assert not stuck.close()
+
+    assert idle.close()
+    assert waiting.cancelled()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("signals", "drain", "code"),
+    [(1, 1, 0), (2, 600, 128 + signal.SIGTERM)],
+    ids=["after the drain", "at the second signal"],
+)
+def test_a_signal_ends_a_server_whatever_is_in_flight(
+    sample_index: IndexFolder, tmp_path: Path, signals: int, drain: int, code: int
+) -> None:
+    script = f"from citerec.serve import app; app.DRAIN_SECONDS = {drain}"
+    drafts = [{"id": f"{n}", "title": f"{n} trees", "abstract": HALF[:15_000]} for n in range(64)]
+
+    with (
+        started(sample_index, tmp_path, script) as (process, client),
+        ThreadPoolExecutor(1) as pool,
+    ):
+        body = {"query": drafts, "k": 1000, "explain": True}  # minutes of work
+        answer = pool.submit(client.post, "/v1/recommend", json=body)
+        until(lambda: "citerec_requests_in_flight 1.0" in client.get("/metrics").text)
+        for _ in range(signals):
+            process.send_signal(signal.SIGTERM)
+            time.sleep(0.5)
+        process.wait(60)
+        with suppress(httpx.TransportError):
+            assert answer.result().status_code != 200
+
+    assert process.returncode == code
+
+
 @pytest.mark.slow
 def test_a_signal_ends_a_server_after_the_requests_in_flight(
     sample_index: IndexFolder, tmp_path: Path
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    command = [sys.executable, "-c", "from citerec.cli import main; main()", "serve"]
-    options = ["--index", sample_index.path, "--port", str(port)]
     queries = [{"title": f"{n} {TITLES[n % len(TITLES)]}"} for n in range(32)]
-    with (
-        (tmp_path / "log").open("wb") as log,
-        subprocess.Popen([*command, *options], stderr=log, env=os.environ) as process,
-        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client,
-        ThreadPoolExecutor(1) as pool,
-    ):
-        until(lambda: is_answering(client))
-
+    with started(sample_index, tmp_path) as (process, client), ThreadPoolExecutor(1) as pool:
         answer = pool.submit(client.post, "/v1/recommend", json={"query": queries, "k": 20})
         until(lambda: "citerec_requests_in_flight 1.0" in client.get("/metrics").text)
         process.send_signal(signal.SIGTERM)
@@ -438,6 +578,27 @@ def test_a_signal_ends_a_server_after_the_requests_in_flight(
         process.wait(60)
 
     assert (was_waiting, status, process.returncode) == (True, 200, 0)
+
+
+@contextmanager
+def started(
+    index: IndexFolder, folder: Path, script: str = ""
+) -> Generator[tuple[subprocess.Popen[bytes], httpx.Client]]:
+    """Run `citerec serve` as a process, after a line of Python; yield it and its client."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    script = f"{script}\nfrom citerec.cli import main; main()"
+    command = [sys.executable, "-c", script, "serve", "--index", index.path, "--port", str(port)]
+    with (
+        (folder / "log").open("wb") as log,
+        subprocess.Popen(command, stderr=log, env=os.environ) as process,
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client,
+    ):
+        until(lambda: is_answering(client))
+        try:
+            yield process, client
+        finally:
+            process.kill()
 
 
 def is_answering(client: httpx.Client) -> bool:

@@ -366,6 +366,7 @@ class LtrStage:
         """Order all candidates of each query, one `ExpandedCandidates` each; the reranked pairs are scored together."""
         ranked: list[RankedCandidates] = []
         for place, (query, one) in enumerate(zip(batch.queries, candidates, strict=True)):
+            progress("ranking", place, len(batch))
             cited = batch.known_references(place)
             # on more threads sums differ in the last bits
             with _LIMITED, _openblas().limit(limits=1):

@@ -1,9 +1,9 @@
 """Cross-encoders: opened from a folder, they score queries and candidates together."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock, RLock
+from threading import RLock
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
@@ -155,7 +155,7 @@ class CrossEncoder:
         self.backend = "onnx" if runner else "torch"
         self._runner = runner or TorchBackend(reranker_net(parts), self.config, log)
         self.device, self.precision = self._runner.device, self._runner.precision
-        self._turn = Lock()
+        self._turn = RLock()  # `progress` may score other pairs: a server lets small requests in
 
     @property
     def default_depth(self) -> int:
@@ -175,11 +175,14 @@ class CrossEncoder:
         scores = np.empty(len(candidates), np.float32)
         with self._turn:
             query_ids = self.parts.cut([pair_text(query) for query in queries])
+            done = 0
             for first in range(0, len(candidates), AT_ONCE):
                 part = slice(first, first + AT_ONCE)
                 of_pairs = [query_ids[i] for i in owners[part].tolist()]
-                scores[part] = self._scores(of_pairs, candidates[part], index.papers)
-                progress("reranking", min(part.stop, len(candidates)), len(candidates))
+                for places, outputs in self._outputs(of_pairs, candidates[part], index.papers):
+                    scores[part][places] = outputs[:, 0]
+                    done += len(places)
+                    progress("reranking", done, len(candidates))
         if not np.isfinite(scores).all():
             raise ModelError(
                 f"{self.name} gives scores that are not finite, in {self.precision}; set CITEREC_DTYPE=float32, or try "
@@ -193,8 +196,10 @@ class CrossEncoder:
         z = self.spec.scale * scores.astype(np.float64) + self.spec.offset
         return sigmoid(z).astype(np.float32)
 
-    def _scores(self, queries: Sequence[list[int]], rows: "Rows", papers: Papers) -> "Scores":
-        """Return the score of each pair, shape (pairs,)."""
+    def _outputs(
+        self, queries: Sequence[list[int]], rows: "Rows", papers: Papers
+    ) -> Iterator[tuple[list[int], "Scores"]]:
+        """Yield the places of pairs batch by batch, and their scores, shape (pairs, 1)."""
         read = papers.at(rows.tolist())
         texts = self.parts.cut([pair_text(paper) for paper in read.values()])
         candidates = dict(zip(read, texts, strict=True))
@@ -203,10 +208,7 @@ class CrossEncoder:
             for query, row in zip(queries, rows.tolist(), strict=True)
         ]
         firsts = [first for _, first in pairs] if self.parts.typed else None
-        scores = np.empty(len(pairs), np.float32)
-        for places, outputs in self._runner.run([ids for ids, _ in pairs], firsts):
-            scores[places] = outputs[:, 0]
-        return scores
+        return self._runner.run([ids for ids, _ in pairs], firsts)
 
 
 # A server opens several indexes with one reranker: one that is open is used again while anything uses it.

@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 from asyncio import Transport
+from contextlib import nullcontext
 from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
@@ -207,7 +208,7 @@ async def recommend(request: Request, service: Served, body: RecommendRequest) -
 
     With the type of BibTeX, RIS or CSL-JSON in `Accept`, the answer is a file for a reference manager.
     """
-    texts = await answer(request, lambda _: Texts.of(body), body.index, body.pool)
+    texts = await answer(request, partial(Texts.of, body), body.index, body.pool)
 
     def work(opened: OpenIndex) -> Response:
         started = monotonic()
@@ -231,7 +232,7 @@ async def recommend(request: Request, service: Served, body: RecommendRequest) -
         }
         return Response("".join(pieces(lists, form, batch=True)), headers=headers)
 
-    return await answer(request, work, body.index)
+    return await answer(request, work, body.index, size=texts.size(body))
 
 
 @api.post("/export", response_class=Response, responses=AS_REFERENCES)
@@ -482,11 +483,21 @@ def serve(app: ASGIApp, service: Service, listening: socket.socket) -> None:
 
     A second signal ends it at once.
     """
+    server = web_server(app)
+    # in place of uvicorn's handlers, which go on to wait after a second signal
+    server.capture_signals = nullcontext  # pyright: ignore[reportAttributeAccessIssue]
+
+    def stop(number: int, _: object) -> None:
+        if server.should_exit:
+            os._exit(128 + number)
+        server.should_exit = True
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        # uvicorn stops gracefully, and raises the signal again at its end
-        signal.signal(number, lambda _number, _frame: None)
+        signal.signal(number, stop)
     try:
-        web_server(app).run(sockets=[listening])
+        server.run(sockets=[listening])
     finally:
-        service.close()
         listening.close()
+        has_ended = service.close()
+    if not has_ended:
+        os._exit(0)  # Python would wait for the threads; nothing is left to be written

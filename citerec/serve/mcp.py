@@ -6,7 +6,6 @@ import signal
 from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from functools import partial
 from importlib.metadata import version
 from inspect import getdoc, signature
 from typing import Annotated, Any
@@ -19,16 +18,14 @@ from pydantic import BaseModel, Field, ValidationError
 
 from citerec import Paper, Recommendations
 from citerec.bibliography.keys import paper_doi
-from citerec.bibliography.paper_list import parse_paper_list
 from citerec.bibliography.write import bibtex_entry, citation_keys
 from citerec.config import config_error
 from citerec.drafts import short
 from citerec.errors import CiterecError
-from citerec.inputs import isolated
 from citerec.search import SearchFilter
 from citerec.serve.guard import Guard, ProblemError
-from citerec.serve.requests import Abstract, Papers, Title, Year, for_client, for_clients
-from citerec.serve.service import OpenIndex, Service
+from citerec.serve.requests import Abstract, Title, Year, for_client, for_clients, read_list
+from citerec.serve.service import OpenIndex, Service, late
 from citerec.text import one_line
 
 Output = dict[str, Any]
@@ -54,6 +51,7 @@ Chars = Annotated[
 Name = Annotated[
     str, Field(description="Words of a name, such as: Knuth, or: SIGIR", max_length=200)
 ]
+Papers = Annotated[list[Annotated[str, Field(max_length=1_000)]], Field(max_length=1_000)]
 Keywords = Annotated[
     str, Field(description="Words of titles and abstracts.", min_length=1, max_length=1_000)
 ]
@@ -166,8 +164,7 @@ def check_bibliography(
 
     Entries that the corpus does not have are not compared: that is no error of theirs.
     """
-    listed = isolated(partial(parse_paper_list, content, "content"), "content")
-    report = opened.default.check(listed)
+    report = opened.default.check(read_list(content, "content"))
     page, count = report.findings[offset : offset + k], len(report.findings)
     names = ("problem", "place", "key", "title", "file", "corpus", "id")
     problems = [{name: one_line(getattr(one, name)) for name in names} for one in page]
@@ -233,7 +230,11 @@ def create_server(opening: "Future[Service]") -> CitationServer:
             service = await asyncio.shield(asyncio.wrap_future(opening))
             pool = {recommend: "models", check_bibliography: "uploads"}.get(tool, "lookups")
             work = service.start(lambda opened: tool(opened, **arguments), None, pool)
-            return await asyncio.wrap_future(work)
+            try:
+                async with asyncio.timeout(service.settings.timeout_seconds):
+                    return await asyncio.wrap_future(work)
+            except TimeoutError:
+                raise late() from None
 
         takes = signature(tool)
         _, *own = takes.parameters.values()  # all but the index

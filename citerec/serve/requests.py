@@ -19,7 +19,7 @@ from citerec.bibliography.entry import PaperList
 from citerec.bibliography.paper_list import paper_list_of, parse_paper_list
 from citerec.bibliography.styles import ReferenceConfig, ReferenceFormat, references
 from citerec.config import SENTENCE_K, Bm25Config, RerankConfig, Settings, StopWords, setting
-from citerec.drafts import QueryFile, parse_queries
+from citerec.drafts import QueryFile
 from citerec.errors import (
     BadInputError,
     CiterecError,
@@ -34,19 +34,20 @@ from citerec.export.jsonl import FIELDS, place
 from citerec.inputs import isolated
 from citerec.recommend import query_of
 from citerec.references import chosen_papers
+from citerec.rules.known import QueryOptions
 from citerec.serve.guard import KINDS, LOG, MEDIA_TYPE, ProblemError, internal_error
 from citerec.serve.service import OpenIndex, Service
+from citerec.serve.uploads import MAX_DRAFT, MAX_QUERIES, read_drafts, within_limits
 from citerec.text import QueryForm, some_of
-from citerec.types import MAX_ABSTRACT, MAX_TITLE, StageHit
+from citerec.types import MAX_TITLE, StageHit
 
 MAX_RESULTS = 1000  # papers of one answer
 MAX_LISTED = 10_000  # entries of a list of papers
-MAX_QUERIES = 64  # of one request
 MAX_STYLED = 200  # papers; citeproc-py takes up to 0.1 s for one
 NO_CITED = "none"  # for `cited`: not even the references that the draft cites
 Text = Annotated[str, StringConstraints(max_length=16_000_000)]
 Title = Annotated[str, StringConstraints(max_length=MAX_TITLE)]
-Abstract = Annotated[str, StringConstraints(max_length=MAX_ABSTRACT)]
+Abstract = Annotated[str, StringConstraints(max_length=MAX_DRAFT)]
 Papers = Annotated[
     list[Annotated[str, StringConstraints(max_length=10_000)]], Field(max_length=MAX_LISTED)
 ]
@@ -150,9 +151,9 @@ class RecommendRequest(BaseModel):
 
     @property
     def pool(self) -> str:
-        """The threads that read it: those of uploads, if a parser reads a part of it."""
+        """The threads that read it: those of uploads, if it has what may take seconds to read."""
         parts = (self.text, self.document, self.cited, self.exclude, self.rejected)
-        return "uploads" if any(isinstance(part, str | bytes) for part in parts) else "lookups"
+        return "lookups" if parts == (None,) * len(parts) else "uploads"
 
     def config(self, start: RecommendConfig, rerankers: Sequence[str]) -> RecommendConfig:
         """Return the settings for this request; `start` are those of one without options."""
@@ -181,62 +182,66 @@ class RecommendRequest(BaseModel):
 
 
 class Texts(NamedTuple):
-    """What the texts of a request hold; those that a parser reads are read in processes of their own."""
+    """What a request searches for, within the limits of a server, and with the papers of its lists looked up."""
 
-    drafts: QueryFile | None
-    cited: PaperList | None
-    excluded: PaperList | None
-    rejected: PaperList | None
+    drafts: QueryFile
+    options: QueryOptions
 
     @classmethod
-    def of(cls, request: RecommendRequest) -> Self:
-        """Read the texts of a request."""
-        drafts = None
+    def of(cls, request: RecommendRequest, opened: OpenIndex) -> Self:
+        """Read a request; texts that a parser reads are read in processes of their own."""
+        cited, excluded, rejected = (
+            _listed(getattr(request, name), name) for name in ("cited", "exclude", "rejected")
+        )
         if request.query is not None or request.text is not None or request.document is not None:
             stated = {"title": request.title, "abstract": request.abstract}
-            read = partial(parse_queries, _content(request), **stated)
+            read = partial(read_drafts, _content(request), request.context, **stated)
             drafts = read() if request.query is not None else isolated(read, "query")
-            drafts = drafts.with_context(request.context)
-        lists = {name: getattr(request, name) for name in ("cited", "exclude", "rejected")}
-        return cls(drafts, *(_listed(given, name) for name, given in lists.items()))
+            if drafts.cited and request.cited != NO_CITED:
+                cited = drafts.cited + cited if cited else drafts.cited
+        else:
+            references = None if cited is None else ""
+            alone = None if request.title else request.context
+            query = query_of(request.title, request.abstract or "", request.year, alone, references)
+            drafts = QueryFile((query,)).with_context(request.context if request.title else None)
+            drafts = within_limits(drafts)
+        is_given = "k" in request.model_fields_set or not drafts.by_sentence
+        options = opened.default.options(
+            k=request.k if is_given else SENTENCE_K,
+            year_max=request.year_max,
+            year_min=request.year_min,
+            excluded=excluded,
+            cited=cited,
+            rejected=rejected,
+            explain=request.explain,
+        )
+        return cls(drafts, options)
+
+    def size(self, request: RecommendRequest) -> int:
+        """Return how much work on the models it is, roughly: requests of a lower size go first."""
+        papers = request.k + request.rerank_depth
+        return (len(self.drafts.queries) * papers).bit_length()
 
 
 def recommended(
     service: Service, opened: OpenIndex, request: RecommendRequest, texts: Texts
 ) -> tuple[list[Recommendations], Sequence[str]]:
-    """Return one list per query, in the order of the request, and notices about the draft as it was read."""
+    """Return one list per query, in the order of the request, and notices about the draft as it was read.
+
+    It runs on the thread of `service.models`.
+    """
     config = request.config(opened.default.config, service.rerankers)
     try:
         recommender = opened.recommender(config)
     except ModelError as error:  # the default ones are open
         raise ConfigError("the options name a model that this index does not have") from error
-    cited, most = texts.cited, MAX_QUERIES
-    if drafts := texts.drafts:
-        if len(drafts.queries) > most and not drafts.by_sentence:
-            raise ConfigError(
-                f"there are {len(drafts.queries):,} queries; send at most {most} at once"
-            )
-        if drafts.cited and request.cited != NO_CITED:
-            cited = drafts.cited + cited if cited else drafts.cited
-    else:
-        references = None if cited is None else ""
-        alone = None if request.title else request.context
-        query = query_of(request.title, request.abstract or "", request.year, alone, references)
-        drafts = QueryFile((query,)).with_context(request.context if request.title else None)
-    is_given = "k" in request.model_fields_set or not drafts.by_sentence
-    options = recommender.options(
-        k=request.k if is_given else SENTENCE_K,
-        year_max=request.year_max,
-        year_min=request.year_min,
-        excluded=texts.excluded,
-        cited=cited,
-        rejected=texts.rejected,
-        explain=request.explain,
-    )
+    drafts, pause = texts.drafts, service.models.pause
     if drafts.by_sentence:
-        lists = recommender.recommend_sentences(drafts.queries, options, most=most)
+        lists = recommender.recommend_sentences(
+            drafts.queries, texts.options, pause, most=MAX_QUERIES
+        )
     else:
-        lists = recommender.recommend_many(drafts.queries, options)
+        lists = recommender.recommend_many(drafts.queries, texts.options, pause)
     return [*map(for_client, lists)], [*map(for_clients, drafts.notices)]
 
 
@@ -270,8 +275,13 @@ def _listed(given: list[str] | str | None, name: str) -> PaperList | None:
         return None
     if isinstance(given, list):
         return paper_list_of(given)
+    return read_list(given, name)
+
+
+def read_list(text: str, name: str) -> PaperList:
+    """Read the content of a bibliography in a process of its own; ConfigError if it has too many entries."""
     part = "rejected" if name == "rejected" else "papers"
-    listed = isolated(partial(parse_paper_list, given, name, part), name)
+    listed = isolated(partial(parse_paper_list, text, name, part), name)
     if (entries := len(listed.entries)) > MAX_LISTED:
         raise ConfigError(f"{name} has {entries:,} entries; expected at most {MAX_LISTED:,}")
     return listed

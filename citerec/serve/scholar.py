@@ -86,14 +86,19 @@ async def _answered(
     names = [name.strip().partition(".")[0] for name in shape.fields.split(",")]
     fields = dict.fromkeys(filter(None, ["paperId", *names]))
 
-    def work(opened: OpenIndex) -> Response:
+    def read(opened: OpenIndex) -> tuple[RecommendRequest, Texts]:
         body = wanted(opened)
-        [found], _ = recommended(request.app.state.service, opened, body, Texts.of(body))
+        return body, Texts.of(body, opened)
+
+    body, texts = await answer(request, read, shape.index, "uploads")
+
+    def work(opened: OpenIndex) -> Response:
+        [found], _ = recommended(request.app.state.service, opened, body, texts)
         values = _values(opened, found.papers)
         listed = [{name: one.get(name) for name in fields} for one in values]
         return json({"recommendedPapers": listed})
 
-    return await answer(request, work, shape.index)
+    return await answer(request, work, shape.index, size=texts.size(body))
 
 
 def _ids(opened: OpenIndex, given: Sequence[str]) -> list[str]:

@@ -1,17 +1,21 @@
 """Open indexes, and the threads in which requests use them.
 
 Queries run one after the other in one thread: a batch of the queries that wait takes as long (measured: 8.0 against 8.2
-s of processor time for 32 drafts). Look-ups and uploads have threads of their own, so that they do not wait for models.
+s of processor time for 32 drafts). Small requests do not wait for large ones, and work whose request has ended, ends
+(`Models`). Look-ups and uploads have threads of their own, so that they do not wait for models.
 """
 
 import asyncio
 import hashlib
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from functools import cached_property, lru_cache, partial
 from importlib import import_module
+from itertools import count
+from math import inf
 from pathlib import Path
+from queue import Empty, PriorityQueue
 from threading import Lock
 from time import monotonic
 from typing import Annotated, Any, TypeVar
@@ -28,9 +32,10 @@ from citerec.serve.guard import CLIENT_CLOSED, ProblemError
 T = TypeVar("T")
 DEFAULT = RecommendConfig(few_queries=True)
 MAX_VARIANTS = 6  # recommenders of other settings than the default ones, which are open at once
-# 1: the models use all processors; 4: each waits for a process with limits, one that reads a hostile file, too
-THREADS = {"models": 1, "lookups": 2, "uploads": 4}
+# 4: each waits for a process with limits, one that reads a hostile file, too
+THREADS = {"lookups": 2, "uploads": 4}
 RETRY_AFTER = "5"  # seconds
+STOP_SECONDS = 5  # for work in progress to end, after the drain
 
 
 class IndexFacts(BaseModel):
@@ -85,6 +90,70 @@ class OpenIndex:
         )
 
 
+class Turn(Future[Any]):
+    """The work of one request on the models, which can also be cancelled while it runs."""
+
+    def __init__(self, work: Callable[[], Any], size: int) -> None:
+        """Prepare; work goes before work of a larger `size`."""
+        super().__init__()
+        self.work, self.size, self.is_over = work, size, False
+
+    def cancel(self) -> bool:
+        """Cancel it; work that runs ends when it next calls `Models.pause`."""
+        self.is_over = True
+        return super().cancel()
+
+
+class Models:
+    """Does the work on the models in one thread, since each computation uses all processors.
+
+    Small work goes first. Work in progress lets smaller work in at each `pause`.
+    """
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(1, "citerec-models")
+        self._waiting: PriorityQueue[tuple[int, int, Turn]] = PriorityQueue()
+        self._numbers = count()  # of arrival
+        self._running: list[Turn] = []  # each was let in by the one before
+
+    def submit(self, work: Callable[[], Any], size: int) -> Turn:
+        """Start work as soon as nothing smaller waits; see `Turn`."""
+        turn = Turn(work, size)
+        self._waiting.put((size, next(self._numbers), turn))
+        self._pool.submit(self._run_smallest)
+        return turn
+
+    def pause(self, *_: object) -> None:
+        """Let smaller work in, then go on, unless this was cancelled; a `Progress` of the work in progress."""
+        turn = self._running[-1]
+        while not turn.is_over and self._run_smallest(turn.size):
+            pass
+        if turn.is_over:
+            raise CancelledError
+
+    def _run_smallest(self, below: float = inf) -> bool:
+        """Run the smallest work that waits; return whether there was any of a size below a limit."""
+        try:
+            entry = self._waiting.get_nowait()
+        except Empty:
+            return False
+        size, _, turn = entry
+        if size >= below:
+            self._waiting.put(entry)
+            return False
+        if turn.set_running_or_notify_cancel():
+            self._running.append(turn)
+            try:
+                turn.set_result(turn.work())
+            except CancelledError:  # without its traceback, which would keep what the work has open
+                turn.set_exception(CancelledError())
+            except BaseException as error:
+                turn.set_exception(error)
+            finally:
+                self._running.pop()
+        return True
+
+
 class Service:
     """Open indexes by name, the first one is the default, and the requests in flight."""
 
@@ -104,8 +173,9 @@ class Service:
         self.hidden = {  # paths that messages to clients must not show
             str(place): name for name, path in indexes.items() for place in (path.resolve(), path)
         }
-        self.in_flight, self.is_closed = 0, False
-        self._lock = Lock()
+        self.is_closed = False
+        self._in_flight, self._lock = set[Future[Any]](), Lock()
+        self.models = Models()
         self._pools = {
             name: ThreadPoolExecutor(threads, f"citerec-{name}")
             for name, threads in THREADS.items()
@@ -127,11 +197,16 @@ class Service:
         return self.indexes[name or names[0]]
 
     def start(
-        self, work: Callable[[OpenIndex], T], index: str | None, pool: str = "models"
+        self,
+        work: Callable[[OpenIndex], T],
+        index: str | None,
+        pool: str = "models",
+        size: int = 1,
     ) -> "Future[T]":
-        """Start work in one of the `THREADS`; a future that is cancelled before it starts costs nothing.
+        """Start work on the models, where a lower `size` goes first, or in one of the `THREADS`.
 
-        ProblemError if there is no such index, too many requests are in flight, or the server is being stopped.
+        A future that is cancelled before it starts costs nothing. ProblemError if there is no such index, too many
+        requests are in flight, or the server is being stopped.
         """
         opened = self.open_index(index)
         with self._lock:
@@ -140,26 +215,41 @@ class Service:
             if self.in_flight >= self.settings.queue_size:
                 detail = f"{self.in_flight} requests are in flight; try again in {RETRY_AFTER} s"
                 raise ProblemError("queue-full", detail, headers={"Retry-After": RETRY_AFTER})
-            self.in_flight += 1
-        future = self._pools[pool].submit(work, opened)
-        future.add_done_callback(self._leave)
+            if pool == "models":
+                future = self.models.submit(partial(work, opened), size)
+            else:
+                future = self._pools[pool].submit(work, opened)
+            self._in_flight.add(future)
+        future.add_done_callback(self._in_flight.discard)
         return future
 
-    def close(self) -> None:
-        """Refuse new requests, and end; what waits is cancelled: the web server has drained before."""
-        self.is_closed = True
-        for pool in self._pools.values():
-            pool.shutdown(cancel_futures=True)
+    @property
+    def in_flight(self) -> int:
+        """How many requests wait or are worked on."""
+        return len(self._in_flight)
 
-    def _leave(self, _: "Future[Any]") -> None:
+    def close(self) -> bool:
+        """Refuse new requests and cancel those in flight: the web server has drained before.
+
+        Returns whether all work in progress has ended within `STOP_SECONDS`.
+        """
         with self._lock:
-            self.in_flight -= 1
+            self.is_closed = True
+        for future in [*self._in_flight]:
+            future.cancel()
+        return not wait([*self._in_flight], STOP_SECONDS).not_done
 
 
 def stopping() -> ProblemError:
     """Return the problem of a server that is being stopped."""
     later = {"Retry-After": RETRY_AFTER}
     return ProblemError("stopping", "the server is being stopped", headers=later)
+
+
+def late() -> ProblemError:
+    """Return the problem of work that did not end in time."""
+    message = "the answer took too long; send fewer queries at once, or try again later"
+    return ProblemError("timeout", message)
 
 
 def _service(request: Request) -> Service:
@@ -170,13 +260,17 @@ Served = Annotated[Service, Depends(_service)]  # the service of the application
 
 
 async def answer(
-    request: Request, work: Callable[[OpenIndex], T], index: str | None, pool: str = "models"
+    request: Request,
+    work: Callable[[OpenIndex], T],
+    index: str | None,
+    pool: str = "models",
+    size: int = 1,
 ) -> T:
     """Do the work of a request; it is cancelled if the client goes away or the time is over."""
     service = _service(request)
     # the steps of a request share its time
     until = request.scope.setdefault("until", monotonic() + service.settings.timeout_seconds)
-    result = asyncio.wrap_future(service.start(work, index, pool))
+    result = asyncio.wrap_future(service.start(work, index, pool, size))
     gone = asyncio.ensure_future(_disconnected(request))
     try:
         await asyncio.wait(
@@ -186,9 +280,7 @@ async def answer(
             return result.result()
         if gone.done():
             raise ProblemError("timeout", "the client is gone", status=CLIENT_CLOSED)
-        raise ProblemError(
-            "timeout", "the answer took too long; send fewer queries at once, or try again later"
-        )
+        raise late()
     finally:
         result.cancel()
         gone.cancel()

@@ -1,4 +1,4 @@
-"""Reads the files that the page sends: a draft, every bibliography with it, and archives of both.
+"""Reads drafts that clients send, within limits; and the files of the page: a draft, bibliographies, archives of both.
 
 It runs in a process of its own, and imports nothing of the server.
 """
@@ -14,15 +14,43 @@ from zlib import error
 
 from citerec.bibliography.entry import PaperList
 from citerec.bibliography.paper_list import read_paper_list
-from citerec.drafts import DocumentFormat, document_format, parse_queries
+from citerec.drafts import DocumentFormat, QueryFile, document_format, parse_queries
 from citerec.drafts.sentences import paragraphs
-from citerec.errors import BadInputError
+from citerec.errors import BadInputError, ConfigError
 from citerec.text import plural, visible
 
+MAX_QUERIES = 64  # of a request; of the sentences of a draft, as many are answered
+MAX_SENTENCES = 1_000  # of a draft without a reference, from which these are chosen
+MAX_DRAFT, MAX_DRAFTS = 200_000, 1_000_000  # characters of a draft; of all of a request together
 MOST_FILES, MOST_UNPACKED, MOST_DEPTH = 2_000, 64 * 2**20, 20  # of a .zip; parts of a path
 REFERENCES = frozenset({".bib", ".bibtex", ".ris"})  # lists, unless a document is with them
 _MAIN = re.compile(rb"\\documentclass(?![^{]{0,500}\{\s*(?:subfiles|standalone)\b)")  # no chapter
 AROUND = frozenset({".bbl", ".sty", ".cls", ".bst"})  # files of a LaTeX draft that are no draft
+
+
+def read_drafts(
+    data: bytes, context: str | None, *, title: str | None, abstract: str | None
+) -> QueryFile:
+    """Read the drafts that `data` holds, or the sentences of one; errors as of `parse_queries` and `within_limits`."""
+    drafts = parse_queries(data, title=title, abstract=abstract)
+    return within_limits(drafts.with_context(context))
+
+
+def within_limits(drafts: QueryFile) -> QueryFile:
+    """Return drafts, or the sentences of one; ConfigError if it would take too long to search for all of them."""
+    sizes = [len(one.title) + len(one.abstract) for one in drafts.queries]
+    if drafts.by_sentence:
+        counts = [(len(sizes), MAX_SENTENCES, "sentences without a reference")]
+    else:
+        counts = [
+            (len(sizes), MAX_QUERIES, "queries"),
+            (max(sizes), MAX_DRAFT, "characters of title and abstract in one draft"),
+            (sum(sizes), MAX_DRAFTS, "characters of titles and abstracts"),
+        ]
+    for found, most, what in counts:
+        if found > most:
+            raise ConfigError(f"there are {found:,} {what}; send at most {most:,} at once")
+    return drafts
 
 
 class Upload(NamedTuple):

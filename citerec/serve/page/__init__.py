@@ -118,8 +118,12 @@ async def draft(request: Request, files: list[UploadFile], index: str | None = N
 async def recommend(request: Request, service: Served, body: RecommendRequest) -> Response:
     """Return the answer of `/v1/recommend` as the page shows it."""
     body = body.model_copy(update={"explain": True})
-    texts = await answer(request, lambda _: Texts.of(body), body.index, body.pool)
-    return await answer(request, lambda one: json(answered(service, one, body, texts)), body.index)
+    texts = await answer(request, partial(Texts.of, body), body.index, body.pool)
+
+    def work(opened: OpenIndex) -> Response:
+        return json(answered(service, opened, body, texts))
+
+    return await answer(request, work, body.index, size=texts.size(body))
 
 
 # --- lists
