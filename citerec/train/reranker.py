@@ -203,7 +203,7 @@ def best_weight(lists: Sequence[ScoredList]) -> tuple[float, bool]:
         [query_measures(scored.mixed(weight) for scored in lists) for weight in RERANK_WEIGHTS]
     )
     best = int(np.argmax(table.mean(1).prod(-1)))
-    check = cross_validate(table[:, :, F1], 0)
+    check = cross_validate(table[:, :, F1])
     return float(RERANK_WEIGHTS[best]), best > 0 and check.is_better
 
 
