@@ -203,7 +203,7 @@ class RerankConfig(ModelConfig):
     )
     depth: int = setting(
         0,
-        "How many of the best candidates are reranked; 0: what takes about 1.5 seconds (100 in evaluate and tune).",
+        "How many of the best candidates are reranked; 0: what takes about 1.5 seconds (100 in evaluate).",
         ge=0,
     )
     query_tokens: int = setting(
@@ -212,7 +212,7 @@ class RerankConfig(ModelConfig):
     candidate_tokens: int = setting(0, "Candidate tokens of an input; 0 for the model's own.", ge=0)
     weight: float | None = setting(
         None,
-        "Weight of the reranker against the previous order; by default as tuned, else the model's.",
+        "Weight of the reranker against the previous order; by default the model's own.",
         ge=0,
         le=1,
     )

@@ -246,9 +246,7 @@ def reranker_of(
             if spec.weight_after_ranker == 0:
                 log(UNUSED.format(requested.model))
                 return None
-        # a tuned weight is not used after a ranker, because `citerec tune` finds it without one
-        settings = requested.replace(weight=1.0) if ranker else requested
-        opened = open_reranker(index, settings, log, few_queries=config.few_queries)
+        opened = open_reranker(index, requested, log, few_queries=config.few_queries)
     if ranker is None:
         return opened
     configured = configure_for_ranker(opened, ranker, requested, log)

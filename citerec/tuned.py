@@ -1,12 +1,10 @@
-"""Reads and writes what was tuned on an index: the fusion of BM25 and dense retrieval, and the rerank weight.
+"""Reads and writes the fusion of BM25 and dense retrieval that was tuned on an index.
 
 The file is stored next to the models that were trained on the index.
 """
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,49 +19,30 @@ from citerec.io import building, check_model, indented_json, read_record, seal_m
 FOLDER, FILE = "fusion", "fusion.json"
 
 
-@dataclass(frozen=True, slots=True)
-class RerankWeight:
-    """The weight of a reranker against the previous order."""
-
-    weight: float  # in [0, 1]
-    reranker: str  # sha256 of its weights
-    depth: int  # candidates per query in the tuning
-    query_tokens: int  # tokens of the query in the tuning, including special tokens
-    candidate_tokens: int  # likewise for the candidate
-
-    @property
-    def settings(self) -> tuple[int, int, int]:
-        """Depth, query tokens and candidate tokens of the tuning."""
-        return self.depth, self.query_tokens, self.candidate_tokens
-
-
 class _Tuned(Settings):
     """The content of the file."""
 
-    fuse: FuseConfig | None = None  # None for the default, here and below
+    fuse: FuseConfig | None = None  # None for the default
     retrievers: tuple[str, ...] = ()  # registered ones that were fused, too
     valid_for: Mapping[str, str | None] = Field(default_factory=dict, alias="for")
     how: Mapping[str, Any] = Field(default_factory=dict)  # the record of the tuning
-    rerank_weight: RerankWeight | None = None
 
 
 def write_tuned(
     index: IndexFolder,
     config: FuseConfig | None,
     record: Mapping[str, Any],
-    rerank: RerankWeight | None = None,
     retrievers: Sequence[str] = (),
 ) -> Path:
-    """Write the tuned fusion and rerank weight of an index, None for the defaults; return the file.
+    """Write the tuned fusion of an index, None for the default; return the file.
 
     `record` is the record of the tuning, as JSON values. The fusion is used with these further retrievers alone.
     """
-    content: dict[str, Any] = {
+    content = {
         "fuse": config and config.model_dump(),
         "retrievers": [*retrievers],
         "for": _of(index),
         "how": dict(record),
-        **({"rerank_weight": asdict(rerank)} if rerank else {}),
     }
     target = index.models / FOLDER
     with building(target) as folder:
@@ -76,19 +55,6 @@ def tuned_fusion(index: IndexFolder, retrievers: Sequence[str] = ()) -> FuseConf
     """Return the tuned fusion of an index; None if its papers, encoder and further retrievers have none."""
     tuned = _read(index)
     return tuned.fuse if tuned.retrievers == (*retrievers,) else None
-
-
-def read_rerank_weight(index: IndexFolder, reranker: str) -> RerankWeight | None:
-    """Return the tuned weight of a reranker, by the sha256 of its weights; None if there is none for it."""
-    stored = _read(index).rerank_weight
-    return stored if stored and stored.reranker == reranker else None
-
-
-def kept_rerank_weight(index: IndexFolder) -> RerankWeight | None:
-    """Return the stored weight, of any reranker; None if there is none, or it cannot be read."""
-    with suppress(BadInputError):
-        return _read(index).rerank_weight
-    return None
 
 
 def fusion_in_use(index: IndexFolder) -> str:
@@ -119,8 +85,8 @@ def _read(index: IndexFolder) -> _Tuned:
         tuned = read_settings(_Tuned, orjson.loads(read_record(file)))
         return tuned if tuned.valid_for == _of(index) else _Tuned()
     except (OSError, ValueError, ConfigError, ModelDamagedError) as error:
-        advice = f"citerec tune --index {index.path}"
-        raise BadInputError(file, f"cannot be read; tune again: {advice}") from error
+        advice = f"tune again: citerec tune --index {index.path}, or delete its folder"
+        raise BadInputError(file, f"cannot be read; {advice}") from error
 
 
 def _of(index: IndexFolder) -> dict[str, str | None]:

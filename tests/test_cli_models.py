@@ -15,14 +15,13 @@ from support.tiny import tiny_bert
 
 from citerec.build import BuildConfig, build_index
 from citerec.cli import COMMANDS, make_app
-from citerec.config import FuseConfig, FuseMethod, RerankConfig
+from citerec.config import FuseConfig, FuseMethod
 from citerec.encode import mpnet
 from citerec.encode.spec import EncoderSpec
 from citerec.evaluate.systems import RERANKED, SYSTEMS
 from citerec.folder import IndexFolder, open_index
 from citerec.io import seal_model
-from citerec.rerank.reranker import open_reranker
-from citerec.tuned import RerankWeight, write_tuned
+from citerec.tuned import write_tuned
 
 Cli = Callable[..., "tuple[int, str, str]"]
 TITLE = "Dense retrieval of passages"
@@ -109,14 +108,37 @@ def test_tune_writes_what_recommend_then_uses(cli: Cli, sample: Path) -> None:
     assert "rrf, k 60" in out
     assert "weighted, bm25 0.5 + dense 0.5" in out
     assert "fusion: " in err
-    assert "recommend uses these settings from now on" in err
-    assert "recommend does so" not in dry[2]
+    assert "recommend uses this fusion from now on" in err
+    assert "recommend uses" not in dry[2]
     file = sample / "models" / "fusion" / "fusion.json"
     written = json.loads(file.read_text())
-    check = written["how"]["settings"]["checks"]["fusion"]
-    assert (written["fuse"] is not None) == check["kept"]  # an untrained encoder on 29 queries
-    assert ("not kept" in err) == (not check["kept"])
+    fuse, check = written["fuse"], written["how"]["settings"]["check"]
+    assert (fuse["bm25_weight"], fuse["dense_weight"]) == (1, 0)  # the encoder is untrained
+    assert check["cross_validated"] > check["default"]
+    assert check["p"] < 0.05
+    assert err.count(": used\n") == 1
+    shown = "weighted, bm25 1 + dense 0 (tuned on 29 dev queries)\n"
+    assert f"fusion  {shown}" in cli("info")[1]
     assert cli("verify")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "change", [{"rerank_weight": None}, {"fuse": {"method": "x"}}, {"fuse": 1}]
+)
+def test_a_file_of_tuned_settings_that_another_version_wrote_is_tuned_again(
+    cli: Cli, sample: Path, change: dict[str, Any]
+) -> None:
+    file = write_tuned(open_index(sample), FuseConfig(k0=10), {})
+    file.write_text(json.dumps(json.loads(file.read_text()) | change))
+    seal_model(file.parent)
+
+    code, _, err = cli(*ASK)
+    assert code == 2
+    assert "fusion.json: cannot be read; tune again: citerec tune --index " in err
+    assert ", or delete its folder" in err
+
+    assert cli("tune")[0] == 0
+    assert cli(*ASK)[0] == 0
 
 
 def test_info_shows_the_fusion_in_use_and_where_it_comes_from(cli: Cli, sample: Path) -> None:
@@ -335,7 +357,6 @@ def test_a_reranker_of_other_papers_is_measured_only_if_it_is_named(
     code, _, err = cli(*one)
     assert (code, "rerank" in systems()) == (0, False)
     assert "warning: models/reranker is not used: it, its base or its teacher was trained on" in err
-    assert "warning: models/reranker is not used" in cli("tune", "--dry-run")[2]
 
     code, _, err = cli(*one, "--reranker", "models/reranker", "--systems", "rerank")
     assert (code, systems()) == (0, ["rerank"])
@@ -345,44 +366,3 @@ def test_a_reranker_of_other_papers_is_measured_only_if_it_is_named(
     assert code == 0
     assert "citerec: models/reranker was not trained on these papers and splits" in err
     assert "reranking the best 5 by models/reranker" in err
-
-
-def test_tune_keeps_a_weight_that_is_proved_better_and_recommend_says_which_is_used(
-    cli: Cli, own: Path
-) -> None:
-    code, out, err = cli("tune", *RUN, "--rerank-depth", 5)
-
-    file = own.parent / "fusion" / "fusion.json"
-    written = json.loads(file.read_text())
-    check = written["how"]["settings"]["checks"]["weight"]
-    assert code == 0
-    assert written["how"]["settings"]["reranked_metrics"]["f1@20"] >= 0
-    assert "rerank weight" in out
-    assert "rerank weight: " in err
-    assert ("rerank_weight" in written) == check["kept"]
-    index = open_index(own.parent.parent)
-    asked = (*ASK, *RUN, "--rerank-depth", 5)
-
-    settings = {"split": "dev", "queries": 29}
-    write_tuned(index, None, {"settings": settings})
-    assert "weight" not in cli(*asked)[2]  # 1
-    weights = open_reranker(index, RerankConfig()).settings["weights"]
-    write_tuned(index, None, {"settings": settings}, RerankWeight(0.35, weights, 5, 32, 32))
-    assert ", weight 0.35\n" in cli(*asked)[2]
-    assert ", weight 0.15\n" in cli(*asked, "--rerank-weight", 0.15)[2]
-    assert "weight 0.35, tuned at depth 5 without a ranker" in cli("info")[1]
-
-    code, _, _ = cli("tune", "--reranker", "none")  # which does not try it
-    assert (code, json.loads(file.read_text())["rerank_weight"]["weight"]) == (0, 0.35)
-
-
-def test_tuning_the_reranker_needs_no_vectors(
-    cli: Cli, sample_index: IndexFolder, tmp_path: Path, tiny_reranker_model: str
-) -> None:
-    shutil.copytree(sample_index.path, tmp_path / "indexes" / "words")
-
-    code, out, _ = cli("tune", "--reranker", tiny_reranker_model, *RUN, "--rerank-depth", 5)
-
-    assert code == 0
-    assert "rerank weight" in out
-    assert "fusion" not in out.splitlines()[0]

@@ -255,12 +255,11 @@ def test_an_evaluation_fuses_a_retriever_as_recommend_does(
 def test_tuning_tries_the_ranks_of_all_retrievers(guide: None, sample_index: IndexFolder) -> None:
     eval_set = load_eval_set(sample_index, "dev")
 
-    fusion = tune(sample_index, eval_set, EvalConfig(retrievers=("latest",)), "mrr").fusion
+    trials = tune(sample_index, eval_set, EvalConfig(retrievers=("latest",)), "mrr").trials
 
-    assert fusion
-    assert {trial.setting.method for trial in fusion.trials} == {FuseMethod.RRF}
-    assert fusion.trials[0].setting == FuseConfig()
-    assert len({trial.metrics["mrr"] for trial in fusion.trials}) > 1
+    assert {trial.fusion.method for trial in trials} == {FuseMethod.RRF}
+    assert trials[0].fusion == FuseConfig()
+    assert len({trial.metrics["mrr"] for trial in trials}) > 1
 
 
 NEARBY = """
@@ -306,9 +305,8 @@ def test_a_registered_reranker_is_named_everywhere(
     lengths = [len(item["title"]) for item in json.loads(capsys.readouterr().out)[:5]]
     report = tmp_path / "report"
     evaluated = run(["evaluate", *options, "--systems", "rerank", "--output", str(report)])
-    tuned = run(["tune", *options])
 
-    assert (code, evaluated, tuned) == (0, 0, 0)
+    assert (code, evaluated) == (0, 0)
     assert lengths == sorted(lengths)
     [used] = json.loads((report / "report.json").read_text())["provenance"]["settings"]["rerank"]
     assert (used["model"], used["depth"]) == ("shorter", 5)  # its own depth, as in recommend

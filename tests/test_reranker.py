@@ -9,13 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from citerec.config import FuseConfig, RerankConfig
+from citerec.config import RerankConfig
 from citerec.errors import ConfigError, ModelError
 from citerec.folder import IndexFolder
 from citerec.rerank.pair import read_reranker_spec, write_reranker_spec
 from citerec.rerank.reranker import OpenReranker, choose_reranker, open_reranker, reordered
 from citerec.rules.known import Rows, Scores
-from citerec.tuned import RerankWeight, write_tuned
 from citerec.types import Hits, Progress, Query
 
 Build = Callable[..., IndexFolder]
@@ -152,21 +151,17 @@ def test_settings_reach_the_model(sample_index: IndexFolder, tiny_reranker_model
     assert opened.settings.items() >= {**of_pair, "backend": "torch"}.items()
 
 
-def test_the_weight_is_the_given_one_else_tuned_else_of_the_model(
+def test_the_weight_is_the_given_one_else_of_the_model_else_1(
     build: Build, tiny_reranker_model: str
 ) -> None:
     index = build([{"id": "a", "title": "A paper"}])
     folder = Path(shutil.copytree(tiny_reranker_model, index.models / "reranker"))
+    config = RerankConfig(model=str(folder), depth=6)
+    assert open_reranker(index, config).weight == 1
+
     (folder / "checksums.json").unlink(missing_ok=True)
     write_reranker_spec(folder, read_reranker_spec(folder).replace(weight=0.3))
-    config = RerankConfig(model=str(folder), depth=6)
-    of_model = open_reranker(index, config)
-    assert (of_model.weight, of_model.default_weight) == (0.3, 0.3)
 
-    weights, messages = str(of_model.settings["weights"]), list[str]()
-    write_tuned(index, FuseConfig(), {}, RerankWeight(0.6, weights, 6, 16, 16))
-
-    tuned = open_reranker(index, config, messages.append)
-    assert tuned.weight == 0.6
-    assert any("run citerec tune" in message for message in messages)  # at 32 + 32 tokens
+    assert open_reranker(index, config).weight == 0.3
     assert open_reranker(index, config.replace(weight=0.9)).weight == 0.9
+    assert open_reranker(index, config.replace(weight=0)).weight == 0

@@ -1,6 +1,5 @@
 """The systems of an evaluation: their names, baselines, rerankers and rankers, and what they share."""
 
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -22,10 +21,9 @@ from citerec.evaluate.systems import (
     oracle_run,
     read_by,
 )
-from citerec.folder import IndexFolder, open_index
+from citerec.folder import IndexFolder
 from citerec.rerank.reranker import open_reranker
 from citerec.rules.known import PROTOCOL, CitationScope
-from citerec.tuned import RerankWeight, write_tuned
 from citerec.types import Query
 
 
@@ -46,22 +44,6 @@ def test_a_weight_of_0_leaves_the_order_and_alone_the_reranker_orders_by_its_own
 
     assert all(one.rows.tolist() == other.rows.tolist() for one, other in same)
     assert [weighed.reranker_of(n).weight for n in RERANKED] == [0, 0, 1]
-
-
-def test_a_tuned_weight_is_not_for_the_candidates_of_bm25(
-    dense_sample: IndexFolder, rerank: RerankConfig, tmp_path: Path
-) -> None:
-    index = open_index(Path(shutil.copytree(dense_sample.path, tmp_path / "copy")))
-    sha = str(open_reranker(index, rerank).settings["weights"])
-    write_tuned(index, FuseConfig(), {}, RerankWeight(0.3, sha, 5, 32, 32))
-
-    systems = Systems(index, load_eval_set(index, "dev"), EvalConfig(rerank=rerank))
-
-    assert {name: systems.reranker_of(name).weight for name in RERANKED} == {
-        "bm25+rerank": 1,
-        "rerank": 0.3,
-        "rerank-alone": 1,
-    }
 
 
 def test_the_depth_of_a_measurement_does_not_depend_on_the_machine(

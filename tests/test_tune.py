@@ -1,20 +1,16 @@
-"""Tuning: each setting is tried; the best is used only if it is better on queries that did not select it."""
-
-import shutil
-from dataclasses import replace
-from pathlib import Path
+"""Tuning: each fusion is tried; the best is used only if it is better on queries that did not select it."""
 
 import numpy as np
 import pytest
 
-from citerec.config import FuseConfig, FuseMethod, RerankConfig
+from citerec.cli.evaluate import verdict_on
+from citerec.config import FuseConfig, FuseMethod
+from citerec.errors import ConfigError
 from citerec.evaluate.metrics import mean_metrics, per_query
 from citerec.evaluate.protocol import EvalConfig, load_eval_set
 from citerec.evaluate.systems import Systems
-from citerec.evaluate.tune import Choice, Trial, best_of, cross_validate, tune
+from citerec.evaluate.tune import Trial, Tuning, best_of, cross_validate, tune
 from citerec.folder import IndexFolder
-from citerec.io import seal_model
-from citerec.rerank.pair import read_reranker_spec, write_reranker_spec
 
 SETTING = EvalConfig()
 WEIGHTS = [step / 20 for step in range(21)]  # 0, 0.05, ... 1
@@ -23,94 +19,53 @@ WEIGHTS = [step / 20 for step in range(21)]  # 0, 0.05, ... 1
 def test_each_fusion_is_tried_and_plain_rrf_is_the_default(dense_sample: IndexFolder) -> None:
     eval_set = load_eval_set(dense_sample, "dev")
 
-    fusion = tune(dense_sample, eval_set, SETTING, "mrr").fusion
+    tuning = tune(dense_sample, eval_set, SETTING, "mrr")
 
-    assert fusion
-    first, best = fusion.trials[0], fusion.best
+    first, best = tuning.trials[0], tuning.best
     systems = Systems(dense_sample, eval_set, SETTING)
-    assert first.setting == FuseConfig()
+    assert first.fusion == FuseConfig()
     assert first.metrics == mean_metrics(per_query(systems.run("rrf")[0], eval_set.qrels))
-    assert best.metrics["mrr"] == max(trial.metrics["mrr"] for trial in fusion.trials)
-    assert fusion.check.queries == len(eval_set.queries)
+    assert best.metrics["mrr"] == max(trial.metrics["mrr"] for trial in tuning.trials)
+    assert tuning.check.queries == len(eval_set.queries)
     by_weight = {
-        trial.setting.dense_weight: trial.metrics
-        for trial in fusion.trials
-        if trial.setting.method is FuseMethod.WEIGHTED
+        trial.fusion.dense_weight: trial.metrics
+        for trial in tuning.trials
+        if trial.fusion.method is FuseMethod.WEIGHTED
     }
     assert [*by_weight] == WEIGHTS
+    dampings = [trial.fusion.k0 for trial in tuning.trials if trial.fusion.method is FuseMethod.RRF]
+    assert dampings == [60, 10, 20, 100]
     alone = mean_metrics(per_query(systems.run("dense")[0], eval_set.qrels))
     assert by_weight[1.0]["f1@20"] == pytest.approx(alone["f1@20"])
 
 
-def test_a_setting_is_used_only_if_it_is_significantly_better() -> None:
-    default = np.linspace(0.1, 0.5, 20)
-    better = Trial(0.7, {}, default + 0.1)
-    trials = [Trial(0.3, {}, default), better]
+def test_a_fusion_is_used_only_if_it_is_significantly_better() -> None:
+    scores = np.linspace(0.1, 0.5, 20)  # .3 in the mean
+    default = Trial(FuseConfig(), {"mrr": 0.3}, scores)
+    better = Trial(FuseConfig(k0=10), {"mrr": 0.4}, scores + 0.1)
+    on_one = Trial(FuseConfig(k0=10), {"mrr": 0.35}, scores + np.eye(20)[0])  # 1 more in 20
 
-    assert Choice.of(trials, 0.3).used == 0.7
-    assert Choice.of(trials, 0.7).used is None  # the default is the best
-    by_chance = [trials[0], replace(better, scores=default + np.eye(20)[0])]
-    assert Choice.of(by_chance, 0.3).best.setting == 0.7
-    assert Choice.of(by_chance, 0.3).used is None
+    proved, best_already = Tuning.of([default, better]), Tuning.of([better, default])
+    by_chance = Tuning.of([default, on_one])
 
-
-@pytest.fixture
-def with_reranker(tiny_reranker_model: str) -> EvalConfig:
-    model = RerankConfig(model=tiny_reranker_model, depth=10, precision="float32", threads=1)
-    return EvalConfig(rerank=model)
-
-
-def test_each_weight_is_tried_over_the_chosen_fusion(
-    dense_sample: IndexFolder, with_reranker: EvalConfig
-) -> None:
-    eval_set = load_eval_set(dense_sample, "dev")
-
-    tuning = tune(dense_sample, eval_set, with_reranker, "mrr")
-
-    assert tuning.weight and tuning.fusion
-    by_weight = {trial.setting: trial.metrics["mrr"] for trial in tuning.weight.trials}
-    assert [*by_weight] == WEIGHTS
-    fused = tuning.fusion.best if tuning.fusion.used else tuning.fusion.trials[0]
-    assert by_weight[0] == pytest.approx(fused.metrics["mrr"])
-    assert tuning.weight.best.metrics["mrr"] == max(by_weight.values())
-    assert tuning.weight.check.default == pytest.approx(by_weight[1])
-    check = replace(tuning.weight.check, cross_validated=1.0, p=0.001)
-    proved = replace(tuning, weight=replace(tuning.weight, check=check)).rerank
-    assert proved is not None
-    assert proved.weight == tuning.weight.best.setting < 1
-    assert len(proved.reranker) == 64  # a sha256
-    assert proved.settings == (10, 32, 32)  # depth, tokens of query and candidate
+    assert proved.used == FuseConfig(k0=10)
+    assert verdict_on(proved, "mrr", "dev").endswith(": used")
+    assert best_already.used is None
+    assert verdict_on(best_already, "mrr", "dev") == (
+        "rrf, k 10, the default, is best on 20 dev queries (mrr 0.4000)"
+    )
+    assert by_chance.best is on_one
+    assert by_chance.used is None
+    verdict = verdict_on(by_chance, "mrr", "dev")
+    assert "is best on 20 dev queries (mrr 0.3500, the default rrf, k 60 0.3000)" in verdict
+    assert verdict.endswith("not significantly better (p < 0.05); rrf, k 60 is used")
 
 
-def test_without_vectors_the_reranker_is_weighed_against_bm25(
-    sample_index: IndexFolder, with_reranker: EvalConfig
-) -> None:
+def test_without_vectors_there_is_nothing_to_fuse(sample_index: IndexFolder) -> None:
     eval_set = load_eval_set(sample_index, "dev")
 
-    tuning = tune(sample_index, eval_set, with_reranker, "f1@20")
-
-    assert tuning.fusion is None
-    assert tuning.weight and with_reranker.rerank
-    alone = with_reranker.replace(rerank=with_reranker.rerank.replace(weight=1))
-    run, _ = Systems(sample_index, eval_set, alone).run("rerank")
-    last = tuning.weight.trials[-1]
-    assert (last.setting, last.metrics) == (1, mean_metrics(per_query(run, eval_set.qrels)))
-
-
-def test_the_weight_in_the_models_record_is_the_default(
-    sample_index: IndexFolder, tiny_reranker_model: str, tmp_path: Path
-) -> None:
-    model = tmp_path / "weighted"
-    shutil.copytree(tiny_reranker_model, model)
-    write_reranker_spec(model, read_reranker_spec(model).replace(weight=0.42))
-    seal_model(model)
-    config = EvalConfig(rerank=RerankConfig(model=str(model), depth=10, precision="float32"))
-
-    tuning = tune(sample_index, load_eval_set(sample_index, "dev"), config, "mrr")
-
-    assert tuning.weight
-    assert [trial.setting for trial in tuning.weight.trials] == sorted({*WEIGHTS, 0.42})
-    assert tuning.weight.trials[tuning.weight.default].setting == 0.42
+    with pytest.raises(ConfigError, match="has no vectors; embed its papers: citerec encode"):
+        tune(sample_index, eval_set, SETTING, "mrr")
 
 
 # --- cross-validation
@@ -119,16 +74,16 @@ def test_the_weight_in_the_models_record_is_the_default(
 def test_of_equal_settings_the_default_is_best_then_the_first() -> None:
     table = np.array([[0.2, 0.4], [0.4, 0.4], [0.4, 0.4], [0.6, 0.2]])
 
-    assert best_of(table, 0) == 1  # .3, .4, .4, .4
-    assert best_of(table, 2) == 2
-    assert best_of(table[:, :0], 3) == 3  # no query
+    assert best_of(table) == 1  # .3, .4, .4, .4
+    assert best_of(table[1:]) == 0
+    assert best_of(table[:, :0]) == 0  # no query
 
 
 def test_the_best_of_many_by_chance_is_not_better() -> None:
     rng = np.random.default_rng(1)
     table = rng.random((25, 29))  # 25 settings that differ by chance alone, 29 queries
 
-    checked = cross_validate(table, 0)
+    checked = cross_validate(table)
 
     assert table.mean(1).max() > checked.default + 0.05  # it looks better
     assert not checked.is_better
@@ -139,6 +94,5 @@ def test_a_query_is_measured_with_the_setting_that_the_others_select() -> None:
     # Each setting is best on one query alone: 1 there and 0 elsewhere, against .1 everywhere.
     table = np.concatenate([np.full((1, 5), 0.1), np.eye(5)])
 
-    assert (
-        cross_validate(table, 0).cross_validated == 0.0
-    )  # what four queries select is 0 on the fifth
+    # what four queries select is 0 on the fifth
+    assert cross_validate(table).cross_validated == 0

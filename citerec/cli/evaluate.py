@@ -1,9 +1,9 @@
 """`citerec evaluate` and `citerec tune`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from citerec.evaluate.protocol import EvalSet
     from citerec.evaluate.report import Evaluation
-    from citerec.evaluate.tune import Choice, Tuning
+    from citerec.evaluate.tune import Tuning
     from citerec.folder import IndexFolder
     from citerec.run import Run
 
@@ -35,8 +35,13 @@ FLAGS = {
 }
 
 RECORDED = {"--known-graph", "--seed"}  # with given runs, too; all others are of systems
-TUNED = {"--known-graph", "--query-form", "--rerank-weight", "--ranker", "--seed"}  # or fixed
-TUNE_FLAGS = {flag: fields for flag, fields in FLAGS.items() if flag not in TUNED}
+TUNE_FLAGS = {
+    "--retriever": "retrievers",
+    "--k1": "bm25.k1",
+    "--b": "bm25.b",
+    "--stop-words": "bm25.stop_words",
+    "--threads": "bm25.threads dense.threads",
+}
 SHOWN = ("f1@20", "mrr", "recall@100", "recall@1000", "ndcg@20")  # of a trial
 
 
@@ -286,12 +291,12 @@ def tune(
     config: Annotated[EvalConfig, TUNE_FLAGS],
     console: ConsoleOutput,
 ) -> None:
-    """Tune fusion and rerank weight on the dev split; `recommend` uses them if they are significantly better."""
+    """Tune the fusion of BM25 and vectors on the dev split; `recommend` uses it if it is significantly better."""
     from citerec.evaluate.protocol import load_eval_set
     from citerec.evaluate.tune import tune as run
     from citerec.io import check_writable
-    from citerec.rerank.reranker import choose_reranker
-    from citerec.tuned import FOLDER, kept_rerank_weight, shown_fusion, tuned_fusion, write_tuned
+    from citerec.machine import provenance
+    from citerec.tuned import FOLDER, write_tuned
 
     if split == "test" and not dry_run:
         raise ConfigError(
@@ -300,81 +305,55 @@ def tune(
     folder = open_named(index)
     if not dry_run:
         check_writable(folder.models / FOLDER)
-    wanted = config.rerank or "auto"
-    rerank = choose_reranker(wanted, folder, same_data=True, warn=console.warn)
-    config, eval_set = config.replace(rerank=rerank), load_eval_set(folder, split)
+    eval_set = load_eval_set(folder, split)
     with console.progress() as progress:
         tuning = run(folder, eval_set, config, metric, progress, console.log)
-    choices: list[tuple[str, Choice, Callable[[Any], str], str]] = []
-    if tuning.fusion:
-        choices.append(("fusion", tuning.fusion, shown_fusion, ""))
-    if tuning.weight:
-        alone = f" ({tuning.reranker}; without a learning-to-rank model)"
-        choices.append(("rerank weight", tuning.weight, "{:g}".format, alone))
-    for name, choice, shown, _ in choices:
-        show(table(name, choice, shown))
-    for name, choice, shown, condition in choices:
-        console.log(f"{name}: {verdict_on(choice, shown, tuning.metric, split)}{condition}")
+    show(table(tuning))
+    console.log(f"fusion: {verdict_on(tuning, metric, split)}")
     if not dry_run:
-        used = config.retrievers
-        fuse = tuning.fusion.used if tuning.fusion else tuned_fusion(folder, used)
-        weight, tried = tuning.rerank, tuning.reranker
-        before = kept_rerank_weight(folder)  # it stays if it was not tuned again
-        if not weight and before and not (tried and tried.settings["weights"] == before.reranker):
-            weight = before
-        file = write_tuned(folder, fuse, record(tuning, eval_set, config), weight, used)
-        console.log(f"recommend uses these settings from now on ({file})")
-
-
-def record(tuning: "Tuning", eval_set: "EvalSet", config: EvalConfig) -> dict[str, Any]:
-    """Return how the settings were found, for the file of tuned settings."""
-    from citerec.machine import provenance
-
-    fusion, weight = tuning.fusion, tuning.weight
-    checks = {
-        name: choice and asdict(choice.check) | {"kept": choice.check.is_better}
-        for name, choice in (("fusion", fusion), ("weight", weight))
-    }
-    return provenance(
-        {
-            "split": eval_set.split,
+        settings = {
+            "split": split,
             "queries": len(eval_set.queries),
-            "metric": tuning.metric,
-            "metrics": fusion.best.metrics if fusion else None,
-            "bm25": {"k1": config.bm25.k1, "b": config.bm25.b},
-            "checks": checks,
-            "reranking": str(tuning.reranker or ""),
-            "reranked_metrics": weight.best.metrics if weight else None,
+            "metric": metric,
+            "metrics": tuning.best.metrics,
+            "bm25": config.bm25.model_dump(),
+            "check": asdict(tuning.check),
         }
-    )
+        file = write_tuned(folder, tuning.used, provenance(settings), config.retrievers)
+        console.log(f"recommend uses this fusion from now on ({file})")
 
 
-def verdict_on(choice: "Choice", shown: Callable[[Any], str], metric: str, split: str) -> str:
-    """Return what is best, whether it is used, and why."""
+def verdict_on(tuning: "Tuning", metric: str, split: str) -> str:
+    """Return which fusion is best, whether it is used, and why."""
     from citerec.evaluate.significance import ALPHA
+    from citerec.tuned import shown_fusion
 
-    check, trial = choice.check, choice.best
-    best, default = shown(trial.setting), shown(choice.trials[choice.default].setting)
-    score, queries = trial.metrics[metric], f"{check.queries:,} {split} queries"
-    if best == default:
-        return f"{default}, the default, is best on {queries} ({metric} {score:.4f})"
+    check, best, default = tuning.check, tuning.best, tuning.trials[0]
+    shown = shown_fusion(default.fusion)
+    score, queries = best.metrics[metric], f"{check.queries:,} {split} queries"
+    if best is default:
+        return f"{shown}, the default, is best on {queries} ({metric} {score:.4f})"
     result = (
-        f"{best} is best on {queries} ({metric} {score:.4f}, the default {default} {check.default:.4f}); "
-        f"in {check.folds}-fold cross-validation tuning gives {check.cross_validated:.4f} "
+        f"{shown_fusion(best.fusion)} is best on {queries} ({metric} {score:.4f}, the default {shown} "
+        f"{check.default:.4f}); in {check.folds}-fold cross-validation tuning gives {check.cross_validated:.4f} "
         f"(p {check.p:.2g} against the default)"
     )
-    if check.is_better:
+    if tuning.used:
         return f"{result}: used"
-    return f"{result}: not used, since it is not significantly better (p < {ALPHA:g}); {default} is used"
+    return (
+        f"{result}: not used, since it is not significantly better (p < {ALPHA:g}); {shown} is used"
+    )
 
 
-def table(what: str, choice: "Choice", shown: Callable[[Any], str]) -> "Table":
+def table(tuning: "Tuning") -> "Table":
     """Return a table with a row per trial; the best is marked."""
     from rich.table import Table
 
-    table = Table(what, *SHOWN, box=None, pad_edge=False)
-    for trial in choice.trials:
-        mark, style = (" *", "bold") if trial is choice.best else ("", None)
+    from citerec.tuned import shown_fusion
+
+    table = Table("fusion", *SHOWN, box=None, pad_edge=False)
+    for trial in tuning.trials:
+        mark, style = (" *", "bold") if trial is tuning.best else ("", None)
         cells = (f"{trial.metrics[metric]:.4f}" for metric in SHOWN)
-        table.add_row(f"{shown(trial.setting)}{mark}", *cells, style=style)
+        table.add_row(f"{shown_fusion(trial.fusion)}{mark}", *cells, style=style)
     return table

@@ -54,7 +54,7 @@ def settings_in_use(folder: "IndexFolder") -> list[str]:
     """Return lines about the vectors of an index, and about the defaults of `recommend` on it with their origin."""
     from citerec.rank.ltr import DEFAULT, find_ranker
     from citerec.rerank.reranker import choose_reranker, shown_reranker
-    from citerec.tuned import fusion_in_use, kept_rerank_weight
+    from citerec.tuned import fusion_in_use
 
     if folder.is_embedded:
         fingerprint, dense = folder.encoder, folder.manifest.settings["dense"]
@@ -69,10 +69,6 @@ def settings_in_use(folder: "IndexFolder") -> list[str]:
         lines = ["     encoder  none: BM25 alone"]
     if found := choose_reranker("auto", folder):
         lines.append(f"    reranker  {shown_reranker(found.model, folder)}")
-    if weight := kept_rerank_weight(folder):
-        lines.append(
-            f"              weight {weight.weight:g}, tuned at depth {weight.depth} without a ranker"
-        )
     ranker = find_ranker("auto", folder)
     shown = "the default model" if ranker == DEFAULT else ranker and ranker.relative_to(folder.path)
     return [*lines, f"      ranker  {shown or 'none'}"]

@@ -287,11 +287,6 @@ class Systems:
         batch = self._batch
         return self._hybrid(name).candidates(batch.queries, batch.eligible, self._config.depth)
 
-    def retrieved(self) -> list[Mapping[str, Hits]]:
-        """Return, for each query, the hits of the retrievers that `recommend` fuses."""
-        first = "rrf" if self._index.is_embedded else EXPANDED
-        return [candidate_set.hits_by_source for candidate_set in self.candidates(first)]
-
     @cached_property
     def open_reranker(self) -> OpenReranker:
         """The reranker with cached scores; ModelError if there is none, or it is invalid."""

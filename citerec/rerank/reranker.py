@@ -26,7 +26,6 @@ from citerec.rules.held_out import (
     trained_on_other_splits,
 )
 from citerec.rules.known import Rows, Scores
-from citerec.tuned import read_rerank_weight
 from citerec.types import Hits, Log, Paper, Progress, Query, falling, no_log, no_progress
 
 AUTO, NONE = "auto", "none"
@@ -79,7 +78,6 @@ class OpenReranker:
     depth: int  # candidates per query
     weight: float  # against the previous order, in [0, 1]
     settings: Mapping[str, Any]  # what its scores depend on: weights, tokens, backend, precision
-    default_weight: float = 1.0  # what the model's folder states, where none is given or tuned
     weight_after_ranker: float = WEIGHT_AFTER_RANKER  # likewise, against the scores of a ranker
     calibrated: bool = False  # whether a training calibrated its scores
     has_probability: bool = True  # whether a score means the same for every query
@@ -96,18 +94,15 @@ class OpenReranker:
     ) -> Self:
         """Wrap a user's reranker; its scores of one query are scaled to [0, 1] for interpolation.
 
-        A weight of None is the tuned one, else 1; a depth of 0 that of the object.
+        A weight of None is 1; a depth of 0 that of the object.
         """
         name = name or name_of(reranker)
-        if weight is None:
-            tuned = read_rerank_weight(index, name)
-            weight = tuned.weight if tuned else 1.0
         return cls(
             index=index,
             name=name,
             scorer=PaperScorer(reranker),
             depth=depth or getattr(reranker, "depth", DEPTH),
-            weight=weight,
+            weight=1.0 if weight is None else weight,
             settings={"device": "cpu", "weights": name},
             has_probability=False,
         )
@@ -304,25 +299,13 @@ def open_reranker(
             f"{shown} was not trained on these papers and splits; train it anew: "
             f"citerec train-reranker --index {index.path} --force"
         )
-    depth = config.depth or depth or model.default_depth
     after_ranker = spec.weight_after_ranker
-    weight = config.weight
-    if weight is None:
-        tuned = read_rerank_weight(index, model.fingerprint)
-        settings = depth, spec.query_tokens, spec.candidate_tokens
-        if tuned and tuned.settings != settings:
-            log(
-                f"the reranker's weight {tuned.weight:g} was tuned with {tuned.settings} (depth, tokens of query and "
-                f"candidate), not with {settings}; run citerec tune to find the weight for that"
-            )
-        weight = tuned.weight if tuned else spec.weight
     return OpenReranker(
         index=index,
         name=shown,
         scorer=model,
-        depth=depth,
-        weight=weight,
-        default_weight=spec.weight,
+        depth=config.depth or depth or model.default_depth,
+        weight=spec.weight if config.weight is None else config.weight,
         weight_after_ranker=WEIGHT_AFTER_RANKER if after_ranker is None else after_ranker,
         calibrated=spec.is_calibrated,
         settings={

@@ -203,7 +203,7 @@ def best_weight(lists: Sequence[ScoredList]) -> tuple[float, bool]:
     )
     best = int(np.argmax(table.mean(1).prod(-1)))
     f1 = table[:, :, F1]
-    is_better = cross_validate(f1, 0).is_better and f1[best].mean() > f1[0].mean()
+    is_better = cross_validate(f1).is_better and f1[best].mean() > f1[0].mean()
     return WEIGHTS[best], bool(is_better)
 
 
