@@ -41,7 +41,8 @@ score has a weight of w against the ranker's. F1@20 / MRR of at most {most} test
 of the default list, then the change. Bold: p < .05 (Student's paired t-test). Before it, without a ranker: F1@20 of the
 fused list of {dev} dev queries, and with the cross-encoder at its best weight there.
 
-Made by `python experiments/second_stage.py INDEX... --models FOLDER`.
+Made by `python experiments/second_stage.py INDEX... --models FOLDER`. The results are of a mixture in which both
+scores were scaled to [0, 1]; they are standardised now, and nobody has measured the twelve corpora again.
 """
 
 
