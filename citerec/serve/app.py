@@ -448,8 +448,11 @@ class Connection(H11Protocol):
         """Open it; where there are too many, one that has no request, or else this one, is closed."""
         super().connection_made(transport)
         if len(self.connections) > MAX_CONNECTIONS:
-            own = (one for one in self.connections if isinstance(one, Connection))
-            waiting = (one for one in own if one.timeout_keep_alive_task)
+            waiting = (
+                one
+                for one in self.connections
+                if isinstance(one, Connection) and one.timeout_keep_alive_task
+            )
             next(waiting, self).transport.abort()
         self.timeout_keep_alive_task = self.loop.call_later(
             self.timeout_keep_alive, self.timeout_keep_alive_handler

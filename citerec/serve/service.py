@@ -15,7 +15,7 @@ from importlib import import_module
 from itertools import count
 from math import inf
 from pathlib import Path
-from queue import Empty, PriorityQueue
+from queue import PriorityQueue
 from threading import Lock
 from time import monotonic
 from typing import Annotated, Any, TypeVar
@@ -133,14 +133,9 @@ class Models:
 
     def _run_smallest(self, below: float = inf) -> bool:
         """Run the smallest work that waits; return whether there was any of a size below a limit."""
-        try:
-            entry = self._waiting.get_nowait()
-        except Empty:
+        if not self._waiting.queue or self._waiting.queue[0][0] >= below:
             return False
-        size, _, turn = entry
-        if size >= below:
-            self._waiting.put(entry)
-            return False
+        _, _, turn = self._waiting.get()  # this thread alone takes from it
         if turn.set_running_or_notify_cancel():
             self._running.append(turn)
             try:
