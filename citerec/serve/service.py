@@ -27,7 +27,7 @@ from pydantic import BaseModel
 from citerec import RecommendConfig, Recommender, open_index
 from citerec.io import MODEL_SUMS
 from citerec.serve import ServeConfig
-from citerec.serve.guard import CLIENT_CLOSED, ProblemError
+from citerec.serve.guard import ProblemError
 
 T = TypeVar("T")
 DEFAULT = RecommendConfig(few_queries=True)
@@ -185,11 +185,12 @@ class Service:
 
     def open_index(self, name: str | None = None) -> OpenIndex:
         """Return an index by its name, by default the first one."""
-        names = [*self.indexes]
-        if name is not None and name not in self.indexes:
-            known = ", ".join(names)
+        if name is None:
+            return next(iter(self.indexes.values()))
+        if name not in self.indexes:
+            known = ", ".join(self.indexes)
             raise ProblemError("not-found", f"no index {name[:60]!r}; there are: {known}")
-        return self.indexes[name or names[0]]
+        return self.indexes[name]
 
     def start(
         self,
@@ -274,7 +275,7 @@ async def answer(
         if result.done():
             return result.result()
         if gone.done():
-            raise ProblemError("timeout", "the client is gone", status=CLIENT_CLOSED)
+            raise ProblemError("slow-body", "the client is gone")
         raise late()
     finally:
         result.cancel()
