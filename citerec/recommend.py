@@ -71,8 +71,7 @@ if TYPE_CHECKING:
 IndexPath = str | PathLike[str]
 PaperListLike = str | PathLike[str] | Iterable[str] | PaperList  # a file, or ids, DOIs or titles
 AT_ONCE = 256  # queries of a batch that are searched together; more take memory and save no time
-# Those of a server, so that it can stop or let others in between: drafts, and sentences of one draft, which are short.
-DRAFTS_AT_ONCE, SENTENCES_AT_ONCE = 4, 16
+FEW_AT_ONCE = 8  # of a server, so that it can stop or let others in between
 EXPLAINED_AT_ONCE = 100  # papers whose reasons are found together
 PAIRS_AT_ONCE = 4096  # pairs that are reranked together; enough to sort them by length
 MOST_SENTENCES = 500  # of a draft
@@ -120,6 +119,7 @@ class Recommender:
         if not isinstance(index, IndexFolder):
             index = open_index(find_index(None if index is None else Path(index)))
         self.index, self.config, self._log = index, config or RecommendConfig(), log
+        self._at_once = FEW_AT_ONCE if self.config.few_queries else AT_ONCE
         self.retriever = open_hybrid(index, self.config, log, retrievers=retrievers)
         named = getattr(self.config.reranker, "model", self.config.reranker)
         added = declared_features((*self.retriever.retrievers, reranker or named), features)
@@ -147,12 +147,6 @@ class Recommender:
 
         self._check_open()
         return Corpus(self.index, self.retriever.bm25)
-
-    def __repr__(self) -> str:
-        if not self._is_open:
-            return "<citerec.Recommender, closed>"
-        names = " + ".join(self.retriever_names)
-        return f"<citerec.Recommender of {self.index.path}: {len(self.index.papers):,} papers, {names}>"
 
     def recommend(
         self,
@@ -278,10 +272,9 @@ class Recommender:
             )
         k = options.k or self.config.k
         noticed: dict[str, list[str]] = {"in the corpus": [], "unreliable": []}
-        at_once = self._at_once(queries)
-        for start in range(0, len(queries), at_once):
+        for start in range(0, len(queries), self._at_once):
             progress("searching", start, len(queries))
-            given = queries[start : start + at_once]
+            given = queries[start : start + self._at_once]
             batch, in_corpus_notices = self._batch(given, options)
             depth = k + len(options.rejected)
             pipeline = self._pipeline(depth, batch.cited if True in of_lists else None)
@@ -313,13 +306,6 @@ class Recommender:
             if lines:
                 count = f"{len(lines):,} of {len(queries):,} drafts are {kind}; the first: "
                 self._log(f"{count if len(lines) > 1 else ''}{lines[0]}")
-
-    def _at_once(self, queries: Sequence[Query]) -> int:
-        """Return how many queries are searched together."""
-        if not self.config.few_queries:
-            return AT_ONCE
-        is_one_draft = len({(query.title, query.abstract) for query in queries}) == 1
-        return SENTENCES_AT_ONCE if is_one_draft else DRAFTS_AT_ONCE
 
     def _batch(
         self, queries: Sequence[Query], options: QueryOptions
@@ -358,10 +344,10 @@ class Recommender:
         self._check_open()
         queries = [*queries]
         if len(queries) > most:
-            agreement, at_once = list[float](), self._at_once(queries)
-            for start in range(0, len(queries), at_once):
+            agreement = list[float]()
+            for start in range(0, len(queries), self._at_once):
                 progress("searching", start, len(queries))
-                batch, _ = self._batch(queries[start : start + at_once], options)
+                batch, _ = self._batch(queries[start : start + self._at_once], options)
                 found = self.retriever.candidates(batch.queries, batch.eligible, RANKING_DEPTH)
                 agreement += [one.agreement for one in found]
             places = sorted(range(len(queries)), key=lambda i: -agreement[i])[:most]

@@ -69,10 +69,9 @@ class SearchFilter:
             raise ConfigError(f"no year fits {shown}")
 
     def passes(self, paper: Paper) -> bool:
-        """Whether a paper fulfils all of it."""
-        first, last = self.year_min or YEARS[0], self.year_max or YEARS[-1]
+        """Whether a paper that is within the bounds, or of an unknown year, fulfils all of it."""
         is_bounded = self.year_min is not None or self.year_max is not None
-        if is_bounded and not (paper.year and first <= paper.year <= last):
+        if is_bounded and paper.year is None:
             return False
         has_author = not self.author or any(_has(name, self.author) for name in paper.authors)
         return has_author and (not self.venue or _has(paper.venue, self.venue))

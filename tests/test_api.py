@@ -57,7 +57,6 @@ def test_an_index_is_opened_by_a_string_a_path_or_its_name_under_indexes(
     assert {one.recommend(title="Citation recommendation").ids for one in found} == {
         found[0].recommend(title="Citation recommendation").ids
     }
-    assert repr(found[2]) == "<citerec.Recommender of indexes/vis: 300 papers, bm25>"
 
 
 def test_a_closed_recommender_refuses_drafts(tiny: Recommender) -> None:
@@ -70,7 +69,6 @@ def test_a_closed_recommender_refuses_drafts(tiny: Recommender) -> None:
         tiny.recommend_sentences([])
     tiny.close()
     assert tiny.retriever_names == ("bm25",)
-    assert repr(tiny) == "<citerec.Recommender, closed>"
 
 
 # --- what goes in

@@ -459,7 +459,7 @@ def test_a_request_whose_client_is_gone_is_dropped(lone: Callable[..., Service])
         client.post("/v1/recommend", json={"title": "attention"})
         metrics = client.get("/metrics").text
 
-    assert 'citerec_requests_total{route="/v1/recommend",status="499"} 1.0' in metrics
+    assert 'citerec_requests_total{route="/v1/recommend",status="408"} 1.0' in metrics
     assert "citerec_queries_total 1.0" in metrics
     assert service.in_flight == 0
 

@@ -10,7 +10,6 @@ from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
 import orjson
-from rapidfuzz import process
 
 from citerec.bibliography import write
 from citerec.config import Settings, setting
@@ -142,9 +141,8 @@ def _read_style(style: str) -> bytes:
     try:
         return read_whole(Path(styles.get_style_filepath(style)))
     except styles.StyleNotFoundError:
-        names = [path.stem for path in Path(styles.__file__).parent.glob("styles/**/*.csl")]
-        like = ", ".join(name for name, *_ in process.extract(style, names, limit=3))
-        raise ConfigError(f"no citation style {style!r}; the closest names: {like}") from None
+        names = "https://www.zotero.org/styles"
+        raise ConfigError(f"no citation style {style!r}; {names} lists the names") from None
 
 
 def coins(paper: Paper) -> str:

@@ -100,19 +100,18 @@ def bibtex_entry(key: str, paper: Paper, note: str = "") -> str:
 
 def _published(paper: Paper, kind: Kind) -> dict[str, str]:
     """Return where a paper was published, in the fields of biblatex's data model for its type."""
-    venue, publisher = paper.venue, paper.publisher
+    venue, publisher = _venue_and_publisher(paper, kind)
     match kind:
         case Kind.JOURNAL:
             return {"journal": venue, "volume": paper.volume, "number": paper.issue}
         case Kind.CONFERENCE | Kind.CHAPTER:
             return {"booktitle": venue, "volume": paper.volume, "publisher": publisher}
         case Kind.BOOK:
-            series = venue if publisher else ""
-            return {"publisher": publisher or venue, "series": series, "volume": paper.volume}
+            return {"publisher": publisher, "series": venue, "volume": paper.volume}
         case Kind.THESIS:
-            return {"school": publisher or venue}
+            return {"school": publisher}
         case Kind.REPORT:
-            return {"institution": publisher or venue, "number": paper.issue}
+            return {"institution": publisher, "number": paper.issue}
         case Kind.PREPRINT | Kind.UNKNOWN:
             return {"howpublished": venue or publisher}
 
@@ -239,7 +238,7 @@ def csl_item(paper: Paper, note: str = "") -> dict[str, Any]:
 
 
 def _venue_and_publisher(paper: Paper, kind: Kind) -> tuple[str, str]:
-    """Return the venue and the publisher of a paper for RIS and CSL; either may be empty."""
+    """Return the venue and the publisher of a paper; either may be empty."""
     venue, publisher = one_line(paper.venue), one_line(paper.publisher)
     # they have no venue; one without a publisher is published by what the corpus calls so, such as a university
     if kind in {Kind.BOOK, Kind.THESIS, Kind.REPORT} and not publisher:

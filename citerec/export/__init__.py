@@ -88,9 +88,12 @@ def pieces(
             from citerec.run import trec_lists
 
             lists = (
-                (one.query.id, [r.paper.id for r in items], [r.score for r in items])
+                (
+                    one.query.id,
+                    [item.paper.id for item in one.recommendations],
+                    [item.score for item in one.recommendations],
+                )
                 for one in results
-                for items in (one.recommendations,)
             )
             yield from trec_lists(lists, TREC_NAME, "the run")
         case Format.BIBTEX | Format.RIS | Format.CSL | Format.DOI:

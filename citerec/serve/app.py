@@ -9,7 +9,6 @@ from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
 from itertools import islice
-from time import monotonic
 from typing import Annotated, Any
 
 import prometheus_client as prometheus
@@ -36,6 +35,7 @@ from citerec.serve.requests import (
     RecommendAnswer,
     RecommendRequest,
     Texts,
+    Year,
     answer_of,
     json,
     problem_of,
@@ -63,7 +63,6 @@ AS_FILE, AS_REFERENCES = (
     )
     for names in (FILES, MEDIA.values())
 )
-SECONDS = (0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 5, 10, 30, 60)  # buckets of histograms
 DRAIN_SECONDS = 30  # for requests in flight, after the first signal
 # with the backlog, fewer than the files that the process may have open; Windows has no such limit
 MAX_CONNECTIONS = min(256, os.sysconf("SC_OPEN_MAX") // 4) if hasattr(os, "sysconf") else 256
@@ -73,7 +72,6 @@ MAX_HEADERS = 2**16  # bytes of a request line and headers
 Index = Annotated[str | None, Query(description="The name of an index; by default the first.")]
 Offset = Annotated[int, Query(ge=0, le=MAX_OFFSET)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
-YearBound = Annotated[int | None, Query(ge=1, le=9999)]
 Name = Annotated[str, Query(max_length=200, description="Words of a name, up to case and accents.")]
 
 
@@ -211,14 +209,9 @@ async def recommend(request: Request, service: Served, body: RecommendRequest) -
     texts = await answer(request, partial(Texts.of, body), body.index, body.pool)
 
     def work(opened: OpenIndex) -> Response:
-        started = monotonic()
         lists, notices = recommended(service, opened, body, texts)
-        spent = monotonic() - started
-        metrics: Metrics = request.app.state.metrics
-        metrics.queries.inc(len(lists))
-        metrics.models.observe(spent)
-        counts = {"queries": len(lists), "model_ms": round(1000 * spent, 1)}
-        request.state.log |= {"index": opened.name, **counts}
+        request.app.state.metrics.queries.inc(len(lists))
+        request.state.log |= {"index": opened.name, "queries": len(lists)}
         # a format of reference managers that the client asks for; else JSON
         accept = request.headers.get("accept", "").lower()
         wanted = [name for name in FILES if name in accept and "application/json" not in accept]
@@ -250,8 +243,8 @@ async def search(
     request: Request,
     q: Annotated[str, Query(min_length=1, max_length=1000, examples=["parallel coordinates"])],
     index: Index = None,
-    year_min: YearBound = None,
-    year_max: YearBound = None,
+    year_min: Year | None = None,
+    year_max: Year | None = None,
     author: Name = "",
     venue: Name = "",
     limit: Limit = 20,
@@ -348,18 +341,15 @@ class Metrics:
     def __init__(self, service: Service) -> None:
         self.registry = to = prometheus.CollectorRegistry()
         prometheus.ProcessCollector(registry=to)
-        counter, gauge = partial(Counter, registry=to), partial(Gauge, registry=to)
-        histogram = partial(Histogram, buckets=SECONDS, registry=to)
+        counter = partial(Counter, registry=to)
         about = "Requests by route and status."
         self.requests = counter("citerec_requests", about, ["route", "status"])
-        self.seconds = histogram("citerec_request_seconds", "Time to answer.", ["route"])
+        self.seconds = Histogram(
+            "citerec_request_seconds", "Time to answer.", ["route"], registry=to
+        )
         self.queries = counter("citerec_queries", "Queries that were ranked.")
-        self.models = histogram("citerec_model_seconds", "Time of a request in the models.")
-        in_flight = gauge("citerec_requests_in_flight", "Requests not answered yet.")
-        in_flight.set_function(lambda: service.in_flight)
-        papers = gauge("citerec_index_papers", "Papers of an index.", ["index"])
-        for name, opened in service.indexes.items():
-            papers.labels(name).set(len(opened.index.papers))
+        waiting = Gauge("citerec_requests_in_flight", "Requests not answered yet.", registry=to)
+        waiting.set_function(lambda: service.in_flight)
 
     def answered(self, route: str, status: int, seconds: float) -> None:
         """Count a request; `route` is a template, so that ids in paths make no new series."""
@@ -398,8 +388,8 @@ def _invalid(error: RequestValidationError) -> ProblemError:
     """
     found = error.errors()
     if found[0]["type"] == "json_invalid":
-        reason, place = str(found[0]["ctx"]["error"]).lower(), found[0]["loc"][1]
-        detail = f"the body is not JSON: character {place}: {reason}; {EXPECTED}"
+        place = found[0]["loc"][1]
+        detail = f"the body is not JSON from character {place} on; {EXPECTED}"
         return ProblemError("invalid-request", detail, status=400)
     by_place: dict[str, list[str]] = {}
     for fault in found:
@@ -448,8 +438,11 @@ class Connection(H11Protocol):
         """Open it; where there are too many, one that has no request, or else this one, is closed."""
         super().connection_made(transport)
         if len(self.connections) > MAX_CONNECTIONS:
-            own = (one for one in self.connections if isinstance(one, Connection))
-            waiting = (one for one in own if one.timeout_keep_alive_task)
+            waiting = (
+                one
+                for one in self.connections
+                if isinstance(one, Connection) and one.timeout_keep_alive_task
+            )
             next(waiting, self).transport.abort()
         self.timeout_keep_alive_task = self.loop.call_later(
             self.timeout_keep_alive, self.timeout_keep_alive_handler

@@ -35,13 +35,12 @@ KINDS = {  # status by kind
     "wrong-host": 421,  # the Host header names another server
     "too-large": 413,  # the body
     "timeout": 504,  # of the answer
-    "slow-body": 408,
+    "slow-body": 408,  # or the client is gone
     "queue-full": 429,  # `Retry-After` says when to try again
     "stopping": 503,
     "replaced": 409,  # the index, on the disk; the server still answers with its own settings
     "internal": 500,  # a fault of the server; its log says more
 }
-CLIENT_CLOSED = 499  # the client closed the connection, as nginx calls it
 MAX_DETAIL = 1000  # characters
 # The page itself holds no data: its requests do, and send the token.
 PUBLIC = frozenset({"/", "/healthz", "/readyz", "/favicon.ico"})
@@ -68,10 +67,9 @@ class ProblemError(HTTPException):
 
     def response(self, request_id: str, **more: Any) -> JSONResponse:
         """Return the answer, with `more` members."""
-        gone = self.status_code == CLIENT_CLOSED  # Python does not name it
         body: dict[str, Any] = {
             "type": f"urn:citerec:problem:{self.kind}",
-            "title": "Client Closed Request" if gone else HTTPStatus(self.status_code).phrase,
+            "title": HTTPStatus(self.status_code).phrase,
             "status": self.status_code,
             "detail": self.detail[:MAX_DETAIL],
         }

@@ -87,12 +87,19 @@ def recommend(
     Give the title and the abstract of the draft, or a sentence as context, or what it cites already, or all of
     them. Only papers of this corpus are found. Check by get_paper what a paper says before you cite it.
     """
-    lists = {"cited": cited, "excluded": exclude, "rejected": rejected}
-    texts = {"title": title, "abstract": abstract, "context": context}
-    given: dict[str, Any] = {name: text for name, text in texts.items() if text.strip()}
-    given |= {name: papers or None for name, papers in lists.items()}
-    given |= {"year_max": year_max, "year_min": year_min}
-    found = for_client(opened.default.recommend(**given, k=k, explain=explain))
+    found = opened.default.recommend(
+        title=title.strip() or None,
+        abstract=abstract.strip(),
+        context=context.strip() or None,
+        cited=cited or None,
+        excluded=exclude or None,
+        rejected=rejected or None,
+        year_max=year_max,
+        year_min=year_min,
+        k=k,
+        explain=explain,
+    )
+    found = for_client(found)
     return {
         "results": _results(opened, found, abstract_chars),
         "empty_reason": found.empty_reason,
@@ -148,9 +155,11 @@ def references_and_citers(opened: OpenIndex, id: Id, k: K = 10, offset: Offset =
     output: Output = {"id": paper.id, "title": one_line(paper.title)}
     for name, linked in (("references", corpus.references), ("cited_by", corpus.cited_by)):
         page = linked(paper.id, k=k, offset=offset)
-        papers = _cards(opened, page.papers)
-        more = _next_offset(offset, len(papers), page.total)
-        output[name] = {"papers": papers, "total": page.total, "next_offset": more}
+        output[name] = {
+            "papers": _cards(opened, page.papers),
+            "total": page.total,
+            "next_offset": _next_offset(offset + k, page.total),
+        }
     return output
 
 
@@ -174,7 +183,7 @@ def check_bibliography(
         "with_problem": report.with_problem,
         "problems": problems,
         "problem_count": count,
-        "next_offset": _next_offset(offset, len(page), count),
+        "next_offset": _next_offset(offset + k, count),
     }
 
 
@@ -305,6 +314,6 @@ def _cards(opened: OpenIndex, papers: Sequence[Paper]) -> list[Output]:
     ]
 
 
-def _next_offset(offset: int, shown: int, total: int) -> int | None:
-    """Return the offset of the next page; None on the last page."""
-    return offset + shown if shown and offset + shown < total else None
+def _next_offset(offset: int, total: int) -> int | None:
+    """Return the offset of the next page; None after the last page."""
+    return offset if offset < total else None

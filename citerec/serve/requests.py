@@ -63,11 +63,6 @@ Note = Annotated[str, StringConstraints(max_length=10_000)]
 # a name alone: a client must not make the server read files
 StyleName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,100}$")]
 PaperField = Enum("PaperField", {name: name for name in FIELDS}, type=str)  # of `--fields`
-DRAFT: dict[str, Any] = {
-    "title": "Brushing in parallel coordinates",
-    "abstract": "We select polylines by the angle between axes.",
-    "year": 2021,
-}
 # settings by key, where these are not equal
 BM25 = {"query_form": "form", "k1": "k1", "b": "b", "stop_words": "stop_words"}
 OTHERS = {
@@ -97,9 +92,12 @@ class RecommendRequest(BaseModel):
         extra="forbid",
         json_schema_extra={
             "examples": [
-                DRAFT | {"k": 10, "explain": True},
-                {"query": [{"id": "a", **DRAFT}, {"id": "b", "title": "Treemaps"}], "k": 5},
-                {"context": "Treemaps show hierarchies in little space [CITE]."},
+                {
+                    "title": "Brushing in parallel coordinates",
+                    "abstract": "We select polylines by the angle between axes.",
+                    "year": 2021,
+                    "k": 10,
+                },
                 {"cited": ["10.1109/tvcg.2009.179"], "fields": ["doi", "venue"]},
             ]
         },
@@ -411,9 +409,7 @@ def for_clients(message: str, instead: str = "") -> str:
 
 
 def problem_of(
-    error: CiterecError | ProblemError,
-    hidden: Mapping[str, str],
-    fields: Mapping[str, Any] | None = None,
+    error: CiterecError | ProblemError, hidden: Mapping[str, str], fields: Mapping[str, Any]
 ) -> ProblemError:
     """Return what a client gets for an error: its message if the request is at fault; else it is logged.
 
@@ -431,7 +427,7 @@ def problem_of(
     if isinstance(error, IndexReplacedError):
         detail = "the index was replaced on the disk; these settings need a restart of the server"
         return ProblemError("replaced", detail)
-    LOG.error("%s: %s", type(error).__name__, error, extra={"fields": fields or {}})
+    LOG.error("%s: %s", type(error).__name__, error, extra={"fields": fields})
     if isinstance(error, MissingExtraError):
         return ProblemError("internal", f"the server lacks a package: {error}", status=501)
     return internal_error()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from citerec import Paper
 from citerec.bibliography.keys import paper_doi
@@ -20,10 +20,6 @@ from citerec.serve.service import OpenIndex, answer
 
 class ScholarRequest(BaseModel):
     """Papers that the recommendations should resemble, and papers that they should not."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"positivePaperIds": ["DOI:10.1109/tvcg.2009.179"]}]}
-    )
 
     positivePaperIds: Annotated[Papers, Field(min_length=1)]  # noqa: N815
     negativePaperIds: Papers | None = None  # noqa: N815

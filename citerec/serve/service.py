@@ -15,7 +15,7 @@ from importlib import import_module
 from itertools import count
 from math import inf
 from pathlib import Path
-from queue import Empty, PriorityQueue
+from queue import PriorityQueue
 from threading import Lock
 from time import monotonic
 from typing import Annotated, Any, TypeVar
@@ -27,7 +27,7 @@ from pydantic import BaseModel
 from citerec import RecommendConfig, Recommender, open_index
 from citerec.io import MODEL_SUMS
 from citerec.serve import ServeConfig
-from citerec.serve.guard import CLIENT_CLOSED, ProblemError
+from citerec.serve.guard import ProblemError
 
 T = TypeVar("T")
 DEFAULT = RecommendConfig(few_queries=True)
@@ -133,14 +133,9 @@ class Models:
 
     def _run_smallest(self, below: float = inf) -> bool:
         """Run the smallest work that waits; return whether there was any of a size below a limit."""
-        try:
-            entry = self._waiting.get_nowait()
-        except Empty:
+        if not self._waiting.queue or self._waiting.queue[0][0] >= below:
             return False
-        size, _, turn = entry
-        if size >= below:
-            self._waiting.put(entry)
-            return False
+        _, _, turn = self._waiting.get()  # this thread alone takes from it
         if turn.set_running_or_notify_cancel():
             self._running.append(turn)
             try:
@@ -190,11 +185,12 @@ class Service:
 
     def open_index(self, name: str | None = None) -> OpenIndex:
         """Return an index by its name, by default the first one."""
-        names = [*self.indexes]
-        if name is not None and name not in self.indexes:
-            known = ", ".join(names)
+        if name is None:
+            return next(iter(self.indexes.values()))
+        if name not in self.indexes:
+            known = ", ".join(self.indexes)
             raise ProblemError("not-found", f"no index {name[:60]!r}; there are: {known}")
-        return self.indexes[name or names[0]]
+        return self.indexes[name]
 
     def start(
         self,
@@ -279,7 +275,7 @@ async def answer(
         if result.done():
             return result.result()
         if gone.done():
-            raise ProblemError("timeout", "the client is gone", status=CLIENT_CLOSED)
+            raise ProblemError("slow-body", "the client is gone")
         raise late()
     finally:
         result.cancel()
