@@ -221,7 +221,7 @@ def collect(plan: Plan, progress: Progress = no_progress, log: Log = no_log) -> 
                 ids = [i for i in dict.fromkeys([*around, *later]) if i not in known]
             else:
                 ids = snowball(source, seeds, config.papers, progress)
-            papers = [work.paper for work in source.fetch(ids).values()]
+            papers = [*source.fetch(ids).values()]
         record = {
             "format": 1,
             "source": plan.source.value,

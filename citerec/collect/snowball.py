@@ -8,9 +8,9 @@ from rapidfuzz import fuzz
 
 from citerec.bibliography.entry import Entry
 from citerec.bibliography.keys import doi_of, title_key
-from citerec.collect.sources import PAPER_ID, WORK_ID, Source, Work
+from citerec.collect.sources import PAPER_ID, WORK_ID, Source, citation_count
 from citerec.matching import rows_of_entry, similar_titles
-from citerec.types import Progress
+from citerec.types import Paper, Progress
 
 LEAST_CITING, MOST_CITING = 100, 1000  # citing works of one paper that are listed
 EXPANDED = 50  # papers of a further round
@@ -53,22 +53,23 @@ def resolve(
     unresolved: list[tuple[str, ...]] = []
     for number, entry in enumerate(entries, start=1):
         progress("resolving", number, len(entries))
-        ids, works = identifiers(entry), list[Work]()
+        ids, works = identifiers(entry), list[Paper]()
         if known := next((by_id[i] for i in ids if i in by_id), ""):
             found.append(known)
             continue
         if has_title := bool(title_key(entry.title)):
             works = source.find_title(entry.title)
-            papers = {row: work.paper for row, work in enumerate(works)}
-            titles = ((row, paper.title) for row, paper in papers.items())
+            papers = dict(enumerate(works))
+            titles = ((row, work.title) for row, work in papers.items())
             similar = similar_titles([entry.title], titles)[entry.title]
             if matching := [works[row] for row in rows_of_entry(entry, similar, papers)]:
-                found.append(min(matching, key=lambda work: (-work.times_cited, work.id)).id)
+                found.append(min(matching, key=lambda work: (-citation_count(work), work.id)).id)
                 continue
         if works:
-            others = (work.paper.title for work in works)
-            scores = ((fuzz.ratio(title_key(entry.title), title_key(t)), t) for t in others)
-            similarity, closest = max(scores)
+            key, others = title_key(entry.title), [work.title for work in works]
+            similarity, closest = max(
+                (fuzz.ratio(key, title_key(title)), title) for title in others
+            )
             reason = ("title, year or authors differ", closest, f"{similarity:.0f}")
         elif has_title or ids:
             reason = (f"unknown to {source.service.title}", "", "")

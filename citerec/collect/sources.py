@@ -6,7 +6,7 @@ Sources: https://developers.openalex.org, https://api.semanticscholar.org/api-do
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -59,55 +59,50 @@ def find_service(source: SourceName, rate: float | None) -> Service:
     return replace(service, key=key, url=url or service.url, rate=rate or own_rate)
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """A paper of a service; its `citations` are ids of the same service."""
-
-    paper: Paper
-    times_cited: int = 0  # by all papers that the service knows
-
-    @property
-    def id(self) -> str:
-        """Its id in the service."""
-        return self.paper.id
-
-
 class _Works:
-    """The works of a service; those in lists are kept, so that `fetch` does not request them again."""
+    """The works of a service; those in lists are kept, so that `fetch` does not request them again.
+
+    The ids of a work and of its citations are those of the service.
+    """
 
     batch: int  # works of one request, at most
 
     def __init__(self, client: Client) -> None:
         self.client, self.service = client, client.service
         self.dollars = 0.0  # of all requests
-        self._works: dict[str, Work] = {}
+        self._works: dict[str, Paper] = {}
 
-    def fetch(self, ids: Sequence[str]) -> Mapping[str, Work]:
+    def fetch(self, ids: Sequence[str]) -> Mapping[str, Paper]:
         """Return the works with these ids; unknown ones, and works without a title, are left out."""
         missing = [i for i in dict.fromkeys(ids) if i not in self._works]
         for batch in _batches(missing, self.batch):
             self._works |= self._requested(batch)
         return {i: self._works[i] for i in ids if i in self._works}
 
-    def _requested(self, ids: Sequence[str]) -> dict[str, Work]:
+    def _requested(self, ids: Sequence[str]) -> dict[str, Paper]:
         raise NotImplementedError
 
     def references(self, ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
         """Return the references of works."""
-        return {i: work.paper.citations for i, work in self.fetch(ids).items()}
+        return {i: work.citations for i, work in self.fetch(ids).items()}
 
 
 def _batches(ids: Sequence[str], most: int) -> list[Sequence[str]]:
     return [ids[start : start + most] for start in range(0, len(ids), most)]
 
 
-def _work(raw: Json, count: str, read: Callable[[Fields], Paper]) -> Work | None:
+def _work(raw: Json, read: Callable[[Fields], Paper]) -> Paper | None:
     """Return the work of a JSON object; None if its id or title is missing, or a field has a wrong type."""
     try:
         paper = read(Fields(raw, Path(), 0))
     except (BadRecordError, InvalidValueError):
         return None
-    return Work(paper, raw.get(count) or 0) if paper.title else None
+    return paper if paper.title else None
+
+
+def citation_count(work: Paper) -> int:
+    """Return how often a work is cited by all papers that the service knows."""
+    return int(work.times_cited or 0)
 
 
 class OpenAlex(_Works):
@@ -133,11 +128,11 @@ class OpenAlex(_Works):
                 dois[doi] = one
         for batch in _batches(list(dois), self.dois):
             for work in self._page({"filter": f"doi:{'|'.join(batch)}"}):
-                if (doi := work.paper.doi.lower()) in dois:
+                if (doi := work.doi.lower()) in dois:
                     found.setdefault(dois[doi], work.id)
         return found
 
-    def find_title(self, title: str) -> list[Work]:
+    def find_title(self, title: str) -> list[Paper]:
         """Return works whose title has the words of `title`, most relevant first."""
         words = title_key(title)  # in lower case: AND, OR and NOT are operators
         return self._page({"filter": f"title.search:{words[:500]}", "per_page": "10"})
@@ -146,20 +141,20 @@ class OpenAlex(_Works):
         """Return the ids of at most `most` works that match a query, most relevant first."""
         return [work.id for work in self._all({"search": text}, most)]
 
-    def _requested(self, ids: Sequence[str]) -> dict[str, Work]:
+    def _requested(self, ids: Sequence[str]) -> dict[str, Paper]:
         return {work.id: work for work in self._page({"filter": f"openalex:{'|'.join(ids)}"})}
 
     def times_cited(self, ids: Sequence[str]) -> Mapping[str, int]:
         """Return how often each of these works is cited; OpenAlex states it with the works only."""
         works = self.fetch(ids)
-        return {i: works[i].times_cited if i in works else 0 for i in ids}
+        return {i: citation_count(works[i]) if i in works else 0 for i in ids}
 
     def citing(self, ids: Sequence[str], most: int, since: str = "") -> Iterator[tuple[str, str]]:
         """Yield pairs of a citing work and one of these works; at most `most` of a work, the most cited ones.
 
         If `since` (YYYY-MM-DD) is given, only works published on that day or later count.
         """
-        counts = {i: n for i, work in self.fetch(ids).items() if (n := work.times_cited)}
+        counts = {i: n for i, work in self.fetch(ids).items() if (n := citation_count(work))}
         dated = f",from_publication_date:{since}" if since else ""
         few = [i for i in counts if counts[i] <= most or since]
         lists = [
@@ -170,9 +165,9 @@ class OpenAlex(_Works):
             lists.append(({"filter": f"cites:{one}", "sort": "cited_by_count:desc"}, [one]))
         for params, group in lists:
             for work in self._all(params, len(group) * most):
-                yield from ((work.id, i) for i in work.paper.citations if i in group)
+                yield from ((work.id, i) for i in work.citations if i in group)
 
-    def _all(self, params: dict[str, str], most: int) -> Iterator[Work]:
+    def _all(self, params: dict[str, str], most: int) -> Iterator[Paper]:
         """Yield at most `most` works of all pages of a list."""
         cursor, listed = "*", 0
         while cursor and listed < most:
@@ -182,7 +177,7 @@ class OpenAlex(_Works):
             listed += len(page)
             cursor = answer["meta"]["next_cursor"] if page else ""
 
-    def _page(self, params: dict[str, str]) -> list[Work]:
+    def _page(self, params: dict[str, str]) -> list[Paper]:
         return self._keep(self._request(params)["results"])
 
     def _request(self, params: dict[str, str]) -> Json:
@@ -191,10 +186,10 @@ class OpenAlex(_Works):
         shape = {"select": self.select, "per_page": str(self.batch)}
         return self.client.fetch("/works", {**shape, **params})
 
-    def _keep(self, page: Sequence[Json]) -> list[Work]:
+    def _keep(self, page: Sequence[Json]) -> list[Paper]:
         """Return the works of a page, and remember them."""
         read = JSON_FORMATS["openalex"].read
-        works = [work for raw in page if (work := _work(raw, "cited_by_count", read))]
+        works = [work for raw in page if (work := _work(raw, read))]
         return [self._works.setdefault(work.id, work) for work in works]
 
 
@@ -221,11 +216,11 @@ class SemanticScholar(_Works):
             names[f"{prefixes[kind]}{value}"] = one
         return {names[name]: work.id for name, work in self.fetch(list(names)).items()}
 
-    def find_title(self, title: str) -> list[Work]:
+    def find_title(self, title: str) -> list[Paper]:
         """Return the work whose title matches best; empty if none is close."""
         params = {"query": title[:500], "fields": self.light}
         answer = self.client.fetch("/graph/v1/paper/search/match", params, optional=True) or {}
-        works = (_work(raw, "citationCount", _s2_paper) for raw in answer.get("data") or [])
+        works = (_work(raw, _s2_paper) for raw in answer.get("data") or [])
         return [work for work in works if work]
 
     def search(self, text: str, most: int) -> list[str]:
@@ -234,7 +229,7 @@ class SemanticScholar(_Works):
         answer = self.client.fetch("/graph/v1/paper/search/bulk", params)
         return [raw["paperId"] for raw in answer["data"]][:most]
 
-    def _requested(self, ids: Sequence[str]) -> dict[str, Work]:
+    def _requested(self, ids: Sequence[str]) -> dict[str, Paper]:
         """Request works; the batch is halved if the service refuses it, whose answers have a limit of bytes."""
         fields = f"{self.light},references.paperId,references.citationCount"
         try:
@@ -245,16 +240,16 @@ class SemanticScholar(_Works):
                 return {}
             half = len(ids) // 2
             return self._requested(ids[:half]) | self._requested(ids[half:])
-        found: dict[str, Work] = {}
+        found: dict[str, Paper] = {}
         for given, raw in zip(ids, answer, strict=True):
-            if work := _work(raw or {}, "citationCount", _s2_paper):
+            if work := _work(raw or {}, _s2_paper):
                 found[given] = found[work.id] = work
-                self._counts[work.id] = work.times_cited
+                self._counts[work.id] = citation_count(work)
                 for reference in raw.get("references") or []:
                     self._counts[reference.get("paperId") or ""] = (
                         reference.get("citationCount") or 0
                     )
-                if not work.paper.citations and raw.get("referenceCount"):
+                if not work.citations and raw.get("referenceCount"):
                     self._without_references.add(work.id)
         return found
 
@@ -266,15 +261,15 @@ class SemanticScholar(_Works):
         """Return the references of works that were fetched; of one that came without them, from their own list."""
         for one in self._without_references.intersection(ids):
             listed = (raw["paperId"] for raw in self._listed(one, "references", "citedPaper"))
-            paper = replace(self._works[one].paper, citations=tuple(dict.fromkeys(listed)))
-            self._works[one] = replace(self._works[one], paper=paper)
+            citations = tuple(dict.fromkeys(listed))
+            self._works[one] = replace(self._works[one], citations=citations)
         self._without_references.difference_update(ids)
         return super().references(ids)
 
     def citing(self, ids: Sequence[str], most: int, since: str = "") -> Iterator[tuple[str, str]]:
         """Yield at most `most` citations of each work, the latest first, by works published `since` a day."""
         for one in ids:
-            if one in self._works and not self._works[one].times_cited:
+            if one in self._works and not citation_count(self._works[one]):
                 continue
             found = 0
             for raw in self._listed(one, "citations", "citingPaper"):

@@ -3,7 +3,7 @@
 import re
 from contextlib import suppress
 from io import BytesIO
-from itertools import groupby
+from itertools import groupby, islice
 from time import process_time
 from typing import Any, NamedTuple
 
@@ -24,7 +24,7 @@ def read(data: bytes, name: str) -> Document:
     BadInputError if it is encrypted, damaged or has no text; MissingExtraError if pypdf is not installed.
     """
     with extra("drafts"):
-        from pypdf import PdfReader
+        import pypdf  # noqa: F401  # pyright: ignore[reportUnusedImport]
     try:
         found = _content(data)
     except (MemoryError, TimeoutError):
@@ -34,13 +34,7 @@ def read(data: bytes, name: str) -> Document:
         found = {"fault": f"this one is damaged ({fault}); {_INSTEAD}"}
     if fault := found.get("fault"):
         raise BadInputError(name, f"this is a PDF; citerec reads the text of a PDF, but {fault}")
-    lines: list[str] = []
-    with suppress(Exception):  # pypdf may fail at a page; the lines, in half of the time
-        for page in PdfReader(BytesIO(data), strict=False).pages:
-            text = page.extract_text().encode("utf-8", "replace").decode()
-            lines += text.translate(_LIGATURES).splitlines()
-            if process_time() > MAX_SECONDS / 2:
-                break
+    lines = found["text"].splitlines()
     starts = (n for n, line in enumerate(lines) if ABSTRACT.match(line) or INTRODUCTION.match(line))
     return Document(
         draft=Entry(title=found["title"], abstract=found["abstract"]),
@@ -67,7 +61,7 @@ class Span(NamedTuple):
 
 
 def _content(data: bytes) -> dict[str, str]:
-    """Return title, abstract and body of the first pages, or the fault of the file."""
+    """Return title, abstract and body by the first pages and the whole text, or the fault of the file."""
     import logging
 
     from pypdf import PdfReader
@@ -88,15 +82,19 @@ def _content(data: bytes) -> dict[str, str]:
     try:
         if reader.is_encrypted and not reader.decrypt(""):  # many have an empty password
             return encrypted
-        for number in range(min(PAGES, len(reader.pages))):
-            visitor = None if number else collect
-            text = reader.pages[number].extract_text(visitor_text=visitor)
-            texts.append(text.translate(_LIGATURES))
-            if sum(map(len, texts)) > MAX_CHARACTERS:
-                break
+        for number, page in enumerate(islice(reader.pages, PAGES)):
+            texts.append(page.extract_text(visitor_text=None if number else collect))
     except (FileNotDecryptedError, WrongPasswordError, DependencyError):
         return encrypted
-    text = "\n".join(texts)[:MAX_CHARACTERS].encode("utf-8", "replace").decode()
+    with suppress(
+        Exception
+    ):  # pypdf may fail at a page; the rest of the lines, in half of the time
+        for page in islice(reader.pages, PAGES, None):
+            if process_time() > MAX_SECONDS / 2:
+                break
+            texts.append(page.extract_text())
+    texts = [t.translate(_LIGATURES).encode("utf-8", "replace").decode() for t in texts]
+    text = "\n".join(texts[:PAGES])[:MAX_CHARACTERS]
     if len(_LETTERS.findall(text)) < 20:
         scan = "it is a scan or a picture; run OCR first: ocrmypdf in.pdf out.pdf"
         return {"fault": f"this one has no text: {scan}"}
@@ -107,7 +105,12 @@ def _content(data: bytes) -> dict[str, str]:
     is_title = len(words) >= 3 and " ".join(words) in " ".join(page)
     abstract = abstract_of(lines)
     body = "" if abstract else introduction_of(lines) or joined(lines)
-    return {"title": stated if is_title else title_of(spans), "abstract": abstract, "body": body}
+    return {
+        "title": stated if is_title else title_of(spans),
+        "abstract": abstract,
+        "body": body,
+        "text": "\n".join(line for text in texts for line in text.splitlines()),
+    }
 
 
 def title_of(spans: list[Span]) -> str:

@@ -64,7 +64,7 @@ def audit(
 
     `expand` is how papers joined the candidates; `added` features, which are not citerec's own, are recomputed, too.
     """
-    years = index.papers.years
+    years, whole_batch = index.papers.years, QueryBatch(eval_set.queries, eval_set.eligible)
     faults = [
         f"query {query.id}: the ranking contains a paper of a later year, or the query itself"
         for hits in lists
@@ -81,9 +81,7 @@ def audit(
     ) -> Iterator[tuple[ExpandedCandidates, Matrix]]:
         for start in range(0, len(members), AT_ONCE):
             part = members[start : start + AT_ONCE]
-            batch = QueryBatch(
-                [eval_set.queries[i] for i in part], [eval_set.eligible[i] for i in part]
-            )
+            batch = whole_batch.at(part)
             found = expander.run(batch, [candidates_of[i] for i in part])
             for query, one in zip(batch.queries, found, strict=True):
                 yield one, features.matrix(query, one)
@@ -92,10 +90,8 @@ def audit(
     groups: defaultdict[tuple[int | None, tuple[int, ...]], list[int]] = defaultdict(list)
     for i, rows in enumerate(query_rows(eval_set.queries, index.papers)):
         year = eval_set.queries[i].year
-        earlier = citing_before(year, years[[*rows]])
-        groups[
-            year, tuple(row for row, is_early in zip(rows, earlier, strict=True) if is_early)
-        ] += [i]
+        own = np.array([*rows], np.int32)
+        groups[year, tuple(own[citing_before(year, years[own])].tolist())].append(i)
     whole, checked, candidates, hidden = stages(index), 0, 0, 0
     non_empty = np.zeros(len(FEATURES) + len(added), np.bool_)
     for (year, own), members in groups.items():

@@ -276,23 +276,8 @@ def read_spec(folder: Path) -> RankerSpec:
         ) from error
 
 
-def write_spec(
-    folder: Path,
-    variants: Mapping[Variant, Sequence[str]],
-    expand: ExpandConfig,
-    provenance: Mapping[str, Any],
-    calibrations: Mapping[Variant, Calibration],
-) -> None:
-    """Write the `ranker.json` of a folder with the models `<variant>.txt`.
-
-    `variants` holds the features of each model in its order, `expand` the expansion of the training data, `provenance`
-    JSON values; a variant may have no calibration.
-    """
-    specs = {
-        v: VariantSpec(file=f"{v}.txt", features=tuple(names), calibration=calibrations.get(v))
-        for v, names in variants.items()
-    }
-    spec = RankerSpec(format=1, neighbours=expand.neighbours, variants=specs, provenance=provenance)
+def write_spec(folder: Path, spec: RankerSpec) -> None:
+    """Write the `ranker.json` of a folder."""
     text = spec.model_dump_json(indent=2, exclude_none=True)
     (folder / SPEC).write_text(f"{text}\n", encoding="utf-8")
 

@@ -1,5 +1,6 @@
 """Trains the models of an index in order, encoder, reranker and ranker, and uses those that are better on dev."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from citerec.rules.held_out import RANKER, RERANKER
 from citerec.train import encoder, ranker, reranker
 from citerec.train.data import load_training_data
 from citerec.train.settings import EncoderTraining, TrainPlan
-from citerec.train.trainer import NEW, TrainingState, encoder_folder, was_trained_so
+from citerec.train.trainer import NEW, TrainingState, encoder_folder, own_folder, was_trained_so
 from citerec.types import Log, Progress, no_log, no_progress
 
 
@@ -49,71 +50,72 @@ def train_all(
     options: dict[str, Any] = {"resume": resume, "force": True, "progress": progress, "log": log}
     reports: list[StepReport] = []
 
-    def places(name: str) -> tuple[Path, Path]:  # of a model that is used, and of one that is not
-        return index.models / name, index.models / f"{name}{NEW}"
+    def trained_before(name: str, is_same: Callable[[Path], bool]) -> Path | None:
+        """Return the model of a name, in use or not, that was trained so already; None without one."""
+        places = index.models / name, index.models / f"{name}{NEW}"
+        model = next(filter(is_same, places), None)
+        for place in places if model else ():
+            TrainingState(place).remove()  # a run may have failed, or been killed, as it did this
+        log(f"{model} was trained with these settings already" if model else f"training the {name}")
+        return model
 
     def use(
-        model: Path, metric: str, before: float | None, after: float | None, *, is_better: bool
+        name: str,
+        model: Path,
+        metric: str,
+        before: float | None,
+        after: float | None,
+        is_better: bool,
     ) -> bool:
-        """Report a model; return whether it is to be used."""
-        name = model.name.removesuffix(NEW)
-        step = StepReport(
-            model=name, metric=metric, before=before, after=after, is_used=is_better or force
-        )
+        """Report a new model; return whether it is to be used."""
+        is_used = is_better or force
+        step = StepReport(model=name, metric=metric, before=before, after=after, is_used=is_used)
         reports.append(step)
-        if not step.is_used:
+        if not is_used:
             log(f"the {name} is not better, and not used: {model} (to use it: --force)")
-        return step.is_used
+        return is_used
 
-    def is_done(done: bool, model: Path) -> bool:
-        for one in places(model.name.removesuffix(NEW)) if done else ():
-            TrainingState(one).remove()  # a run may have failed, or been killed, as it did this
-        log(f"{model} was trained with these settings already" if done else f"training {model}")
-        return done
-
-    own, new = places(encoder.NAME)
-    # Never in the folder of the encoder in use, whose vectors would become useless.
-    in_use = encoder_folder(index)
-    free = new if in_use and in_use.resolve() == own.resolve() else own
-    done = [one for one in (own, new) if was_trained_so(one, index, plan.encoder)]
-    model = (done or [free])[0]
-    if not is_done(bool(done), model):
+    model = trained_before(encoder.NAME, lambda model: was_trained_so(model, index, plan.encoder))
+    if model is None:
+        own, in_use = index.models / encoder.NAME, encoder_folder(index)
+        # Never in the folder of the encoder in use, whose vectors would become useless.
+        model = own_folder(own, is_better=not in_use or in_use.resolve() != own.resolve())
         encoder.train_encoder(index, model, plan.encoder, **options)
     if index.encoder_weights != sha256_of_files(weights_files(model)):
         before, after = _encoder_measures(index, model, plan.encoder)
         is_better = before is None or after is None or after > before
-        if use(model, plan.encoder.metric, before, after, is_better=is_better):
+        if use(encoder.NAME, model, plan.encoder.metric, before, after, is_better):
             log("encoding the papers")
-            _encode(index, model, plan.encoder.threads, progress)
+            threads = plan.encoder.threads
+            how, dense = EncodeConfig(threads=threads), DenseIndexConfig(threads=threads)
+            opened = open_encoder(str(model.resolve()), how, base=index.path)
+            embed_anew(index.path, opened, EmbedConfig(dense=dense, resume=True), progress)
             index = open_index(path)
 
-    own, new = places(RERANKER)
-    done = [model for model in (own, new) if was_trained_so(model, index, plan.reranker)]
-    if not is_done(bool(done), (done or [own])[0]):
-        report = reranker.train_reranker(index, None, plan.reranker, **options)
-        metric = plan.reranker.metric
+    def train_one(name: str) -> Path:
+        """Train the reranker or the ranker, and report it; return its folder."""
+        if name == RANKER:
+            ranked = ranker.train_ranker([index], None, plan.ranker, **options)
+            after = ranked.after[Variant.FULL]["f1@20"]
+            use(name, ranked.output, "f1@20", ranked.in_use, after, ranked.is_better)
+            return ranked.output
+        report, metric = (
+            reranker.train_reranker(index, None, plan.reranker, **options),
+            plan.reranker.metric,
+        )
         before, after = report.history[0].dev.get(metric), report.best.dev.get(metric)
-        use(report.output, metric, before, after, is_better=report.is_better)
-        done = [report.output]
-    if force and own not in done:
-        replace_folder(new, own)
+        use(name, report.output, metric, before, after, report.is_better)
+        return report.output
 
-    own, new = places(RANKER)
-    done = [model for model in (own, new) if ranker.was_trained_so(model, [index], plan.ranker)]
-    if not is_done(bool(done), (done or [own])[0]):
-        ranked = ranker.train_ranker([index], None, plan.ranker, **options)
-        after = ranked.after[Variant.FULL]["f1@20"]
-        use(ranked.output, "f1@20", ranked.in_use, after, is_better=ranked.is_better)
-        done = [ranked.output]
-    if force and own not in done:
-        replace_folder(new, own)
+    same: dict[str, Callable[[Path], bool]] = {
+        RERANKER: lambda model: was_trained_so(model, index, plan.reranker),
+        RANKER: lambda model: ranker.was_trained_so(model, [index], plan.ranker),
+    }
+    for name, is_same in same.items():
+        model, own = trained_before(name, is_same) or train_one(name), index.models / name
+        if force and model != own:
+            replace_folder(model, own)
     return reports
-
-
-def _encode(index: IndexFolder, model: Path, threads: int, progress: Progress) -> None:
-    dense = DenseIndexConfig(threads=threads)
-    opened = open_encoder(str(model.resolve()), EncodeConfig(threads=threads), base=index.path)
-    embed_anew(index.path, opened, EmbedConfig(dense=dense, resume=True), progress)
 
 
 def _encoder_measures(

@@ -16,7 +16,7 @@ from citerec.folder import IndexFolder
 from citerec.rank.features import FEATURES, NAMES, Feature, Group, Matrix, without_groups
 from citerec.rank.ltr import DEFAULT, TOP, Calibration, Variant, read_spec
 from citerec.rank.trees import load
-from citerec.train.data import F1_DEPTH, Flags, Numbers, dev_measures, logistic, query_measures
+from citerec.train.data import F1_DEPTH, Flags, Numbers, logistic, query_measures
 from citerec.train.settings import RankerTraining
 
 # A higher value of these features never lowers the score; this limits overfitting to one corpus.
@@ -103,8 +103,7 @@ class RankerExamples:
 
     def measures(self, scores: Numbers) -> dict[str, float]:
         """Return the means over the queries of F1 at 20 and of 1 / rank of the first cited paper."""
-        means = dev_measures(self.lists(scores))
-        return {"f1@20": means["f1"], "mrr": means["mrr"]}
+        return mean_measures(query_measures(self.lists(scores)))
 
     def with_copies(self, rng: np.random.Generator, added: Sequence[Feature] = ()) -> Self:
         """Return the queries and a copy of each with disabled feature groups: an index may lack these."""
@@ -231,9 +230,13 @@ class FittedVariant:
     @property
     def measures(self) -> Measures:
         """The means over the dev queries."""
-        measured = self.by_query[~np.isnan(self.by_query[:, 0])]
-        mrr, f1 = measured.mean(0).tolist() if len(measured) else (0.0, 0.0)
-        return {"f1@20": f1, "mrr": mrr}
+        return mean_measures(self.by_query[~np.isnan(self.by_query[:, 0])])
+
+
+def mean_measures(by_query: Numbers) -> dict[str, float]:
+    """Return the means over queries of what `query_measures` returns."""
+    mrr, f1 = by_query.mean(0).tolist() if len(by_query) else (0.0, 0.0)
+    return {"f1@20": f1, "mrr": mrr}
 
 
 def fit_variant(
@@ -247,15 +250,6 @@ def fit_variant(
     added = examples_by_index[0].added
     features = [feature.name for feature in (*FEATURES, *added) if variant.reads(feature)]
     joined = RankerExamples.joined
-    train = joined(examples.train for examples in examples_by_index)
-    teaching = [examples.dev for examples in examples_by_index if examples.dev_teaches]
-    others = [examples.dev for examples in examples_by_index if not examples.dev_teaches]
-    validation = joined(others)
-    whole = joined([train, *teaching])
-    if not len(whole.learnable()):
-        raise ConfigError(
-            "there is nothing to train on: no query of the index cites one of its candidates"
-        )
     rng = np.random.default_rng([config.seed, 8])
     # of each dev query, the fold whose model is not trained on it; FOLDS for the final model
     folds = [
@@ -266,17 +260,24 @@ def fit_variant(
     ]
     dev = joined(examples.dev for examples in examples_by_index)
     fold = np.concatenate([np.zeros(0, np.int64), *folds])
+    train = joined(examples.train for examples in examples_by_index)
+    validation, teaching = dev.of(fold == FOLDS), dev.of(fold < FOLDS)
+    whole = joined([train, teaching])
+    if not len(whole.learnable()):
+        raise ConfigError(
+            "there is nothing to train on: no query of the index cites one of its candidates"
+        )
     models: dict[int, Trees] = {}
-    if len(joined(teaching)):
+    if len(teaching):
         for k in range(FOLDS):
-            rest = joined([train, dev.of((fold != k) & (fold != FOLDS))])
+            rest = joined([train, dev.of((fold != k) & (fold < FOLDS))])
             if len(rest.learnable()):
                 held = joined([validation, dev.of(fold == k)])
                 models[k] = fit(rest, held, features, config, added=added)
         rounds = [trees.rounds for trees in models.values()] or [1]
         model = fit(whole, None, features, config, max(1, round(float(np.mean(rounds)))), added)
     else:
-        model = fit(train, validation, features, config, added=added)
+        model = fit(whole, validation, features, config, added=added)
     models[FOLDS] = model
     by_query = np.full((len(dev), 2), np.nan)
     lists: list[TopList] = []

@@ -38,7 +38,9 @@ from citerec.rank.ltr import (
     DEFAULT,
     SPEC,
     TOP,
+    RankerSpec,
     Variant,
+    VariantSpec,
     open_ranker,
     with_rerank_feature,
     write_spec,
@@ -239,18 +241,16 @@ def gather_examples(
     weights = _folder_of(reranker, index)
     reranker_knows = bool(weights and may_know_queries(weights, index))
     known = {"encoder": encoder_knows, "reranker": reranker_knows}
-    if any(known.values()):
-        excluded = " and ".join(model for model, knows in known.items() if knows)
+    excluded = " and ".join(model for model, knows in known.items() if knows)
+    how: Any = {"reranker": reranker, "first_stage": first_stage, "features": features}
+    gatherer = by_train = Gatherer(index, config, log, **how)
+    if excluded:
         log(
             f"{name}: the citations of the train queries are training data of the {excluded}; the train queries are "
             "searched without, and the dev queries are training data, too"
         )
-    shared: Any = {"first_stage": first_stage, "features": features}
-    gatherer = by_train = Gatherer(index, config, log, reranker=reranker, **shared)
-    if any(known.values()):
-        unseen = None if reranker_knows else reranker
-        how: Any = {"encoder": not encoder_knows, "reranker": unseen, **shared}
-        by_train = Gatherer(index, config, log, **how)
+        how["reranker"] = None if reranker_knows else reranker
+        by_train = Gatherer(index, config, log, encoder=not encoder_knows, **how)
     train = dev = RankerExamples.joined([])
     try:
         data = load_training_data(index)
@@ -267,7 +267,7 @@ def gather_examples(
     held = held_out(others, ("test",))
     if queries := dev_queries(index, config.dev_queries, config.seed, held=held):
         dev = RankerExamples(**cached("dev", lambda: gatherer.whole(queries, progress).arrays))
-    return IndexExamples(index, train, dev, any(known.values()), reranker, gatherer.added)
+    return IndexExamples(index, train, dev, bool(excluded), reranker, gatherer.added)
 
 
 # --- the training
@@ -401,9 +401,7 @@ def train_on(
     dev = RankerExamples.joined(one.dev for one in examples)
     before = dev.measures(-np.arange(len(dev.cited), dtype=np.float64))
     after = {variant: fitted.measures for variant, fitted in fits.items()}
-    in_use, is_better = None, False
-    if own and len(dev):
-        in_use, is_better = _compared(own, dev, full, log)
+    in_use, is_better = _compared(own, dev, full, log) if own and len(dev) else (None, False)
     if own:
         output = trainer.own_folder(output, is_better=is_better)
     indexes = [
@@ -431,12 +429,15 @@ def train_on(
         "plan": plan or {},
     }
     with building(output) as folder:
+        specs: dict[Variant, VariantSpec] = {}
         for variant, fitted in fits.items():
-            model = fitted.trees.booster.model_to_string()
-            (folder / f"{variant}.txt").write_bytes(model.encode())
-        features = {variant: fitted.trees.features for variant, fitted in fits.items()}
-        calibrations = {v: one.calibration for v, one in fits.items() if one.calibration}
-        write_spec(folder, features, EXPAND, origin, calibrations)
+            trees, file = fitted.trees, f"{variant}.txt"
+            (folder / file).write_bytes(trees.booster.model_to_string().encode())
+            specs[variant] = VariantSpec(
+                file=file, features=trees.features, calibration=fitted.calibration
+            )
+        spec = RankerSpec(format=1, neighbours=EXPAND.neighbours, variants=specs, provenance=origin)
+        write_spec(folder, spec)
         meaning = {one.name: one.meaning for one in (*FEATURES, *full.trees.added)}
         shown = {"rounds": full.trees.rounds, "meaning": meaning, "spec": SPEC, "top": TOP}
         shown["lag"] = CITATION_LAG
@@ -461,12 +462,11 @@ def _compared(
     """
     by_query, added = fitted.by_query, fitted.trees.added
     in_use = own_model(index, RANKER, SPEC)
-    after = float(np.nanmean(by_query[:, F1]))
     if in_use and not trained_on_other_data(in_use, index):
         record = trainer.read_training(in_use)
         if any(facts.get("dev_queries_teach") for facts in record.get("indexes", [])):
             before = float(record["after"]["full"]["f1@20"])
-            return before, after > before
+            return before, fitted.measures["f1@20"] > before
     else:
         in_use = DEFAULT
     measured = ~np.isnan(by_query[:, F1])

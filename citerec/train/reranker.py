@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -77,15 +76,10 @@ class CandidateLists:
         scores = [np.zeros(0, np.float32), *(hits.scores for hits in best)]
         return cls(Lists.each([hits.rows for hits in best]), np.concatenate(scores))
 
-    @property
-    def slices(self) -> list[slice]:
-        """The entries of each list."""
-        return [slice(*ends) for ends in pairwise(self.lists.indptr.tolist())]
-
     def standardised(self, values: Numbers) -> Numbers:
         """Return values of the entries with mean 0 and standard deviation 1 in each list; 0 if all are equal."""
-        scaled = [standardised(values[part]) for part in self.slices]
-        return np.concatenate([np.zeros(0), *scaled]).astype(np.float32)
+        parts = np.split(values, self.lists.indptr[1:-1])
+        return np.concatenate([standardised(part) for part in parts]).astype(np.float32)
 
 
 def similarities(index: IndexFolder, queries: Rows, lists: Lists) -> Numbers:
@@ -213,8 +207,7 @@ class RerankerDev:
 
     index: IndexFolder
     queries: LabelledQueries
-    candidates: CandidateLists
-    cited: Flags  # of each candidate, shape (entries,)
+    candidates: Sequence[Hits]
     # the lists of the ranker of the index; None without one, or if it reads the scores of rerankers
     ranker_lists: Sequence[Hits] | None
 
@@ -226,8 +219,7 @@ class RerankerDev:
             return None
         depth, first_stage = config.dev_depth, _first_stage(index, config, log)
         sets = first_stage.candidates(drawn.queries, drawn.eligible, depth)
-        candidates = CandidateLists.of(sets, depth)
-        cited = [np.isin(candidates.lists[i], rows) for i, rows in enumerate(drawn.gold)]
+        candidates = [found.hits.best(depth) for found in sets]
         ranker_lists = None
         ranker = ranker_of(index, RecommendConfig())
         if ranker and not ranker.reads_reranker:
@@ -235,42 +227,40 @@ class RerankerDev:
             stages = rank_stages(graph, ranker, None)
             pipeline = Pipeline(open_hybrid(index, RecommendConfig(), log), stages)
             ranker_lists = [found.hits.best(depth) for found in pipeline.all(drawn)]
-        return cls(index, drawn, candidates, np.concatenate(cited), ranker_lists)
+        return cls(index, drawn, candidates, ranker_lists)
 
     def evaluated(self, parts: RerankerParts, source: Path, config: RerankerTraining) -> Evaluation:
         """Evaluate a copy of the current weights; the measure `mixed` is the F1 at the best rerank weight."""
-        rows = [self.candidates.lists[i] for i in range(len(self.queries))]
-        model = frozen(parts, source, config)
-        scores = np.concatenate(model.score(self.index, self.queries.queries, rows))
-        scale, offset = platt(scores, self.cited)
-        lists = [
-            ScoredList(self.candidates.scores[part], scores[part], self.cited[part], len(gold))
-            for part, gold in zip(self.candidates.slices, self.queries.gold, strict=True)
-        ]
+        lists = self._scored(self.candidates, frozen(parts, source, config))
+        scores = np.concatenate([scored.scores for scored in lists])
+        scale, offset = platt(scores, np.concatenate([scored.cited for scored in lists]))
         weight, is_better = best_weight(lists)
-        mixed = dev_measures(scored.mixed(weight) for scored in lists)["f1"]
-        return Evaluation(self.ranked(scores) | {"mixed": mixed}, scale, offset, weight, is_better)
+        measures = dev_measures((scored.scores, scored.cited, scored.gold) for scored in lists)
+        measures["mixed"] = dev_measures(scored.mixed(weight) for scored in lists)["f1"]
+        return Evaluation(measures, scale, offset, weight, is_better)
 
-    def ranked(self, scores: Numbers) -> dict[str, float]:
-        """Return the measures of the order by some scores, shape (entries,)."""
-        pairs = zip(self.candidates.slices, self.queries.gold, strict=True)
-        return dev_measures((scores[part], self.cited[part], len(gold)) for part, gold in pairs)
+    def before(self) -> dict[str, float]:
+        """Return the measures of the first stage."""
+        lists = zip(self.candidates, self.queries.gold, strict=True)
+        measures = dev_measures(
+            (hits.scores, np.isin(hits.rows, gold), len(gold)) for hits, gold in lists
+        )
+        return {**measures, "mixed": measures["f1"]}
 
     def weight_after_ranker(self, model: CrossEncoder) -> float | None:
         """Return the best weight of a model after the ranker, 0 if it does not help there; None if it has no place."""
         if self.ranker_lists is None:
             return None
-        scores = model.score(
-            self.index, self.queries.queries, [hits.rows for hits in self.ranker_lists]
-        )
-        lists = [
-            ScoredList(hits.scores, of_query, np.isin(hits.rows, gold), len(gold))
-            for hits, of_query, gold in zip(
-                self.ranker_lists, scores, self.queries.gold, strict=True
-            )
-        ]
-        weight, is_better = best_weight(lists)
+        weight, is_better = best_weight(self._scored(self.ranker_lists, model))
         return weight if is_better else 0.0
+
+    def _scored(self, lists: Sequence[Hits], model: CrossEncoder) -> list[ScoredList]:
+        """Score a list of each query by a model."""
+        scores = model.score(self.index, self.queries.queries, [hits.rows for hits in lists])
+        return [
+            ScoredList(hits.scores, of_query, np.isin(hits.rows, gold), len(gold))
+            for hits, of_query, gold in zip(lists, scores, self.queries.gold, strict=True)
+        ]
 
 
 def frozen(parts: RerankerParts, source: Path, config: RerankerTraining) -> CrossEncoder:
@@ -326,12 +316,10 @@ def train_reranker(
             return evaluations.get(step, Evaluation())
 
         loop = _trainer(parts, examples, evaluated if dev else None, state.folder)
-        before = dev.ranked(dev.candidates.scores) if dev else {}
-        before |= {"mixed": before["f1"]} if dev else {}
         history, best = trainer.train(
             loop,
             state,
-            before,
+            dev.before() if dev else {},
             on_epoch=examples.begin,
             resume=resume,
             progress=progress,
@@ -342,8 +330,7 @@ def train_reranker(
             scale=evaluation.scale, offset=evaluation.offset, weight=evaluation.weight
         )
         if dev:
-            model = frozen(parts, source.folder, config)
-            after = dev.weight_after_ranker(model)
+            after = dev.weight_after_ranker(frozen(parts, source.folder, config))
             spec = spec.replace(weight_after_ranker=after)
         teacher = trainer.encoder_folder(index) if config.distill else None
         counts = {
@@ -429,13 +416,6 @@ def _trainer(
     budget = trainer.tokens_at_once(parts.model, arguments)
     tokens: dict[int, list[int]] = {}  # of papers, by row
 
-    def tensors(pairs: Sequence[tuple[list[int], int]]) -> dict[str, Any]:
-        """Return the input of the model for some pairs."""
-        each = [ids for ids, _ in pairs]
-        firsts = [first for _, first in pairs] if parts.typed else None
-        arrays = padded(each, parts.tokenizer.pad_token_id, parts.spec.tokens, firsts)
-        return {name: torch.from_numpy(array) for name, array in arrays.items()}
-
     def collated(drawn: Sequence[Places]) -> dict[str, Any]:
         """Return the examples in pieces that fit memory, each of examples of similar length."""
         places = np.stack(drawn)
@@ -444,18 +424,19 @@ def _trainer(
         new = papers.at(sorted(used - tokens.keys()))
         texts = [pair_text(paper) for paper in new.values()]
         tokens.update(zip(new, parts.cut(texts), strict=True))
-        made = [made_pairs(example[example != MISSING]) for example in places]
-        sizes = [places.shape[1] * max(len(ids) for ids, _ in pairs) for pairs in made]
-        groups = batches(sizes, budget)
-        return {"pieces": [piece(places[group], [made[i] for i in group]) for group in groups]}
+        sizes = [
+            places.shape[1] * max(len(ids) for ids, _ in made_pairs(example)) for example in places
+        ]
+        return {"pieces": [piece(places[group]) for group in batches(sizes, budget)]}
 
-    def made_pairs(entries: Places) -> list[tuple[list[int], int]]:
+    def made_pairs(places: Places) -> list[tuple[list[int], int]]:
+        entries = places[places != MISSING]
         rows = zip(query_rows[entries].tolist(), lists.indices[entries].tolist(), strict=True)
         return [pair(tokens[q], tokens[p], parts.specials, parts.spec) for q, p in rows]
 
-    def piece(places: Places, made: Sequence[Sequence[tuple[list[int], int]]]) -> dict[str, Any]:
+    def piece(places: Places) -> dict[str, Any]:
         """Return the input of some examples: the model's, and for each example the places of its pairs in it."""
-        present = places != MISSING
+        present, pairs = places != MISSING, made_pairs(places)
         at = np.zeros(places.shape, np.int64)
         at[present] = np.arange(present.sum())
         arrays = {
@@ -465,8 +446,13 @@ def _trainer(
             "teacher": teacher[places],
             "first_stage": first_stage[places],
         }
-        pairs = tensors([ids_and_first for of_example in made for ids_and_first in of_example])
-        return {"pairs": pairs} | {name: torch.from_numpy(a) for name, a in arrays.items()}
+        firsts = [first for _, first in pairs] if parts.typed else None
+        pad, ids = parts.tokenizer.pad_token_id, [ids for ids, _ in pairs]
+        read = padded(ids, pad, parts.spec.tokens, firsts)
+        return {"pairs": tensors(read), **tensors(arrays)}
+
+    def tensors(arrays: trainer.Arrays) -> dict[str, Any]:
+        return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
     class PairTrainer(Trainer):
         def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Any:

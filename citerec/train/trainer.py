@@ -111,27 +111,20 @@ def target_of(
 ) -> Path:
     """Return the folder of a new model: `output`, else that of the index's own models of a name.
 
-    Raises what `_check_target` raises, also for the folder of an own model that is not in use.
+    It may not replace a folder that is no trained model with a file `spec`, and a model, in use or not, only with
+    `force`.
     """
-    if output:
-        _check_target(output, spec, force=force)
-        return output
-    own = index.models / name
-    for folder in (own, own_folder(own, is_better=False)):
-        _check_target(folder, spec, force=force)
-    return own
-
-
-def _check_target(output: Path, spec: str, *, force: bool) -> None:
-    """Refuse to replace a folder that is no trained model with a file `spec`, and a model without `force`."""
-    if not output.exists() or (output.is_dir() and not any(output.iterdir())):
-        return
-    if not (output / spec).is_file() or not (output / TRAINING).is_file():
-        raise ConfigError(
-            f"{output} exists and is no model that citerec trained; move it away, or choose another folder"
-        )
-    if not force:
-        raise ModelExistsError(output)
+    target = output or index.models / name
+    for folder in (target,) if output else (target, own_folder(target, is_better=False)):
+        if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+            continue
+        if not (folder / spec).is_file() or not (folder / TRAINING).is_file():
+            raise ConfigError(
+                f"{folder} exists and is no model that citerec trained; move it away, or choose another folder"
+            )
+        if not force:
+            raise ModelExistsError(folder)
+    return target
 
 
 # --- the training folder

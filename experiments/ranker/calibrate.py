@@ -6,7 +6,6 @@ The models stay as they are. Each corpus' rows are by a calibration that was fit
 drafts, also without abstract or with half of their references given, and of drafts of other fields, which cite nothing.
 """
 
-import json
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,19 +16,18 @@ from pathlib import Path
 
 import numpy as np
 
-from citerec.config import ExpandConfig
 from citerec.folder import IndexFolder, open_index
 from citerec.io import CARD, building, seal_model
 from citerec.java import start_jvm
 from citerec.rank.features import Group, without_groups
 from citerec.rank.ltr import (
     DEFAULT,
-    SPEC,
     TOP,
     Calibration,
     Ranker,
     Variant,
     open_ranker,
+    read_spec,
     write_spec,
 )
 from citerec.recommendations import UNLIKELY
@@ -196,12 +194,11 @@ def write(
     text: str,
 ) -> None:
     """Replace the calibrations of a ranker and the section of its card at once."""
-    spec = json.loads((folder / SPEC).read_bytes())
-    features = {variant: ranker.features for variant, ranker in rankers.items()}
-    expand = ExpandConfig(neighbours=spec["neighbours"])
+    spec = read_spec(folder)
+    variants = {v: spec.variants[v].replace(calibration=calibrations.get(v)) for v in rankers}
     with building(folder) as copy:
         shutil.copytree(folder, copy, dirs_exist_ok=True)
-        write_spec(copy, features, expand, spec["provenance"], calibrations)
+        write_spec(copy, spec.replace(variants=variants))
         card = copy / CARD
         before, rest = card.read_text(encoding="utf-8").split(HEADING)
         card.write_text(before + text + rest[rest.index("## ") :], encoding="utf-8")

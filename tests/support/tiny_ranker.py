@@ -5,10 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from citerec.config import ExpandConfig
 from citerec.io import seal_model
 from citerec.rank.features import FEATURES, NAMES
-from citerec.rank.ltr import Calibration, Variant, write_spec
+from citerec.rank.ltr import Calibration, RankerSpec, Variant, VariantSpec, write_spec
 from citerec.rank.trees import load
 
 
@@ -37,8 +36,12 @@ def tiny_ranker(
         settings = {"verbose": -1, "num_threads": 1, "seed": 0, "num_leaves": 15}
         model = lightgbm.train(settings, lightgbm.Dataset(rows, worth), num_boost_round=30)
         (folder / f"{variant}.txt").write_text(model.model_to_string())
-    calibrations = dict.fromkeys(features, calibration) if calibration else {}
-    write_spec(folder, features, ExpandConfig(neighbours=50), {"made": "for tests"}, calibrations)
+    specs = {
+        v: VariantSpec(file=f"{v}.txt", features=tuple(names), calibration=calibration)
+        for v, names in features.items()
+    }
+    made = {"made": "for tests"}
+    write_spec(folder, RankerSpec(format=1, neighbours=50, variants=specs, provenance=made))
     seal_model(folder)
     return folder
 
