@@ -157,7 +157,9 @@ def test_a_trained_encoder_lies_in_the_index_and_moves_with_it(
 ) -> None:
     (tmp_path / "short.toml").write_text("max_tokens = 64\n")  # the tiny model has 128 positions
     how = ("--epochs", 1, "--config", tmp_path / "short.toml")
-    own = sample / "models" / "encoder"  # where `train-encoder` puts one that is better than its base
+    own = (
+        sample / "models" / "encoder"
+    )  # where `train-encoder` puts one that is better than its base
     trained = cli("train-encoder", "--model", tiny_model, "--output", own, *how)
     embedded = cli("encode", "--encoder", own)
     sample.rename(tmp_path / "indexes" / "moved")
