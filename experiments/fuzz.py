@@ -229,7 +229,7 @@ def works(data: bytes, folder: Path) -> object:
     if not isinstance(raw, dict):
         raise CiterecError("no object")
     return [
-        sources._work(raw, "cited_by_count", read)  # pyright: ignore[reportPrivateUsage]
+        sources._work(raw, read)  # pyright: ignore[reportPrivateUsage]
         for read in (json_formats._openalex, sources._s2_paper)  # pyright: ignore[reportPrivateUsage]
     ]
 
