@@ -4,6 +4,7 @@ A shelf, `{"citerec": "shelf", "draft": {...}, "papers": [...], "rejected": [...
 taken, or of those that were rejected; as a query it is its draft.
 """
 
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -36,10 +37,8 @@ def read_entries(text: str, name: Path | str, *, strict: bool, part: str = "pape
     with suppress(orjson.JSONDecodeError):
         first = orjson.loads(lines[0][1])
     if len(lines) > 1 and isinstance(first, dict):
-        return [
-            to_entry(_loads(line, name, line=n), Entry(line=n), name, strict=strict)
-            for n, line in lines
-        ]
+        values = ((_loads(line, name, line=n), Entry(line=n)) for n, line in lines)
+        return [to_entry(value, place, name, strict=strict) for value, place in values]
     value = _loads(text, name)
     if isinstance(value, dict) and value.get("citerec") == "shelf":
         part = "draft" if strict else part  # of queries
@@ -95,12 +94,20 @@ def to_entry(item: Any, place: Entry, name: Path | str, *, strict: bool = True) 
 
     def year(key: str) -> int | None:
         if not isinstance(fields.get(key), dict):
-            return fields.year(key)
+            found = fields.year(key)
+            if found is not None and found < 1000:
+                fields.fail(f"{key!r} must be a year such as 2019, or null; found {found}")
+            return found
         part = fields.get(f"{key}.date-parts")
         while isinstance(part, list) and part:  # [[2019, 5]]: the year is first
             part = cast("list[Any]", part)[0]
         texts = (number_text(part), fields.short(f"{key}.raw"), fields.short(f"{key}.literal"))
-        return first_year(" ".join(texts))
+        return first_year(next(filter(None, texts), ""))
+
+    def authors(key: str) -> tuple[str, ...]:
+        if isinstance(names := fields.get(key), str):  # as in the snapshot of arXiv
+            return tuple(re.split(r";| and ", names))
+        return fields.names(key)
 
     title = first("title display_name", text, "")
     abstract = first("abstract paperAbstract text abstract_inverted_index", text, "")
@@ -119,7 +126,7 @@ def to_entry(item: Any, place: Entry, name: Path | str, *, strict: bool = True) 
         title=title,
         abstract=abstract,
         year=first("year publication_year issued", year, None),
-        authors=first("authors author authorships", fields.names, ()),
+        authors=first("authors author authorships", authors, ()),
         venue=venue,
         key=first(" ".join(_IDS), docid, ""),
         has_citation_key=bool(fields.record.keys() & _CSL),
