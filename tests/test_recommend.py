@@ -59,18 +59,18 @@ def test_papers_come_best_first_with_the_rank_and_score_of_each_stage(
 
 def test_what_progress_raises_ends_a_batch_between_two_steps(sample_index: IndexFolder) -> None:
     recommender = Recommender(sample_index, RecommendConfig(few_queries=True))
-    drafts = [Query(id=f"{n}", title=f"Attention to {n} trees", named=False) for n in range(6)]
+    drafts = [Query(id=f"{n}", title=f"Attention to {n} trees", named=False) for n in range(10)]
     steps: list[tuple[str, int]] = []
 
     def progress(task: str, done: int, total: int) -> None:
         steps.append((task, done))
-        if len(steps) == 8:
+        if len(steps) == 12:
             raise TimeoutError
 
     with pytest.raises(TimeoutError):
         list(recommender.recommend_many(drafts, QueryOptions(k=120, explain=True), progress))
 
-    ranked = [("ranking", place) for place in range(4)]  # four drafts are searched together
+    ranked = [("ranking", place) for place in range(8)]  # eight drafts are searched together
     assert steps == [
         ("searching", 0),
         *ranked,
@@ -94,7 +94,7 @@ def test_of_many_sentences_progress_ends_the_choice(sample_index: IndexFolder) -
     with pytest.raises(TimeoutError):
         recommender.recommend_sentences(sentences, progress=progress, most=2)
 
-    assert steps == [0, 16, 32]  # sentences are searched by 16
+    assert steps == [0, 8, 16, 24, 32]  # eight sentences are searched together
 
 
 def test_the_querys_year_is_the_bound_unless_another_is_given(tiny: Recommender) -> None:
