@@ -44,7 +44,7 @@ from citerec.types import Log, Progress
 EVERY = 600.0  # seconds between checkpoints: what a crash loses at most
 TIMED = 20.0  # seconds of updates that the rate is taken from
 WEIGHT_DECAY = 0.01
-CPU_TOKENS, GPU_TOKENS = 4096, 65_536
+CPU_TOKENS, GPU_TOKENS = 3072, 65_536
 PLAN = "plan.json"
 NEW = "-new"  # suffix of a model that is not in use
 PACKAGES = ("torch", "transformers", "sentence-transformers", "accelerate")
@@ -308,7 +308,7 @@ def arguments_of(kind: Any, config: ModelTraining, folder: Path, *, has_dev: boo
 def tokens_at_once(model: Any, arguments: Any) -> int:
     """Return how many tokens, including padding, a training may read at once within its memory.
 
-    On a processor about 1 GB for MiniLM and 3 GB for a model of BERT's size, with texts of 512 tokens. A model on a
+    A training on a processor then takes about 3 GB for MiniLM and 6 GB for a model of BERT's size. A model on a
     processor gets the plain implementation of attention, whose gradient takes a quarter of the time there.
     """
     if arguments.device.type != "cpu":
