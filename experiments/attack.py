@@ -3,9 +3,10 @@
     make attack
 
 A server of the bundled sample runs as a process of its own that may open 256 files. While each attack runs, another
-client sends a request every 0.2 s: each must be answered. The time is that of its slowest answer; the server has 10 s for
-an answer. Memory is the peak of the server's process; each upload has a process of its own, with a limit of its own. The last row needs nginx: two
-servers behind it restart in turn, as docs/guides/deploy.md shows, while 32 clients send requests.
+client sends a request every 0.2 s: each must be answered. The time is that of its slowest answer; the server has 10 s
+for an answer. Memory is the peak of the server's process; each upload has a process of its own, with a limit of its
+own. The last row needs nginx: two servers behind it restart in turn, as docs/guides/deploy.md shows, while 32 clients
+send requests.
 """
 
 import re
