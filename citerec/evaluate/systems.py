@@ -53,7 +53,7 @@ FORMS: Mapping[str, QueryForm | None] = {
 }
 FUSIONS = ("rrf", "weighted")
 RERANKED: Mapping[str, str | None] = {  # with the system that finds their candidates
-    "bm25+rerank": "bm25",  # as in the reranker paper
+    "bm25+rerank": "bm25",  # the candidates of the reranker paper
     "rerank": None,  # as configured
     "rerank-alone": None,  # likewise, in the order of the reranker's scores
 }

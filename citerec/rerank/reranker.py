@@ -17,7 +17,7 @@ from citerec.config import RerankConfig
 from citerec.encode.spec import EncodeConfig
 from citerec.errors import ConfigError, ModelError
 from citerec.folder import IndexFolder
-from citerec.retrieve.fuse import Rank, min_max, standardised
+from citerec.retrieve.fuse import Rank, interpolated, min_max
 from citerec.rules.held_out import (
     RERANKER,
     own_model,
@@ -155,8 +155,7 @@ class OpenReranker:
         for hits, of_query in zip(candidates, scores, strict=True):
             new = of_query
             if self.weight != 1:
-                previous = standardised(hits.scores[: len(of_query)])
-                new = self.weight * standardised(of_query) + (1 - self.weight) * previous
+                new = interpolated(of_query, hits.scores[: len(of_query)], self.weight)
             order = reordered(hits, new.astype(np.float32), id_rank)
             scored = Hits.ordered(hits.rows[: len(of_query)], of_query, id_rank)
             done.append(Reranked(order, scored))

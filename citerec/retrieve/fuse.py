@@ -80,6 +80,13 @@ def standardised(scores: npt.NDArray[np.floating]) -> Points:
     return (wide - wide.mean()) / max(wide.std(), _LEAST_SPREAD)
 
 
+def interpolated(
+    scores: npt.NDArray[np.floating], before: npt.NDArray[np.floating], weight: float
+) -> Points:
+    """Return weight * new score + (1 - weight) * score before, each standardised over the list."""
+    return weight * standardised(scores) + (1 - weight) * standardised(before)
+
+
 def min_max(scores: npt.NDArray[np.float32]) -> Points:
     """Scale the scores of one list linearly to [0, 1]; all 0 if all scores are equal."""
     if not len(scores):

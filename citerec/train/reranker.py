@@ -24,7 +24,7 @@ from citerec.rank.ltr import ranker_of
 from citerec.rerank.cross_encoder import CrossEncoder, RerankerParts, load_body
 from citerec.rerank.pair import NAME as SPEC
 from citerec.rerank.pair import RerankerSpec, pair, write_reranker_spec
-from citerec.retrieve.fuse import standardised
+from citerec.retrieve.fuse import interpolated, standardised
 from citerec.retrieve.hybrid import HybridRetriever, open_hybrid
 from citerec.rules.held_out import RERANKER
 from citerec.rules.known import CitationScope, TemporalGraph
@@ -182,8 +182,7 @@ class ScoredList(NamedTuple):
 
     def mixed(self, weight: float) -> tuple[Numbers, Flags, int]:
         """Return the interpolated scores, the labels and the number of gold papers, as `dev_measures` reads them."""
-        scores = weight * standardised(self.scores) + (1 - weight) * standardised(self.before)
-        return scores, self.cited, self.gold
+        return interpolated(self.scores, self.before, weight), self.cited, self.gold
 
 
 def best_weight(lists: Sequence[ScoredList]) -> tuple[float, bool]:

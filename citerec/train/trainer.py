@@ -308,8 +308,7 @@ def arguments_of(kind: Any, config: ModelTraining, folder: Path, *, has_dev: boo
 def tokens_at_once(model: Any, arguments: Any) -> int:
     """Return how many tokens, including padding, a training may read at once within its memory.
 
-    A training on a processor then takes about 3 GB for MiniLM and 6 GB for a model of BERT's size. A model on a
-    processor gets the plain implementation of attention, whose gradient takes a quarter of the time there.
+    A model on a processor gets the plain implementation of attention, whose gradient is several times as fast there.
     """
     if arguments.device.type != "cpu":
         return GPU_TOKENS

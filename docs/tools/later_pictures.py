@@ -60,15 +60,15 @@ def reranking() -> Picture:
         arrow(380, 76, 380, 108),
         box(290, 110, 180, 44, ["cross-encoder"]),
         arrow(380, 154, 380, 184),
-        box(262, 186, 236, 50, ["p", "calibrated probability of a citation"], "b-main"),
-        box(24, 186, 200, 50, ["f", "score before, in [0, 1]"]),
-        box(538, 186, 198, 50, ["w · p + (1 − w) · f", "orders the list"], "b-main"),
+        box(262, 186, 236, 50, ["s", "score of the pair"], "b-main"),
+        box(24, 186, 200, 50, ["f", "score before"]),
+        box(538, 186, 198, 50, ["w · z(s) + (1 − w) · z(f)", "orders the list"], "b-main"),
         arrow(498, 211, 536, 211),
         '<path class="l-edge" d="M124,236 V258 H637 V246"/>',
         '<polygon class="f-edge" points="637,237 633,246 641,246"/>',
     ]
     return (
-        "Reranking, if you train a cross-encoder: it reads draft and candidate as one and gives a probability",
+        "Reranking, if you train a cross-encoder: it reads draft and candidate as one and gives a score",
         274,
         shapes,
     )
