@@ -90,7 +90,7 @@ def encoding(base: Path, **given: Any) -> EncoderTraining:
 
 
 def reranking(base: Path, **given: Any) -> RerankerTraining:
-    few = {"query_tokens": 24, "candidate_tokens": 24, "dev_queries": 5, "dev_depth": 10}
+    few = {"query_tokens": 24, "candidate_tokens": 24, "dev_queries": 5, "dev_depth": 21}
     few |= {"depth": 15, "batch": 16, "queries": 20, "learning_rate": 1e-3, "epochs": 1}
     return RerankerTraining(**few | {"model": str(base), "threads": 1, "freeze_layers": 0} | given)
 
@@ -487,7 +487,7 @@ steps = 2
 eval_steps = 2
 batch = 4
 dev_queries = 5
-dev_depth = 10
+dev_depth = 21
 
 [ranker]
 trees = 3
