@@ -122,7 +122,6 @@ def summary(folder: Path, report: "CollectReport") -> list[str]:
         f"{folder}  ({record['service']})",
         f"{counts['papers']:>12,}  papers{added}",
         f"{counts['with_abstract']:>12,}  with an abstract",
-        f"{counts['references']:>12,}  citations",
         f"{record['resolved']:>12,}  works of {total:,} references",
         f"{report.sent:>12,}  requests{reused}",
     ]

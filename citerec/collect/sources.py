@@ -178,7 +178,7 @@ class OpenAlex(_Works):
         """Return works whose title has the words of `title`, most relevant first."""
         words = query_words(plain_text(title))
         if words in {"none", "undefined"}:
-            raise RefusedError(f"{self.service.title} does not search the title {title!r}")
+            raise RefusedError(f"OpenAlex does not search the title {title!r}")
         return self._page({"filter": f"title.search:{words[:500]}", "per_page": "10"})
 
     def search(self, text: str, most: int) -> list[str]:
@@ -203,8 +203,8 @@ class OpenAlex(_Works):
         few = [i for i in counts if counts[i] <= most or since]
         many = ([i] for i in counts if i not in few)
         for group in (*_batches(few, self.batch), *many):
-            cited = f"cites:{'|'.join(group)}{dated}"
-            params = {"filter": cited, "sort": "cited_by_count:desc"}
+            filters = f"cites:{'|'.join(group)}{dated}"
+            params = {"filter": filters, "sort": "cited_by_count:desc"}
             for work in self._all(params, len(group) * most):
                 yield from ((work.id, i) for i in work.citations if i in group)
 
