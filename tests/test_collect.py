@@ -34,6 +34,7 @@ WITH_DOIS = [{**paper, "doi": f"10.5555/{paper['id']}"} for paper in papers_of(S
 def server() -> Generator[ScholarServer]:
     with serving(WITH_DOIS) as running:
         yield running
+        assert running.refused == []  # no request was against the rules of a service
 
 
 class Done(NamedTuple):
@@ -225,18 +226,155 @@ def test_a_large_corpus_takes_all_that_is_connected_and_has_the_same_bytes_again
 
 
 def test_references_that_a_batch_leaves_out_are_listed_and_large_batches_are_halved(
-    collect: Collect, server: ScholarServer, tmp_path: Path
+    collect: Collect, server: ScholarServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # some publishers wish that references are left out
-    server.fill([{**paper, "elided": paper["id"] == SEEDS[0]} for paper in WITH_DOIS])
-    server.most_bytes = 30_000
+    server.fill([{**paper, "elided": "empty" * (paper["id"] == SEEDS[0])} for paper in WITH_DOIS])
+    server.most_bytes = 30_000  # above, the batch is refused
+    server.most_references = 250  # of a batch; it comes without the others
+    monkeypatch.setattr(SemanticScholar, "most_listed", 250)
 
     done = collect("10.5555/khattab2020colbert", "-o", "mine", "--source", "s2", "--papers", 50)
 
     assert done.code == 0, done.err
-    [seed] = [paper for paper in WITH_DOIS if paper["id"] == SEEDS[0]]
     papers = collected(tmp_path / "mine")
-    assert (len(papers), len(papers[0]["citations"])) == (50, len(seed["citations"]))
+    lengths = {paper["doi"]: len(paper["citations"]) for paper in WITH_DOIS}
+    assert len(papers) == 50
+    assert all(len(p.get("citations", [])) == lengths[p["doi"]] for p in papers)
+
+
+# --- what a service states is kept
+
+
+def invented(name: str, *citations: str, **more: Any) -> dict[str, Any]:
+    return {
+        "id": name,
+        "title": f"On {name}",
+        "doi": f"10.5555/{name}",
+        "year": 2020,
+        "citations": [*citations],
+        **more,
+    }
+
+
+def links_of(folder: Path, server: ScholarServer) -> dict[str, list[str]]:
+    """Return the citations that were written, by the names of the test."""
+    names = {number: name for name, number in server.hash.items()}
+    return {names[p["id"]]: [names[i] for i in p.get("citations", [])] for p in collected(folder)}
+
+
+def test_links_are_kept_where_publishers_withhold_references(
+    collect: Collect, server: ScholarServer, tmp_path: Path
+) -> None:
+    # of `late` the batch has an empty list, and its own list is null
+    late = invented("late", "seed", "other", elided="late")
+    citing = [invented(f"citing{n}", "seed", "other", elided=True) for n in range(900)]
+    server.fill([invented("seed"), invented("other"), late, *citing])
+    ids = ("10.5555/seed", "10.5555/late")
+
+    first = collect(*ids, "-o", "mine", "--source", "s2", "--papers", 950)
+    links = links_of(tmp_path / "mine", server)
+    # the list gains `other`, which papers of the corpus cite, too
+    second = collect(*ids, "10.5555/other", "-o", "mine", "--update", "--papers", 950)
+    updated = links_of(tmp_path / "mine", server)
+
+    assert (first.code, second.code) == (0, 0), first.err + second.err
+    assert links == {"seed": [], **{p["id"]: ["seed"] for p in (late, *citing)}}
+    assert updated == {i: cited and ["seed", "other"] for i, cited in links.items()} | {"other": []}
+    assert "901  without a list of references: their publishers withhold it" in first.out
+    assert len(record(tmp_path / "mine")["without_references"]) == 901
+    assert [r.path for r in server.requests if r.path.endswith("/references")] == [
+        f"/graph/v1/paper/{server.hash['late']}/references"
+    ]
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_retracted_paper_is_marked(
+    source: str, collect: Collect, server: ScholarServer, tmp_path: Path
+) -> None:
+    titles = {
+        "a": "RETRACTED ARTICLE: Growth in the north",
+        "b": "[Retracted] Growth in the south",
+        "c": "Retracted papers: a survey",
+    }
+    seed = invented("seed", *titles)
+    server.fill(
+        [seed, *(invented(i, title=titles[i], retracted=i in "ab", year=2000) for i in titles)]
+    )
+
+    collect("10.5555/seed", "-o", "mine", "--source", source)
+
+    marks = {paper["title"]: paper.get("retracted") for paper in collected(tmp_path / "mine")}
+    assert marks == {titles["a"]: True, titles["b"]: True, titles["c"]: None, "On seed": None}
+
+
+# --- what a service refuses
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize(
+    "search",
+    [
+        "Passage retrieval?",
+        "passage* | (retrieval)!",
+        '"passage retrieval" ~',
+        "“passage) retrieval",
+        '-passage, retrieval:"',
+    ],
+)
+def test_signs_of_a_search_are_no_commands(
+    source: str, search: str, collect: Collect, server: ScholarServer, tmp_path: Path
+) -> None:
+    done = collect(f"--search={search}", "-o", "mine", "--source", source, "--papers", 9)
+
+    assert done.code == 0, done.err
+    assert "searching for: passage retrieval\n" in done.err
+    assert "Passage" in collected(tmp_path / "mine")[0]["title"]
+
+
+def test_a_reference_that_is_refused_is_named_and_left_out(
+    collect: Collect, server: ScholarServer, tmp_path: Path
+) -> None:
+    server.unspeakable = "unspeakable"
+    titles = ("None", "{undefined}", 'What? (*) | !~ "', "An unspeakable title", "On seed")
+    dois = [f"10.5555/{n}" for n in ("unspeakable", *range(30), "other")]
+    entries = [f"@misc{{k{n}, title = {{{title}}}}}" for n, title in enumerate(titles)]
+    (tmp_path / "refs.bib").write_text("\n".join(entries))
+    server.fill([invented("seed"), invented("other"), invented("what", title="What?")])
+
+    done = collect("refs.bib", *dois, "-o", "mine", "--source", "openalex", "--papers", 9)
+
+    assert done.code == 0, done.err
+    found = {paper["title"] for paper in collected(tmp_path / "mine")}
+    assert found == {"On seed", "On other", "What?"}
+    assert "10.5555/unspeakable is left out: OpenAlex did not accept" in done.err
+    rows = (tmp_path / "mine" / "unresolved.tsv").read_text().splitlines()
+    reasons = {row.split("\t")[1]: row.split("\t")[3] for row in rows}
+    assert "does not search the title 'None'" in reasons["None"]
+    assert "does not search the title 'undefined'" in reasons["undefined"]
+    assert "HTTP 400: Failed to parse query" in reasons["An unspeakable title"]
+    assert all("unspeakable" in refusal["message"] for refusal in server.refused)
+    server.refused.clear()
+
+
+@pytest.mark.parametrize(
+    ("given", "page"),
+    [
+        ("arXiv:2102.11388v2", "https://arxiv.org/abs/2102.11388"),
+        ("10.48550/arXiv.2102.11388", "http://arxiv.org/abs/2102.11388"),
+        ("arXiv:hep-th/9901001", "https://arxiv.org/abs/hep-th/9901001"),
+        ("arXiv:2102.11388", "https://doi.org/10.48550/arxiv.2102.11388"),
+        ("10.1101/2021.02.03", "https://doi.org/10.1101/2021.02.03"),
+    ],
+)
+def test_a_preprint_that_was_merged_into_its_article_is_found(
+    given: str, page: str, collect: Collect, server: ScholarServer, tmp_path: Path
+) -> None:
+    server.fill([invented("article", merged=page), invented("another")])
+
+    done = collect(given, "-o", "mine", "--source", "openalex", "--papers", 2)
+
+    assert done.code == 0, done.err
+    assert [paper["doi"] for paper in collected(tmp_path / "mine")] == ["10.5555/article"]
 
 
 # --- complete, out of date, interrupted
@@ -359,6 +497,31 @@ def test_without_a_key_openalex_is_asked_and_the_limit_is_said(
     assert "only the words of --search are sent to OpenAlex" in searched.err
     assert "https://openalex.org/settings/api has a free one" in searched.err
     assert "has none of the references" in done.err  # it was asked
+
+
+def test_without_a_key_what_is_free_each_day_is_a_tenth(
+    collect: Collect, server: ScholarServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # 100 titles cost $0.10, and the lists of their references and citations a little more
+    (tmp_path / "many.txt").write_text("\n".join(f"A title of paper {i}" for i in range(100)))
+    arguments = ("many.txt", "-o", "mine", "--source", "openalex", "--papers", 9)
+    monkeypatch.setenv("OPENALEX_API_KEY", "")
+    server.fill([invented("seed", title="A title of paper 0")])
+    server.budget = 0.0505
+
+    refused = collect(*arguments)
+    sent = len(server.requests)
+    stopped = collect(*arguments, "--yes")
+    monkeypatch.setenv("OPENALEX_API_KEY", KEY)
+    done = collect(*arguments)
+
+    assert (refused.code, sent, stopped.code, done.code) == (2, 0, 2, 0)
+    assert "of the $0.10 that is free each day" in refused.err
+    assert "set OPENALEX_API_KEY" in refused.err.splitlines()[-1]
+    assert "wait 14.9 hours (HTTP 429: Insufficient budget" in stopped.err.splitlines()[-1]
+    assert "50 responses of an interrupted run are used again" in done.err
+    assert [refusal["error"] for refusal in server.refused] == ["Rate limit exceeded"]
+    server.refused.clear()
 
 
 def test_an_estimate_counts_searches_and_rates(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,6 +52,7 @@ class Fields:
             "authors": self.names,
             "venue": self.text,
             "citations": self.strings,
+            "retracted": self.flag,
         }
         for name in _OF_PAPER:
             if name not in values:
@@ -127,6 +128,13 @@ class Fields:
             return year_of(value)
         except ValueError as error:
             self.fail(f"{key!r} {error}")
+
+    def flag(self, key: str) -> bool:
+        """Read true or false, or 1 or 0; false if it is missing or empty."""
+        value = self.get(key) or False
+        if value not in (0, 1):
+            self.fail(f"{key!r} must be true or false, found {shown(value)}")
+        return bool(value)
 
     def strings(self, key: str) -> tuple[str, ...]:
         """Read a list of strings; if it is missing or null, it is empty."""

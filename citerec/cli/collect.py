@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 CORPORA = Path("corpora")
 WITHOUT_KEY = (
-    "OpenAlex allows little without a key; https://openalex.org/settings/api has a free one"
+    "OpenAlex allows $0.10 a day without a key, $1 with one; "
+    "https://openalex.org/settings/api has a free one"
 )
 SHOWN = 20  # unresolved references in the table on the screen
 
@@ -124,6 +125,8 @@ def summary(folder: Path, report: "CollectReport") -> list[str]:
         f"{record['resolved']:>12,}  works of {total:,} references",
         f"{report.sent:>12,}  requests{reused}",
     ]
+    if elided := len(record["without_references"]):
+        lines.append(f"{elided:>12,}  without a list of references: their publishers withhold it")
     if report.unresolved:
         lines += ["", f"not resolved ({folder / 'unresolved.tsv'}):"]
     for place, title, _, reason, closest, score in report.unresolved[:SHOWN]:

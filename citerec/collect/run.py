@@ -4,7 +4,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from math import ceil
@@ -15,6 +15,7 @@ import orjson
 from pydantic import model_validator
 
 from citerec.bibliography.entry import Entry
+from citerec.bibliography.keys import title_key
 from citerec.collect.client import Client, CollectError, Service, open_cache, reading_answers
 from citerec.collect.snowball import (
     EXPANDED,
@@ -26,12 +27,19 @@ from citerec.collect.snowball import (
     resolve,
     snowball,
 )
-from citerec.collect.sources import OpenAlex, SemanticScholar, SourceName, find_service
+from citerec.collect.sources import (
+    OpenAlex,
+    SemanticScholar,
+    Source,
+    SourceName,
+    find_service,
+    query_words,
+)
 from citerec.config import Settings, setting
 from citerec.corpus import readers
 from citerec.corpus.tools import canonical_line, write_lines
-from citerec.errors import ConfigError, writing
-from citerec.io import indented_json, replacing, sha256_of
+from citerec.errors import ConfigError
+from citerec.io import indented_json, sha256_of
 from citerec.machine import versions
 from citerec.text import csv_cell, plural
 from citerec.types import Log, Paper, Progress, no_log, no_progress
@@ -41,7 +49,8 @@ SEARCH_SEEDS = 100  # results of a search that become seeds
 LATE = timedelta(days=180)  # how long after its publication a service may learn of a paper
 REFERENCES = 40  # of a paper, about
 LATENCY = 0.4  # seconds from a request to its answer, about
-MAX_DOLLARS, MAX_MINUTES = 1, 120  # what is free each day at OpenAlex; beyond these --yes is needed
+MAX_MINUTES = 120  # beyond it, or beyond what is free each day, --yes is needed
+FREE_DOLLARS, KEYLESS_DOLLARS = 1.0, 0.1  # each day at OpenAlex, with a key and without one
 
 
 class CollectOptions(Settings):
@@ -76,9 +85,9 @@ class CollectConfig(CollectOptions):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if bool(self.entries) == bool(self.search.strip()):
+        if bool(self.entries) == bool(title_key(self.search)):
             raise ValueError(
-                "name references (a file, DOIs or arXiv ids), or a --search, and not both"
+                "name references (a file, DOIs or arXiv ids), or words to --search, and not both"
             )
         if self.update and self.force:
             raise ValueError("--update adds to a collection, --force replaces it: use one of them")
@@ -92,10 +101,11 @@ class Estimate:
     requests: int
     minutes: float
     dollars: float | None = None  # None for a service without prices
+    free: float = FREE_DOLLARS  # dollars of a day
 
     def __str__(self) -> str:
         duration = "under a minute" if self.minutes < 1 else plural(round(self.minutes), "minute")
-        free = f"of the ${MAX_DOLLARS} that is free each day"
+        free = f"of the ${self.free:.2f}".removesuffix(".00") + " that is free each day"
         price = "" if self.dollars is None else f", ${self.dollars:.2f} {free}"
         return f"about {self.requests:,} requests, {duration}{price}"
 
@@ -132,8 +142,9 @@ class Plan:
         seeds = len(entries) + searches
         first = seeds * (REFERENCES + LEAST_CITING)
         expanded = ceil(max(papers - first, 0) / (EXPANDED * REFERENCES)) * EXPANDED
-        dollars = None
+        dollars, free = None, FREE_DOLLARS
         if self.source is SourceName.OPENALEX:
+            free = FREE_DOLLARS if self.service.key else KEYLESS_DOLLARS
             listed = seeds * min(citing_each(papers, seeds), 2 * LEAST_CITING)
             listed += expanded * LEAST_CITING
             lists = ceil(with_id / OpenAlex.dois) + ceil(listed / OpenAlex.batch)
@@ -143,7 +154,8 @@ class Plan:
             lists = sum(ceil(n / SemanticScholar.batch) for n in (len(entries), papers)) + 1
             lists += seeds + expanded
         requests = titles + lists
-        return Estimate(requests, requests * max(1 / self.service.rate, LATENCY) / 60, dollars)
+        minutes = requests * max(1 / self.service.rate, LATENCY) / 60
+        return Estimate(requests, minutes, dollars, free)
 
 
 def make_plan(folder: Path, config: CollectConfig) -> Plan:
@@ -183,11 +195,12 @@ def _query(config: CollectConfig) -> dict[str, Any]:
 
 
 def check_size(estimate: Estimate) -> None:
-    """Raise a ConfigError for a collection beyond `MAX_DOLLARS` or `MAX_MINUTES`."""
-    if (estimate.dollars or 0) > MAX_DOLLARS or estimate.minutes > MAX_MINUTES:
+    """Raise a ConfigError for a collection beyond what is free each day, or beyond `MAX_MINUTES`."""
+    if (estimate.dollars or 0) > estimate.free or estimate.minutes > MAX_MINUTES:
+        key = "" if estimate.free == FREE_DOLLARS else "set OPENALEX_API_KEY (a free key has $1), "
         raise ConfigError(
-            f"this would take {estimate}, more than ${MAX_DOLLARS} or {MAX_MINUTES} minutes; "
-            "start it with --yes, or lower --papers"
+            f"this would take {estimate}, more than ${estimate.free:.2f} or {MAX_MINUTES} minutes; "
+            f"{key}start it with --yes, or lower --papers"
         )
 
 
@@ -202,7 +215,9 @@ def collect(plan: Plan, progress: Progress = no_progress, log: Log = no_log) -> 
         kind = OpenAlex if plan.source is SourceName.OPENALEX else SemanticScholar
         with closing(client.http), reading_answers(plan.service):
             source, unresolved = kind(client), list[tuple[str, ...]]()
+            source.elided |= {*previous.get("without_references", ())}
             if config.search:
+                log(f"searching for: {query_words(config.search)}")
                 ids = source.search(config.search, SEARCH_SEEDS)
             else:
                 ids, unresolved = resolve(config.entries, source, progress)
@@ -233,13 +248,14 @@ def collect(plan: Plan, progress: Progress = no_progress, log: Log = no_log) -> 
             "resolved": len(seeds),
             "unresolved": len(unresolved),
         }
-        cost = {
+        this_run = {
+            "started": record["started"],
+            "finished": record["finished"],
             "requests": client.sent + client.reused,
-            "dollars": round(source.dollars, 4) if plan.source is SourceName.OPENALEX else None,
+            "dollars": round(source.dollars, 4) or None,
         }
-        one = {name: record[name] for name in ("started", "finished")} | cost
-        record["runs"] = [*previous.get("runs", []), one]
-        _write(plan, papers, record, unresolved)
+        record["runs"] = [*previous.get("runs", []), this_run]
+        _write(plan, source, papers, record, unresolved)
     return CollectReport(record, tuple(unresolved), client.sent, client.reused, len(papers))
 
 
@@ -259,29 +275,32 @@ def read_collected(folder: Path) -> Iterator[Paper]:
 
 def _write(
     plan: Plan,
+    source: Source,
     papers: Sequence[Paper],
     record: dict[str, Any],
     unresolved: Sequence[tuple[str, ...]],
 ) -> None:
     """Write papers, those of an updated collection first, the unresolved references and the record, each file whole."""
-    folder = plan.folder
+    folder, elided = plan.folder, list[str]()
     counts = {"papers": 0, "with_abstract": 0, "references": 0}
     with write_lines(folder / PAPERS) as write:
         for paper in chain(read_collected(folder) if plan.previous else (), papers):
-            write(canonical_line(paper))
+            citations = tuple(dict.fromkeys([*paper.citations, *source.links[paper.id]]))
+            write(canonical_line(replace(paper, citations=citations)))
             counts["papers"] += 1
             counts["with_abstract"] += bool(paper.abstract)
-            counts["references"] += len(paper.citations)
+            counts["references"] += len(citations)
+            if paper.id in source.elided:
+                elided.append(paper.id)
     record |= {
+        "without_references": elided,
         "versions": versions(("citerec", "httpx", "rapidfuzz")),
         "counts": counts,
         "papers_sha256": sha256_of(folder / PAPERS),
     }
-    rows = ("\t".join(csv_cell(" ".join(c.split())) for c in r) for r in (HEADER, *unresolved))
-    texts = {
-        UNRESOLVED: "".join(f"{row}\n" for row in rows),
-        RECORD: indented_json(record).decode(),
-    }
-    for name, text in texts.items():
-        with writing(folder), replacing(folder / name) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+    with write_lines(folder / UNRESOLVED) as write:
+        for row in (HEADER, *unresolved):
+            cells = "\t".join(csv_cell(" ".join(cell.split())) for cell in row)
+            write(f"{cells}\n".encode())
+    with write_lines(folder / RECORD) as write:
+        write(indented_json(record))

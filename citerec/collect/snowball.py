@@ -8,6 +8,7 @@ from rapidfuzz import fuzz
 
 from citerec.bibliography.entry import Entry
 from citerec.bibliography.keys import doi_of, title_key
+from citerec.collect.client import RefusedError
 from citerec.collect.sources import PAPER_ID, WORK_ID, Source, citation_count
 from citerec.matching import rows_of_entry, similar_titles
 from citerec.types import Paper, Progress
@@ -46,7 +47,8 @@ def resolve(
     """Return the ids of the works of the entries, and the cells of `HEADER` for each entry that is not found.
 
     An id is preferred. A title must match as in `citerec recommend --cited`: over small differences, unless year or
-    authors contradict it. Of several works with the same title, the most cited one is chosen.
+    authors contradict it. Of several works with the same title, the most cited one is chosen. An entry that the
+    service refuses is not found, and its reason is what the service states.
     """
     by_id = source.find_ids(list(dict.fromkeys(i for entry in entries for i in identifiers(entry))))
     found: list[str] = []
@@ -57,24 +59,23 @@ def resolve(
         if known := next((by_id[i] for i in ids if i in by_id), ""):
             found.append(known)
             continue
-        if has_title := bool(title_key(entry.title)):
-            works = source.find_title(entry.title)
-            papers = dict(enumerate(works))
-            titles = ((row, work.title) for row, work in papers.items())
-            similar = similar_titles([entry.title], titles)[entry.title]
-            if matching := [works[row] for row in rows_of_entry(entry, similar, papers)]:
-                found.append(min(matching, key=lambda work: (-citation_count(work), work.id)).id)
-                continue
-        if works:
-            key, others = title_key(entry.title), [work.title for work in works]
-            similarity, closest = max(
-                (fuzz.ratio(key, title_key(title)), title) for title in others
-            )
-            reason = ("title, year or authors differ", closest, f"{similarity:.0f}")
-        elif has_title or ids:
-            reason = (f"unknown to {source.service.title}", "", "")
-        else:
+        reason = (f"unknown to {source.service.title}", "", "")
+        if key := title_key(entry.title):
+            try:
+                works = source.find_title(entry.title)
+            except RefusedError as error:
+                reason = (str(error), "", "")
+        elif not ids:
             reason = ("neither a DOI, an arXiv id nor a title", "", "")
+        titles = [work.title for work in works]
+        similar = similar_titles([entry.title], enumerate(titles))[entry.title]
+        if rows := rows_of_entry(entry, similar, dict(enumerate(works))):
+            matching = (works[row] for row in rows)
+            found.append(min(matching, key=lambda work: (-citation_count(work), work.id)).id)
+            continue
+        if titles:
+            similarity, closest = max((fuzz.ratio(key, title_key(t)), t) for t in titles)
+            reason = ("title, year or authors differ", closest, f"{similarity:.0f}")
         unresolved.append((entry.place, entry.title, " ".join(ids), *reason))
     return list(dict.fromkeys(found)), unresolved
 

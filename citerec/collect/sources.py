@@ -5,6 +5,7 @@ Sources: https://developers.openalex.org, https://api.semanticscholar.org/api-do
 
 import os
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
@@ -13,7 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from citerec.bibliography.fields import Fields
-from citerec.bibliography.keys import doi_of, title_key
+from citerec.bibliography.keys import doi_of
 from citerec.bibliography.markup import plain_text
 from citerec.collect.client import Client, RefusedError, Service
 from citerec.corpus.readers.json_formats import JSON_FORMATS
@@ -21,8 +22,12 @@ from citerec.errors import BadRecordError, InvalidValueError
 from citerec.types import Paper
 
 Json = dict[str, Any]
+Request = Callable[[Sequence[str]], dict[str, Paper]]
 WORK_ID = re.compile(r"(?:https?://openalex\.org/(?:works/)?)?(W[0-9]{1,15})", re.IGNORECASE)
 PAPER_ID = re.compile(r"[0-9a-f]{40}|corpusid:[0-9]{1,12}", re.IGNORECASE)
+# punctuation without apostrophes and the full stop, which belong to words
+_SIGNS = re.compile(r"[!-&(-\-/:-@\[-`{-~\u2010-\u2017\u201c-\u205e]")
+_RETRACTED = re.compile(r"\W?(?:RETRACTED|Retracted)(?: (?i:article|chapter|paper))?\s?[:\]]")
 
 
 class SourceName(StrEnum):
@@ -59,6 +64,11 @@ def find_service(source: SourceName, rate: float | None) -> Service:
     return replace(service, key=key, url=url or service.url, rate=rate or own_rate)
 
 
+def query_words(text: str) -> str:
+    """Return the words of a query in lower case: other signs, and AND, OR and NOT, are commands of the services."""
+    return " ".join(_SIGNS.sub(" ", text).lower().split())
+
+
 class _Works:
     """The works of a service; those in lists are kept, so that `fetch` does not request them again.
 
@@ -70,21 +80,36 @@ class _Works:
     def __init__(self, client: Client) -> None:
         self.client, self.service = client, client.service
         self.dollars = 0.0  # of all requests
+        self.elided = set[str]()  # works whose list of references the publisher withholds
+        # by work, what it cites as pages of citations and of references state it
+        self.links: defaultdict[str, list[str]] = defaultdict(list)
         self._works: dict[str, Paper] = {}
 
     def fetch(self, ids: Sequence[str]) -> Mapping[str, Paper]:
         """Return the works with these ids; unknown ones, and works without a title, are left out."""
         missing = [i for i in dict.fromkeys(ids) if i not in self._works]
-        for batch in _batches(missing, self.batch):
-            self._works |= self._requested(batch)
+        self._works |= self._in_batches(missing, self.batch, self._requested)
         return {i: self._works[i] for i in ids if i in self._works}
 
     def _requested(self, ids: Sequence[str]) -> dict[str, Paper]:
         raise NotImplementedError
 
+    def _in_batches(self, ids: Sequence[str], most: int, request: Request) -> dict[str, Paper]:
+        """Return what requests of `most` ids return; one that is refused is halved, a single id named and left out."""
+        found: dict[str, Paper] = {}
+        for batch in _batches(ids, most):
+            try:
+                found |= request(batch)
+            except RefusedError as error:
+                if len(batch) > 1:
+                    found |= self._in_batches(batch, len(batch) // 2, request)
+                else:
+                    self.client.log(f"{batch[0]} is left out: {error}")
+        return found
+
     def references(self, ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
         """Return the references of works."""
-        return {i: work.citations for i, work in self.fetch(ids).items()}
+        return {i: (*work.citations, *self.links[i]) for i, work in self.fetch(ids).items()}
 
 
 def _batches(ids: Sequence[str], most: int) -> list[Sequence[str]]:
@@ -111,35 +136,54 @@ class OpenAlex(_Works):
     batch = 100  # results per page, and values of one filter, at most
     # https://developers.openalex.org/api-reference/authentication
     list_dollars, search_dollars = 0.0001, 0.001
-    dois = 25  # of one filter, whose URL may have about 4 KB
+    dois = 25  # or URLs of one filter, whose own URL may have about 4 KB
     select = (
         "id,doi,title,publication_year,type,authorships,primary_location,biblio,cited_by_count,referenced_works,"
-        "abstract_inverted_index"
+        "abstract_inverted_index,is_retracted"
     )
 
     def find_ids(self, ids: Sequence[str]) -> Mapping[str, str]:
         """Return the id of the work of each of `ids` (`doi:…`, `arxiv:…`, `id:…`) that the service knows."""
         found = {i: i.removeprefix("id:") for i in ids if i.startswith("id:W")}
-        dois: dict[str, str] = {}
-        for one in ids:
-            kind, _, value = one.partition(":")
+        dois, pages = dict[str, str](), dict[str, str]()
+        for name in ids:
+            kind, _, value = name.partition(":")
             doi = f"10.48550/arxiv.{value}" if kind == "arxiv" else value.lower()
             if kind != "id" and not set(doi) & set("|, "):  # separators of filters
-                dois[doi] = one
-        for batch in _batches(list(dois), self.dois):
-            for work in self._page({"filter": f"doi:{'|'.join(batch)}"}):
-                if (doi := work.doi.lower()) in dois:
-                    found.setdefault(dois[doi], work.id)
-        return found
+                dois[doi] = pages[f"https://doi.org/{doi}"] = name
+            if kind == "arxiv":
+                page = f"arxiv.org/abs/{value}"
+                pages |= {f"https://{page}": name, f"http://{page}": name}
+        found |= self._find(dois, "doi")
+        # a preprint that was merged into its article has the article's DOI, and keeps its page
+        pages = {page: name for page, name in pages.items() if name not in found}
+        return found | self._find(pages, "locations.landing_page_url")
+
+    def _find(self, names: Mapping[str, str], key: str) -> dict[str, str]:
+        """Return the id of the work of each of `names` whose DOI or page a filter finds."""
+
+        def request(values: Sequence[str]) -> dict[str, Paper]:
+            params = {"filter": f"{key}:{'|'.join(values)}", "select": f"{self.select},locations"}
+            works: dict[str, Paper] = {}
+            for raw in self._request(params)["results"]:
+                for work in self._keep([raw]):
+                    pages = (page.get("landing_page_url") for page in raw.get("locations") or ())
+                    works |= dict.fromkeys([work.doi.lower(), *pages], work)
+            return works
+
+        works = self._in_batches(list(names), self.dois, request)
+        return {name: works[value].id for value, name in names.items() if value in works}
 
     def find_title(self, title: str) -> list[Paper]:
         """Return works whose title has the words of `title`, most relevant first."""
-        words = title_key(title)  # in lower case: AND, OR and NOT are operators
+        words = query_words(plain_text(title))
+        if words in {"none", "undefined"}:
+            raise RefusedError(f"OpenAlex does not search the title {title!r}")
         return self._page({"filter": f"title.search:{words[:500]}", "per_page": "10"})
 
     def search(self, text: str, most: int) -> list[str]:
         """Return the ids of at most `most` works that match a query, most relevant first."""
-        return [work.id for work in self._all({"search": text}, most)]
+        return [work.id for work in self._all({"search": query_words(text)}, most)]
 
     def _requested(self, ids: Sequence[str]) -> dict[str, Paper]:
         return {work.id: work for work in self._page({"filter": f"openalex:{'|'.join(ids)}"})}
@@ -157,13 +201,10 @@ class OpenAlex(_Works):
         counts = {i: n for i, work in self.fetch(ids).items() if (n := citation_count(work))}
         dated = f",from_publication_date:{since}" if since else ""
         few = [i for i in counts if counts[i] <= most or since]
-        lists = [
-            ({"filter": f"cites:{'|'.join(group)}{dated}"}, group)
-            for group in _batches(few, self.batch)
-        ]
-        for one in (i for i in counts if i not in few):
-            lists.append(({"filter": f"cites:{one}", "sort": "cited_by_count:desc"}, [one]))
-        for params, group in lists:
+        many = ([i] for i in counts if i not in few)
+        for group in (*_batches(few, self.batch), *many):
+            filters = f"cites:{'|'.join(group)}{dated}"
+            params = {"filter": filters, "sort": "cited_by_count:desc"}
             for work in self._all(params, len(group) * most):
                 yield from ((work.id, i) for i in work.citations if i in group)
 
@@ -196,8 +237,8 @@ class OpenAlex(_Works):
 class SemanticScholar(_Works):
     """The works and citations of Semantic Scholar."""
 
-    batch = 250  # 500 are allowed, 10 MB of response, too
-    most_listed = 9999  # citations of one paper
+    batch = 200  # 500 are allowed, with 9,999 references in all
+    most_listed = 9999  # references of a batch, or citations of one paper
     light = (
         "paperId,externalIds,url,title,abstract,venue,year,publicationTypes,journal,authors,"
         "citationCount,referenceCount"
@@ -205,15 +246,16 @@ class SemanticScholar(_Works):
 
     def __init__(self, client: Client) -> None:
         super().__init__(client)
-        self._without_references: set[str] = set()  # works that have references, but came without
+        self._unlisted = set[str]()  # works that have references, but came without
         self._counts: dict[str, int] = {}  # how often a paper is cited, where a list states it
 
     def find_ids(self, ids: Sequence[str]) -> Mapping[str, str]:
         """Return the id of the work of each of `ids` (`doi:…`, `arxiv:…`, `id:…`) that the service knows."""
         prefixes, names = {"doi": "DOI:", "arxiv": "ARXIV:", "id": ""}, dict[str, str]()
-        for one in ids:
-            kind, _, value = one.partition(":")
-            names[f"{prefixes[kind]}{value}"] = one
+        for name in ids:
+            kind, _, value = name.partition(":")
+            if kind != "id" or PAPER_ID.fullmatch(value):
+                names[f"{prefixes[kind]}{value}"] = name
         return {names[name]: work.id for name, work in self.fetch(list(names)).items()}
 
     def find_title(self, title: str) -> list[Paper]:
@@ -225,80 +267,86 @@ class SemanticScholar(_Works):
 
     def search(self, text: str, most: int) -> list[str]:
         """Return the ids of at most `most` works that have all words of a query, the most cited first."""
-        params = {"query": text, "fields": "paperId", "sort": "citationCount:desc"}
+        params = {"query": query_words(text), "fields": "paperId", "sort": "citationCount:desc"}
         answer = self.client.fetch("/graph/v1/paper/search/bulk", params)
         return [raw["paperId"] for raw in answer["data"]][:most]
 
     def _requested(self, ids: Sequence[str]) -> dict[str, Paper]:
-        """Request works; the batch is halved if the service refuses it, whose answers have a limit of bytes."""
         fields = f"{self.light},references.paperId,references.citationCount"
         try:
             answer = self.client.fetch("/graph/v1/paper/batch", {"fields": fields}, ids)
-        except RefusedError:
-            if len(ids) == 1:
-                self.client.log(f"Semantic Scholar does not accept {ids[0]!r}; it is left out")
+        except RefusedError as error:
+            if "No valid paper ids given" in str(error):  # none is known
                 return {}
-            half = len(ids) // 2
-            return self._requested(ids[:half]) | self._requested(ids[half:])
+            raise
+        listed = sum(len(raw.get("references") or ()) for raw in answer if raw)
+        if listed >= self.most_listed and len(ids) > 1:
+            raise RefusedError(
+                "Semantic Scholar leaves out references of a batch with more of them"
+            )
         found: dict[str, Paper] = {}
         for given, raw in zip(ids, answer, strict=True):
             if work := _work(raw or {}, _s2_paper):
                 found[given] = found[work.id] = work
-                self._counts[work.id] = citation_count(work)
-                for reference in raw.get("references") or []:
-                    self._counts[reference.get("paperId") or ""] = (
-                        reference.get("citationCount") or 0
-                    )
-                if not work.citations and raw.get("referenceCount"):
-                    self._without_references.add(work.id)
+                self._count([raw, *(raw.get("references") or ())])
+                if raw.get("referenceCount") and not raw.get("references"):
+                    is_elided = raw.get("references") is None
+                    (self.elided if is_elided else self._unlisted).add(work.id)
         return found
+
+    def _count(self, papers: Sequence[Json]) -> None:
+        self._counts |= {raw.get("paperId") or "": raw.get("citationCount") or 0 for raw in papers}
 
     def times_cited(self, ids: Sequence[str]) -> Mapping[str, int]:
         """Return how often each of these works is cited, as the lists that contain it state it."""
         return {i: self._counts.get(i, 0) for i in ids}
 
     def references(self, ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
-        """Return the references of works that were fetched; of one that came without them, from their own list."""
-        for one in self._without_references.intersection(ids):
-            listed = (raw["paperId"] for raw in self._listed(one, "references", "citedPaper"))
-            citations = tuple(dict.fromkeys(listed))
-            self._works[one] = replace(self._works[one], citations=citations)
-        self._without_references.difference_update(ids)
+        """Return the references of works; of one that came without them, from its own list, unless it is withheld."""
+        for paper_id in ids:
+            if paper_id in self._unlisted and paper_id not in self.elided:
+                for page in self._pages(paper_id, "references", "citedPaper"):
+                    self.links[paper_id] += (raw["paperId"] for raw in page)
+                if not self.links[paper_id]:
+                    self.elided.add(paper_id)
         return super().references(ids)
 
     def citing(self, ids: Sequence[str], most: int, since: str = "") -> Iterator[tuple[str, str]]:
         """Yield at most `most` citations of each work, the latest first, by works published `since` a day."""
-        for one in ids:
-            if one in self._works and not citation_count(self._works[one]):
+        for cited in ids:
+            if cited in self._works and not citation_count(self._works[cited]):
                 continue
             found = 0
-            for raw in self._listed(one, "citations", "citingPaper"):
-                # one with a year only counts if it was published in that year or later
-                date, year = raw.get("publicationDate"), raw.get("year") or 0
-                if found < most and (date >= since if date else year >= int(since[:4] or 0)):
-                    found += 1
-                    yield raw["paperId"], one
+            for page in self._pages(cited, "citations", "citingPaper"):
+                for raw in page:
+                    self.links[raw["paperId"]].append(cited)
+                    # one with a year only counts if it was published in that year or later
+                    date, year = raw.get("publicationDate"), raw.get("year") or 0
+                    if found < most and (date >= since if date else year >= int(since[:4] or 0)):
+                        found += 1
+                        yield raw["paperId"], cited
                 if found == most:
                     break
 
-    def _listed(self, paper_id: str, what: str, key: str) -> Iterator[Json]:
-        """Yield the papers of all pages of a list that the service serves, with an id; their citations are counted."""
-        offset: int | None = 0
-        while offset is not None and offset < self.most_listed:
+    def _pages(self, paper_id: str, what: str, key: str) -> Iterator[list[Json]]:
+        """Yield the papers with an id of each page of a list that the service serves; their citations are counted."""
+        offset = 0
+        while offset < self.most_listed:
             path = f"/graph/v1/paper/{quote(paper_id, safe='')}/{what}"
             fields = "paperId,citationCount,year,publicationDate"
             limit = min(1000, self.most_listed - offset)
             params = {"fields": fields, "limit": str(limit), "offset": str(offset)}
             answer = self.client.fetch(path, params, optional=True) or {}
-            for link in answer.get("data") or []:
-                if (raw := link.get(key) or {}).get("paperId"):
-                    self._counts[raw["paperId"]] = raw.get("citationCount") or 0
-                    yield raw
-            offset = answer.get("next")
+            papers = (link.get(key) or {} for link in answer.get("data") or [])
+            page = [raw for raw in papers if raw.get("paperId")]
+            self._count(page)
+            yield page
+            offset = answer.get("next") or self.most_listed
 
 
 def _s2_paper(fields: Fields) -> Paper:
     references = (reference.short("paperId") for reference in fields.objects("references"))
+    title = plain_text(fields.title())
     return fields.paper(
         {
             "id": "paperId",
@@ -307,7 +355,8 @@ def _s2_paper(fields: Fields) -> Paper:
             "pages": "journal.pages",
             "times_cited": "citationCount",
         },
-        title=plain_text(fields.title()),
+        title=title,
+        retracted=bool(_RETRACTED.match(title)),  # the service has no field for it
         abstract=plain_text(fields.text("abstract")),
         venue=fields.short("venue") or fields.short("journal.name"),
         citations=tuple(dict.fromkeys(filter(None, references))),

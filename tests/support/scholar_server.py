@@ -1,6 +1,11 @@
-"""A local server that speaks the documented HTTP APIs of OpenAlex and Semantic Scholar, filled from any papers.
+"""A local server that answers as OpenAlex and Semantic Scholar do, from any papers, and refuses what they refuse.
 
-Shapes: https://developers.openalex.org and https://api.semanticscholar.org/api-docs/graph. It misbehaves on demand.
+Shapes and rules: https://developers.openalex.org, github.com/ourresearch/openalex-elastic-api, and
+https://api.semanticscholar.org/api-docs/graph; bodies are as recorded, shortened. It misbehaves on demand.
+
+A paper is a canonical record. Further keys: `elided` (its publisher withholds the references at Semantic Scholar: null;
+"late": the batch has an empty list, the paper's own list is null; "empty": that list has them), `merged` (the URL of
+another page of the same work at OpenAlex), `retracted`.
 """
 
 import gzip
@@ -20,6 +25,34 @@ from citerec.bibliography.keys import title_key
 from support.http_server import Handler, running
 
 Params = Mapping[str, str]
+WORK_FIELDS = frozenset(
+    "id doi title publication_year type authorships primary_location locations biblio cited_by_count "
+    "referenced_works abstract_inverted_index is_retracted".split()
+)
+PAPER_FIELDS = frozenset(
+    "paperId externalIds url title abstract venue year publicationDate publicationTypes journal authors "
+    "citationCount referenceCount references".split()
+)
+MOST_URL = 4096  # bytes
+UNTIL_MIDNIGHT = "53578"  # seconds
+
+
+class RefusedError(Exception):
+    """A request that the rules of a service refuse: with this status, body and headers."""
+
+    def __init__(
+        self, status: int, value: Mapping[str, Any], headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(value)
+        self.status, self.value, self.headers = status, value, headers
+
+
+def refuse_query(message: str) -> None:
+    raise RefusedError(400, {"error": "Invalid query parameters error.", "message": message})
+
+
+def refuse_paper(message: str) -> None:
+    raise RefusedError(400, {"error": message})
 
 
 @dataclass(frozen=True)
@@ -50,6 +83,7 @@ class Sent:
     params: dict[str, str]
     headers: dict[str, str]
     body: str = ""
+    url: str = ""
 
 
 class ScholarServer(ThreadingHTTPServer):
@@ -65,6 +99,14 @@ class ScholarServer(ThreadingHTTPServer):
         self.keys: set[str] = set()  # the keys that it accepts; all if empty
         self.hidden: set[str] = set()  # papers that it does not know for now
         self.most_bytes = 10 * 2**20  # of an answer of /paper/batch
+        self.most_references = 9999  # of an answer of /paper/batch; it leaves out the others
+        self.refused: list[
+            Mapping[str, Any]
+        ] = []  # what was answered to requests against the rules
+        self.unspeakable = ""  # a word that OpenAlex refuses for a reason of its own
+        self.budget: float | None = (
+            None  # dollars that are left to requests of OpenAlex without a key
+        )
         self.fill(papers)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -100,8 +142,15 @@ class ScholarServer(ThreadingHTTPServer):
         key = sent.params.get("api_key") or sent.headers.get("x-api-key") or ""
         if self.keys and key not in self.keys:
             return 403, {"message": f"Invalid key: {key}"}
+        names = [name for name, _ in parse_qsl(urlsplit(sent.url).query, keep_blank_values=True)]
+        if len(names) > len(set(names)):
+            refuse_query(f"each parameter once, found {names}")
+        if len(sent.url) > MOST_URL:
+            raise RefusedError(414, {"error": "URI Too Long"})
         match sent.path.strip("/").split("/"):
             case ["works"]:
+                if not key:
+                    self.spend(sent.params)
                 return 200, self.works(sent.params)
             case ["works", *rest]:
                 i = self.by_name.get("/".join(rest).lower())
@@ -126,6 +175,8 @@ class ScholarServer(ThreadingHTTPServer):
             "type": "article",
             "authorships": [{"author": {"display_name": a}} for a in paper.get("authors", [])],
             "primary_location": {"source": {"display_name": paper.get("venue")}},
+            "locations": [{"landing_page_url": url} for url in [paper.get("merged")] if url],
+            "is_retracted": bool(paper.get("retracted")),
             "biblio": {"volume": "1", "issue": None, "first_page": "1", "last_page": "9"},
             "cited_by_count": len(self.cited_by[i]),
             "referenced_works": [
@@ -134,16 +185,54 @@ class ScholarServer(ThreadingHTTPServer):
             "abstract_inverted_index": dict(words) if words else None,
         }
 
+    def spend(self, params: Params) -> None:
+        """Take the price of a request from the budget; 429 if it is used up."""
+        if self.budget is None:
+            return
+        is_search = "search" in params or "title.search:" in params["filter"]
+        price = 0.001 if is_search else 0.0001
+        if self.budget < price:
+            message = (
+                f"Insufficient budget. This request costs ${price} but you only have $0 remaining."
+            )
+            left = {"Limit-USD": "0.1", "Remaining-USD": "0", "Reset": UNTIL_MIDNIGHT}
+            headers = {f"X-RateLimit-{name}": value for name, value in left.items()}
+            body = {"error": "Rate limit exceeded", "message": message}
+            raise RefusedError(429, body, {**headers, "Retry-After": UNTIL_MIDNIGHT})
+        self.budget -= price
+
+    def check_search(self, text: str) -> None:
+        """Refuse the signs that are commands of a search, wherever they cannot be one."""
+        if "*" in text or "?" in text:
+            refuse_query(f"Wildcards (* or ?) require exact (no-stem) search, e.g. {text}.")
+        if "|" in text or "!" in text:
+            refuse_query(f"The search parameter does not support this operator: {text}")
+        if text.count('"') % 2 or text.count("(") != text.count(")") or text.endswith("~"):
+            refuse_query(f"Failed to parse query: {text}")
+        if self.unspeakable and self.unspeakable in text:
+            refuse_query(f"Failed to parse query: {text}")
+
     def filtered(self, filters: str) -> list[str]:
         first, *others = (part.partition(":") for part in filters.split(","))
+        for name, _, value in (first, *others):
+            if value.lower() in {"", "none", "undefined"}:
+                refuse_query(f"Invalid filter value for '{name}': value cannot be '{value}'.")
         values = [value.lower() for value in first[2].split("|")]
-        assert len(values) <= 100, "OpenAlex accepts 100 values"
+        if len(values) > 100:
+            refuse_query(f"Maximum number of values exceeded for {first[0]}.")
+        if first[0] == "title.search":
+            self.check_search(first[2])
+        elif self.unspeakable and self.unspeakable in first[2]:
+            refuse_query(f"Invalid filter value: {first[2]}")
         known = [self.by_name[value] for value in values if value in self.by_name]
         found = {
             "doi": lambda: [self.by_doi[v] for v in values if v in self.by_doi],
             "openalex": lambda: known,
             "cites": lambda: list(dict.fromkeys(i for c in known for i in self.cited_by[c])),
             "title.search": lambda: self.matching(first[2]),
+            "locations.landing_page_url": lambda: [
+                i for i, paper in self.papers.items() if paper.get("merged") in values
+            ],
         }[first[0]]()
         for name, _, value in others:
             assert name == "from_publication_date"
@@ -152,14 +241,21 @@ class ScholarServer(ThreadingHTTPServer):
 
     def works(self, params: Params) -> dict[str, Any]:
         search = params.get("search")
+        self.check_search(search or "")
         found = self.matching(search) if search else self.filtered(params["filter"])
         if params.get("sort") == "cited_by_count:desc":
             found = sorted(found, key=lambda i: -len(self.cited_by[i]))
         size, cursor = int(params.get("per_page", 25)), params.get("cursor", "")
-        assert size <= 100, "OpenAlex returns 100 works"
+        if not 1 <= size <= 200:
+            message = "per-page parameter must be between 1 and 200."
+            raise RefusedError(400, {"error": "Pagination error.", "message": message})
+        if cursor not in {"", "*"} and not cursor.isdecimal():
+            raise RefusedError(400, {"error": "Pagination error.", "message": "Invalid cursor"})
         start = int(cursor) if cursor not in {"", "*"} else 0
         following = str(start + size) if start + size < len(found) and cursor else None
         names = params.get("select", "id,title").split(",")
+        if bad := {*names} - WORK_FIELDS:
+            refuse_query(f"{bad} is not a valid select field.")
         rows = [self.openalex(i) for i in found[start : start + size]]
         return {
             "meta": {"count": len(found), "per_page": size, "next_cursor": following},
@@ -170,6 +266,8 @@ class ScholarServer(ThreadingHTTPServer):
 
     def s2(self, i: str, fields: str) -> dict[str, Any]:
         paper, names = self.papers[i], {name.partition(".")[0] for name in fields.split(",")}
+        if len(set(fields.split(","))) < len(fields.split(",")) or not names <= PAPER_FIELDS:
+            refuse_paper(f"Unrecognized or unsupported fields: [{fields}]")
         every = {
             "externalIds": {"DOI": paper["doi"]} if paper.get("doi") else {},
             "url": f"https://www.semanticscholar.org/paper/{self.hash[i]}",
@@ -189,6 +287,8 @@ class ScholarServer(ThreadingHTTPServer):
                 if not paper.get("elided")
             ],
         }
+        if paper.get("elided") is True:
+            every["references"] = None
         return {"paperId": self.hash[i], **{k: v for k, v in every.items() if k in names}}
 
     def s2_id(self, name: str) -> str | None:
@@ -201,9 +301,17 @@ class ScholarServer(ThreadingHTTPServer):
         match rest:
             case ["batch"]:
                 names = json.loads(sent.body)["ids"]
-                assert len(names) <= 500, "Semantic Scholar returns 500 papers"
+                if len(names) > 500:
+                    refuse_paper("Too many paper ids: at most 500")
                 found = [self.s2_id(name) for name in names]
+                if not any(found):
+                    return 400, {"error": "No valid paper ids given"}
                 rows = [self.s2(i, params["fields"]) if i else None for i in found]
+                room = self.most_references
+                for row in filter(None, rows):
+                    if row.get("references"):
+                        row["references"] = row["references"][:room]
+                        room -= len(row["references"])
                 if len(json.dumps(rows)) > self.most_bytes:
                     return 400, {"error": "Response would exceed maximum size"}
                 return 200, rows
@@ -219,6 +327,14 @@ class ScholarServer(ThreadingHTTPServer):
                 is_citing = what == "citations"
                 papers = self.cited_by[i] if is_citing else self.references[i]
                 papers = [one for one in papers if one not in self.hidden]
+                if int(params["limit"]) > 1000:
+                    refuse_paper("limit must be <= 1000")
+                if int(params["offset"]) + int(params["limit"]) >= 10_000:
+                    refuse_paper("offset + limit must be < 10000")
+                if not is_citing and self.papers[i].get("elided") in {True, "late"}:
+                    notice = "Notice: fields have been elided by the publisher: {'references'}"
+                    about = {"paperId": self.hash[i], "openAccessPdf": {"disclaimer": notice}}
+                    return 200, {"data": None, "citingPaperInfo": about}
                 key = "citingPaper" if is_citing else "citedPaper"
                 end = int(params["offset"]) + int(params["limit"])
                 page = papers[int(params["offset"]) : end]
@@ -232,14 +348,20 @@ class Answers(Handler):
     def respond(self) -> None:
         scholar, address = cast("ScholarServer", self.server), urlsplit(self.path)
         params = dict(parse_qsl(address.query, keep_blank_values=True))
-        sent = Sent(unquote(address.path), params, dict(self.headers), self.body().decode())
+        body = self.body().decode()
+        sent = Sent(unquote(address.path), params, dict(self.headers), body, self.path)
         scholar.requests.append(sent)
         fault = (scholar.faults.pop(0) if scholar.faults else None) or Fault(wait=-1)
         time.sleep(max(fault.wait, 0))
         if fault.cut or fault.wait:
-            status, value = scholar.reply(sent)
-            body = json.dumps(value).encode()
-            self.answer(status, body, cut_at=len(body) // 2 if fault.cut else None)
+            headers = None
+            try:
+                status, value = scholar.reply(sent)
+            except RefusedError as refusal:
+                status, value, headers = refusal.status, refusal.value, refusal.headers
+                scholar.refused.append(value)
+            content = json.dumps(value).encode()
+            self.answer(status, content, headers, cut_at=len(content) // 2 if fault.cut else None)
         else:
             self.answer(fault.status, fault.body, fault.headers)
 

@@ -49,6 +49,7 @@ OPENALEX = {
     "issue": "biblio.issue",
     "publisher": "primary_location.source.host_organization_name",
     "times_cited": "cited_by_count",
+    "retracted": "is_retracted",
 }
 # Two digits of the year begin the ids of arXiv: `hep-th/9901001` until March 2007, `0704.0001` since.
 _ARXIV_ID = re.compile(r"(?:[a-z-]+(?:\.[A-Za-z-]+)?/)?([0-9]{2})[0-9]{2}\.?[0-9]{3,5}")
