@@ -493,7 +493,8 @@ def looked_up(
     missing = [entry.title or entry.place for entry, rows in entries if not rows] + [*listed.unread]
     count = len(by_entry) + len(listed.unread)
     found = f"{plural(count, 'reference')}, {count - len(missing)} of them in this corpus"
-    line = f"{name}: {found}{f'; not found: {some_of(missing)}' if missing else ''}"
+    absent = f"not found: {some_of(missing)}" if missing else ""
+    line = f"{name}: {'; '.join(filter(None, (found, absent, *listed.notices)))}"
     return frozenset[int]().union(*by_entry), tuple(missing), line
 
 

@@ -242,10 +242,10 @@ BIB_PAPERS = stated(
  "abstract": "First line. Second line with nested braces.", "year": 2001,
  "authors": ["Jörg Müller", "Anna van der Berg", "Trees Europe,"], "doi": "10.1234/ab_c", "type": "article",
  "venue": "IEEE Trans. Vis. Comput. Graph. (Letters)", "volume": "7", "issue": "2", "pages": "12–15"},
-{"id": "vis05", "title": "Proceedings of Vis 2005", "year": 2005, "type": "proceedings",
- "publisher": "Example Press"},
 {"id": "doe2005", "title": "Drawing Graphs", "year": 2005, "authors": ["Jane Doe"],
- "venue": "Proceedings of Vis 2005", "type": "inproceedings", "pages": "1–8", "publisher": "Example Press"}"""
+ "venue": "Proceedings of Vis 2005", "type": "inproceedings", "pages": "1–8", "publisher": "Example Press"},
+{"id": "vis05", "title": "Proceedings of Vis 2005", "year": 2005, "type": "proceedings",
+ "publisher": "Example Press"}"""
 )
 BIBLATEX = r"""@xdata{nat, journaltitle = {Nature}}
 @thesis{a, journaltitle = {Nature}, type={mathesis}, date=1999-05, title={Title}, subtitle={Sub},
@@ -665,8 +665,8 @@ BOMB = f"""<?xml version="1.0"?>
 <PubmedArticleSet>{article(1, "&b;&c;")}</PubmedArticleSet>"""
 V12 = json.dumps(AMINER_V12)
 BAD: dict[str, tuple[str | bytes, str, str]] = {
-    "Latin-1 BibTeX": (b"@article{a,\ntitle={\xe9}}", "a.bib", "not UTF-8"),
-    "Latin-1 RIS": (b"TY  - JOUR\nTI  - \xe9\n", "a.ris", "not UTF-8"),
+    "Cyrillic BibTeX": (b"@article{a,\ntitle={" + b"\xe9" * 40 + b"}}", "a.bib", "not UTF-8"),
+    "Cyrillic RIS": (b"TY  - JOUR\nTI  - " + b"\xe9" * 40, "a.ris", "not UTF-8"),
     "cut XML": (PUBMED.format(article(1, "a"))[:-8].encode(), "a.xml", "the XML is cut off"),
     # to search the end of each from its own beginning would take minutes
     "no record ends": (b"<PubmedArticle>" * 2**16, "a.xml", "the XML is cut off"),
@@ -779,13 +779,13 @@ def test_a_broken_bibtex_entry_is_a_fault_with_its_line_and_the_next_is_read(
     assert places == ["a", 3, 4, "d", 6]
 
 
-def test_a_bibtex_comment_that_never_closes_is_a_fault_and_its_escaped_braces_do_not_count(
+def test_a_bibtex_comment_that_never_closes_is_a_fault_and_costs_itself_alone(
     tmp_path: Path,
 ) -> None:
     text = "@article{a, title = {A}}\n@preamble{ {\\{} }\n@article{b, title = {B}}\n"
-    hidden = "@comment{ a { b }\n@article{c, title = {C}}\n"
+    after = "@comment{ a { b }\n@article{c, title = {C}}\n"
 
-    _, found = read(write(tmp_path / "refs.bib", text + hidden))
+    _, found = read(write(tmp_path / "refs.bib", text + after))
 
     places = [one.line if isinstance(one, BadRecordError) else one.id for one in found]
-    assert places == ["a", "b", 4]
+    assert places == ["a", "b", 4, "c"]

@@ -1,128 +1,191 @@
-"""Reads papers from BibTeX; bibtexparser splits the file into blocks, and this module reads the values.
+r"""Reads papers from BibTeX and BibLaTeX, by the grammar of btparse, the parser of biber.
 
-bibtexparser continues after a broken entry, accepts keys with spaces and skips loose text, where pybtex loses the
-rest of the file. It leaves `"a" # b` undecoded and reads `{a} year = 2019` (a comma is missing) as one value, hence the
-small grammar of values here.
+A brace counts with or without a backslash; outside of values a `%` begins a comment. A broken entry costs itself alone:
+the next one begins on a line with `@type{`. bibtexparser splits the names of authors only: it loses the field after a
+comment, does not count escaped braces, and refuses an entry without a key.
 """
 
-import logging
 import re
 from collections.abc import Mapping
-from typing import Any
+from functools import cache
+from pathlib import Path
+
+import orjson
 
 from citerec.bibliography.entry import Entry, Record, first_year, is_preprint
 from citerec.bibliography.keys import doi_of, split_name, to_text
 from citerec.bibliography.markup import plain_text
 
-_NO_PAPERS = frozenset({"xdata", "set", "control"})  # types of BibLaTeX that are no works
+# --- The grammar of entries
+
 KEY, TYPE = "(key)", "(type)"  # of an entry, among its fields; no names of fields
 _LONGEST = 1_000_000  # characters of a value: strings that double each other could fill any memory
-_MOST = 64_000_000  # characters of all values of a file, which its strings may multiply
-_PART = re.compile(r'\s*(?:[{"]|([^\s#{}"=,]+))')  # of a value
-_JOINT = re.compile(r"\s*(?:(#)|\Z)")
-_WHOLE = re.compile(r"\{(?:[^{},]|\{[^{},]*\})*\}")  # a name in braces, without a comma
-_ONLINE = re.compile(r"://|www\.|\b(?:online|web ?site|accessed)\b", re.IGNORECASE)
-_BRACE = re.compile(r"(?<!\\)[{}]")
-_QUOTE = re.compile(r'(?<!\\)[{}"]')
-_LATEX_SIGN = re.compile(r"\\([^A-Za-z])|\\[A-Za-z]+|[{}]")
-_REMARKS = ("publisher", "note", "archiveprefix", "eprinttype", "institution")
+_PATIENCE = 100  # faults
+_GAP = r"(?:\s|%[^\n]*)*+"
+_ENTRY = r"@\s*(\w+)\s*[{(]"
+_START = re.compile(rf"%[^\n]*|(?<!\w){_ENTRY}")
+_LINE = re.compile(rf"^\s*{_ENTRY}", re.MULTILINE)  # begins an entry, even if a brace is still open
+_NEXT = re.compile(rf"(?:^|[}})])\s*(?={_ENTRY})", re.MULTILINE)  # after a broken entry
+_KEY = re.compile(
+    rf'{_GAP}((?:\{{[^{{}}]*\}}|[^,}}%=\s]|=(?![\s{{"])|\s(?![\w-]+\s*=))*+){_GAP}(?:,|(?=[}})]))'
+)
+_NAME = re.compile(rf'{_GAP}([^\s={{}}"#,%()@]+){_GAP}=')
+_AFTER = re.compile(rf"{_GAP}([,}})])")
+_PART = re.compile(
+    rf'{_GAP}(?:([{{"])|([^\s#{{}}"=,%)]+)|(?=[,}})]))'
+)  # of a value, which may be empty
+_JOINT = re.compile(rf"{_GAP}#")
+_BRACKET = re.compile(r'[{})]|(?<!\\)"')
+_UNESCAPED = re.compile(r'(?<!\\)[{})"]')
+_LOST = re.compile(r"[\s}]*,\s*[\w-]+\s*=")  # fields after the end of their entry
 
 
-def read_records(
-    text: str, macros: dict[str, str] | None = None
-) -> tuple[list[Record], list[tuple[int, str]]]:
-    """Read every entry of a BibTeX file, or of a part of it; values are not decoded, field names are in lower case.
+def read_records(text: str) -> tuple[list[Record], list[tuple[int, str]]]:
+    """Read every entry of BibTeX; names of fields are in lower case, values are not decoded.
 
-    A key may be repeated; if a field is repeated in one entry, the first one counts. `macros` are the strings that
-    earlier parts defined; it receives those of this part.
+    A key may be missing or repeated; if a field is repeated in one entry, the first one counts.
 
-    Returns the valid entries, in file order; and the line of each broken block, and what is wrong with it.
+    Returns the valid entries, in file order, with what they inherit by `crossref` and `xdata`; and the line of each
+    broken one, and what is wrong with it.
     """
-    from bibtexparser.entrypoint import parse_string
-    from bibtexparser.model import String
-
-    # its warnings repeat what the failed blocks state, and would be printed on the user's terminal
-    logging.getLogger("bibtexparser").setLevel(logging.CRITICAL)
-    macros = {} if macros is None else macros
+    macros: dict[str, str] = {}
     records: list[Record] = []
     broken: list[tuple[int, str]] = []
-    length = 0
-    for block in parse_string(text, parse_stack=[]).blocks:
+    line, counted, at = 1, 0, 0
+    while start := _START.search(text, at):
+        line += text.count("\n", counted, start.start())
+        counted, at = start.start(), start.end()
+        kind, name = (start[1] or "").lower(), f"this @{start[1]}"
         try:
-            if isinstance(block, String):
-                macros[block.key.lower()] = _value(block.value, macros)
-            elif (record := _record(block, macros)) and record.fields[TYPE] not in _NO_PAPERS:
-                records.append(record)
-                length += sum(map(len, record.fields.values()))
-                if length > _MOST:
-                    raise ValueError(f"the values are longer than {_MOST:,} characters in all")
+            if kind in {"comment", "preamble"}:
+                # of many broken ones each would be searched to the end of the file
+                end = len(text) if len(broken) < _PATIENCE else at
+                at = _closing(text, at, end, _UNESCAPED)
+            elif kind == "string":
+                fields, at = _fields(text, at, macros)
+                macros |= fields
+            elif kind:
+                match = _KEY.match(text, at)
+                if not match and not _NAME.match(text, at):
+                    raise ValueError(f"a comma is missing after the key in {_shown(text, at)}")
+                key = match[1].strip() if match else ""
+                name = f"entry {key!r}" if key else name
+                fields, at = _fields(text, match.end() if match else at, macros)
+                records.append(Record(line, fields | {KEY: key, TYPE: kind}))
         except ValueError as error:
-            broken.append(((block.start_line or 0) + 1, str(error)))
-            if length > _MOST:
-                break
-    return records, broken
+            broken.append((line, f"{name} cannot be read: {error}"))
+            following = _NEXT.search(text, at)
+            at = following.end() if following else len(text)
+    parents = {one.fields[KEY].lower(): one.fields for one in reversed(records) if one.fields[KEY]}
+    return [
+        Record(record.line, _inherited(record.fields, parents))
+        for record in records
+        if record.fields[TYPE] not in _NO_PAPERS
+    ], broken
 
 
-def _record(block: Any, macros: Mapping[str, str]) -> Record | None:
-    """Return the entry that `block` is or wraps; None for a comment or a preamble; ValueError if it is broken."""
-    from bibtexparser import model
+def _fields(text: str, at: int, macros: Mapping[str, str]) -> tuple[dict[str, str], int]:
+    """Read fields up to the end of their entry; a brace counts if it is escaped, too, unless nothing closes then."""
+    following = _LINE.search(text, at)
+    end = following.start() if following else len(text)
+    try:
+        return _fields_by(_BRACKET, text, at, end, macros)
+    except ValueError as error:
+        try:
+            return _fields_by(_UNESCAPED, text, at, end, macros)
+        except ValueError:
+            raise error from None
 
-    # bibtexparser reports a repeated key or field as failed, but keeps the entry, which is usable
-    failed = isinstance(block, model.ParsingFailedBlock)
-    inner = block.ignore_error_block if failed else block
-    if not isinstance(inner, model.Entry):
-        start = " ".join(str(block.raw).split())[:40]
-        if failed and not isinstance(inner, model.String):
-            reason = str(getattr(block.error, "abort_reason", block.error)).strip().rstrip(".")
-            raise ValueError(f"{start!r} cannot be read: {reason}")
-        if isinstance(block, model.ImplicitComment) and start.startswith((",", "}")):
-            raise ValueError(f"one brace too many ends the entry before {start!r}")
-        return None
-    key = str(inner.key).strip()
+
+def _fields_by(
+    brackets: re.Pattern[str], text: str, at: int, end: int, macros: Mapping[str, str]
+) -> tuple[dict[str, str], int]:
     fields: dict[str, str] = {}
-    for field in inner.fields:
-        try:
-            fields.setdefault(field.key.lower(), _value(str(field.value), macros))
-        except ValueError as error:
-            raise ValueError(f"entry {key!r}: field {field.key!r}: {error}") from None
-    fields |= {KEY: key, TYPE: str(inner.entry_type).strip().lower()}
-    return Record((inner.start_line or 0) + 1, fields)
+    while True:
+        if name := _NAME.match(text, at):
+            parts, at, length = list[str](), name.end(), 0
+            while part := _PART.match(text, at):
+                at = part.end()
+                if part[1]:
+                    at = _closing(text, at, end, brackets)
+                    parts.append(text[part.end() : at - 1])
+                elif part[2]:  # a name that no `@string` defines is used as text
+                    parts.append(macros.get(part[2].lower(), part[2]))
+                length += len(parts[-1]) if parts else 0
+                if length > _LONGEST:
+                    raise ValueError(f"a value is longer than {_LONGEST} characters")
+                if not (joint := _JOINT.match(text, at)):
+                    break
+                at = joint.end()
+            fields.setdefault(name[1].lower(), "".join(parts))
+        after = _AFTER.match(text, at)
+        if not after:
+            raise ValueError(f"a comma is missing before {_shown(text, at)}")
+        at = after.end()
+        if after[1] != ",":
+            if _LOST.match(text, at):
+                raise ValueError(f"one brace too many ends the entry before {_shown(text, at)}")
+            return fields, at
 
 
-def _value(raw: str, macros: Mapping[str, str]) -> str:
-    """Evaluate a value: its parts are joined by `#`; a name that no `@string` defines is used as text."""
-    parts: list[str] = []
-    length = at = 0
-    while match := _PART.match(raw, at):
-        if name := match[1]:
-            part, at = macros.get(name.lower(), name), match.end()
-        else:
-            end = _closing(raw, match.end() - 1)
-            part, at = raw[match.end() : end], end + 1
-        parts.append(part)
-        length += len(part)
-        if length > _LONGEST:
-            raise ValueError(f"it is longer than {_LONGEST} characters")
-        joint = _JOINT.match(raw, at)
-        if not joint:
-            raise ValueError(f"a comma is missing before {raw[at : at + 20].strip()!r}")
-        if not joint[1]:
-            return "".join(parts)
-        at = joint.end()
-    raise ValueError("it has no value")
+def _shown(text: str, at: int) -> str:
+    following = " ".join(text[at : at + 60].split())[:40]
+    return repr(following) if following else "the end; is a brace not closed?"
 
 
-def _closing(text: str, at: int) -> int:
-    depth = 0
-    pattern = _BRACE if text[at] == "{" else _QUOTE
-    for bracket in pattern.finditer(text, at + 1):
-        if bracket[0] == "{":
-            depth += 1
-        elif depth == 0:
-            return bracket.start()
-        elif bracket[0] == "}":
-            depth -= 1
-    raise ValueError("a brace or quote is not closed")
+def _closing(text: str, at: int, end: int, brackets: re.Pattern[str]) -> int:
+    """Return the place after the bracket that closes the one before `at`."""
+    closing, depth = {"{": "}", "(": ")", '"': '"'}[text[at - 1]], 0
+    for bracket in brackets.finditer(text, at, end):
+        if bracket[0] == closing and depth == 0:
+            return bracket.end()
+        depth += {"{": 1, "}": -1}.get(bracket[0], 0)
+    raise ValueError(f"a brace or quote is not closed before {_shown(text, at)}")
+
+
+# --- Inherited fields
+
+_NO_PAPERS = frozenset({"xdata", "set", "control"})  # types of BibLaTeX that are no works
+_OWN = frozenset({"title", "subtitle", "author", "abstract", "doi", "url", "pages", "crossref"})
+_GENERATIONS = 3  # of entries that inherit from each other; they may form a circle
+
+
+def _inherited(
+    row: Mapping[str, str], parents: Mapping[str, Mapping[str, str]], left: int = _GENERATIONS
+) -> Mapping[str, str]:
+    """Return an entry with what it does not state itself: the fields of `xdata`, and of the book that it is in."""
+    if not left:
+        return row
+    for key in filter(None, row.get("xdata", "").lower().split(",", 9)):
+        row = {**_inherited(parents.get(key.strip(), {}), parents, left - 1), **row}
+    if book := parents.get(row.get("crossref", "").strip().lower()):
+        fields = _inherited(book, parents, left - 1)
+        inherited = {name: value for name, value in fields.items() if name not in _OWN}
+        title = {"booktitle": book.get("booktitle") or book.get("title", "")}
+        row = {**inherited, **title, **row}
+    return row
+
+
+# --- What the fields mean
+
+_WHOLE = re.compile(r"\{(?:[^{},]|\{[^{},]*\})*\}")  # a name in braces, without a comma
+_EXTENDED = re.compile(
+    r'"?[a-z-]+\s*=', re.IGNORECASE
+)  # parts of a name, or an option of all names
+_PIECE = re.compile(r'(?:"[^"]*"|\{(?:[^{}]|\{[^{}]*\})*\}|[^,])+')
+_NOBODY = frozenset({"", "others", "et al.", "et al"})
+_ORDER = ("given", "middle", "prefix", "family", "suffix")
+_ONLINE = re.compile(r"://|www\.|\b(?:online|web ?site|accessed)\b", re.IGNORECASE)
+_LATEX_SIGN = re.compile(r"\\([^A-Za-z])|\\[A-Za-z]+|[{}]")
+_REMARKS = ("publisher", "note", "archiveprefix", "eprinttype", "institution")
+_MACRO = re.compile(r"\\([a-z]+)(?![A-Za-z])")
+# bibtexparser divides a name at these
+_LETTER = re.compile(r"\\(~\s?(?:\{[^{}]*\}|\\?[A-Za-z])|(?:aa|AA|ae|AE|oe|OE|ss|[oOlLij])\s)")
+_NUMBER = re.compile(  # of a chapter, before its title or alone
+    r"\A\W*(?:(?:chap(?:ter|\.)?|ch\.|kapitel)\s*(?:[0-9.]+|[a-z]\b|[ivx]+\b)|[0-9]{1,2}(?:\.[0-9]+)*"
+    r"|[ivxl]{1,5}(?=\W*\Z|[.:)] ))(?:[\s.:)–—-]+|\Z)",
+    re.IGNORECASE,
+)
 
 
 def to_entry(record: Record) -> Entry:
@@ -135,8 +198,12 @@ def to_entry(record: Record) -> Entry:
     dois = tuple(filter(None, map(doi_of, addresses)))
     title = plain_text(": ".join(filter(None, (text("title"), text("subtitle")))))
     how = "" if _ONLINE.search(addresses[-1]) else text("howpublished")  # else it is a venue
-    venue = text("journal", "journaltitle", "booktitle") or how
+    venues = (_venue(record.fields.get(n, "")) for n in ("journal", "journaltitle", "booktitle"))
+    venue = next(filter(None, venues), how)
     key, kind = record.fields[KEY], record.fields[TYPE]
+    chapter = _NUMBER.sub("", text("chapter"))
+    if len(chapter) > 2 and kind in {"inbook", "incollection"} and not (title and venue):
+        title, venue = chapter, venue or title
     kind = "" if kind == "article" else kind  # which means a preprint in CSL only
     return Entry(
         # a key alone does not identify a paper
@@ -151,7 +218,7 @@ def to_entry(record: Record) -> Entry:
         dois=dois,
         is_preprint=is_preprint(kind, venue, map(text, _REMARKS), addresses),
         line=record.line,
-        label=f"entry {key!r}" if key else "this entry",
+        label=f"entry {key or title[:60]!r}" if key or title else "this entry",
     )
 
 
@@ -160,12 +227,38 @@ def link(latex: str) -> str:
     return _LATEX_SIGN.sub(lambda escape: escape[1] or to_text(escape[0]), latex)
 
 
+def _venue(latex: str) -> str:
+    r"""Return the name of a journal or book, for which NASA ADS writes `\apj`; of an unknown command its name stays.
+
+    Zotero writes `\textbackslash apj` for it, and `åp` for `\aap`.
+    """
+    named = to_text(_MACRO.sub(lambda macro: _journals().get(macro[1], macro[0]), latex))
+    return _journals().get(named.strip("\\ ")) or named or latex.strip("\\{} ")
+
+
+@cache
+def _journals() -> dict[str, str]:
+    """Return the journals by the names of their macros in aas_macros.sty and AASTeX."""
+    return orjson.loads(Path(__file__).with_name("journals.json").read_bytes())
+
+
 def _people(field: str) -> tuple[str, ...]:
-    """Return the names of an author field, each as `First von Last`."""
+    """Return the names of an author field, each as `First von Last`, without `others`; a brace is no part of a name."""
     from bibtexparser.middlewares import names
 
-    people = names.split_multiple_persons_names(" ".join(field.split()))
-    parts = [names.parse_single_name_into_parts(p, strict=False) for p in people if p != "others"]
-    found = [part.merge_first_name_first for part in parts]
-    people = [(to_text(name), _WHOLE.fullmatch(name)) for name in found]
-    return tuple(f"{n}," if whole and split_name(n).given else n for n, whole in people)
+    people: list[str] = []
+    # bibtexparser loses a command at the start of a name
+    field = " ".join(field.split()).replace(" and \\", " and {}\\")
+    field = _LETTER.sub(lambda letter: f"{{\\{letter[1].rstrip()}}}", field)
+    for person in names.split_multiple_persons_names(field):
+        if _EXTENDED.match(person):
+            pieces = (piece.strip().strip('"').partition("=") for piece in _PIECE.findall(person))
+            parts = {part.strip().lower(): value.strip('" ') for part, _, value in pieces}
+            name = " ".join(parts[part] for part in _ORDER if parts.get(part))
+            is_whole = "given" not in parts
+        else:
+            name = names.parse_single_name_into_parts(person, strict=False).merge_first_name_first
+            is_whole = bool(_WHOLE.fullmatch(name))
+        name = to_text(name).replace("{", "").replace("}", "").strip()
+        people.append(f"{name}," if is_whole and split_name(name).given else name)
+    return tuple(name for name in people if name not in _NOBODY)

@@ -100,6 +100,7 @@ class PaperList:
 
     entries: tuple[Entry, ...]  # those with an id or a title
     unread: tuple[str, ...] = ()  # descriptions of entries that have neither or cannot be read
+    notices: tuple[str, ...] = ()  # about the file as a whole
 
     @property
     def ids(self) -> frozenset[str]:
@@ -113,7 +114,9 @@ class PaperList:
         return frozenset(filter(None, keys))
 
     def __add__(self, other: "PaperList") -> "PaperList":
-        return PaperList(self.entries + other.entries, self.unread + other.unread)
+        return PaperList(
+            self.entries + other.entries, self.unread + other.unread, self.notices + other.notices
+        )
 
 
 def first_year(text: str) -> int | None:

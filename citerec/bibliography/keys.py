@@ -9,7 +9,9 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib import import_module
+from typing import Any
 
 from citerec.bibliography.markup import plain_text
 from citerec.text import normalized, one_line
@@ -32,18 +34,15 @@ _GREEK = {
     "pi": "π", "rho": "ρ", "sigma": "σ", "tau": "τ", "upsilon": "υ", "phi": "φ", "chi": "χ",
     "psi": "ψ", "omega": "ω",
 }  # fmt: skip
-_SYMBOLS = {
+_SYMBOLS = {  # the rest has pylatexenc, whose import takes a moment
     "textbackslash": "\\", "textasciitilde": "~", "textasciicircum": "^", "textbraceleft": "{",
     "textbraceright": "}", "textquoteleft": "‘", "textquoteright": "’", "textquotedblleft": "“",
     "textquotedblright": "”", "textquotesingle": "'", "textendash": "–", "textemdash": "—",
-    "textregistered": "®", "texttrademark": "™", "textcopyright": "©", "copyright": "©",
-    "textdegree": "°", "degree": "°", "textmu": "µ", "texteuro": "€", "euro": "€", "pounds": "£",
-    "ldots": "…", "dots": "…", "textellipsis": "…", "times": "×", "pm": "±", "cdot": "·",
-    "sim": "∼", "approx": "≈", "leq": "≤", "le": "≤", "geq": "≥", "ge": "≥", "neq": "≠",
-    "infty": "∞", "rightarrow": "→", "to": "→", "leftarrow": "←", "leftrightarrow": "↔",
-    "in": "∈", "partial": "∂", "nabla": "∇", "sum": "∑", "sqrt": "√", "ell": "ℓ",
-    "LaTeX": "LaTeX", "TeX": "TeX", "BibTeX": "BibTeX", "log": "log", "ln": "ln", "exp": "exp",
-    "max": "max", "min": "min", "sin": "sin", "cos": "cos", "circ": "°", "textless": "<", "textgreater": ">",
+    "copyright": "©", "degree": "°", "circ": "°", "euro": "€", "pounds": "£", "S": "§", "P": "¶", "ddag": "‡",
+    "ldots": "…", "dots": "…", "textellipsis": "…", "times": "×", "pm": "±", "cdot": "·", "sqrt": "√",
+    "LaTeX": "LaTeX", "TeX": "TeX", "BibTeX": "BibTeX", "textbar": "|", "textunderscore": "_", "slash": "/",
+    "textless": "<", "textgreater": ">", "less": "<", "greater": ">", "lt": "<", "gt": ">",
+    "textperiodcentered": "·", "thinspace": " ", "enspace": " ", "space": " ",
     **_GREEK,
     **{name.capitalize(): letter.upper() for name, letter in _GREEK.items()},
     **{f"var{name}": letter for name, letter in _GREEK.items()},
@@ -86,11 +85,26 @@ def _plain(token: re.Match[str]) -> str:
         letter = token["base"] or _BASES[token["letter"]]
         return letter + _ACCENTS.get(token["inner"], "") + _ACCENTS[accent]
     if command := token["command"]:
-        is_symbol = command in _SYMBOLS
-        return _SYMBOLS[command] + token["space"] if is_symbol else LETTERS.get(command, "")
+        if command in LETTERS:
+            return LETTERS[command]
+        symbol = _SYMBOLS.get(command) or _rare_symbols().get(command, "")
+        # `\less sub\greater` is a tag, `\log n` are two words
+        return symbol if symbol in {"", "<", ">"} else symbol + token["space"]
     if escaped := token["escaped"]:
         return " " if escaped in _SPACES else escaped if escaped in "&%$#_{}" else ""
     return _LIGATURES.get(token["ligature"] or "", "")
+
+
+@cache
+def _rare_symbols() -> dict[str, str]:
+    """Return the text of every command of pylatexenc that takes no argument and stands for a text of its own."""
+    database: Any = import_module("pylatexenc.latex2text").get_default_latex_context_db()
+    texts = {spec.macroname: spec.simplify_repl for spec in database.iter_macro_specs()}
+    return {
+        name: text
+        for name, text in texts.items()
+        if isinstance(text, str) and text.isprintable() and not set("%<,\\") & set(text)
+    }
 
 
 # --- Ids and titles

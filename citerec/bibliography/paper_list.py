@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from citerec.bibliography import bibtex, json_entries, ris
 from citerec.bibliography.entry import Entry, PaperList
 from citerec.errors import BadInputError
 from citerec.inputs import other_format, read_stream, read_whole, reading
+from citerec.io import decoded
+from citerec.text import plural
 
 _STDIN = "standard input"
 _BIBTEX = re.compile(r"^[ \t]*@[A-Za-z]+[ \t]*[{(]", re.MULTILINE)
@@ -58,27 +61,34 @@ def read_bytes(path: str | Path, *, hint: str = "") -> tuple[bytes, str]:
     return read_whole(Path(path)), str(path)
 
 
-def decode(data: bytes, name: Path | str, *, reads: str) -> str:
+def decode(data: bytes, name: Path | str, *, reads: str, notices: list[str] | None = None) -> str:
     r"""Return UTF-8 as text, without a byte order mark, with lines ended by `\n`.
 
+    If there are `notices`, single bytes that are not UTF-8 are read as Windows-1252, and they receive a line about it.
     BadInputError if it is empty or not UTF-8; it says what it is, and `reads`, what can be read.
     """
     if other := other_format(data):
         raise BadInputError(name, f"this is {other}; {reads}")
     if b"\0" in data:
         raise BadInputError(name, f"this is binary data or UTF-16, not UTF-8 text; {reads}")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise BadInputError(
-            name,
-            f"byte 0x{data[error.start]:02x} is not UTF-8; if this is Latin-1, "
-            "convert it: iconv -f WINDOWS-1252 -t UTF-8 FILE",
-            line=data.count(b"\n", 0, error.start) + 1,
-        ) from None
+    text, foreign = decoded(data)
+    if foreign:
+        try:
+            data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            line = data.count(b"\n", 0, error.start) + 1
+            if notices is None or (foreign > 20 and foreign > len(data) / 8):
+                raise BadInputError(
+                    name,
+                    f"byte 0x{data[error.start]:02x} is not UTF-8; if this is Latin-1, GBK or another encoding, "
+                    "save it as UTF-8 in the program that wrote it",
+                    line=line,
+                ) from None
+            what = f"{Path(name).name}: {plural(foreign, 'byte is', 'bytes are')} not UTF-8"
+            notices.append(f"{what}, from line {line} on: read as Windows-1252")
     if not text.strip():
         raise BadInputError(name, f"this is empty; {reads}")
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return text
 
 
 def kind_of(text: str, name: Path | str) -> Kind:
@@ -101,7 +111,9 @@ def read_paper_list(path: str | Path, part: str = "papers") -> PaperList:
     formatted reference. BadInputError if the file is missing, empty, not text, or broken JSON.
     """
     data, name = read_bytes(path)
-    return parse_paper_list(decode(data, name, reads=_READS), name, part)
+    notices: list[str] = []
+    text = decode(data, name, reads=_READS, notices=notices)
+    return replace(parse_paper_list(text, name, part), notices=tuple(notices))
 
 
 def parse_paper_list(text: str, name: str, part: str = "papers") -> PaperList:
@@ -150,15 +162,18 @@ def read_entries(
     return [bibtex.to_entry(record) for record in records], unread
 
 
-def entries_by_key(data: bytes, name: str, unread: list[str]) -> dict[str, Entry]:
-    """Return the entries of BibTeX or CSL-JSON by key; the first one of a repeated key counts.
+def entries_by_key(
+    data: bytes, name: str, unread: list[str], notices: list[str]
+) -> dict[str, Entry]:
+    """Return the entries of BibTeX or CSL-JSON by key, else by place; the first one of a repeated key counts.
 
-    `unread` receives descriptions of the entries that cannot be read. BadInputError if it is no bibliography.
+    `unread` receives descriptions of the entries that cannot be read, `notices` a line about bytes that are not UTF-8.
+    BadInputError if it is no bibliography.
     """
-    text = decode(data, name, reads=_READS)
+    text = decode(data, name, reads=_READS, notices=notices)
     if (kind := kind_of(text, name)) not in {Kind.BIBTEX, Kind.JSON}:
         raise BadInputError(name, "this is not a bibliography; expected BibTeX or CSL-JSON")
     entries, faults = read_entries(text, kind, name, strict=False)
     unread += faults
-    by_key = {entry.key: entry for entry in reversed(entries) if entry.is_named}
+    by_key = {entry.key or entry.place: entry for entry in reversed(entries) if entry.is_named}
     return dict(reversed(by_key.items()))

@@ -100,6 +100,8 @@ def read_references(
             listed = read_paper_list(text)
             entries += listed.entries
             name = name or Path(text).stem
+            for notice in listed.notices:
+                console.warn(notice)
             for fault in listed.unread:
                 console.warn(f"{Path(text).name}: left out: {fault}")
         elif identifier(text):

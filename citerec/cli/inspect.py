@@ -151,7 +151,10 @@ def check(
 
     folder = open_named(index)
     console.detail(f"{folder.path}: {plural(folder.manifest.counts['papers'], 'paper')}")
-    report = check_references(read_paper_list(references), folder.papers)
+    listed = read_paper_list(references)
+    for notice in listed.notices:
+        console.warn(notice)
+    report = check_references(listed, folder.papers)
     if format == "json":
         findings = [asdict(one) for one in report.findings]
         for one in findings:

@@ -96,7 +96,7 @@ def _from_file(file: str, path: Path | None, faults: list[str]) -> tuple[str, di
     else:
         try:
             if found := inside(path.parent, file, ("", ".bib", ".json")):
-                entries = entries_by_key(read_bytes(found)[0], file, unread)
+                entries = entries_by_key(read_bytes(found)[0], file, unread, faults)
                 if unread:
                     many = plural(len(unread), "entry is", "entries are")
                     faults.append(f"{many} ignored in {file}; the first: {unread[0]}")

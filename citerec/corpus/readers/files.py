@@ -81,10 +81,8 @@ def read_file(file: Path, records: Records, read: BytesRead = lambda more: None)
     except StreamFaultError as fault:
         raise BadInputError(file, fault.message, line=fault.line) from fault
     except UnicodeDecodeError as error:
-        advice = (
-            "not UTF-8 text; if this is Latin-1, convert it: iconv -f WINDOWS-1252 -t UTF-8 FILE"
-        )
-        raise BadInputError(file, advice, line=line + 1) from error
+        fault = "not UTF-8 text; save it as UTF-8"  # `iconv` would destroy it if letters of it are
+        raise BadInputError(file, fault, line=line + 1) from error
     except UNREADABLE as error:
         raise damaged(file, line, error) from error
 
