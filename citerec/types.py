@@ -94,6 +94,7 @@ class Paper:
     pages: str = ""
     publisher: str = ""
     times_cited: str = ""  # a number of all papers of the world, where the corpus states it
+    retracted: bool = False  # such a paper is never recommended
 
     def __post_init__(self) -> None:
         _check(self, "paper", ("abstract", "venue", *BIBLIOGRAPHIC), ("authors", "citations"))

@@ -2,10 +2,13 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn, cast
+
+import orjson
 
 from citerec.bibliography.entry import Entry
 from citerec.bibliography.markup import plain_text
@@ -52,6 +55,7 @@ class Fields:
             "authors": self.names,
             "venue": self.text,
             "citations": self.strings,
+            "retracted": self.flag,
         }
         for name in _OF_PAPER:
             if name not in values:
@@ -93,9 +97,13 @@ class Fields:
     def restored(self, key: str) -> str:
         """Read the abstract of an inverted index: `{"word": [0, 7], ...}`, or inside of `InvertedIndex`, as of AMiner.
 
-        Values of wrong types are skipped.
+        The index may be a text in JSON, as tables and AMiner have it. Values of wrong types are skipped.
         """
-        index = self.inner(key)
+        value = self.get(key) or None
+        if isinstance(value, str):
+            with suppress(orjson.JSONDecodeError):  # any other text is no index
+                value = orjson.loads(value)
+        index = self.of({key: value}).inner(key)
         if isinstance(index.get("InvertedIndex"), dict):
             index = index.inner("InvertedIndex")
         lists = [(word, found) for word, found in index.record.items() if isinstance(found, list)]
@@ -127,6 +135,13 @@ class Fields:
             return year_of(value)
         except ValueError as error:
             self.fail(f"{key!r} {error}")
+
+    def flag(self, key: str) -> bool:
+        """Read true or false, or 1 or 0; false if it is missing or empty."""
+        value = self.get(key) or False
+        if value not in (0, 1):
+            self.fail(f"{key!r} must be true or false, found {shown(value)}")
+        return bool(value)
 
     def strings(self, key: str) -> tuple[str, ...]:
         """Read a list of strings; if it is missing or null, it is empty."""
