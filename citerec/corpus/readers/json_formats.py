@@ -15,7 +15,7 @@ from typing import Any, cast
 from citerec.bibliography.entry import Entry, first_year
 from citerec.bibliography.fields import NO_CITATIONS, Fields, library_paper, number_text
 from citerec.bibliography.json_entries import to_entry
-from citerec.bibliography.keys import doi_of, to_text
+from citerec.bibliography.keys import doi_of, id_key, to_text
 from citerec.bibliography.markup import plain_text
 from citerec.corpus.readers.files import (
     BytesRead,
@@ -208,7 +208,7 @@ def _crossref(fields: Fields, notices: Collection[str] = ()) -> Paper:
         title = f"{title}: {subtitle}"
     years = (first_year(str(fields.get(key))) for key in _DATES)
     references = (doi_of(one.short("DOI")).lower() for one in fields.objects("reference"))
-    docid = fields.id("DOI").lower()
+    docid = id_key(fields.id("DOI"))
     return fields.paper(
         CROSSREF,
         id=docid,
