@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from citerec.config import DenseKind, setting
-from citerec.corpus.collector import RecordCounter, byte_progress
+from citerec.corpus.collector import RecordCounter, byte_progress, read_retracted
 from citerec.corpus.graph import open_graph, read_references, write_graph, write_references
 from citerec.corpus.papers import NO_YEAR, Papers, open_lookup, write_papers
 from citerec.corpus.readers import (
@@ -79,6 +79,10 @@ class BuildConfig(EmbedConfig):
     )
     force: bool = setting(False, "Replace an existing index.")
     skip_bad: bool = setting(False, "Skip invalid records, and unknown ids of --delete.")
+    retracted: Path | None = setting(
+        None,
+        "A table of retracted papers in CSV, as Retraction Watch publishes it: they are marked.",
+    )
     encoder: str | None = None  # name, hub id, folder or auto; None for an index without vectors
     encode: EncodeConfig = EncodeConfig()
 
@@ -231,8 +235,9 @@ def _build(
     log: Log,
 ) -> BuildReport:
     """Build an index in a folder, from the papers of a corpus and then those of an old index that stay."""
+    retracted = read_retracted(config.retracted) if config.retracted else frozenset[str]()
+    collector, added = RecordCounter(config.skip_bad, retracted=retracted), 0
     start_jvm()
-    collector, added = RecordCounter(config.skip_bad), 0
     corpus: dict[str, Any] = {"files": 0, "sha256": ""}
     records: Iterator[Located] = iter(())
     if source:

@@ -178,8 +178,9 @@ def explain_no_results(index: IndexFolder, rule: Eligibility, kind: QueryKind) -
         )
     if not (searchable := int(mask(rule, years).sum())):
         others = f" and {outside:,} {which}" if outside else ""
+        barred = "excluded or retracted" if len(index.papers.retracted) else "excluded"
         return (
-            f"none of {plural(papers, 'paper')} is eligible: {papers - outside:,} excluded{others}; "
+            f"none of {plural(papers, 'paper')} is eligible: {papers - outside:,} {barred}{others}; "
             "leave out --exclude or --cited, or name fewer papers in them"
         )
     searched = plural(searchable, "eligible paper")

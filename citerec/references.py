@@ -72,6 +72,7 @@ class Problem(StrEnum):
     PREPRINT = "preprint"  # the corpus has its published version
     NO_DOI = "no-doi"  # the corpus has one
     DUPLICATE = "duplicate"  # of an earlier entry of the file
+    RETRACTED = "retracted"
     UNREADABLE = "unreadable"
 
 
@@ -132,11 +133,13 @@ def _differences(
     """Yield what an entry and the papers that it matches state differently: problem, entry, corpus, paper."""
     published = next(filter(_is_published, matches), None) if entry.is_preprint else None
     if published:
-        doi = paper_doi(published)
-        where = ", ".join(filter(None, (published.venue, str(published.year or ""), doi)))
-        yield Problem.PREPRINT, "preprint", where, published
+        yield Problem.PREPRINT, "preprint", _published_in(published), published
         matches = [published]
     paper = _closest(entry, matches)
+    # a paper may have been published anew under another DOI
+    meant = [paper] if _has_doi(entry, paper) else matches
+    if retracted := next((one for one in meant if one.retracted), None):
+        yield Problem.RETRACTED, "", _published_in(retracted), retracted
     if entry.title and paper.title and not any(_has_title(entry, one) for one in matches):
         yield Problem.TITLE, entry.title, paper.title, paper
     if published:
@@ -150,6 +153,11 @@ def _differences(
         if stated or not entry.dois:
             problem = Problem.DOI if stated else Problem.NO_DOI
             yield problem, "".join(stated[:1]), paper_doi(with_doi), with_doi
+
+
+def _published_in(paper: Paper) -> str:
+    """Return venue, year and DOI of a paper, as far as they are known."""
+    return ", ".join(filter(None, (paper.venue, str(paper.year or ""), paper_doi(paper))))
 
 
 def _has_year(entry: Entry, paper: Paper) -> bool:

@@ -82,6 +82,7 @@ def test_all_faults_of_a_corpus_are_counted_in_the_manifest(tmp_path: Path) -> N
     assert report.manifest.counts == {
         "papers": 2,  # a and b
         "duplicates": 2,  # lines 3 and 8
+        "retracted": 0,
         "broken_lines": 2,  # lines 2 and 9
         "wrong_types": 1,  # line 5
         "missing_fields": 1,  # line 6

@@ -207,17 +207,22 @@ def test_a_model_is_fetched_after_that_was_said_and_then_found_in_the_cache(
     assert "README.md" not in files
 
 
-def test_specter2_is_its_base_and_the_adapter(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["specter2", "allenai/specter2"])  # the second is the adapter's id
+def test_specter2_is_its_base_and_the_adapter(tmp_path: Path, name: str) -> None:
     tiny_bert(tmp_path / "hub" / "allenai" / "specter2_base", spec=SPEC)
-    write_adapter(tmp_path / "hub" / "allenai" / "specter2", plain=True)
+    adapter = tmp_path / "hub" / "allenai" / "specter2"
+    write_adapter(adapter, plain=True)
+    (adapter / "README.md").write_text("# SPECTER2")
 
     with Hub(tmp_path / "hub").running() as address:
-        said = run(OPEN, tmp_path / "home", "specter2", HF_ENDPOINT=address)
+        said = run(OPEN, tmp_path / "home", name, HF_ENDPOINT=address)
+    [again] = run(OPEN, tmp_path / "home", name, HF_HUB_OFFLINE="1")
 
     assert [line.split()[2] for line in said[:2]] == ["allenai/specter2_base", "allenai/specter2"]
     fingerprint = json.loads(said[2])
     assert fingerprint["revision"] == f"{COMMIT}+{COMMIT}"
     assert fingerprint["source"] == "specter2"
+    assert json.loads(again) == fingerprint
 
 
 def test_a_model_that_the_hub_does_not_have_is_one_clear_line(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from shutil import rmtree
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -30,6 +31,7 @@ WILD = st.builds(
     doi=st.text(),
     url=st.text(),
     pages=st.text(),
+    retracted=st.booleans(),
 )
 
 
@@ -52,6 +54,7 @@ def test_wild_papers_come_back_but_for_their_citations(tmp_path: Path, papers: l
         replace(paper, citations=()) for paper in papers
     ]
     assert opened.years.tolist() == [paper.year or NO_YEAR for paper in papers]
+    assert opened.retracted.tolist() == [n for n, paper in enumerate(papers) if paper.retracted]
     assert opened.ids.tolist() == [paper.id for paper in papers]
     assert opened.column("title").to_pylist() == [paper.title for paper in papers]
     assert opened.rows_of([p.id for p in papers]).tolist() == list(range(len(papers)))
@@ -59,15 +62,29 @@ def test_wild_papers_come_back_but_for_their_citations(tmp_path: Path, papers: l
 
 @pytest.mark.parametrize("count", [BATCH - 1, BATCH, BATCH + 1, 2 * BATCH])
 def test_rows_are_found_across_batches(tmp_path: Path, count: int) -> None:
-    papers = written(tmp_path, [Paper(id=f"p{i}", title=f"T{i}") for i in range(count)])
+    papers = written(
+        tmp_path, [Paper(id=f"p{i}", title=f"T{i}", retracted=i == count - 1) for i in range(count)]
+    )
 
     last = papers[count - 1]
 
     assert len(papers) == count
-    assert last == Paper(id=f"p{count - 1}", title=f"T{count - 1}")
+    assert last == Paper(id=f"p{count - 1}", title=f"T{count - 1}", retracted=True)
+    assert papers.retracted.tolist() == [count - 1]
     assert papers.rows_of([last.id]).tolist() == [count - 1]
     assert papers.at([count - 1, 0, count - 1]) == {0: papers[0], count - 1: last}
     assert papers.ids_at([0, count - 1]) == ["p0", last.id]
+
+
+def test_an_index_without_the_column_of_retractions_is_read(tmp_path: Path) -> None:
+    written(tmp_path, [paper := Paper(id="a", title="A", retracted=True)])
+    table = pa.ipc.open_file(str(tmp_path / "papers.arrow")).read_all().drop_columns("retracted")
+    with pa.ipc.new_file(str(tmp_path / "former.arrow"), table.schema) as writer:
+        writer.write_table(table)
+
+    former = Papers(tmp_path / "former.arrow")
+
+    assert (former[0], former.retracted.tolist()) == (replace(paper, retracted=False), [])
 
 
 # --- Tables

@@ -216,6 +216,50 @@ ARXIV = {
 }
 
 
+CROSSREF: dict[str, Any] = {
+    "indexed": {"date-parts": [[2024, 1, 1]]},
+    "DOI": "10.5555/Maps.1",
+    "title": ["Maps of <i>trees</i> &amp;amp; roots"],
+    "subtitle": ["A survey"],
+    "type": "journal-article",
+    "issued": {"date-parts": [[None]]},
+    "published-print": {"date-parts": [[2015, 3]]},
+    "published-online": {"date-parts": [[2014]]},
+    "container-title": ["Trees &amp; Roots", "T&amp;R"],
+    "author": [
+        {"given": "Ada", "family": "Smith", "suffix": "Jr.", "sequence": "first"},
+        {"name": "The Tree Consortium", "sequence": "additional"},
+    ],
+    "abstract": "<jats:title>Abstract</jats:title><jats:p>We map (&amp;lt;75 K).</jats:p>",
+    "reference": [
+        {"key": "1", "DOI": "10.5555/Roots", "doi-asserted-by": "crossref"},
+        {"key": "2", "unstructured": "Doe J. Leaves. 1999."},
+        {"key": "3", "DOI": "https://doi.org/10.5555/soil"},
+    ],
+    "page": "1-9",
+    "volume": "3",
+    "issue": "2",
+    "publisher": "Example Press",
+    "URL": "https://doi.org/10.5555/maps.1",
+    "is-referenced-by-count": 7,
+}
+ROOTS = {"DOI": "10.5555/roots", "reference-count": 0, "type": "journal-article"}
+CROSSREF_PAPERS = stated(
+    """{"id": "10.5555/maps.1", "title": "Maps of trees & roots: A survey", "abstract": "We map (<75 K).", "year": 2015,
+ "authors": ["Ada Smith Jr.", "The Tree Consortium"], "venue": "Trees & Roots",
+ "citations": ["10.5555/roots", "10.5555/soil"], "doi": "10.5555/Maps.1", "url": "https://doi.org/10.5555/maps.1",
+ "type": "journal-article", "volume": "3", "issue": "2", "pages": "1-9", "publisher": "Example Press",
+ "times_cited": "7"},
+{"id": "10.5555/roots", "title": "", "doi": "10.5555/roots", "type": "journal-article"}"""
+)
+
+
+def crossref_page(*works: Any) -> dict[str, Any]:
+    """A page of Crossref's API; the key after `items` begins with its name."""
+    body = {"total-results": 2, "items": works, "items-per-page": 20}
+    return {"status": "ok", "message-type": "work-list", "message": body}
+
+
 BIB = r"""% made by a reference manager
 @string{tvcg = "IEEE Trans. Vis. " # {Comput. Graph.}}
 @comment{
@@ -384,7 +428,34 @@ CASES: list[tuple[str, str, str | bytes, list[Paper]]] = [  # format, file, cont
         lines(NOTHING, NESTED_NOTHING),
         [Paper(id="W5", title=""), Paper(id="W6", title="")],
     ),
+    *(("crossref", "a.json", text, CROSSREF_PAPERS) for text in shapes(CROSSREF, ROOTS)),
+    *(
+        ("crossref", "a.json.gz", json.dumps(page, indent=indent), CROSSREF_PAPERS)
+        for indent in (None, 1)
+        for page in (crossref_page(CROSSREF, ROOTS), {"items": [CROSSREF, ROOTS]})
+    ),
+    ("crossref", "a", lines(crossref_page(CROSSREF), crossref_page(ROOTS)), CROSSREF_PAPERS),
+    (
+        "crossref",
+        "a.json",
+        json.dumps({"message-type": "work", "message": CROSSREF}),
+        CROSSREF_PAPERS[:1],
+    ),
+    (
+        "crossref",  # as doi.org gives it: CSL-JSON with references
+        "a.json",
+        json.dumps(
+            {**CROSSREF, "title": "Maps of trees &amp; roots", "container-title": "Trees & Roots"}
+        ),
+        CROSSREF_PAPERS[:1],
+    ),
     *(("aminer", "a.json", text, [DESIGN]) for text in shapes(AMINER_V12)),
+    (
+        "aminer",
+        "a.json",
+        lines({**AMINER_V12, "indexed_abstract": json.dumps(AMINER_V12["indexed_abstract"])}),
+        [DESIGN],
+    ),
     ("aminer", "v10.txt", lines(AMINER_V10), [AMINER_V10_PAPER]),
     ("aminer", "v13.json", AMINER_V13, AMINER_V13_PAPERS),
     ("bibtex", "a.bib", BIB, BIB_PAPERS),
@@ -455,9 +526,8 @@ def article(pmid: int | str, title: str, more: str = "") -> str:
 
 
 def test_later_records_replace_earlier_ones_and_deletions_delete(tmp_path: Path) -> None:
-    retracted = "<PublicationTypeList><PublicationType>Retracted Publication</PublicationType></PublicationTypeList>"
     first = [article(1, "one"), article(2, "two"), article(3, "three"), article(5, "five")]
-    second = [article(1, "one, corrected"), article(4, "four", more=retracted)]
+    second = [article(1, "one, corrected")]
     deleted = "<DeleteCitation><PMID Version='1'>3</PMID><PMID>5</PMID></DeleteCitation>"
     later = PUBMED.format("\n".join([*second, deleted])).encode()
     write(tmp_path / "baseline" / "pubmed26n0001.xml", PUBMED.format("\n".join(first)))
@@ -468,10 +538,7 @@ def test_later_records_replace_earlier_ones_and_deletions_delete(tmp_path: Path)
     found = papers(tmp_path, log)
 
     assert {p.id: p.title for p in found} == {"1": "one, corrected", "2": "two"}
-    assert log == [
-        "left out 3 records that later ones replace or delete",
-        "left out 1 records that were retracted",
-    ]
+    assert log == ["left out 3 records that later ones replace or delete"]
 
 
 def test_of_a_snapshot_works_are_read_the_latest_first(tmp_path: Path) -> None:
@@ -483,15 +550,36 @@ def test_of_a_snapshot_works_are_read_the_latest_first(tmp_path: Path) -> None:
     first = {**OPENALEX, "id": f"{W}1"}
     write(old / "part_000.gz", lines({**first, "id": f"{W}2"}))
     cover = {**first, "id": f"{W}4", "is_paratext": True}
-    withdrawn = {**first, "id": f"{W}5", "is_retracted": True}
-    write(new / "part_000.gz", lines(first, cover, withdrawn))
+    write(new / "part_000.gz", lines(first, cover, {**first, "id": f"{W}5"}))
+    write(works / "deleted_ids.csv.gz", f"id,deleted_date\n{W}5,2024-03-01\n{W}9,2024-03-02\n")
     log: list[str] = []
 
     assert [paper.id for paper in papers(tmp_path / "works", log)] == ["W1", "W2"]
     assert log == [
         "left out 1 works that are paratext, such as covers",
-        "left out 1 works that were retracted",
+        "left out 1 works that were deleted",
     ]
+
+
+def test_a_folder_of_the_public_data_file_is_read_and_says_what_it_leaves_out(
+    tmp_path: Path,
+) -> None:
+    notice = {
+        **ROOTS,
+        "DOI": "10.5555/n",
+        "update-to": [{"DOI": "10.5555/MAPS.1", "type": "Retraction"}],
+    }
+    concern = {"DOI": "10.5555/c", "type": "expression_of_concern"}
+    write(tmp_path / "0.json.gz", json.dumps({"items": [CROSSREF, ROOTS]}))
+    write(
+        tmp_path / "1.json", json.dumps({"items": [notice | {"updated-by": [concern]}]}, indent=1)
+    )
+    log: list[str] = []
+
+    found = {paper.id: paper.retracted for paper in papers(tmp_path, log)}
+
+    assert found == {"10.5555/maps.1": True, "10.5555/roots": False, "10.5555/n": False}
+    assert log == ["left out 1 references without a DOI"]
 
 
 def s2_folder(folder: Path, **more: str) -> Path:
@@ -577,10 +665,11 @@ def test_papers_without_further_dumps_need_no_join(
     monkeypatch.setitem(sys.modules, "duckdb", None)
     log: list[str] = []
     write(s2_folder(tmp_path) / "tldrs.gz", lines({"corpusid": 3, "model": "x", "text": "y"}))
+    write(tmp_path / "authors" / "0.gz", lines({"authorid": "1", "name": "A"}))  # before the papers
 
     assert [p.title for p in papers(tmp_path, log)] == ["Graphs of papers", "Three"]
     assert log == [
-        "left out tldrs.gz: neither papers nor abstracts, citations or paper-ids",
+        "left out authors/0.gz; tldrs.gz: neither papers nor abstracts, citations or paper-ids",
         f"there is no dump of abstracts in {tmp_path}: the papers have none",
         f"there is no dump of citations in {tmp_path}: the papers have none",
     ]
@@ -606,6 +695,7 @@ def test_a_broken_line_of_a_dump_and_missing_papers_are_named(tmp_path: Path) ->
         ("H<sub>2</sub>O<br/>two", "H2O two"),
         ("&lt;i&gt;E. coli&lt;/i&gt; AT&amp;T", "E. coli AT&T"),
         ("<jats:title>Summary.</jats:title><jats:p>A</jats:p><jats:p>B</jats:p>", "A B"),
+        ("&amp;lt;5 %, AT&amp;amp;T", "<5 %, AT&T"),
         ("f <jats:tex-math>\\alpha</jats:tex-math><mml:mi>α</mml:mi>", "f α"),
         ("<" * 50_000 + "</i", "<" * 50_000 + "</i"),
     ],
@@ -682,6 +772,8 @@ BAD: dict[str, tuple[str | bytes, str, str]] = {
         "a record of over 1,048,576 bytes",
     ),
     "cut array": (f"[{V12},{V12[:-9]}", "a.json", "line 1: the file ends inside record 2"),
+    "two lists": (f"[{V12}]\n[{V12}]", "a.json", "line 1: another list follows"),
+    "cut page": ('{"items": [' + V12 + ",", "a.json", "the file ends inside record 2"),
     "cut between": (f"[{V12},", "a.json", "line 1: the file ends inside record 2"),
     "cut lines": (
         f'[{json.dumps(CSL[1])},\n{{"id": "b"',
@@ -720,6 +812,11 @@ FAULTS: dict[str, tuple[str, str]] = {
     ),
     "openalex: Latin-1": (lines(OPENALEX) + '{"id": "caf\udce9"}\n', "line 2: not JSON"),
     "s2ag: corpus id": (lines({**S2_PAPER, "corpusid": "x1"}), "must be a whole number"),
+    "aminer: abstract": (lines({**AMINER_V12, "indexed_abstract": "We."}), "must be an object"),
+    "canonical: retracted": (lines({"id": "a", "title": "A", "retracted": "no"}), "true or false"),
+    "crossref: DOI": (lines(CROSSREF, {**CROSSREF, "DOI": 7}), "line 2: 'DOI' must be a string"),
+    "crossref: references": (lines({**CROSSREF, "reference": ["x"]}), "a list of objects"),
+    "crossref: updates": (lines({**CROSSREF, "update-to": 7, "updated-by": 7}), "'updated-by'"),
     "aminer: no id": (f"[{V12},\n" + json.dumps({"title": "A"}) + "]", "line 2: no 'id'"),
     "aminer: references": (lines({**AMINER_V12, "references": [1.5]}), "found 1.5"),
     "aminer: broken element": (f"[\n{V12},\n{{'id': 1}},\n{V12}\n]", "record 2 is not JSON"),

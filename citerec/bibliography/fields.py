@@ -2,10 +2,13 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn, cast
+
+import orjson
 
 from citerec.bibliography.entry import Entry
 from citerec.bibliography.markup import plain_text
@@ -94,9 +97,13 @@ class Fields:
     def restored(self, key: str) -> str:
         """Read the abstract of an inverted index: `{"word": [0, 7], ...}`, or inside of `InvertedIndex`, as of AMiner.
 
-        Values of wrong types are skipped.
+        The index may be a text in JSON, as tables and AMiner have it. Values of wrong types are skipped.
         """
-        index = self.inner(key)
+        value = self.get(key) or None
+        if isinstance(value, str):
+            with suppress(orjson.JSONDecodeError):  # any other text is no index
+                value = orjson.loads(value)
+        index = self.of({key: value}).inner(key)
         if isinstance(index.get("InvertedIndex"), dict):
             index = index.inner("InvertedIndex")
         lists = [(word, found) for word, found in index.record.items() if isinstance(found, list)]

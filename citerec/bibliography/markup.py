@@ -24,7 +24,8 @@ _HEADING = re.compile(r"(?<=[^\s.:?!])\s*</(?:jats:)?title>", re.IGNORECASE)
 def plain_text(text: str) -> str:
     """Return `text` without tags and entities, on one line; other angle brackets, as in a < b, are kept."""
     if "<" in text or "&" in text:
-        text = _without_tags(html.unescape(_without_tags(text)))
+        # publishers escape some texts twice: &amp;lt;
+        text = _without_tags(html.unescape(html.unescape(_without_tags(text))))
     return " ".join(text.split())
 
 

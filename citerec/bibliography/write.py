@@ -18,6 +18,7 @@ from citerec.text import normalized, one_line, web_address
 from citerec.types import Paper
 
 NO_NOTES: Mapping[str, str] = {}  # of an author, by id
+RETRACTED = "Retracted"  # the note of such a paper
 LONG = 3  # words of a title; a shorter one in capitals only may be an acronym
 _TYPES = {  # of BibTeX, RIS and CSL
     Kind.JOURNAL: ("article", "JOUR", "article-journal"),
@@ -91,6 +92,7 @@ def bibtex_entry(key: str, paper: Paper, note: str = "") -> str:
         # a subscript: styles and programs treat a DOI as a link, not as LaTeX.
         "doi": _UNDERSCORE.sub("_", _RUNS.sub(r"\1{}", _escape(doi))),
         "url": "" if doi and doi_of(paper.url) else web_address(paper.url),
+        "note": RETRACTED if paper.retracted else "",
         "annotation": _escape(one_line(note)),
     }
     lines = [f"  {name} = {{{value}}},\n" for name, value in fields.items() if value]
@@ -197,7 +199,7 @@ def _ris_record(key: str, paper: Paper, note: str) -> dict[str, Any]:
         "publisher": publisher,
         "doi": paper_doi(paper),
         "urls": [url] if (url := web_address(paper.url)) else [],
-        "notes": [*filter(None, [one_line(note)])],
+        "notes": _notes(paper, note),
     }
     return {name: value for name, value in record.items() if value}
 
@@ -232,9 +234,14 @@ def csl_item(paper: Paper, note: str = "") -> dict[str, Any]:
         "publisher": publisher,
         "DOI": paper_doi(paper),
         "URL": web_address(paper.url),
-        "note": one_line(note),
+        "note": "; ".join(_notes(paper, note)),
     }
     return {name: value for name, value in fields.items() if value}
+
+
+def _notes(paper: Paper, note: str) -> list[str]:
+    """Return what a reference manager shows as notes: that a paper was retracted, and an author's note."""
+    return [*filter(None, (RETRACTED if paper.retracted else "", one_line(note)))]
 
 
 def _venue_and_publisher(paper: Paper, kind: Kind) -> tuple[str, str]:

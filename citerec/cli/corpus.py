@@ -24,6 +24,7 @@ LABELS = {  # of the counts of a corpus and of an index, in the order in which t
     "without_year": "without a year",
     "empty_titles": "with an empty title",
     "with_citations": "with citations",
+    "retracted": "retracted, which are never recommended",
     "citations_inside": "citations to papers of the corpus",
     "citations_outside": "citations to papers outside the corpus",
     "same_doi": "papers with the DOI of another one",

@@ -30,7 +30,13 @@ VECTORS = {
     "--threads": "encode.threads dense.threads",
     "--resume": "resume",
 }
-FLAGS = {"--format": "format", **VECTORS, "--force": "force", "--skip-bad": "skip_bad"}
+FLAGS = {
+    "--format": "format",
+    "--retracted": "retracted",
+    **VECTORS,
+    "--force": "force",
+    "--skip-bad": "skip_bad",
+}
 
 
 class IndexOptions(BuildConfig):
@@ -85,7 +91,8 @@ def index(
     from citerec.build import build_index, check_inputs, grow_index
     from citerec.folder import find_index
 
-    changes = append or delete is not None
+    marks = corpus is None and config.retracted is not None
+    changes = append or delete is not None or marks
     named = default_index(corpus) if corpus and index is None else index
     if changes:
         if append and corpus is None:

@@ -144,7 +144,7 @@ def check(
     *,
     console: ConsoleOutput,
 ) -> None:
-    """Compare your references with the corpus: other years, DOIs and titles, published preprints, duplicates."""
+    """Compare your references with the corpus: retracted papers, other years, DOIs or titles, preprints, duplicates."""
     from citerec.bibliography.paper_list import read_paper_list
     from citerec.io import indented_json
     from citerec.references import check_references
@@ -179,8 +179,12 @@ def problem_lines(report: "ReferenceCheck") -> Iterator[str]:
     for place, findings in groupby(report.findings, key=lambda one: one.place):
         yield place
         for one in findings:
-            known, name = f"{one.corpus} ({one.id})", one.problem.value.replace("doi", "DOI")
+            known, name = (
+                f"{one.corpus} ({one.id})".strip(),
+                one.problem.value.replace("doi", "DOI"),
+            )
             described = {
+                Problem.RETRACTED: f"retracted: {known}",
                 Problem.PREPRINT: f"preprint: published in {known}",
                 Problem.NO_DOI: f"no DOI: the corpus has {known}",
                 Problem.DUPLICATE: f"duplicate of {one.corpus}",

@@ -1,12 +1,16 @@
-"""Collects the records of a corpus: numbers the papers and counts invalid and repeated records."""
+"""Collects the records of a corpus: numbers the papers, counts invalid and repeated records, marks retracted papers."""
 
+import csv
 from array import array
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Set
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+from citerec.bibliography.keys import doi_of, paper_doi
 from citerec.corpus.readers import Located, Source, size_of
-from citerec.errors import BadRecordError
+from citerec.errors import BadInputError, BadRecordError
+from citerec.inputs import read_rows
 from citerec.types import Paper, Progress
 
 EXAMPLES = 5  # faults that are kept as examples
@@ -22,6 +26,8 @@ class RecordCounter:
 
     skip_bad: bool
     joins: bool = False  # whether records of one id are joined later: each is kept then
+    # DOIs of papers that were retracted, in lower case, whatever their records state
+    retracted: Set[str] = frozenset()
     rows: dict[str, int] = field(default_factory=dict[str, int])  # by docid, in row order
     counts: Counter[str] = field(default_factory=Counter[str])
     examples: list[str] = field(default_factory=list[str])
@@ -30,6 +36,9 @@ class RecordCounter:
     def add(self, located: Located) -> Paper | None:
         """Add one record; return its paper, or None if it is skipped."""
         paper = located.paper
+        listed = self.retracted
+        if listed and isinstance(paper, Paper) and paper_doi(paper).lower() in listed:
+            paper = replace(paper, retracted=True)
         if isinstance(paper, Paper) and (row := self.rows.get(paper.id)) is not None:
             if self._contents[row] == hash(paper):
                 self.counts["duplicates"] += 1
@@ -56,7 +65,29 @@ class RecordCounter:
         self.counts["with_abstract"] += bool(paper.abstract)
         self.counts["without_year"] += paper.year is None
         self.counts["with_citations"] += bool(paper.citations)
+        self.counts["retracted"] += paper.retracted
         return paper
+
+
+def read_retracted(path: Path) -> Set[str]:
+    """Return the DOIs of retracted papers, in lower case, from the table of Retraction Watch in CSV.
+
+    Expressions of concern and corrections are no retractions; a paper that was reinstated is not retracted.
+    BadInputError if the file is no such table.
+
+    Source: https://gitlab.com/crossref/retraction-watch-data.
+    """
+    expected = "CSV with the columns OriginalPaperDOI and RetractionNature"
+    lines = (line.decode(errors="replace") for _, line in read_rows(path, expected))
+    try:
+        rows = [
+            (row["RetractionNature"].strip(), doi_of(row["OriginalPaperDOI"]).lower())
+            for row in csv.DictReader(lines, restval="")
+        ]
+    except (KeyError, csv.Error) as error:
+        raise BadInputError(path, f"cannot be read ({error}); expected {expected}") from error
+    reinstated = {doi for nature, doi in rows if nature == "Reinstatement"}
+    return {doi for nature, doi in rows if nature == "Retraction" and doi} - reinstated
 
 
 def byte_progress(

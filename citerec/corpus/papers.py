@@ -27,11 +27,16 @@ Codes = npt.NDArray[np.uint64]
 BATCH = 4096  # papers per Arrow batch, so that division gives the batch of a row
 NO_YEAR = 0  # an unknown year
 _NO_TEXTS: Any = pa.StringArray.from_buffers(0, pa.py_buffer(bytes(4)), pa.py_buffer(b""))
-_KINDS: dict[str, Any] = {"year": pa.int32(), "authors": pa.list_(pa.string())}  # not text
+_KINDS: dict[str, Any] = {  # not text
+    "year": pa.int32(),
+    "authors": pa.list_(pa.string()),
+    "retracted": pa.bool_(),
+}
 SCHEMA = pa.schema(
     pa.field(name, _KINDS.get(name, pa.string()), nullable=False)
-    for name in ("id", "title", "abstract", "year", "authors", "venue", *BIBLIOGRAPHIC)
+    for name in ("id", "title", "abstract", "year", "authors", "venue", *BIBLIOGRAPHIC, "retracted")
 )
+_FORMER = SCHEMA.remove(len(SCHEMA) - 1)  # of an index in which no retraction is known
 _YEAR = SCHEMA.get_field_index("year")
 
 
@@ -169,11 +174,10 @@ class Papers:
         for batch, group in groupby(sorted(set(rows)), key=lambda row: row // BATCH):
             group_rows = list(group)
             offsets = _as_rows([row - batch * BATCH for row in group_rows])
-            columns = [
-                self._table[name].chunk(batch).take(offsets).to_pylist() for name in SCHEMA.names
-            ]
+            names = self._table.column_names
+            columns = [self._table[name].chunk(batch).take(offsets).to_pylist() for name in names]
             for row, values in zip(group_rows, zip(*columns, strict=True), strict=True):
-                record: dict[str, Any] = dict(zip(SCHEMA.names, values, strict=True))
+                record: dict[str, Any] = dict(zip(names, values, strict=True))
                 record["year"] = record["year"] or None
                 record["authors"] = tuple(record["authors"] or ())
                 by_row[row] = Paper(**record)
@@ -185,6 +189,17 @@ class Papers:
         chunks = self._table["year"].chunks
         years = [np.frombuffer(c.buffers()[1], np.int32, len(c), 4 * c.offset) for c in chunks]
         return np.concatenate([*years, np.zeros(0, np.int32)])
+
+    @cached_property
+    def retracted(self) -> Rows:
+        """The rows of the retracted papers, rising."""
+        if "retracted" not in self._table.column_names:
+            return np.zeros(0, np.int32)
+        flags = self.column("retracted")
+        bits = np.frombuffer(flags.buffers()[1], np.uint8)
+        return np.flatnonzero(np.unpackbits(bits, count=len(flags), bitorder="little")).astype(
+            np.int32
+        )
 
     @cached_property
     def ids(self) -> npt.NDArray[np.object_]:
@@ -273,7 +288,7 @@ def _open_table(path: Path) -> Any:
     """
     try:
         reader = pa.ipc.open_file(pa.memory_map(str(path)))
-        if reader.schema != SCHEMA:
+        if reader.schema not in (SCHEMA, _FORMER):
             raise ValueError(f"it has other columns: {', '.join(reader.schema.names)}"[:120])
         table = reader.read_all()
         for column in table.columns:
@@ -292,7 +307,7 @@ def _check(chunk: Any) -> None:
     chunk.validate()  # sizes of buffers
     if chunk.null_count:
         raise ValueError("a value is null")
-    if pa.types.is_integer(chunk.type) or not len(chunk):
+    if pa.types.is_primitive(chunk.type) or not len(chunk):
         return
     if pa.types.is_list(chunk.type):
         size = len(chunk.values)

@@ -254,6 +254,7 @@ def merged_paper(records: Sequence[Paper]) -> Paper:
         year=next((paper.year for paper in records if paper.year is not None), None),
         authors=max((p.authors for p in records), key=lambda a: (len(a), sum(map(len, a)))),
         citations=tuple(dict.fromkeys(cited for paper in records for cited in paper.citations)),
+        retracted=any(paper.retracted for paper in records),
         **values,
     )
 

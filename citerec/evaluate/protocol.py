@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from itertools import compress
 from typing import Literal, TypeAlias
 
+import numpy as np
+
 from citerec.config import (
     RANKING_DEPTH,
     Bm25Config,
@@ -93,9 +95,9 @@ class EvalConfig(Settings):
 def load_eval_set(index: IndexFolder, split: str) -> EvalSet:
     """Load the queries of one of `SPLITS` with their gold.
 
-    Gold are the cited papers of the corpus that are of no later year, from the citations or from shipped qrels. Queries
-    without gold are left out and counted in `EvalSet.left_out`. ConfigError if the index has no such split, or the
-    split has no query with gold.
+    Gold are the cited papers of the corpus that are of no later year and not retracted, from the citations or from
+    shipped qrels. Queries without gold are left out and counted in `EvalSet.left_out`. ConfigError if the index has no
+    such split, or the split has no query with gold.
     """
     file = index.splits / f"{split}.ids"
     if split not in SPLITS or not file.is_file():
@@ -107,7 +109,7 @@ def load_eval_set(index: IndexFolder, split: str) -> EvalSet:
         rows = papers.rows_of(read_ids(file))
         # of a shipped split, which may name papers of another corpus
         unknown = int((rows < 0).sum())
-        gold = gold_citations(graph, papers.years)
+        gold = gold_citations(graph, papers.years) & ~np.isin(graph.indices, papers.retracted)
         for row in rows[rows >= 0].tolist():
             entries = slice(graph.indptr[row], graph.indptr[row + 1])
             cited = papers.ids_at(graph.indices[entries][gold[entries]])
@@ -116,6 +118,7 @@ def load_eval_set(index: IndexFolder, split: str) -> EvalSet:
         gold_by_query = shipped.gold.get(split, {})
         cited = sorted(frozenset[str]().union(*gold_by_query.values()))
         row_of = dict(zip(cited, papers.rows_of(cited).tolist(), strict=True))
+        row_of |= dict.fromkeys(papers.ids_at(papers.retracted.tolist()), -1)  # as if not there
         given = [shipped.queries[qid] for qid in gold_by_query]
         for query, own in zip(given, query_rows(given, papers), strict=True):
             year = query.year or int(papers.years[[*own]].max(initial=NO_YEAR)) or None

@@ -10,7 +10,7 @@ from citerec.export import Result
 from citerec.types import BIBLIOGRAPHIC, Paper
 
 # additional fields, written on request
-FIELDS = ("title", "year", "authors", "venue", *BIBLIOGRAPHIC, "abstract")
+FIELDS = ("title", "year", "authors", "venue", *BIBLIOGRAPHIC, "retracted", "abstract")
 
 
 def document(results: Iterable[Result], fields: Sequence[str] = ()) -> Iterator[str]:

@@ -195,14 +195,18 @@ class DenseIndex:
         none = np.zeros(0, np.int32), np.zeros(0, np.float32)
         results: list[RowsAndScores] = [none] * len(vectors)
         groups: dict[Eligibility, list[int]] = {}
+        # what no query may be given, such as the retracted papers of a large corpus
+        common = frozenset.intersection(*(rule.excluded for rule in eligible or [Eligibility()]))
+        if len(common) <= FEW_EXCLUDED:
+            common = frozenset[int]()
         for i, rule in enumerate(eligible):
-            is_few = len(rule.excluded) <= FEW_EXCLUDED
-            shared = replace(rule, excluded=frozenset()) if is_few else rule
+            is_few = len(rule.excluded - common) <= FEW_EXCLUDED
+            shared = replace(rule, excluded=common) if is_few else rule
             groups.setdefault(shared, []).append(i)
         for rule, group in groups.items():
             keep = mask(rule, self._years)
             count = int(np.count_nonzero(keep))
-            excluded = max(min(len(eligible[i].excluded), FEW_EXCLUDED) for i in group)
+            excluded = max(min(len(eligible[i].excluded - common), FEW_EXCLUDED) for i in group)
             # int8 vectors give a slightly other order: of a million papers, 64 more held the first 1,000 of each draft
             int8 = k // 8 if self._base is not self._exact else 0
             fetch, pending = min(k + int8 + excluded + MARGIN, count), group if count else []

@@ -1,7 +1,7 @@
 """The rules of a query: which papers it may be given, and which citations may be known.
 
-Eligible are all papers but the query itself, later ones and excluded ones. The known citations are those of the
-citation graph as of the query's year, without the query's own citations:
+Eligible are all papers but the query itself, later ones, excluded ones and retracted ones. The known citations are
+those of the citation graph as of the query's year, without the query's own citations:
 
 - Evaluation and training use citations of an earlier year than the query's, made by train papers (`TRAIN`) or by all
   papers (`EARLIER`).
@@ -73,13 +73,13 @@ def eligible(
     year_min: int | None = None,
     excluded: Iterable[int] = (),
 ) -> list[Eligibility]:
-    """Decide which papers are eligible for each query: not itself, not later than it, not excluded.
+    """Decide which papers are eligible for each query: not itself, not later than it, not excluded, not retracted.
 
     A paper or query of unknown year passes the rule: dropping it would lower recall silently.
 
     The latest eligible year is `year_max`, else the query's; the rows in `excluded` are not eligible in any year.
     """
-    out = frozenset(excluded)
+    out = frozenset(excluded).union(papers.retracted.tolist())
     return [
         Eligibility(query.year if year_max is None else year_max, out.union(rows), year_min)
         for query, rows in zip(queries, query_rows(queries, papers), strict=True)

@@ -127,6 +127,7 @@ class BriefPaper(BaseModel):
     year: int | None
     authors: list[str]
     venue: str
+    retracted: bool
 
 
 class FoundPaper(BriefPaper):

@@ -174,6 +174,7 @@ def load_training_data(index: IndexFolder) -> TrainingData:
     years, graph, train = index.papers.years, index.graph, train_rows(index)
     allowed = np.ones(len(years), np.bool_)
     allowed[held_out_rows(index)] = False
+    allowed[index.papers.retracted] = False
     train = train[allowed[train]]
     if not len(train):
         raise ConfigError(

@@ -9,6 +9,7 @@ type Sent = File & { path?: string };
 interface Named {
   id: string;
   title: string;
+  retracted?: boolean;
 }
 interface Brief extends Named {
   year: number | null;
@@ -94,6 +95,7 @@ interface Facts {
   url: string;
   citations: number; // of papers of the corpus
   times_cited: string; // of all papers, where the corpus states it
+  retracted?: boolean;
   coins: string; // for Zotero
   score: number | null;
   probability: number | null;

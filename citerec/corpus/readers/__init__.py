@@ -11,6 +11,7 @@ from pathlib import Path
 
 from citerec import plugins
 from citerec.corpus.readers.files import (
+    SPREAD,
     BytesRead,
     Format,
     Located,
@@ -18,7 +19,7 @@ from citerec.corpus.readers.files import (
     first_record,
     head_of,
     json_records,
-    located,
+    papers_of,
     read_file,
 )
 from citerec.corpus.readers.json_formats import JSON_FORMATS
@@ -45,7 +46,8 @@ SIDE_FOLDERS = {"splits", "qrels"}  # folders next to a corpus that hold no pape
 # Keys of OpenAlex, Crossref and collections next to their records.
 SIDE_FILES = {"manifest", "manifest.json", "collection.json"}
 _OPENING = re.compile(rb'\{[ \t]*"')  # how a record begins
-_SPREAD = re.compile(rb"\{\s*\n")  # how settings begin: one JSON object over many lines
+# how a page of an API, or a list of works, begins
+_PAGE = re.compile(rb'\{\s*"(?:items|meta|message(?:-type)?|status)"\s*:')
 
 
 # --- Formats
@@ -67,14 +69,17 @@ def _format_of(file: Path, head: bytes) -> str | None:
 
 
 def detect_format(source: Source) -> str:
-    """Return the name of the format of a corpus, by its first file that holds anything; BadInputError if none is."""
+    """Return the name of the format of a corpus, by its first file of a known one; BadInputError if none is."""
+    unknown: dict[Path, bytes] = {}  # a dump may begin with files that are not needed
     for file in source.files:
         head = head_of(file)
         if not head.removeprefix(BOM).strip():
             list(read_file(file, json_records))  # raises if the file is damaged
-            continue
-        if name := _format_of(file, head):
+        elif name := _format_of(file, head):
             return name
+        else:
+            unknown[file] = head
+    for file, head in unknown.items():
         refuse_binary(file, head, "a corpus: JSON lines, or an export that citerec reads")
         keys = ", ".join(sorted(first_record(head))[:6])
         what = f"has these fields: {keys}" if keys else f"begins so: {head[:40]!r}"
@@ -107,11 +112,7 @@ def read_papers(
     if reader.papers:
         records = reader.papers(source, on_bytes, log, scratch)
     else:
-        records = (
-            located(file, line, row, reader.read)
-            for file in source.files
-            for line, row in read_file(file, reader.records, on_bytes)
-        )
+        records = papers_of(source.files, reader.read, on_bytes, log, reader.records)
     for record in records:
         has_papers = has_papers or isinstance(record.paper, Paper)
         yield record
@@ -178,7 +179,8 @@ def _holds_records(file: Path) -> bool:
     if name.name in SIDE_FILES:
         return False
     if name.suffix in RECORD_SUFFIXES or (name.suffix == "" and name.name != file.name):
-        return file.stat().st_size > 0 and not (name.suffix == ".json" and _SPREAD.match(head))
+        is_spread = name.suffix == ".json" and SPREAD.match(head) and not _PAGE.match(head)
+        return file.stat().st_size > 0 and not is_spread
     return _OPENING.match(head) is not None
 
 

@@ -1,8 +1,11 @@
 """What every reader yields and reads: records with their places, the head of a file, lines of text, JSON objects."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -110,7 +113,9 @@ _TO_BRACKET = re.compile(rb'[^"{}\[\]]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"{}\[\]]
 _SCALAR = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[^\s,\]"][^\s,\]]*+(?=[\s,\]])', re.DOTALL)
 _BETWEEN = re.compile(rb"[\s,]*+")
 _KEY = re.compile(rb'"([^"\\]{1,60})"\s*:')
-_SPREAD = re.compile(rb"\{\s*\n")  # how an object over several lines begins
+SPREAD = re.compile(rb"\{\s*\n")  # how an object over several lines begins
+# what may precede the first record: a list, which an object may hold, as in the public data file of Crossref
+_START = re.compile(rb'(?:\xef\xbb\xbf)?\s*+(?P<list>(?:\{\s*"items"\s*:\s*)?\[)?')
 _SHELL = re.compile(  # a string, or a value in the notation of MongoDB's shell
     rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
     rb'|Number(?:Int|Long|Decimal)\(\s*"?(?P<number>-?[0-9.]+)"?\s*\)'
@@ -125,12 +130,16 @@ def json_records(stream: BinaryIO) -> Rows:
 
     StreamFaultError if the JSON ends too early, or one record is too long.
     """
-    head = stream.read(HEAD).removeprefix(BOM).lstrip()
-    stream.seek(0)
-    is_array = head.startswith(b"[")
-    if is_array or _SPREAD.match(head):
-        values = _values(stream, b"]" if is_array else b"")
+    head = stream.read(HEAD)
+    start = _START.match(head)
+    assert start
+    is_array = start["list"] is not None
+    if is_array or SPREAD.match(head, start.end()):
+        stream.seek(start.end())
+        line = 1 + head.count(b"\n", 0, start.end())
+        values = _values(stream, line, b"]" if is_array else b"")
     else:
+        stream.seek(0)
         values = lines_of(stream, MAX_LINE)
     for count, (line, value) in enumerate(values, start=1):
         if len(value) > MAX_LINE:
@@ -145,21 +154,18 @@ def first_record(head: bytes) -> Mapping[str, Any]:
 
     Of an object that is longer than `head`, and of an invalid one, the keys are returned, nested ones among them.
     """
-    head = head.removeprefix(BOM).lstrip()
-    if head[:1] not in {b"{", b"["}:
-        return {}
-    head = head.removeprefix(b"[").lstrip(b", \t\r\n")
-    if head.startswith(b"{") and (end := _end_of_value(head, 0)):
-        row = next(_items(_parse(head[:end], 1)), "")
+    with suppress(StreamFaultError):
+        _, row = next(json_records(BytesIO(head)), (0, ""))
         if not isinstance(row, str):
             return row
-        head = head[:end]
-    return dict.fromkeys(key.decode(errors="replace") for key in _KEY.findall(head))
+    is_json = head.lstrip(BOM + b" \t\r\n").startswith((b"{", b"["))
+    keys = _KEY.findall(head) if is_json else ()
+    return dict.fromkeys(key.decode(errors="replace") for key in keys)
 
 
-def _values(stream: BinaryIO, closing: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the values of a stream with their lines; those of an array up to the bracket that closes it."""
-    data, at, line, count = b"", 0, 1, 0
+def _values(stream: BinaryIO, line: int, closing: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the values of a stream from a line on; those of an array up to the bracket that closes it."""
+    data, at, count = b"", 0, 0
 
     def more() -> bool:
         """Read on, and forget what was parsed; return whether there was more."""
@@ -178,11 +184,6 @@ def _values(stream: BinaryIO, closing: bytes) -> Iterator[tuple[int, bytes]]:
             if at < len(data) or not more():
                 return data[at : at + 1]
 
-    if peek() == b"\xef":  # a byte-order mark
-        at += len(BOM)
-    if closing:
-        peek()
-        at += 1  # the bracket that opens the array
     while (first := peek()) != closing:
         count += 1
         while not first or not (end := _end_of_value(data, at)):
@@ -196,6 +197,9 @@ def _values(stream: BinaryIO, closing: bytes) -> Iterator[tuple[int, bytes]]:
             first = first or peek()
         yield line, data[at:end]
         line, at = line + data.count(b"\n", at, end), end
+    rest = (data[at:] + stream.read(CHUNK)).lstrip(b"]} \t\r\n")
+    if rest.startswith((b"[", b"{")):
+        raise StreamFaultError("another list follows; expected one list in a file", line)
 
 
 def _end_of_value(data: bytes, start: int) -> int:
@@ -231,15 +235,47 @@ def _plain(match: "re.Match[bytes]") -> bytes:
 
 
 def _items(row: Any) -> Iterator[Mapping[str, Any] | str]:
-    """Yield a record, or those of a page of an API."""
-    if isinstance(row, dict) and "meta" in row and isinstance(page := row.get("results"), list):
-        for item in cast("list[Any]", page):
-            yield from _items(item)
-    elif isinstance(row, dict):
-        yield cast("dict[str, Any]", row)
-    else:
+    """Yield a record, or those of a page of an API: of OpenAlex in `results`, of Crossref in `message`."""
+    if not isinstance(row, dict):
         is_broken = isinstance(row, str)
         yield row if is_broken else f"expected a JSON object, found {shown(row)}"
+        return
+    record = cast("dict[str, Any]", row)
+    if "message-type" in record and isinstance(record.get("message"), dict):
+        record = cast("dict[str, Any]", record["message"])
+    page = record.get("results" if "meta" in record else "items")
+    if isinstance(page, list) and "title" not in record:
+        for item in cast("list[Any]", page):
+            yield from _items(item)
+    else:
+        yield record
+
+
+# --- Formats
+
+
+def papers_of(
+    files: Sequence[Path],
+    to_paper: Callable[[Fields], Paper],
+    read: BytesRead,
+    log: Log,
+    records: Records = json_records,
+    why: Callable[[Mapping[str, Any]], str | None] = lambda record: "",
+) -> Iterator[Located]:
+    """Yield the records of files as papers, except for those that `why` gives a reason to leave out.
+
+    `log` receives how many were left out for each reason, such as `works that were deleted`; None is a reason that is
+    not told.
+    """
+    counts = Counter[str | None]()
+    for file in files:
+        for line, row in read_file(file, records, read):
+            reason = "" if isinstance(row, str) else why(row)
+            counts[reason] += 1
+            if reason == "":
+                yield located(file, line, row, to_paper)
+    for reason in sorted(filter(None, counts)):
+        log(f"left out {counts[reason]:,} {reason}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,15 +6,16 @@ https://www.aminer.org/citation. OpenAlex: https://developers.openalex.org.
 """
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from citerec.bibliography.entry import Entry
+from citerec.bibliography.entry import Entry, first_year
 from citerec.bibliography.fields import NO_CITATIONS, Fields, library_paper, number_text
 from citerec.bibliography.json_entries import to_entry
-from citerec.bibliography.keys import doi_of, to_text
+from citerec.bibliography.keys import doi_of, id_key, to_text
 from citerec.bibliography.markup import plain_text
 from citerec.corpus.readers.files import (
     BytesRead,
@@ -22,10 +23,11 @@ from citerec.corpus.readers.files import (
     Located,
     Source,
     json_records,
-    located,
+    papers_of,
     read_file,
 )
-from citerec.errors import BadInputError
+from citerec.errors import BadInputError, BadRecordError
+from citerec.inputs import read_rows
 from citerec.types import BIBLIOGRAPHIC, Log, Paper
 
 OPENRESEARCH = {
@@ -39,7 +41,10 @@ BEIR = {  # years, authors and references are in `metadata`, if anywhere, as Sci
     "id": "_id",
     "abstract": "text",
     "citations": "metadata.references",
-    **{name: f"metadata.{name}" for name in ("year", "authors", "venue", *BIBLIOGRAPHIC)},
+    **{
+        name: f"metadata.{name}"
+        for name in ("year", "authors", "venue", *BIBLIOGRAPHIC, "retracted")
+    },
 }
 OPENALEX = {
     "year": "publication_year",
@@ -53,7 +58,6 @@ OPENALEX = {
 }
 # Two digits of the year begin the ids of arXiv: `hep-th/9901001` until March 2007, `0704.0001` since.
 _ARXIV_ID = re.compile(r"(?:[a-z-]+(?:\.[A-Za-z-]+)?/)?([0-9]{2})[0-9]{2}\.?[0-9]{3,5}")
-_YEAR = re.compile(r"(?<![0-9])(?:19|20)[0-9]{2}(?![0-9])")
 _WORK = re.compile(r"(?:https?://openalex\.org/(?:works/)?)?[Ww]([0-9]{1,18})")
 _DATE = re.compile(r"updated_date=([0-9]{4}-[0-9]{2}-[0-9]{2})")
 
@@ -87,29 +91,28 @@ def _openalex_papers(
 ) -> Iterator[Located]:
     """Yield the works of a file, or of a snapshot, those of the latest `updated_date` first.
 
-    So `--skip-bad` keeps the latest record of a work. Retracted works and paratext, such as covers, are left out.
+    So `--skip-bad` keeps the latest record of a work. Paratext, such as covers, is left out; so are works that the
+    snapshot lists as deleted.
     """
-
-    def date(file: Path) -> str:
-        match = _DATE.search(str(file.parent))
-        return match[1] if match else ""
-
     # a snapshot has folders of authors and the like, too
-    folders = {file: file.relative_to(source.path).parts[:-1] for file in source.files}
-    works = [file for file, names in folders.items() if "works" in names] or source.files
-    counts = Counter[str]()
-    for file in sorted(works, key=date, reverse=True):
-        for line, row in read_file(file, json_records, read):
-            if isinstance(row, str):
-                yield located(file, line, row, _openalex)
-            elif row.get("is_retracted") is True:
-                counts["that were retracted"] += 1
-            elif row.get("is_paratext") is True or row.get("type") == "paratext":
-                counts["that are paratext, such as covers"] += 1
-            else:
-                yield located(file, line, row, _openalex)
-    for why in sorted(counts):
-        log(f"left out {counts[why]:,} works {why}")
+    works = [file for file in source.files if "works" in file.relative_to(source.path).parts[:-1]]
+    latest_first = sorted(
+        works or source.files, key=lambda file: _DATE.findall(str(file.parent)), reverse=True
+    )
+    deleted = {
+        _work(line.split(b",")[0].decode(errors="replace"))
+        for file in source.ignored
+        if file.name.startswith("deleted_ids.csv")
+        for _, line in read_rows(file, "one id a line")
+    }
+
+    def why(work: Mapping[str, Any]) -> str:
+        if _work(work.get("id")) in deleted:
+            return "works that were deleted"
+        is_paratext = work.get("is_paratext") is True or work.get("type") == "paratext"
+        return "works that are paratext, such as covers" if is_paratext else ""
+
+    yield from papers_of(latest_first, _openalex, read, log, why=why)
 
 
 def _aminer(fields: Fields) -> Paper:
@@ -157,19 +160,16 @@ def _parsed_name(parts: Any) -> str | None:
     if not isinstance(parts, list):
         return None
     words = [part for part in cast("list[Any]", parts)[:3] if isinstance(part, str)]
-    last, first, suffix = (*words, "", "", "")[:3]
-    return to_text(" ".join(filter(None, (first, last, suffix))))
+    return to_text(" ".join(filter(None, words[1:2] + words[:1] + words[2:])))
 
 
 def _arxiv_year(fields: Fields, docid: str) -> int | None:
     """Return the year of the first version; else that in the id; else that of the last update."""
     created = next((version.text("created") for version in fields.objects("versions")), "")
-    if match := _YEAR.search(created):
-        return int(match[0])
-    if match := _ARXIV_ID.fullmatch(docid):
-        return int(match[1]) + (1900 if int(match[1]) > 90 else 2000)
-    match = _YEAR.search(fields.text("update_date"))
-    return int(match[0]) if match else None
+    of_id = _ARXIV_ID.fullmatch(docid)
+    if of_id and not first_year(created):
+        return int(of_id[1]) + (1900 if int(of_id[1]) > 90 else 2000)
+    return first_year(created) or first_year(fields.text("update_date"))
 
 
 def _csl(fields: Fields) -> Paper:
@@ -185,6 +185,67 @@ def _csl(fields: Fields) -> Paper:
         pages=fields.short("page"),
         **{name: fields.short(name) for name in ("type", "volume", "issue", "publisher")},
     )
+
+
+# --- Crossref
+
+CROSSREF = {
+    "authors": "author",
+    "url": "URL",
+    "pages": "page",
+    "times_cited": "is-referenced-by-count",
+}
+_DATES = ("issued", "published-print", "published-online", "posted")
+
+
+def _crossref(fields: Fields, notices: Collection[str] = ()) -> Paper:
+    """Turn a work into a paper; its id is its DOI in lower case, as those that cite it have it.
+
+    `notices` are the DOIs that notices of retraction name.
+    """
+    title, subtitle = fields.short("title"), fields.short("subtitle")
+    if subtitle not in title:
+        title = f"{title}: {subtitle}"
+    years = (first_year(str(fields.get(key))) for key in _DATES)
+    references = (doi_of(one.short("DOI")).lower() for one in fields.objects("reference"))
+    docid = id_key(fields.id("DOI"))
+    return fields.paper(
+        CROSSREF,
+        id=docid,
+        title=plain_text(title),
+        abstract=plain_text(fields.text("abstract")),
+        year=next(filter(None, years), None),
+        venue=plain_text(fields.short("container-title")),
+        citations=tuple(filter(None, references)),
+        doi=fields.short("DOI"),
+        retracted=docid in notices or bool(_retractions(fields, "updated-by")),
+    )
+
+
+def _retractions(work: Fields, key: str) -> set[str]:
+    """Return the DOIs of the retractions among the updates of a work."""
+    updates = work.objects(key)
+    retractions = (one for one in updates if one.short("type").lower() == "retraction")
+    return {doi_of(one.short("DOI")).lower() for one in retractions}
+
+
+def _crossref_papers(
+    source: Source, read: BytesRead, log: Log, scratch: Path | None
+) -> Iterator[Located]:
+    """Yield the works; files are read twice, since a work is retracted if a notice among them says so."""
+    notices, without_doi = set[str](), 0
+    for file in source.files:
+        for line, row in read_file(file, json_records):
+            with suppress(BadRecordError):  # told below
+                work = Fields({} if isinstance(row, str) else row, file, line)
+                notices |= _retractions(work, "update-to")
+                without_doi += sum(not one.short("DOI") for one in work.objects("reference"))
+    yield from papers_of(source.files, partial(_crossref, notices=notices), read, log)
+    if without_doi:
+        log(f"left out {without_doi:,} references without a DOI")
+
+
+# --- All of them
 
 
 def _json(
@@ -207,6 +268,12 @@ JSON_FORMATS: Mapping[str, Format] = {
         "id",
         "abstract_inverted_index referenced_works authorships works_count",
         papers=_openalex_papers,
+    ),
+    "crossref": _json(
+        _crossref,
+        "DOI",
+        "indexed is-referenced-by-count member reference reference-count references-count",
+        papers=_crossref_papers,
     ),
     "csl": _json(
         _csl,

@@ -5,8 +5,7 @@ never parsed. Source: https://www.nlm.nih.gov/bsd/licensee/elements_descriptions
 """
 
 import re
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 from xml.etree.ElementTree import Element, ParseError, fromstring
@@ -23,8 +22,7 @@ from citerec.corpus.readers.files import (
     Rows,
     Source,
     StreamFaultError,
-    located,
-    read_file,
+    papers_of,
 )
 from citerec.text import one_line
 from citerec.types import Log
@@ -37,6 +35,7 @@ _SET = re.compile(rb"<(?:!DOCTYPE\s+)?Pubmed(?:Book)?Article(?:Set)?\b")
 _OPEN = re.compile(rb"<(Pubmed(?:Book)?Article|DeleteCitation)[\s>]")
 _DELETED = re.compile(rb">\s*([0-9]{1,17})\s*</PMID")
 _TRANSLATED = re.compile(r"\[((?:[^\[\]]++|\[[^\[\]]*+\])*+)\](\.?)")
+_RETRACTED = {"RetractionIn", "RetractedandRepublishedIn"}  # what says so in another paper
 _UNAVAILABLE = {"", "[not available].", "[not available]", "not available", "not available."}
 
 
@@ -75,31 +74,25 @@ def _cut(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 
 def _papers(source: Source, read: BytesRead, log: Log, scratch: Path | None) -> Iterator[Located]:
-    """Yield the latest record of each paper, except for retracted publications.
+    """Yield the latest record of each paper.
 
     Files are read from the last to the first: the record of a later file replaces that of an earlier one, and a
     `DeleteCitation` removes those of earlier files.
     """
-    counts = Counter[str]()
     seen = np.zeros(PMIDS, np.bool_)
-    for file in reversed(source.files):
-        for line, row in read_file(file, _records, read):
-            if not isinstance(row, str):
-                if "deleted" in row:
-                    seen[[*map(_number, row["deleted"])]] = True
-                    seen[0] = False
-                    continue
-                number = _number(row.get("id", ""))
-                if seen[number]:
-                    counts["that later ones replace or delete"] += 1
-                    continue
-                seen[number] = number > 0
-                if row["retracted"]:
-                    counts["that were retracted"] += 1
-                    continue
-            yield located(file, line, row, Fields.paper)
-    for why in sorted(counts):
-        log(f"left out {counts[why]:,} records {why}")
+
+    def why(record: Mapping[str, Any]) -> str | None:
+        if "deleted" in record:
+            seen[[*map(_number, record["deleted"])]] = True
+            seen[0] = False
+            return None
+        number = _number(record.get("id", ""))
+        if seen[number]:
+            return "records that later ones replace or delete"
+        seen[number] = number > 0
+        return ""
+
+    yield from papers_of(source.files[::-1], Fields.paper, read, log, _records, why)
 
 
 def _number(pmid: str) -> int:
@@ -108,7 +101,7 @@ def _number(pmid: str) -> int:
 
 
 def _record(element: Element) -> dict[str, Any]:
-    """Return a record with the keys of citerec's own format, and `retracted`."""
+    """Return a record with the keys of citerec's own format."""
     article, book = element.find("MedlineCitation/Article"), element.find("BookDocument")
     body = article if article is not None else book if book is not None else Element("none")
     pmid = element.find("MedlineCitation/PMID")
@@ -118,6 +111,8 @@ def _record(element: Element) -> dict[str, Any]:
         return next(filter(None, (_text(body.find(path)) for path in paths)), "")
 
     types = [_text(kind) for kind in body.iterfind("PublicationTypeList/PublicationType")]
+    corrections = element.iterfind("MedlineCitation/CommentsCorrectionsList/CommentsCorrections")
+    links = [one.get("RefType") for one in corrections]
     docid = _text(pmid)
     pages = [text(f"Pagination/{key}") for key in ("StartPage", "EndPage")]
     dois = [
@@ -142,7 +137,7 @@ def _record(element: Element) -> dict[str, Any]:
         "issue": text("Journal/JournalIssue/Issue"),
         "pages": text("Pagination/MedlinePgn") or "-".join(dict.fromkeys(filter(None, pages))),
         "publisher": text("Book/Publisher/PublisherName"),
-        "retracted": "Retracted Publication" in types,
+        "retracted": "Retracted Publication" in types or not _RETRACTED.isdisjoint(links),
     }
     return {"id": docid, **record} if docid else record
 

@@ -24,11 +24,11 @@ from citerec.corpus.readers.files import (
     Source,
     first_record,
     head_of,
-    json_records,
     located,
-    read_file,
+    papers_of,
 )
 from citerec.errors import BadInputError, OutputError, extra, shown
+from citerec.text import some_of
 from citerec.types import Log, Paper
 
 _KINDS: Mapping[str, frozenset[str]] = {  # the first whose keys a record has
@@ -68,11 +68,15 @@ def _kind(record: Mapping[str, Any]) -> str | None:
 def _papers(source: Source, read: BytesRead, log: Log, scratch: Path | None) -> Iterator[Located]:
     """Yield the papers of all dumps; those that are joined, in the order of their corpus ids."""
     files: dict[str, list[Path]] = {kind: [] for kind in _KINDS}
+    others: list[str] = []
     for file in source.files:
         if kind := _kind(first_record(head_of(file))):
             files[kind].append(file)
         else:
-            log(f"left out {file.name}: neither papers nor abstracts, citations or paper-ids")
+            others.append(str(file.relative_to(source.folder)))
+    if others:
+        wanted = "neither papers nor abstracts, citations or paper-ids"
+        log(f"left out {some_of(others)}: {wanted}")
     if not files["papers"]:
         present = ", ".join(kind for kind in _KINDS if files[kind])
         message = f"the dump of papers is missing; found {present}; put papers into the same folder"
@@ -83,9 +87,7 @@ def _papers(source: Source, read: BytesRead, log: Log, scratch: Path | None) -> 
     if sum(map(bool, files.values())) > 1:
         yield from _joined(files, source.path, log, scratch)
         return
-    for file in files["papers"]:
-        for line, row in read_file(file, json_records, read):
-            yield located(file, line, row, _paper)
+    yield from papers_of(files["papers"], _paper, read, log)
 
 
 def _joined(
@@ -96,8 +98,9 @@ def _joined(
 
     size = sum(file.stat().st_size for dumps in files.values() for file in dumps) >> 20
     memory = min(max(size // _SHARE, _MEMORY[0]), _MEMORY[1])
-    tables = {kind: _table(kind, dumps) for kind, dumps in files.items()}
     with TemporaryDirectory(prefix=".joining-", dir=scratch, ignore_cleanup_errors=True) as folder:
+        (none := Path(folder, "none")).touch()
+        tables = {kind: _table(kind, dumps or [none]) for kind, dumps in files.items()}
         settings: Any = {"memory_limit": f"{memory}MB", "temp_directory": f"{folder}/spill"}
         try:
             with closing(duckdb.connect(f"{folder}/tables", config=settings)) as database:
@@ -110,14 +113,13 @@ def _joined(
                     cursor = database.cursor().execute(query)
                     return chain.from_iterable(iter(lambda: cursor.fetchmany(BATCH), []))
 
-                cited = groupby(rows(_CITATIONS), key=lambda row: row[0])
-                citing, group = next(cited, (None, iter(())))
-                of_citing = [one for _, one in group]
+                groups = groupby(rows(_CITATIONS), key=lambda row: row[0])
+                cited = ((citing, [docid for _, docid in group]) for citing, group in groups)
+                citing, of_citing = next(cited, (None, []))
                 for line, row in enumerate(rows(_PAPERS), start=1):
                     corpus, record, docid, abstract = row
                     while citing is not None and corpus is not None and citing < corpus:
-                        citing, group = next(cited, (None, iter(())))
-                        of_citing = [one for _, one in group]
+                        citing, of_citing = next(cited, (None, []))
                     citations = of_citing if citing == corpus else []
                     more = {"id": docid, "abstract": abstract, "citations": citations}
                     yield located(path, line, orjson.loads(record) | more, _paper)
@@ -129,15 +131,11 @@ def _joined(
 
 
 def _table(kind: str, files: list[Path]) -> str:
-    """Return the SQL of a table of all dumps of a kind, which may be none."""
+    """Return the SQL of a table of all dumps of a kind."""
     names = ", ".join("'" + str(file).replace("'", "''") + "'" for file in files)
     if kind == "papers":
         return f"read_json_objects([{names}], format = 'newline_delimited')"
-    if files:
-        return f"read_json([{names}], format = 'newline_delimited', columns = {{{_COLUMNS[kind]}}})"
-    columns = (column.split(": ") for column in _COLUMNS[kind].split(", "))
-    nulls = ", ".join(f"NULL::{sql.strip(chr(39))} AS {name}" for name, sql in columns)
-    return f"(SELECT {nulls} WHERE false)"
+    return f"read_json([{names}], format = 'newline_delimited', columns = {{{_COLUMNS[kind]}}})"
 
 
 def _paper(fields: Fields) -> Paper:

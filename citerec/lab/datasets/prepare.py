@@ -130,7 +130,10 @@ def prepare_corpus(
                 elif paper := collector.add(located):
                     add_references(len(years), paper.citations)
                     years.append(paper.year or NO_YEAR)
-                    sink.write(orjson.dumps(asdict(paper)) + b"\n")
+                    values = asdict(paper)
+                    if not paper.retracted:  # models record the checksums of these files
+                        del values["retracted"]
+                    sink.write(orjson.dumps(values) + b"\n")
         if not years:
             raise BadInputError(path, "contains no paper with a year; expected the published file")
         counts = write_graph(folder / "graph.tmp", collector.rows, years)

@@ -59,6 +59,7 @@ FIELDS = (
     "url",
     "abstract",
     "times_cited",
+    "retracted",
 )  # of `citerec.export.jsonl.FIELDS`
 router = APIRouter(include_in_schema=False)
 
@@ -172,8 +173,8 @@ def read_uploads(files: Sequence[Upload], opened: OpenIndex) -> dict[str, Any]:
 
     Returns:
         `draft` (`title`, `abstract`, `year`, `authors`, `venue`, `doi`, and as `text` the sentences of each paragraph
-        with its section; None for a list of references), `cited` (`id`, `title` and `year` of the papers of the index
-        that are cited), `notices`, `unread` (files, and why) and `keys` (of the bibliographies).
+        with its section; None for a list of references), `cited` (`id`, `title`, `year` and `retracted` of the papers
+        of the index that are cited), `notices`, `unread` (files, and why) and `keys` (of the bibliographies).
     """
     with TemporaryDirectory(prefix="citerec-") as folder:
         read = isolated(partial(read_files, files, folder), files[0].name if files else "files")
@@ -185,7 +186,9 @@ def read_uploads(files: Sequence[Upload], opened: OpenIndex) -> dict[str, Any]:
             continue
         rows, _, line = looked_up(listed, name, opened.index.papers)
         found = opened.index.papers.at(sorted(rows)).values()
-        cited |= {p.id: {"id": p.id, "title": visible(p.title), "year": p.year} for p in found}
+        for paper in found:
+            named = {"id": paper.id, "title": visible(paper.title), "year": paper.year}
+            cited[paper.id] = {**named, "retracted": paper.retracted}
         notices.append(f"{visible(line)}.")
     instead = "; paste its text into the fields instead"
     faults = [

@@ -175,9 +175,10 @@ export function shelved(row) {
     year = null,
     coins = "",
     reasons = [],
+    retracted,
   } = /** @type {Partial<Row | Taken>} */ (row);
   const kept = { doi: clean(doi), year, coins, reasons: reasons.map(one => plain(one)) };
-  return { id: row.id, title: plain(row.title), ...kept, note: "" };
+  return { id: row.id, title: plain(row.title), ...kept, note: "", retracted };
 }
 
 // A mark changes the next list, not the one that is read.

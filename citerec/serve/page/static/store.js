@@ -248,12 +248,12 @@ export const marks = () => state.marks[state.index] ?? NO_MARKS;
 
 /** @type {(kind: Mark | null, paper: Taken) => void} */
 export function mark(kind, paper) {
-  const { id, title } = paper;
+  const { id, title, retracted } = paper;
   const others = KINDS.map(name => [name, marks()[name].filter(one => one.id !== id)]);
   /** @type {Marks} */
   const of = Object.fromEntries(others);
   if (kind === "taken") of.taken.push(paper);
-  else if (kind) of[kind].push({ id, title });
+  else if (kind) of[kind].push({ id, title, retracted });
   state.marks[state.index] = of;
   if (!state.was.title && !state.was.abstract) settled();
   keep();

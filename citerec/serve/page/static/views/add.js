@@ -5,7 +5,7 @@ import { live } from "../vendor/lit-html-3.3.3/directives/live.js";
 import { add, keyed, lookUp } from "../add.js";
 import { now } from "../store.js";
 import { clean } from "../text.js";
-import { onValue } from "./parts.js";
+import { onValue, withdrawn } from "./parts.js";
 
 export function adding() {
   const { text, found, active } = now.adding;
@@ -25,5 +25,5 @@ export function adding() {
 /** @type {(paper: Brief, place: number, isActive: boolean) => View} */
 const option = (paper, place, isActive) =>
   html`<li id="add-${place}" role="option" aria-selected=${isActive} dir="auto"
-    @click=${() => add(paper)}>${clean(paper.title) || "Untitled"}
+    @click=${() => add(paper)}>${clean(paper.title) || "Untitled"}${withdrawn(paper)}
     <span class="year">${paper.year ?? ""}</span></li>`;

@@ -51,6 +51,11 @@ export function links({ doi, url }, stop) {
   ].filter(Boolean);
 }
 
+// Says that a paper was retracted.
+/** @type {(paper: { retracted?: boolean }) => View} */
+export const withdrawn = ({ retracted }) =>
+  retracted ? html` <b class="retracted">retracted</b>` : nothing;
+
 // Authors, venue, year and citations of a paper.
 /** @type {(row: Row) => View} */
 export function bibliographic(row) {
@@ -61,6 +66,7 @@ export function bibliographic(row) {
     : names.join(", ");
   const all = isLong ? names.join(", ") : nothing;
   return [
+    row.retracted && withdrawn(row),
     people && html`<span class="people" dir="auto" title=${all}>${people}</span>`,
     row.venue && html`<span class="venue" dir="auto">${clean(row.venue)}</span>`,
     row.year && html`<span class="year">${row.year}</span>`,
@@ -70,7 +76,8 @@ export function bibliographic(row) {
 
 // A link to a paper of the corpus; it opens here, and as a page of its own in a new tab.
 /** @type {(paper: Named) => View} */
-export function named({ id, title }) {
+export function named(paper) {
+  const { id, title } = paper;
   /** @type {(event: MouseEvent) => void} */
   const open = event => {
     if (event.ctrlKey || event.metaKey || event.shiftKey) return;
@@ -79,7 +86,7 @@ export function named({ id, title }) {
   };
   return html`<a class="named" dir="auto" href=${paperLink(id)} @click=${open}
     >${clean(title) || "Untitled"}</a
-  >`;
+  >${withdrawn(paper)}`;
 }
 
 // Listeners of a field.
