@@ -172,11 +172,9 @@ def _read(path: Path, expected: str) -> tuple[dict[str, dict[str, float]], str]:
             value = float(text)
         except ValueError:
             value = nan
-        if not isfinite(value):
-            raise BadInputError(path, f"{text!r} is not a finite number", line=line)
-        if expected != _RUN and not value.is_integer():
-            fault = f"{text!r} is not a whole number, which a grade must be"
-            raise BadInputError(path, fault, line=line)
+        if not isfinite(value) or (expected != _RUN and value % 1):
+            kind = "finite" if expected == _RUN else "whole"
+            raise BadInputError(path, f"{text!r} is not a {kind} number", line=line)
         papers = values.setdefault(qid, {})
         if docid in papers:
             raise BadInputError(path, f"paper {docid!r} occurs twice for query {qid!r}", line=line)

@@ -149,8 +149,8 @@ def test_beir_qrels_are_split_at_tabs_and_can_be_made_to_meet_run_files(tmp_path
     [
         ("", "no relevant paper"),
         ("q 0 d 0\n", "no relevant paper"),
-        ("q 0 d one\n", "line 1: 'one' is not a finite number"),
-        ("q 0 d 1\nq 0 e 0.5\n", "line 2: '0.5' is not a whole number, which a grade must be"),
+        ("q 0 d one\n", "line 1: 'one' is not a whole number"),
+        ("q 0 d 1\nq 0 e 0.5\n", "line 2: '0.5' is not a whole number"),
         ("q 0 d 1\nq 0 d 0\n", "line 2: paper 'd' occurs twice for query 'q'"),
         ("q d 1\n", "line 1: 3 columns found, 4 expected: qid 0 docid rel"),
         ("query-id\tcorpus-id\tscore\nq\td\n", "line 2: 2 columns found, 3 expected"),

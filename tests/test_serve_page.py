@@ -33,7 +33,7 @@ from support.pages import NASTY
 from support.server import listening
 
 from citerec import Paper, Query, Recommender, serve
-from citerec.bibliography.paper_list import read_paper_list
+from citerec.corpus.lists import read_paper_list
 from citerec.errors import BadInputError
 from citerec.folder import IndexFolder
 from citerec.serve import ServeConfig
@@ -468,7 +468,7 @@ def test_what_was_read_of_a_file_is_shown_and_can_be_corrected(
 def test_a_dropped_folder_and_a_pasted_reference_list_are_taken_for_what_they_are(
     page: Any, sample_index: IndexFolder, tmp_path: Path
 ) -> None:
-    first, second = sample_index.papers[5], sample_index.papers[6]
+    first, second, third = (sample_index.papers[row] for row in (5, 6, 7))
     folder = tmp_path / "work"
     (folder / "lists").mkdir(parents=True)
     (folder / "lists" / "refs.bib").write_text(f"@misc{{one, title={{{first.title}}}}}")
@@ -489,13 +489,17 @@ def test_a_dropped_folder_and_a_pasted_reference_list_are_taken_for_what_they_ar
     expect(page.locator("#title")).to_have_value(TITLE)
     expect(page.locator("#known li")).to_have_count(1)
 
-    page.evaluate(
-        """text => { const data = new DataTransfer(); data.setData("text/plain", text);
-        document.querySelector("#abstract").dispatchEvent(new ClipboardEvent("paste",
-        { clipboardData: data, bubbles: true, cancelable: true })); }""",
-        f"@misc{{two, title={{{second.title}}}}}",
-    )
-    expect(page.locator("#known li")).to_have_count(2)
+    printed = f"References\nLovelace, A. ({third.year}).\n    {third.title}. Journal, 3, 1–2.\n"
+    for count, text in enumerate((f"@misc{{two, title={{{second.title}}}}}", printed), start=2):
+        page.fill("#abstract", f"We draw maps.{text}")  # as a paste leaves it
+        page.evaluate(
+            """text => { const data = new DataTransfer(); data.setData("text/plain", text);
+            document.querySelector("#abstract").dispatchEvent(new ClipboardEvent("paste",
+            { clipboardData: data, bubbles: true, cancelable: true })); }""",
+            text,
+        )
+        expect(page.locator("#known li")).to_have_count(count)
+        expect(page.locator("#abstract")).to_have_value("We draw maps.")
     expect(page.locator("#title")).to_have_value(TITLE)
 
 

@@ -13,7 +13,7 @@ from pybtex.database import parse_string as parse_with_pybtex
 
 pytest.importorskip("citeproc", reason="the extra styles is not installed")
 
-from citerec.bibliography.paper_list import parse_paper_list
+from citerec.corpus.lists import parse_paper_list
 from citerec.bibliography.styles import ReferenceConfig, references
 from citerec.cli import run
 from citerec.drafts import parse_queries

@@ -27,7 +27,7 @@ def export(
     console: ConsoleOutput,
 ) -> None:
     """Write papers of the corpus as references: for a reference manager, or in a citation style."""
-    from citerec.bibliography.paper_list import read_paper_list
+    from citerec.corpus.lists import read_paper_list
     from citerec.references import chosen_papers
 
     check_output(output)

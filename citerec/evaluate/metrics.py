@@ -134,8 +134,8 @@ def evaluate_run(
 
     Every query of the qrels counts; those of the run that are not among them are dropped. `rng` draws the resamples:
     with a new generator of the same seed for each run of a report, all runs have the same resamples, and an interval
-    does not depend on the other runs. `extra` are metrics as `metric_names` returns them, none of `METRICS`. ConfigError
-    if run and qrels share no query.
+    does not depend on the other runs. `extra` are metrics by `metric_names`, none of `METRICS`. ConfigError if run and
+    qrels share no query.
     """
     shared = {qid: ranking for qid, ranking in run.rankings.items() if qid in qrels}
     if run.rankings and not shared:

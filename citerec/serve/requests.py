@@ -16,7 +16,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 
 from citerec import Recommendations, RecommendConfig
 from citerec.bibliography.entry import PaperList
-from citerec.bibliography.paper_list import paper_list_of, parse_paper_list
+from citerec.bibliography.paper_list import paper_list_of
+from citerec.corpus.lists import parse_paper_list
 from citerec.bibliography.styles import ReferenceConfig, ReferenceFormat, references
 from citerec.config import SENTENCE_K, Bm25Config, RerankConfig, Settings, StopWords, setting
 from citerec.drafts import QueryFile

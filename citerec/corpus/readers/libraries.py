@@ -1,4 +1,7 @@
-"""BibTeX and RIS libraries, as reference managers and publishers export them; they have no citations."""
+"""BibTeX and RIS libraries, as reference managers and publishers export them; they have no citations.
+
+`citerec.corpus.contents` recognises both, since they may begin with other lines.
+"""
 
 import io
 import re
@@ -20,7 +23,6 @@ from citerec.corpus.readers.files import (
     located,
     read_file,
 )
-from citerec.inputs import BOM
 from citerec.text import web_address
 from citerec.types import Log, Paper
 
@@ -57,18 +59,9 @@ def _blocks(stream: BinaryIO, start: "re.Pattern[str]") -> Iterator[tuple[int, s
 # --- BibTeX and BibLaTeX
 
 _BLOCK = re.compile(r"\s*@\s*([A-Za-z]+)\s*[{(]")  # begins an entry, even if a brace is still open
-_FIRST = re.compile(r"(?:\s|%[^\n]*\n)*@\s*[A-Za-z]+\s*[{(]")
-_ANYWHERE = re.compile(r"^[ \t]*@\s*[A-Za-z]+\s*[{(]", re.MULTILINE)
 _ESCAPED = re.compile(r"\\.")
 _OWN = frozenset({"title", "subtitle", "author", "abstract", "doi", "url", "pages"})
 _BOOKS = frozenset({"proceedings", "book", "collection", "mvproceedings", "mvbook", "mvcollection"})
-
-
-def _is_bibtex(head: bytes, name: str) -> bool:
-    """Whether a file begins with an entry, or has one and is named .bib."""
-    text = head.removeprefix(BOM).decode(errors="replace")
-    named = name.lower().endswith((".bib", ".bibtex", ".biblatex"))
-    return bool(_FIRST.match(text) or (named and _ANYWHERE.search(text)))
 
 
 def _bibtex_records(stream: BinaryIO) -> Rows:
@@ -134,17 +127,11 @@ def _bibtex_paper(fields: Fields) -> Paper:
     )
 
 
-BIBTEX = Format(sniff=_is_bibtex, read=_bibtex_paper, papers=_bibtex_papers, note=NO_CITATIONS)
+BIBTEX = Format(read=_bibtex_paper, papers=_bibtex_papers, note=NO_CITATIONS)
 
 # --- RIS
 
 _START = re.compile(r"TY {1,2}-(?: |$)")
-
-
-def _is_ris(head: bytes, name: str) -> bool:
-    """Whether a file is of this format: some programs write a few lines before the first record."""
-    lines = head.removeprefix(BOM).decode(errors="replace").lstrip().splitlines()
-    return any(map(_START.match, lines if name.lower().endswith(".ris") else lines[:1]))
 
 
 def _ris_records(stream: BinaryIO) -> Rows:
@@ -173,4 +160,4 @@ def _ris_paper(fields: Fields) -> Paper:
     )
 
 
-RIS = Format(sniff=_is_ris, records=_ris_records, read=_ris_paper, note=NO_CITATIONS)
+RIS = Format(records=_ris_records, read=_ris_paper, note=NO_CITATIONS)
