@@ -63,6 +63,7 @@ OTHER_FORMATS = {  # by the first bytes, up to case and blanks; the first match 
     # a column of titles or DOIs among others
     rb'(?=[^\n]*[,;\t])(?:[^\n]*[,;\t])?"?(?:article )?(?:title|doi|di|ti)"?(?:[,;\t](?! )|\r?\n)': "a table "
     "(pass its column of DOIs or titles alone, or export it as BibTeX or RIS)",
+    rb"[^\x00]*\x00": "binary data or UTF-16, not UTF-8 text",
 }
 _OTHERS = [(re.compile(pattern, re.IGNORECASE), name) for pattern, name in OTHER_FORMATS.items()]
 # raised when a damaged file is read
@@ -171,7 +172,7 @@ def other_format(data: bytes) -> str:
 
 def refuse_binary(path: Path, start: bytes, expected: str) -> None:
     """Raise BadInputError for a file that is no text, by its first bytes."""
-    if other := other_format(start) or ("binary data" if b"\0" in start[:4096] else ""):
+    if other := other_format(start):
         raise BadInputError(path, f"this is {other}; expected {expected} in UTF-8")
 
 

@@ -11,7 +11,7 @@ MAX_SECONDS = 30  # where the system has no limit on processor time; a thesis of
 def run_pandoc(
     options: Sequence[str], data: bytes, extra_name: str
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run pandoc on `data`; TimeoutError if a signal ends it, MissingExtraError if it is not installed."""
+    """Run pandoc on `data`; TimeoutError if it exceeds a limit, MissingExtraError if it is not installed."""
     with extra(extra_name):
         import pypandoc
     try:
@@ -19,9 +19,12 @@ def run_pandoc(
     except OSError:
         raise MissingExtraError("pandoc", extra_name) from None
     command = [program, "+RTS", "-M1G", "-RTS", "--sandbox", *options]
-    done = subprocess.run(
-        command, input=data, capture_output=True, timeout=MAX_SECONDS, check=False
-    )
+    try:
+        done = subprocess.run(
+            command, input=data, capture_output=True, timeout=MAX_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise TimeoutError from error
     if done.returncode < 0:  # by a signal
         raise TimeoutError
     return done

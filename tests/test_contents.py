@@ -85,7 +85,7 @@ PUBMED = """<?xml version="1.0"?><PubmedArticleSet><PubmedArticle><MedlineCitati
         (PUBMED, "a list of papers (pubmed)"),
         (json.dumps(WORKS), "a list of papers (openalex)"),
         ('{"title": "A"}', "a list of papers (json)"),
-        ("\\documentclass{article}\\cite{a}", "LaTeX"),
+        ("\\documentclass{article}\\cite{a}", "a draft (LaTeX)"),
         ("# Maps\n\n## Trees\nText.", "a draft (Markdown)"),
         ("\0\0", "binary data"),
     ],
@@ -116,7 +116,7 @@ def test_a_list_is_no_draft_and_a_draft_no_list() -> None:
     for text, what in ((APA, PRINTED), ("10.1145/3397271.34", IDS)):
         with pytest.raises(BadInputError, match=f"this is {what} and no draft; give it as --cited"):
             parse_queries(text.encode())
-    with pytest.raises(BadInputError, match=r"this is LaTeX; pass the \.bib file"):
+    with pytest.raises(BadInputError, match=r"this is a draft \(LaTeX\); pass the \.bib file"):
         parse_paper_list(r"\documentclass{article}\cite{a}", "refs")
     assert parse_queries(DRAFT.encode()).queries[0].title == DRAFT.splitlines()[0]
 
@@ -126,7 +126,10 @@ def test_a_list_is_no_draft_and_a_draft_no_list() -> None:
     [
         (APA, f"this is {PRINTED}, not a corpus; citerec collect FILE fetches"),
         ("10.1145/3397271.34", f"this is {IDS}, not a corpus; citerec collect FILE"),
-        (r"\documentclass{article}", "this is LaTeX, not a corpus; citerec recommend --query"),
+        (
+            r"\documentclass{article}",
+            r"this is a draft \(LaTeX\), not a corpus; citerec recommend --query",
+        ),
         ("PMID- 1", "this is PubMed's .nbib .*, not a corpus; expected JSON lines"),
     ],
 )

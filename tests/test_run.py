@@ -93,7 +93,10 @@ GOOD = "q Q0 d 1 1.0 t\n"
         (GOOD + "\nq Q0 e 2 0.5\n", "line 3: 5 columns found, 6 expected: qid Q0 docid"),
         (GOOD + GOOD, "line 2: paper 'd' occurs twice for query 'q'"),
         (GOOD.encode("utf-16"), "this is UTF-16 text"),
-        (GOOD.encode("utf-16-le"), "this is binary data; expected lines of qid Q0 docid"),
+        (
+            GOOD.encode("utf-16-le"),
+            "this is binary data or UTF-16, not UTF-8 text; expected lines of qid",
+        ),
         (b"q Q0 \xe9 1 1.0 t\n", "line 1: not UTF-8"),
         (gzip.compress(GOOD.encode(), mtime=0)[:-9], "the file is cut off after line"),
     ],

@@ -9,6 +9,7 @@ from itertools import combinations
 from pathlib import Path
 from threading import Event
 from typing import Any
+from urllib.parse import unquote
 from zipfile import ZipFile
 
 import httpx
@@ -259,6 +260,7 @@ def test_the_routes_of_the_page_answer_without_a_browser(address: str) -> None:
         found = [one["id"] for one in answer["results"]]
         rows = client.get("/page/papers", params={"ids": [found[1], "none", found[0]]}).json()
         bib = client.post("/v1/export", json={"ids": found[:2], "format": "bibtex"})
+        dois = client.post("/v1/export", json={"ids": found[:2], "format": "doi"})
         example = client.get("/page/example").json()
         indexes = client.get("/v1/index").json()["indexes"]
         file = ("refs.bib", b"@misc{a, title={Attention Is All You Need}}")
@@ -282,6 +284,7 @@ def test_the_routes_of_the_page_answer_without_a_browser(address: str) -> None:
     assert "change year_min or" in plain["answers"][0]["empty_reason"]
     assert [row["id"] for row in rows["rows"]] == [found[1], found[0]]
     assert bib.text.count("\n@") + bib.text.startswith("@") == 2
+    assert dois.text.count("\n") + int(unquote(dois.headers["citerec-notice"])[0]) == 2
     assert example["abstract"]
     assert [one["name"] for one in indexes] == ["sample", "again"]
     assert [one["id"] for one in read["cited"]] == ["vaswani2017attention"]

@@ -12,7 +12,7 @@ from citerec.errors import BadInputError
 from citerec.inputs import other_format, read_stream, read_whole, reading
 
 _STDIN = "standard input"
-_BIBTEX = re.compile(r"^[ \t]*@[A-Za-z]+[ \t]*[{(]", re.MULTILINE)
+_BIBTEX = re.compile(r"^[ \t]*@\s*[A-Za-z]+\s*[{(]", re.MULTILINE)
 _RIS = re.compile(r"^TY {1,2}-(?: |$)", re.MULTILINE)
 _JSON = re.compile(r"\s*(?:\{|\[\s*(?:[\[\]{\"]|$))")
 _MAX_BIBLIOGRAPHY = 32 * 2**20  # characters; parsing takes a second per megabyte

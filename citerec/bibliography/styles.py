@@ -119,7 +119,11 @@ def _formatted(papers: Sequence[Paper], style: str, form: str) -> str:
         if "author" in item:
             item["author"] = [*map(_with_capitals, item["author"])]
     options = ["--citeproc", f"--csl={_style_file(style)}", "--wrap=none"]
-    done = run_pandoc(["-f", "csljson", "-t", form, *options], orjson.dumps(items), "styles")
+    try:
+        done = run_pandoc(["-f", "csljson", "-t", form, *options], orjson.dumps(items), "styles")
+    except TimeoutError:
+        fault = f"{plural(len(papers), 'reference')} need too much time; write fewer at once"
+        raise ConfigError(fault) from None
     fault = one_line(done.stderr.decode("utf-8", "replace"))[:200]
     if done.returncode == 0 and not done.stdout.strip():
         fault = "it has notes and no list of references"

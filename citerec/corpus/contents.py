@@ -69,7 +69,7 @@ class Content(NamedTuple):
     format: str = ""
 
     def __str__(self) -> str:
-        if self.kind is ContentKind.UNREAD or self.format == DocumentFormat.LATEX:
+        if self.kind is ContentKind.UNREAD:
             return self.format
         return f"{self.kind} ({self.format})" if self.format else str(self.kind)
 
@@ -118,10 +118,10 @@ def content_of(data: bytes, name: str) -> Content:
     Anything may be plain text: ids and printed references are recognised if nearly all of it is that.
     """
     document = document_format(data, name)
-    text = data[:_LOOK].removeprefix(BOM).decode(errors="replace")
-    if document not in {None, DocumentFormat.MARKDOWN}:
+    if document and document is not DocumentFormat.MARKDOWN:
         return Content(ContentKind.DRAFT, document)
-    if not document and (other := other_format(data) or ("binary data" if "\0" in text else "")):
+    text = data[:_LOOK].removeprefix(BOM).decode(errors="replace")
+    if not document and (other := other_format(data)):
         return Content(ContentKind.UNREAD, other)
     if not document and (kind := kind_of(text, name)) is not Kind.TEXT:
         return Content(ContentKind.RECORDS, kind.lower())
