@@ -39,23 +39,33 @@ PACKED = re.compile(
     rb"(?P<gzip>\x1f\x8b)|(?P<bz2>BZh[1-9])"
     rb"|(?P<zstd>\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18)"  # the latter: a skippable frame, written by pzstd
 )
-OTHER_FORMATS = {  # by their first bytes, in lower case
-    b"%pdf": "a PDF",
-    b"pk\x03\x04": "a zip archive or a Word document",
-    b"\xd0\xcf\x11\xe0": "an old Word document",
-    b"\x89png": "a PNG image",
-    b"<?xml": "XML",
-    b"<!doctype": "HTML",
-    b"<html": "HTML",
-    b"sqlite": "an SQLite database (of Zotero? export the library as BibTeX)",
-    b"par1": "a Parquet file",
-    b"\x1f\x8b": "packed by gzip (unpack it: gunzip FILE.gz)",
-    b"bzh": "packed by bzip2 (unpack it: bunzip2 FILE.bz2)",
-    b"\x28\xb5\x2f\xfd": "packed by zstd (unpack it: unzstd FILE.zst)",
-    b"\xfd7zxz": "packed by xz (unpack it: unxz FILE.xz)",
-    b"\xff\xfe": "UTF-16 text (convert it: iconv -f UTF-16 -t UTF-8 FILE)",
-    b"\xfe\xff": "UTF-16 text (convert it: iconv -f UTF-16 -t UTF-8 FILE)",
+OTHER_FORMATS = {  # by the first bytes, up to case and blanks; the first match decides
+    rb"%pdf": "a PDF",
+    rb"pk\x03\x04": "a zip archive or a Word document",
+    rb"\xd0\xcf\x11\xe0": "an old Word document",
+    rb"\x89png": "a PNG image",
+    rb"(?:<\?xml[^>]*>\s*)?<rdf:rdf": "RDF (of Zotero? export the library as BibTeX or RIS)",
+    rb"(?:<\?xml[^>]*>\s*)?<xml>\s*<records>": "EndNote's XML (export the library as BibTeX or RIS)",
+    rb"<\?xml": "XML",
+    rb"<(?:!doctype|html)": "HTML",
+    rb"sqlite": "an SQLite database (of Zotero? export the library as BibTeX)",
+    rb"par1": "a Parquet file",
+    rb"\x1f\x8b": "packed by gzip (unpack it: gunzip FILE.gz)",
+    rb"bzh": "packed by bzip2 (unpack it: bunzip2 FILE.bz2)",
+    rb"\x28\xb5\x2f\xfd": "packed by zstd (unpack it: unzstd FILE.zst)",
+    rb"\xfd7zxz": "packed by xz (unpack it: unxz FILE.xz)",
+    rb"\xff\xfe|\xfe\xff": "UTF-16 text (convert it: iconv -f UTF-16 -t UTF-8 FILE)",
+    rb"pmid- ?[0-9]": "PubMed's .nbib (Zotero turns it into BibTeX or RIS)",
+    rb"%[0a-z] [^\n]+\n%[0-9a-z@] ": "EndNote's .enw (Zotero turns it into BibTeX or RIS)",
+    rb"fn (?:clarivate|thomson|isi)|pt [a-z]\r?\n[a-z][a-z0-9] ": "an export of Web of Science as plain text "
+    "(export it as BibTeX or RIS)",
+    rb"\\(?:begin\{thebibliography\}|bibitem)": "LaTeX (pass the .bib file that it was made from)",
+    # a column of titles or DOIs among others
+    rb'(?=[^\n]*[,;\t])(?:[^\n]*[,;\t])?"?(?:article )?(?:title|doi|di|ti)"?(?:[,;\t](?! )|\r?\n)': "a table "
+    "(pass its column of DOIs or titles alone, or export it as BibTeX or RIS)",
+    rb"[^\x00]*\x00": "binary data or UTF-16, not UTF-8 text",
 }
+_OTHERS = [(re.compile(pattern, re.IGNORECASE), name) for pattern, name in OTHER_FORMATS.items()]
 # raised when a damaged file is read
 UNREADABLE = (
     EOFError,
@@ -155,14 +165,14 @@ def read_stream(stream: BinaryIO, name: Path | str, *, most: int = MAX_FILE) -> 
 
 
 def other_format(data: bytes) -> str:
-    """Return what a file is, by its first bytes, if it is known not to be UTF-8 text of papers; else empty."""
-    start = data[:64].lstrip().lower()
-    return next((name for magic, name in OTHER_FORMATS.items() if start.startswith(magic)), "")
+    """Return what a file is, by its first bytes, and what to do, if it is known not to be read as text; else empty."""
+    start = data[:4096].removeprefix(BOM).lstrip()
+    return next((name for pattern, name in _OTHERS if pattern.match(start)), "")
 
 
 def refuse_binary(path: Path, start: bytes, expected: str) -> None:
     """Raise BadInputError for a file that is no text, by its first bytes."""
-    if other := other_format(start) or ("binary data" if b"\0" in start[:4096] else ""):
+    if other := other_format(start):
         raise BadInputError(path, f"this is {other}; expected {expected} in UTF-8")
 
 

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from citerec.bibliography.entry import PaperList
-from citerec.bibliography.paper_list import paper_list_of, read_paper_list
+from citerec.bibliography.paper_list import paper_list_of
 from citerec.config import RANKING_DEPTH, RecommendConfig
+from citerec.corpus.lists import read_paper_list
 from citerec.corpus.papers import Papers
 from citerec.drafts.context import read_context, sentence_query, without_query_markers
 from citerec.errors import ConfigError, IndexReplacedError

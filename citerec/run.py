@@ -15,10 +15,10 @@ from typing import TypeAlias
 from citerec.errors import BadInputError, OutputError, writing
 from citerec.inputs import read_rows
 from citerec.io import replacing
-from citerec.types import Ranking, falling
+from citerec.types import Ranking, falling, single
 
-Qrels: TypeAlias = Mapping[str, frozenset[str]]
-"""The papers that each query cites; a query without any is left out."""
+Qrels: TypeAlias = Mapping[str, Mapping[str, int]]
+"""The papers that each query cites, with their grades, from 1; a query without any is left out."""
 
 _RUN, _QRELS, _BEIR = "qid Q0 docid rank score tag", "qid 0 docid rel", "query-id corpus-id score"
 _PLACES = {_RUN: (2, 4), _QRELS: (2, 3), _BEIR: (1, 2)}  # of the paper and its number, by column
@@ -56,7 +56,10 @@ def trec_ids(
 
 def trec_qrels(qrels: Qrels) -> Qrels:
     """Return `qrels` with all ids in the form of `trec_id`, to match those of run files."""
-    return {trec_id(qid): frozenset(map(trec_id, gold)) for qid, gold in qrels.items()}
+    return {
+        trec_id(qid): {trec_id(docid): grade for docid, grade in gold.items()}
+        for qid, gold in qrels.items()
+    }
 
 
 def trec_run(run: Run) -> Run:
@@ -73,8 +76,8 @@ def trec_run(run: Run) -> Run:
 def read_run(path: Path, name: str | None = None) -> Run:
     """Read a TREC run file, plain or compressed.
 
-    As in trec_eval, scores decide the order and the rank column is ignored; equal scores are ordered by rising
-    docid. Lines may be in any order.
+    As in trec_eval, scores as float32 decide the order and the rank column is ignored; equal scores are ordered by
+    falling docid, and become a little smaller one after the other. Lines may be in any order.
 
     The run has the tag of its last line as its name, unless `name` is given. BadInputError if there is no line, or one
     without six columns, with a score that is not a finite number, or with a paper that occurs above for the same query.
@@ -82,7 +85,12 @@ def read_run(path: Path, name: str | None = None) -> Run:
     scores, tag = _read(path, _RUN)
     if not scores:
         raise BadInputError(path, f"an empty run; expected lines of {_RUN}")
-    rankings = {qid: Ranking.from_scores(values) for qid, values in scores.items()}
+    rankings: dict[str, Ranking] = {}
+    for qid, values in scores.items():
+        numbers = single(list(values.values())).tolist()
+        ranked = sorted(zip(numbers, values, strict=True), reverse=True)
+        strict = falling([number for number, _ in ranked]).tolist()
+        rankings[qid] = Ranking(tuple(docid for _, docid in ranked), tuple(strict))
     return Run(tag if name is None else name, rankings)
 
 
@@ -117,12 +125,12 @@ def write_run(run: Run, path: Path) -> None:
 def read_qrels(path: Path) -> Qrels:
     """Read TREC qrels, or BEIR's table with the header `query-id corpus-id score`; plain or compressed.
 
-    A relevance of 0 or less is not a citation, and a query without a citation is left out. BEIR's columns are separated
-    by tabs, so its ids may contain spaces. BadInputError if no line states a citation, or one has the wrong columns, a
-    relevance that is not a finite number, or a paper that occurs above for the same query.
+    A relevance is a grade; one of 0 or less is not a citation, and a query without a citation is left out. BEIR's
+    columns are separated by tabs, so its ids may contain spaces. BadInputError if no line states a citation, or one has
+    the wrong columns, a relevance that is not a whole number, or a paper that occurs above for the same query.
     """
     gold = {
-        qid: frozenset(docid for docid, relevance in values.items() if relevance > 0)
+        qid: {docid: int(grade) for docid, grade in values.items() if grade > 0}
         for qid, values in _read(path, _QRELS)[0].items()
     }
     if not (qrels := {qid: ids for qid, ids in gold.items() if ids}):
@@ -135,7 +143,9 @@ def write_qrels(qrels: Qrels, path: Path) -> None:
 
     def lines() -> Iterator[str]:
         for qid, gold in zip(list(trec_ids(qrels, path)), qrels.values(), strict=True):
-            yield from (f"{qid} 0 {docid} 1\n" for docid in trec_ids(sorted(gold), path))
+            docids = sorted(gold)
+            for docid, written in zip(docids, trec_ids(docids, path), strict=True):
+                yield f"{qid} 0 {written} {gold[docid]}\n"
 
     _write(path, lines())
 
@@ -162,8 +172,9 @@ def _read(path: Path, expected: str) -> tuple[dict[str, dict[str, float]], str]:
             value = float(text)
         except ValueError:
             value = nan
-        if not isfinite(value):
-            raise BadInputError(path, f"{text!r} is not a finite number", line=line)
+        if not isfinite(value) or (expected != _RUN and value % 1):
+            kind = "finite" if expected == _RUN else "whole"
+            raise BadInputError(path, f"{text!r} is not a {kind} number", line=line)
         papers = values.setdefault(qid, {})
         if docid in papers:
             raise BadInputError(path, f"paper {docid!r} occurs twice for query {qid!r}", line=line)

@@ -323,13 +323,19 @@ def no_log(message: str) -> None:
 def falling(scores: "npt.ArrayLike") -> "npt.NDArray[np.float32]":
     """Return `scores` as float32, each below the previous one: the next smaller float32 where it is not, same shape.
 
-    Scores beyond the range of float32 are clipped; equal scores remain only at its lower end.
+    Scores beyond the range of `single` are clipped.
     """
     import numpy as np
 
-    limit = np.finfo(np.float32).max
-    strict = np.clip(scores, -limit, limit).astype(np.float32)
+    strict = single(scores)
     if not (strict[1:] < strict[:-1]).all():
         for i in range(1, len(strict)):
-            strict[i] = min(strict[i], np.nextafter(strict[i - 1], -limit))
+            strict[i] = min(strict[i], np.nextafter(strict[i - 1], np.float32(-np.inf)))
     return strict
+
+
+def single(scores: "npt.ArrayLike") -> "npt.NDArray[np.float32]":
+    """Return `scores` as float32, same shape, clipped to +-3e38, which leaves room for millions of smaller ones."""
+    import numpy as np
+
+    return np.clip(scores, -3e38, 3e38).astype(np.float32)

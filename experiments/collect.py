@@ -21,11 +21,11 @@ from typing import Any, cast
 import numpy as np
 import orjson
 
-from citerec.bibliography.paper_list import read_paper_list
 from citerec.build import BuildConfig, build_index
 from citerec.collect.run import CollectConfig, collect, make_plan
 from citerec.collect.sources import SourceName
 from citerec.config import RecommendConfig
+from citerec.corpus.lists import read_paper_list
 from citerec.embed import EmbedConfig, embed_anew
 from citerec.encode.encoder import Encoder, open_encoder
 from citerec.evaluate.significance import student_test

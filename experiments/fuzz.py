@@ -38,10 +38,10 @@ from hypothesis import strategies as st
 from mcp import Client
 from starlette.testclient import TestClient
 
-from citerec.bibliography.paper_list import read_paper_list
 from citerec.build import BuildConfig, build_index
 from citerec.collect import sources
 from citerec.config import RecommendConfig, read_settings
+from citerec.corpus.lists import read_paper_list
 from citerec.corpus.readers import json_formats
 from citerec.corpus.tools import open_corpus, summarise
 from citerec.drafts import read_queries

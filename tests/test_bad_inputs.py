@@ -72,7 +72,7 @@ CORPORA: dict[str, tuple[bytes, str]] = {
     "long title": (record(title="word " * 2_000_000), "line 1"),
     "ids in conflict": (record() + record(title="Other"), "line 2: id 'a'"),
     "broken JSON": (record() + record(id="b") + b'{"id": "c", "tit\n', "line 3"),
-    "table": (b"id,title\n1,Alpha\n", "line 1"),
+    "table": (b"id,title\n1,Alpha\n", "a table"),
 }
 
 # a command, and what its message names

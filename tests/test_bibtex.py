@@ -6,7 +6,7 @@ import pytest
 
 from citerec.bibliography.bibtex import read_records, to_entry
 from citerec.bibliography.entry import Entry
-from citerec.bibliography.paper_list import read_paper_list
+from citerec.corpus.lists import read_paper_list
 from citerec.corpus.readers import find_source, read_papers
 from citerec.errors import BadInputError
 from citerec.types import Paper

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from citerec import RecommendConfig, Recommender
-from citerec.bibliography.paper_list import parse_paper_list, read_paper_list
 from citerec.cli import run
+from citerec.corpus.lists import parse_paper_list, read_paper_list
 from citerec.corpus.papers import Papers, open_lookup, write_papers
 from citerec.folder import IndexFolder
 from citerec.matching import MOST_ALIKE, listed_rows, similar_titles, write_tables

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from citerec import inputs
-from citerec.bibliography.paper_list import read_paper_list
 from citerec.build import BuildConfig, build_index
 from citerec.cli import run
+from citerec.corpus.lists import read_paper_list
 from citerec.corpus.splits import read_ids, shipped_queries
 from citerec.drafts import read_queries
 from citerec.errors import BadInputError, ModelError, OutputError

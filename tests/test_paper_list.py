@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from citerec.bibliography.entry import Entry, PaperList
 from citerec.bibliography.keys import id_key, name_key, title_key, to_text
-from citerec.bibliography.paper_list import paper_list_of, parse_paper_list, read_paper_list
+from citerec.bibliography.paper_list import paper_list_of
+from citerec.corpus.lists import parse_paper_list, read_paper_list
 from citerec.errors import BadInputError
 from citerec.folder import IndexFolder
 from citerec.matching import (
@@ -40,7 +41,7 @@ def excluded(folder: Path, text: str | bytes) -> PaperList:
     ],
 )
 def test_formats_that_are_not_read_are_named_and_no_list_of_ids(text: str, words: str) -> None:
-    with pytest.raises(BadInputError, match=f"this is {words}; "):
+    with pytest.raises(BadInputError, match=f"this is {words} "):
         parse_paper_list(text, "refs")
 
 

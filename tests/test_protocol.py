@@ -61,7 +61,7 @@ def tiny(tmp_path: Path) -> IndexFolder:
 
 
 def test_a_quick_look_is_spread_evenly_over_the_split() -> None:
-    gold = {name: frozenset({"x"}) for name in "abcdefg"}
+    gold = {name: {"x": 1} for name in "abcdefg"}
     queries = tuple(Query(id=name, title=name) for name in gold)
     rules = tuple(Eligibility(year_max=2000 + n) for n in range(7))
     whole = EvalSet("test", queries, rules, gold, {NO_GOLD: 2})
@@ -79,7 +79,7 @@ def test_a_quick_look_is_spread_evenly_over_the_split() -> None:
 def test_gold_is_what_a_query_cites_in_the_corpus_and_of_no_later_year(tiny: IndexFolder) -> None:
     eval_set = load_eval_set(tiny, "test")
 
-    assert eval_set.qrels == {"q": {"a", "c"}, "undated": {"b"}}
+    assert eval_set.qrels == {"q": {"a": 1, "c": 1}, "undated": {"b": 1}}
     assert [query.id for query in eval_set.queries] == ["q", "undated"]
     assert eval_set.left_out == {NOT_HERE: 1, NO_GOLD: 1}  # a cites nothing
 
@@ -151,7 +151,9 @@ BEIR_QUERIES = [
     {"_id": "d3", "text": "alpha beta", "metadata": {"year": 2020}},
     {"_id": "q4", "text": "What Alpha owes to Beta. Much."},  # d4, by its text
 ]
-BEIR_QRELS = "q1 d1,q1 d2,q1 d3,q2 d2,q3 elsewhere,d3 d1,d3 d3,q4 d1,q4 d2,q4 d4".split(",")
+BEIR_QRELS = (
+    "q1 d1 1,q1 d2 2,q1 d3 3,q1 d4 0,q2 d2 1,q3 elsewhere 1,d3 d1 1,d3 d3 1,q4 d1 1,q4 d2 1,q4 d4 1"
+)
 
 
 @pytest.fixture
@@ -160,7 +162,7 @@ def beir(tmp_path: Path) -> IndexFolder:
     (folder / "qrels").mkdir(parents=True)
     for name, records in (("corpus", BEIR), ("queries", BEIR_QUERIES)):
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
-    lines = ["query-id\tcorpus-id\tscore", *("\t".join([*q.split(), "1"]) for q in BEIR_QRELS)]
+    lines = ["query-id\tcorpus-id\tscore", *("\t".join(q.split()) for q in BEIR_QRELS.split(","))]
     (folder / "qrels" / "test.tsv").write_text("\n".join(lines) + "\n")
     build_index(folder, tmp_path / "index", BuildConfig())
     return open_index(tmp_path / "index")
@@ -170,7 +172,8 @@ def test_shipped_gold_is_cut_to_what_may_be_recommended(beir: IndexFolder) -> No
     eval_set = load_eval_set(beir, "test")
 
     # q1 is of 2005, and d2 of 2010; q3's paper is not in the corpus; d3 does not cite itself; q4 is d4, of 2004
-    assert eval_set.qrels == {"q1": {"d1", "d3"}, "q2": {"d2"}, "d3": {"d1"}, "q4": {"d1"}}
+    d1 = {"d1": 1}
+    assert eval_set.qrels == {"q1": d1 | {"d3": 3}, "q2": {"d2": 1}, "d3": d1, "q4": d1}
     assert [query.id for query in eval_set.queries] == ["q1", "q2", "d3", "q4"]
     assert eval_set.left_out == {NOT_HERE: 0, NO_GOLD: 1}
     assert [rule.year_max for rule in eval_set.eligible] == [2005, None, 2020, 2004]
@@ -207,7 +210,7 @@ def test_gold_and_candidates_may_be_held_to_the_train_years(tiny: IndexFolder) -
     # The train queries b and c are of 2001 and 2002; q (2003) cites a (2000), c (2002) and future (2005, later).
     eval_set = restricted(tiny, load_eval_set(tiny, "test"), Rules(train_only=True))
 
-    assert eval_set.qrels["q"] == {"a", "c"}
+    assert eval_set.qrels["q"].keys() == {"a", "c"}
     asked = {q.id: e.year_max for q, e in zip(eval_set.queries, eval_set.eligible, strict=True)}
     assert asked == {"q": 2002, "undated": 2002}  # no candidate is later than the last train query
 
@@ -217,7 +220,7 @@ def test_the_latest_train_year_bounds_the_gold_of_a_query_without_a_year(tmp_pat
 
     eval_set = restricted(index, load_eval_set(index, "test"), Rules(train_only=True))
 
-    assert eval_set.qrels == {"undated": {"b"}, "q": {"a"}}  # c is of 2002, b of 2001
+    assert eval_set.qrels == {"undated": {"b": 1}, "q": {"a": 1}}  # c is of 2002, b of 2001
 
 
 def test_queries_with_little_gold_may_be_left_out_and_are_counted(tiny: IndexFolder) -> None:

@@ -247,6 +247,8 @@ def test_a_folder_of_two_formats_says_how_they_are_joined(tmp_path: Path) -> Non
     a_file(tmp_path, b"@misc{a, title={A}}", "refs.bib")
     a_file(tmp_path, b"TY  - JOUR\nTI  - A\nER  -\n", "refs.ris")
 
+    a_file(tmp_path, b"Please cite:\n@misc{c, title={C}}\n", "README")  # is no corpus
+
     message = r"bibtex \(refs.bib\) and ris \(refs.ris\).*corpus merge"
     with pytest.raises(BadInputError, match=message):
         find_source(tmp_path)
@@ -281,8 +283,8 @@ def test_records_of_no_format_are_shown(tmp_path: Path) -> None:
 
     with pytest.raises(BadInputError, match="these fields: id, name"):
         detect_format(source)
-    with pytest.raises(BadInputError, match="begins so"):
-        detect_format(find_source(a_file(tmp_path, b"\\documentclass{article}", "library")))
+    with pytest.raises(BadInputError, match="begins so: b'Attention"):
+        detect_format(find_source(a_file(tmp_path, b"Attention Is All You Need", "library")))
     with pytest.raises(ConfigError, match=", ".join(FORMATS)):
         list(read_papers(source, "endnote"))
 

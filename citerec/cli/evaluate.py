@@ -96,7 +96,7 @@ def evaluate(
     console: ConsoleOutput,
 ) -> None:
     """Evaluate rankings against the citations of papers, and write a report."""
-    from citerec.evaluate.metrics import metric_names
+    from citerec.evaluate.metrics import METRICS, metric_names
     from citerec.evaluate.protocol import EvalSet, load_eval_set
     from citerec.evaluate.report import Evaluation, assess, summary_table, write_report
     from citerec.evaluate.systems import systems
@@ -104,7 +104,7 @@ def evaluate(
     from citerec.machine import provenance
     from citerec.run import read_qrels, trec_qrels
 
-    extra, files = metric_names(metrics), run or []
+    wanted, files = metric_names(metrics), run or []
     if qrels is not None and not files:
         raise ConfigError("--qrels needs --run; without it a split of the index is evaluated")
     runs_systems = not files or (qrels is None and "systems" in options.model_fields_set)
@@ -127,7 +127,7 @@ def evaluate(
         known_graph=config.known_graph if is_known else None,
         qrels=trec_qrels(eval_set.qrels) if files else eval_set.qrels,
         runs=given_runs(files, systems() if runs_systems else ()),
-        metrics=extra,
+        metrics=[name for name in wanted if name not in METRICS],
         provenance={"runs": [*map(str, files)], "qrels": str(qrels or split)} if files else {},
         left_out=eval_set.left_out,
         seed=config.seed,
@@ -137,7 +137,7 @@ def evaluate(
     evaluation = replace(evaluation, provenance=provenance({**evaluation.provenance}))
     assessment = assess(evaluation)
     write_report(assessment, target)
-    show(terminal(summary_table(assessment, extra)))
+    show(terminal(summary_table(assessment, wanted)))
     for system in assessment.systems[: len(files)]:
         if system.missing or (system.dropped and not queries):
             missing = f"queries without a ranking, which count zero: {system.missing:,}"

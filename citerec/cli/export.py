@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from citerec.bibliography.styles import ReferenceConfig, references
+from citerec.bibliography.styles import ReferenceConfig, notice_of, references
 from citerec.cli.console import ConsoleOutput, check_output, write_result
 from citerec.cli.options import Index, open_named, settings_options
 from citerec.errors import BadInputError
@@ -15,7 +15,7 @@ from citerec.text import plural, some_of
 @settings_options
 def export(
     papers: Annotated[
-        Path, typer.Argument(help="A shelf, a .bib, RIS or CSL-JSON file, or ids, one a line.")
+        Path, typer.Argument(help="A shelf, or any list that `recommend --cited` reads.")
     ],
     config: ReferenceConfig,
     index: Index = None,
@@ -27,7 +27,7 @@ def export(
     console: ConsoleOutput,
 ) -> None:
     """Write papers of the corpus as references: for a reference manager, or in a citation style."""
-    from citerec.bibliography.paper_list import read_paper_list
+    from citerec.corpus.lists import read_paper_list
     from citerec.references import chosen_papers
 
     check_output(output)
@@ -39,3 +39,5 @@ def export(
         raise BadInputError(papers, f"none of its papers is in {folder.path}{absent}")
     write_result(references(found, config, notes, taken), output)
     console.log(f"{papers}: {plural(len(found), 'paper')} written{absent}")
+    if notice := notice_of(found, config):
+        console.log(notice)

@@ -145,7 +145,7 @@ def check(
     console: ConsoleOutput,
 ) -> None:
     """Compare your references with the corpus: retracted papers, other years, DOIs or titles, preprints, duplicates."""
-    from citerec.bibliography.paper_list import read_paper_list
+    from citerec.corpus.lists import read_paper_list
     from citerec.io import indented_json
     from citerec.references import check_references
 

@@ -68,8 +68,9 @@ class DraftOptions(Settings):
     )
     cited: Path | None = setting(
         None,
-        "References of the draft: one id per line, or a .bib. They guide the ranking and are not "
-        "recommended. Those that a document cites are used by themselves; none for no references.",
+        "References of the draft: one id per line, a printed list, a .bib, or what index reads. They guide "
+        "the ranking and are not recommended. Those that a document cites are used by themselves; none for "
+        "no references.",
     )
     year_max: int | None = setting(
         None,
@@ -273,7 +274,7 @@ def query_options(
     draft: DraftOptions, drafts: "QueryFile", recommender: "Recommender", *, explain: bool
 ) -> "QueryOptions":
     """Return what is asked for; the recommender logs how many papers of each list were found."""
-    from citerec.bibliography.paper_list import read_paper_list
+    from citerec.corpus.lists import read_paper_list
 
     cited = None
     if str(draft.cited) != "none":

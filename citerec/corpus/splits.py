@@ -22,7 +22,7 @@ from citerec.corpus.papers import NO_YEAR, no_later
 from citerec.errors import BadInputError
 from citerec.inputs import read_rows, reading
 from citerec.io import sha256_of
-from citerec.run import read_qrels
+from citerec.run import Qrels, read_qrels
 from citerec.types import Query
 
 SPLITS = ("train", "dev", "test")
@@ -100,10 +100,10 @@ def write_splits(folder: Path, splits: Mapping[str, Sequence[str]]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ShippedQueries:
-    """Queries and, for each split, the docids that each of its queries cites."""
+    """Queries and, for each split, the papers that each of its queries cites, with their grades."""
 
     queries: Mapping[str, Query]  # by id
-    gold: Mapping[str, Mapping[str, frozenset[str]]]  # split -> query id -> docids
+    gold: Mapping[str, Qrels]  # by split
 
     @property
     def splits(self) -> dict[str, list[str]]:
@@ -147,12 +147,15 @@ def shipped_queries(folder: Path) -> ShippedQueries | None:
 
 
 def write_queries(folder: Path, shipped: ShippedQueries) -> None:
-    """Write queries and their gold into the splits folder of an index."""
+    """Write queries and their gold into the splits folder of an index; gold of grade 1 alone as a list."""
     folder.mkdir(exist_ok=True)
     lines = [orjson.dumps(asdict(query)) + b"\n" for query in shipped.queries.values()]
     (folder / QUERIES).write_bytes(b"".join(lines))
     gold = {
-        name: {qid: sorted(docids) for qid, docids in qrels.items()}
+        name: {
+            qid: sorted(grades) if max(grades.values()) == 1 else dict(sorted(grades.items()))
+            for qid, grades in qrels.items()
+        }
         for name, qrels in shipped.gold.items()
     }
     (folder / GOLD).write_bytes(orjson.dumps(gold))
@@ -164,7 +167,10 @@ def open_queries(folder: Path) -> ShippedQueries | None:
         return None
     lines = (folder / QUERIES).read_bytes().splitlines()
     gold = {
-        name: {qid: frozenset(docids) for qid, docids in qrels.items()}
+        name: {
+            qid: gold if isinstance(gold, dict) else dict.fromkeys(gold, 1)
+            for qid, gold in qrels.items()
+        }
         for name, qrels in orjson.loads((folder / GOLD).read_bytes()).items()
     }
     queries = (Query(**orjson.loads(line)) for line in lines)

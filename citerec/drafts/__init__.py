@@ -8,11 +8,11 @@ key.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import partial
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from citerec.bibliography.entry import Entry, PaperList, first_year
+from citerec.corpus.contents import ContentKind, DocumentFormat
 from citerec.errors import BadInputError, ConfigError
 from citerec.inputs import isolated
 from citerec.text import one_line, plural
@@ -31,17 +31,6 @@ MAX_FIRST_PARAGRAPHS = 2_000  # characters that stand for a missing abstract
 MAX_ABSTRACT = 6_000  # characters; what is longer is not an abstract
 LEAST_ABSTRACT = 40  # characters; less is a heading or a placeholder
 _SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*(?=\s|$)|[。！？]")
-
-_LOOK = 2**16  # bytes at the start that decide
-_BIBTEX = re.compile(rb"^[ \t]*@[A-Za-z]+[ \t]*[{(]", re.MULTILINE)
-_LATEX = re.compile(
-    rb"\\document(?:class|style)[ \t]*[\[{]|^[ \t]*\\(?:begin[ \t]*\{(?:document|abstract)\}|title[ \t]*[\[{]"
-    rb"|(?:chapter|section)\*?[ \t]*\{|usepackage[\[{])",
-    re.MULTILINE,
-)
-_HTML = re.compile(rb"<(?:!doctype\s+html|html|head)\b", re.IGNORECASE)
-_FRONT_MATTER = re.compile(rb"---[ \t]*\r?\n(?:[\w-]+[ \t]*:|#)")
-_SECTION = re.compile(rb"^##[ \t]+\S", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,16 +105,20 @@ def parse_queries(
     repeated; ConfigError if there is a `title` for several drafts; MissingExtraError if a library is not installed.
     """
     from citerec.bibliography.paper_list import Kind, decode, kind_of, read_entries
+    from citerec.corpus.readers import recognise
 
     stated = {k: v for k, v in (("title", title), ("abstract", abstract)) if v is not None}
-    if document := document_format(data, str(name)):
-        return _from_document(document, data, str(name), file, stated)
+    content = recognise(data, str(name))
+    if content.kind is ContentKind.DRAFT:
+        return _from_document(DocumentFormat(content.format), data, str(name), file, stated)
     text = decode(data, name, reads=_READS)
     kind = kind_of(text, name)
-    if kind is Kind.TEXT:
+    if kind is not Kind.TEXT:
+        drafts, _ = read_entries(text, kind, name, strict=True)
+    elif content.kind is ContentKind.TEXT:
         drafts = [_plain(text)]
     else:
-        drafts, _ = read_entries(text, kind, name, strict=True)
+        raise BadInputError(name, f"this is {content} and no draft; give it as --cited FILE")
     if not drafts:
         raise BadInputError(name, f"this {kind} holds no paper; {_READS}")
     batch = len(drafts) > 1
@@ -169,44 +162,6 @@ def _plain(text: str) -> Entry:
 
 
 # --- documents that hold one draft
-
-
-class DocumentFormat(StrEnum):
-    """The formats of a document that holds one draft, by the name that messages use."""
-
-    LATEX = "LaTeX"
-    MARKDOWN = "Markdown"
-    DOCX = "Word"
-    PDF = "PDF"
-    HTML = "HTML"
-    TYPST = "Typst"
-
-
-def document_format(data: bytes, name: str) -> DocumentFormat | None:
-    """Return the format of a document by its content; None for text, JSON, bibliographies and what is unknown.
-
-    The name decides only where a text may be LaTeX, Markdown or Typst as well as plain text.
-    """
-    start = data[:_LOOK].removeprefix(b"\xef\xbb\xbf").lstrip()
-    latex, bibtex = _LATEX.search(start), _BIBTEX.search(start)
-    suffix = PurePath(name).suffix.lower()
-    if b"%PDF-" in start[:1024] and not start.startswith((b"{", b"[")):
-        return DocumentFormat.PDF
-    if start.startswith(b"PK\x03\x04"):  # a Word document or a damaged one, or another archive
-        is_word = b"word/document" in data or b"PK\x05\x06" not in data[-(2**16) :]
-        return DocumentFormat.DOCX if is_word else None
-    if _HTML.match(start):
-        return DocumentFormat.HTML
-    is_bibtex = bibtex and not (latex and latex.start() < bibtex.start())
-    if b"\0" in start or start.startswith((b"{", b"[")) or is_bibtex:
-        return None
-    if latex or (suffix in (".tex", ".ltx", ".latex") and b"\\" in start):
-        return DocumentFormat.LATEX
-    has_headings = start.startswith(b"# ") and _SECTION.search(start)
-    is_named = suffix in (".md", ".markdown", ".qmd", ".rmd")
-    is_markdown = is_named or has_headings or _FRONT_MATTER.match(start)
-    other = DocumentFormat.MARKDOWN if is_markdown else None
-    return DocumentFormat.TYPST if suffix == ".typ" else other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,6 @@ draft defines.
 """
 
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,10 @@ from citerec.bibliography.keys import doi_of, to_text
 from citerec.drafts import INSTEAD, LEAST_ABSTRACT, Document, DocumentFormat, document_year
 from citerec.drafts import cited as references
 from citerec.drafts.cited import braced, cited_references, decode_latex, inside
-from citerec.errors import BadInputError, MissingExtraError, extra
+from citerec.errors import BadInputError
+from citerec.pandoc import run_pandoc
 from citerec.text import one_line
 
-MAX_SECONDS = 30  # where the system has no limit on processor time; a thesis of 300 pages takes 2
 MAX_INPUT = 16 * 2**20  # bytes of a draft, characters of a LaTeX draft with all its files
 MAX_FILES = 500  # of a LaTeX draft
 _READERS = {
@@ -117,18 +116,7 @@ def _converted(data: bytes, kind: DocumentFormat, name: str) -> dict[str, Any]:
     if len(data) > MAX_INPUT:
         size = f"{len(data):,} bytes; expected at most {MAX_INPUT:,}"
         raise BadInputError(name, f"{what} has {size}; {INSTEAD}")
-    with extra("drafts"):
-        import pypandoc
-    try:
-        program = pypandoc.get_pandoc_path()
-    except OSError:
-        raise MissingExtraError("pandoc", "drafts") from None
-    command = [program, "+RTS", "-M1G", "-RTS", "--sandbox", "-f", _READERS[kind], "-t", "json"]
-    done = subprocess.run(
-        command, input=data, capture_output=True, timeout=MAX_SECONDS, check=False
-    )
-    if done.returncode < 0:  # by a signal
-        raise TimeoutError
+    done = run_pandoc(["-f", _READERS[kind], "-t", "json"], data, "drafts")
     if done.returncode != 0:
         fault = one_line(done.stderr.decode("utf-8", "replace"))[:200]
         raise BadInputError(name, f"pandoc cannot read {what}: {fault}; {INSTEAD}")

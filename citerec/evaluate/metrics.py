@@ -31,9 +31,9 @@ PER_QUERY = tuple("f1@20 mrr recall@100 recall@1000 ndcg@20 map precision@20 rec
 """The metrics of each query; `f1@20 (of means)` is computed from the means of the last two."""
 
 _SHORT = {"r": "recall", "p": "precision", "rr": "mrr", "ap": "map", "rprec": "r-precision"}
-# those of ranx for gold of one level without negatives; a cut is at most `RANKING_DEPTH`
+# those of ranx for gold without negatives; a cut is at most `RANKING_DEPTH`, `-l2` counts grades from 2 alone
 _CUT = r"(hits|hit_rate|precision|recall|f1|mrr|map|n?dcg(_burges)?)(@([1-9]\d{0,2}|1000))?"
-_FORM = re.compile(rf"{_CUT}|r-precision|rbp\.\d+")
+_FORM = re.compile(rf"({_CUT}|r-precision|rbp\.\d+)(-l[1-9])?")
 _QUERIES_AT_ONCE = 512  # 8 MB of ranks
 _RANX = Lock()  # numba's work queue, which ranx uses, ends the process if two threads enter it
 
@@ -65,7 +65,7 @@ class Comparison:
 
 
 def metric_names(text: str) -> tuple[str, ...]:
-    """Return comma-separated metrics by ranx's names, without those of `METRICS`: `R@10` is `recall@10`.
+    """Return comma-separated metrics by ranx's names, each once: `R@10` is `recall@10`.
 
     ConfigError if there is no such metric, or a cut is not from 1 to 1000.
     """
@@ -79,15 +79,16 @@ def metric_names(text: str) -> tuple[str, ...]:
                 f"rbp.95, with a cut from 1 to {RANKING_DEPTH} (bpref needs negatives)"
             )
         names.append(name)
-    return tuple(name for name in dict.fromkeys(names) if name not in METRICS)
+    return tuple(dict.fromkeys(names))
 
 
 def per_query(run: Run, qrels: Qrels, extra: Sequence[str] = ()) -> dict[str, Floats]:
     """Measure a run for each query of the qrels, on the top 1000: by each name in `PER_QUERY` and `extra`.
 
     Each array has shape (n,), by rising query id. A query without a ranking scores zero; rankings of other queries are
-    ignored. Precision@20 divides by 20 also where fewer papers are ranked. ValueError if there is no query, or a query
-    without gold.
+    ignored. Precision@20 divides by 20 also where fewer papers are ranked. The gain of nDCG is the grade, as in
+    trec_eval; all other metrics take each grade from 1 as relevant. ValueError if there is no query, or a query without
+    gold.
     """
     if not qrels or not all(qrels.values()):
         raise ValueError("qrels need at least one query, and every query at least one paper")
@@ -133,8 +134,8 @@ def evaluate_run(
 
     Every query of the qrels counts; those of the run that are not among them are dropped. `rng` draws the resamples:
     with a new generator of the same seed for each run of a report, all runs have the same resamples, and an interval
-    does not depend on the other runs. `extra` are metrics as `metric_names` returns them. ConfigError if run and qrels
-    share no query.
+    does not depend on the other runs. `extra` are metrics by `metric_names`, none of `METRICS`. ConfigError if run and
+    qrels share no query.
     """
     shared = {qid: ranking for qid, ranking in run.rankings.items() if qid in qrels}
     if run.rankings and not shared:
@@ -214,15 +215,17 @@ def _as_arrays(run: Run, qrels: Qrels, qids: Sequence[str]) -> tuple[Floats, Flo
     typed lists that need 20 s to compile. Its metrics use the order of the rows, not the scores, so equal scores keep
     the order of the ranking.
 
-    Returns gold (n, most gold, 2) and ranked (n, 1000, 2): number, and relevance or score. Both are padded with -1;
-    ranx drops entries of relevance -1.
+    Returns gold (n, most gold, 2) and ranked (n, 1000, 2): number, and grade or score. Both are padded with -1; ranx
+    drops entries of grade -1. Gold is in the order of an ideal ranking, by falling grade: ranx takes it for that.
     """
     gold = np.full((len(qids), max(len(qrels[qid]) for qid in qids), 2), -1.0)
     ranked = np.full((len(qids), RANKING_DEPTH, 2), -1.0)
     for row, qid in enumerate(qids):
-        numbers = {docid: number for number, docid in enumerate(qrels[qid])}
+        grades = qrels[qid]
+        best_first = sorted(grades, key=lambda docid: -grades[docid])
+        numbers = {docid: number for number, docid in enumerate(best_first)}
         gold[row, : len(numbers), 0] = range(len(numbers))
-        gold[row, : len(numbers), 1] = 1
+        gold[row, : len(numbers), 1] = [grades[docid] for docid in best_first]
         if ranking := run.rankings.get(qid):
             top = [numbers.get(docid, -1) for docid in ranking.ids[:RANKING_DEPTH]]
             ranked[row, : len(top), 0] = top

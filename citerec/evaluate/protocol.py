@@ -103,7 +103,7 @@ def load_eval_set(index: IndexFolder, split: str) -> EvalSet:
     if split not in SPLITS or not file.is_file():
         raise ConfigError(f"no split {split!r} in {index.path}; choose one of {', '.join(SPLITS)}")
     papers, graph, shipped = index.papers, index.graph, open_queries(index.splits)
-    queried: list[tuple[Query, list[str]]] = []  # each query with its gold
+    queried: list[tuple[Query, dict[str, int]]] = []  # each query with its gold
     unknown = 0
     if shipped is None:
         rows = papers.rows_of(read_ids(file))
@@ -113,20 +113,21 @@ def load_eval_set(index: IndexFolder, split: str) -> EvalSet:
         for row in rows[rows >= 0].tolist():
             entries = slice(graph.indptr[row], graph.indptr[row + 1])
             cited = papers.ids_at(graph.indices[entries][gold[entries]])
-            queried.append((Query.of(papers[row]), cited))
+            queried.append((Query.of(papers[row]), dict.fromkeys(cited, 1)))
     else:
         gold_by_query = shipped.gold.get(split, {})
-        cited = sorted(frozenset[str]().union(*gold_by_query.values()))
+        cited = sorted(set[str]().union(*gold_by_query.values()))
         row_of = dict(zip(cited, papers.rows_of(cited).tolist(), strict=True))
         row_of |= dict.fromkeys(papers.ids_at(papers.retracted.tolist()), -1)  # as if not there
         given = [shipped.queries[qid] for qid in gold_by_query]
         for query, own in zip(given, query_rows(given, papers), strict=True):
             year = query.year or int(papers.years[[*own]].max(initial=NO_YEAR)) or None
-            in_corpus = [i for i in gold_by_query[query.id] if row_of[i] not in (-1, *own)]
+            grades = gold_by_query[query.id]
+            in_corpus = [i for i in grades if row_of[i] not in (-1, *own)]
             cited = [i for i in in_corpus if year is None or papers.years[row_of[i]] <= year]
-            queried.append((replace(query, year=year), cited))
+            queried.append((replace(query, year=year), {i: grades[i] for i in cited}))
     queries = tuple(query for query, cited in queried if cited)
-    qrels = {query.id: frozenset(cited) for query, cited in queried if cited}
+    qrels = {query.id: cited for query, cited in queried if cited}
     left_out = {NOT_HERE: unknown, NO_GOLD: len(queried) - len(queries)}
     if not queries:
         raise ConfigError(

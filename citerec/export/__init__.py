@@ -108,15 +108,11 @@ def pieces(
 def _bibliography(results: Iterable[Result], format: str) -> str:
     """Write each recommended paper once, in the order of its first appearance."""
     from citerec.bibliography import write
-    from citerec.bibliography.keys import paper_doi
 
     by_id: dict[str, Paper] = {}
     for result in results:
         for item in result.recommendations:
             by_id.setdefault(item.paper.id, item.paper)
     papers = [*by_id.values()]
-    if format == Format.DOI:  # papers without a DOI are left out
-        dois = dict.fromkeys(filter(None, map(paper_doi, papers)))
-        return "".join(f"{doi}\n" for doi in dois)
     writers = {Format.BIBTEX: write.bibtex, Format.RIS: write.ris, Format.CSL: write.csl}
-    return writers[Format(format)](papers)
+    return writers.get(Format(format), write.dois)(papers)

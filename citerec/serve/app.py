@@ -10,6 +10,7 @@ from functools import partial
 from importlib.metadata import version
 from itertools import islice
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import prometheus_client as prometheus
 import uvicorn
@@ -54,7 +55,7 @@ FILES = {  # formats of reference managers by media type, with the suffix of a f
 }
 TEXT = {"schema": {"type": "string"}}
 # of references; text first: generated clients read an answer as the first type that they know
-MEDIA = {"text": "text/plain", "html": "text/html"} | {
+MEDIA = {"text": "text/plain", "doi": "text/plain", "html": "text/html"} | {
     form.value: name for name, (form, _) in FILES.items()
 }
 AS_FILE, AS_REFERENCES = (
@@ -231,10 +232,15 @@ async def recommend(request: Request, service: Served, body: RecommendRequest) -
 
 @api.post("/export", response_class=Response, responses=AS_REFERENCES)
 async def export(request: Request, body: ExportRequest) -> Response:
-    """Return papers as references: for a reference manager, or formatted; Zotero reads the HTML, too."""
+    """Return papers as references: for a reference manager, or formatted; Zotero reads the HTML, too.
+
+    The header `Citerec-Notice`, percent-encoded, names papers without a DOI, or without volume or pages.
+    """
 
     def work(opened: OpenIndex) -> Response:
-        return Response(body.written(opened), headers=page.SAFE, media_type=MEDIA[body.format])
+        text, notice = body.written(opened)
+        headers = page.SAFE | ({"Citerec-Notice": quote(notice)} if notice else {})
+        return Response(text, headers=headers, media_type=MEDIA[body.format])
 
     return await answer(request, work, body.index, "uploads")
 

@@ -16,9 +16,15 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 
 from citerec import Recommendations, RecommendConfig
 from citerec.bibliography.entry import PaperList
-from citerec.bibliography.paper_list import paper_list_of, parse_paper_list
-from citerec.bibliography.styles import ReferenceConfig, ReferenceFormat, references
+from citerec.bibliography.paper_list import paper_list_of
+from citerec.bibliography.styles import (
+    ReferenceConfig,
+    ReferenceFormat,
+    notice_of,
+    references,
+)
 from citerec.config import SENTENCE_K, Bm25Config, RerankConfig, Settings, StopWords, setting
+from citerec.corpus.lists import parse_paper_list
 from citerec.drafts import QueryFile
 from citerec.errors import (
     BadInputError,
@@ -43,7 +49,7 @@ from citerec.types import MAX_TITLE, StageHit
 
 MAX_RESULTS = 1000  # papers of one answer
 MAX_LISTED = 10_000  # entries of a list of papers
-MAX_STYLED = 200  # papers; citeproc-py takes up to 0.1 s for one
+MAX_STYLED = 200  # papers; pandoc takes a second for them
 NO_CITED = "none"  # for `cited`: not even the references that the draft cites
 Text = Annotated[str, StringConstraints(max_length=16_000_000)]
 Title = Annotated[str, StringConstraints(max_length=MAX_TITLE)]
@@ -300,8 +306,8 @@ class ExportRequest(BaseModel):
         "Citation keys that bibtex does not use; or the content of a .bib, for all of its keys.",
     )
 
-    def written(self, opened: OpenIndex) -> str:
-        """Return the papers as references; ConfigError if one is missing, or a style would take minutes."""
+    def written(self, opened: OpenIndex) -> tuple[str, str]:
+        """Return the papers as references, and what these lack; ConfigError if a paper is missing, or too many are."""
         if len(self.ids) > MAX_STYLED and self.format in ("html", "text"):
             raise ConfigError(f"ids: html and text take at most {MAX_STYLED} papers at once")
         found, _, missing = chosen_papers(paper_list_of(self.ids), opened.index.papers)
@@ -310,7 +316,8 @@ class ExportRequest(BaseModel):
             raise ProblemError("not-found", message)
         config = ReferenceConfig(format=self.format, style=self.style)
         taken = _listed(self.taken_keys, "taken_keys")
-        return references(found, config, self.notes, taken.keys if taken else ())
+        written = references(found, config, self.notes, taken.keys if taken else ())
+        return written, notice_of(found, config)
 
 
 class Problem(BaseModel):

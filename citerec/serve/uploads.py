@@ -5,6 +5,8 @@ It runs in a process of its own, and imports nothing of the server.
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 from stat import S_ISLNK
@@ -13,8 +15,10 @@ from zipfile import BadZipFile, ZipFile
 from zlib import error
 
 from citerec.bibliography.entry import PaperList
-from citerec.bibliography.paper_list import read_paper_list
-from citerec.drafts import DocumentFormat, QueryFile, document_format, parse_queries
+from citerec.corpus.contents import Content, ContentKind, DocumentFormat
+from citerec.corpus.lists import read_paper_list
+from citerec.corpus.readers import recognise
+from citerec.drafts import QueryFile, parse_queries
 from citerec.drafts.sentences import paragraphs
 from citerec.errors import BadInputError, ConfigError
 from citerec.text import plural, visible
@@ -23,8 +27,10 @@ MAX_QUERIES = 64  # of a request; of the sentences of a draft, as many are answe
 MAX_SENTENCES = 1_000  # of a draft without a reference, from which these are chosen
 MAX_DRAFT, MAX_DRAFTS = 200_000, 1_000_000  # characters of a draft; of all of a request together
 MOST_FILES, MOST_UNPACKED, MOST_DEPTH = 2_000, 64 * 2**20, 20  # of a .zip; parts of a path
-REFERENCES = frozenset({".bib", ".bibtex", ".ris"})  # lists, unless a document is with them
+LISTS = frozenset({ContentKind.RECORDS, ContentKind.IDS, ContentKind.PRINTED})
 _MAIN = re.compile(rb"\\documentclass(?![^{]{0,500}\{\s*(?:subfiles|standalone)\b)")  # no chapter
+# between JSON records, or before those of a page of an API
+_RECORDS = re.compile(rb'\}\s*\n\s*\{|"(?:results|items)"\s*:\s*\[')
 AROUND = frozenset({".bbl", ".sty", ".cls", ".bst"})  # files of a LaTeX draft that are no draft
 
 
@@ -53,11 +59,17 @@ def within_limits(drafts: QueryFile) -> QueryFile:
     return drafts
 
 
-class Upload(NamedTuple):
+@dataclass(frozen=True)
+class Upload:
     """A file as a browser sends it."""
 
     name: str
     data: bytes
+
+    @cached_property
+    def content(self) -> Content:
+        """What it is."""
+        return recognise(self.data, self.name)
 
     @property
     def suffix(self) -> str:
@@ -66,9 +78,9 @@ class Upload(NamedTuple):
 
     @property
     def is_list(self) -> bool:
-        """Whether it is a bibliography; JSON is one if it is a list."""
-        is_json = self.suffix == ".json" and self.data.lstrip().startswith(b"[")
-        return self.suffix in REFERENCES or is_json
+        """Whether it is a list of papers; one record as JSON is a draft."""
+        is_record = self.data.lstrip().startswith(b"{") and not _RECORDS.search(self.data)
+        return self.content.kind in LISTS and self.suffix not in AROUND and not is_record
 
     def path_in(self, folder: str) -> Path:
         """Return where the file is kept in a folder, at its place in the sent one, and nowhere else."""
@@ -79,7 +91,7 @@ class Upload(NamedTuple):
 
 def unpacked(file: Upload, unread: list[str]) -> list[Upload]:
     """Return the files of a .zip within limits, or the file itself; `unread` receives what is left out, and why."""
-    if not file.data.startswith(b"PK\x03\x04") or document_format(file.data, file.name):
+    if not file.data.startswith(b"PK\x03\x04") or file.content.kind is ContentKind.DRAFT:
         return [file]
     found = list[Upload]()
     try:
@@ -128,9 +140,10 @@ def read_files(files: Sequence[Upload], folder: str) -> Uploads:
         except OSError:
             read.unread.append(f"{file.name}: another file has its name")
     main, lists = min(files, key=_order), [file for file in files if file.is_list]
-    if document_format(main.data, main.name) is not DocumentFormat.LATEX:
-        rest = (one.name for one in files if one is not main and one not in lists)
-        read.unread.extend(f"{name}: not read beside {main.name}" for name in rest)
+    if main.content.format != DocumentFormat.LATEX:
+        rest = (one for one in files if one is not main and one not in lists)
+        beside = f"not read beside {main.name}"
+        read.unread.extend(f"{one.name}: this is {one.content}; {beside}" for one in rest)
     keys = set[str]()  # that the draft cites
     for file in lists if main.is_list else [main, *lists]:
         try:
@@ -151,12 +164,13 @@ def read_files(files: Sequence[Upload], folder: str) -> Uploads:
 
 
 def _order(file: Upload) -> tuple[int, int]:
-    """Order the document first: the largest LaTeX file with a preamble, then other documents, lists and the rest."""
-    document = document_format(file.data, file.name)
-    if document is DocumentFormat.LATEX and file.suffix not in AROUND:
+    """Order the document first: the largest LaTeX file with a preamble, other documents, texts, lists, the rest."""
+    content = file.content
+    if content.format == DocumentFormat.LATEX and file.suffix not in AROUND:
         return (0 if _MAIN.search(file.data) else 1, -len(file.data))
-    is_draft = not file.is_list and file.suffix not in AROUND
-    return (2 if document else 3 if is_draft else 4, -len(file.data))
+    is_read = content.kind is not ContentKind.UNREAD and file.suffix not in AROUND
+    order = 3 if is_read and not file.is_list else 4
+    return (2 if content.kind is ContentKind.DRAFT else order, -len(file.data))
 
 
 def _draft(file: Upload, path: Path) -> tuple[dict[str, Any], PaperList, list[str]]:

@@ -10,7 +10,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from citerec import plugins
+from citerec.corpus.contents import Content, ContentKind, content_of
 from citerec.corpus.readers.files import (
+    HEAD,
     SPREAD,
     BytesRead,
     Format,
@@ -27,7 +29,7 @@ from citerec.corpus.readers.libraries import BIBTEX, RIS
 from citerec.corpus.readers.pubmed import PUBMED
 from citerec.corpus.readers.s2ag import S2AG
 from citerec.errors import BadInputError, ConfigError
-from citerec.inputs import BOM, reading, refuse_binary
+from citerec.inputs import BOM, other_format, reading
 from citerec.io import sha256_of as file_sha256
 from citerec.types import Log, Paper, no_log
 
@@ -45,6 +47,13 @@ RECORD_SUFFIXES = {".json", ".jsonl", ".ndjson"}
 SIDE_FOLDERS = {"splits", "qrels"}  # folders next to a corpus that hold no papers
 # Keys of OpenAlex, Crossref and collections next to their records.
 SIDE_FILES = {"manifest", "manifest.json", "collection.json"}
+_FETCH = "citerec collect FILE fetches a corpus around these papers"
+_NO_CORPUS = {  # what is no corpus, and what to do
+    ContentKind.DRAFT: "citerec recommend --query FILE finds what it should cite",
+    ContentKind.IDS: _FETCH,
+    ContentKind.PRINTED: _FETCH,
+    ContentKind.UNREAD: "expected JSON lines in UTF-8, or an export that citerec reads",
+}
 _OPENING = re.compile(rb'\{[ \t]*"')  # how a record begins
 # how a page of an API, or a list of works, begins
 _PAGE = re.compile(rb'\{\s*"(?:items|meta|message(?:-type)?|status)"\s*:')
@@ -61,11 +70,24 @@ def _formats() -> dict[str, Format]:
     return {**others, **FORMATS}
 
 
+def recognise(data: bytes, name: str) -> Content:
+    """Decide what a file or a pasted text is, by its first bytes; `name` decides only where they leave it open.
+
+    It is the one function that decides so: of a corpus, a list of papers, a draft, an upload, a pasted text.
+    """
+    head, plain_name = data[:HEAD], _plain_name(Path(name))
+    record = first_record(head)
+    for key, reader in _formats().items():
+        if reader.sniff(head, plain_name) or reader.matches(record):
+            return Content(ContentKind.RECORDS, key)
+    return content_of(data, name)
+
+
 def _format_of(file: Path, head: bytes) -> str | None:
-    """Return the name of the format of a file by its first bytes or name; None if there is none."""
-    formats, record = _formats(), first_record(head)
-    known = (name for name, one in formats.items() if one.sniff(head, _plain_name(file)))
-    return next(known, None) or next((k for k, one in formats.items() if one.matches(record)), None)
+    """Return the name of the format of a file of a corpus; None if there is none."""
+    content = recognise(head, file.name)
+    is_known = content.kind is ContentKind.RECORDS and content.format != "json"
+    return content.format if is_known else None
 
 
 def detect_format(source: Source) -> str:
@@ -80,7 +102,10 @@ def detect_format(source: Source) -> str:
         else:
             unknown[file] = head
     for file, head in unknown.items():
-        refuse_binary(file, head, "a corpus: JSON lines, or an export that citerec reads")
+        content = recognise(head, file.name)
+        if content.kind in _NO_CORPUS:
+            fault = f"this is {other_format(head) or content}, not a corpus"
+            raise BadInputError(file, f"{fault}; {_NO_CORPUS[content.kind]}")
         keys = ", ".join(sorted(first_record(head))[:6])
         what = f"has these fields: {keys}" if keys else f"begins so: {head[:40]!r}"
         raise BadInputError(
@@ -185,7 +210,8 @@ def _holds_records(file: Path) -> bool:
 
 
 def _of_one_format(folder: Path, files: list[Path]) -> list[Path]:
-    """Return the files of a folder that are in a known format; BadInputError if they are in several."""
+    """Return the files of a folder that are in a known format, not READMEs; BadInputError if they are in several."""
+    files = [file for file in files if file.stem.upper() != "README"]
     formats = {file: name for file in files if (name := _format_of(file, head_of(file)))}
     examples = {name: file.name for file, name in reversed(formats.items())}
     if len(examples) > 1:

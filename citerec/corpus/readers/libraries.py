@@ -1,6 +1,8 @@
-"""BibTeX and RIS libraries, as reference managers and publishers export them; they have no citations."""
+"""BibTeX and RIS libraries, as reference managers and publishers export them; they have no citations.
 
-import re
+`citerec.corpus.contents` recognises both, since they may begin with other lines.
+"""
+
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from operator import itemgetter
@@ -52,20 +54,11 @@ def _papers(
 
 # --- BibTeX and BibLaTeX
 
-_FIRST = re.compile(r"(?:\s|%[^\n]*\n)*@\s*[A-Za-z]+\s*[{(]")
-_ANYWHERE = re.compile(r"^[ \t]*@\s*[A-Za-z]+\s*[{(]", re.MULTILINE)
-
-
-def _is_bibtex(head: bytes, name: str) -> bool:
-    """Whether a file begins with an entry, or has one and is named .bib."""
-    text = head.removeprefix(BOM).decode(errors="replace")
-    named = name.lower().endswith((".bib", ".bibtex", ".biblatex"))
-    return bool(_FIRST.match(text) or (named and _ANYWHERE.search(text)))
-
 
 def _bibtex_rows(text: str) -> list[tuple[int, Any]]:
     records, broken = bibtex.read_records(text)
-    return sorted([*((one.line, one.fields) for one in records), *broken], key=itemgetter(0))
+    found = [(record.line, record.fields) for record in records]
+    return sorted([*found, *broken], key=itemgetter(0))
 
 
 def _bibtex_paper(fields: Fields) -> Paper:
@@ -89,21 +82,10 @@ def _bibtex_paper(fields: Fields) -> Paper:
 
 
 BIBTEX = Format(
-    sniff=_is_bibtex,
-    read=_bibtex_paper,
-    papers=partial(_papers, _bibtex_rows, _bibtex_paper),
-    note=NO_CITATIONS,
+    read=_bibtex_paper, papers=partial(_papers, _bibtex_rows, _bibtex_paper), note=NO_CITATIONS
 )
 
 # --- RIS
-
-_START = re.compile(r"TY {1,2}-(?: |$)")
-
-
-def _is_ris(head: bytes, name: str) -> bool:
-    """Whether a file is of this format: some programs write a few lines before the first record."""
-    lines = head.removeprefix(BOM).decode(errors="replace").lstrip().splitlines()
-    return any(map(_START.match, lines if name.lower().endswith(".ris") else lines[:1]))
 
 
 def _ris_rows(text: str) -> list[tuple[int, Any]]:
@@ -129,9 +111,4 @@ def _ris_paper(fields: Fields) -> Paper:
     )
 
 
-RIS = Format(
-    sniff=_is_ris,
-    read=_ris_paper,
-    papers=partial(_papers, _ris_rows, _ris_paper),
-    note=NO_CITATIONS,
-)
+RIS = Format(read=_ris_paper, papers=partial(_papers, _ris_rows, _ris_paper), note=NO_CITATIONS)

@@ -1,5 +1,6 @@
 """Restrictions of an evaluation set, as those of published results."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from pydantic import Field
@@ -37,9 +38,10 @@ def restricted(index: IndexFolder, eval_set: EvalSet, rules: Rules) -> EvalSet:
         latest = int(train_years.max(initial=NO_YEAR)) or None
     queries: list[Query] = []
     rules_of: list[Eligibility] = []
-    qrels: dict[str, frozenset[str]] = {}
+    qrels: dict[str, Mapping[str, int]] = {}
     for query, rule in zip(eval_set.queries, eval_set.eligible, strict=True):
-        gold = sorted(eval_set.qrels[query.id])
+        grades = eval_set.qrels[query.id]
+        gold = sorted(grades)
         bound = rule
         if latest is not None:  # a paper without a year is not known to be later
             bound = replace(rule, year_max=min(rule.year_max or latest, latest))
@@ -48,7 +50,7 @@ def restricted(index: IndexFolder, eval_set: EvalSet, rules: Rules) -> EvalSet:
         if len(gold) >= rules.min_gold:
             queries.append(query)
             rules_of.append(bound)
-            qrels[query.id] = frozenset(gold)
+            qrels[query.id] = {docid: grades[docid] for docid in gold}
     if not queries:
         raise ConfigError(
             f"the {eval_set.split} split of {index.path} has no query with {rules.min_gold} gold citations"

@@ -10,43 +10,44 @@ import { keep, mark, markOf, state, update } from "./store.js";
 import { clean } from "./text.js";
 import { keepText } from "./where.js";
 
-// Whether a text is BibTeX, RIS, CSL-JSON, DOIs, or a list of references with numbers and years.
-/** @type {(text: string, lines: string[]) => boolean} */
-function areReferences(text, lines) {
-  if (/^\s*@[a-z]+\s*[{(]/i.test(text) || /^TY {1,2}- /m.test(text)) return true;
-  if (/^\s*\[\s*\{/.test(text)) return true;
-  const id =
-    /^((https?:\/\/)?(dx\.)?doi\.org\/|doi:\s*)?10\.\d{4,9}\/\S+$|^arxiv:\s?\d{4}\.\d{4,5}/i;
-  const reference = /^(\[\w+\]|\d{1,3}\.)\s.*\b(19|20)\d\d/;
-  return lines.length > 0 && lines.every(line => id.test(line) || reference.test(line));
-}
-
-// Title and abstract pasted together: the first line is the title.
-/** @type {(event: ClipboardEvent) => void} */
-export function pasteAll(event) {
-  const text = event.clipboardData?.getData("text/plain") ?? "";
+// Title and abstract pasted together: the first line is the title. What the server takes for a list
+// of references becomes one; its text is taken out of the field again.
+/** @type {(event: ClipboardEvent) => Promise<void>} */
+export async function pasteAll(event) {
+  const text = event.clipboardData?.getData("text/plain").replace(/\r\n?/g, "\n") ?? "";
+  const { id } = /** @type {HTMLElement & { id: "title" | "abstract" }} */ (event.target);
+  const { title, abstract, [id]: before } = state;
   const lines = text
-    .split(/\r?\n/)
+    .split("\n")
     .map(line => line.trim())
     .filter(Boolean);
-  if (areReferences(text, lines)) {
+  const isBoth = id === "title" && lines.length > 1 && !title.trim();
+  if (isBoth) {
     event.preventDefault();
-    take([new File([text], /^\s*@/.test(text) ? "pasted.bib" : "pasted.ris")]);
-    return;
+    const first = lines[0].replace(/^title\s*:\s*/i, "");
+    const rest = lines
+      .slice(1)
+      .join(" ")
+      .replace(/^abstract\s*[:.—–-]?\s*/i, "");
+    replace({ title: first, abstract: rest || abstract });
+    edit({ meta: {} });
   }
-  const { id } = /** @type {HTMLElement} */ (event.target);
-  if (id !== "title" || lines.length < 2 || state.title.trim()) return;
-  event.preventDefault();
-  const title = lines[0].replace(/^title\s*:\s*/i, "");
-  const rest = lines
-    .slice(1)
-    .join(" ")
-    .replace(/^abstract\s*[:.—–-]?\s*/i, "");
-  replace({ title, abstract: rest || state.abstract });
-  edit({ meta: {} });
+  const pasted = new File([text], "pasted.txt");
+  if (!lines.length || pasted.size > MOST_BYTES) return;
+  const takeOut = () =>
+    edit(isBoth ? { title, abstract } : { [id]: before && state[id].replace(text, "") });
+  try {
+    const read = await readFiles(state.index, [pasted]);
+    if (read.draft) return;
+    takeOut();
+    shown(read);
+  } catch (error) {
+    fault(error instanceof Problem ? clean(error.message) : "The text could not be read.");
+  }
 }
 
-const READ = /\.(tex|ltx|bib|bibtex|bbl|ris|json|docx|md|markdown|qmd|rmd|txt|sty|cls|bst|pdf)$/i;
+const READ =
+  /\.(tex|ltx|bib|bibtex|bbl|ris|jsonl?|xml|docx|md|markdown|qmd|rmd|txt|sty|cls|bst|pdf)$/i;
 const MOST_FILES = 900; // that the server takes at once
 
 // The files of what was dropped; of a folder those that a draft may need, with their paths in it.
@@ -121,11 +122,16 @@ export async function take(files) {
     fault(error instanceof Problem ? clean(error.message) : "The file could not be read.");
     return;
   }
-  const { draft, cited, notices, unread, keys } = read;
-  if (draft) {
-    taken(draft);
-    keepText(draft.title, draft.text);
+  if (read.draft) {
+    taken(read.draft);
+    keepText(read.draft.title, read.draft.text);
   }
+  shown(read);
+}
+
+// Shows what was read, and marks what is cited.
+/** @type {(read: Read) => void} */
+function shown({ draft, cited, notices, unread, keys }) {
   state.keys = [...new Set([...state.keys, ...keys])];
   const fresh = cited.filter(({ id }) => [null, "hidden"].includes(markOf(id)));
   for (const paper of fresh) mark("cited", shelved(paper));

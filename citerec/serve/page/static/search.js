@@ -243,6 +243,7 @@ const FILES = {
   bibtex: ["references.bib", "application/x-bibtex"],
   ris: ["references.ris", "application/x-research-info-systems"],
   csl: ["references.json", "application/json"],
+  doi: ["dois.txt", "text/plain"],
 };
 
 // What is asked of the server: papers as references, with notes, and with citation keys that the
@@ -268,10 +269,12 @@ export async function give(format, how, rows = selected()) {
   }
   const ids = rows.map(row => row.id);
   try {
-    const text = await exported(exporting(ids, format));
+    const { text, notice } = await exported(exporting(ids, format));
     if (how === "copy") await copy(text);
     else save(text, ...FILES[format]);
-    toast(`${count(ids.length, "reference")} ${how === "copy" ? "copied as BibTeX" : "saved"}`);
+    const done =
+      how === "save" ? "saved" : format === "doi" ? "copied as DOIs" : "copied as BibTeX";
+    toast(`${count(ids.length, "reference")} ${done}${notice}`);
   } catch (error) {
     toast(clean(error.message));
   }

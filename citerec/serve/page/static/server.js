@@ -142,9 +142,13 @@ export async function rowsOf(index, ids) {
   return rows;
 }
 
-/** @type {(request: object) => Promise<string>} */
+/** @type {(request: object) => Promise<{ text: string, notice: string }>} */
 export const exported = request =>
-  reach(async () => (await send("v1/export", json(request))).text());
+  reach(async () => {
+    const response = await send("v1/export", json(request));
+    const notice = decodeURIComponent(response.headers.get("Citerec-Notice") ?? "");
+    return { text: await response.text(), notice: notice && `; ${notice}` };
+  });
 
 /** @type {(index: string, files: Sent[], signal?: AbortSignal) => Promise<Read>} */
 export function readFiles(index, files, signal) {

@@ -23,8 +23,12 @@ export async function copyShelf() {
   const ids = marks().taken.map(one => one.id);
   const [html, text] = ["html", "text"].map(format => exported(exporting(ids, format)));
   try {
-    await copyFormatted(html, text);
-    toast(`${count(ids.length, "reference")} copied; paste them into your text`);
+    await copyFormatted(
+      html.then(one => one.text),
+      text.then(one => one.text),
+    );
+    const { notice } = await html;
+    toast(`${count(ids.length, "reference")} copied; paste them into your text${notice}`);
   } catch (error) {
     toast(clean(error.message));
   }

@@ -15,7 +15,7 @@ import { icon, link, named, onTick, onValue } from "./parts.js";
 import { shelf } from "./shelf.js";
 
 const FILES =
-  ".tex,.ltx,.typ,.bib,.bbl,.docx,.pdf,.md,.markdown,.txt,.html,.htm,.ris,.json,.jsonl,.zip";
+  ".tex,.ltx,.typ,.bib,.bbl,.docx,.pdf,.md,.markdown,.txt,.html,.htm,.ris,.json,.jsonl,.xml,.zip";
 
 // The question comes when the title is left: above the buttons it would move them away from the
 // pointer that left it.

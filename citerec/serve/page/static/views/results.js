@@ -108,6 +108,8 @@ function tools({ shown }) {
         @click=${() => give("bibtex", "copy")}>${icon("copy")} Copy BibTeX</button>
       ${save("bibtex", ".bib", "BibTeX")} ${save("ris", ".ris", "RIS")}
       ${save("csl", ".json", "CSL-JSON")}
+      <button type="button" data-copy="doi" ?disabled=${!n}
+        @click=${() => give("doi", "copy")}>${icon("copy")} DOIs</button>
     </div>`;
 }
 

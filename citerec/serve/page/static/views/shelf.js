@@ -14,10 +14,13 @@ import { icon, named, onValue, sentence } from "./parts.js";
 const STYLES = {
   apa: "APA",
   ieee: "IEEE",
-  "chicago-author-date": "Chicago, author and date",
-  "modern-language-association": "MLA",
+  vancouver: "Vancouver",
+  chicago: "Chicago, author and date",
+  mla: "MLA",
   nature: "Nature",
-  "harvard-cite-them-right": "Harvard",
+  harvard: "Harvard",
+  acm: "ACM",
+  ama: "AMA",
 };
 
 export function shelf() {
@@ -82,7 +85,7 @@ function giving(taken, open) {
     choose(event);
   };
   const other = html`<input id="other-style" aria-label="Name of the style" maxlength="100"
-    placeholder="such as vancouver" pattern="[a-z0-9-]+" .value=${live(looks.style)}
+    placeholder="such as lncs" pattern="[a-z0-9-]+" .value=${live(looks.style)}
     @change=${choose} @keydown=${entered} />`;
   return html`<div class="export" role="group" aria-label="References in a style">
       <label class="hush" for="style">Style of references</label>
@@ -99,7 +102,8 @@ function giving(taken, open) {
     </div>
     <div class="export" role="group" aria-label="Files">
       ${file("bibtex", ".bib", "BibTeX")} ${file("ris", ".ris", "RIS")}
-      ${file("csl", ".json", "CSL-JSON")} ${file("html", ".html", "a page of references")}
+      ${file("csl", ".json", "CSL-JSON")} ${file("doi", "DOIs", "DOIs, one a line")}
+      ${file("html", ".html", "a page of references")}
       <button type="button" id="save-shelf" @click=${saveShelf}>Save the shelf</button> ${open}
     </div>`;
 }
