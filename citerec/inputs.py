@@ -39,6 +39,7 @@ PACKED = re.compile(
     rb"(?P<gzip>\x1f\x8b)|(?P<bz2>BZh[1-9])"
     rb"|(?P<zstd>\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18)"  # the latter: a skippable frame, written by pzstd
 )
+_TABLE = "a table (pass its column of DOIs or titles alone, or export it as BibTeX or RIS)"
 OTHER_FORMATS = {  # by the first bytes, up to case and blanks; the first match decides
     rb"%pdf": "a PDF",
     rb"pk\x03\x04": "a zip archive or a Word document",
@@ -61,8 +62,7 @@ OTHER_FORMATS = {  # by the first bytes, up to case and blanks; the first match 
     "(export it as BibTeX or RIS)",
     rb"\\(?:begin\{thebibliography\}|bibitem)": "LaTeX (pass the .bib file that it was made from)",
     # a column of titles or DOIs among others
-    rb'(?=[^\n]*[,;\t])(?:[^\n]*[,;\t])?"?(?:article )?(?:title|doi|di|ti)"?(?:[,;\t](?! )|\r?\n)': "a table "
-    "(pass its column of DOIs or titles alone, or export it as BibTeX or RIS)",
+    rb'(?=[^\n]*[,;\t])(?:[^\n]*[,;\t])?"?(?:article )?(?:title|doi|di|ti)"?(?:[,;\t](?! )|\r?\n)': _TABLE,
     rb"[^\x00]*\x00": "binary data or UTF-16, not UTF-8 text",
 }
 _OTHERS = [(re.compile(pattern, re.IGNORECASE), name) for pattern, name in OTHER_FORMATS.items()]
@@ -171,8 +171,9 @@ def other_format(data: bytes) -> str:
 
 
 def refuse_binary(path: Path, start: bytes, expected: str) -> None:
-    """Raise BadInputError for a file that is no text, by its first bytes."""
-    if other := other_format(start):
+    """Raise BadInputError for a file that is no text, by its first bytes; a table is rows of text."""
+    other = other_format(start)
+    if other and other != _TABLE:
         raise BadInputError(path, f"this is {other}; expected {expected} in UTF-8")
 
 
