@@ -14,7 +14,7 @@ from typing import Any, cast
 from citerec.bibliography.entry import Entry
 from citerec.bibliography.fields import NO_CITATIONS, Fields, library_paper, number_text
 from citerec.bibliography.json_entries import to_entry
-from citerec.bibliography.keys import doi_of, to_text
+from citerec.bibliography.keys import dois_of, to_text
 from citerec.bibliography.markup import plain_text
 from citerec.corpus.readers.files import (
     BytesRead,
@@ -70,7 +70,6 @@ def _openalex(fields: Fields) -> Paper:
         citations=fields.items(
             "referenced_works", lambda value: "" if value is None else _work(value) or None
         ),
-        doi=doi_of(fields.short("doi")),
         pages=fields.pages("biblio.first_page", "biblio.last_page"),
     )
 
@@ -129,7 +128,6 @@ def _aminer(fields: Fields) -> Paper:
         citations=record.items(
             "references", lambda one: "" if one in (None, "") else number_text(one) or None
         ),
-        doi=doi_of(record.short("doi")),
         pages=record.pages("page_start", "page_end"),
     )
 
@@ -145,7 +143,7 @@ def _arxiv(fields: Fields) -> Paper:
         year=_arxiv_year(fields, docid),
         authors=authors,
         venue=to_text(fields.text("journal-ref")),
-        dois=(fields.text("doi").split(" ")[0],),
+        dois=dois_of(fields.text("doi")),
     )
     url = f"https://arxiv.org/abs/{docid}"
     return library_paper(fields, [docid], entry, url=url, type="preprint")
