@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from citerec.bibliography.entry import Entry, Record, first_year, is_preprint
-from citerec.bibliography.keys import doi_of, split_name, to_text
+from citerec.bibliography.keys import arxiv_dois, dois_of, link, split_name, to_text
 from citerec.bibliography.markup import plain_text
 
 _NO_PAPERS = frozenset({"xdata", "set", "control"})  # types of BibLaTeX that are no works
@@ -24,7 +24,7 @@ _WHOLE = re.compile(r"\{(?:[^{},]|\{[^{},]*\})*\}")  # a name in braces, without
 _ONLINE = re.compile(r"://|www\.|\b(?:online|web ?site|accessed)\b", re.IGNORECASE)
 _BRACE = re.compile(r"(?<!\\)[{}]")
 _QUOTE = re.compile(r'(?<!\\)[{}"]')
-_LATEX_SIGN = re.compile(r"\\([^A-Za-z])|\\[A-Za-z]+|[{}]")
+_ADDRESSES = ("doi", "url", "ee", "bdsk-url-1", "howpublished")
 _REMARKS = ("publisher", "note", "archiveprefix", "eprinttype", "institution")
 
 
@@ -131,8 +131,9 @@ def to_entry(record: Record) -> Entry:
     def text(*names: str) -> str:
         return to_text(next((record.fields[n] for n in names if record.fields.get(n)), ""))
 
-    addresses = [link(record.fields.get(name, "")) for name in ("doi", "url", "howpublished")]
-    dois = tuple(filter(None, map(doi_of, addresses)))
+    addresses = [link(record.fields.get(name, "")) for name in _ADDRESSES]
+    links = " ".join(addresses)
+    dois = dois_of(links) or dois_of(record.fields.get("note", ""))
     title = plain_text(": ".join(filter(None, (text("title"), text("subtitle")))))
     how = "" if _ONLINE.search(addresses[-1]) else text("howpublished")  # else it is a venue
     venue = text("journal", "journaltitle", "booktitle") or how
@@ -149,15 +150,11 @@ def to_entry(record: Record) -> Entry:
         key=key,
         has_citation_key=True,
         dois=dois,
+        preprints=arxiv_dois(f"arXiv:{text('eprint')} {venue} {links}"),
         is_preprint=is_preprint(kind, venue, map(text, _REMARKS), addresses),
         line=record.line,
         label=f"entry {key!r}" if key else "this entry",
     )
-
-
-def link(latex: str) -> str:
-    """Return a DOI or link without braces, escapes and commands; two hyphens in it do not become a dash."""
-    return _LATEX_SIGN.sub(lambda escape: escape[1] or to_text(escape[0]), latex)
 
 
 def _people(field: str) -> tuple[str, ...]:
