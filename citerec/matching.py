@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 
-from citerec.bibliography.entry import Entry, PaperList
-from citerec.bibliography.keys import doi_of, id_key, name_key, title_key
+from citerec.bibliography.entry import Entry, PaperList, differ_in_doi
+from citerec.bibliography.keys import doi_of, id_key, name_key, paper_doi, title_key
 from citerec.corpus.papers import BATCH, Lookup, Papers, Table, codes_of
 from citerec.rules.known import query_rows
 from citerec.types import Paper, Query, QueryKind
@@ -62,10 +62,12 @@ def same_title(title: str, other: str) -> bool:
     return _same_words(first, second)
 
 
-def _numbers(words: Sequence[str]) -> Counter[str]:
-    return Counter(
-        w for w in words if len(w) == 1 or w in _NUMBERS or any(map(str.isdigit, w))
-    ) - Counter("a")
+def _numbers(words: Sequence[str]) -> list[str]:
+    return [
+        word
+        for word in words
+        if (len(word) == 1 and word != "a") or word in _NUMBERS or any(map(str.isdigit, word))
+    ]
 
 
 def _main_title(title: str) -> list[str]:
@@ -171,8 +173,12 @@ def rows_of_entry(
     """
 
     def is_equal(paper: Described) -> bool:
-        has_evidence = _years_apart(entry, paper) == 0 or _shares_author(entry, paper)
-        return not _contradicts(entry, paper) or (not _is_short(entry) and bool(has_evidence))
+        is_same_year, shares_author = _years_apart(entry, paper) == 0, _shares_author(entry, paper)
+        if differ_in_doi(_dois(entry), _dois(paper)):
+            has_evidence = is_same_year and shares_author is not False
+        else:
+            has_evidence = is_same_year or shares_author is True
+        return not contradicts(entry, paper) or (not _is_short(entry) and has_evidence)
 
     def agrees(paper: Described) -> bool:
         years = _years_apart(entry, paper)
@@ -185,24 +191,34 @@ def rows_of_entry(
     rows = agreeing or similar.near
     if len({title_key(papers[row].title) for row in rows}) > 1:
         return []
-    return [row for row in rows if not _contradicts(entry, papers[row])]
+    return [row for row in rows if not contradicts(entry, papers[row])]
 
 
 def is_draft_of(query: Query, paper: Paper) -> bool:
     """Whether a draft with the title of `paper` is that paper.
 
-    Neither year nor authors may contradict it. With a title of fewer than `LEAST_WORDS` words they must also
+    Neither DOI, year nor authors may contradict it. With a title of fewer than `LEAST_WORDS` words they must also
     have an author in common.
     """
-    return not _contradicts(query, paper) and (
+    return not contradicts(query, paper) and (
         not _is_short(query) or bool(_shares_author(query, paper))
     )
 
 
-def _contradicts(described: Described, paper: Described) -> bool:
-    """Whether years or authors show that two similar titles are of two papers; unknown ones contradict nothing."""
+def contradicts(described: Described, paper: Described) -> bool:
+    """Whether DOIs, years or authors show that two similar titles are of two papers; unknown ones show nothing."""
     most = 1 if _is_short(described) else YEARS_APART
-    return (_years_apart(described, paper) or 0) > most or _shares_author(described, paper) is False
+    return (
+        differ_in_doi(_dois(described), _dois(paper))
+        or (_years_apart(described, paper) or 0) > most
+        or _shares_author(described, paper) is False
+    )
+
+
+def _dois(described: Described) -> Sequence[str]:
+    if isinstance(described, Entry):
+        return described.dois + described.preprints
+    return [described.doi if isinstance(described, Query) else paper_doi(described)]
 
 
 def _is_short(described: Described) -> bool:
@@ -318,7 +334,10 @@ def _named_in(entry: Entry, papers: Papers) -> list[Entry]:
     longest = [one for one in known if not any(one != other and one in other for other in known)]
     year = next(map(int, reversed(_YEAR.findall(entry.text))), None)
     words = tuple(title_key(entry.text).split())
-    return [entry, *(Entry(title=texts[code], year=year, authors=words) for code in longest)]
+    return [
+        entry,
+        *(Entry(title=texts[code], year=year, authors=words, dois=entry.dois) for code in longest),
+    ]
 
 
 def _similar_in(titles: Sequence[str], papers: Papers) -> dict[str, SimilarTitles]:
@@ -340,13 +359,8 @@ def _tables(papers: Papers) -> Lookup:
 def rows_by_doi(ids: Iterable[str], papers: Papers) -> dict[str, set[int]]:
     """Return the rows of each DOI, in the form of `id_key`, that is in the corpus: as an id or as a stated DOI."""
     dois = sorted(filter(doi_of, ids))
-    rows_by_key: dict[str, set[int]] = {}
-    for doi, rows in zip(dois, _tables(papers).dois.rows_of(dois), strict=True):
-        for name in ("id", "doi"):
-            pairs = zip(rows.tolist(), papers.texts(name, rows).to_pylist(), strict=True)
-            found = {row for row, text in pairs if id_key(text) == doi}
-            rows_by_key.setdefault(doi, set()).update(found)
-    return rows_by_key
+    rows = _tables(papers).dois.rows_of(dois)
+    return {doi: set(of_doi.tolist()) for doi, of_doi in zip(dois, rows, strict=True)}
 
 
 # --- The tables of an index

@@ -14,14 +14,14 @@ from functools import partial
 from pathlib import Path
 
 from citerec.bibliography import publication, write
-from citerec.bibliography.entry import Entry, PaperList, is_preprint_doi
-from citerec.bibliography.keys import doi_of, paper_doi, title_key
+from citerec.bibliography.entry import SERVER, Entry, PaperList, is_preprint_doi
+from citerec.bibliography.keys import dois_of, paper_doi, title_key
 from citerec.bibliography.paper_list import Kind, decode, kind_of, read_entries
 from citerec.corpus.papers import Papers
 from citerec.errors import BadInputError, FileChangedError, OutputError, writing
 from citerec.inputs import BOM, read_whole
 from citerec.io import check_parent, locked, replacing
-from citerec.matching import listed_rows, rows_of_entry, similar_titles
+from citerec.matching import contradicts, listed_rows, rows_of_entry, similar_titles
 from citerec.types import Paper
 
 _KINDS = {".bib": Kind.BIBTEX, ".bibtex": Kind.BIBTEX, ".ris": Kind.RIS}
@@ -131,7 +131,9 @@ def _differences(
     entry: Entry, matches: Sequence[Paper]
 ) -> Iterator[tuple[Problem, str, str, Paper]]:
     """Yield what an entry and the papers that it matches state differently: problem, entry, corpus, paper."""
-    published = next(filter(_is_published, matches), None) if entry.is_preprint else None
+    # one with the DOI of a publication is that, without its venue
+    others = (one for one in matches if _is_published(one) and not _has_doi(entry, one))
+    published = next(others, None) if entry.is_preprint else None
     if published:
         yield Problem.PREPRINT, "preprint", _published_in(published), published
         matches = [published]
@@ -146,7 +148,8 @@ def _differences(
         return
     if entry.year and paper.year and not any(_has_year(entry, one) for one in matches):
         yield Problem.YEAR, str(entry.year), str(paper.year), paper
-    with_doi = next((one for one in (paper, *matches) if paper_doi(one)), None)
+    records = [paper] if paper.id in entry.ids else [paper, *matches]
+    with_doi = next((one for one in records if paper_doi(one)), None)
     is_plain_id = not entry.title and not entry.key
     if with_doi and not is_plain_id and not any(_has_doi(entry, one) for one in matches):
         stated = [doi for doi in entry.dois if not is_preprint_doi(doi)]
@@ -181,11 +184,9 @@ def _has_title(entry: Entry, paper: Paper) -> bool:
 
 
 def _is_published(paper: Paper) -> bool:
-    """Whether a paper of the corpus appeared in a journal, in proceedings or as a book."""
-    kind = publication.kind_of(paper)
-    return kind is not publication.Kind.PREPRINT and (
-        kind is not publication.Kind.UNKNOWN or bool(paper.venue.strip())
-    )
+    """Whether a paper of the corpus appeared somewhere, and not on a preprint server."""
+    is_preprint = publication.kind_of(paper) is publication.Kind.PREPRINT
+    return bool(paper.venue.strip()) and not is_preprint and not SERVER.search(paper.venue)
 
 
 def _earlier_entries(entries: Sequence[Entry]) -> Mapping[int, int]:
@@ -198,11 +199,12 @@ def _earlier_entries(entries: Sequence[Entry]) -> Mapping[int, int]:
         enumerate(entry.title for entry in entries),
     )
     for place, entry in by_place.items():
-        codes = {f"doi {doi.lower()}" for doi in entry.dois}
+        codes = {f"doi {doi.lower()}" for doi in (*entry.dois, *entry.preprints)}
         codes |= {f"key {entry.key.lower()}"} if entry.key else {f"id {i}" for i in entry.ids}
         others = [first[code] for code in codes if code in first]
         if titles := similar.get(entry.title):
-            others += rows_of_entry(entry, titles.before(place), by_place)
+            same = rows_of_entry(entry, titles.before(place), by_place)
+            others += [row for row in same if not contradicts(entry, by_place[row])]
         if others:
             earlier[place] = min(others)
         for code in codes:
@@ -250,7 +252,7 @@ def _append(path: Path, target: Path, papers: Sequence[Paper]) -> Appended:
             title=paper.title,
             year=paper.year,
             authors=paper.authors,
-            dois=tuple(filter(None, (paper_doi(paper), doi_of(paper.id)))),
+            dois=dois_of(f"{paper_doi(paper)} {paper.id}"),
         )
         for paper in papers
     ]

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from threading import Barrier
 
@@ -119,6 +120,15 @@ def test_papers_that_the_file_has_are_skipped_and_a_second_run_changes_nothing(
     assert (second.keys, second.skipped) == ((), (TREES, ROOTS, same_doi))
     assert (path.read_bytes(), path.stat().st_ino) == (content, status.st_ino)
     assert not path.with_name("refs.bib.bak").exists()
+
+
+def test_a_follow_up_with_another_doi_is_added(bib: Callable[[str], Path]) -> None:
+    path = bib(
+        "@misc{x, title = {Roots of large trees}, author={Root, Cy}, year=2020, doi={10.1234/a}}\n"
+    )
+
+    assert append_papers(path, [ROOTS]).skipped == (ROOTS,)
+    assert append_papers(path, [replace(ROOTS, doi="10.1234/b")]).keys == ("root2021roots",)
 
 
 def test_two_records_of_one_paper_are_added_once(tmp_path: Path) -> None:

@@ -24,6 +24,9 @@ CORPUS: list[dict[str, Any]] = [
     {"id": "leaves", "title": "Leaves and Their Many Colours", "year": 2021, "authors": ["Cy Leaf"],
      "venue": "arXiv", "doi": "10.48550/arXiv.2101.00001"},
     {"id": "soil2001", "title": "Soil Is All a Tree Needs", "year": 2001},
+    {"id": "moss", "title": "Moss Grows on Old Stones: The Northern Side", "year": 2021, "authors": ["Di Moss"],
+     "venue": "Journal of Moss", "doi": "10.1234/moss2"},
+    {"id": "thesis", "title": "Search for Heavy Leaves in Canopies", "year": 2025, "type": "phdthesis"},
 ]  # fmt: skip
 SAMPLE_OK = "@inproceedings{a, title={The Maps of Large Trees}, year=2019, doi={10.1234/MAPS}}\n"
 
@@ -123,9 +126,17 @@ def test_a_preprint_with_a_published_version_is_listed_once(
     ]
 
 
+EPRINT = "eprint={2101.00001}, archiveprefix={arXiv}, year="
+
+
 @pytest.mark.parametrize(
     "entry",
     [
+        f"@phdthesis{{a, title={{Search for heavy leaves in canopies}}, {EPRINT} 2025}}",
+        f"@article{{a, title={{Search for heavy leaves in canopies}}, {EPRINT} 2025}}",  # of that thesis
+        f"@inproceedings{{a, title={{Roots of very large trees}}, {EPRINT} 2020, doi={{10.1234/roots}}}}",
+        f"@misc{{a, title={{Roots of very large trees}}, {EPRINT} 2020, doi={{10.1234/roots}}}}",
+        "TY  - RPRT\nTI  - Roots of very large trees\nDO  - 10.1234/roots\nUR  - https://arxiv.org/abs/1\nER  -\n",
         "@article{a, title={Leaves and their many colours}, journal={arXiv}, year=2021,"
         " doi={10.48550/arXiv.2101.00001}}",
         "@misc{a, title={Soil is all a tree needs}, year=2001}",
@@ -148,6 +159,46 @@ def test_a_key_that_is_the_id_of_another_paper_is_no_match(
     assert listed_rows(parse_paper_list(entry, "cited"), corpus) == [frozenset()]  # as --cited does
     with_id = '[{"id": "soil2001", "title": "Soil is all a ..."}]'  # no key that an author chose
     assert listed_rows(parse_paper_list(with_id, "cited"), corpus) == [frozenset({3})]
+
+
+def test_a_paper_with_a_follow_up_of_another_doi_is_not_that(
+    check: Callable[..., ReferenceCheck], corpus: Papers
+) -> None:
+    entry = "@article{m, title={Moss Grows on Old Stones}, author={Moss, Di}, year=2020, doi={10.1234/moss1}}\n"
+    follow_up = (
+        "@article{n, title={Moss Grows on Old Stones: the northern side}, doi={10.1234/moss2}}\n"
+    )
+    printed = "D. Moss, Moss Grows on Old Stones, 2020, https://doi.org/10.1234/MOSS"
+
+    report = check(entry + follow_up)
+
+    assert (report.entries, report.found, report.findings) == (2, 1, ())
+    for text, row in ((entry, []), (f"{printed}1.", []), (f"{printed}2.", [4])):
+        assert listed_rows(parse_paper_list(text, "cited"), corpus) == [frozenset(row)]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "duplicates"),
+    [
+        ("title={Moss on stones}, doi={10.5555/a}", "title={Moss on stones}, doi={10.5555/b}", 0),
+        ("title={Moss on old stones}, year=1994", "title={Moss on old stones}, year=2002", 0),
+        (
+            "title={Moss on stones}, eprint={2101.00001}",
+            "title={Moss on stones}, eprint={2202.00002}",
+            0,
+        ),
+        ("title={MossLib v2.1.0 for stones}", "title={MossLib v2.0.1 for stones}", 0),
+        (
+            "title={A}, eprint={2101.00001}",
+            "title={B}, url={https://arxiv.org/abs/2101.00001v2}",
+            1,
+        ),
+    ],
+)
+def test_entries_of_two_works_are_no_duplicates(
+    check: Callable[..., ReferenceCheck], first: str, second: str, duplicates: int
+) -> None:
+    assert len(check(f"@misc{{a, {first}}}\n@misc{{b, {second}}}\n").findings) == duplicates
 
 
 def test_duplicates_are_found_by_doi_key_and_title(check: Callable[..., ReferenceCheck]) -> None:

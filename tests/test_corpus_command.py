@@ -183,6 +183,21 @@ def test_papers_are_joined_by_doi_then_by_title_and_year(
     assert {"3", "4", "W6"} < merged.keys()  # of other authors, or with other DOIs
 
 
+def test_a_preprint_and_its_publication_are_joined_and_the_publication_describes_both(
+    cli: Cli, made: Made, tmp_path: Path
+) -> None:
+    title, published = "A title of four words", {"doi": "10.5555/a", "type": "article"}
+    made("a.jsonl", [record("1", title, doi="10.48550/arXiv.2101.00001", type="preprint")])
+    made("b.jsonl", [record("2", title, **published), record("3", title, doi="10.5555/b")])
+
+    cli("merge", "a.jsonl", "b.jsonl", "-o", "out.jsonl")
+
+    assert [*lines(tmp_path / "out.jsonl")] == [
+        record("1", title, **published),
+        record("3", title, doi="10.5555/b"),
+    ]
+
+
 def test_an_id_that_two_libraries_use_for_two_papers_is_renamed(
     cli: Cli, made: Made, tmp_path: Path
 ) -> None:

@@ -282,14 +282,19 @@ def test_formatted_references_are_read_by_their_style() -> None:
 
 
 def test_the_bbl_of_a_draft_stands_in_for_its_bib(tmp_path: Path) -> None:
-    bbl = r"\bibitem{a} A. Author. \newblock Alpha: a story. \newblock Memoirs, 2001."
+    bbl = (
+        r"\bibitem{a} A. Author. \newblock Alpha: a story. "
+        r"\newblock \href {https://doi.org/10.1234/a\_1} {\emph{Memoirs}}, 2001."
+    )
 
     file = read_queries(write(tmp_path, draft=titled(r"\cite{a}\bibliography{gone.bib}"), bbl=bbl))
 
     assert file.cited is not None
-    assert [entry.text for entry in file.cited.entries] == [
-        "A. Author. Alpha: a story. Memoirs, 2001."
-    ]
+    [entry] = file.cited.entries
+    assert (entry.text, entry.ids) == (
+        "A. Author. Alpha: a story. Memoirs, 2001.",
+        ("10.1234/a_1",),
+    )
     assert not any("missing" in notice for notice in file.notices)
 
 

@@ -16,7 +16,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from pybtex.database import parse_string as parse_with_pybtex
 
-from citerec.bibliography.keys import Name, split_name
+from citerec.bibliography.keys import Name, dois_of, split_name
 from citerec.bibliography.publication import Kind, kind_of
 from citerec.drafts import parse_queries
 from citerec.export import Format, Result, pieces
@@ -196,12 +196,12 @@ def one_line(text: str) -> str:
 
 @settings(deadline=None)
 @given(title=PLAIN, doi=WILD, year=st.none() | st.integers(1000, 9999))
-@example(title="{BERT} \\alpha $x$ ~ ^2 'n'", doi="a--b_''{\\~}", year=2019)
+@example(title="{BERT} \\alpha $x$ ~ ^2 'n'", doi="a--b_''~(c)<1:d>", year=2019)
 def test_an_export_is_a_query_with_the_same_title_and_doi(
     title: str, doi: str, year: int | None
 ) -> None:
     title, doi = unicodedata.normalize("NFC", title), unicodedata.normalize("NFC", doi)
-    assume(one_line(title) and doi == one_line(doi).replace(" ", ""))
+    assume(one_line(title) and dois_of(f"10.1000/{doi}") == (f"10.1000/{doi}",))
     paper = Paper(id="p", title=title, year=year, authors=("Ada Lovelace",), doi=f"10.1000/{doi}")
     expected = Query(
         id="p", title=one_line(title), year=year, authors=("Ada Lovelace",), doi=paper.doi

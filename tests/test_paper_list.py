@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from citerec.bibliography.entry import Entry, PaperList
-from citerec.bibliography.keys import id_key, name_key, title_key, to_text
+from citerec.bibliography.keys import dois_of, id_key, name_key, title_key, to_text
 from citerec.bibliography.paper_list import paper_list_of
 from citerec.corpus.lists import parse_paper_list, read_paper_list
 from citerec.errors import BadInputError
@@ -122,11 +122,70 @@ def test_what_is_no_list_is_an_error(tmp_path: Path, data: bytes, words: str) ->
 
 
 @pytest.mark.parametrize(
-    "doi", ["10.1145/ABC", "doi:10.1145/abc", "https://doi.org/10.1145/abc", "10.1145/abc "]
+    "doi",
+    [
+        "10.1145/ABC",
+        "doi:10.1145/abc",
+        "DOI 10.1145/abc.",
+        "https://doi.org/10.1145/abc",
+        "HTTP://DX.DOI.ORG/10.1145/ABC",
+        "http://doi.acm.org/10.1145/abc",
+        "https://doi-org.ezproxy.uni.example/10.1145/abc",
+        "https://login.uni.example/?url=https%3A%2F%2Fdoi.org%2F10.1145%252Fabc",
+        "https://dl.acm.org/doi/pdf/10.1145/abc?download=true",
+        "https://publisher.example/10.1145/abc/full#sec2",
+        "10.1145/abc ",
+        "(10.1145/abc),",
+    ],
 )
 def test_a_doi_has_one_key_however_it_is_written(doi: str) -> None:
     assert id_key(doi) == "10.1145/abc"
-    assert [id_key(other) for other in ("W123a", "10.1/short")] == ["W123a", "10.1/short"]
+    others = ("W123a", "10.1/short", "see 10.1145/abc", "10.1145/abc and more")
+    assert [id_key(other) for other in others] == [*others]
+
+
+OLD = "10.1002/(SICI)1-2(1990)41:6<391::AID-X1>3.0.CO;2-9"
+
+
+@pytest.mark.parametrize(
+    ("text", "dois"),
+    [
+        ("10.1002/(SICI)1-2(1990)41:6$<$391::AID-X1$>$3.0.CO;2-9", OLD),
+        (r"10.1002/(SICI)1-2(1990)41:6{\textless}391::AID-X1\textgreater 3.0.CO;2-9.", OLD),
+        ("10.1002/(SICI)1-2(1990)41:6&amp;lt;391::AID-X1&gt;3.0.CO;2-9", OLD),
+        ("https://doi.org/10.1002/(SICI)1-2(1990)41:6%3C391::AID-X1%3E3.0.CO;2-9", OLD),
+        ("10.1002/(SICI)1-2(1990)41:6 < 391::AID-X1 > 3.0.CO;2-9", OLD),
+        ("10.1659/02(2004)024 [ 0141:SPO]2.0.CO;2", "10.1659/02(2004)024[0141:SPO]2.0.CO;2"),
+        (r"10.1000/a\_b, 10.1000/c{\_}d;10.1000/e--f", "10.1000/a_b 10.1000/c_d 10.1000/e--f"),
+        (r"\href{https://doi.org/10.1000/a}{\emph{J. X}} 1 (2).", "10.1000/a"),
+        ("Doe, Trees (doi: 10.1016/S0370-2693(01)01210-5). Epub", "10.1016/S0370-2693(01)01210-5"),
+        ("10.1101/2020.01.02.123456v2.full.pdf", "10.1101/2020.01.02.123456"),
+        ("chapter 10.1 of 5.10.1234/x, 10.12/x", ""),
+    ],
+)
+def test_a_text_has_its_dois_without_escapes_and_punctuation(text: str, dois: str) -> None:
+    assert " ".join(dois_of(text)) == dois
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "@misc{a, title={T}, ee={http://doi.acm.org/10.1000/x}}",
+        "@misc{a, title={T}, note={In press, doi: 10.1000/x.}}",
+        "@misc{a, title={T}, doi={10.1000/x, 10.1000/erratum}, note={See 10.1000/other}}",
+        '[{"title": "T", "note": "DOI: 10.1000/x"}]',
+        '{"title": "T", "doi": "https://doi.org/10.1000%2Fx"}\n',
+        "TY  - JOUR\nTI  - T\nL3  - 10.1000/x\nER  - \n",
+        "TY  - JOUR\nTI  - T\nM3  - doi: 10.1000/x\nER  - \n",
+        "TY  - JOUR\nTI  - T\nM3  - Article\nN1  - doi:10.1000/x\nER  - \n",
+        "T (2001). https://doi.org/10.1000/x\n",
+    ],
+)
+def test_a_doi_is_found_in_the_fields_that_programs_write_it_to(tmp_path: Path, text: str) -> None:
+    [entry] = excluded(tmp_path, text).entries
+
+    assert entry.dois[0] == "10.1000/x"
+    assert "10.1000/other" not in entry.dois
 
 
 @pytest.mark.parametrize(
@@ -290,6 +349,36 @@ def test_entries_have_year_and_authors_in_every_format(tmp_path: Path) -> None:
         [entry] = excluded(tmp_path, text).entries
         assert (entry.title, entry.year, entry.authors) == ("T", 2019, ("Ada Lovelace",)), text
     assert [(entry.year, entry.authors) for entry in wrong.entries] == [(None, ())] * 2
+
+
+@pytest.mark.parametrize(
+    ("doi", "other", "title", "year", "is_same"),
+    [
+        ("10.1000/a", "10.1000/b", f"{LONG}: Layouts of Millions", 2011, False),
+        ("10.1000/a", "10.1000/b", LONG, 2012, False),
+        ("10.1000/a", "10.1000/b", LONG, 2011, True),  # the DOI may be wrong
+        ("10.1000/a", "https://doi.org/10.1000/A", f"{LONG}: Layouts of Millions", 2011, True),
+        ("10.48550/arXiv.2101.00001", "10.1000/b", f"{LONG}: Layouts of Millions", 2012, True),
+        ("10.1000/a", "10.1101/2020.01.02.123456", LONG, 2012, True),
+        ("10.1101/gr.1234", "10.1000/b", LONG, 2012, False),  # no bioRxiv
+        ("10.5281/zenodo.1", "10.5281/zenodo.2", LONG, 2012, True),  # two versions
+        ("10.48550/arXiv.2101.00001", "10.48550/arXiv.2202.00002", LONG, 2012, False),
+    ],
+)
+def test_dois_of_two_publications_are_of_two_papers(
+    doi: str, other: str, title: str, year: int, is_same: bool
+) -> None:
+    paper = Paper(id="p", title=title, year=2011, authors=("Ada Lovelace",), doi=other)
+    entry = Entry(title=LONG, year=year, authors=("A. Lovelace",), dois=(doi,))
+
+    assert found_in([paper], entry) == [[0] if is_same else []]
+
+
+def test_a_draft_with_another_doi_is_another_paper() -> None:
+    draft = Query(id="q", title=LONG, doi="10.1000/a")
+
+    assert is_draft_of(draft, Paper(id="p", title=LONG, doi="10.48550/arXiv.2101.00001"))
+    assert not is_draft_of(draft, Paper(id="p", title=LONG, doi="10.1000/b"))
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from citerec.bibliography.fields import Fields
 from citerec.bibliography.keys import title_key
 from citerec.bibliography.markup import plain_text
-from citerec.bibliography.ris import read_records
+from citerec.bibliography.ris import read_records, to_entry
 from citerec.corpus.readers import detect_format, find_source, read_papers
 from citerec.errors import BadInputError, BadRecordError, MissingExtraError
 from citerec.types import Paper
@@ -488,6 +488,50 @@ LINES = st.lists(
     st.one_of(st.tuples(st.sampled_from(["TI", "AB", "AU", "KW", "UR", "XX"]), VALUES), VALUES),
     max_size=12,
 )
+
+
+@pytest.mark.parametrize(
+    ("kind", "tags", "paper"),
+    [
+        ("JOUR", "J2  - J. T.|JA  - J Trees", "T, J Trees, "),
+        ("JOUR", "JA  - J Trees|JO  - J. Trees|JF  - Journal of Trees", "T, Journal of Trees, "),
+        ("CHAP", "BT  - Handbook", "T, Handbook, "),
+        ("CONF", "C3  - Proc. of X", "T, Proc. of X, "),
+        ("EBOOK", "TI  - |BT  - Handbook|T2  - Series", "Handbook, Series, "),
+        (
+            "JOUR",
+            "UR  - http://a.org;https://doi.org/10.1234/2[1:S]2.0.CO;2",
+            "T, , 10.1234/2[1:S]2.0.CO;2",
+        ),
+    ],
+)
+def test_tags_of_ris_are_read_as_zotero_reads_them(kind: str, tags: str, paper: str) -> None:
+    title = "" if "TI" in tags else "TI  - T|"
+    [record] = read_records(f"TY  - {kind}|{title}{tags}|ER  - ".replace("|", "\n"))
+    entry = to_entry(record)
+
+    assert ", ".join((entry.title, entry.venue, *entry.dois[:1], "")[:3]) == paper
+
+
+@pytest.mark.parametrize(
+    ("issued", "year"),
+    [
+        ("2014-03-02", 2014),
+        ({"raw": "c. 1808"}, 1808),
+        ({"date-parts": [["2014", "3"]], "season": 1}, 2014),
+        ({"year": "2014"}, 2014),
+        ("n.d.", None),
+    ],
+)
+def test_a_date_and_a_name_of_csl_are_read_whole(
+    tmp_path: Path, issued: Any, year: int | None
+) -> None:
+    name = {"given": "L.", "dropping-particle": "de", "non-dropping-particle": "van", "family": "B"}
+    item = {"id": "a", "title": "A", "issued": issued, "author": [name | {"suffix": "Jr."}]}
+
+    assert read(write(tmp_path / "a.json", json.dumps([item])))[1] == [
+        Paper(id="a", title="A", year=year, authors=("L. de van B Jr.",))
+    ]
 
 
 @given(LINES)

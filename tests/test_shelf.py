@@ -38,7 +38,7 @@ HOSTILE = Paper(
     title="</span><script>alert(1)</script> & C++ in Germany \ue000 <i>x</i> &amp; *y* $z$",
     authors=("Wen-tau Yih", "<b>Eve</b> O'Neil", "李 明", "The Gene Consortium"),
     venue='Journal of "A&B"',
-    doi="10.5555/a_b<c>",
+    doi="10.5555/a_b<1:c>",
 )
 BOOK = Paper(id="y", title="On Markov chains", authors=("Wen-tau Yih",), year=1999, type="book")
 
@@ -81,7 +81,7 @@ def test_hostile_texts_stay_texts_and_zotero_finds_the_papers() -> None:
     book, paper = page.coins
     assert (book["rft.genre"], book["rft.btitle"]) == (["book"], [BOOK.title])
     assert (paper["rft.atitle"], paper["rft.jtitle"]) == ([HOSTILE.title], [HOSTILE.venue])
-    assert paper["rft_id"] == ["info:doi/10.5555/a_b<c>"]
+    assert paper["rft_id"] == ["info:doi/10.5555/a_b<1:c>"]
     assert paper["rft.au"] == ["Yih, Wen-tau", "O'Neil, <b>Eve</b>", "明, 李"]
     assert paper["rft.aucorp"] == ["The Gene Consortium"]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import orjson
 
 from citerec.bibliography.entry import Entry, Record, first_year, is_preprint
-from citerec.bibliography.keys import doi_of, split_name, to_text
+from citerec.bibliography.keys import arxiv_dois, dois_of, link, split_name, to_text
 from citerec.bibliography.markup import plain_text
 
 # --- The grammar of entries
@@ -176,7 +176,7 @@ _PIECE = re.compile(r'(?:"[^"]*"|\{(?:[^{}]|\{[^{}]*\})*\}|[^,])+')
 _NOBODY = frozenset({"", "others", "et al.", "et al"})
 _ORDER = ("given", "middle", "prefix", "family", "suffix")
 _ONLINE = re.compile(r"://|www\.|\b(?:online|web ?site|accessed)\b", re.IGNORECASE)
-_LATEX_SIGN = re.compile(r"\\([^A-Za-z])|\\[A-Za-z]+|[{}]")
+_ADDRESSES = ("doi", "url", "ee", "bdsk-url-1", "howpublished")
 _REMARKS = ("publisher", "note", "archiveprefix", "eprinttype", "institution")
 _MACRO = re.compile(r"\\([a-z]+)(?![A-Za-z])")
 # bibtexparser divides a name at these
@@ -194,8 +194,9 @@ def to_entry(record: Record) -> Entry:
     def text(*names: str) -> str:
         return to_text(next((record.fields[n] for n in names if record.fields.get(n)), ""))
 
-    addresses = [link(record.fields.get(name, "")) for name in ("doi", "url", "howpublished")]
-    dois = tuple(filter(None, map(doi_of, addresses)))
+    addresses = [link(record.fields.get(name, "")) for name in _ADDRESSES]
+    links = " ".join(addresses)
+    dois = dois_of(links) or dois_of(record.fields.get("note", ""))
     title = plain_text(": ".join(filter(None, (text("title"), text("subtitle")))))
     how = "" if _ONLINE.search(addresses[-1]) else text("howpublished")  # else it is a venue
     venues = (_venue(record.fields.get(n, "")) for n in ("journal", "journaltitle", "booktitle"))
@@ -216,15 +217,11 @@ def to_entry(record: Record) -> Entry:
         key=key,
         has_citation_key=True,
         dois=dois,
+        preprints=arxiv_dois(f"arXiv:{text('eprint')} {venue} {links}"),
         is_preprint=is_preprint(kind, venue, map(text, _REMARKS), addresses),
         line=record.line,
         label=f"entry {key or title[:60]!r}" if key or title else "this entry",
     )
-
-
-def link(latex: str) -> str:
-    """Return a DOI or link without braces, escapes and commands; two hyphens in it do not become a dash."""
-    return _LATEX_SIGN.sub(lambda escape: escape[1] or to_text(escape[0]), latex)
 
 
 def _venue(latex: str) -> str:

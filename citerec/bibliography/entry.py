@@ -1,7 +1,7 @@
 """One entry of a bibliography: what identifies its paper, whether it is a preprint, and its conversion to a query."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,19 @@ SERVER = re.compile(  # names of preprint servers
     r"(?<!\w)(?:ar[xχ]iv|(?:bio|med|chem|psya|eng|soca)r?xiv|CoRR|SSRN|Research Square|preprints?)(?!\w)",
     re.IGNORECASE,
 )
-_ADDRESS = re.compile(
-    r"10\.48550/|10\.1101/[0-9]{6}|10\.2139/ssrn|10\.21203/rs\.|10\.26434/chemrxiv|10\.31234/osf|10\.31235/osf"
-    r"|(?:arxiv|biorxiv|medrxiv|chemrxiv)\.org/",
+_PREPRINT = re.compile(
+    # servers with one DOI for all versions of a paper
+    r"(?:ar|bior|medr|chemr)xiv\.org/|10\.48550/|10\.(?:1101|64898)/(?=[0-9]{6}|20[0-9]{2}\.)"
+    # the whole DOI, where each version has one of its own, or may have
+    r"|(?:10\.2139/ssrn|10\.21203/rs\.|10\.26434/chemrxiv|10\.312(?:19|2[0-9]|3[0-7])/|10\.[0-9]{4,5}/osf\.io"
+    r"|10\.20944/preprints|10\.22541/|10\.36227/techrxiv|10\.1002/essoar|10\.33774/|10\.7287/peerj\.preprints"
+    r"|10\.2196/preprints|10\.3386/w|10\.5194/(?:egusphere|\w+-20[0-9]{2}-[0-9]+$)"
+    r"|10\.5281/zenodo|10\.6084/m9|10\.7554/elife\.[0-9]+\.[0-9]|10\.12688/).*",
     re.IGNORECASE,
+)
+# of BibTeX, RIS and CSL: an entry of such a type is no preprint, whatever it says of an eprint
+_OTHER_TYPE = re.compile(
+    r"thes|dissert|report|rprt|conf|cpaper|proceedings|chap|book|incollection|software|data|comp"
 )
 # of BibTeX, RIS and CSL; an entry of such a type without a venue is taken for a preprint
 _TYPES = frozenset({"misc", "unpublished", "online", "unpb", "preprint", "article", "manuscript"})
@@ -46,6 +55,7 @@ class Entry:
     key: str = ""  # its citation key or id in the file
     has_citation_key: bool = False  # that `key` is one, of an author's choice
     dois: tuple[str, ...] = ()  # bare
+    preprints: tuple[str, ...] = ()  # DOIs of its copies on arXiv
     context: str = ""  # the sentence that needs references
     is_preprint: bool = False
     line: int | None = None  # where it starts, from 1; None in a JSON list
@@ -126,16 +136,33 @@ def first_year(text: str) -> int | None:
 
 
 def is_preprint_doi(doi: str) -> bool:
-    """Whether a DOI is one of a preprint server."""
-    return bool(_ADDRESS.match(doi))
+    """Whether a DOI is one of a preprint server, or of a repository such as Zenodo."""
+    return bool(_PREPRINT.match(doi))
+
+
+def differ_in_doi(dois: Collection[str], others: Collection[str]) -> bool:
+    """Whether the DOIs of two records show that these are of two works; empty ones show nothing.
+
+    They have none in common, but each has one of a publication, or each one of arXiv: the DOI of a preprint does not
+    contradict that of its publication, nor one version of a repository another.
+    """
+    server = _PREPRINT.findall  # empty for a publication
+    are_equal = {
+        doi.lower() == other.lower()
+        for doi in dois
+        for other in others
+        if doi and other and server(doi) == server(other)
+    }
+    return are_equal == {False}
 
 
 def is_preprint(type: str, venue: str, remarks: Iterable[str], addresses: Iterable[str]) -> bool:
     """Whether an entry is a preprint; the name of a venue decides if there is one.
 
-    The type is in lower case; remarks are other fields that may name a server, addresses are DOIs and links.
+    A thesis, report, book, conference paper or software is none. The type is in lower case; remarks are other fields
+    that may name a server, addresses are DOIs and links.
     """
-    if venue.strip():
+    if venue.strip() or _OTHER_TYPE.search(type):
         return bool(SERVER.search(venue))
     is_named = type in _TYPES or any(map(SERVER.search, remarks))
-    return is_named or any(map(_ADDRESS.search, addresses))
+    return is_named or any(map(_PREPRINT.search, addresses))

@@ -11,6 +11,7 @@ from typing import Any, NoReturn, cast
 import orjson
 
 from citerec.bibliography.entry import Entry
+from citerec.bibliography.keys import dois_of
 from citerec.bibliography.markup import plain_text
 from citerec.errors import BadRecordError, shown
 from citerec.text import one_line
@@ -56,6 +57,7 @@ class Fields:
             "venue": self.text,
             "citations": self.strings,
             "retracted": self.flag,
+            "doi": self.doi,
         }
         for name in _OF_PAPER:
             if name not in values:
@@ -187,6 +189,11 @@ class Fields:
         text = number_text(value)
         return " ".join(_printable(text).split()) if len(text) <= MAX_SHORT else ""
 
+    def doi(self, key: str) -> str:
+        """Read a DOI: bare, of several the first; a text that has none stays as it is."""
+        text = self.short(key)
+        return next(iter(dois_of(text)), text)
+
     def pages(self, first: str, last: str) -> str:
         """Return pages such as `12-19` from the fields of two keys; `12` if there is one page only."""
         return "-".join(dict.fromkeys(filter(None, (self.short(first), self.short(last)))))
@@ -225,7 +232,7 @@ def _name(author: Any) -> str | None:
     if isinstance(author, dict):
         author = author.get("author", author)  # an authorship of OpenAlex
     if isinstance(author, dict):
-        parts = ("given", "non-dropping-particle", "family", "suffix")  # of CSL
+        parts = "given dropping-particle non-dropping-particle family suffix".split()  # of CSL
         names = [author.get(key) for key in ("name", "display_name", "literal")]
         names += [" ".join(p for key in parts if isinstance(p := author.get(key), str) and p)]
         author = next(filter(None, names), None)

@@ -15,13 +15,13 @@ import orjson
 
 from citerec.bibliography.entry import Entry, first_year, is_preprint
 from citerec.bibliography.fields import Fields, number_text
-from citerec.bibliography.keys import doi_of
+from citerec.bibliography.keys import dois_of
 from citerec.bibliography.markup import plain_text
 from citerec.errors import BadInputError, BadRecordError, shown
 
 T = TypeVar("T")
 _IDS = ("id", "_id", "paperId", "paper_id", "corpusid")
-_ADDRESSES = ("doi", "DOI", "url", "URL")
+_ADDRESSES = ("doi", "DOI", "url", "URL", "id")
 _REMARKS = ("publisher", "genre", "note", "archive", "number")
 _CSL = frozenset({"author", "issued", "container-title", "DOI"})
 
@@ -93,16 +93,19 @@ def to_entry(item: Any, place: Entry, name: Path | str, *, strict: bool = True) 
         return number_text(fields.get(key)) or fields.text(key)
 
     def year(key: str) -> int | None:
-        if not isinstance(fields.get(key), dict):
+        value = fields.get(key)
+        if not isinstance(value, (dict, str) if key == "issued" else dict):
             found = fields.year(key)
             if found is not None and found < 1000:
                 fields.fail(f"{key!r} must be a year such as 2019, or null; found {found}")
             return found
-        part = fields.get(f"{key}.date-parts")
+        date = fields.of(value if isinstance(value, dict) else {"raw": value})
+        part = date.get("date-parts")
         while isinstance(part, list) and part:  # [[2019, 5]]: the year is first
             part = cast("list[Any]", part)[0]
-        texts = (number_text(part), fields.short(f"{key}.raw"), fields.short(f"{key}.literal"))
-        return first_year(next(filter(None, texts), ""))
+        return first_year(
+            " ".join((number_text(part), *map(date.short, ("raw", "literal", "year"))))
+        )
 
     def authors(key: str) -> tuple[str, ...]:
         if isinstance(names := fields.get(key), str):  # as in the snapshot of arXiv
@@ -114,7 +117,8 @@ def to_entry(item: Any, place: Entry, name: Path | str, *, strict: bool = True) 
     if not title.strip() and "text" in fields.record:
         title, abstract = abstract, ""  # a BEIR query is a single text
     addresses = _strings(fields, *_ADDRESSES)
-    dois = tuple(filter(None, map(doi_of, addresses)))
+    note = "".join(_strings(fields, "note"))
+    dois = dois_of(" ".join(addresses)) or dois_of(note)
     stated = kind = "".join(_strings(fields, "type")).lower()
     if kind == "article" and not fields.record.keys() & _CSL:
         kind = ""  # which means a preprint in CSL only
@@ -132,7 +136,7 @@ def to_entry(item: Any, place: Entry, name: Path | str, *, strict: bool = True) 
         has_citation_key=bool(fields.record.keys() & _CSL),
         dois=dois,
         context=first("context", text, ""),
-        note="".join(_strings(fields, "note")),
+        note=note,
         # JSON other than CSL does not state what an item is
         is_preprint=bool(stated or venue)
         and is_preprint(kind, venue, _strings(fields, *_REMARKS), addresses),

@@ -10,8 +10,10 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from html import unescape
 from importlib import import_module
 from typing import Any
+from urllib.parse import unquote
 
 from citerec.bibliography.markup import plain_text
 from citerec.text import normalized, one_line
@@ -109,18 +111,59 @@ def _rare_symbols() -> dict[str, str]:
 
 # --- Ids and titles
 
+_LATEX_SIGN = re.compile(r"(?:\$\\?(?=[<>_]\$)|\\)([^A-Za-z])(?:(?<=[<>_])\$)?|\\[A-Za-z]+\s?|[{}]")
 _DOI = re.compile(
-    r"(?:https?://(?:dx\.|www\.)?doi\.org/|doi:\s*)?(10\.[0-9]{4,9}/\S+)", re.IGNORECASE
+    r"""
+      (?:(?<=doi)|(?<![\w.]))10\.\s?[0-9]{4,9}(?:\.[0-9]+)*\s?/\s?
+      (?:
+        [^\s()<>\[\]{}"“”«»|\\^`、。，；…?.,;:'’!*/&\#v]++
+        # not before the next DOI or the rest of a link, nor the version of a preprint
+      | (?![,;]+(?:https?:|doi\b|10\.[0-9]{4})|&\w+=|\#[a-z]\w)
+        (?!/(?:full|e?pdf|abstract|fulltext|meta|html|summary)(?![\w-])|\.(?:pdf|full|html?)\b)
+        (?!(?<=[0-9]{4})v[0-9]{1,2}(?![\w-]))[.,;:'’!*/&\#v]
+      | \([^\s()]*\)
+      | \s?[\[<]\s?\w+\s?:[^<>\[\]]{0,99}[\]>](?:\s(?=[0-9]\.[0-9]\.))?  # of a SICI
+      )+
+      (?<![.,;:'’!*/&])
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_ONE_WORD = re.compile(r"\s*(?:doi\W+)?\S+\s*", re.IGNORECASE)
+_ARXIV = re.compile(
+    r"arxiv(?:\.org/(?:abs|pdf)/|:\s?)([0-9]{4}\.[0-9]{4,5}|[a-z-]+(?:\.[a-z]{2})?/[0-9]{7})",
+    re.IGNORECASE,
 )
 _SEPARATORS = re.compile(r"[\W_]+")
 _LATEX = re.compile(r"[\\${}]")
 _ASCII = "".join(chr(c).lower() if chr(c).isalnum() else " " for c in range(128))
 
 
+def link(latex: str) -> str:
+    """Return a DOI or link without braces, escapes and commands; two hyphens in it do not become a dash."""
+    return _LATEX_SIGN.sub(lambda escape: escape[1] or to_text(escape[0]), latex)
+
+
+def dois_of(text: str) -> tuple[str, ...]:
+    """Return the DOIs in a text, bare and as they are spelt, each once, in their order.
+
+    They may be links of any resolver, proxy or publisher, and have the escapes of LaTeX, HTML and links, or blanks at
+    the brackets of a SICI. Punctuation at the end and brackets that do not close are no part of a DOI.
+    """
+    if "10." not in text:
+        return ()
+    latex = text.replace("}{", "} {")  # of \\href
+    plain = unquote(unquote(unescape(unescape(link(latex)))))
+    return tuple(dict.fromkeys("".join(doi.split()) for doi in _DOI.findall(plain)))
+
+
 def doi_of(text: str) -> str:
-    """Return `text` as a bare DOI, without resolver or `doi:`; empty if it is not a DOI."""
-    match = _DOI.fullmatch(text.strip())
-    return match[1] if match else ""
+    """Return the DOI that `text` is, in any form that `dois_of` reads; empty if it has other words, or is none."""
+    return next(iter(dois_of(text)), "") if _ONE_WORD.fullmatch(text) else ""
+
+
+def arxiv_dois(text: str) -> tuple[str, ...]:
+    """Return the DOIs of the papers of arXiv that a text names, such as `arXiv:2101.00001`, without versions."""
+    return tuple(f"10.48550/arXiv.{number}" for number in _ARXIV.findall(text))
 
 
 def paper_doi(paper: Paper) -> str:

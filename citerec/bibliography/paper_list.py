@@ -8,6 +8,7 @@ from pathlib import Path
 
 from citerec.bibliography import bibtex, json_entries, ris
 from citerec.bibliography.entry import Entry, PaperList
+from citerec.bibliography.keys import dois_of
 from citerec.errors import BadInputError
 from citerec.inputs import other_format, read_stream, read_whole, reading
 from citerec.io import decoded
@@ -95,7 +96,8 @@ def paper_list_of(texts: Iterable[str]) -> PaperList:
     for line in filter(None, map(str.strip, texts)):
         title = line if " " in line else ""
         text = line if title and DATED.search(line) else ""
-        entries.append(Entry(ids=(line,), title=title, text=text, label=line))
+        dois = dois_of(title)
+        entries.append(Entry(ids=(line, *dois), title=title, text=text, label=line, dois=dois))
     return PaperList(tuple(entries))
 
 

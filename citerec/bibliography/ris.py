@@ -11,12 +11,16 @@ from itertools import accumulate
 from typing import Any
 
 from citerec.bibliography.entry import Entry, Record, first_year, is_preprint
-from citerec.bibliography.keys import doi_of
+from citerec.bibliography.keys import dois_of
 
 _START = re.compile(r"^TY  -(?= |$)", re.MULTILINE)
 _ONE_SPACE = re.compile(r"^([A-Z][A-Z0-9]) -(?= |$)", re.MULTILINE)
-_TITLES = ("title", "primary_title")
-_VENUES = ("journal_name", "secondary_title", "alternate_title3", "alternate_title2")
+_LINKS = re.compile(r";\s*(?=\w+:|www\.|10\.)")  # a DOI may have a semicolon
+_MORE = ("BT", "CT", "L3")  # tags that rispy does not know
+# Zotero's order
+_TITLES = ("title", "primary_title", "CT")
+_VENUES = "secondary_title alternate_title3 journal_name alternate_title2 alternate_title1".split()
+_ADDRESSES = "doi L3 type_of_work urls file_attachments1 file_attachments2 id".split()
 
 
 def read_records(text: str) -> list[Record]:
@@ -42,15 +46,15 @@ def _fields(text: str) -> dict[str, str | list[str]]:
             if tag == "ER":
                 break
             is_text = tag not in parser.DEFAULT_LIST_TAGS
-            if tag not in parser.DEFAULT_MAPPING or (is_text and tag in values):
+            is_known = tag in parser.DEFAULT_MAPPING or tag in _MORE
+            if not is_known or (is_text and tag in values):
                 tag = ""
         if tag:
-            between = parser.DEFAULT_DELIMITER_MAPPING.get(tag)
             value = line[6:] if is_tagged else line
-            parts = value.split(between) if between else [value]
+            parts = _LINKS.split(value) if tag == "UR" else [value]
             values.setdefault(tag, []).extend(part.strip() for part in parts)
     return {
-        parser.DEFAULT_MAPPING[tag]: parts
+        parser.DEFAULT_MAPPING.get(tag, tag): parts
         if tag in parser.DEFAULT_LIST_TAGS
         else " ".join(filter(None, parts))
         for tag, parts in values.items()
@@ -69,9 +73,16 @@ def to_entry(record: Record) -> Entry:
     def text(*names: str) -> str:
         return first_text(record.fields, *names)
 
+    kind = text("type_of_reference")
     title, venue = text(*_TITLES), text(*_VENUES)
-    addresses = (text("doi"), *record.fields.get("urls", ()))
-    dois = tuple(filter(None, map(doi_of, addresses)))
+    if kind.endswith("BOOK"):
+        title = title or text("BT")
+    else:
+        venue = text("BT") or venue
+    if kind in {"CONF", "CPAPER"}:
+        venue = venue or text("custom3")  # the title of the proceedings
+    addresses = [text(name) for name in _ADDRESSES]
+    dois = dois_of(" ".join(addresses)) or dois_of(text("notes"))
     ids = (text("id"), text("accession_number"), addresses[0], *dois)
     people = record.fields.get("authors") or record.fields.get("first_authors", ())
     remarks = map(text, ("publisher", "note", "notes"))
@@ -85,7 +96,7 @@ def to_entry(record: Record) -> Entry:
         key=text("id").strip(),
         has_citation_key=True,
         dois=dois,
-        is_preprint=is_preprint(text("type_of_reference").lower(), venue, remarks, addresses),
+        is_preprint=is_preprint(kind.lower(), venue, remarks, addresses),
         line=record.line,
         label=f"record {title[:60]!r}" if title else "this record",
     )

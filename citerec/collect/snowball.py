@@ -1,13 +1,12 @@
 """Chooses the papers of a corpus: the works of the references, then what they cite and what cites them, in rounds."""
 
-import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 
 from rapidfuzz import fuzz
 
 from citerec.bibliography.entry import Entry
-from citerec.bibliography.keys import doi_of, title_key
+from citerec.bibliography.keys import arxiv_dois, doi_of, title_key
 from citerec.collect.client import RefusedError
 from citerec.collect.sources import PAPER_ID, WORK_ID, Source, citation_count
 from citerec.matching import rows_of_entry, similar_titles
@@ -17,20 +16,13 @@ LEAST_CITING, MOST_CITING = 100, 1000  # citing works of one paper that are list
 EXPANDED = 50  # papers of a further round
 MAX_ROUNDS = 40
 HEADER = ("reference", "title", "ids", "reason", "closest title found", "similarity %")
-_ARXIV = re.compile(
-    r"(?:arxiv:\s*|https?://(?:www\.)?arxiv\.org/(?:abs|pdf)/|(?:https?://doi\.org/)?10\.48550/arxiv\.)"
-    r"([0-9]{4}\.[0-9]{4,5}|[a-z-]+(?:\.[a-z]{2})?/[0-9]{7})(?:v[0-9]{1,3})?(?:\.pdf)?",
-    re.IGNORECASE,
-)
 
 
 def identifier(text: str) -> str:
     """Return `doi:…`, `arxiv:…` or `id:…` for an id that a service knows; empty for others, such as BibTeX keys."""
     text = text.strip()
-    if match := _ARXIV.fullmatch(text):
-        return f"arxiv:{match[1].lower()}"
-    if doi := doi_of(text):
-        return f"doi:{doi.lower()}"
+    if doi := next(iter(arxiv_dois(text)), "") or doi_of(text):
+        return f"doi:{doi.lower()}".replace("doi:10.48550/arxiv.", "arxiv:")
     if match := WORK_ID.fullmatch(text):
         return f"id:{match[1].upper()}"
     return f"id:{text}" if PAPER_ID.fullmatch(text) else ""

@@ -14,7 +14,6 @@ from typing import Any
 from urllib.parse import quote
 
 from citerec.bibliography.fields import Fields
-from citerec.bibliography.keys import doi_of
 from citerec.bibliography.markup import plain_text
 from citerec.collect.client import Client, RefusedError, Service
 from citerec.corpus.readers.json_formats import JSON_FORMATS
@@ -360,7 +359,7 @@ def _s2_paper(fields: Fields) -> Paper:
         abstract=plain_text(fields.text("abstract")),
         venue=fields.short("venue") or fields.short("journal.name"),
         citations=tuple(dict.fromkeys(filter(None, references))),
-        doi=doi_of(fields.short("externalIds.DOI")),
+        doi=fields.doi("externalIds.DOI"),
     )
 
 

@@ -17,6 +17,7 @@ from typing import IO, Any
 import numpy as np
 import orjson
 
+from citerec.bibliography.entry import differ_in_doi, is_preprint_doi
 from citerec.bibliography.keys import doi_of, name_key, paper_doi, title_key
 from citerec.corpus.collector import RecordCounter, byte_progress
 from citerec.corpus.graph import Graph, open_graph, write_graph, write_references
@@ -144,12 +145,12 @@ class _Group:
     """Records that are the same paper, each with the number of its corpus."""
 
     id: str  # that of its first record, unless another paper has it
-    doi: str
+    dois: set[str]
     records: list[tuple[int, Paper]]
 
 
 class _Groups:
-    """Records grouped by paper: by DOI, by id and title, else by title and year; never two different DOIs."""
+    """Records grouped by paper: by DOI, by id and title, else by title and year; never the DOIs of two publications."""
 
     def __init__(self) -> None:
         self.by_id: dict[str, _Group] = {}  # in the order of their first records
@@ -170,7 +171,7 @@ class _Groups:
             "by_title": self._by_title.get(dated),
         }
         for rule, group in candidates.items():
-            if group and (not doi or group.doi in {"", doi}):
+            if group and not differ_in_doi(group.dois, [doi]):
                 self.counts[rule] += 1
                 break
         else:
@@ -178,10 +179,10 @@ class _Groups:
             while docid in self.by_id:  # another paper's, such as a key that two libraries use
                 docid, number = f"{paper.id}#{number}", number + 1
             self.counts["renamed"] += docid != paper.id
-            group = self.by_id[docid] = _Group(docid, "", [])
+            group = self.by_id[docid] = _Group(docid, set(), [])
         group.records.append((corpus, paper))
-        if doi and not group.doi:
-            group.doi = doi
+        group.dois.add(doi)
+        if doi:
             self._by_doi.setdefault(doi, group)
         if dated:
             self._by_title.setdefault(dated, group)
@@ -240,10 +241,12 @@ def merged_paper(records: Sequence[Paper]) -> Paper:
     """Return one paper with the most complete value of each field; equal ones are of the first record.
 
     The title is the first that is not in capitals, the authors are the most and the longest names, citations are all.
+    The DOI and what belongs to it are those of the publication, if another record is its preprint.
     """
+    published = sorted(records, key=lambda paper: is_preprint_doi(paper_doi(paper)))
     titles = [paper.title for paper in records if paper.title]
     values: dict[str, Any] = {
-        name: next(filter(None, (getattr(paper, name) for paper in records)), "")
+        name: next(filter(None, (getattr(paper, name) for paper in published)), "")
         for name in BIBLIOGRAPHIC
     }
     for name in _LONGEST:

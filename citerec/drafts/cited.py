@@ -10,7 +10,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from citerec.bibliography.entry import Entry, PaperList
-from citerec.bibliography.keys import to_text
+from citerec.bibliography.keys import arxiv_dois, dois_of, to_text
 from citerec.bibliography.paper_list import entries_by_key, read_bytes
 from citerec.errors import BadInputError
 from citerec.text import plural
@@ -116,7 +116,6 @@ MAX_ITEM = 10_000  # characters
 MAX_BBL = 16 * 2**20  # bytes
 _LABEL = r"\[(?:[^\[\]{}]|\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})*\]\s*"
 _ITEM = re.compile(rf"\\bibitem(?![A-Za-z@])\s*(?:{_LABEL})?\{{([^{{}}]{{1,300}})\}}")
-_ADDRESS = re.compile(r"(?i)(10\.[0-9]{4,9}/[^\s{},\\]+)|arxiv:\s?([0-9]{4}\.[0-9]{4,5})")
 
 
 def _formatted(source: str, path: Path | None) -> tuple[dict[str, Entry], str]:
@@ -135,15 +134,14 @@ def _formatted(source: str, path: Path | None) -> tuple[dict[str, Entry], str]:
         end = following.start() if following else len(source)
         item = source[match.end() : end][:MAX_ITEM].split("\\end{thebibliography}", maxsplit=1)[0]
         if text := to_text(item):
-            entries.setdefault(match[1].strip(), printed(text))
+            entries.setdefault(match[1].strip(), printed(text, item))
     return entries, name
 
 
-def printed(text: str) -> Entry:
-    """Return a printed reference, whose paper a corpus recognises."""
-    found = (one.groups("") for one in _ADDRESS.finditer(text))
-    ids = tuple(doi.rstrip(".,;:)") or f"10.48550/arXiv.{number}" for doi, number in found)
-    return Entry(ids=ids, text=text, label=text[:60])
+def printed(text: str, source: str = "") -> Entry:
+    """Return a printed reference, whose paper a corpus recognises; its source has the links of the text."""
+    dois = dois_of(source or text)
+    return Entry(ids=dois + arxiv_dois(source or text), dois=dois, text=text, label=text[:60])
 
 
 def braced(text: str, at: int) -> str | None:

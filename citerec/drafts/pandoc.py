@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from citerec.bibliography.entry import Entry
-from citerec.bibliography.keys import doi_of, to_text
+from citerec.bibliography.keys import dois_of, to_text
 from citerec.drafts import INSTEAD, LEAST_ABSTRACT, Document, DocumentFormat, document_year
 from citerec.drafts import cited as references
 from citerec.drafts.cited import braced, cited_references, decode_latex, inside
@@ -94,14 +94,13 @@ def read(data: bytes, kind: DocumentFormat, name: str, path: Path | None) -> Doc
         cited = references.printed_references([_text(node) for node in _flat(blocks)], whole=True)
     paragraphs = list(_paragraphs(blocks))[:_BODY]
     long = [text for text in paragraphs if len(text) >= LEAST_ABSTRACT]
-    doi = doi_of(_first(meta, "doi"))
     return Document(
         draft=Entry(
             title=_title(meta, blocks, kind),
             abstract=_abstract(meta, blocks),
             authors=tuple(_authors(meta)),
             year=document_year(_first(meta, "date", "year")),
-            dois=(doi,) if doi else (),
+            dois=dois_of(_first(meta, "doi")),
         ),
         body=_section(blocks, _INTRODUCTION) or " ".join(long or paragraphs),
         cited=cited,

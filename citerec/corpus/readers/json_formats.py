@@ -15,7 +15,7 @@ from typing import Any, cast
 from citerec.bibliography.entry import Entry, first_year
 from citerec.bibliography.fields import NO_CITATIONS, Fields, library_paper, number_text
 from citerec.bibliography.json_entries import to_entry
-from citerec.bibliography.keys import doi_of, id_key, to_text
+from citerec.bibliography.keys import doi_of, dois_of, id_key, to_text
 from citerec.bibliography.markup import plain_text
 from citerec.corpus.readers.files import (
     BytesRead,
@@ -75,7 +75,6 @@ def _openalex(fields: Fields) -> Paper:
         citations=fields.items(
             "referenced_works", lambda value: "" if value is None else _work(value) or None
         ),
-        doi=doi_of(fields.short("doi")),
         pages=fields.pages("biblio.first_page", "biblio.last_page"),
     )
 
@@ -133,7 +132,6 @@ def _aminer(fields: Fields) -> Paper:
         citations=record.items(
             "references", lambda one: "" if one in (None, "") else number_text(one) or None
         ),
-        doi=doi_of(record.short("doi")),
         pages=record.pages("page_start", "page_end"),
     )
 
@@ -149,7 +147,7 @@ def _arxiv(fields: Fields) -> Paper:
         year=_arxiv_year(fields, docid),
         authors=authors,
         venue=to_text(fields.text("journal-ref")),
-        dois=(fields.text("doi").split(" ")[0],),
+        dois=dois_of(fields.text("doi")),
     )
     url = f"https://arxiv.org/abs/{docid}"
     return library_paper(fields, [docid], entry, url=url, type="preprint")

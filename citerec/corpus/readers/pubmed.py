@@ -130,7 +130,7 @@ def _record(element: Element) -> dict[str, Any]:
         "authors": [*filter(None, map(_name, body.iterfind("AuthorList/Author")))],
         "venue": text("Journal/Title", "Book/BookTitle"),
         "citations": [*_references(element)],
-        "doi": next(filter(None, (doi_of(_text(one)) for one in dois)), ""),
+        "doi": " ".join(map(_text, dois)),
         "url": f"https://pubmed.ncbi.nlm.nih.gov/{docid}/" if docid else "",
         "type": types[0] if types else "",
         "volume": text("Journal/JournalIssue/Volume"),

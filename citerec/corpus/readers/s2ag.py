@@ -16,7 +16,6 @@ from typing import Any
 import orjson
 
 from citerec.bibliography.fields import Fields, number_text
-from citerec.bibliography.keys import doi_of
 from citerec.corpus.readers.files import (
     BytesRead,
     Format,
@@ -152,7 +151,7 @@ def _paper(fields: Fields) -> Paper:
             "pages": "journal.pages",
             "times_cited": "citationcount",
         },
-        doi=doi_of(fields.short("externalids.DOI")),
+        doi=fields.doi("externalids.DOI"),
         venue=fields.text("venue") or fields.short("journal.name"),
     )
 
