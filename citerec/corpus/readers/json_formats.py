@@ -215,7 +215,7 @@ def _crossref(fields: Fields, notices: Collection[str] = ()) -> Paper:
         year=next(filter(None, years), None),
         venue=plain_text(fields.short("container-title")),
         citations=tuple(filter(None, references)),
-        doi=fields.short("DOI"),
+        doi=fields.doi("DOI"),
         retracted=docid in notices or bool(_retractions(fields, "updated-by")),
     )
 
