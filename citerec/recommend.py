@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Self
 from citerec.bibliography.entry import PaperList
 from citerec.bibliography.paper_list import paper_list_of
 from citerec.config import RANKING_DEPTH, RecommendConfig
-from citerec.corpus.lists import read_paper_list
 from citerec.corpus.papers import Papers
 from citerec.drafts.context import read_context, sentence_query, without_query_markers
 from citerec.errors import ConfigError, IndexReplacedError
@@ -237,6 +236,8 @@ class Recommender:
             listed = papers
         elif isinstance(papers, str | PathLike):
             part = "rejected" if name == "rejected" else "papers"
+            from citerec.corpus.lists import read_paper_list
+
             listed = read_paper_list(fspath(papers), part)
         else:
             listed = paper_list_of(map(str, papers))
@@ -366,8 +367,11 @@ class Recommender:
         from citerec.references import check_references
 
         is_read = isinstance(references, PaperList)
-        listed = references if is_read else read_paper_list(fspath(references))
-        return check_references(listed, self.index.papers)
+        if not is_read:
+            from citerec.corpus.lists import read_paper_list
+
+            references = read_paper_list(fspath(references))
+        return check_references(references, self.index.papers)
 
     def close(self) -> None:
         """Release the index and its models; a temporary index is removed. Closing twice does no harm."""

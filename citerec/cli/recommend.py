@@ -274,12 +274,11 @@ def query_options(
     draft: DraftOptions, drafts: "QueryFile", recommender: "Recommender", *, explain: bool
 ) -> "QueryOptions":
     """Return what is asked for; the recommender logs how many papers of each list were found."""
-    from citerec.corpus.lists import read_paper_list
+    cited: Any = None if str(draft.cited) == "none" else draft.cited or drafts.cited
+    if cited and draft.cited and drafts.cited:
+        from citerec.corpus.lists import read_paper_list
 
-    cited = None
-    if str(draft.cited) != "none":
-        cited = draft.cited and read_paper_list(draft.cited)
-        cited = drafts.cited + cited if drafts.cited and cited else drafts.cited or cited
+        cited = drafts.cited + read_paper_list(draft.cited)
     return recommender.options(
         year_max=draft.year_max,
         year_min=draft.year_min,
