@@ -1,4 +1,4 @@
-"""Files: written completely or not at all, checked against checksums, and the user's cache.
+"""Files: written completely or not at all, decoded, checked against checksums, and the user's cache.
 
 A name that citerec chose, such as that of a backup, may be a link that came with somebody else's folder. It is never
 written through: `replacing` replaces the link, `locked` and `refuse_links` refuse it.
@@ -45,6 +45,7 @@ MODEL_SUMS = "checksums.json"  # of a model that citerec trained
 TRAINING = "training.json"  # the record of its training
 CARD = "README.md"  # its model card, which users may edit
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # linux/fs.h
+_FOREIGN = re.compile("[\udc80-\udcff]")  # bytes that are not UTF-8, as Python keeps them
 is_regular = os.path.isfile  # of a path or a link; `Path.is_file` may raise an error
 
 
@@ -212,6 +213,23 @@ def check_writable(target: Path) -> None:
             raise OutputError(f"cannot write {target}: Not a directory: {parent}")
         if not os.access(parent, os.W_OK | os.X_OK):
             raise OutputError(f"cannot write {target}: no permission to write in {parent}")
+
+
+# --- texts
+
+
+def decoded(data: bytes) -> tuple[str, int]:
+    r"""Return UTF-8 as text, without a byte order mark, with lines ended by `\n`, and how many bytes were foreign.
+
+    A byte that is not UTF-8 is read as Windows-1252, whose letters are those of Latin-1; the others are not affected.
+    """
+    text = data.decode("utf-8-sig", "surrogateescape")
+    text, foreign = _FOREIGN.subn(_from_windows, text)
+    return text.replace("\r\n", "\n").replace("\r", "\n"), foreign
+
+
+def _from_windows(byte: re.Match[str]) -> str:
+    return bytes([ord(byte[0]) - 0xDC00]).decode("cp1252", "replace")
 
 
 # --- records and checksums of folders that may have been downloaded

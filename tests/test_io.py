@@ -18,6 +18,7 @@ from citerec.io import (
     CACHED_SIZE,
     building,
     cache_folder,
+    decoded,
     entries,
     is_inside,
     is_private,
@@ -49,6 +50,21 @@ def old(folder: Path) -> Path:
     folder.mkdir(parents=True)
     (folder / "content").write_text("old")
     return folder
+
+
+@pytest.mark.parametrize(
+    ("data", "text", "foreign"),
+    [
+        ("Über €\r\n".encode(), "Über €\n", 0),
+        ("\ufeffÜber".encode(), "Über", 0),
+        ("Über ".encode() + b"caf\xe9\r\x80", "Über café\n€", 2),
+        (b"\x81 \xc3", "\ufffd Ã", 2),  # no letter of Windows; half of a letter of UTF-8
+    ],
+)
+def test_bytes_that_are_not_utf_8_are_read_as_windows_1252(
+    data: bytes, text: str, foreign: int
+) -> None:
+    assert decoded(data) == (text, foreign)
 
 
 def test_a_folder_appears_when_all_is_written(tmp_path: Path) -> None:
