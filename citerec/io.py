@@ -45,7 +45,6 @@ MODEL_SUMS = "checksums.json"  # of a model that citerec trained
 TRAINING = "training.json"  # the record of its training
 CARD = "README.md"  # its model card, which users may edit
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # linux/fs.h
-_FOREIGN = re.compile("[\udc80-\udcff]")  # bytes that are not UTF-8, as Python keeps them
 is_regular = os.path.isfile  # of a path or a link; `Path.is_file` may raise an error
 
 
@@ -224,12 +223,11 @@ def decoded(data: bytes) -> tuple[str, int]:
     A byte that is not UTF-8 is read as Windows-1252, whose letters are those of Latin-1; the others are not affected.
     """
     text = data.decode("utf-8-sig", "surrogateescape")
-    text, foreign = _FOREIGN.subn(_from_windows, text)
-    return text.replace("\r\n", "\n").replace("\r", "\n"), foreign
-
-
-def _from_windows(byte: re.Match[str]) -> str:
-    return bytes([ord(byte[0]) - 0xDC00]).decode("cp1252", "replace")
+    foreign = re.findall("[\udc80-\udcff]", text)  # as Python keeps such bytes
+    for byte in set(foreign):
+        letter = bytes([ord(byte) - 0xDC00]).decode("cp1252", "replace")
+        text = text.replace(byte, letter)
+    return text.replace("\r\n", "\n").replace("\r", "\n"), len(foreign)
 
 
 # --- records and checksums of folders that may have been downloaded

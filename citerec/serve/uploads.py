@@ -3,7 +3,6 @@
 It runs in a process of its own, and imports nothing of the server.
 """
 
-import re
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path, PurePosixPath
@@ -15,6 +14,7 @@ from zlib import error
 from citerec.bibliography.entry import PaperList
 from citerec.bibliography.paper_list import read_paper_list
 from citerec.drafts import DocumentFormat, QueryFile, document_format, parse_queries
+from citerec.drafts.latex import main_file
 from citerec.drafts.sentences import paragraphs
 from citerec.errors import BadInputError, ConfigError
 from citerec.text import plural, visible
@@ -24,7 +24,6 @@ MAX_SENTENCES = 1_000  # of a draft without a reference, from which these are ch
 MAX_DRAFT, MAX_DRAFTS = 200_000, 1_000_000  # characters of a draft; of all of a request together
 MOST_FILES, MOST_UNPACKED, MOST_DEPTH = 2_000, 64 * 2**20, 20  # of a .zip; parts of a path
 REFERENCES = frozenset({".bib", ".bibtex", ".ris"})  # lists, unless a document is with them
-_MAIN = re.compile(rb"\\documentclass(?![^{]{0,500}\{\s*(?:subfiles|standalone)\b)")  # no chapter
 AROUND = frozenset({".bbl", ".sty", ".cls", ".bst"})  # files of a LaTeX draft that are no draft
 
 
@@ -127,8 +126,11 @@ def read_files(files: Sequence[Upload], folder: str) -> Uploads:
             file.path_in(folder).write_bytes(file.data)
         except OSError:
             read.unread.append(f"{file.name}: another file has its name")
-    main, lists = min(files, key=_order), [file for file in files if file.is_list]
-    if document_format(main.data, main.name) is not DocumentFormat.LATEX:
+    drafts = [file for file in files if file.suffix not in AROUND and _is_latex(file)]
+    first = main_file({file.name: file.data for file in drafts}) if drafts else ""
+    main = min(files, key=lambda file: (file.name != first, *_order(file)))
+    lists = [file for file in files if file.is_list]
+    if not _is_latex(main):
         rest = (one.name for one in files if one is not main and one not in lists)
         read.unread.extend(f"{name}: not read beside {main.name}" for name in rest)
     keys = set[str]()  # that the draft cites
@@ -150,13 +152,15 @@ def read_files(files: Sequence[Upload], folder: str) -> Uploads:
     return read
 
 
+def _is_latex(file: Upload) -> bool:
+    return document_format(file.data, file.name) is DocumentFormat.LATEX
+
+
 def _order(file: Upload) -> tuple[int, int]:
-    """Order the document first: the largest LaTeX file with a preamble, then other documents, lists and the rest."""
-    document = document_format(file.data, file.name)
-    if document is DocumentFormat.LATEX and file.suffix not in AROUND:
-        return (0 if _MAIN.search(file.data) else 1, -len(file.data))
-    is_draft = not file.is_list and file.suffix not in AROUND
-    return (2 if document else 3 if is_draft else 4, -len(file.data))
+    """Order the largest document first, then what may be a draft, lists and the rest."""
+    if file.suffix in AROUND or file.is_list:
+        return (2, -len(file.data))
+    return (0 if document_format(file.data, file.name) else 1, -len(file.data))
 
 
 def _draft(file: Upload, path: Path) -> tuple[dict[str, Any], PaperList, list[str]]:
