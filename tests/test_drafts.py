@@ -9,7 +9,7 @@ from citerec import inputs
 from citerec.drafts import (
     MAX_FIRST_PARAGRAPHS,
     QueryFile,
-    pandoc,
+    latex,
     parse_queries,
     read_queries,
 )
@@ -144,10 +144,81 @@ def test_the_text_and_the_citations_of_unknown_commands_are_kept(tmp_path: Path)
     assert set(titles(file)) == {"The one paper", "The two paper"}
 
 
-def test_a_draft_in_latin_1_is_read_by_its_declared_encoding() -> None:
-    text = "\\documentclass{article}\\usepackage[latin1]{inputenc}\\title{Über}\\begin{document}x"
+def test_bytes_that_are_not_utf_8_are_read_and_named(tmp_path: Path) -> None:
+    old = "\\documentclass{article}\\usepackage[latin1]{inputenc}\\title{Über}\\begin{document}x"
+    draft = write(tmp_path, draft=titled("\\input{part}Text.", title="Blätter"))
+    (tmp_path / "part.tex").write_bytes(b"% caf\xe9\n")
 
-    assert read(text.encode("latin-1"))[0] == "Über"
+    file = read_queries(draft)
+
+    assert read(old.encode("latin-1"))[0] == "Über"
+    assert file.queries[0].title == "Blätter"
+    assert file.notices[-1].endswith("part: 1 byte is not UTF-8, and read as Windows-1252")
+
+
+VERBATIM = [
+    r"\footnote{Data: \url{https://example.org/a%20b.csv}}",
+    r"\textbf{\href{https://example.org/a%2Fb}{x} and \path{a%b} and \path|a%b|}",
+    r"\verb|a % \input{gone}| and \verb!\end{document}! and \url|a%b|",
+    r"\lstinline{x % y} and \mintinline[fontsize=\small]{py}|x % y|",
+    "\\begin{verbatim}\n% } \\input{gone} \\end{document}\n\\end{verbatim}",
+    "\\begin{lstlisting}[language=C]\n% \\input{gone} {\n\\end{lstlisting}",
+    "\\begin{minted}{c}\n50 % {\n\\end{minted}",
+    "\\begin{comment}\n\\input{gone} {\n\\end{comment}",
+    "\\lstnewenvironment{code}{}{}\\begin{code}\n{ % \\input{gone}\n\\end{code}",
+    "\\newenvironment{hidden}{\\begin{comment}}{\\end{comment}}",
+    "% \\begin{verbatim}\nText. % \\end{verbatim}\n",
+    "a \\\\% comment {\nb",
+]
+
+
+@pytest.mark.parametrize("text", VERBATIM)
+def test_verbatim_text_has_no_comments_and_includes_nothing(tmp_path: Path, text: str) -> None:
+    body = f"{ENVIRONMENT}Text \\cite{{one}} {text} and \\cite{{two}}.\\bibliography{{refs}}"
+
+    file = read_queries(write(tmp_path, draft=titled(body), refs=BIB))
+
+    assert file.queries[0].abstract == ABSTRACT
+    assert titles(file) == ("The one paper", "The two paper")
+    assert len(file.notices) == 1  # no \input that is missing, no part that is left out
+
+
+UNREADABLE = [
+    ("", r"\let[=\lbrack"),
+    ("", r"A {\bf b."),
+    ("", "A } b."),
+    ("", "A $x_{ y."),
+    ("", r"\begin{quote} open"),
+    ("", r"\end{quote} x."),
+    ("", "\\section{Open"),
+    (r"\let~=\space", ""),
+    (r"\newcommand{\bad}[1]{\let[=\x #1}", r"\bad{x} and \bad{y}"),
+]
+
+
+@pytest.mark.parametrize(("preamble", "text"), UNREADABLE)
+def test_what_pandoc_cannot_read_costs_its_part_alone(
+    tmp_path: Path, preamble: str, text: str
+) -> None:
+    body = f"{ENVIRONMENT}First \\cite{{one}}.\n\n{text}\n\n\\begin{{itemize}}\n\\item \\cite{{two}}\n\n"
+    body += "\\item b\n\\end{itemize}\n\\bibliography{refs}"
+    draft = f"{preamble}\n\\newcommand{{\\name}}{{T}}\n{titled(body, title=chr(92) + 'name')}"
+
+    file = read_queries(write(tmp_path, draft=draft, refs=BIB))
+
+    assert (file.queries[0].title, file.queries[0].abstract) == ("T", ABSTRACT)
+    assert titles(file) == ("The one paper", "The two paper")
+    [line] = [notice for notice in file.notices if "left out" in notice]
+    assert "left out: 1 part that pandoc cannot read, first: " in line
+    assert line.split("first: ")[1] in f"{preamble}\n{text}"
+
+
+def test_a_sentence_of_an_abstract_that_pandoc_cannot_read_is_left_out() -> None:
+    abstract = "We rank papers.\nHere {\\bf is a fault.\nThe others are read as they are."
+
+    text = titled(f"\\begin{{abstract}}\n{abstract}\n\\end{{abstract}}\nText.")
+
+    assert read(text)[1] == "We rank papers. The others are read as they are."
 
 
 def test_included_files_are_read_from_the_folder(tmp_path: Path) -> None:
@@ -207,12 +278,12 @@ def test_loops_and_missing_files_are_left_out_with_a_line(tmp_path: Path) -> Non
 
 
 def test_files_that_multiply_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pandoc, "MAX_FILES", 50)
+    monkeypatch.setattr(latex, "MAX_FILES", 50)
     twice = {f"a{i}": f"\\input{{a{i + 1}}}\\input{{a{i + 1}}}" for i in range(10)}
     write(tmp_path, **twice)
 
     with pytest.raises(BadInputError, match="50 files"):
-        pandoc.flatten(r"\input{a0}", "draft.tex", tmp_path, [])
+        latex.flatten(rb"\input{a0}", "draft.tex", tmp_path, [])
 
 
 def test_nothing_is_followed_from_standard_input() -> None:
@@ -245,6 +316,114 @@ def test_cited_keys_are_looked_up(tmp_path: Path, text: str, keys: str, command:
     file = read_queries(write(tmp_path, draft=titled(text + command), refs=BIB))
 
     assert titles(file) == tuple(f"The {key} paper" for key in keys.split())
+
+
+LEAVES = ("@misc{one, title={The one paper}}", "@misc{one, title={Another}}")
+
+
+@pytest.mark.parametrize(
+    ("draft", "files"),
+    [
+        (r"\usepackage{mine}", {"mine.sty": "%\\bibliography{b}\n\\addbibresource{a.bib}"}),
+        (r"\usepackage{styles/mine}", {"styles/mine.sty": r"\addbibresource[x=y]{a.bib}"}),
+        (r"\LoadClass{mine}", {"mine.cls": r"\bibliography{a}"}),
+        (r"\bibliographyfile{a}", {}),
+        (r"\setup{references = a.bib}", {}),
+        (r"\bibliography{\jobname}", {"draft.bib": LEAVES[0], "a.bib": LEAVES[1]}),
+        ("", {"b.bib": ""}),
+        (r"\bibliography{gone}", {"b.bib": ""}),
+        ("", {"a.bib": "", "b.bib": "", "refs/a.bib": LEAVES[0]}),
+    ],
+)
+def test_bibliographies_are_declared_anywhere_or_the_only_one_is_read(
+    tmp_path: Path, draft: str, files: dict[str, str]
+) -> None:
+    for name, text in ({"a.bib": LEAVES[0], "b.bib": LEAVES[1]} | files).items():
+        if text:
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_text(text)
+
+    file = read_queries(write(tmp_path, draft=titled(f"{draft} \\cite{{one}} \\printbibliography")))
+
+    assert titles(file) == ("The one paper",)
+    assert any("the only" in notice for notice in file.notices) == (files.get("b.bib") == "")
+
+
+def test_of_two_bibliographies_that_no_draft_declares_none_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.bib").write_text(LEAVES[0])
+    (tmp_path / "b.bib").write_text(LEAVES[1])
+
+    file = read_queries(write(tmp_path, draft=titled(r"\cite{one}")))
+
+    assert not file.cited
+    assert "no bibliography was found" in file.notices[-1]
+
+
+CHAPTERS = (
+    "\\chapter{Background}Trees have been old for a very long time."
+    "\\section{Summary}This chapter was about all of the old trees."
+)
+CHAPTER_TEXT = (
+    "Trees have been old for a very long time. This chapter was about all of the old trees."
+)
+ABSTRACTS = {
+    r"\begin{Prolog}[x]{y}\chapter*{Abstract}ABSTRACT\end{Prolog}CHAPTERS": ABSTRACT,
+    r"\begin{Prolog}\begin{EnglishAbstract}ABSTRACT\end{EnglishAbstract}\end{Prolog}CHAPTERS": ABSTRACT,
+    r"\begin{resumo}ABSTRACT\end{resumo}CHAPTERS": ABSTRACT,
+    r"\chapter*{Thanks}To all of them.\chapter*{Summary}ABSTRACT CHAPTERS": ABSTRACT,
+    r"\chapter{Summary}ABSTRACT CHAPTERS": ABSTRACT,
+    r"CHAPTERS\chapter*{Abstract}ABSTRACT": ABSTRACT,
+    "CHAPTERS": CHAPTER_TEXT,
+    r"\begin{thm}[x]Each tree is as old as the oldest of its leaves.\end{thm}": (
+        "Each tree is as old as the oldest of its leaves."
+    ),
+}
+
+
+@pytest.mark.parametrize("text", ABSTRACTS)
+def test_a_summary_of_a_chapter_is_no_abstract_and_unknown_environments_hold_text(
+    text: str,
+) -> None:
+    body = text.replace("ABSTRACT", ABSTRACT).replace("CHAPTERS", CHAPTERS)
+
+    assert read(titled(body))[1] == ABSTRACTS[text]
+
+
+def test_an_abstract_is_read_from_a_preamble_and_past_its_new_definition() -> None:
+    new = r"\renewenvironment{abstract}{\begin{center}Abstract\end{center}}{}"
+
+    assert read(f"{new}{ENVIRONMENT}{titled('Text.')}")[1] == ABSTRACT
+    assert read(f"{new}{titled(ENVIRONMENT)}")[1] == ABSTRACT
+
+
+def test_references_cited_in_full_in_footnotes_are_found(tmp_path: Path) -> None:
+    text = r"Text\footfullcite[3]{one}, or\footnote{See \fullcite{two}.}\bibliography{refs}"
+
+    file = read_queries(write(tmp_path, draft=titled(text), refs=BIB))
+
+    assert titles(file) == ("The one paper", "The two paper")
+
+
+CLASS = "\\documentclass{article}\\begin{document}"
+PROJECTS = [
+    ("ms", {"ms": CLASS + r"\input{intro}", "journal_template": CLASS + "x" * 99, "intro": "x"}),
+    ("draft", {"draft": CLASS, "cover_letter": CLASS + "x" * 9, "ResponseToReviewers": CLASS + "x" * 9}),
+    ("book", {"book": CLASS + r"\include{a}\include{b}", "main": CLASS, "a": "x", "b": "x"}),
+    ("paper", {"paper": CLASS, "appendix": CLASS + r"\input{a}\input{b}", "a": "x", "b": "x"}),
+    ("thesis", {"thesis": CLASS, "notes": CLASS + "x" * 99}),
+    ("x/main", {"x/main": CLASS, "supplement/main": CLASS + "x" * 99}),
+    ("thesis", {"thesis": r"\input{pre}\begin{document}", "pre": CLASS}),
+    ("a", {"a": CLASS, "figure": r"\documentclass[tikz]{standalone}" + "x" * 99}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("main", "sources"), PROJECTS)
+def test_the_main_file_of_a_project_includes_others_or_has_its_name(
+    main: str, sources: dict[str, str]
+) -> None:
+    files = {f"{name}.tex": text.encode() for name, text in sources.items()}
+
+    assert latex.main_file(files) == f"{main}.tex"
 
 
 def test_a_broken_entry_of_the_bibliography_is_named(tmp_path: Path) -> None:
@@ -501,7 +680,6 @@ BAD: dict[str, tuple[bytes | str, str]] = {
     "LaTeX without a title": (f"{LATEX}\\begin{{document}}x", "has no title that was found"),
     "LaTeX with a title of 100 kB": (titled("x", "word " * 20_000), "expected at most 20,000"),
     "LaTeX of 17 MB": (LATEX + "x" * (17 * 2**20), "more than 16 MB"),
-    "LaTeX with an open formula": (titled("$x_{"), "pandoc cannot read this LaTeX draft"),
     "broken front matter": ("---\ntitle: a: b\n---\n\nText.\n", "YAML"),
     "a Word document without text": (rezipped(SAVED, None), "zip archive|pandoc cannot read|query as"),
     "a Word document of broken XML": (rezipped(SAVED, "<w:document"), "pandoc cannot read"),

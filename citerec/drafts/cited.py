@@ -13,6 +13,7 @@ from citerec.bibliography.entry import Entry, PaperList
 from citerec.bibliography.keys import arxiv_dois, dois_of, to_text
 from citerec.bibliography.paper_list import entries_by_key, read_bytes
 from citerec.errors import BadInputError
+from citerec.io import decoded
 from citerec.text import plural
 
 EVERY_KEY = "*"  # as in \nocite{*}
@@ -39,12 +40,8 @@ def inside(folder: Path, name: str, suffixes: Iterable[str] = ("",)) -> Path | N
 
 
 def decode_latex(data: bytes) -> str:
-    r"""Return LaTeX source as text: UTF-8, else Latin-1; lines end with `\n`."""
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = data.decode("latin-1")
-    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+    r"""Return LaTeX source as text; lines end with `\n`."""
+    return decoded(data.replace(b"\0", b""))[0]
 
 
 def cited_references(

@@ -6,22 +6,32 @@ draft defines.
 
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import orjson
 
 from citerec.bibliography.entry import Entry
 from citerec.bibliography.keys import dois_of, to_text
-from citerec.drafts import INSTEAD, LEAST_ABSTRACT, Document, DocumentFormat, document_year
+from citerec.drafts import (
+    INSTEAD,
+    LEAST_ABSTRACT,
+    Document,
+    DocumentFormat,
+    document_year,
+    latex,
+    short,
+)
 from citerec.drafts import cited as references
-from citerec.drafts.cited import braced, cited_references, decode_latex, inside
+from citerec.drafts.cited import cited_references
 from citerec.errors import BadInputError
 from citerec.pandoc import run_pandoc
-from citerec.text import one_line
+from citerec.text import one_line, plural
 
-MAX_INPUT = 16 * 2**20  # bytes of a draft, characters of a LaTeX draft with all its files
-MAX_FILES = 500  # of a LaTeX draft
+MAX_INPUT = 16 * 2**20  # bytes of a draft
+MAX_SEARCH = 40  # seconds to find what pandoc cannot read of a LaTeX draft
 _READERS = {
     DocumentFormat.LATEX: "latex+raw_tex",  # without it, the arguments of unknown commands are lost
     DocumentFormat.MARKDOWN: "markdown-smart+bracketed_spans",
@@ -33,6 +43,7 @@ _ABSTRACT = re.compile(
     r"(?:[\d.]+\s*)?(?:abstract|summary|zusammenfassung|résumé|resumen)\s*[.:—–-]*\s*",
     re.IGNORECASE,
 )
+_LATE_ABSTRACT = re.compile("abstract", re.IGNORECASE)  # of whatever place
 _LABEL = re.compile(r"(?:abstract|summary)\s*(?:[.:—–-]+\s*|(?-i:(?=[A-Z])))", re.IGNORECASE)
 _INTRODUCTION = re.compile(r"[\dI.\s]*introduction\s*[.:]?", re.IGNORECASE)
 _CROSS_REFERENCE = re.compile(r"(?:fig|tbl|sec|eq|lst|thm|lem|def|exm|tab|table|figure)[:-]")
@@ -56,19 +67,20 @@ _NO_TEXT = re.compile(
 _NUMBERS = re.compile(r"\d{1,3}(?:[,–-]\s?\d{1,3})*")  # of references
 _BODY = 50  # paragraphs that may stand for an abstract
 # What classes and packages define and pandoc does not know, on one line so that the lines of messages stay.
-_PRELUDE = "".join(
-    (
-        r"\newcommand{\IEEEauthorblockN}[1]{#1}\newcommand{\IEEEauthorblockA}[1]{\\}",
-        r"\newcommand{\fnm}[1]{#1}\newcommand{\sur}[1]{#1}\newcommand{\spfx}[1]{#1}",
-        r"\newcommand{\And}{\and}\newcommand{\AND}{\and}\newcommand{\thanks}[1]{}",
-        r"\newcommand{\icmltitle}[1]{\title{#1}}\newcommand{\mlsystitle}[1]{\title{#1}}",
-        r"\newcommand{\inst}[1]{}\newcommand{\orcidID}[1]{}\newcommand{\corref}[1]{}",
-        r"\newcommand{\icmlauthor}[2]{\author{#1}}\newcommand{\today}{}",  # in the sandbox it is 1970
-        r"\newcommand{\IEEEmembership}[1]{}\newcommand{\IEEEauthorrefmark}[1]{}",
-        # of the package changes
-        r"\newcommand{\added}[2][]{#2}\newcommand{\deleted}[2][]{}\newcommand{\replaced}[3][]{#2}",
-        r"\newcommand{\highlight}[2][]{#2}\newcommand{\changescomment}[2][]{}",
-    )
+_PRELUDE = (
+    rb"\newcommand{\IEEEauthorblockN}[1]{#1}\newcommand{\IEEEauthorblockA}[1]{\\}"
+    rb"\newcommand{\fnm}[1]{#1}\newcommand{\sur}[1]{#1}\newcommand{\spfx}[1]{#1}"
+    rb"\newcommand{\And}{\and}\newcommand{\AND}{\and}\newcommand{\thanks}[1]{}"
+    rb"\newcommand{\icmltitle}[1]{\title{#1}}\newcommand{\mlsystitle}[1]{\title{#1}}"
+    rb"\newcommand{\inst}[1]{}\newcommand{\orcidID}[1]{}\newcommand{\corref}[1]{}"
+    rb"\newcommand{\icmlauthor}[2]{\author{#1}}\newcommand{\today}{}"  # in the sandbox it is 1970
+    rb"\newcommand{\IEEEmembership}[1]{}\newcommand{\IEEEauthorrefmark}[1]{}"
+    # blocks for pandoc, which a title cannot hold
+    rb"\newcommand{\strut}{}\newcommand{\raggedright}{}\newcommand{\hrule}{}\newcommand{\rule}[3][]{}"
+    rb"\newcommand{\centerline}[1]{#1}\newcommand{\markboth}[2]{}\newcommand{\markright}[1]{}"
+    # of the package changes
+    rb"\newcommand{\added}[2][]{#2}\newcommand{\deleted}[2][]{}\newcommand{\replaced}[3][]{#2}"
+    rb"\newcommand{\highlight}[2][]{#2}\newcommand{\comment}[2][]{}"
 )
 
 
@@ -80,15 +92,21 @@ def read(data: bytes, kind: DocumentFormat, name: str, path: Path | None) -> Doc
     """
     notices: list[str] = []
     source = ""
-    if kind is DocumentFormat.LATEX:
-        source = flatten(decode_latex(data), name, path.parent if path else None, notices)
-        data = _PRELUDE.encode() + source.encode()
     typst = data.decode("utf-8", "replace") if kind is DocumentFormat.TYPST else ""
-    tree = _converted(_without_imports(typst).encode() if typst else data, kind, name)
+    if kind is DocumentFormat.LATEX:
+        source = latex.flatten(data, name, path.parent if path else None, notices)
+        data = source.encode()
+    tree, fault = _converted(_without_imports(typst).encode() if typst else data, kind, name)
+    if fault and source:
+        tree, fault = _without_faults(source, name, notices)
+    if fault:
+        message = f"pandoc cannot read this {kind} draft: {fault}; {INSTEAD}"
+        raise BadInputError(name, message)
     meta, blocks = tree["meta"], tree["blocks"]
     keys = [key for key in _cited_keys(meta, blocks) if not _CROSS_REFERENCE.match(key)]
     files = [_text(one) for one in _listed(meta, "bibliography")]
     files += _TYPST_BIBLIOGRAPHY.findall(typst)
+    files += latex.bibliographies(source, path, notices) if source and path and keys else []
     cited = cited_references(keys, files, source, path, notices)
     if not cited.entries and kind is not DocumentFormat.LATEX:
         cited = references.printed_references([_text(node) for node in _flat(blocks)], whole=True)
@@ -97,7 +115,7 @@ def read(data: bytes, kind: DocumentFormat, name: str, path: Path | None) -> Doc
     return Document(
         draft=Entry(
             title=_title(meta, blocks, kind),
-            abstract=_abstract(meta, blocks),
+            abstract=_abstract(meta, blocks, kind),
             authors=tuple(_authors(meta)),
             year=document_year(_first(meta, "date", "year")),
             dois=dois_of(_first(meta, "doi")),
@@ -109,20 +127,47 @@ def read(data: bytes, kind: DocumentFormat, name: str, path: Path | None) -> Doc
     )
 
 
-def _converted(data: bytes, kind: DocumentFormat, name: str) -> dict[str, Any]:
-    """Return pandoc's tree: `{"meta": {...}, "blocks": [...]}`, each node `{"t": type, "c": content}`."""
+def _converted(data: bytes, kind: DocumentFormat, name: str) -> tuple[dict[str, Any], str]:
+    """Return pandoc's tree and its fault, of which one is empty.
+
+    The tree is `{"meta": {...}, "blocks": [...]}`, each node `{"t": type, "c": content}`.
+    """
     what = f"this {kind} draft"
     if len(data) > MAX_INPUT:
         size = f"{len(data):,} bytes; expected at most {MAX_INPUT:,}"
         raise BadInputError(name, f"{what} has {size}; {INSTEAD}")
+    data = _PRELUDE + data if kind is DocumentFormat.LATEX else data
     done = run_pandoc(["-f", _READERS[kind], "-t", "json"], data, "drafts")
     if done.returncode != 0:
-        fault = one_line(done.stderr.decode("utf-8", "replace"))[:200]
-        raise BadInputError(name, f"pandoc cannot read {what}: {fault}; {INSTEAD}")
+        return {}, one_line(done.stderr.decode("utf-8", "replace"))[:200]
     try:
-        return orjson.loads(done.stdout)
+        return orjson.loads(done.stdout), ""
     except orjson.JSONDecodeError:
         raise BadInputError(name, f"{what} is nested too deeply; {INSTEAD}") from None
+
+
+def _without_faults(source: str, name: str, notices: list[str]) -> tuple[dict[str, Any], str]:
+    """Convert a LaTeX source without the parts that pandoc cannot read; `notices` says which."""
+    kind, end = DocumentFormat.LATEX, monotonic() + MAX_SEARCH
+
+    def reads(text: str) -> bool:
+        if monotonic() > end:
+            raise TimeoutError
+        return not _converted(text.encode(), kind, name)[1]
+
+    preamble, begin, body = source.partition("\\begin{document}")
+    body, left_out = begin + body, list[str]()
+    if reads(body):  # a macro makes the fault
+        preamble, left_out = latex.without_faults(preamble, reads, after=body)
+    else:
+        preamble, left_out = latex.without_faults(preamble, reads)
+        body, more = latex.without_faults(body, reads, preamble)
+        left_out += more
+    first = short("".join(left_out[:1]), 80)
+    notices.append(
+        f"left out: {plural(len(left_out), 'part')} that pandoc cannot read, first: {first}"
+    )
+    return _converted((preamble + body).encode(), kind, name)
 
 
 # --- the fields in the tree
@@ -152,16 +197,29 @@ def _title(meta: Any, blocks: Any, kind: DocumentFormat) -> str:
     return f"{title}: {subtitle}" if title and subtitle else title
 
 
-def _abstract(meta: Any, blocks: Any) -> str:
-    """Return the abstract: a field or a section of that name, else a paragraph with the label."""
-    labelled = filter(_LABEL.match, _paragraphs(blocks))
+def _abstract(meta: Any, blocks: Any, kind: DocumentFormat) -> str:
+    """Return the abstract: a field or a section of that name, else a paragraph with the label.
+
+    After the first chapter, a summary is that of a chapter.
+    """
+    front = list(takewhile(lambda block: not _is_chapter(block, kind), _flat(blocks)))
+    labelled = filter(_LABEL.match, _paragraphs(front))
     text = (
         _first(meta, "citation_abstract", "abstract")
-        or _section(blocks, _ABSTRACT)
+        or _section(front, _ABSTRACT)
+        or _section(blocks, _LATE_ABSTRACT)
         or next(labelled, "")
     )
     label = _LABEL.match(text)
     return (text[label.end() :] if label else text) or _first(meta, "description")
+
+
+def _is_chapter(block: Any, kind: DocumentFormat) -> bool:
+    """Whether a block is a heading of the text, not of what comes before it."""
+    heading = _text(block["c"][2]) if block["t"] == "Header" else ""
+    if not heading or kind is not DocumentFormat.LATEX:
+        return bool(_INTRODUCTION.fullmatch(heading))
+    return "unnumbered" not in block["c"][1][1] and not _ABSTRACT.fullmatch(heading)
 
 
 def _section(blocks: Any, heading: re.Pattern[str]) -> str:
@@ -314,90 +372,3 @@ def _without_imports(source: str) -> str:
     names = dict.fromkeys(re.findall(r"[A-Za-z][\w-]*(?=\s*(?:,|$))", listed))
     source = _SHOW.sub(lambda match: _TEMPLATE.format(match[1]) + match[0], source)
     return "".join(map(_TEMPLATE.format, names)) + _IMPORT.sub("", source)
-
-
-# --- the files that a LaTeX draft includes
-
-_COMMENT = re.compile(r"(?<!\\)%[^\n]*(?:\n[ \t]*(?!\s))?")
-_INCLUDE = re.compile(
-    r"""\\(?:input|include|subfile|subfileinclude)(?![A-Za-z@])\s*
-        (?:\{\s*"?([^{}"]*?)"?\s*\}|([^\s{}\\%\[]+))
-      | \\(?:sub)?(?:import|inputfrom|includefrom)\*?\s*\{([^{}]*)\}\s*\{([^{}]*)\}""",
-    re.VERBOSE,
-)
-_DOCUMENT = re.compile(r"\\begin\s*\{document\}")
-_END = re.compile(r"\\end\s*\{document\}|\\endinput(?![A-Za-z@])")
-_DOCUMENT_CLASS = re.compile(r"\\document(?:class|style)(?![A-Za-z@])|\\begin\s*\{document\}")
-# \"{\i}: pandoc sets the accent on a dotless i, which Unicode does not compose
-_DOTLESS = re.compile(r"\\([\"'`^~=.])\s*\{\s*\\([ij])\s*\}")
-_CAPITAL_CITE = re.compile(r"\\Cite(?=[a-z]*[*\s\[{])")  # at the start of a sentence
-# a macro \comment would hide the environment of that name from pandoc
-_CHANGES = re.compile(r"\\usepackage\s*(?:\[[^\]]*\])?\s*\{changes\}")
-_CHANGES_COMMENT = re.compile(r"\\comment(?=\s*[\[{])")
-_NOT_TEXT = (".pdf", ".png", ".jpg", ".eps", ".cls", ".sty", ".pgf", ".tikz", ".pdf_tex")
-_ABSTRACT_COMMAND = re.compile(r"\\abstract\s*\{")
-
-
-def flatten(text: str, name: str, folder: Path | None, notices: list[str]) -> str:
-    r"""Return the source of a draft with the files that it includes, up to `\end{document}`.
-
-    Files are read from the folder of the draft alone: `..`, absolute paths and links that lead outside are refused;
-    `notices` receives a line for each file that is not read. BadInputError if the draft has more than `MAX_INPUT`
-    characters or `MAX_FILES` files.
-    """
-    size = files = 0
-
-    def included(match: re.Match[str], active: tuple[Path, ...]) -> str:
-        wanted = "/".join(filter(None, (part and part.strip() for part in match.groups())))
-        if not wanted or re.search(r"[#\\]", wanted) or wanted.lower().endswith(_NOT_TEXT):
-            return " "
-        if folder is None:
-            reason = "cannot be followed from standard input; pass the file itself"
-        else:
-            try:
-                file = inside(folder, wanted, (".tex", "", ".bbl"))
-                if file is None and active:  # relative to the including file
-                    parent = active[-1].parent.relative_to(folder.resolve())
-                    file = inside(folder, str(parent / wanted), (".tex", "", ".bbl"))
-                if file and file not in active:
-                    with file.open("rb") as stream:
-                        data = stream.read(4 * MAX_INPUT)
-                    return f"\n{expanded(decode_latex(data), (*active, file))}\n"
-                reason = "is missing; the draft is read without it"
-                reason = "includes itself; it is not read again" if file else reason
-            except PermissionError:
-                reason = "is outside the folder of the draft; it is not read"
-        if (line := f"\\input: {wanted} {reason}") not in notices:
-            notices.append(line)
-        return " "
-
-    def expanded(source: str, active: tuple[Path, ...]) -> str:
-        nonlocal size, files
-        size, files = size + len(source), files + 1
-        if size > MAX_INPUT or files > MAX_FILES:
-            most = f"{MAX_INPUT // 2**20} MB or {MAX_FILES} files"
-            fault = f"this LaTeX draft with the files that it includes has more than {most}"
-            raise BadInputError(name, f"{fault}; {INSTEAD}")
-        source = _END.split(_COMMENT.sub("", source), maxsplit=1)[0]
-        if active:  # a subfile has a preamble
-            source = _DOCUMENT.split(source, maxsplit=1)[-1]
-        return _INCLUDE.sub(lambda match: included(match, active), source)
-
-    source = _CAPITAL_CITE.sub(r"\\cite", expanded(text, ()))
-    source = source.replace("\\twocolumn[", "\\maketitle ")  # ICML's title is within the brackets
-    source = _DOTLESS.sub(r"\\\1{\2}", source)
-    if _CHANGES.search(source):
-        source = _CHANGES_COMMENT.sub(r"\\changescomment", source)
-    command = _ABSTRACT_COMMAND.search(source)
-    if command and (abstract := braced(source, command.end() - 1)) is not None:
-        # pandoc knows the environment, and reads none in the preamble
-        end = command.end() + len(abstract) + 1
-        source = source[: command.start()] + source[end:]
-        begin = _DOCUMENT.search(source)
-        place = max(command.start(), begin.end() if begin else 0)
-        environment = f"\\begin{{abstract}}{abstract}\\end{{abstract}}"
-        source = source[:place] + environment + source[place:]
-    if _DOCUMENT_CLASS.search(source):  # unfinished drafts may lack either line
-        begin = "" if _DOCUMENT.search(source) else "\n\\begin{document}"
-        source += f"{begin}\n\\end{{document}}\n"
-    return source

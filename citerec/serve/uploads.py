@@ -19,6 +19,7 @@ from citerec.corpus.contents import Content, ContentKind, DocumentFormat
 from citerec.corpus.lists import read_paper_list
 from citerec.corpus.readers import recognise
 from citerec.drafts import QueryFile, parse_queries
+from citerec.drafts.latex import main_file
 from citerec.drafts.sentences import paragraphs
 from citerec.errors import BadInputError, ConfigError
 from citerec.text import plural, visible
@@ -28,7 +29,6 @@ MAX_SENTENCES = 1_000  # of a draft without a reference, from which these are ch
 MAX_DRAFT, MAX_DRAFTS = 200_000, 1_000_000  # characters of a draft; of all of a request together
 MOST_FILES, MOST_UNPACKED, MOST_DEPTH = 2_000, 64 * 2**20, 20  # of a .zip; parts of a path
 LISTS = frozenset({ContentKind.RECORDS, ContentKind.IDS, ContentKind.PRINTED})
-_MAIN = re.compile(rb"\\documentclass(?![^{]{0,500}\{\s*(?:subfiles|standalone)\b)")  # no chapter
 # between JSON records, or before those of a page of an API
 _RECORDS = re.compile(rb'\}\s*\n\s*\{|"(?:results|items)"\s*:\s*\[')
 AROUND = frozenset({".bbl", ".sty", ".cls", ".bst"})  # files of a LaTeX draft that are no draft
@@ -139,11 +139,15 @@ def read_files(files: Sequence[Upload], folder: str) -> Uploads:
             file.path_in(folder).write_bytes(file.data)
         except OSError:
             read.unread.append(f"{file.name}: another file has its name")
-    main, lists = min(files, key=_order), [file for file in files if file.is_list]
+    drafts = [file for file in files if file.content.format == DocumentFormat.LATEX]
+    drafts = [file for file in drafts if file.suffix not in AROUND]
+    first = main_file({file.name: file.data for file in drafts}) if drafts else ""
+    main = min(files, key=lambda file: (file.name != first, *_order(file)))
+    lists = [file for file in files if file.is_list]
     if main.content.format != DocumentFormat.LATEX:
-        rest = (one for one in files if one is not main and one not in lists)
+        rest = (file for file in files if file is not main and file not in lists)
         beside = f"not read beside {main.name}"
-        read.unread.extend(f"{one.name}: this is {one.content}; {beside}" for one in rest)
+        read.unread.extend(f"{file.name}: this is {file.content}; {beside}" for file in rest)
     keys = set[str]()  # that the draft cites
     for file in lists if main.is_list else [main, *lists]:
         try:
@@ -164,13 +168,12 @@ def read_files(files: Sequence[Upload], folder: str) -> Uploads:
 
 
 def _order(file: Upload) -> tuple[int, int]:
-    """Order the document first: the largest LaTeX file with a preamble, other documents, texts, lists, the rest."""
+    """Order the largest document first, then texts, lists and the rest."""
     content = file.content
-    if content.format == DocumentFormat.LATEX and file.suffix not in AROUND:
-        return (0 if _MAIN.search(file.data) else 1, -len(file.data))
+    is_draft = content.kind is ContentKind.DRAFT and file.suffix not in AROUND
     is_read = content.kind is not ContentKind.UNREAD and file.suffix not in AROUND
-    order = 3 if is_read and not file.is_list else 4
-    return (2 if content.kind is ContentKind.DRAFT else order, -len(file.data))
+    order = 1 if is_read and not file.is_list else 2
+    return (0 if is_draft else order, -len(file.data))
 
 
 def _draft(file: Upload, path: Path) -> tuple[dict[str, Any], PaperList, list[str]]:
