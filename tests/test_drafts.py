@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from support.documents import pdf, raw_pdf, rezipped, word
+from support.documents import pdf, placed, raw_pdf, rezipped, word
 
 from citerec import inputs
 from citerec.drafts import (
@@ -644,6 +644,98 @@ def test_a_pdf_without_an_abstract_uses_its_introduction() -> None:
     assert len(file.queries[0].abstract) <= MAX_FIRST_PARAGRAPHS
     assert file.queries[0].abstract.endswith("abstract.")
     assert "no abstract was found: the first" in file.notices[1]
+
+
+def column(
+    x: float, y: float, texts: list[str], size: float = 9
+) -> list[tuple[float, float, float, str]]:
+    """Place lines below each other, 4 mm apart; one that begins with a blank is indented by 3 mm."""
+    return [
+        (x + 3 * text.startswith(" "), y + 4 * n, size, text.strip())
+        for n, text in enumerate(texts)
+    ]
+
+
+WORDS = (
+    (20.0, 50.0, 20.0, "Adopting"),
+    (51.0, 50.0, 20.0, "Services"),
+    (80.0, 50.0, 20.0, "of Cyber-"),
+)
+SENTENCES = [
+    "Nobody has read all papers of a field before the next",
+    "one appears, so that a list is short.",
+] * 6
+
+
+@pytest.mark.parametrize(
+    ("above", "abstract"),
+    [
+        ([(20, 32, 26, "Annals of Testing"), (20, 42, 20, "Research Article")], ["Abstract"]),
+        ([(20, 12, 26, "Biological Tests"), (20, 20, 8, "Biological Tests 25 (2021) 109057")], []),
+        ([(20, 41, 20, "Short Communication"), (20, 25, 14, "OPEN")], ["A B S T R A C T"]),
+    ],
+)
+def test_the_title_of_a_pdf_is_below_names_of_journals_and_keeps_its_words_apart(
+    above: list[tuple[float, float, float, str]], abstract: list[str]
+) -> None:
+    title = [*WORDS, (20.0, 58.0, 20.0, "Physical Systems")]
+    page = [*above, *title, *column(20, 80, ["Ada Lovelace", "Department of Engines"], 12)]
+    page += [*column(20, 100, [*abstract, *SENTENCES], 9)]
+    page += [*column(20, 170, ["1 Introduction", *SENTENCES], 10)]
+
+    data = placed(page, column(20, 30, SENTENCES * 4, 10))
+
+    assert read(data) == ("Adopting Services of Cyber-Physical Systems", " ".join(SENTENCES))
+
+
+LINES = [
+    ["Bates, D. 2003. Converting a large package to", " classes and methods. J. Tests 12, 1-9."],
+    ["da Cruz, L., Field, A. and Gray, B.", " 2005. A second paper of note. J. Tests", " 13. doi:10.1000/ab-", " 12."],
+    ["Chambers, J. (1998) Programming with", " data. Springer"],
+    ["Everard, K. 1983. Models of the lines and", " 12. their use. Academic Press, London."],
+    ["Zeno, A. 1990. Another large package", " of classes. J. Tests 14, 2-9."],
+]  # fmt: skip
+ENTRIES = [
+    "Bates, D. 2003. Converting a large package to classes and methods. J. Tests 12, 1-9.",
+    "da Cruz, L., Field, A. and Gray, B. 2005. A second paper of note. J. Tests 13. doi:10.1000/ab-12.",
+    "Chambers, J. (1998) Programming with data. Springer",
+    "Everard, K. 1983. Models of the lines and 12. their use. Academic Press, London.",
+    "Zeno, A. 1990. Another large package of classes. J. Tests 14, 2-9.",
+]
+
+
+@pytest.mark.parametrize(
+    ("mark", "heading"), [("{}. ", "6. References"), ("[{}] ", "REFERENCES"), ("", "Literature cited"), ("{} ", "")]
+)  # fmt: skip
+def test_references_of_a_pdf_run_over_columns_and_pages(mark: str, heading: str) -> None:
+    items = [[mark.format(n) + start, *rest] for n, (start, *rest) in enumerate(LINES, 1)]
+    left, right, other = (
+        [*items[0], *items[1][:2]],
+        [*items[1][2:], *items[2]],
+        [*items[3], *items[4]],
+    )
+    head, foot = (20.0, 12.0, 9.0, "Journal of Tests 7"), (100.0, 290.0, 9.0, "Page 12")
+    first = [head, (20.0, 30.0, 20.0, "A Title of Words"), *column(20, 40, ["The text."], 10)]
+    first += [(20.0, 60.0, 12.0, heading), *column(20, 66, left), *column(110, 60, right), foot]
+    caption = (24.0, 200.0, 6.0, "Figure 3. A caption of 2009.")  # between references
+
+    cited = parse(placed(first, [head, caption, *column(24, 30, other), foot])).cited
+
+    assert cited is not None
+    assert [entry.text for entry in cited.entries] == [
+        mark.format(n) + text for n, text in enumerate(ENTRIES, 1)
+    ]
+    assert cited.entries[1].ids == ("10.1000/ab-12",)
+
+
+def test_the_numbers_of_the_lines_of_a_manuscript_are_no_text() -> None:
+    texts = [
+        (20.0, "A Title of Words"),
+        *((11.0, text) for text in ("Abstract", *SENTENCES, "1 Introduction", *SENTENCES)),
+    ]
+    lines = [(20.0, 20.0 + 8 * n, size, f"{n}  {text}") for n, (size, text) in enumerate(texts, 1)]
+
+    assert read(placed(lines)) == ("A Title of Words", " ".join(SENTENCES))
 
 
 # --- what all of them share

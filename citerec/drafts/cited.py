@@ -6,7 +6,7 @@ Files are read from the folder of the draft alone.
 import re
 from collections import ChainMap
 from collections.abc import Iterable, Sequence
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from pathlib import Path
 
 from citerec.bibliography.entry import Entry, PaperList
@@ -155,21 +155,35 @@ REFERENCES = re.compile(
     r"(?i)\s*(?:[\dIVX]+\.?\s+)?(?:references(?: and notes| cited)?|r\s?eferences|bibliography"
     r"|literature(?: cited)?|works cited|literatur(?:verzeichnis)?|références|referencias)\s*:?\s*"
 )
-_MARK = re.compile(r"\s*(?:\[[\w+ .-]{1,20}\]|\(?[1-9]\d{0,2}[.)])\s*(?=\D)")
+_MARK = re.compile(
+    r"[\[(]?([1-9]\d{0,2})(?:[\])][.:]?|[.:]|\s)\s*(?=\D|$)|\[[A-Za-z+ .&-]*\d{1,4}\w?\](?:\s|$)"
+)
+
+
+def marked(lines: Sequence[str]) -> list[int]:
+    """Return where references begin by their marks, `[Ada43]` or 1, 2, 3 in this order; empty if they have none."""
+    starts: list[int] = []
+    last = 0
+    for number, line in enumerate(lines):
+        if mark := _MARK.match(line):
+            value = int(mark[1] or last + 1)
+            if last < value <= last + 2 or not starts:
+                starts.append(number)
+                last = value
+    return starts if len(starts) > len(lines) / 15 and starts[0] < 3 else []
 
 
 def printed_references(lines: Sequence[str], *, whole: bool = False) -> PaperList:
     """Return what follows the last heading "References"; `whole`: a line is one, not from mark to mark."""
     heads = [number for number, line in enumerate(lines) if REFERENCES.fullmatch(line)]
     kept = [line.strip() for line in lines[heads[-1] + 1 :] if line.strip()] if heads else []
-    marked = sum(map(bool, map(_MARK.match, kept))) > 2
-    found: list[list[str]] = []
-    for line in kept:
-        ended = not found or re.search(r"[.)\d]$", found[-1][-1])
-        if not found or whole or (_MARK.match(line) if marked else ended and line[0].isupper()):
-            found.append([])
-        found[-1].append(line)
-    return PaperList(tuple(printed(joined(one)) for one in found[:2_000]))
+    starts = range(len(kept))
+    if not whole:
+        ended = [n for n in starts if not n or re.search(r"[.)\d]$", kept[n - 1])]
+        starts = marked(kept) or [n for n in ended if kept[n][0].isupper()]
+    ends = pairwise([*starts, len(kept)])
+    texts = [joined(kept[start:end]) for start, end in ends]
+    return PaperList(tuple(printed(text) for text in texts[:2_000]))
 
 
 _HYPHEN = re.compile(r"([a-zß-ÿ])[-\u00ad\u2010]\n([a-zß-ÿ])")
@@ -178,4 +192,5 @@ _HYPHEN = re.compile(r"([a-zß-ÿ])[-\u00ad\u2010]\n([a-zß-ÿ])")
 def joined(lines: Sequence[str]) -> str:
     """Return lines as one text: a word that a hyphen splits at the end of a line is whole again."""
     text = _HYPHEN.sub(r"\1\2", "\n".join(line.strip() for line in lines))
+    text = re.sub(r"(?<=\w)-\n(?=\w)", "-", text)
     return " ".join(text.replace("\u00ad", "").split())

@@ -1,178 +1,262 @@
-"""Reads a draft from a PDF, by pypdf."""
+"""Reads a draft from a PDF, by pypdfium2.
+
+pdfium divides a page into lines, in the order in which the file draws them; in nearly all files that is the order of
+columns and paragraphs. Size and place of the lines tell the title, the end of the abstract and each reference.
+"""
 
 import re
-from contextlib import suppress
-from io import BytesIO
-from itertools import groupby, islice
+from collections import Counter
+from collections.abc import Sequence
+from ctypes import c_double
+from itertools import pairwise, product
+from math import hypot
+from statistics import mode
 from time import process_time
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from citerec.bibliography.entry import Entry
+from citerec.bibliography.entry import Entry, PaperList
 from citerec.drafts import Document
-from citerec.drafts.cited import joined, printed_references
+from citerec.drafts.cited import REFERENCES, joined, marked, printed_references
 from citerec.errors import BadInputError, extra
 from citerec.inputs import MAX_SECONDS
+
+if TYPE_CHECKING:
+    from pypdfium2 import PdfDocument
 
 PAGES = 4  # from the first; the abstract is on one of them
 MAX_CHARACTERS = 40_000
 _INSTEAD = "pass its text: pdftotext paper.pdf - | citerec recommend --query -"
+_LETTERS = re.compile(r"[^\W\d_]")
 
 
 def read(data: bytes, name: str) -> Document:
     """Read a PDF draft: the title by the largest font of page one, the abstract by its heading.
 
-    BadInputError if it is encrypted, damaged or has no text; MissingExtraError if pypdf is not installed.
+    BadInputError if it is encrypted, damaged or has no text; MissingExtraError if pypdfium2 is not installed.
     """
     with extra("drafts"):
-        import pypdf  # noqa: F401  # pyright: ignore[reportUnusedImport]
+        import pypdfium2
+    lines: list[Line] = []
+    fault = "has no text: it is a scan or a picture; run OCR first: ocrmypdf in.pdf out.pdf"
     try:
-        found = _content(data)
-    except (MemoryError, TimeoutError):
-        raise
-    except Exception as error:  # of pypdf; a RecursionError, too
-        fault = " ".join(f"{type(error).__name__}: {error}".split())[:100]
-        found = {"fault": f"this one is damaged ({fault}); {_INSTEAD}"}
-    if fault := found.get("fault"):
-        raise BadInputError(name, f"this is a PDF; citerec reads the text of a PDF, but {fault}")
-    lines = found["text"].splitlines()
-    starts = (n for n, line in enumerate(lines) if ABSTRACT.match(line) or INTRODUCTION.match(line))
+        lines = _lines(pypdfium2.PdfDocument(data))
+    except pypdfium2.PdfiumError as error:
+        fault = f"is damaged ({error}); {_INSTEAD}"
+        if error.err_code in (pypdfium2.raw.FPDF_ERR_PASSWORD, pypdfium2.raw.FPDF_ERR_SECURITY):
+            fault = "is encrypted; save it without a password"
+    texts = [line.text for line in lines]
+    if len(_LETTERS.findall("".join(texts[:1_000]))) < 20:
+        message = f"this is a PDF; citerec reads the text of a PDF, but this one {fault}"
+        raise BadInputError(name, message)
+    first = [line for line in lines if line.page < PAGES]
+    starts = (n for n, text in enumerate(texts) if ABSTRACT.match(text) or INTRODUCTION.match(text))
+    text = texts[next(starts, 0) :]  # without title and authors
+    body = joined(text)
+    if heading := INTRODUCTION.match(body):
+        body = heading["rest"]
     return Document(
-        draft=Entry(title=found["title"], abstract=found["abstract"]),
-        body=found["body"],
-        cited=printed_references(lines),
-        lines=lines[next(starts, 0) :],  # without title and authors
+        draft=Entry(title=title_of(first), abstract=abstract_of(first)),
+        body=body[:MAX_CHARACTERS],
+        cited=_references(lines),
+        lines=text,
     )
 
 
-_SAME_SIZE = 0.93  # of the largest font
-_LETTERS = re.compile(r"[^\W\d_]")
-_LIGATURES = str.maketrans(
-    {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"}
+# --- the lines of the pages
+
+_CHARACTERS = str.maketrans(
+    {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st", "\ufffe": "-"}
 )
-_STAMP = re.compile(r"arXiv:\d{4}\.\d+", re.IGNORECASE)
+_LINE = re.compile(r"[^\s\ufffe][^\r\n\ufffe]*\ufffe?")  # U+FFFE is a hyphen that ends a line
+_ASTRAL = re.compile("[\U00010000-\U0010ffff]")  # two characters for pdfium
+_NUMBER = re.compile(r"\d{1,4}(?:\s+|$)")  # of a line of a manuscript
+_NOISE = re.compile(r"a1{9,}|arXiv:\d{4}\.\d+.*")  # the button of PLOS; a stamp
 
 
-class Span(NamedTuple):
-    """A piece of text on a page."""
+class Line(NamedTuple):
+    """A line of a page; sizes and places in points."""
 
     text: str
-    size: float  # of the font, in points
-    y: float  # of the base line, from the bottom
+    page: int
+    left: float
+    y: float  # of the base line, from the bottom of the page
+    size: float  # of the font
+    head: str  # its letters and "#", if it is at the top or the bottom of the page; else empty
 
 
-def _content(data: bytes) -> dict[str, str]:
-    """Return title, abstract and body by the first pages and the whole text, or the fault of the file."""
-    import logging
+def _lines(document: "PdfDocument") -> list[Line]:
+    """Return the lines of all pages, without running heads, page numbers, numbers of lines and rotated text."""
+    from pypdfium2 import raw
 
-    from pypdf import PdfReader
-    from pypdf.errors import DependencyError, FileNotDecryptedError, WrongPasswordError
-
-    logging.disable(logging.CRITICAL)
-    reader = PdfReader(BytesIO(data), strict=False)
-    spans, texts = list[Span](), list[str]()
-
-    def collect(text: str, cm: list[float], tm: list[float], _font: Any, size: float) -> None:
-        a, b = tm[0] * cm[0] + tm[1] * cm[2], tm[0] * cm[1] + tm[1] * cm[3]
-        if text.strip() and abs(b) <= abs(a):  # not rotated, as the stamp of arXiv at the margin
-            scale = abs(tm[2] * cm[1] + tm[3] * cm[3])
-            y = tm[4] * cm[1] + tm[5] * cm[3] + cm[5]
-            spans.append(Span(text.translate(_LIGATURES), round(abs(size) * scale, 1), y))
-
-    encrypted = {"fault": "this one is encrypted; save it without a password"}
-    try:
-        if reader.is_encrypted and not reader.decrypt(""):  # many have an empty password
-            return encrypted
-        for number, page in enumerate(islice(reader.pages, PAGES)):
-            texts.append(page.extract_text(visitor_text=None if number else collect))
-    except (FileNotDecryptedError, WrongPasswordError, DependencyError):
-        return encrypted
-    with suppress(
-        Exception
-    ):  # pypdf may fail at a page; the rest of the lines, in half of the time
-        for page in islice(reader.pages, PAGES, None):
-            if process_time() > MAX_SECONDS / 2:
-                break
-            texts.append(page.extract_text())
-    texts = [t.translate(_LIGATURES).encode("utf-8", "replace").decode() for t in texts]
-    text = "\n".join(texts[:PAGES])[:MAX_CHARACTERS]
-    if len(_LETTERS.findall(text)) < 20:
-        scan = "it is a scan or a picture; run OCR first: ocrmypdf in.pdf out.pdf"
-        return {"fault": f"this one has no text: {scan}"}
-    lines = [line for line in text.split("\n") if line.strip() and not _STAMP.search(line)]
-    # many programs write something else than the title into the properties of the file
-    stated = " ".join(str((reader.metadata or {}).get("/Title") or "").split())
-    words, page = (re.findall(r"\w+", one.lower()) for one in (stated, texts[0]))
-    is_title = len(words) >= 3 and " ".join(words) in " ".join(page)
-    abstract = abstract_of(lines)
-    body = "" if abstract else introduction_of(lines) or joined(lines)
-    return {
-        "title": stated if is_title else title_of(spans),
-        "abstract": abstract,
-        "body": body,
-        "text": "\n".join(line for text in texts for line in text.splitlines()),
-    }
+    matrix, x, y = raw.FS_MATRIX(), c_double(), c_double()
+    lines: list[Line] = []
+    for number, page in enumerate(document):
+        if number >= PAGES and process_time() > MAX_SECONDS / 2:
+            break
+        content = page.get_textpage()
+        for match in _LINE.finditer(_ASTRAL.sub("\\g<0>\u00ad", content.get_text_range())):
+            word = max(re.finditer(r"\w+|\S", match[0]), key=lambda word: len(word[0]))
+            places = (match.start(), match.start() + word.start())
+            start, middle = (raw.FPDFText_GetCharIndexFromTextIndex(content, at) for at in places)
+            raw.FPDFText_GetMatrix(content, middle, matrix)
+            raw.FPDFText_GetCharOrigin(content, start, x, y)
+            text = " ".join(match[0].translate(_CHARACTERS).split())
+            is_inner = 0.1 < y.value / page.get_height() < 0.9
+            line = Line(
+                text=text,
+                page=number,
+                left=x.value,
+                y=y.value,
+                size=raw.FPDFText_GetFontSize(content, middle) * hypot(matrix.c, matrix.d),
+                head="" if is_inner else "".join([*_LETTERS.findall(text), "#"]),
+            )
+            if abs(matrix.b) < abs(matrix.a) and not _NOISE.fullmatch(text):
+                lines.append(line)
+        page.close()
+    if sum(bool(_NUMBER.match(line.text)) for line in lines) > len(lines) / 2:
+        lines = [line._replace(text=_NUMBER.sub("", line.text)) for line in lines]
+    heads = Counter(line.head for line in lines if line.head)
+    return [line for line in lines if line.text and heads[line.head] < 2]
 
 
-def title_of(spans: list[Span]) -> str:
-    """Return the title of page one: the first run of at least two words in the largest font.
+def _blocks(lines: Sequence[Line]) -> list[list[Line]]:
+    """Divide lines into runs of one size that follow each other closely."""
+    blocks = [[line] for line in lines[:1]]
+    for last, line in pairwise(lines):
+        is_near = last.page == line.page and abs(last.y - line.y) < 1.9 * line.size
+        if is_near and abs(line.size - last.size) < 0.04 * last.size:
+            blocks[-1].append(line)
+        else:
+            blocks.append([line])
+    return blocks
 
-    Spans are in the order of the file; a drop cap, a logo of one word and the like are no title.
+
+# --- the title
+
+_VOLUME = r"\W{0,4}(?:\d+\W+){0,3}(?:19|20)\d\d"  # after the name of a journal
+_NO_TITLE = re.compile(
+    r"(?:\w+[\s-]+){0,2}(?:articles?|papers?|communications?|reports?|stud(?:y|ies)|research|reviews?|notes?|letters?|trial)"
+    r"|open access|author.s personal copy|editorial|corrigendum|erratum|letter to the editor"
+    r"|(?:the\s)?(?:\w+\s){0,4}journal(?:\sof\s.*)?|(?:annals|archives|bulletin|proceedings)\sof\s.*",
+    re.IGNORECASE,
+)
+
+
+def title_of(lines: Sequence[Line]) -> str:
+    """Return the title: the first lines of the largest font of page one that are no journal, logo or kind of article.
+
+    The title has at least two words; empty if there are none.
     """
-    sizes = sorted({span.size for span in spans if _LETTERS.search(span.text)}, reverse=True)
-    texts: list[str] = []
-    for size in sizes[:8]:
-        # the longest run of consecutive spans of nearly this size; another height begins a line
-        runs = groupby(spans, lambda span, size=size: size * _SAME_SIZE <= span.size <= size * 1.02)
-        of_size = [[*run] for is_size, run in runs if is_size]
-        longest = max(of_size, key=lambda run: sum(len(span.text) for span in run))
-        rows = groupby(longest, lambda span: span.y)
-        texts.append(joined("\n".join("".join(s.text for s in row) for _, row in rows).split("\n")))
-    titles = [text for text in texts if len(_LETTERS.findall(text)) >= 5]
-    longer = (text for text in titles if len(text.split()) >= 2)
-    return next(longer, titles[0] if titles else "")[:1000]
+    page = [line for line in lines if not line.page]
+    text = "\n".join(line.text for line in page)
+    for block in sorted(_blocks(page), key=lambda block: -round(block[0].size)):
+        parts = [line.text for line in block]
+        if len(parts) > 1 and _NO_TITLE.fullmatch(parts[0]):
+            parts = parts[1:]
+        # a hyphen at the end of a line is one of the title
+        title = re.sub(r"(?<=\w[-\u2010]) (?!and\b|or\b|und\b|et\b)", "", " ".join(parts))
+        title = re.sub(r"\s*\[(?:v\d|version\s).*", "", title)  # of the journals of F1000
+        is_other = _NO_TITLE.fullmatch(title) or re.search(re.escape(title) + _VOLUME, text)
+        if not is_other and " " in title and 8 <= len(_LETTERS.findall(title)) <= 300:
+            return title
+    return ""
 
 
-# --- the parts of a draft in the lines of its text
+# --- the references
+
+
+def _references(lines: Sequence[Line]) -> PaperList:
+    """Return the references after the last heading "References"; without one, the last list from 1 to 5 or more."""
+    texts = [line.text for line in lines]
+    heads = [n for n, text in enumerate(texts) if REFERENCES.fullmatch(text)]
+    if not heads:  # as in Nature
+        firsts = [n for n, text in enumerate(texts) if re.match(r"\W?1\W", text)]
+        heads = [n - 1 for n in firsts[-20:] if len(marked(texts[n:])) > 4]
+    tail = lines[heads[-1] + 1 :] if heads else []
+    size = mode([round(line.size, 1) for line in tail[:12]] or [0.0])
+    # captions, tables and most of what follows have another size
+    tail = [line for line in tail if abs(line.size - size) < 0.06 * size]
+    texts = [line.text for line in tail]
+    if starts := [] if marked(texts) else _indented(tail):
+        ends = pairwise([*starts, len(texts)])
+        texts = [joined(texts[start:end]) for start, end in ends]
+    return printed_references(["References", *texts], whole=bool(starts))
+
+
+def _indented(lines: Sequence[Line]) -> list[int]:
+    """Return where references begin: at the left edge of their column, or indented; empty if all lines begin alike."""
+    # pdfium begins a line after a superscript, too
+    pairs = pairwise([*lines[:1], *lines])
+    rows = [
+        n for n, (last, line) in enumerate(pairs) if not n or abs(last.y - line.y) > line.size / 2
+    ]
+    # left and right pages may have other margins
+    lefts = Counter((lines[row].page % 2, round(lines[row].left)) for row in rows)
+    columns = [place for place, count in lefts.items() if count > len(rows) / 100]
+    inner = [
+        row
+        for row in rows
+        if any(
+            page == lines[row].page % 2 and 3 < lines[row].left - left < 25
+            for page, left in columns
+        )
+    ]
+    starts = inner if 0 in inner else sorted({*rows} - {*inner})
+    return starts if len(lines) / 10 < len(starts) < len(lines) * 0.9 else []
+
+
+# --- the abstract
 
 _WORD = r"\s*(?:\d+\.?\s+)?(?:abstract|summary|a\s?b\s?s\s?t\s?r\s?a\s?c\s?t|zusammenfassung|résumé|resumen)"
 # alone on its line, or before a colon, a full stop or a dash
 ABSTRACT = re.compile(rf"{_WORD}\s*(?:[.:\u2014\u2013-]+\s*|$)", re.IGNORECASE)
-_BEFORE_SENTENCE = re.compile(rf"{_WORD}\s+(?-i:(?=[A-Z]))", re.IGNORECASE)
-_LEAST_LINE = 45  # characters of a line of text, rather than of a title
+# in a line of text, rather than of a title
+_BEFORE_SENTENCE = re.compile(rf"(?=.{{45}}){_WORD}\s+(?-i:(?=[A-Z]))", re.IGNORECASE)
 INTRODUCTION = re.compile(
     r"\s*(?:(?:\d+|I)[.)]?\s+)?(?:introduction|i\s?ntroduction)\s*[.:\u2014\u2013]?\s*(?P<rest>.*)$",
     re.IGNORECASE,
 )
 AFTER_ABSTRACT = re.compile(
-    r"\s*(?:(?:key\s?-?words?(?:\s+and\s+phrases)?|index\s+terms|ccs\s+concepts|acm\s+reference\s+format"
+    r"\s*(?:(?:abbreviations|key\s?-?words?(?:\s+and\s+phrases)?|index\s+terms|ccs\s+concepts|acm\s+reference\s+format"
     r"|categories\s+and\s+subject|general\s+terms|jel\s+(?:classification|codes)|pacs|msc\s+|subject\s+class"
     r"|article\s+history|author\s+summary|significance\s+statement|contents\s*$)"
-    r"|(?:\d+|I)[.)]?\s+[A-Z][A-Za-z ]{3,50}$|\d+\s+I\s?NTRODUCTION|(?:\d+[.)]?\s+|I[.)]\s+)?introduction\s*[.:]?\s*$)",
+    r"|(?-i:(?:\d\d?|I)[.)]?\s+[A-Z][A-Za-z ]{3,50}$)|\d+\s+I\s?NTRODUCTION"
+    r"|(?:\d+[.)]?\s+|I[.)]\s+)?introduction\s*[.:]?\s*$)",
     re.IGNORECASE,
 )
+_NO_ABSTRACT = re.compile(
+    r"creative commons|licen[cs]e|©|permits|permission|\bdoi\b|citation:|@"
+    r"|(?:(?:universi|departe?ment|institut|hospital|college|school|facult|cent(?:re|er)).*){4}",
+    re.IGNORECASE,
+)
+_LEAST_ABSTRACT = 300  # characters of an abstract without a heading
 
 
-def abstract_of(lines: list[str]) -> str:
-    """Return the text from a heading or label "Abstract" to the next heading or the keywords; empty without one."""
-    labels = [(n, m) for n, line in enumerate(lines) if (m := ABSTRACT.match(line))]
-    long = [(n, line) for n, line in enumerate(lines) if len(line) >= _LEAST_LINE]
-    labels += [(n, m) for n, line in long if (m := _BEFORE_SENTENCE.match(line))]
-    for place, label in labels:
-        first = lines[place][label.end() :].strip()
-        kept = [first] if first else []
-        for following in lines[place + 1 :]:
-            if kept and AFTER_ABSTRACT.match(following):
+def abstract_of(lines: Sequence[Line]) -> str:
+    """Return the text from a heading or label "Abstract" to the next heading or the keywords.
+
+    Without one, the first long paragraph of page one that is before the introduction or of another size than the body;
+    empty if there is none.
+    """
+    for pattern, (place, heading) in product((ABSTRACT, _BEFORE_SENTENCE), enumerate(lines)):
+        if not (label := pattern.match(heading.text)):
+            continue
+        first = heading._replace(text=heading.text[label.end() :])
+        kept = [first] if first.text else []
+        near = kept or lines[place + 1 : place + 6]
+        size = max(near, key=lambda line: len(line.text), default=heading).size
+        for line in lines[place + 1 :]:
+            is_heading = line.size > max(1.1 * size, 0.97 * heading.size)
+            if kept and (is_heading or AFTER_ABSTRACT.match(line.text)):
                 break
-            kept.append(following)
-        if text := joined(kept):
-            return text
-    return ""
-
-
-def introduction_of(lines: list[str]) -> str:
-    """Return the text after a heading "Introduction"; empty without one."""
-    for place, line in enumerate(lines):
-        match = INTRODUCTION.fullmatch(line.strip())
-        if match and (not match["rest"] or match["rest"][:1].isupper()):
-            return joined([match["rest"], *lines[place + 1 :]])
-    return ""
+            if line.size > 0.96 * size:
+                kept.append(line)
+        if kept:
+            return joined([line.text for line in kept])
+    before = next((n for n, line in enumerate(lines) if INTRODUCTION.match(line.text)), len(lines))
+    size = mode(round(line.size, 1) for line in lines)
+    is_apart = [n < before or abs(line.size - size) > 0.03 * size for n, line in enumerate(lines)]
+    apart = [line for line, is_it in zip(lines, is_apart, strict=True) if is_it and not line.page]
+    texts = (joined([line.text for line in block]) for block in _blocks(apart))
+    long = (text for text in texts if len(text) >= _LEAST_ABSTRACT)
+    return next((text for text in long if not _NO_ABSTRACT.search(text)), "")

@@ -63,6 +63,17 @@ def pdf(
     return bytes(page.output())
 
 
+def placed(*pages: list[tuple[float, float, float, str]]) -> bytes:
+    """Return a PDF of texts at places: each (millimetres from the left, from the top, points of the font, text)."""
+    document = fpdf.FPDF()
+    for texts in pages:
+        document.add_page()
+        for x, y, size, text in texts:
+            document.set_font("Times", size=size)
+            document.text(x, y, text)
+    return bytes(document.output())
+
+
 def raw_pdf(content: bytes = b"", pages: bytes = b"<< /Kids [3 0 R] /Count 1 >>") -> bytes:
     """Return a PDF of one page with the given content stream and page tree."""
     objects = [
