@@ -107,13 +107,13 @@ class Drafts:
 def measured(index: IndexFolder, most: int) -> dict[str, Any]:
     """Return the figures of all lists, and p of the differences."""
     eval_set, drafts, rng = load_eval_set(index, "test"), Drafts(index), np.random.default_rng(0)
-    runs, golds = dict[str, dict[str, Ranking]](), dict[str, dict[str, frozenset[str]]]()
+    runs, golds = dict[str, dict[str, Ranking]](), dict[str, dict[str, dict[str, int]]]()
     for i in rng.permutation(len(eval_set.queries))[:most].tolist():
         query = eval_set.queries[i]
         gold = rng.permutation(index.papers.rows_of(sorted(eval_set.qrels[query.id])))
         for way in (drafts.marked, drafts.half) if len(gold) > 1 else ():
             lists, rest = way(query, gold)
-            left = frozenset(index.papers.ids_at(rest.tolist()))
+            left = dict.fromkeys(index.papers.ids_at(rest.tolist()), 1)
             for name, rows in lists.items() if left else ():
                 ids = index.papers.ids_at(rows.tolist())
                 scores = {docid: -float(place) for place, docid in enumerate(ids)}
