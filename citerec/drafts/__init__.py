@@ -1,8 +1,8 @@
 """Reads queries: papers or drafts without references, one or many, from a file or standard input.
 
 A file is JSON, JSONL, CSL-JSON, BibTeX, RIS or plain text, or a document that holds one draft: LaTeX, Typst, Markdown,
-Word, PDF or HTML. The format is recognised by its content, not its name. A document may also hold references, cited by
-key.
+Word, OpenDocument, RTF, PDF or HTML. The format is recognised by its content; the
+name decides only where the content leaves it open. A document, and a text, may also hold references.
 """
 
 import re
@@ -13,22 +13,23 @@ from functools import partial
 from pathlib import Path, PurePath
 
 from citerec.bibliography.entry import Entry, PaperList, first_year
+from citerec.drafts.headings import Part, label_of, part_at, part_of
 from citerec.errors import BadInputError, ConfigError
-from citerec.inputs import isolated
+from citerec.inputs import isolated, other_format
 from citerec.text import one_line, plural
 from citerec.types import Query
 
 _READS = (
-    "citerec reads a query as JSON, JSONL, CSL-JSON, BibTeX, RIS, LaTeX, Typst, Markdown, Word (.docx), PDF, "
-    "HTML or plain text"
+    "citerec reads a query as JSON, JSONL, CSL-JSON, BibTeX, RIS, LaTeX, Typst, Markdown, Word (.docx), "
+    "OpenDocument (.odt), RTF, PDF, HTML or plain text"
 )
-_TITLE = re.compile(r"(?:#+\s+)?(title\s*:\s*)?", re.IGNORECASE)
-_ABSTRACT = re.compile(r"(?:#+\s+)?abstract(?:\s*[:.\u2014\u2013]\s*|\s+-\s+|\s*$)", re.IGNORECASE)
 
 INSTEAD = "pass its main part, or --title and --abstract"
 EVERY_SENTENCE = "all"  # for a context
 MAX_FIRST_PARAGRAPHS = 2_000  # characters that stand for a missing abstract
+MAX_FIRST_LINE = 300  # characters of a line that stands for a title
 MAX_ABSTRACT = 6_000  # characters; what is longer is not an abstract
+NO_TITLE = "no title was found: the start of the text stands for it"
 LEAST_ABSTRACT = 40  # characters; less is a heading or a placeholder
 _SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*(?=\s|$)|[。！？]")
 
@@ -42,6 +43,11 @@ _LATEX = re.compile(
 _HTML = re.compile(rb"<(?:!doctype\s+html|html|head)\b", re.IGNORECASE)
 _FRONT_MATTER = re.compile(rb"---[ \t]*\r?\n(?:[\w-]+[ \t]*:|#)")
 _SECTION = re.compile(rb"^##[ \t]+\S", re.MULTILINE)
+_OPEN_DOCUMENT = b"application/vnd.oasis.opendocument.text"
+_BINARY = {".docx": "Word", ".odt": "OpenDocument", ".pdf": "PDF"}
+_TEX = frozenset({".tex", ".ltx", ".latex"})
+_AFTER_ABSTRACT = frozenset({Part.INTRODUCTION, Part.KEYWORDS, Part.REFERENCES})
+_MARKDOWN = frozenset({".md", ".markdown", ".qmd", ".rmd"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +55,11 @@ class QueryFile:
     """The queries of one file: at least one, in file order, with distinct ids."""
 
     queries: tuple[Query, ...]
-    cited: PaperList | None = None  # the references that a document cites by key; None for none
+    cited: PaperList | None = None  # the references of a document; None for files that have none
     notices: tuple[str, ...] = ()  # for the user: what was recognised, what is missing
     lines: tuple[str, ...] = ()  # of the text of the only draft, with its citation markers
     by_sentence: bool = False  # whether the queries are sentences of one draft
+    name: str = ""  # of the document in messages
 
     @property
     def batch(self) -> bool:
@@ -116,14 +123,25 @@ def parse_queries(
     repeated; ConfigError if there is a `title` for several drafts; MissingExtraError if a library is not installed.
     """
     from citerec.bibliography.paper_list import Kind, decode, kind_of, read_entries
+    from citerec.drafts.cited import printed_references
 
     stated = {k: v for k, v in (("title", title), ("abstract", abstract)) if v is not None}
     if document := document_format(data, str(name)):
         return _from_document(document, data, str(name), file, stated)
+    suffix = PurePath(name).suffix.lower()
+    if suffix in _BINARY and not other_format(data):
+        fault = f"this is no {_BINARY[suffix]} document, or a damaged one"
+        raise BadInputError(name, f"{fault}; open it in its program and save it again")
     text = decode(data, name, reads=_READS)
     kind = kind_of(text, name)
+    lines, cited = list[str](), None
     if kind is Kind.TEXT:
-        drafts = [_plain(text)]
+        lines = text.strip().splitlines()
+        parts = [part_at(line.strip()) for line in lines]
+        ends = _AFTER_ABSTRACT if Part.ABSTRACT in parts else {Part.REFERENCES}
+        end = next((n for n, part in enumerate(parts) if n and part in ends), len(lines))
+        drafts = [_plain("\n".join(lines[:end]))]
+        cited = printed_references(lines) if Part.REFERENCES in parts[1:] else None
     else:
         drafts, _ = read_entries(text, kind, name, strict=True)
     if not drafts:
@@ -144,28 +162,27 @@ def parse_queries(
             )
         by_id[query.id] = draft
         queries.append(query)
-    lines = tuple(text.strip().splitlines()[1:]) if kind is Kind.TEXT else ()  # after the title
-    return QueryFile(tuple(queries), lines=lines)
+    return QueryFile(tuple(queries), cited, lines=tuple(lines[1:]), name=f"{name}" if cited else "")
 
 
 def _plain(text: str) -> Entry:
     """Return the draft of a plain text: the first line that is not blank is the title, the rest the abstract.
 
-    Labels `Title:` and `Abstract:` are recognised; with both, the title may take several lines.
+    Labels such as `Title:` and `Abstract:` are recognised; with both, the title may take several lines.
     """
-    lines = [line.strip() for line in text.split("\n") if line.strip()]
-    label = _TITLE.match(lines[0])
-    first = lines[0][label.end() :] if label else lines[0]
-    title, rest = first, lines[1:]
-    if _ABSTRACT.match(first):
-        title, rest = "", lines
-    elif label and label[1]:
-        starts = [i for i, line in enumerate(lines) if i and _ABSTRACT.match(line)]
-        end = starts[0] if starts else (1 if first else 2)
-        title, rest = " ".join([first, *lines[1:end]]), lines[end:]
-    if rest:
-        rest[0] = _ABSTRACT.sub("", rest[0], count=1) if _ABSTRACT.match(rest[0]) else rest[0]
-    return Entry(title=title, abstract=" ".join(rest), line=1)
+    lines = [line.strip(" #\t\r") for line in text.split("\n") if line.strip(" #\t\r")] or [""]
+    labels = [label_of(f"{line}:") or (None, 0) for line in lines]
+    starts = [number for number, (part, _) in enumerate(labels) if part is Part.ABSTRACT]
+    is_labelled = labels[0][0] is Part.TITLE
+    first = lines[0][labels[0][1] :] if is_labelled else lines[0]
+    end = 1 if first else 2
+    if starts and (is_labelled or starts[0] < 2):
+        end = starts[0]
+    rest = lines[end:]
+    if end in starts:
+        rest[0] = rest[0][labels[end][1] :]
+    title = " ".join([first, *lines[1:end]] if end else [])
+    return Entry(title=title.strip(), abstract=" ".join(rest).strip(), line=1)
 
 
 # --- documents that hold one draft
@@ -177,6 +194,8 @@ class DocumentFormat(StrEnum):
     LATEX = "LaTeX"
     MARKDOWN = "Markdown"
     DOCX = "Word"
+    ODT = "OpenDocument"
+    RTF = "RTF"
     PDF = "PDF"
     HTML = "HTML"
     TYPST = "Typst"
@@ -188,25 +207,28 @@ def document_format(data: bytes, name: str) -> DocumentFormat | None:
     The name decides only where a text may be LaTeX, Markdown or Typst as well as plain text.
     """
     start = data[:_LOOK].removeprefix(b"\xef\xbb\xbf").lstrip()
-    latex, bibtex = _LATEX.search(start), _BIBTEX.search(start)
     suffix = PurePath(name).suffix.lower()
-    if b"%PDF-" in start[:1024] and not start.startswith((b"{", b"[")):
-        return DocumentFormat.PDF
-    if start.startswith(b"PK\x03\x04"):  # a Word document or a damaged one, or another archive
-        is_word = b"word/document" in data or b"PK\x05\x06" not in data[-(2**16) :]
-        return DocumentFormat.DOCX if is_word else None
-    if _HTML.match(start):
-        return DocumentFormat.HTML
-    is_bibtex = bibtex and not (latex and latex.start() < bibtex.start())
-    if b"\0" in start or start.startswith((b"{", b"[")) or is_bibtex:
-        return None
-    if latex or (suffix in (".tex", ".ltx", ".latex") and b"\\" in start):
-        return DocumentFormat.LATEX
+    latex, bibtex = _LATEX.search(start), _BIBTEX.search(start)
+    is_json = start.startswith((b"{", b"["))
+    is_zip = start.startswith(b"PK\x03\x04")
+    is_word = b"word/document" in data or b"PK\x05\x06" not in data[-(2**16) :]  # or is damaged
     has_headings = start.startswith(b"# ") and _SECTION.search(start)
-    is_named = suffix in (".md", ".markdown", ".qmd", ".rmd")
-    is_markdown = is_named or has_headings or _FRONT_MATTER.match(start)
-    other = DocumentFormat.MARKDOWN if is_markdown else None
-    return DocumentFormat.TYPST if suffix == ".typ" else other
+    formats = (
+        (start.startswith(b"{\\rtf"), DocumentFormat.RTF),
+        (b"%PDF-" in start[:1024] and not is_json, DocumentFormat.PDF),
+        (is_zip and _OPEN_DOCUMENT in start[:200], DocumentFormat.ODT),
+        (is_zip and is_word, DocumentFormat.DOCX),
+        (is_zip or is_json, None),
+        (_HTML.match(start), DocumentFormat.HTML),
+        (b"\0" in start, None),
+        (suffix in _MARKDOWN or _FRONT_MATTER.match(start), DocumentFormat.MARKDOWN),
+        (bibtex and not (latex and latex.start() < bibtex.start()), None),
+        (latex or (suffix in _TEX and b"\\" in start), DocumentFormat.LATEX),
+        (suffix == ".typ", DocumentFormat.TYPST),
+        (has_headings, DocumentFormat.MARKDOWN),
+        (True, None),
+    )
+    return next(kind for is_kind, kind in formats if is_kind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,7 +237,7 @@ class Document:
 
     draft: Entry
     body: str = ""  # the first paragraphs of the text, which stand for a missing abstract
-    cited: PaperList = PaperList(())  # the references that it cites by key
+    cited: PaperList = PaperList(())  # its references
     notices: tuple[str, ...] = ()  # each one line, in reading order
     lines: Sequence[str] = ()  # as `citerec.drafts.sentences.uncited` reads them
 
@@ -227,13 +249,17 @@ def _from_document(
     from citerec.drafts import pandoc, pdf
 
     is_pdf = kind is DocumentFormat.PDF
-    read_it = partial(pdf.read, data) if is_pdf else partial(pandoc.read, data, kind, path=file)
-    document = isolated(partial(read_it, name=name), name, INSTEAD)
-    draft = replace(document.draft, **stated)
+    read = partial(pdf.read, data) if is_pdf else partial(pandoc.read, data, kind, path=file)
+    document = isolated(partial(read, name=name), name, INSTEAD)
+    draft = document.draft
+    draft = replace(replace(draft, title="") if part_of(draft.title) else draft, **stated)
+    stated_abstract, body = one_line(draft.abstract), one_line(document.body)
+    text, untitled = stated_abstract or body, ""
+    if not draft.title.strip() and len(text) >= LEAST_ABSTRACT:
+        draft, untitled = replace(draft, title=first_sentences(text, MAX_FIRST_LINE)), NO_TITLE
     if not draft.title.strip():
         advice = "give it yourself: --query FILE --title T"
         raise BadInputError(name, f"this draft ({kind}) has no title that was found; {advice}")
-    stated_abstract, body = one_line(draft.abstract), one_line(document.body)
     shortened = "no abstract and no text was found: the title alone is used"
     if len(stated_abstract) >= LEAST_ABSTRACT or (stated_abstract and not body):
         abstract, length = first_sentences(stated_abstract, MAX_ABSTRACT), len(stated_abstract)
@@ -244,18 +270,18 @@ def _from_document(
         found = f"the abstract has only {len(stated_abstract)} characters"
         shortened = f"{found if stated_abstract else 'no abstract was found'}: {count}"
     draft = replace(draft, abstract=abstract)
-    read = [f"title {short(draft.title, 100)!r}"]
+    parts = [f"title {short(draft.title, 100)!r}"]
     if abstract:
-        read.append(f"abstract {short(abstract, 60)!r} ({len(abstract):,} characters)")
+        parts.append(f"abstract {short(abstract, 60)!r} ({len(abstract):,} characters)")
     if draft.authors:
-        read.append(plural(len(draft.authors), "author"))
+        parts.append(plural(len(draft.authors), "author"))
     if draft.year:
-        read.append(f"year {draft.year} (papers of later years are left out)")
-    lines = [f"{name} ({kind}): {', '.join(read)}"]
-    lines += [f"{name}: {notice}" for notice in (shortened, *document.notices) if notice]
-    cited = document.cited if document.cited.entries else None
+        parts.append(f"year {draft.year} (papers of later years are left out)")
+    lines = [f"{name} ({kind}): {', '.join(parts)}"]
+    notices = (untitled, shortened, *document.notices)
+    lines += [f"{name}: {notice}" for notice in notices if notice]
     query = draft.to_query(name, "query")
-    return QueryFile((query,), cited, tuple(lines), tuple(document.lines))
+    return QueryFile((query,), document.cited, tuple(lines), tuple(document.lines), name=name)
 
 
 def first_sentences(text: str, most: int) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from citerec.bibliography.entry import Entry, PaperList
 from citerec.bibliography.keys import to_text
 from citerec.bibliography.paper_list import entries_by_key, read_bytes
+from citerec.drafts.headings import Part, part_at
 from citerec.errors import BadInputError
 from citerec.text import plural
 
@@ -71,9 +72,7 @@ def cited_references(
     if not entries:
         if keys != [EVERY_KEY]:
             count = plural(len(keys), "citation key")
-            notices.append(
-                f"{count}, but no bibliography was found: pass the references with --cited FILE"
-            )
+            notices.append(f"{count}, but no bibliography was found")
         return PaperList(())
     wanted = [*keys, *entries] if EVERY_KEY in keys else keys
     wanted = [key for key in dict.fromkeys(wanted) if key != EVERY_KEY]
@@ -156,25 +155,51 @@ def braced(text: str, at: int) -> str | None:
     return None
 
 
-REFERENCES = re.compile(
-    r"(?i)\s*(?:[\dIVX]+\.?\s+)?(?:references(?: and notes| cited)?|r\s?eferences|bibliography"
-    r"|literature(?: cited)?|works cited|literatur(?:verzeichnis)?|références|referencias)\s*:?\s*"
-)
 _MARK = re.compile(r"\s*(?:\[[\w+ .-]{1,20}\]|\(?[1-9]\d{0,2}[.)])\s*(?=\D)")
+_DATED = re.compile(
+    r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)|10\.\d{4,9}/|arxiv|\bn\.\s?d\.|in press|forthcoming|in preparation"
+    r"|under review|accepted|submitted",
+    re.IGNORECASE,
+)
+_LEAST = 25  # characters of a reference
+# from a number at the start of a line, of more than a heading, to the end of a sentence and a line
+_NOTE = re.compile(
+    r"^\s*[1-9]\d{0,2}[.)]?\s?(?=[^\W\d_a-z]|[\"“„«‘])(?=[^\n]{30})(.{1,600}?[.)\d])$", re.M | re.S
+)
+
+
+def is_reference(text: str) -> bool:
+    """Whether a text may be a printed reference: it has a year, a DOI, or says why it has none."""
+    return len(text) >= _LEAST and bool(_DATED.search(text))
 
 
 def printed_references(lines: Sequence[str], *, whole: bool = False) -> PaperList:
-    """Return what follows the last heading "References"; `whole`: a line is one, not from mark to mark."""
-    heads = [number for number, line in enumerate(lines) if REFERENCES.fullmatch(line)]
-    kept = [line.strip() for line in lines[heads[-1] + 1 :] if line.strip()] if heads else []
+    """Return what follows the last heading "References", up to the next heading; without one, what footnotes hold.
+
+    A reference begins with a mark, if there are marks; `whole`: with each line that may be one.
+    """
+    parts = [part_at(line.strip("# ")) or line.startswith("#") for line in lines]
+    heads = [number for number, part in enumerate(parts) if part is Part.REFERENCES]
+    if not heads:
+        return PaperList(()) if whole else noted_references(lines)
+    start = heads[-1] + 1
+    end = next((number for number in range(start, len(lines)) if parts[number]), len(lines))
+    kept = [line.strip() for line in lines[start:end] if line.strip()]
     marked = sum(map(bool, map(_MARK.match, kept))) > 2
     found: list[list[str]] = []
     for line in kept:
         ended = not found or re.search(r"[.)\d]$", found[-1][-1])
-        if not found or whole or (_MARK.match(line) if marked else ended and line[0].isupper()):
+        begins = _MARK.match(line) if marked else ended and line[0].isupper()
+        if not found or (is_reference(line) if whole else begins):
             found.append([])
         found[-1].append(line)
     return PaperList(tuple(printed(joined(one)) for one in found[:2_000]))
+
+
+def noted_references(lines: Sequence[str]) -> PaperList:
+    """Return the references in the footnotes of a text."""
+    notes = map(joined, map(str.splitlines, _NOTE.findall("\n".join(lines))))
+    return PaperList(tuple(printed(note) for note in notes if is_reference(note)))
 
 
 _HYPHEN = re.compile(r"([a-zß-ÿ])[-\u00ad\u2010]\n([a-zß-ÿ])")
