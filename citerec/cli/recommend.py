@@ -51,8 +51,8 @@ class DraftOptions(Settings):
 
     query: str | None = setting(
         None,
-        "A file with a draft, or - for stdin: LaTeX, Typst, Markdown, Word, PDF, HTML, text, JSON, BibTeX, "
-        "RIS; or with many: JSONL, BibTeX, RIS, CSL-JSON.",
+        "A file with a draft, or - for stdin: LaTeX, Typst, Markdown, Word, OpenDocument, RTF, PDF, HTML, text, "
+        "JSON, BibTeX, RIS; or with many: JSONL, BibTeX, RIS, CSL-JSON.",
         min_length=1,
     )
     title: str | None = setting(
@@ -275,15 +275,14 @@ def query_options(
     """Return what is asked for; the recommender logs how many papers of each list were found."""
     from citerec.bibliography.paper_list import read_paper_list
 
-    cited = None
-    if str(draft.cited) != "none":
-        cited = draft.cited and read_paper_list(draft.cited)
-        cited = drafts.cited + cited if drafts.cited and cited else drafts.cited or cited
+    is_none = str(draft.cited) == "none"
+    cited = None if is_none else draft.cited and read_paper_list(draft.cited)
     return recommender.options(
+        None if is_none else drafts,
         year_max=draft.year_max,
         year_min=draft.year_min,
         excluded=draft.exclude,
-        cited=cited or None,
+        cited=cited,
         rejected=draft.rejected,
         explain=explain,
     )

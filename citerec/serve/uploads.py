@@ -14,7 +14,7 @@ from zlib import error
 
 from citerec.bibliography.entry import PaperList
 from citerec.bibliography.paper_list import read_paper_list
-from citerec.drafts import DocumentFormat, QueryFile, document_format, parse_queries
+from citerec.drafts import NO_TITLE, DocumentFormat, QueryFile, document_format, parse_queries
 from citerec.drafts.sentences import paragraphs
 from citerec.errors import BadInputError, ConfigError
 from citerec.text import plural, visible
@@ -147,6 +147,8 @@ def read_files(files: Sequence[Upload], folder: str) -> Uploads:
                 read.lists.append((file.name, listed))
         except BadInputError as fault:  # its path may be that of the folder
             read.faults.append(BadInputError(file.name, fault.message, line=fault.line))
+    if read.draft and not read.lists:
+        read.lists.append((main.name, PaperList(())))
     return read
 
 
@@ -161,21 +163,14 @@ def _order(file: Upload) -> tuple[int, int]:
 
 def _draft(file: Upload, path: Path) -> tuple[dict[str, Any], PaperList, list[str]]:
     """Return the draft, its references, and what was read of both."""
-    notices: list[str] = []
-    try:
-        read = parse_queries(file.data, name=file.name, file=path)
-    except BadInputError as error:
-        if "has no title" not in error.message:
-            raise
-        read = parse_queries(file.data, name=file.name, file=path, title="Untitled")
-        notices = [f"{file.name}: no title was found; write it into the field."]
+    read = parse_queries(file.data, name=file.name, file=path)
     if read.batch:
         count = plural(len(read.queries), "draft")
         raise BadInputError(file.name, f"it holds {count}; the page searches for one at a time")
     [query] = read.queries
     draft = {name: getattr(query, name) for name in ("abstract", "year", "venue", "doi")}
-    draft |= {"title": "" if notices else visible(query.title), "authors": [*query.authors]}
+    is_titled = not any(NO_TITLE in notice for notice in read.notices)
+    draft |= {"title": visible(query.title) if is_titled else "", "authors": [*query.authors]}
     parts = paragraphs(read.lines)
     draft["text"] = [{"section": visible(name), "sentences": part} for name, part in parts]
-    notices += map(visible, read.notices)
-    return draft, read.cited or PaperList(()), notices
+    return draft, read.cited or PaperList(()), [*map(visible, read.notices)]

@@ -173,11 +173,12 @@ def read_uploads(files: Sequence[Upload], opened: OpenIndex) -> dict[str, Any]:
     Returns:
         `draft` (`title`, `abstract`, `year`, `authors`, `venue`, `doi`, and as `text` the sentences of each paragraph
         with its section; None for a list of references), `cited` (`id`, `title` and `year` of the papers of the index
-        that are cited), `notices`, `unread` (files, and why) and `keys` (of the bibliographies).
+        that are cited), `references` (a line about those of each file), `notices`, `unread` (files, and why) and `keys`
+        (of the bibliographies).
     """
     with TemporaryDirectory(prefix="citerec-") as folder:
         read = isolated(partial(read_files, files, folder), files[0].name if files else "files")
-    cited, notices = dict[str, dict[str, Any]](), [*map(for_clients, read.notices)]
+    cited, references = dict[str, dict[str, Any]](), list[str]()
     for name, listed in read.lists:
         if (entries := len(listed.entries)) > MAX_LISTED:
             fault = f"this has {entries:,} entries; expected at most {MAX_LISTED:,}"
@@ -186,7 +187,7 @@ def read_uploads(files: Sequence[Upload], opened: OpenIndex) -> dict[str, Any]:
         rows, _, line = looked_up(listed, name, opened.index.papers)
         found = opened.index.papers.at(sorted(rows)).values()
         cited |= {p.id: {"id": p.id, "title": visible(p.title), "year": p.year} for p in found}
-        notices.append(f"{visible(line)}.")
+        references.append(f"{visible(line)}.")
     instead = "; paste its text into the fields instead"
     faults = [
         BadInputError(one.path, for_clients(one.message, instead), line=one.line)
@@ -195,5 +196,11 @@ def read_uploads(files: Sequence[Upload], opened: OpenIndex) -> dict[str, Any]:
     if faults and not read.draft and not cited:
         raise faults[0]
     unread = [*map(visible, (*read.unread, *map(str, faults)))]
-    lists = {"cited": [*cited.values()], "notices": notices, "unread": unread}
-    return {"draft": read.draft, **lists, "keys": sorted(read.keys)}
+    return {
+        "draft": read.draft,
+        "cited": [*cited.values()],
+        "references": references,
+        "notices": [*map(for_clients, read.notices)],
+        "unread": unread,
+        "keys": sorted(read.keys),
+    }

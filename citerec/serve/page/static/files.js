@@ -46,7 +46,8 @@ export function pasteAll(event) {
   edit({ meta: {} });
 }
 
-const READ = /\.(tex|ltx|bib|bibtex|bbl|ris|json|docx|md|markdown|qmd|rmd|txt|sty|cls|bst|pdf)$/i;
+const READ =
+  /\.(tex|ltx|bib|bibtex|bbl|ris|json|docx|odt|rtf|typ|md|markdown|qmd|rmd|txt|sty|cls|bst|pdf)$/i;
 const MOST_FILES = 900; // that the server takes at once
 
 // The files of what was dropped; of a folder those that a draft may need, with their paths in it.
@@ -121,7 +122,7 @@ export async function take(files) {
     fault(error instanceof Problem ? clean(error.message) : "The file could not be read.");
     return;
   }
-  const { draft, cited, notices, unread, keys } = read;
+  const { draft, cited, references, notices, unread, keys } = read;
   if (draft) {
     taken(draft);
     keepText(draft.title, draft.text);
@@ -134,7 +135,8 @@ export async function take(files) {
     for (const paper of fresh) mark(null, shelved(paper));
     update({ read: null });
   };
-  update({ read: { isDraft: Boolean(draft), marked: fresh.length, notices, unread, undo } });
+  const lines = { references, notices, unread };
+  update({ read: { isDraft: Boolean(draft), marked: fresh.length, ...lines, undo } });
   $(draft && !draft.title ? "#title" : "#find").focus();
   if (!draft && state.searched) find();
 }
