@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from citerec.bibliography.entry import PaperList
+from citerec.bibliography.keys import title_key
 from citerec.bibliography.paper_list import paper_list_of
 from citerec.config import RANKING_DEPTH, RecommendConfig
 from citerec.corpus.papers import Papers
+from citerec.drafts import QueryFile
 from citerec.drafts.context import read_context, sentence_query, without_query_markers
 from citerec.errors import ConfigError, IndexReplacedError
 from citerec.folder import IndexFolder, find_index, open_index, read_manifest
@@ -75,6 +77,9 @@ FEW_AT_ONCE = 8  # of a server, so that it can stop or let others in between
 EXPLAINED_AT_ONCE = 100  # papers whose reasons are found together
 PAIRS_AT_ONCE = 4096  # pairs that are reranked together; enough to sort them by length
 MOST_SENTENCES = 500  # of a draft
+NO_REFERENCES = (
+    "no references were found; give them as a file of their own: .bib, .ris, or DOIs, one a line"
+)
 READ_AT_ONCE = 32  # queries whose papers are in memory together, without a reranker
 
 
@@ -216,15 +221,25 @@ class Recommender:
         [result] = self.recommend_many([query], options)
         return result
 
-    def options(self, **given: Any) -> QueryOptions:
-        """Return options for `recommend_many`: the arguments of `recommend` from `k` on, with its errors."""
-        missing: list[str] = []
+    def options(self, draft: QueryFile | None = None, **given: Any) -> QueryOptions:
+        """Return options for `recommend_many`: the arguments of `recommend` from `k` on, with its errors.
+
+        The references of a document, `draft`, are cited, too.
+        """
+        missing, lines = list[str](), list[str]()
         for name in ("excluded", "cited", "rejected"):
             given[name], not_found = self._listed(given.get(name), name)
             missing += not_found
+        if draft is not None and draft.cited is not None:
+            own, not_found, line = looked_up(draft.cited, draft.name, self.index.papers)
+            missing += not_found
+            if draft.cited.entries or not given["cited"]:
+                self._log(line)
+                lines.append(line)
+            given["cited"] |= own
         if (k := given.get("k")) is not None:
             given["k"] = self.config.replace(k=k).k
-        return QueryOptions(**given, not_found=tuple(missing))
+        return QueryOptions(**given, not_found=tuple(dict.fromkeys(missing)), notices=tuple(lines))
 
     def _listed(
         self, papers: PaperListLike | None, name: str
@@ -492,15 +507,21 @@ def query_of(
 def looked_up(
     listed: PaperList, name: str, papers: Papers
 ) -> tuple[frozenset[int], tuple[str, ...], str]:
-    """Return the rows of a list, its entries that are not in the corpus or cannot be read, and a line about them."""
+    """Return the rows of a list, its entries that are not in the corpus or cannot be read, and a line about them.
+
+    The line counts papers: an entry may name several, and several entries one.
+    """
     by_entry = listed_rows(listed, papers)
+    rows = frozenset[int]().union(*by_entry)
+    found = len({title_key(paper.title) or paper.id for paper in papers.at(rows).values()})
     entries = zip(listed.entries, by_entry, strict=True)
-    missing = [entry.title or entry.place for entry, rows in entries if not rows] + [*listed.unread]
-    count = len(by_entry) + len(listed.unread)
-    found = f"{plural(count, 'reference')}, {count - len(missing)} of them in this corpus"
-    absent = f"not found: {some_of(missing)}" if missing else ""
-    line = f"{name}: {'; '.join(filter(None, (found, absent, *listed.notices)))}"
-    return frozenset[int]().union(*by_entry), tuple(missing), line
+    missing = [entry.title or entry.place for entry, of_entry in entries if not of_entry]
+    missing = [*dict.fromkeys(missing), *listed.unread]
+    line = f"{plural(found + len(missing), 'reference')}, {found} of them in this corpus"
+    if missing:
+        line += f"; not found: {some_of(missing)}"
+    counted = line if rows or missing else NO_REFERENCES
+    return rows, tuple(missing), f"{name}: {'; '.join([counted, *listed.notices])}"
 
 
 def list_query(name: str = "") -> Query:

@@ -29,7 +29,13 @@ _MANY_MARKS = re.compile(f"[\u0300-\U0010ffff]{{{MAX_MARKS + 1}}}")
 # "3.14" and "e.g" are one word, "C++" is none
 WORD = re.compile(r"[^\W_]+(?:['’.][^\W_]+)*(?![+#])")
 
-_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]*[A-Z0-9])")
+# letters of scripts that put no blank between words
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+)
+_END = re.compile(
+    r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]*[A-Z0-9])|(?<=[。！？])[\"'”’」』）)\]]*\s*(?=[^\s\"'”’」』）)\]])"
+)
 _SHORT = re.compile(  # abbreviations, whose full stop does not end a sentence
     r"(?:\b(?:e\.g|i\.e|cf|vs|al|etc|resp|approx|figs?|eqs?|sec|refs?|dr|prof|mr)|\b[A-Z])\.$",
     re.IGNORECASE,
@@ -87,6 +93,8 @@ def encoder_text(paper: Paper | Query, form: EncoderForm, separator: str) -> str
 def sentences(text: str) -> list[str]:
     """Split a text into sentences: at a full stop, question mark or exclamation mark before a capital or a digit.
 
+    Those of Chinese and Japanese need none after them.
+
     "et al.", "e.g." and single letters do not end a sentence.
     """
     complete: list[str] = []
@@ -107,6 +115,12 @@ def normalized(form: Literal["NFC", "NFKD"], text: str) -> str:
     Source: Stream-Safe Text Format, Unicode Standard Annex 15, https://unicode.org/reports/tr15/#Stream_Safe_Text_Format.
     """
     return unicodedata.normalize(form, stream_safe(text))  # noqa: TID251 (here alone)
+
+
+def word_count(text: str) -> int:
+    """Return the number of words; of a script without blanks between words, two letters count as one."""
+    rest, letters = _UNSPACED.subn(" ", text)
+    return len(WORD.findall(rest)) + (letters + 1) // 2
 
 
 def stream_safe(text: str) -> str:

@@ -15,10 +15,12 @@ from support.guide import BLOCK, GUIDE
 import citerec
 from citerec import CiterecError, Paper, Query, RecommendConfig, Recommender
 from citerec.cli import run
+from citerec.drafts import parse_queries
 from citerec.encode.models import HubError, auto_encoder
 from citerec.errors import BadInputError, ConfigError
 from citerec.export import Format, formats
 from citerec.folder import IndexFolder
+from citerec.recommend import NO_REFERENCES
 
 Build = Callable[..., IndexFolder]
 
@@ -169,6 +171,28 @@ def test_what_the_corpus_does_not_have_is_named(build: Build) -> None:
         "excluded: 2 references, 1 of them in this corpus; not found: nope",
         "cited: 1 reference, 0 of them in this corpus; not found: 10.1/x",
     ]
+
+
+def test_the_references_of_a_document_are_counted_as_papers_in_one_line(
+    sample_index: IndexFolder,
+) -> None:
+    lines: list[str] = []
+    recommender = Recommender(sample_index, PLAIN, lines.append)
+    papers = [sample_index.papers[row] for row in (3, 5)]
+    both = " ".join(f"{', '.join(p.authors)} ({p.year}). {p.title}. J. X." for p in papers)
+    head, missing = "# A draft\n\nIt has words.\n\n# References\n\n", "C. Bo. Nowhere at all. 2003."
+    listed, none = (
+        parse_queries(text.encode(), name="a.md") for text in (f"{head}{both}\n\n{missing}", head)
+    )
+
+    options = [recommender.options(file) for file in (listed, none)]
+
+    assert lines == [
+        f"a.md: 3 references, 2 of them in this corpus; not found: {missing}",
+        f"a.md: {NO_REFERENCES}",
+    ]
+    assert [one.notices for one in options] == [(line,) for line in lines]
+    assert recommender.options(none, cited=[papers[0].id]).notices == ()  # a list is there
 
 
 # --- what comes out

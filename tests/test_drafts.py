@@ -1,6 +1,11 @@
 """Drafts as LaTeX, Markdown, Word and PDF: fields, included files, and the references that they cite."""
 
+import json
+from base64 import b64encode
+from html import escape
+from io import BytesIO
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from support.documents import pdf, placed, raw_pdf, rezipped, word
@@ -766,6 +771,7 @@ def test_pandoc_reads_no_file_that_a_draft_names(tmp_path: Path) -> None:
 
 
 SAVED = word(f"---\ntitle: {TITLE}\n---\nText.\n")
+SAVED_XML = ZipFile(BytesIO(SAVED)).read("word/document.xml").decode()
 PDF = pdf("A Title of Words", "An abstract.")
 LATEX = "\\documentclass{article}\n"
 BAD: dict[str, tuple[bytes | str, str]] = {
@@ -775,6 +781,7 @@ BAD: dict[str, tuple[bytes | str, str]] = {
     "broken front matter": ("---\ntitle: a: b\n---\n\nText.\n", "YAML"),
     "a Word document without text": (rezipped(SAVED, None), "zip archive|pandoc cannot read|query as"),
     "a Word document of broken XML": (rezipped(SAVED, "<w:document"), "pandoc cannot read"),
+    "a Word document of a repaired name": (rezipped(SAVED, ""), "pandoc cannot read this Word draft"),
     "a cut PDF": (PDF[:300], "but this one is damaged"),
     "a PDF without text": (raw_pdf(), "has no text: it is a scan"),
     "a PDF with a password": (pdf("A Title", "Text.", password="x"), "this one is encrypted"),
@@ -814,3 +821,243 @@ def test_references_that_a_word_file_or_a_pdf_prints_are_found_in_the_corpus(
 
     assert rows == [frozenset({3}), frozenset({5}), frozenset()]
     assert listed_rows(lines, sample_index.papers) == rows
+
+
+# --- titles, abstracts and references by their places and headings
+
+
+LEAVES = "Leaves and rain in old forests"
+DOE, ROE = (
+    "Doe, J. (2010). Leaves of old trees. Forests, 3, 1-9.",
+    "Roe, A. Rain in the north. Forests, 2012.",
+)
+PARTS = f"# Abstract\n\n{ABSTRACT}\n\n# 1. Introduction\n\nTrees are old.\n\n"
+LARGE = rf"\begin{{flushleft}}{{\Large {LEAVES}}}\\ Ada Lovelace\end{{flushleft}}\section*{{Abstract}}{ABSTRACT}"
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        (word(f"**{LEAVES}**\n\nAda Lovelace\n\n{PARTS}"), "bold.docx"),
+        (word(f"Running head: RAIN\n\n{LEAVES}\n\nAda Lovelace\n\n{PARTS}"), "plain.docx"),
+        (word(f"---\ntitle: {LEAVES}\n---\n{PARTS}", "odt"), "style.odt"),
+        (word(f"**{LEAVES}**\n\n{PARTS}", "rtf"), "bold.rtf"),
+        (f"**{LEAVES}**\n\n{PARTS}".encode(), "bold.md"),
+        (f"---\ntitle: Abstract\n---\n{LEAVES}\n\n{PARTS}".encode(), "front.md"),
+        (
+            f"<html><head><title>Introduction</title></head><p><b>{LEAVES}</b></p><h2>Abstract</h2><p>{ABSTRACT}".encode(),
+            "a.html",
+        ),
+        (titled(LARGE).replace("\\title{T}", "").encode(), "large.tex"),
+        (
+            titled(rf"\chapter*{{Declaration of Authorship}}Mine.\chapter{{Abstract}}{ABSTRACT}")
+            .replace(
+                r"\title{T}", rf"\newcommand{{\its}}{{{LEAVES}}}\hypersetup{{pdftitle={{\its}}}}"
+            )
+            .encode(),
+            "pdftitle.tex",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_the_name_of_a_section_is_no_title(data: bytes, name: str) -> None:
+    assert read(data, name) == (LEAVES, ABSTRACT)
+
+
+def test_the_title_in_the_properties_is_used_after_the_text() -> None:
+    stated = word(f"---\ntitle: {LEAVES}\n---\n{PARTS}")
+    text = ZipFile(BytesIO(word(PARTS))).read("word/document.xml").decode()
+    own = text.replace("<w:body>", f"<w:body><w:p><w:r><w:t>{TITLE}</w:t></w:r></w:p>")
+
+    titles = [read(rezipped(stated, one))[0] for one in (text, own)]
+
+    assert titles == [LEAVES, TITLE]
+
+
+def test_the_name_of_a_section_in_the_largest_font_is_no_title() -> None:
+    assert read(pdf("Table of Contents", ABSTRACT)) == (ABSTRACT, ABSTRACT)
+
+
+def test_the_start_of_the_text_stands_for_a_title_and_says_so() -> None:
+    file = parse(word(f"# Abstract\n\n{ABSTRACT}\n\n# Introduction\n\nTrees.\n"))
+
+    assert file.queries[0].title == ABSTRACT
+    assert file.notices[1] == "draft: no title was found: the start of the text stands for it"
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "Reference List",
+        "Literaturverzeichnis",
+        "Références",
+        "Bibliografía",
+        "Список литературы",
+        "参考文献",
+        "**References**",
+    ],
+)
+@pytest.mark.parametrize("text", [f"{DOE}\n\n{ROE}", f"1. {DOE}\n2. {ROE}"], ids=["lines", "list"])
+def test_references_are_read_under_a_heading_of_any_language_up_to_the_next(
+    heading: str, text: str
+) -> None:
+    heading = heading if heading.startswith("*") else f"# {heading}"
+    after = "# Legend of a Map\n\nA table of 2011, with words.\n"
+
+    file = parse(word(f"**{LEAVES}**\n\n{PARTS}{heading}\n\n{text}\n\n{after}"), "draft.docx")
+
+    assert file.cited
+    assert [entry.text for entry in file.cited.entries] == [DOE, ROE]
+
+
+NOTED = (
+    f"# {LEAVES}\n\nTrees are old.[^1] Rain is not.[^2] We thank a friend.[^3]\n\n"
+    f"[^1]: {DOE}\n\n[^2]: {ROE}\n\n[^3]: Thanks.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        (NOTED.encode(), "draft.md"),
+        (word(NOTED), "draft.docx"),
+        (
+            titled(
+                rf"Trees are old.\footnote{{{DOE}}} Rain is not.\footnote{{{ROE}}}\footnote{{Thanks.}}"
+            ).encode(),
+            "draft.tex",
+        ),
+    ],
+    ids=["md", "docx", "tex"],
+)
+def test_references_in_footnotes_are_printed_references(data: bytes, name: str) -> None:
+    file = parse(data, name)
+
+    assert file.cited
+    assert [entry.text for entry in file.cited.entries] == [DOE, ROE]
+
+
+def test_references_in_the_footnotes_of_a_page_are_found() -> None:
+    lines = [
+        "1 Introduction",
+        "Trees are old in 2010.",
+        f"1 {DOE[:30]}",
+        DOE[30:],
+        "More text.",
+        f"2. {ROE}",
+        "3 Thanks.",
+    ]
+
+    assert [entry.text for entry in printed_references(lines).entries] == [DOE, ROE]
+
+
+def field(instruction: str, packed: str = "") -> str:
+    data = f"<w:fldData>{b64encode(packed.encode()).decode()}</w:fldData>" if packed else ""
+    begin, end = (
+        f'<w:r><w:fldChar w:fldCharType="{kind}">{text}</w:fldChar></w:r>'
+        for kind, text in (("begin", data), ("end", ""))
+    )
+    half = len(instruction) // 2  # Word breaks a long one
+    runs = "".join(
+        f"<w:r><w:instrText>{escape(part)}</w:instrText></w:r>"
+        for part in (instruction[:half], instruction[half:])
+    )
+    return f"<w:p>{begin}{runs}<w:r><w:t>(Doe, 2010)</w:t></w:r>{end}</w:p>"
+
+
+def citation(*titles: str) -> str:
+    items = [
+        {
+            "id": "ITEM-1",
+            "itemData": {"id": "ITEM-1", "title": title, "DOI": "10.1234/" + title[-1]},
+        }
+        for title in titles
+    ]
+    return json.dumps({"citationItems": items})
+
+
+def record(title: str) -> str:
+    style = f'<titles><title><style face="normal">{title}</style></title></titles>'
+    return (
+        f"<EndNote><Cite><record>{style}<dates><year>2010</year></dates></record></Cite></EndNote>"
+    )
+
+
+def test_references_in_the_fields_of_reference_managers_are_read() -> None:
+    in_base64 = b64encode(citation("Leaves G").encode()).decode()
+    text = "".join(
+        (
+            field(f"ADDIN ZOTERO_ITEM CSL_CITATION {citation('Leaves A')}"),
+            field(
+                f"ADDIN CSL_CITATION {citation('Leaves B')}"
+            ),  # Mendeley's ids are those of one citation
+            field(f"ADDIN CSL_CITATION {citation('Leaves C', 'Leaves B')}"),
+            field(f"ADDIN EN.CITE {record('Leaves D')}"),
+            field("ADDIN EN.CITE ", record("Leaves E & F")),
+            f'<w:sdt><w:sdtPr><w:tag w:val="MENDELEY_CITATION_v3_{in_base64}"/></w:sdtPr></w:sdt>',
+        )
+    )
+    start, end = SAVED_XML.split("<w:body>")
+    data = rezipped(SAVED, f"{start}<w:body>{text}{end}")
+
+    file = parse(data, "draft.docx")
+
+    assert set(titles(file)) == {f"Leaves {name}" for name in ("A", "B", "C", "D", "E & F", "G")}
+    assert len(titles(file)) == 6
+    assert file.cited
+    assert file.cited.ids == {f"10.1234/{name}" for name in "abcg"}
+
+
+CHUNKS = f"""{ABSTRACT} We saw `r nrow(birds)` birds.
+
+```{{r setup, include = FALSE}}
+secret <- function(M = 1) M
+```
+
+~~~ {{python}}
+secret = 1
+~~~
+
+```bibtex
+@article{{doe, title = {{An example}}}}
+```
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (f"---\ntitle: {TITLE}\n---\n\n{CHUNKS}", "standard input"),
+        (f"# {TITLE}\n\n{CHUNKS}\n\\section{{No LaTeX}}", "draft.Rmd"),
+        (f"# {TITLE}\n\n{CHUNKS}", "draft.qmd"),
+    ],
+)
+def test_front_matter_or_the_suffix_decide_before_code(text: str, name: str) -> None:
+    title, abstract = read(text, name)
+
+    assert title == TITLE
+    assert abstract.startswith(f"{ABSTRACT} We saw birds.")
+    assert "secret" not in abstract
+
+
+def test_a_text_with_a_heading_of_references_has_some() -> None:
+    start = f"{LEAVES}\nAda Lovelace\n\nAbstract\n{ABSTRACT}\n\n1 Introduction\nTrees are old.\n\n"
+    text = f"{start}References\n[1] {DOE[:30]}\n{DOE[30:]}\n[2] {ROE}\n[3] {DOE[:-1]}8.\n"
+
+    file = parse(text, "draft.txt")
+
+    assert file.cited
+    assert [entry.text[:7] for entry in file.cited.entries] == ["[1] Doe", "[2] Roe", "[3] Doe"]
+    assert "Trees are old" not in file.queries[0].abstract
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("a.docx", "Word"), ("a.odt", "OpenDocument"), ("a.pdf", "PDF")]
+)
+def test_a_file_that_is_not_what_its_name_says_is_named(name: str, kind: str) -> None:
+    with pytest.raises(
+        BadInputError, match=f"this is no {kind} document, or a damaged one; open it"
+    ) as caught:
+        parse(b"\xd1\xe9 broken", name)
+
+    assert "iconv" not in str(caught.value)

@@ -71,6 +71,18 @@ def test_claims_without_a_reference_are_found_in_every_format(data: bytes, name:
         assert [one.id for one in found.queries] == ["1", "2", "5"]  # of all, from 1
 
 
+def test_sentences_of_chinese_end_without_a_blank_and_count_by_characters() -> None:
+    text = "我们改进了图像分割方法，并进行了验证。该方法优于现有的方法（王，2010）。很好。"
+    draft = f"图像分割\n\n{text}结果表明误差降低了一半！是否足够快呢？"
+
+    found = parse_queries(draft.encode(), name="draft.txt").with_context("all")
+
+    assert [one.context for one in found.queries] == [
+        "我们改进了图像分割方法，并进行了验证。",
+        "结果表明误差降低了一半！",
+    ]
+
+
 def test_the_surest_sentence_is_first_with_three_papers(
     sample_index: IndexFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str], address: str
 ) -> None:

@@ -123,11 +123,6 @@ class PaperList:
         keys = (key for entry in self.entries for key in (entry.key, *entry.ids))
         return frozenset(filter(None, keys))
 
-    def __add__(self, other: "PaperList") -> "PaperList":
-        return PaperList(
-            self.entries + other.entries, self.unread + other.unread, self.notices + other.notices
-        )
-
 
 def first_year(text: str) -> int | None:
     """Return the first group of four digits in a date such as `c. 2019` or `2019/05`; None if there is none."""

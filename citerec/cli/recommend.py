@@ -51,8 +51,8 @@ class DraftOptions(Settings):
 
     query: str | None = setting(
         None,
-        "A file with a draft, or - for stdin: LaTeX, Typst, Markdown, Word, PDF, HTML, text, JSON, BibTeX, "
-        "RIS; or with many: JSONL, BibTeX, RIS, CSL-JSON.",
+        "A file with a draft, or - for stdin: LaTeX, Typst, Markdown, Word, OpenDocument, RTF, PDF, HTML, text, "
+        "JSON, BibTeX, RIS; or with many: JSONL, BibTeX, RIS, CSL-JSON.",
         min_length=1,
     )
     title: str | None = setting(
@@ -274,16 +274,13 @@ def query_options(
     draft: DraftOptions, drafts: "QueryFile", recommender: "Recommender", *, explain: bool
 ) -> "QueryOptions":
     """Return what is asked for; the recommender logs how many papers of each list were found."""
-    cited: Any = None if str(draft.cited) == "none" else draft.cited or drafts.cited
-    if cited and draft.cited and drafts.cited:
-        from citerec.corpus.lists import read_paper_list
-
-        cited = drafts.cited + read_paper_list(draft.cited)
+    is_none = str(draft.cited) == "none"
     return recommender.options(
+        None if is_none else drafts,
         year_max=draft.year_max,
         year_min=draft.year_min,
         excluded=draft.exclude,
-        cited=cited or None,
+        cited=None if is_none else draft.cited,
         rejected=draft.rejected,
         explain=explain,
     )

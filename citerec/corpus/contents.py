@@ -22,6 +22,9 @@ _LATEX = re.compile(
 _HTML = re.compile(rb"<(?:!doctype\s+html|html|head)\b", re.IGNORECASE)
 _FRONT_MATTER = re.compile(rb"---[ \t]*\r?\n(?:[\w-]+[ \t]*:|#)")
 _SECTION = re.compile(rb"^##[ \t]+\S", re.MULTILINE)
+_OPEN_DOCUMENT = b"application/vnd.oasis.opendocument.text"
+_TEX = frozenset({".tex", ".ltx", ".latex"})
+_MARKDOWN = frozenset({".md", ".markdown", ".qmd", ".rmd"})
 _ID = re.compile(
     r"(?:(?:https?://)?(?:dx\.)?doi\.org/|doi:\s*)?10\.[0-9]{4,9}/\S+"
     r"|(?:(?:https?://)?arxiv\.org/(?:abs|pdf)/|arxiv:\s*)?(?:[0-9]{4}\.[0-9]{4,5}|[a-z-]+(?:\.[a-z]{2})?/[0-9]{7})\S{0,8}"
@@ -80,6 +83,8 @@ class DocumentFormat(StrEnum):
     LATEX = "LaTeX"
     MARKDOWN = "Markdown"
     DOCX = "Word"
+    ODT = "OpenDocument"
+    RTF = "RTF"
     PDF = "PDF"
     HTML = "HTML"
     TYPST = "Typst"
@@ -90,26 +95,29 @@ def document_format(data: bytes, name: str) -> DocumentFormat | None:
 
     The name decides only where a text may be LaTeX, Markdown or Typst as well as plain text.
     """
-    start = data[:_LOOK].removeprefix(b"\xef\xbb\xbf").lstrip()
-    latex, library = _LATEX.search(start), _LIBRARY.search(start)
+    start = data[:_LOOK].removeprefix(BOM).lstrip()
     suffix = PurePath(name).suffix.lower()
-    if b"%PDF-" in start[:1024] and not start.startswith((b"{", b"[")):
-        return DocumentFormat.PDF
-    if start.startswith(b"PK\x03\x04"):  # a Word document or a damaged one, or another archive
-        is_word = b"word/document" in data or b"PK\x05\x06" not in data[-(2**16) :]
-        return DocumentFormat.DOCX if is_word else None
-    if _HTML.match(start):
-        return DocumentFormat.HTML
-    is_named = suffix in (".md", ".markdown", ".qmd", ".rmd")
-    is_library = library and not is_named and not (latex and latex.start() < library.start())
-    if b"\0" in start or start.startswith((b"{", b"[")) or is_library:
-        return None
-    if latex or (suffix in (".tex", ".ltx", ".latex") and b"\\" in start):
-        return DocumentFormat.LATEX
+    latex, library = _LATEX.search(start), _LIBRARY.search(start)
+    is_json = start.startswith((b"{", b"["))
+    is_zip = start.startswith(b"PK\x03\x04")
+    is_word = b"word/document" in data or b"PK\x05\x06" not in data[-(2**16) :]  # or is damaged
     has_headings = start.startswith(b"# ") and _SECTION.search(start)
-    is_markdown = is_named or has_headings or _FRONT_MATTER.match(start)
-    other = DocumentFormat.MARKDOWN if is_markdown else None
-    return DocumentFormat.TYPST if suffix == ".typ" else other
+    formats = (
+        (start.startswith(b"{\\rtf"), DocumentFormat.RTF),
+        (b"%PDF-" in start[:1024] and not is_json, DocumentFormat.PDF),
+        (is_zip and _OPEN_DOCUMENT in start[:200], DocumentFormat.ODT),
+        (is_zip and is_word, DocumentFormat.DOCX),
+        (is_zip or is_json, None),
+        (_HTML.match(start), DocumentFormat.HTML),
+        (b"\0" in start, None),
+        (suffix in _MARKDOWN or _FRONT_MATTER.match(start), DocumentFormat.MARKDOWN),
+        (library and not (latex and latex.start() < library.start()), None),
+        (latex or (suffix in _TEX and b"\\" in start), DocumentFormat.LATEX),
+        (suffix == ".typ", DocumentFormat.TYPST),
+        (has_headings, DocumentFormat.MARKDOWN),
+        (True, None),
+    )
+    return next(kind for is_kind, kind in formats if is_kind)
 
 
 def content_of(data: bytes, name: str) -> Content:

@@ -1,8 +1,8 @@
 """Reads queries: papers or drafts without references, one or many, from a file or standard input.
 
 A file is JSON, JSONL, CSL-JSON, BibTeX, RIS or plain text, or a document that holds one draft: LaTeX, Typst, Markdown,
-Word, PDF or HTML. The format is recognised by its content, not its name. A document may also hold references, cited by
-key.
+Word, OpenDocument, RTF, PDF or HTML. The format is recognised by its content; the
+name decides only where the content leaves it open. A document, and a text, may also hold references.
 """
 
 import re
@@ -13,24 +13,28 @@ from pathlib import Path
 
 from citerec.bibliography.entry import Entry, PaperList, first_year
 from citerec.corpus.contents import ContentKind, DocumentFormat
+from citerec.drafts.headings import Part, label_of, part_at, part_of
 from citerec.errors import BadInputError, ConfigError
-from citerec.inputs import isolated
+from citerec.inputs import isolated, other_format
 from citerec.text import one_line, plural
 from citerec.types import Query
 
 _READS = (
-    "citerec reads a query as JSON, JSONL, CSL-JSON, BibTeX, RIS, LaTeX, Typst, Markdown, Word (.docx), PDF, "
-    "HTML or plain text"
+    "citerec reads a query as JSON, JSONL, CSL-JSON, BibTeX, RIS, LaTeX, Typst, Markdown, Word (.docx), "
+    "OpenDocument (.odt), RTF, PDF, HTML or plain text"
 )
-_TITLE = re.compile(r"(?:#+\s+)?(title\s*:\s*)?", re.IGNORECASE)
-_ABSTRACT = re.compile(r"(?:#+\s+)?abstract(?:\s*[:.\u2014\u2013]\s*|\s+-\s+|\s*$)", re.IGNORECASE)
 
 INSTEAD = "pass its main part, or --title and --abstract"
 EVERY_SENTENCE = "all"  # for a context
 MAX_FIRST_PARAGRAPHS = 2_000  # characters that stand for a missing abstract
+MAX_FIRST_LINE = 300  # characters of a line that stands for a title
 MAX_ABSTRACT = 6_000  # characters; what is longer is not an abstract
+NO_TITLE = "no title was found: the start of the text stands for it"
 LEAST_ABSTRACT = 40  # characters; less is a heading or a placeholder
 _SENTENCE_END = re.compile(r"[.!?][\"'”’)\]]*(?=\s|$)|[。！？]")
+
+_BINARY = {".docx": "Word", ".odt": "OpenDocument", ".pdf": "PDF"}
+_AFTER_ABSTRACT = frozenset({Part.INTRODUCTION, Part.KEYWORDS, Part.REFERENCES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +42,11 @@ class QueryFile:
     """The queries of one file: at least one, in file order, with distinct ids."""
 
     queries: tuple[Query, ...]
-    cited: PaperList | None = None  # the references that a document cites by key; None for none
+    cited: PaperList | None = None  # the references of a document; None for files that have none
     notices: tuple[str, ...] = ()  # for the user: what was recognised, what is missing
     lines: tuple[str, ...] = ()  # of the text of the only draft, with its citation markers
     by_sentence: bool = False  # whether the queries are sentences of one draft
+    name: str = ""  # of the document in messages
 
     @property
     def batch(self) -> bool:
@@ -106,17 +111,28 @@ def parse_queries(
     """
     from citerec.bibliography.paper_list import Kind, decode, kind_of, read_entries
     from citerec.corpus.readers import recognise
+    from citerec.drafts.cited import printed_references
 
     stated = {k: v for k, v in (("title", title), ("abstract", abstract)) if v is not None}
     content = recognise(data, str(name))
     if content.kind is ContentKind.DRAFT:
         return _from_document(DocumentFormat(content.format), data, str(name), file, stated)
+    suffix = Path(name).suffix.lower()
+    if suffix in _BINARY and not other_format(data):
+        fault = f"this is no {_BINARY[suffix]} document, or a damaged one"
+        raise BadInputError(name, f"{fault}; open it in its program and save it again")
     text = decode(data, name, reads=_READS)
     kind = kind_of(text, name)
+    lines, cited = list[str](), None
     if kind is not Kind.TEXT:
         drafts, _ = read_entries(text, kind, name, strict=True)
     elif content.kind is ContentKind.TEXT:
-        drafts = [_plain(text)]
+        lines = text.strip().splitlines()
+        parts = [part_at(line.strip()) for line in lines]
+        ends = _AFTER_ABSTRACT if Part.ABSTRACT in parts else {Part.REFERENCES}
+        end = next((n for n, part in enumerate(parts) if n and part in ends), len(lines))
+        drafts = [_plain("\n".join(lines[:end]))]
+        cited = printed_references(lines) if Part.REFERENCES in parts[1:] else None
     else:
         raise BadInputError(name, f"this is {content} and no draft; give it as --cited FILE")
     if not drafts:
@@ -137,28 +153,27 @@ def parse_queries(
             )
         by_id[query.id] = draft
         queries.append(query)
-    lines = tuple(text.strip().splitlines()[1:]) if kind is Kind.TEXT else ()  # after the title
-    return QueryFile(tuple(queries), lines=lines)
+    return QueryFile(tuple(queries), cited, lines=tuple(lines[1:]), name=f"{name}" if cited else "")
 
 
 def _plain(text: str) -> Entry:
     """Return the draft of a plain text: the first line that is not blank is the title, the rest the abstract.
 
-    Labels `Title:` and `Abstract:` are recognised; with both, the title may take several lines.
+    Labels such as `Title:` and `Abstract:` are recognised; with both, the title may take several lines.
     """
-    lines = [line.strip() for line in text.split("\n") if line.strip()]
-    label = _TITLE.match(lines[0])
-    first = lines[0][label.end() :] if label else lines[0]
-    title, rest = first, lines[1:]
-    if _ABSTRACT.match(first):
-        title, rest = "", lines
-    elif label and label[1]:
-        starts = [i for i, line in enumerate(lines) if i and _ABSTRACT.match(line)]
-        end = starts[0] if starts else (1 if first else 2)
-        title, rest = " ".join([first, *lines[1:end]]), lines[end:]
-    if rest:
-        rest[0] = _ABSTRACT.sub("", rest[0], count=1) if _ABSTRACT.match(rest[0]) else rest[0]
-    return Entry(title=title, abstract=" ".join(rest), line=1)
+    lines = [line.strip(" #\t\r") for line in text.split("\n") if line.strip(" #\t\r")] or [""]
+    labels = [label_of(f"{line}:") or (None, 0) for line in lines]
+    starts = [number for number, (part, _) in enumerate(labels) if part is Part.ABSTRACT]
+    is_labelled = labels[0][0] is Part.TITLE
+    first = lines[0][labels[0][1] :] if is_labelled else lines[0]
+    end = 1 if first else 2
+    if starts and (is_labelled or starts[0] < 2):
+        end = starts[0]
+    rest = lines[end:]
+    if end in starts:
+        rest[0] = rest[0][labels[end][1] :]
+    title = " ".join([first, *lines[1:end]] if end else [])
+    return Entry(title=title.strip(), abstract=" ".join(rest).strip(), line=1)
 
 
 # --- documents that hold one draft
@@ -170,7 +185,7 @@ class Document:
 
     draft: Entry
     body: str = ""  # the first paragraphs of the text, which stand for a missing abstract
-    cited: PaperList = PaperList(())  # the references that it cites by key
+    cited: PaperList = PaperList(())  # its references
     notices: tuple[str, ...] = ()  # each one line, in reading order
     lines: Sequence[str] = ()  # as `citerec.drafts.sentences.uncited` reads them
 
@@ -182,13 +197,17 @@ def _from_document(
     from citerec.drafts import pandoc, pdf
 
     is_pdf = kind is DocumentFormat.PDF
-    read_it = partial(pdf.read, data) if is_pdf else partial(pandoc.read, data, kind, path=file)
-    document = isolated(partial(read_it, name=name), name, INSTEAD)
-    draft = replace(document.draft, **stated)
+    read = partial(pdf.read, data) if is_pdf else partial(pandoc.read, data, kind, path=file)
+    document = isolated(partial(read, name=name), name, INSTEAD)
+    draft = document.draft
+    draft = replace(replace(draft, title="") if part_of(draft.title) else draft, **stated)
+    stated_abstract, body = one_line(draft.abstract), one_line(document.body)
+    text, untitled = stated_abstract or body, ""
+    if not draft.title.strip() and len(text) >= LEAST_ABSTRACT:
+        draft, untitled = replace(draft, title=first_sentences(text, MAX_FIRST_LINE)), NO_TITLE
     if not draft.title.strip():
         advice = "give it yourself: --query FILE --title T"
         raise BadInputError(name, f"this draft ({kind}) has no title that was found; {advice}")
-    stated_abstract, body = one_line(draft.abstract), one_line(document.body)
     shortened = "no abstract and no text was found: the title alone is used"
     if len(stated_abstract) >= LEAST_ABSTRACT or (stated_abstract and not body):
         abstract, length = first_sentences(stated_abstract, MAX_ABSTRACT), len(stated_abstract)
@@ -199,18 +218,18 @@ def _from_document(
         found = f"the abstract has only {len(stated_abstract)} characters"
         shortened = f"{found if stated_abstract else 'no abstract was found'}: {count}"
     draft = replace(draft, abstract=abstract)
-    read = [f"title {short(draft.title, 100)!r}"]
+    parts = [f"title {short(draft.title, 100)!r}"]
     if abstract:
-        read.append(f"abstract {short(abstract, 60)!r} ({len(abstract):,} characters)")
+        parts.append(f"abstract {short(abstract, 60)!r} ({len(abstract):,} characters)")
     if draft.authors:
-        read.append(plural(len(draft.authors), "author"))
+        parts.append(plural(len(draft.authors), "author"))
     if draft.year:
-        read.append(f"year {draft.year} (papers of later years are left out)")
-    lines = [f"{name} ({kind}): {', '.join(read)}"]
-    lines += [f"{name}: {notice}" for notice in (shortened, *document.notices) if notice]
-    cited = document.cited if document.cited.entries else None
+        parts.append(f"year {draft.year} (papers of later years are left out)")
+    lines = [f"{name} ({kind}): {', '.join(parts)}"]
+    notices = (untitled, shortened, *document.notices)
+    lines += [f"{name}: {notice}" for notice in notices if notice]
     query = draft.to_query(name, "query")
-    return QueryFile((query,), cited, tuple(lines), tuple(document.lines))
+    return QueryFile((query,), document.cited, tuple(lines), tuple(document.lines), name=name)
 
 
 def first_sentences(text: str, most: int) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from citerec.bibliography.entry import Entry, PaperList
 from citerec.bibliography.keys import arxiv_dois, dois_of, to_text
 from citerec.bibliography.paper_list import entries_by_key, read_bytes
+from citerec.drafts.headings import Part, part_at
 from citerec.errors import BadInputError
 from citerec.io import decoded
 from citerec.text import plural
@@ -68,9 +69,7 @@ def cited_references(
     if not entries:
         if keys != [EVERY_KEY]:
             count = plural(len(keys), "citation key")
-            notices.append(
-                f"{count}, but no bibliography was found: pass the references with --cited FILE"
-            )
+            notices.append(f"{count}, but no bibliography was found")
         return PaperList(())
     wanted = [*keys, *entries] if EVERY_KEY in keys else keys
     wanted = [key for key in dict.fromkeys(wanted) if key != EVERY_KEY]
@@ -151,12 +150,18 @@ def braced(text: str, at: int) -> str | None:
     return None
 
 
-REFERENCES = re.compile(
-    r"(?i)\s*(?:[\dIVX]+\.?\s+)?(?:references(?: and notes| cited)?|r\s?eferences|bibliography"
-    r"|literature(?: cited)?|works cited|literatur(?:verzeichnis)?|références|referencias)\s*:?\s*"
-)
 _MARK = re.compile(
     r"[\[(]?([1-9]\d{0,2})(?:[\])][.:]?|[.:]|\s)\s*(?=\D|$)|\[[A-Za-z+ .&-]*\d{1,4}\w?\](?:\s|$)"
+)
+_DATED = re.compile(
+    r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)|10\.\d{4,9}/|arxiv|\bn\.\s?d\.|in press|forthcoming|in preparation"
+    r"|under review|accepted|submitted",
+    re.IGNORECASE,
+)
+_LEAST = 25  # characters of a reference
+# from a number at the start of a line, of more than a heading, to the end of a sentence and a line
+_NOTE = re.compile(
+    r"^\s*[1-9]\d{0,2}[.)]?\s?(?=[^\W\d_a-z]|[\"“„«‘])(?=[^\n]{30})(.{1,600}?[.)\d])$", re.M | re.S
 )
 
 
@@ -173,17 +178,37 @@ def marked(lines: Sequence[str]) -> list[int]:
     return starts if len(starts) > len(lines) / 15 and starts[0] < 3 else []
 
 
+def is_reference(text: str) -> bool:
+    """Whether a text may be a printed reference: it has a year, a DOI, or says why it has none."""
+    return len(text) >= _LEAST and bool(_DATED.search(text))
+
+
 def printed_references(lines: Sequence[str], *, whole: bool = False) -> PaperList:
-    """Return what follows the last heading "References"; `whole`: a line is one, not from mark to mark."""
-    heads = [number for number, line in enumerate(lines) if REFERENCES.fullmatch(line)]
-    kept = [line.strip() for line in lines[heads[-1] + 1 :] if line.strip()] if heads else []
-    starts = range(len(kept))
-    if not whole:
-        ended = [n for n in starts if not n or re.search(r"[.)\d]$", kept[n - 1])]
+    """Return what follows the last heading "References", up to the next heading; without one, what footnotes hold.
+
+    A reference begins with a mark, if there are marks; `whole`: with each line that may be one.
+    """
+    parts = [part_at(line.strip("# ")) or line.startswith("#") for line in lines]
+    heads = [number for number, part in enumerate(parts) if part is Part.REFERENCES]
+    if not heads:
+        return PaperList(()) if whole else noted_references(lines)
+    first = heads[-1] + 1
+    last = next((number for number in range(first, len(lines)) if parts[number]), len(lines))
+    kept = [line.strip() for line in lines[first:last] if line.strip()]
+    if whole:
+        starts = [n for n, line in enumerate(kept) if not n or is_reference(line)]
+    else:
+        ended = [n for n in range(len(kept)) if not n or re.search(r"[.)\d]$", kept[n - 1])]
         starts = marked(kept) or [n for n in ended if kept[n][0].isupper()]
     ends = pairwise([*starts, len(kept)])
     texts = [joined(kept[start:end]) for start, end in ends]
     return PaperList(tuple(printed(text) for text in texts[:2_000]))
+
+
+def noted_references(lines: Sequence[str]) -> PaperList:
+    """Return the references in the footnotes of a text."""
+    notes = map(joined, map(str.splitlines, _NOTE.findall("\n".join(lines))))
+    return PaperList(tuple(printed(note) for note in notes if is_reference(note)))
 
 
 _HYPHEN = re.compile(r"([a-zß-ÿ])[-\u00ad\u2010]\n([a-zß-ÿ])")

@@ -11,7 +11,7 @@ from dataclasses import replace
 from citerec.bibliography.keys import to_text
 from citerec.drafts import EVERY_SENTENCE
 from citerec.errors import ConfigError
-from citerec.text import WORD, without_stop_words
+from citerec.text import without_stop_words, word_count
 from citerec.types import MAX_TITLE, Query, QueryKind
 
 _YEAR = r"(?:1[5-9]|20)[0-9]{2}[a-z]?"
@@ -27,6 +27,7 @@ _MARKER = re.compile(
     """,
     re.VERBOSE,
 )
+_WIDE = str.maketrans("（）［］，；：", "()[],;:")  # marks in Chinese and Japanese
 _NAMES = re.compile(rf"[^\W\d_a-z][^\s()]+.*{_YEAR}")  # within parentheses: a name before the year
 _ONLY_YEARS = re.compile(rf"[\s,;]*{_YEAR}(?:[\s,;]+{_YEAR}){{0,20}}[\s,;]*")
 _BEFORE_POINT = re.compile(r"\s+([,.;:!?)])")
@@ -55,13 +56,13 @@ def claim_at_place(text: str) -> str:
         return text
     start = ends[place - 1].end() if place else 0
     claim = text[start : ends[place].end() if place + 1 < len(ends) else None].lstrip(" ,;")
-    words = WORD.findall(without_stop_words(without_markers(claim)))
-    return claim if len(words) >= _LEAST_WORDS else text
+    words = word_count(without_stop_words(without_markers(claim)))
+    return claim if words >= _LEAST_WORDS else text
 
 
 def has_marker(text: str) -> bool:
     """Return whether a text has a citation marker."""
-    return any(map(_is_marker, _MARKER.finditer(text)))
+    return any(map(_is_marker, _MARKER.finditer(text.translate(_WIDE))))
 
 
 def _is_marker(match: re.Match[str]) -> bool:

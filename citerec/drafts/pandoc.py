@@ -1,11 +1,11 @@
-"""Reads a draft from LaTeX, Typst, Word, Markdown or HTML: pandoc's tree of it has the fields and the citations.
+"""Reads a draft from LaTeX, Typst, Word, OpenDocument, RTF, Markdown or HTML by the tree that pandoc makes of it.
 
 Pandoc runs in its sandbox: it reads no file and no address that a draft names. It also expands the macros that a LaTeX
 draft defines.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import takewhile
 from pathlib import Path
 from time import monotonic
@@ -13,8 +13,8 @@ from typing import Any
 
 import orjson
 
-from citerec.bibliography.entry import Entry
-from citerec.bibliography.keys import dois_of, to_text
+from citerec.bibliography.entry import Entry, PaperList
+from citerec.bibliography.keys import dois_of, title_key, to_text
 from citerec.drafts import (
     INSTEAD,
     LEAST_ABSTRACT,
@@ -25,27 +25,42 @@ from citerec.drafts import (
     short,
 )
 from citerec.drafts import cited as references
-from citerec.drafts.cited import cited_references
+from citerec.drafts.cited import braced, cited_references, is_reference
+from citerec.drafts.headings import Part, label_of, part_of, without_label
+from citerec.drafts.office import field_references, stated_title
 from citerec.errors import BadInputError
 from citerec.pandoc import run_pandoc
-from citerec.text import one_line, plural
+from citerec.text import one_line, plural, word_count
 
 MAX_INPUT = 16 * 2**20  # bytes of a draft
 MAX_SEARCH = 40  # seconds to find what pandoc cannot read of a LaTeX draft
 _READERS = {
     DocumentFormat.LATEX: "latex+raw_tex",  # without it, the arguments of unknown commands are lost
     DocumentFormat.MARKDOWN: "markdown-smart+bracketed_spans",
-    DocumentFormat.DOCX: "docx",
+    DocumentFormat.DOCX: "docx+styles",
+    DocumentFormat.ODT: "odt",
+    DocumentFormat.RTF: "rtf",
     DocumentFormat.HTML: "html",
     DocumentFormat.TYPST: "typst",
 }
-_ABSTRACT = re.compile(
-    r"(?:[\d.]+\s*)?(?:abstract|summary|zusammenfassung|résumé|resumen)\s*[.:—–-]*\s*",
+_OFFICE = {DocumentFormat.DOCX, DocumentFormat.ODT}
+_CHUNK = re.compile(  # of R Markdown and Quarto: ```{r name, echo = FALSE}
+    rb"^([ \t>]*(?:`{3,}|~{3,}))[ \t]*\{[ \t]*([A-Za-z]\w*)[^\n]*\}[ \t]*(?=\r?$)", re.MULTILINE
+)
+_INLINE_CHUNK = re.compile(r"(?:r|python|julia|\{\w+\})\s")
+_FLUSH = re.compile(r"\{flush(?:left|right)\}")  # pandoc knows the third of them alone
+_PDF_TITLE = re.compile(r"pdftitle\s*=\s*\{")
+_TITLE_COMMAND = re.compile(r"\\[A-Za-z]*[Tt]itle\*?\s*[\[{]")
+_LARGE = re.compile(r"\\\\?(?:Large|LARGE|huge|Huge)(?![A-Za-z])")
+_NO_TITLE = re.compile(
+    r"@|https?:|\bdoi\b|[,;:，；：]$|^[^A-Za-z\u00aa-\uffff]*$|^(?:the )?universit|universit\w*$"
+    r"|^(?:faculty|school|department|institute|college) of|^.{150,}\.$|^.{300}",
     re.IGNORECASE,
 )
-_LATE_ABSTRACT = re.compile("abstract", re.IGNORECASE)  # of whatever place
-_LABEL = re.compile(r"(?:abstract|summary)\s*(?:[.:—–-]+\s*|(?-i:(?=[A-Z])))", re.IGNORECASE)
-_INTRODUCTION = re.compile(r"[\dI.\s]*introduction\s*[.:]?", re.IGNORECASE)
+_CONTENTS = re.compile(r"toc \d|table of figures|header|footer", re.IGNORECASE)  # styles of Word
+_HEADINGS = {*Part} - {Part.FRONT, Part.FIELD, Part.TITLE}
+_LABELS = {*Part} - {Part.FRONT, Part.SECTION}
+_LOWEST = 9  # level of a heading that is none for its format
 _CROSS_REFERENCE = re.compile(r"(?:fig|tbl|sec|eq|lst|thm|lem|def|exm|tab|table|figure)[:-]")
 _NAMES = re.compile(r"\s*[,;]\s*(?:and\s+)?|\s+(?:and|&)\s+")
 _NAME_MARKS = re.compile(r"[*†‡§¶∗^]|\d+(?:,\d+)*|\[.*?\]")
@@ -55,7 +70,6 @@ _NO_NAME = re.compile(
 _LEFT_OUT = {"Cite", "Note", "RawBlock", "Image", "Table", "Figure", "CodeBlock"}
 _SPACES = {"Space", "SoftBreak", "LineBreak", "HorizontalRule"}
 _QUOTES = {"SingleQuote": "‘’", "DoubleQuote": "“”"}
-MAX_FIRST_LINE = 300  # characters of a first line that stands for a title
 _RAW_CITE = re.compile(
     r"\\[A-Za-z]*cite[a-z]*\*?\s*(?:\[[^\[\]]{0,300}\]\s*){0,2}\{([^{}]{1,9000})\}"
 )
@@ -92,35 +106,50 @@ def read(data: bytes, kind: DocumentFormat, name: str, path: Path | None) -> Doc
     """
     notices: list[str] = []
     source = ""
-    typst = data.decode("utf-8", "replace") if kind is DocumentFormat.TYPST else ""
     if kind is DocumentFormat.LATEX:
         source = latex.flatten(data, name, path.parent if path else None, notices)
+        source = _FLUSH.sub("{center}", source)
+        match = _PDF_TITLE.search(source)
+        if match and not _TITLE_COMMAND.search(source):
+            title = f"\\title{{{braced(source, match.end() - 1) or ''}}}"
+            source = source.replace("\\begin{document}", "\\begin{document}" + title, 1)
         data = source.encode()
+    typst = data.decode("utf-8", "replace") if kind is DocumentFormat.TYPST else ""
+    data = _CHUNK.sub(rb"\1\2", data) if kind is DocumentFormat.MARKDOWN else data
     tree, fault = _converted(_without_imports(typst).encode() if typst else data, kind, name)
     if fault and source:
         tree, fault = _without_faults(source, name, notices)
     if fault:
         message = f"pandoc cannot read this {kind} draft: {fault}; {INSTEAD}"
         raise BadInputError(name, message)
-    meta, blocks = tree["meta"], tree["blocks"]
+    meta, blocks = tree["meta"], list(_flat(tree["blocks"]))
+    is_office = kind in _OFFICE
     keys = [key for key in _cited_keys(meta, blocks) if not _CROSS_REFERENCE.match(key)]
-    files = [_text(one) for one in _listed(meta, "bibliography")]
+    files = [_text(file) for file in _listed(meta, "bibliography")]
     files += _TYPST_BIBLIOGRAPHY.findall(typst)
     files += latex.bibliographies(source, path, notices) if source and path and keys else []
-    cited = cited_references(keys, files, source, path, notices)
-    if not cited.entries and kind is not DocumentFormat.LATEX:
-        cited = references.printed_references([_text(node) for node in _flat(blocks)], whole=True)
+    cited = cited_references([] if is_office else keys, files, source, path, notices)
+    if not cited.entries:
+        marked = ["#" * (one["t"] == "Header") + _text(one, line_break="\n") for one in blocks]
+        lines = "\n".join(marked).split("\n")
+        notes = [_text(note["c"]) for note in _nodes(blocks, "Note")]
+        lists = (
+            field_references(data, name) if is_office else [],
+            references.printed_references(lines, whole=True).entries,
+            [references.printed(note) for note in notes if is_reference(note)],
+        )
+        cited = PaperList(tuple(max(lists, key=len)))  # the first of equal ones
     paragraphs = list(_paragraphs(blocks))[:_BODY]
     long = [text for text in paragraphs if len(text) >= LEAST_ABSTRACT]
     return Document(
         draft=Entry(
-            title=_title(meta, blocks, kind),
+            title=_title(meta, blocks, kind, stated_title(data) if is_office else ""),
             abstract=_abstract(meta, blocks, kind),
             authors=tuple(_authors(meta)),
             year=document_year(_first(meta, "date", "year")),
             dois=dois_of(_first(meta, "doi")),
         ),
-        body=_section(blocks, _INTRODUCTION) or " ".join(long or paragraphs),
+        body=_section(blocks, Part.INTRODUCTION) or " ".join(long or paragraphs),
         cited=cited,
         notices=tuple(notices),
         lines=tuple(_lines(_with_markers(meta), _with_markers(blocks))),
@@ -183,18 +212,44 @@ def _first(meta: Any, *names: str) -> str:
     return next(filter(None, (_text(one) for name in names for one in _listed(meta, name))), "")
 
 
-def _title(meta: Any, blocks: Any, kind: DocumentFormat) -> str:
-    """Return the title and the subtitle, else the first heading; of Word the first line."""
+def _title(meta: Any, blocks: Any, kind: DocumentFormat, stated: str) -> str:
+    """Return the first that is no name of a part, with the subtitle; empty without one.
+
+    It is a field, a style, what is large or bold before the first heading, that, other text before it, or `stated` in
+    the properties of the file.
+    """
+    leads = [*map(_lead, _until("Header", blocks))]
+    headings = [_text(heading["c"][2]) for heading in _nodes(blocks, "Header")]
     # the title of a page may end in the name of its site; publishers state that of the paper, too
-    title, subtitle = _first(meta, "citation_title", "title"), _first(meta, "subtitle")
-    if not title and kind is DocumentFormat.TYPST:  # often as a paragraph
-        title = next(filter(None, map(_text, _flat(blocks))), "")[:MAX_FIRST_LINE]
-    if not title:
-        headings = (_text(heading["c"][2]) for heading in _nodes(blocks, "Header"))
-        title = next(filter(None, headings), "")
-    if not title and kind is DocumentFormat.DOCX:
-        title = next(_paragraphs(blocks), "")[:MAX_FIRST_LINE]
+    field = _first(meta, "citation_title", "title")
+    if kind is DocumentFormat.RTF:  # a property
+        field, stated = "", field
+    styled = [_text(block) for block in blocks if block.get("part") is Part.TITLE]
+    large = [text for text, is_large in leads if is_large]
+    words = {*title_key(stated).split()}
+    plain = sorted(
+        (text for text, _ in leads), key=lambda text: -len(words & {*title_key(text).split()})
+    )
+    titles = [field, *styled, *large, *headings[:1], *plain, stated, *headings[1:]]
+    title = next((text for text in titles if text and not part_of(text)), "")
+    subtitle = _first(meta, "subtitle")
     return f"{title}: {subtitle}" if title and subtitle else title
+
+
+def _lead(block: Any) -> tuple[str, bool]:
+    """Return the first line of a paragraph if it may be a title, and whether it is large or bold."""
+    nodes = block["c"] if block["t"] == "Para" else []
+    line = _until("LineBreak", nodes)
+    text, label = _text(line), label_of(_text(line))
+    if _NO_TITLE.search(text) or (label and label[0] in _LABELS) or word_count(text) < 2:
+        return "", False
+    bold = _text([*_nodes(line, "Strong")])
+    return text, bool(_LARGE.search(f"{line}")) or 2 * len(bold) > len(text)
+
+
+def _until(kind: str, nodes: list[Any]) -> list[Any]:
+    """Return the nodes before the first of a type."""
+    return nodes[: next((n for n, node in enumerate(nodes) if node["t"] == kind), len(nodes))]
 
 
 def _abstract(meta: Any, blocks: Any, kind: DocumentFormat) -> str:
@@ -202,37 +257,49 @@ def _abstract(meta: Any, blocks: Any, kind: DocumentFormat) -> str:
 
     After the first chapter, a summary is that of a chapter.
     """
-    front = list(takewhile(lambda block: not _is_chapter(block, kind), _flat(blocks)))
-    labelled = filter(_LABEL.match, _paragraphs(front))
+    front = list(takewhile(lambda block: not _is_chapter(block, kind), blocks))
+    labelled = (text for text in _paragraphs(front) if without_label(text) != text)
     text = (
         _first(meta, "citation_abstract", "abstract")
-        or _section(front, _ABSTRACT)
-        or _section(blocks, _LATE_ABSTRACT)
+        or _section(blocks, Part.ABSTRACT)
         or next(labelled, "")
+        or _section(front, Part.SUMMARY)
     )
-    label = _LABEL.match(text)
-    return (text[label.end() :] if label else text) or _first(meta, "description")
+    return without_label(text) or _first(meta, "description")
+
+
+def _part(block: Any) -> Part | None:
+    """Return the part that a heading begins, or that the style of a block names."""
+    return part_of(_text(block["c"][2])) if block["t"] == "Header" else block.get("part")
 
 
 def _is_chapter(block: Any, kind: DocumentFormat) -> bool:
     """Whether a block is a heading of the text, not of what comes before it."""
-    heading = _text(block["c"][2]) if block["t"] == "Header" else ""
-    if not heading or kind is not DocumentFormat.LATEX:
-        return bool(_INTRODUCTION.fullmatch(heading))
-    return "unnumbered" not in block["c"][1][1] and not _ABSTRACT.fullmatch(heading)
+    part = _part(block)
+    if kind is not DocumentFormat.LATEX:
+        return part is Part.INTRODUCTION
+    if block["t"] != "Header" or not _text(block["c"][2]):
+        return False
+    return "unnumbered" not in block["c"][1][1] and part not in {Part.ABSTRACT, Part.SUMMARY}
 
 
-def _section(blocks: Any, heading: re.Pattern[str]) -> str:
-    """Return the paragraphs from a heading to the next one; empty if there is no such heading."""
-    parts: list[str] | None = None
-    for node in _flat(blocks):
-        if node["t"] == "Header":
+def _section(blocks: Iterable[Any], part: Part) -> str:
+    """Return the paragraphs of a style, or below a heading with its subsections, up to the keywords."""
+    parts: list[str] = []
+    level = 0
+    for block in blocks:
+        own = _part(block)
+        if block["t"] == "Header" and (own in _HEADINGS - {Part.SECTION} or block["c"][0] <= level):
             if parts:
                 break
-            parts = [] if heading.fullmatch(_text(node["c"][2])) else None
-        elif parts is not None:
-            parts += _paragraphs([node])
-    return " ".join(parts or [])
+            level = block["c"][0] if own is part else 0
+        elif level or own is part:
+            for text in _paragraphs([block]):
+                label = label_of(text)
+                if parts and label and label[0] in {Part.KEYWORDS, Part.FIELD}:
+                    return " ".join(parts)
+                parts.append(text)
+    return " ".join(parts)
 
 
 def _authors(meta: Any) -> Iterator[str]:
@@ -289,13 +356,24 @@ def _with_markers(value: Any) -> Any:
 # --- the nodes of the tree
 
 
-def _flat(blocks: Any) -> Iterator[Any]:
-    """Yield blocks in reading order, those within divisions in their place."""
+def _flat(blocks: Any, style: Part | None = None) -> Iterator[Any]:
+    """Yield blocks in reading order, those within divisions in their place, with the part that their style names.
+
+    A paragraph, or a list of one item, that is the name of a part is a heading. Tables of contents are left out.
+    """
     for block in blocks:
-        if block["t"] == "Div":
-            yield from _flat(block["c"][1])
+        kind, content = block["t"], block.get("c", [])
+        if kind == "Div":
+            name = dict(content[0][2]).get("custom-style", "")
+            if not _CONTENTS.match(name):
+                yield from _flat(content[1], part_of(name) or style)
+        elif kind == "BlockQuote":  # in Word it is indented
+            yield from _flat(content, style)
+        elif kind in {"Para", "OrderedList"} and part_of(text := _text(block)) in _HEADINGS:
+            inlines = [{"t": "Str", "c": text}]
+            yield {"t": "Header", "c": [_LOWEST, ["", [], []], inlines]}
         else:
-            yield block
+            yield {**block, "part": style}
 
 
 def _paragraphs(blocks: Any) -> Iterator[str]:
@@ -336,7 +414,7 @@ def _pieces(node: Any, line_break: str) -> Iterator[str]:
     elif kind in {"Str", "MetaString"}:
         yield content
     elif kind == "Code":
-        yield content[1]
+        yield "" if _INLINE_CHUNK.match(content[1]) else content[1]
     elif kind == "Math":
         yield to_text(f"${content[1]}$") if content[0]["t"] == "InlineMath" else " "
     elif kind == "RawInline":  # a command of LaTeX that pandoc does not know
@@ -351,7 +429,7 @@ def _pieces(node: Any, line_break: str) -> Iterator[str]:
     elif isinstance(content, list):
         yield from _pieces(content, line_break)
         if kind in {"Para", "Plain", "Header", "LineBlock"}:
-            yield " "
+            yield line_break
 
 
 # --- the templates of a Typst draft

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from citerec.bibliography.entry import Entry, PaperList
 from citerec.drafts import Document
-from citerec.drafts.cited import REFERENCES, joined, marked, printed_references
+from citerec.drafts.cited import joined, marked, printed_references
+from citerec.drafts.headings import Part, part_at
 from citerec.errors import BadInputError, extra
 from citerec.inputs import MAX_SECONDS
 
@@ -168,7 +169,7 @@ def title_of(lines: Sequence[Line]) -> str:
 def _references(lines: Sequence[Line]) -> PaperList:
     """Return the references after the last heading "References"; without one, the last list from 1 to 5 or more."""
     texts = [line.text for line in lines]
-    heads = [n for n, text in enumerate(texts) if REFERENCES.fullmatch(text)]
+    heads = [n for n, text in enumerate(texts) if part_at(text) is Part.REFERENCES]
     if not heads:  # as in Nature
         firsts = [n for n, text in enumerate(texts) if re.match(r"\W?1\W", text)]
         heads = [n - 1 for n in firsts[-20:] if len(marked(texts[n:])) > 4]

@@ -5,24 +5,22 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from citerec.drafts.cited import REFERENCES, joined
+from citerec.drafts.cited import joined
 from citerec.drafts.context import has_marker
-from citerec.text import WORD, one_line, sentences
+from citerec.drafts.headings import Part, part_at, part_of, without_label
+from citerec.text import one_line, sentences, word_count
 from citerec.types import MAX_TITLE, Query
 
 LEAST_WORDS = 5  # of a sentence
 _REPEATED = 3  # lines that occur as often are running heads
 _HEADING = re.compile(
     r"#+\s+(?P<text>.+)|(?:\d{1,2}(?:\.\d{1,2}){0,3}|[IVX]{1,5})\.?\s+[A-Z][^.!?]{2,70}"
-    r"|(?i:abstract|introduction|conclusions?|acknowledge?ments?|funding)\W*"
 )
-_ABSTRACT = re.compile(r"\Aabstract\s*[:.—–-]+\s*", re.IGNORECASE)
-_ABOUT_AUTHORS = re.compile(r"acknowledg|funding|interests?$|contributions?$", re.IGNORECASE)
 _CAPTION = re.compile(r"(?:fig(?:ure|\.)?|table|tab\.|listing|algorithm)\s*\d+\s*[.:|]", re.I)
-_STATED = re.compile(r"[.!]\W*$")  # no question, no cell of a table, no label
+_STATED = re.compile(r"[.!。！]\W*$")  # no question, no cell of a table, no label
 _AFTER_STOP = re.compile(
-    r"([.!?])\s?((?:\[[^\[\]]{0,50}(?:[@\d]|CITE)[^\[\]]{0,500}\](?:\s?(?=\[))?)++)"
-    r"(?=\s|$)(?!\s+[a-z])"  # a textual citation, of whose sentence it is the subject
+    r"([.!?。！？])\s?((?:\[[^\[\]]{0,50}(?:[@\d]|CITE)[^\[\]]{0,500}\](?:\s?(?=\[))?)++)"
+    r"(?=\s|[^\x00-\x7f]|$)(?!\s+[a-z])"  # a textual citation, of whose sentence it is the subject
 )
 
 
@@ -37,8 +35,8 @@ def uncited(draft: Query, lines: Sequence[str]) -> Iterator[Query]:
     for heading, paragraph in paragraphs(lines):
         for text in paragraph:
             number += 1
-            is_claim = _STATED.search(text) and len(WORD.findall(text)) >= LEAST_WORDS
-            is_prose = not _ABOUT_AUTHORS.search(heading) and not _CAPTION.match(text)
+            is_claim = _STATED.search(text) and word_count(text) >= LEAST_WORDS
+            is_prose = part_of(heading) is not Part.AUTHORS and not _CAPTION.match(text)
             if is_claim and is_prose and not has_marker(text) and len(text) <= MAX_TITLE:
                 yield replace(draft, id=f"{number}", named=False, context=text, section=heading)
 
@@ -46,15 +44,16 @@ def uncited(draft: Query, lines: Sequence[str]) -> Iterator[Query]:
 def paragraphs(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     """Yield the sentences of each paragraph up to the references, with the heading before it."""
     lines = [line.strip() for line in lines]
-    ends = [n for n, line in enumerate(lines) if REFERENCES.fullmatch(line.lstrip("# "))]
+    ends = [n for n, line in enumerate(lines) if part_at(line.lstrip("# ")) is Part.REFERENCES]
     lines = lines[: ends[-1]] if ends else lines
     times, heading, kept = Counter(lines), "", list[str]()
     for line in (*lines, ""):
         title = _HEADING.fullmatch(line)
-        if not line or title:
+        if not line or title or part_at(line):
             if kept:
-                paragraph = _ABSTRACT.sub("", one_line(joined(kept)))
+                paragraph = without_label(one_line(joined(kept)))
                 yield heading, sentences(_AFTER_STOP.sub(r" \2\1 ", paragraph))
-            heading, kept = (title["text"] or line) if title else heading, []
+            text = title["text"] if title else ""
+            heading, kept = text or line or heading, []
         elif times[line] < _REPEATED:
             kept.append(line)

@@ -52,6 +52,7 @@ class QueryOptions:
     rejected: frozenset[int] = frozenset()  # rows that did not fit, which leave the list at its end
     explain: bool = False  # whether to add reasons
     not_found: tuple[str, ...] = ()  # what was listed, too, and is not in the corpus
+    notices: tuple[str, ...] = ()  # a line about the references of the document
 
     def __post_init__(self) -> None:
         if self.year_max is not None and not self.year_max >= 1:

@@ -201,8 +201,6 @@ class Texts(NamedTuple):
             stated = {"title": request.title, "abstract": request.abstract}
             read = partial(read_drafts, _content(request), request.context, **stated)
             drafts = read() if request.query is not None else isolated(read, "query")
-            if drafts.cited and request.cited != NO_CITED:
-                cited = drafts.cited + cited if cited else drafts.cited
         else:
             references = None if cited is None else ""
             alone = None if request.title else request.context
@@ -211,6 +209,7 @@ class Texts(NamedTuple):
             drafts = within_limits(drafts)
         is_given = "k" in request.model_fields_set or not drafts.by_sentence
         options = opened.default.options(
+            None if request.cited == NO_CITED else drafts,
             k=request.k if is_given else SENTENCE_K,
             year_max=request.year_max,
             year_min=request.year_min,
@@ -246,7 +245,8 @@ def recommended(
         )
     else:
         lists = recommender.recommend_many(drafts.queries, texts.options, pause)
-    return [*map(for_client, lists)], [*map(for_clients, drafts.notices)]
+    notices = (*drafts.notices, *texts.options.notices)
+    return [*map(for_client, lists)], [*map(for_clients, notices)]
 
 
 def for_client(found: Recommendations) -> Recommendations:

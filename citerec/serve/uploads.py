@@ -18,7 +18,7 @@ from citerec.bibliography.entry import PaperList
 from citerec.corpus.contents import Content, ContentKind, DocumentFormat
 from citerec.corpus.lists import read_paper_list
 from citerec.corpus.readers import recognise
-from citerec.drafts import QueryFile, parse_queries
+from citerec.drafts import NO_TITLE, QueryFile, parse_queries
 from citerec.drafts.latex import main_file
 from citerec.drafts.sentences import paragraphs
 from citerec.errors import BadInputError, ConfigError
@@ -164,6 +164,8 @@ def read_files(files: Sequence[Upload], folder: str) -> Uploads:
                 read.lists.append((file.name, listed))
         except BadInputError as fault:  # its path may be that of the folder
             read.faults.append(BadInputError(file.name, fault.message, line=fault.line))
+    if read.draft and not read.lists:
+        read.lists.append((main.name, PaperList(())))
     return read
 
 
@@ -178,21 +180,14 @@ def _order(file: Upload) -> tuple[int, int]:
 
 def _draft(file: Upload, path: Path) -> tuple[dict[str, Any], PaperList, list[str]]:
     """Return the draft, its references, and what was read of both."""
-    notices: list[str] = []
-    try:
-        read = parse_queries(file.data, name=file.name, file=path)
-    except BadInputError as error:
-        if "has no title" not in error.message:
-            raise
-        read = parse_queries(file.data, name=file.name, file=path, title="Untitled")
-        notices = [f"{file.name}: no title was found; write it into the field."]
+    read = parse_queries(file.data, name=file.name, file=path)
     if read.batch:
         count = plural(len(read.queries), "draft")
         raise BadInputError(file.name, f"it holds {count}; the page searches for one at a time")
     [query] = read.queries
     draft = {name: getattr(query, name) for name in ("abstract", "year", "venue", "doi")}
-    draft |= {"title": "" if notices else visible(query.title), "authors": [*query.authors]}
+    is_titled = not any(NO_TITLE in notice for notice in read.notices)
+    draft |= {"title": visible(query.title) if is_titled else "", "authors": [*query.authors]}
     parts = paragraphs(read.lines)
     draft["text"] = [{"section": visible(name), "sentences": part} for name, part in parts]
-    notices += map(visible, read.notices)
-    return draft, read.cited or PaperList(()), notices
+    return draft, read.cited or PaperList(()), [*map(visible, read.notices)]

@@ -255,6 +255,7 @@ interface Read {
     text: Paragraph[];
   } | null;
   cited: Named[];
+  references: string[];
   notices: string[];
   unread: string[];
   keys: string[];
@@ -338,7 +339,7 @@ interface Now {
   read:
     | { fault: string }
     | { busy: string }
-    | { isDraft: boolean; marked: number; notices: string[]; unread: string[]; undo: () => void }
+    | { isDraft: boolean; marked: number; references: string[]; notices: string[]; unread: string[]; undo: () => void }
     | null;
   trouble: Waiting | Token | null;
   toast: { text: string; action?: Act; isShown: boolean } | null;

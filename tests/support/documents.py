@@ -10,9 +10,9 @@ import pypandoc
 
 
 @cache
-def word(markdown: str) -> bytes:
-    """Return a Word document of Markdown; a title in front matter gets the style Title."""
-    command = [pypandoc.get_pandoc_path(), "-f", "markdown", "-t", "docx", "-o", "-"]
+def word(markdown: str, kind: str = "docx") -> bytes:
+    """Return a Word document of Markdown, or an `odt` or `rtf`; a title in front matter gets the style Title."""
+    command = [pypandoc.get_pandoc_path(), "-s", "-f", "markdown", "-t", kind, "-o", "-"]
     return subprocess.run(command, input=markdown.encode(), capture_output=True, check=True).stdout
 
 

@@ -174,11 +174,12 @@ def read_uploads(files: Sequence[Upload], opened: OpenIndex) -> dict[str, Any]:
     Returns:
         `draft` (`title`, `abstract`, `year`, `authors`, `venue`, `doi`, and as `text` the sentences of each paragraph
         with its section; None for a list of references), `cited` (`id`, `title`, `year` and `retracted` of the papers
-        of the index that are cited), `notices`, `unread` (files, and why) and `keys` (of the bibliographies).
+        of the index that are cited), `references` (a line about those of each file), `notices`, `unread` (files, and
+        why) and `keys` (of the bibliographies).
     """
     with TemporaryDirectory(prefix="citerec-") as folder:
         read = isolated(partial(read_files, files, folder), files[0].name if files else "files")
-    cited, notices = dict[str, dict[str, Any]](), [*map(for_clients, read.notices)]
+    cited, references = dict[str, dict[str, Any]](), list[str]()
     for name, listed in read.lists:
         if (entries := len(listed.entries)) > MAX_LISTED:
             fault = f"this has {entries:,} entries; expected at most {MAX_LISTED:,}"
@@ -189,7 +190,7 @@ def read_uploads(files: Sequence[Upload], opened: OpenIndex) -> dict[str, Any]:
         for paper in found:
             named = {"id": paper.id, "title": visible(paper.title), "year": paper.year}
             cited[paper.id] = {**named, "retracted": paper.retracted}
-        notices.append(f"{visible(line)}.")
+        references.append(f"{visible(line)}.")
     instead = "; paste its text into the fields instead"
     faults = [
         BadInputError(one.path, for_clients(one.message, instead), line=one.line)
@@ -198,5 +199,11 @@ def read_uploads(files: Sequence[Upload], opened: OpenIndex) -> dict[str, Any]:
     if faults and not read.draft and not cited:
         raise faults[0]
     unread = [*map(visible, (*read.unread, *map(str, faults)))]
-    lists = {"cited": [*cited.values()], "notices": notices, "unread": unread}
-    return {"draft": read.draft, **lists, "keys": sorted(read.keys)}
+    return {
+        "draft": read.draft,
+        "cited": [*cited.values()],
+        "references": references,
+        "notices": [*map(for_clients, read.notices)],
+        "unread": unread,
+        "keys": sorted(read.keys),
+    }

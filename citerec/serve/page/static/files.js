@@ -47,7 +47,7 @@ export async function pasteAll(event) {
 }
 
 const READ =
-  /\.(tex|ltx|bib|bibtex|bbl|ris|jsonl?|xml|docx|md|markdown|qmd|rmd|txt|sty|cls|bst|pdf)$/i;
+  /\.(tex|ltx|bib|bibtex|bbl|ris|jsonl?|xml|docx|odt|rtf|typ|md|markdown|qmd|rmd|txt|sty|cls|bst|pdf)$/i;
 const MOST_FILES = 900; // that the server takes at once
 
 // The files of what was dropped; of a folder those that a draft may need, with their paths in it.
@@ -131,7 +131,7 @@ export async function take(files) {
 
 // Shows what was read, and marks what is cited.
 /** @type {(read: Read) => void} */
-function shown({ draft, cited, notices, unread, keys }) {
+function shown({ draft, cited, references, notices, unread, keys }) {
   state.keys = [...new Set([...state.keys, ...keys])];
   const fresh = cited.filter(({ id }) => [null, "hidden"].includes(markOf(id)));
   for (const paper of fresh) mark("cited", shelved(paper));
@@ -140,7 +140,8 @@ function shown({ draft, cited, notices, unread, keys }) {
     for (const paper of fresh) mark(null, shelved(paper));
     update({ read: null });
   };
-  update({ read: { isDraft: Boolean(draft), marked: fresh.length, notices, unread, undo } });
+  const lines = { references, notices, unread };
+  update({ read: { isDraft: Boolean(draft), marked: fresh.length, ...lines, undo } });
   $(draft && !draft.title ? "#title" : "#find").focus();
   if (!draft && state.searched) find();
 }

@@ -15,7 +15,7 @@ import { icon, link, named, onTick, onValue } from "./parts.js";
 import { shelf } from "./shelf.js";
 
 const FILES =
-  ".tex,.ltx,.typ,.bib,.bbl,.docx,.pdf,.md,.markdown,.txt,.html,.htm,.ris,.json,.jsonl,.xml,.zip";
+  ".tex,.ltx,.typ,.bib,.bbl,.docx,.odt,.rtf,.pdf,.md,.markdown,.qmd,.rmd,.txt,.html,.htm,.ris,.json,.jsonl,.xml,.zip";
 
 // The question comes when the title is left: above the buttons it would move them away from the
 // pointer that left it.
@@ -139,7 +139,7 @@ const question = ({ title, undo }) =>
 function read(read) {
   if ("fault" in read) return html`<p class="fault" role="alert">${read.fault}</p>`;
   if ("busy" in read) return html`<p class="hint busy">${read.busy}</p>`;
-  const { isDraft, marked, notices, unread, undo } = read;
+  const { isDraft, marked, references, notices, unread, undo } = read;
   const found = isDraft
     ? html`<p><b>Read. </b>Correct title and abstract if you like, then find papers.</p>`
     : html`<p><b>A list of references.</b></p>`;
@@ -155,6 +155,7 @@ function read(read) {
     offer
       ? html`<p>${link("Where in the text are references missing?", each, "each")}</p>`
       : nothing,
+    references.map(line => html`<p dir="auto">${clean(line)}</p>`),
     marked ? fresh : nothing,
     unread.map(line => html`<p class="fault" dir="auto">${clean(line)}</p>`),
     html`<details>
