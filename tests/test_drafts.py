@@ -323,7 +323,7 @@ def test_cited_keys_are_looked_up(tmp_path: Path, text: str, keys: str, command:
     assert titles(file) == tuple(f"The {key} paper" for key in keys.split())
 
 
-LEAVES = ("@misc{one, title={The one paper}}", "@misc{one, title={Another}}")
+NAMESAKES = ("@misc{one, title={The one paper}}", "@misc{one, title={Another}}")
 
 
 @pytest.mark.parametrize(
@@ -334,16 +334,16 @@ LEAVES = ("@misc{one, title={The one paper}}", "@misc{one, title={Another}}")
         (r"\LoadClass{mine}", {"mine.cls": r"\bibliography{a}"}),
         (r"\bibliographyfile{a}", {}),
         (r"\setup{references = a.bib}", {}),
-        (r"\bibliography{\jobname}", {"draft.bib": LEAVES[0], "a.bib": LEAVES[1]}),
+        (r"\bibliography{\jobname}", {"draft.bib": NAMESAKES[0], "a.bib": NAMESAKES[1]}),
         ("", {"b.bib": ""}),
         (r"\bibliography{gone}", {"b.bib": ""}),
-        ("", {"a.bib": "", "b.bib": "", "refs/a.bib": LEAVES[0]}),
+        ("", {"a.bib": "", "b.bib": "", "refs/a.bib": NAMESAKES[0]}),
     ],
 )
 def test_bibliographies_are_declared_anywhere_or_the_only_one_is_read(
     tmp_path: Path, draft: str, files: dict[str, str]
 ) -> None:
-    for name, text in ({"a.bib": LEAVES[0], "b.bib": LEAVES[1]} | files).items():
+    for name, text in ({"a.bib": NAMESAKES[0], "b.bib": NAMESAKES[1]} | files).items():
         if text:
             (tmp_path / name).parent.mkdir(exist_ok=True)
             (tmp_path / name).write_text(text)
@@ -355,12 +355,12 @@ def test_bibliographies_are_declared_anywhere_or_the_only_one_is_read(
 
 
 def test_of_two_bibliographies_that_no_draft_declares_none_is_read(tmp_path: Path) -> None:
-    (tmp_path / "a.bib").write_text(LEAVES[0])
-    (tmp_path / "b.bib").write_text(LEAVES[1])
+    (tmp_path / "a.bib").write_text(NAMESAKES[0])
+    (tmp_path / "b.bib").write_text(NAMESAKES[1])
 
     file = read_queries(write(tmp_path, draft=titled(r"\cite{one}")))
 
-    assert not file.cited
+    assert not titles(file)
     assert "no bibliography was found" in file.notices[-1]
 
 

@@ -44,6 +44,7 @@ _BEGIN = re.compile(r"\\begin\s*\{document\}")
 _DOCUMENT_CLASS = re.compile(r"\\document(?:class|style)(?![A-Za-z@])|\\begin\s*\{document\}")
 # \"{\i}: pandoc sets the accent on a dotless i, which Unicode does not compose
 _DOTLESS = re.compile(r"\\([\"'`^~=.])\s*\{\s*\\([ij])\s*\}")
+_FLUSH = re.compile(r"\{flush(?:left|right)\}")  # pandoc knows the third of them alone
 _CAPITAL_CITE = re.compile(r"\\Cite(?=[a-z]*[*\s\[{])")  # at the start of a sentence
 _NOT_TEXT = (".pdf", ".png", ".jpg", ".eps", ".cls", ".sty", ".pgf", ".tikz", ".pdf_tex")
 _ABSTRACT_COMMAND = re.compile(r"\\abstract\s*\{")
@@ -115,6 +116,7 @@ def _prepared(source: str) -> str:
     """Return a source without what pandoc reads in another way than LaTeX, or not at all."""
     source = _CAPITAL_CITE.sub(r"\\cite", source)
     source = source.replace("\\twocolumn[", "\\maketitle ")  # ICML's title is within the brackets
+    source = _FLUSH.sub("{center}", source)
     source = _with_known_environments(_DOTLESS.sub(r"\\\1{\2}", source))
     command = _ABSTRACT_COMMAND.search(source)
     if command and (abstract := braced(source, command.end() - 1)) is not None:
@@ -133,7 +135,7 @@ def _prepared(source: str) -> str:
 
 # --- environments that pandoc does not know
 
-_ARGUMENTS = r"(?:[ \t]*(?:\[[^\[\]]*\]|\{[^{}\n]{0,40}\}))*"
+_ARGUMENTS = r"(?:[ \t]*(?:\[[^\[\]]*\]|\{[^{}\\\n]{0,40}\}))*"
 _ABSTRACTS = re.compile(
     r"(?i)(\\(?:begin|end)\s*\{)(?!chapter)[^{}]*(?:abstract|zusammenfassung|kurzfassung|r[ée]sum|samenvatting)[^{}]*\}"
     + _ARGUMENTS

@@ -48,7 +48,6 @@ _CHUNK = re.compile(  # of R Markdown and Quarto: ```{r name, echo = FALSE}
     rb"^([ \t>]*(?:`{3,}|~{3,}))[ \t]*\{[ \t]*([A-Za-z]\w*)[^\n]*\}[ \t]*(?=\r?$)", re.MULTILINE
 )
 _INLINE_CHUNK = re.compile(r"(?:r|python|julia|\{\w+\})\s")
-_FLUSH = re.compile(r"\{flush(?:left|right)\}")  # pandoc knows the third of them alone
 _PDF_TITLE = re.compile(r"pdftitle\s*=\s*\{")
 _TITLE_COMMAND = re.compile(r"\\[A-Za-z]*[Tt]itle\*?\s*[\[{]")
 _LARGE = re.compile(r"\\\\?(?:Large|LARGE|huge|Huge)(?![A-Za-z])")
@@ -108,7 +107,6 @@ def read(data: bytes, kind: DocumentFormat, name: str, path: Path | None) -> Doc
     source = ""
     if kind is DocumentFormat.LATEX:
         source = latex.flatten(data, name, path.parent if path else None, notices)
-        source = _FLUSH.sub("{center}", source)
         match = _PDF_TITLE.search(source)
         if match and not _TITLE_COMMAND.search(source):
             title = f"\\title{{{braced(source, match.end() - 1) or ''}}}"
