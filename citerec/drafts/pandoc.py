@@ -32,7 +32,7 @@ from citerec.text import one_line, plural
 
 MAX_SECONDS = 30  # where the system has no limit on processor time; a thesis of 300 pages takes 2
 MAX_INPUT = 16 * 2**20  # bytes of a draft
-MAX_SEARCH = 40  # seconds to find what pandoc cannot read of a LaTeX draft
+MAX_SEARCH = 30  # seconds to find what pandoc cannot read of a LaTeX draft
 _READERS = {
     DocumentFormat.LATEX: "latex+raw_tex",  # without it, the arguments of unknown commands are lost
     DocumentFormat.MARKDOWN: "markdown-smart+bracketed_spans",
@@ -146,9 +146,12 @@ def _converted(data: bytes, kind: DocumentFormat, name: str) -> tuple[dict[str, 
         raise MissingExtraError("pandoc", "drafts") from None
     command = [program, "+RTS", "-M1G", "-RTS", "--sandbox", "-f", _READERS[kind], "-t", "json"]
     data = _PRELUDE + data if kind is DocumentFormat.LATEX else data
-    done = subprocess.run(
-        command, input=data, capture_output=True, timeout=MAX_SECONDS, check=False
-    )
+    try:
+        done = subprocess.run(
+            command, input=data, capture_output=True, timeout=MAX_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise TimeoutError from None
     if done.returncode < 0:  # by a signal
         raise TimeoutError
     if done.returncode != 0:
@@ -176,10 +179,9 @@ def _without_faults(source: str, name: str, notices: list[str]) -> tuple[dict[st
         preamble, left_out = latex.without_faults(preamble, reads)
         body, more = latex.without_faults(body, reads, preamble)
         left_out += more
-    first = short("".join(left_out[:1]), 80)
-    notices.append(
-        f"left out: {plural(len(left_out), 'part')} that pandoc cannot read, first: {first}"
-    )
+    lost, first = "".join(left_out), short("".join(left_out[:1]), 80)
+    parts = f"{plural(len(left_out), 'part')} of {plural(len(lost), 'character')} in all"
+    notices.append(f"left out, because pandoc cannot read it: {parts}; the first: {first}")
     return _converted((preamble + body).encode(), kind, name)
 
 
