@@ -158,7 +158,7 @@ def test_bytes_that_are_not_utf_8_are_read_and_named(tmp_path: Path) -> None:
 
     assert read(old.encode("latin-1"))[0] == "Über"
     assert file.queries[0].title == "Blätter"
-    assert file.notices[-1].endswith("part: 1 byte is not UTF-8, and read as Windows-1252")
+    assert file.notices[-1].endswith("1 byte of part is not UTF-8, and read as Windows-1252")
 
 
 VERBATIM = [
@@ -214,8 +214,9 @@ def test_what_pandoc_cannot_read_costs_its_part_alone(
     assert (file.queries[0].title, file.queries[0].abstract) == ("T", ABSTRACT)
     assert titles(file) == ("The one paper", "The two paper")
     [line] = [notice for notice in file.notices if "left out" in notice]
-    assert "left out: 1 part that pandoc cannot read, first: " in line
-    assert line.split("first: ")[1] in f"{preamble}\n{text}"
+    part = line.split("; the first: ")[1]
+    assert f"pandoc cannot read it: 1 part of {len(part)} characters in all" in line
+    assert part in f"{preamble}\n{text}"
 
 
 def test_a_sentence_of_an_abstract_that_pandoc_cannot_read_is_left_out() -> None:
@@ -310,6 +311,7 @@ BIB = "".join(
         (r"\autocites[a]{one}[b][c]{two}\cite{three}", "one two three"),
         (r"\nocite{*}", "one two three four five"),
         (r"\newcommand{\seealso}[2]{see \citep[#1]{#2}}\seealso{p. 3}{two}", "two"),
+        (r"\begin{thm}[\cite{one}]Text \cite{two}.\end{thm}", "one two"),
         (
             r"\begin{figure}\includegraphics{x}\caption{\cite{four}}\end{figure}\nocite{five}",
             "four five",
@@ -375,9 +377,11 @@ ABSTRACTS = {
     r"\begin{Prolog}[x]{y}\chapter*{Abstract}ABSTRACT\end{Prolog}CHAPTERS": ABSTRACT,
     r"\begin{Prolog}\begin{EnglishAbstract}ABSTRACT\end{EnglishAbstract}\end{Prolog}CHAPTERS": ABSTRACT,
     r"\begin{resumo}ABSTRACT\end{resumo}CHAPTERS": ABSTRACT,
+    r"\begin{resumo}Outro texto.\end{resumo}\begin{abstract}ABSTRACT\end{abstract}": ABSTRACT,
     r"\chapter*{Thanks}To all of them.\chapter*{Summary}ABSTRACT CHAPTERS": ABSTRACT,
     r"\chapter{Summary}ABSTRACT CHAPTERS": ABSTRACT,
     r"CHAPTERS\chapter*{Abstract}ABSTRACT": ABSTRACT,
+    "\\abstract\n\\noindent%\nABSTRACT CHAPTERS": ABSTRACT,
     "CHAPTERS": CHAPTER_TEXT,
     r"\begin{thm}[x]Each tree is as old as the oldest of its leaves.\end{thm}": (
         "Each tree is as old as the oldest of its leaves."

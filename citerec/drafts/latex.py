@@ -33,6 +33,7 @@ _TOKEN = rf"""{_INCLUDE}
   | (?P<address>\\(?:url|nolinkurl|path|href)\s*\{{(?:[^{{}}]|\{{[^{{}}]*\}}){{0,2000}}\}})
   | \\(?:verb\*?|Verb\*?|path|url|lstinline(?:\[[^\]]*\])?|mintinline(?:\[[^\]]*\])?\{{[^{{}}]*\}})
     (?:(?P<mark>[^\sA-Za-z*@{{}}[\#\\])[^\n]*?(?P=mark)|\{{(?:[^{{}}\n]|\{{[^{{}}\n]*\}})*\}})
+  | (?P<command>\\[A-Za-z@]+)(?=%)
   | \\[^A-Za-z]
 """
 _NEW_VERBATIM = re.compile(
@@ -86,8 +87,8 @@ def flatten(data: bytes, name: str, folder: Path | None, notices: list[str]) -> 
         nonlocal size, files
         source, foreign = decoded(part.replace(b"\0", b""))
         if foreign:
-            count = plural(foreign, "byte is", "bytes are")
-            notices.append(f"{label}: {count} not UTF-8, and read as Windows-1252")
+            count = plural(foreign, f"byte of {label} is", f"bytes of {label} are")
+            notices.append(f"{count} not UTF-8, and read as Windows-1252")
         size, files = size + len(source), files + 1
         if size > MAX_SOURCE or files > MAX_FILES:
             most = f"{MAX_SOURCE // 2**20} MB or {MAX_FILES} files"
@@ -100,7 +101,7 @@ def flatten(data: bytes, name: str, folder: Path | None, notices: list[str]) -> 
             wanted = "/".join(part.strip() for part in match.groups()[:4] if part)
             if wanted or match["left_out"]:
                 return included(wanted, active) if wanted else ""
-            text = match[0]
+            text = f"{match[0]} " if match["command"] else match[0]  # a comment ends a command
             if match["address"]:  # in arguments, pandoc reads comments; BibTeX breaks lines by them
                 text = _PERCENT.sub(r"\\%", re.sub(r"%\n\s*", "", text))
             text = re.sub(r"^\\(?:path|url)\|", r"\\verb|", text)
@@ -115,6 +116,7 @@ def flatten(data: bytes, name: str, folder: Path | None, notices: list[str]) -> 
 def _prepared(source: str) -> str:
     """Return a source without what pandoc reads in another way than LaTeX, or not at all."""
     source = _CAPITAL_CITE.sub(r"\\cite", source)
+    source = source.replace("\\abstract\n", "\\section*{Abstract}\n")
     source = source.replace("\\twocolumn[", "\\maketitle ")  # ICML's title is within the brackets
     source = _FLUSH.sub("{center}", source)
     source = _with_known_environments(_DOTLESS.sub(r"\\\1{\2}", source))
@@ -135,11 +137,9 @@ def _prepared(source: str) -> str:
 
 # --- environments that pandoc does not know
 
-_ARGUMENTS = r"(?:[ \t]*(?:\[[^\[\]]*\]|\{[^{}\\\n]{0,40}\}))*"
-_ABSTRACTS = re.compile(
-    r"(?i)(\\(?:begin|end)\s*\{)(?!chapter)[^{}]*(?:abstract|zusammenfassung|kurzfassung|r[ée]sum|samenvatting)[^{}]*\}"
-    + _ARGUMENTS
-)
+_ARGUMENTS = r"(?:[ \t]*(?:\[(?:(?!\\\w*cite)[^\[\]])*\]|\{[^{}\\\n]{0,40}\}))*"
+_ABSTRACTS = r"(?i)(\\(?:begin|end)\s*\{{)(?!chapter)[^{{}}]*(?:{})[^{{}}]*\}}"
+_OTHER_ABSTRACT = "zusammenfassung|kurzfassung|r[ée]sum|samenvatting"  # where none is in English
 _NEW_ABSTRACT = re.compile(r"(environment\*?\s*\{)abstract(?=\})")
 _EARLY_ABSTRACT = re.compile(
     r"\\begin\{abstract\}((?:(?!\\begin\{document\}).)*?)\\end\{abstract\}(?=.*\\begin\s*\{document\})",
@@ -157,7 +157,11 @@ _KNOWN = (
 
 def _with_known_environments(source: str) -> str:
     """Return a source without the marks of environments that pandoc does not know, whose text would be lost."""
-    source = _NEW_ABSTRACT.sub(r"\1newabstract", _ABSTRACTS.sub(r"\1abstract}", source))
+    abstracts = _ABSTRACTS.format("abstract")
+    if not re.search(abstracts, source):
+        abstracts = _ABSTRACTS.format(_OTHER_ABSTRACT)
+    source = re.sub(abstracts + _ARGUMENTS, r"\1abstract}", source)
+    source = _NEW_ABSTRACT.sub(r"\1newabstract", source)
     source = _EARLY_ABSTRACT.sub(r"\\abstract{\1}", source)
     known = "|".join([_KNOWN, *map(re.escape, _NEW_ENVIRONMENT.findall(source))])
     unknown = rf"(?i)\\(?:begin|end)\s*\{{(?!(?:{known})\}})[^{{}}]+\}}{_ARGUMENTS}"

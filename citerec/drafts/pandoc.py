@@ -33,7 +33,7 @@ from citerec.pandoc import run_pandoc
 from citerec.text import one_line, plural, word_count
 
 MAX_INPUT = 16 * 2**20  # bytes of a draft
-MAX_SEARCH = 40  # seconds to find what pandoc cannot read of a LaTeX draft
+MAX_SEARCH = 30  # seconds to find what pandoc cannot read of a LaTeX draft
 _READERS = {
     DocumentFormat.LATEX: "latex+raw_tex",  # without it, the arguments of unknown commands are lost
     DocumentFormat.MARKDOWN: "markdown-smart+bracketed_spans",
@@ -190,10 +190,9 @@ def _without_faults(source: str, name: str, notices: list[str]) -> tuple[dict[st
         preamble, left_out = latex.without_faults(preamble, reads)
         body, more = latex.without_faults(body, reads, preamble)
         left_out += more
-    first = short("".join(left_out[:1]), 80)
-    notices.append(
-        f"left out: {plural(len(left_out), 'part')} that pandoc cannot read, first: {first}"
-    )
+    lost, first = "".join(left_out), short("".join(left_out[:1]), 80)
+    parts = f"{plural(len(left_out), 'part')} of {plural(len(lost), 'character')} in all"
+    notices.append(f"left out, because pandoc cannot read it: {parts}; the first: {first}")
     return _converted((preamble + body).encode(), kind, name)
 
 
@@ -255,7 +254,11 @@ def _abstract(meta: Any, blocks: Any, kind: DocumentFormat) -> str:
 
     After the first chapter, a summary is that of a chapter.
     """
-    front = list(takewhile(lambda block: not _is_chapter(block, kind), blocks))
+
+    def is_before_chapters(block: Any) -> bool:
+        return not _is_chapter(block, kind)
+
+    front = list(takewhile(is_before_chapters, blocks))
     labelled = (text for text in _paragraphs(front) if without_label(text) != text)
     text = (
         _first(meta, "citation_abstract", "abstract")
