@@ -30,7 +30,7 @@ FOUND = ShippedQueries(
         "q2": Query(id="q2", title="kernels é"),
         "q3": Query(id="q3", title="judged by nobody"),
     },
-    gold={"test": {"q1": frozenset({"d1"}), "q2": frozenset({"d2"})}},
+    gold={"test": {"q1": {"d1": 1}, "q2": {"d2": 2}}},
 )
 Ship = Callable[..., Path]
 

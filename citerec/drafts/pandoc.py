@@ -370,11 +370,17 @@ def _flat(blocks: Any, style: Part | None = None) -> Iterator[Any]:
                 yield from _flat(content[1], part_of(name) or style)
         elif kind == "BlockQuote":  # in Word it is indented
             yield from _flat(content, style)
-        elif kind in {"Para", "OrderedList"} and part_of(text := _text(block)) in _HEADINGS:
-            inlines = [{"t": "Str", "c": text}]
+        elif _is_heading(block):
+            inlines = [{"t": "Str", "c": _text(block)}]
             yield {"t": "Header", "c": [_LOWEST, ["", [], []], inlines]}
         else:
             yield {**block, "part": style}
+
+
+def _is_heading(block: Any) -> bool:
+    """Whether a paragraph, or a list of one item, is the name of a part, and no text that cites."""
+    is_named = block["t"] in {"Para", "OrderedList"} and part_of(_text(block)) in _HEADINGS
+    return is_named and not any(_nodes(block, "Cite"))
 
 
 def _paragraphs(blocks: Any) -> Iterator[str]:
