@@ -163,6 +163,7 @@ REFERENCES = re.compile(
 _MARK = re.compile(
     r"[\[(]?([1-9]\d{0,2})(?:[\])][.:]?|[.:]|\s)\s*(?=\D|$)|\[[A-Za-z+ .&-]*\d{1,4}\w?\](?:\s|$)"
 )
+_OWN = re.compile(r"(?i)\s(?:doi:\S+\s)?(?:how to )?cite this article\b.*")  # after the last one
 
 
 def marked(lines: Sequence[str]) -> list[int]:
@@ -187,7 +188,7 @@ def printed_references(lines: Sequence[str], *, whole: bool = False) -> PaperLis
         ended = [n for n in starts if not n or re.search(r"[.)\d]$", kept[n - 1])]
         starts = marked(kept) or [n for n in ended if kept[n][0].isupper()]
     ends = pairwise([*starts, len(kept)])
-    texts = [joined(kept[start:end]) for start, end in ends]
+    texts = [_OWN.sub("", joined(kept[start:end])) for start, end in ends]
     return PaperList(tuple(printed(text) for text in texts[:2_000]))
 
 
