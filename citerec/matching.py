@@ -39,7 +39,7 @@ _NUMBERS = frozenset(
 )
 _SUBTITLE = re.compile(r"[:—?!.]\s|\s[-–—]+\s")
 _NAME = re.compile(r"[^\W\d_]{2,}")
-_BETWEEN = re.compile(r"[.,:;?!()\[\]\"“”‘’'«»–—]|\s-\s|\s(?=[12][0-9]{3}\b)")
+_BETWEEN = re.compile(r"[.,:;?!()\[\]\"“”‘’'«»–—]|\s-\s|\s(?=[12][0-9]{3}\b)|(?<=\b[12][0-9]{3})\s")
 _YEAR = re.compile(r"(?<![0-9.])(?:19|20)[0-9]{2}(?=[a-z]?(?![0-9]))")
 _MOST_PARTS, _LEAST_LETTERS = 9, 10  # of a title in a printed reference
 _MOST_WORDS = 50  # of a title that starts a text

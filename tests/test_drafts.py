@@ -702,7 +702,8 @@ LINES = [
     ["da Cruz, L., Field, A. and Gray, B.", " 2005. A second paper of note. J. Tests", " 13. doi:10.1000/ab-", " 12."],
     ["Chambers, J. (1998) Programming with", " data. Springer"],
     ["Everard, K. 1983. Models of the lines and", " 12. their use. Academic Press, London."],
-    ["Zeno, A. 1990. Another large package", " of classes. J. Tests 14, 2-9."],
+    ["Zeno, A. 1990. Another large package", " of classes. J. Tests 14, 2-9.", " doi:10.1000/own",
+     " Cite this article as: A Title of Words."],
 ]  # fmt: skip
 ENTRIES = [
     "Bates, D. 2003. Converting a large package to classes and methods. J. Tests 12, 1-9.",
@@ -813,7 +814,9 @@ def test_references_that_a_word_file_or_a_pdf_prints_are_found_in_the_corpus(
         f"[{number}] {', '.join(paper.authors)}. “{paper.title},” J. X, {paper.year}."
         for number, paper in enumerate((first, second), 1)
     ]
-    printed.append("[3] N. Obody, “A title that the corpus does not have,” J. X, 2001.")
+    third = sample_index.papers[7]
+    printed.append(f"[3] {third.authors[0]} {third.year} {third.title}. J. X 90, 1-9.")
+    printed.append("[4] N. Obody, “A title that the corpus does not have,” J. X, 2001.")
     text = "\n\n".join(["# Maps of trees", "We draw trees as maps.", "# References", *printed])
 
     file = parse_queries(word(text), name="draft.docx")
@@ -823,7 +826,7 @@ def test_references_that_a_word_file_or_a_pdf_prints_are_found_in_the_corpus(
         ["References", *(half for one in printed for half in one.split("“"))]
     )
 
-    assert rows == [frozenset({3}), frozenset({5}), frozenset()]
+    assert rows == [frozenset({3}), frozenset({5}), frozenset({7}), frozenset()]
     assert listed_rows(lines, sample_index.papers) == rows
 
 

@@ -163,6 +163,7 @@ _LEAST = 25  # characters of a reference
 _NOTE = re.compile(
     r"^\s*[1-9]\d{0,2}[.)]?\s?(?=[^\W\d_a-z]|[\"“„«‘])(?=[^\n]{30})(.{1,600}?[.)\d])$", re.M | re.S
 )
+_OWN = re.compile(r"(?i)\s(?:doi:\S+\s)?(?:how to )?cite this article\b.*")  # after the last one
 
 
 def marked(lines: Sequence[str]) -> list[int]:
@@ -201,7 +202,7 @@ def printed_references(lines: Sequence[str], *, whole: bool = False) -> PaperLis
         ended = [n for n in range(len(kept)) if not n or re.search(r"[.)\d]$", kept[n - 1])]
         starts = marked(kept) or [n for n in ended if kept[n][0].isupper()]
     ends = pairwise([*starts, len(kept)])
-    texts = [joined(kept[start:end]) for start, end in ends]
+    texts = [_OWN.sub("", joined(kept[start:end])) for start, end in ends]
     return PaperList(tuple(printed(text) for text in texts[:2_000]))
 
 
