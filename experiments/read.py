@@ -23,7 +23,7 @@ import orjson
 
 from citerec.bibliography.entry import PaperList
 from citerec.bibliography.keys import title_key
-from citerec.bibliography.paper_list import read_paper_list
+from citerec.corpus.lists import read_paper_list
 from citerec.corpus.papers import Papers
 from citerec.drafts import read_queries
 from citerec.errors import CiterecError
