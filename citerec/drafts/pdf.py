@@ -70,6 +70,8 @@ _CHARACTERS = str.maketrans(
 )
 _LINE = re.compile(r"[^\s\ufffe][^\r\n\ufffe]*\ufffe?")  # U+FFFE is a hyphen that ends a line
 _ASTRAL = re.compile("[\U00010000-\U0010ffff]")  # two characters for pdfium
+# where a word begins tells the size of a line: past a drop cap, before small capitals and superscripts
+_SAMPLE = re.compile(r"[^\W\d_]+|\S|$")
 _NUMBER = re.compile(r"\d{1,4}(?:\s+|$)")  # of a line of a manuscript
 _NOISE = re.compile(r"a1{9,}|arXiv:\d{4}\.\d+.*")  # the button of PLOS; a stamp
 
@@ -96,10 +98,10 @@ def _lines(document: "PdfDocument") -> list[Line]:
             break
         content = page.get_textpage()
         for match in _LINE.finditer(_ASTRAL.sub("\\g<0>\u00ad", content.get_text_range())):
-            word = max(re.finditer(r"\w+|\S", match[0]), key=lambda word: len(word[0]))
+            word = max(_SAMPLE.finditer(match[0], 1), key=lambda word: len(word[0]))
             places = (match.start(), match.start() + word.start())
-            start, middle = (raw.FPDFText_GetCharIndexFromTextIndex(content, at) for at in places)
-            raw.FPDFText_GetMatrix(content, middle, matrix)
+            start, inner = (raw.FPDFText_GetCharIndexFromTextIndex(content, at) for at in places)
+            raw.FPDFText_GetMatrix(content, inner, matrix)
             raw.FPDFText_GetCharOrigin(content, start, x, y)
             text = " ".join(match[0].translate(_CHARACTERS).split())
             is_inner = 0.1 < y.value / page.get_height() < 0.9
@@ -108,7 +110,7 @@ def _lines(document: "PdfDocument") -> list[Line]:
                 page=number,
                 left=x.value,
                 y=y.value,
-                size=raw.FPDFText_GetFontSize(content, middle) * hypot(matrix.c, matrix.d),
+                size=raw.FPDFText_GetFontSize(content, inner) * hypot(matrix.c, matrix.d),
                 head="" if is_inner else "".join([*_LETTERS.findall(text), "#"]),
             )
             if abs(matrix.b) < abs(matrix.a) and not _NOISE.fullmatch(text):
@@ -151,12 +153,13 @@ def title_of(lines: Sequence[Line]) -> str:
     page = [line for line in lines if not line.page]
     text = "\n".join(line.text for line in page)
     for block in sorted(_blocks(page), key=lambda block: -round(block[0].size)):
-        parts = [line.text for line in block]
+        parts = [line.text for line in block if len(line.text) > 1]  # no mark of a footnote
         if len(parts) > 1 and _NO_TITLE.fullmatch(parts[0]):
             parts = parts[1:]
         # a hyphen at the end of a line is one of the title
         title = re.sub(r"(?<=\w[-\u2010]) (?!and\b|or\b|und\b|et\b)", "", " ".join(parts))
-        title = re.sub(r"\s*\[(?:v\d|version\s).*", "", title)  # of the journals of F1000
+        # marks of footnotes; the version of an article of F1000
+        title = re.sub(r"\s*(?:[*\u2217\u2020\u2021§¶]+$|\[(?:v\d|version\s).*)", "", title)
         is_other = _NO_TITLE.fullmatch(title) or re.search(re.escape(title) + _VOLUME, text)
         if not is_other and " " in title and 8 <= len(_LETTERS.findall(title)) <= 300:
             return title
