@@ -14,8 +14,8 @@ import { adding } from "./add.js";
 import { icon, link, named, onTick, onValue } from "./parts.js";
 import { shelf } from "./shelf.js";
 
-const FILES =
-  ".tex,.ltx,.typ,.bib,.bbl,.docx,.odt,.rtf,.pdf,.md,.markdown,.qmd,.rmd,.txt,.html,.htm,.ris,.json,.jsonl,.xml,.zip";
+const DRAFTS = ".tex,.ltx,.typ,.bbl,.docx,.odt,.rtf,.pdf,.md,.markdown,.qmd,.rmd,.txt,.html,.htm";
+const FILES = `${DRAFTS},.bib,.ris,.json,.jsonl,.xml,.zip`;
 
 // The question comes when the title is left: above the buttons it would move them away from the
 // pointer that left it.
