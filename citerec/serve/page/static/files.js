@@ -47,7 +47,7 @@ export async function pasteAll(event) {
 }
 
 const READ =
-  /\.(tex|ltx|bib(tex)?|bbl|ris|jsonl?|xml|docx|odt|rtf|typ|md|markdown|[qr]md|txt|sty|cls|bst|pdf)$/i;
+  /\.(tex|ltx|bib(tex)?|bbl|ris|jsonl?|xml|docx|odt|rtf|typ|[qr]?md|markdown|txt|sty|cls|bst|pdf)$/i;
 const MOST_FILES = 900; // that the server takes at once
 
 // The files of what was dropped; of a folder those that a draft may need, with their paths in it.
