@@ -46,8 +46,9 @@ export async function pasteAll(event) {
   }
 }
 
-const READ =
-  /\.(tex|ltx|bib(tex)?|bbl|ris|jsonl?|xml|docx|odt|rtf|typ|[qr]?md|markdown|txt|sty|cls|bst|pdf)$/i;
+const DRAFTS = "tex|ltx|docx|odt|rtf|typ|[qr]?md|markdown|txt|pdf";
+const BESIDE = "bib(tex)?|bbl|ris|jsonl?|xml|sty|cls|bst";
+const READ = new RegExp(`\\.(${DRAFTS}|${BESIDE})$`, "i");
 const MOST_FILES = 900; // that the server takes at once
 
 // The files of what was dropped; of a folder those that a draft may need, with their paths in it.
