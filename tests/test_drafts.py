@@ -885,6 +885,10 @@ def test_the_name_of_a_section_in_the_largest_font_is_no_title() -> None:
     assert read(pdf("Table of Contents", ABSTRACT)) == (ABSTRACT, ABSTRACT)
 
 
+def test_a_stated_title_may_be_the_name_of_a_kind_of_paper() -> None:
+    assert read(f"---\ntitle: Short Paper\n---\n\n# Abstract\n\n{ABSTRACT}\n")[0] == "Short Paper"
+
+
 def test_the_start_of_the_text_stands_for_a_title_and_says_so() -> None:
     file = parse(word(f"# Abstract\n\n{ABSTRACT}\n\n# Introduction\n\nTrees.\n"))
 

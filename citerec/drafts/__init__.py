@@ -13,7 +13,7 @@ from pathlib import Path
 
 from citerec.bibliography.entry import Entry, PaperList, first_year
 from citerec.corpus.contents import ContentKind, DocumentFormat
-from citerec.drafts.headings import Part, label_of, part_at, part_of
+from citerec.drafts.headings import SECTIONS, Part, label_of, part_at, part_of
 from citerec.errors import BadInputError, ConfigError
 from citerec.inputs import isolated, other_format
 from citerec.text import one_line, plural
@@ -200,7 +200,9 @@ def _from_document(
     read = partial(pdf.read, data) if is_pdf else partial(pandoc.read, data, kind, path=file)
     document = isolated(partial(read, name=name), name, INSTEAD)
     draft = document.draft
-    draft = replace(replace(draft, title="") if part_of(draft.title) else draft, **stated)
+    draft = replace(
+        replace(draft, title="") if part_of(draft.title) in SECTIONS else draft, **stated
+    )
     stated_abstract, body = one_line(draft.abstract), one_line(document.body)
     text, untitled = stated_abstract or body, ""
     if not draft.title.strip() and len(text) >= LEAST_ABSTRACT:

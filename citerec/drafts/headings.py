@@ -40,6 +40,9 @@ class Part(StrEnum):
     TITLE = "title"  # its label or its style
 
 
+SECTIONS = frozenset(Part) - {Part.FRONT, Part.FIELD, Part.TITLE}
+
+
 def part_of(line: str) -> Part | None:
     """Return the part of which a line is the heading, numbered or not; None if it is no heading of a known name."""
     if len(line) > _MOST:

@@ -26,7 +26,7 @@ from citerec.drafts import (
 )
 from citerec.drafts import cited as references
 from citerec.drafts.cited import braced, cited_references, is_reference
-from citerec.drafts.headings import Part, label_of, part_of, without_label
+from citerec.drafts.headings import SECTIONS, Part, label_of, part_of, without_label
 from citerec.drafts.office import field_references, stated_title
 from citerec.errors import BadInputError
 from citerec.pandoc import run_pandoc
@@ -57,7 +57,6 @@ _NO_TITLE = re.compile(
     re.IGNORECASE,
 )
 _CONTENTS = re.compile(r"toc \d|table of figures|header|footer", re.IGNORECASE)  # styles of Word
-_HEADINGS = {*Part} - {Part.FRONT, Part.FIELD, Part.TITLE}
 _LABELS = {*Part} - {Part.FRONT, Part.SECTION}
 _LOWEST = 9  # level of a heading that is none for its format
 _CROSS_REFERENCE = re.compile(r"(?:fig|tbl|sec|eq|lst|thm|lem|def|exm|tab|table|figure)[:-]")
@@ -227,8 +226,9 @@ def _title(meta: Any, blocks: Any, kind: DocumentFormat, stated: str) -> str:
     plain = sorted(
         (text for text, _ in leads), key=lambda text: -len(words & {*title_key(text).split()})
     )
-    titles = [field, *styled, *large, *headings[:1], *plain, stated, *headings[1:]]
-    title = next((text for text in titles if text and not part_of(text)), "")
+    others = [*large, *headings[:1], *plain, stated, *headings[1:]]
+    titles = [field, *styled, *(text for text in others if not part_of(text))]
+    title = next((text for text in titles if text and part_of(text) not in SECTIONS), "")
     subtitle = _first(meta, "subtitle")
     return f"{title}: {subtitle}" if title and subtitle else title
 
@@ -290,7 +290,7 @@ def _section(blocks: Iterable[Any], part: Part) -> str:
     level = 0
     for block in blocks:
         own = _part(block)
-        if block["t"] == "Header" and (own in _HEADINGS - {Part.SECTION} or block["c"][0] <= level):
+        if block["t"] == "Header" and (own in SECTIONS - {Part.SECTION} or block["c"][0] <= level):
             if parts:
                 break
             level = block["c"][0] if own is part else 0
@@ -379,7 +379,7 @@ def _flat(blocks: Any, style: Part | None = None) -> Iterator[Any]:
 
 def _is_heading(block: Any) -> bool:
     """Whether a paragraph, or a list of one item, is the name of a part, and no text that cites."""
-    is_named = block["t"] in {"Para", "OrderedList"} and part_of(_text(block)) in _HEADINGS
+    is_named = block["t"] in {"Para", "OrderedList"} and part_of(_text(block)) in SECTIONS
     return is_named and not any(_nodes(block, "Cite"))
 
 
