@@ -236,7 +236,8 @@ def _build(
 ) -> BuildReport:
     """Build an index in a folder, from the papers of a corpus and then those of an old index that stay."""
     retracted = read_retracted(config.retracted) if config.retracted else frozenset[str]()
-    collector, added = RecordCounter(config.skip_bad, retracted=retracted), 0
+    collector = RecordCounter(config.skip_bad, retracted=retracted)
+    added = 0
     start_jvm()
     corpus: dict[str, Any] = {"files": 0, "sha256": ""}
     records: Iterator[Located] = iter(())
@@ -353,7 +354,8 @@ def _write_derived(
 
     The splits are those of an old index, else those of the corpus, else by year.
     """
-    ids, papers = list(collector.rows), Papers(folder / PAPERS)
+    ids = list(collector.rows)
+    papers = Papers(folder / PAPERS)
     rank = np.empty(len(ids), np.int32)
     rank[sorted(range(len(ids)), key=ids.__getitem__)] = np.arange(len(ids), dtype=np.int32)
     save_array(folder / ID_RANK, rank)

@@ -68,12 +68,13 @@ def read_settings(
 def config_error(error: ValidationError, kind: type[BaseModel], where: str = "") -> ConfigError:
     """Return the error of invalid settings as one line: which setting, what it must be, and what was given."""
     # of a union, the error of the member that the value came closest to
-    fault = max(error.errors(), key=lambda one: len(one["loc"]))
+    fault = max(error.errors(), key=lambda error: len(error["loc"]))
     # a location also names members of unions, such as `RerankConfig` and `literal['auto']`
     parts = [
         str(p) for p in fault["loc"] if isinstance(p, int) or (p.isidentifier() and p == p.lower())
     ]
-    name, message = ".".join(parts), fault["msg"]
+    name = ".".join(parts)
+    message = fault["msg"]
     if fault["type"] == "extra_forbidden":
         table: Any = kind
         for part in parts[:-1]:

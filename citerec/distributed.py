@@ -105,7 +105,8 @@ class Worker:
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[Any]]:
         """Work on a batch of one item."""
         pickle = _library("ray.cloudpickle")
-        result, fault = b"", ""
+        result = b""
+        fault = ""
         try:
             [item] = batch["item"]
             result = pickle.dumps(self._make()(pickle.loads(item)))
@@ -130,7 +131,9 @@ def map_in_actors(
     in each actor, of so many processors and GPUs, and returns what works on items. A ClusterError if the work fails, or
     the actors of one item were lost `RETRIES` + 1 times.
     """
-    ray, data, pickle = _library("ray"), _library("ray.data"), _library("ray.cloudpickle")
+    ray = _library("ray")
+    data = _library("ray.data")
+    pickle = _library("ray.cloudpickle")
     context = data.DataContext.get_current()
     context.execution_options.preserve_order = True
     context.enable_progress_bars = False
@@ -175,7 +178,8 @@ def encode_in_actors(
         device="cpu" if config.device == "auto" else config.device,
         threads=config.threads or 1,
     )
-    fingerprint, folder = encoder.fingerprint, base.absolute()
+    fingerprint = encoder.fingerprint
+    folder = base.absolute()
 
     def opened() -> Callable[[list[Paper]], Vectors]:  # in each actor
         from citerec.encode.encoder import reopen
@@ -198,8 +202,10 @@ def recommend_in_actors(
     threads: int = 1,
 ) -> Iterator[Recommendations]:
     """Yield what `Recommender.recommend_many` yields, from actors of `threads` processors; `progress` is not called."""
-    config, index = recommender.config, recommender.index
-    reranker, opened = config.reranker, recommender.open_reranker
+    config = recommender.config
+    index = recommender.index
+    reranker = config.reranker
+    opened = recommender.open_reranker
     if opened:
         reranker = RerankConfig(model=reranker) if isinstance(reranker, str) else reranker
         # the depth as this process resolved it
@@ -212,7 +218,8 @@ def recommend_in_actors(
         bm25=config.bm25.replace(threads=threads),
         dense=config.dense.replace(threads=threads),
     )
-    path, created = index.path.absolute(), index.manifest.created
+    path = index.path.absolute()
+    created = index.manifest.created
 
     def ranking() -> Callable[[Sequence[Query]], list[Recommendations]]:  # in each actor
         there = open_index(path)

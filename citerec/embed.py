@@ -60,7 +60,8 @@ class _Cache:
 
         self._file = file
         self._record = np.dtype([("key", f"S{KEY}"), ("vector", np.float32, (encoder.dim,))])
-        self._old, self._old_keys = None, np.empty(0, f"S{KEY}")
+        self._old = None
+        self._old_keys = np.empty(0, f"S{KEY}")
         if old:
             self._old = vectors_of(old)
             self._old_keys = keys_of(old.papers, encoder.spec.form)
@@ -85,7 +86,9 @@ class _Cache:
 
     def vectors(self, keys: Keys) -> Iterator[Vectors]:
         """Yield the vectors of all `keys`, block by block."""
-        known, saved, split = self._known(), self._saved()["vector"], len(self._old_keys)
+        known = self._known()
+        saved = self._saved()["vector"]
+        split = len(self._old_keys)
         order = np.argsort(known, kind="stable")
         for start in range(0, len(keys), SHARD):
             block = keys[start : start + SHARD]
@@ -122,7 +125,8 @@ def embed(
 
     if not config.resume:
         forget_vectors(target)
-    run, store = encoder.config, cache_folder(target)
+    run = encoder.config
+    store = cache_folder(target)
     setup = (encoder.fingerprint.key, run.device, encoder.precision)
     with writing(store):
         refuse_links(store)
@@ -132,7 +136,8 @@ def embed(
         papers = Papers(folder / PAPERS)
         keys = keys_of(papers, encoder.spec.form)
         missing = cache.missing(keys)
-        done, total = 0, len(missing)
+        done = 0
+        total = len(missing)
         shards = [missing[at : at + SHARD] for at in range(0, total, SHARD)]
         batches = ([*papers.at(shard.tolist()).values()] for shard in shards)
 

@@ -55,7 +55,9 @@ class BadInputError(CiterecError):
     def __init__(self, path: Path | str, message: str, *, line: int | None = None) -> None:
         where = f"{path}" if line is None else f"{path}, line {line}"
         super().__init__(f"{where}: {message}")
-        self.path, self.line, self.message = path, line, message
+        self.path = path
+        self.line = line
+        self.message = message
 
 
 class BadRecordError(BadInputError):

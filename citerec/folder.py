@@ -37,7 +37,10 @@ from citerec.io import (
 FORMAT = 5
 NAME = "manifest.json"
 INDEXES = Path("indexes")  # where indexes are, unless a folder is named
-PAPERS, CITATIONS, BM25, ID_RANK = "papers.arrow", "citations", "bm25", "id_rank.npy"
+PAPERS = "papers.arrow"
+CITATIONS = "citations"
+BM25 = "bm25"
+ID_RANK = "id_rank.npy"
 DENSE = "dense"
 MODELS = "models"  # trained on the index after it was built: each has its own checksums
 _IN_PROGRESS = re.compile(r"\..+\.(training|lock|building-.+)")  # of a model in training
@@ -173,7 +176,8 @@ def _map(path: Path, manifest: Manifest) -> IndexFolder:
         part = NAME
         settings = manifest.settings
         if settings.get("encoder") or settings.get("dense"):
-            encoder, dense = Fingerprint(**settings["encoder"]), settings["dense"]
+            encoder = Fingerprint(**settings["encoder"])
+            dense = settings["dense"]
             if (dense["papers"], dense["dim"]) != (len(papers), encoder.dim):
                 raise ValueError("its vectors do not match the papers and the encoder")
     except (OSError, ValueError, KeyError, TypeError) as error:

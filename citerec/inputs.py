@@ -235,7 +235,8 @@ def main() -> None:
         signal.signal(signal.SIGXCPU, late)
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
         resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY, MAX_MEMORY))
-    output, sys.stdout = sys.stdout.buffer, sys.stderr
+    output = sys.stdout.buffer
+    sys.stdout = sys.stderr
     try:
         answer = read()
     except (MemoryError, RecursionError, TimeoutError):

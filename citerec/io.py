@@ -44,7 +44,9 @@ SETTLED_SECONDS = 2
 MODEL_SUMS = "checksums.json"  # of a model that citerec trained
 TRAINING = "training.json"  # the record of its training
 CARD = "README.md"  # its model card, which users may edit
-_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # linux/fs.h
+# linux/fs.h
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2
 _FOREIGN = re.compile("[\udc80-\udcff]")  # bytes that are not UTF-8, as Python keeps them
 is_regular = os.path.isfile  # of a path or a link; `Path.is_file` may raise an error
 
@@ -401,7 +403,9 @@ def is_private(file: Path) -> bool:
     """Whether a cached file exists, is no link, and no other user could have written it."""
     if not is_regular(file) or file.is_symlink():
         return False
-    status, getuid = file.stat(), getattr(os, "geteuid", None)  # Windows protects users' folders
+    # Windows protects users' folders
+    status = file.stat()
+    getuid = getattr(os, "geteuid", None)
     return getuid is None or (status.st_uid == getuid() and not status.st_mode & 0o022)
 
 
@@ -426,19 +430,20 @@ def sha256_of_files(files: Sequence[Path]) -> str:
         return repr([(s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for s in stats])
 
     is_large = sum(file.stat().st_size for file in files) >= CACHED_SIZE
-    cache, before = cache_folder() if is_large else None, identity()
+    cache = cache_folder() if is_large else None
+    before = identity()
     name = hashlib.sha256(before.encode()).hexdigest()
     file = cache / "sha256" / name if cache else None
     cached = file.read_text(errors="replace") if file and is_private(file) else ""
     if re.fullmatch("[0-9a-f]{64}", cached):
         return cached
     hashed = hashlib.sha256()
-    for one in files:
-        with one.open("rb") as stream:
+    for member in files:
+        with member.open("rb") as stream:
             hashlib.file_digest(stream, lambda: hashed)
     digest = hashed.hexdigest()
     if file:
-        newest = max(one.stat().st_ctime for one in files)
+        newest = max(file.stat().st_ctime for file in files)
         settled = before == identity() and abs(time.time() - newest) > SETTLED_SECONDS
         if settled and private_folder(file.parent):
             with suppress(OSError, OutputError), replacing(file) as temporary:

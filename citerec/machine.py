@@ -33,7 +33,8 @@ def about_cpu() -> str:
 
 def processor(text: str) -> tuple[str, set[str]]:
     """Return model and flags from /proc/cpuinfo, or from the output of sysctl on a Mac."""
-    model, flags = "", set[str]()
+    model = ""
+    flags = set[str]()
     for line in text.splitlines():
         key, _, value = (part.strip() for part in line.partition(":"))
         if key in {"model name", "machdep.cpu.brand_string"}:

@@ -41,7 +41,9 @@ _SUBTITLE = re.compile(r"[:—?!.]\s|\s[-–—]+\s")
 _NAME = re.compile(r"[^\W\d_]{2,}")
 _BETWEEN = re.compile(r"[.,:;?!()\[\]\"“”‘’'«»–—]|\s-\s|\s(?=[12][0-9]{3}\b)|(?<=\b[12][0-9]{3})\s")
 _YEAR = re.compile(r"(?<![0-9.])(?:19|20)[0-9]{2}(?=[a-z]?(?![0-9]))")
-_MOST_PARTS, _LEAST_LETTERS = 9, 10  # of a title in a printed reference
+# of a title in a printed reference
+_MOST_PARTS = 9
+_LEAST_LETTERS = 10
 _MOST_WORDS = 50  # of a title that starts a text
 
 
@@ -50,7 +52,8 @@ _MOST_WORDS = 50  # of a title that starts a text
 
 def same_title(title: str, other: str) -> bool:
     """Whether two titles, as their files have them, differ only as two citations of one paper may."""
-    first, second = title_key(title).split(), title_key(other).split()
+    first = title_key(title).split()
+    second = title_key(other).split()
     if first == second:
         return bool(first)
     if _numbers(first) != _numbers(second):
@@ -78,7 +81,8 @@ def _main_title(title: str) -> list[str]:
 
 def _same_words(first: Sequence[str], second: Sequence[str]) -> bool:
     """Whether the words are the same in any order, except for empty words and one spelling error per five words."""
-    first_counts, second_counts = Counter(first), Counter(second)
+    first_counts = Counter(first)
+    second_counts = Counter(second)
     only_first = sorted(w for w in (first_counts - second_counts).elements() if w not in _EMPTY)
     only_second = sorted(w for w in (second_counts - first_counts).elements() if w not in _EMPTY)
     content = sum(w not in _EMPTY for w in first)
@@ -173,7 +177,8 @@ def rows_of_entry(
     """
 
     def is_equal(paper: Described) -> bool:
-        is_same_year, shares_author = _years_apart(entry, paper) == 0, _shares_author(entry, paper)
+        is_same_year = _years_apart(entry, paper) == 0
+        shares_author = _shares_author(entry, paper)
         if differ_in_doi(_dois(entry), _dois(paper)):
             has_evidence = is_same_year and shares_author is not False
         else:
@@ -237,12 +242,13 @@ def _shares_author(described: Described, paper: Described) -> bool | None:
     With a short title last names must be equal; with a longer one any parts of names, in case they were split wrongly.
     """
     names = _last_names if _is_short(described) else _names
-    ours, theirs = names(described), names(paper)
+    ours = names(described)
+    theirs = names(paper)
     return not ours.isdisjoint(theirs) if ours and theirs else None
 
 
 def _names(described: Described) -> set[str]:
-    return {name for one in described.authors for name in _NAME.findall(title_key(one))}
+    return {name for author in described.authors for name in _NAME.findall(title_key(author))}
 
 
 def _last_names(described: Described) -> set[str]:
@@ -267,15 +273,18 @@ def recognise(queries: Sequence[Query], papers: Papers) -> list[tuple[Query, str
     similar = _similar_in([query.title for query in unknown], papers)
     by_doi = rows_by_doi({id_key(query.doi) for query in unknown}, papers)
     for query in queries:
-        rows, matched_by = list[int](), "DOI"
+        rows = list[int]()
+        matched_by = "DOI"
         if drafts[query]:
             rows = sorted(by_doi.get(id_key(query.doi), ()))
         if drafts[query] and not rows:
-            same_title, matched_by = similar[query.title].equal, "title"
+            same_title = similar[query.title].equal
+            matched_by = "title"
             candidates = papers.at(same_title)
             rows = [row for row in same_title if is_draft_of(query, candidates[row])]
         if drafts[query] and not rows and not query.abstract:
-            rows, matched_by = _rows_of_text(query.title, papers), "text"
+            rows = _rows_of_text(query.title, papers)
+            matched_by = "text"
         if not rows:
             recognised.append((query, ""))
             continue
@@ -331,7 +340,9 @@ def _named_in(entry: Entry, papers: Papers) -> list[Entry]:
     codes = [code for code in texts if len(code) >= _LEAST_LETTERS]
     rows = _tables(papers).titles.rows_of(codes)
     known = [code for code, found in zip(codes, rows, strict=True) if len(found)]
-    longest = [one for one in known if not any(one != other and one in other for other in known)]
+    longest = [
+        title for title in known if not any(title != other and title in other for other in known)
+    ]
     year = next(map(int, reversed(_YEAR.findall(entry.text))), None)
     words = tuple(title_key(entry.text).split())
     return [
@@ -382,7 +393,8 @@ def write_tables(folder: Path, papers: Papers) -> None:
     }
     tables: dict[str, Table] = {}
     for name, keys in keys_of.items():
-        codes, rows = [np.zeros(0, np.uint64)], [np.zeros(0, np.int32)]
+        codes = [np.zeros(0, np.uint64)]
+        rows = [np.zeros(0, np.int32)]
         for number, batch in enumerate(papers.batches()):
             of_papers = [*keys(batch)]
             codes.append(codes_of(chain.from_iterable(of_papers)))

@@ -28,7 +28,8 @@ from citerec.text import QueryForm, contents
 from citerec.types import Eligibility, Hits, Progress, Query, no_progress
 
 Floats = npt.NDArray[np.float32]
-DEFAULT, RECOMMEND = Bm25Config(), RecommendConfig()
+DEFAULT = Bm25Config()
+RECOMMEND = RecommendConfig()
 META = "citerec"  # in the mapping: the checksums of the papers and vectors that an index holds
 MOST_TERMS = 1000  # of one query: indices.query.bool.max_clause_count is 1024, with the filter
 AT_ONCE = 64  # queries of one request
@@ -47,7 +48,8 @@ class OpenSearchIndex:
         with extra("opensearch"):  # by name, so that type checkers do not need the package
             self.library: Any = import_module("opensearchpy")
         host = urlsplit(url).netloc.rpartition("@")[2]
-        self.name, self.where = name, f"OpenSearch at {host}, index {name!r}"
+        self.name = name
+        self.where = f"OpenSearch at {host}, index {name!r}"
         settings = {"timeout": 60, **(options or {})}
         self.client: Any = self.library.OpenSearch(hosts=[url], **settings)
 
@@ -134,7 +136,8 @@ def load(
     Raises:
         OpenSearchError: If the server does not answer or refuses a paper, or if its index holds other papers, too.
     """
-    indices, total = server.client.indices, len(index.papers)
+    indices = server.client.indices
+    total = len(index.papers)
     with server.answers():
         if not indices.exists(index=server.name):
             indices.create(index=server.name, body=body or index_body(index))
@@ -186,7 +189,8 @@ class OpenSearchBm25:
         if self.config.form is QueryForm.KEY_TERMS:
             raise ConfigError("OpenSearch is searched by title or title-abstract, not by key-terms")
         _check(server, index, "papers")
-        self._server, self._index = server, index
+        self._server = server
+        self._index = index
 
     def retrieve(
         self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
@@ -227,7 +231,8 @@ class OpenSearchVectors:
         index.check_embedded()
         _check(server, index, "papers", "vectors")
         self._is_cosine = index.manifest.settings["dense"]["similarity"] == Similarity.COSINE
-        self._server, self._index = server, index
+        self._server = server
+        self._index = index
 
     def nearest(
         self, vectors: Floats, eligible: Sequence[Eligibility], k: int

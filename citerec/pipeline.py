@@ -91,7 +91,7 @@ class RerankingStage:
         progress: Progress = no_progress,
     ) -> list[CandidateSet]:
         """Score the pairs of all queries together; papers below the depth keep their order."""
-        done = self.reranker.rerank(batch.queries, [one.hits for one in candidates], progress)
+        done = self.reranker.rerank(batch.queries, [found.hits for found in candidates], progress)
         reranked: list[CandidateSet] = []
         for before, after in zip(candidates, done, strict=True):
             probabilities = before.probabilities  # of a ranker, which are calibrated
@@ -199,7 +199,7 @@ class Pipeline:
 
     def all(self, batch: QueryBatch, progress: Progress = no_progress) -> list[CandidateSet]:
         """Return the candidates of each query of a batch."""
-        return [one for _, candidates in self.run(batch, progress) for one in candidates]
+        return [found for _, candidates in self.run(batch, progress) for found in candidates]
 
 
 def rank_stages(

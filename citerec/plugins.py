@@ -22,8 +22,11 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 ENCODERS = "citerec.encoders"
-EXPORTERS, READERS = "citerec.exporters", "citerec.readers"
-RETRIEVERS, RERANKERS, FEATURES = "citerec.retrievers", "citerec.rerankers", "citerec.features"
+EXPORTERS = "citerec.exporters"
+READERS = "citerec.readers"
+RETRIEVERS = "citerec.retrievers"
+RERANKERS = "citerec.rerankers"
+FEATURES = "citerec.features"
 
 
 @cache

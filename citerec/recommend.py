@@ -123,7 +123,9 @@ class Recommender:
         """
         if not isinstance(index, IndexFolder):
             index = open_index(find_index(None if index is None else Path(index)))
-        self.index, self.config, self._log = index, config or RecommendConfig(), log
+        self.index = index
+        self.config = config or RecommendConfig()
+        self._log = log
         self._at_once = FEW_AT_ONCE if self.config.few_queries else AT_ONCE
         self.retriever = open_hybrid(index, self.config, log, retrievers=retrievers)
         named = getattr(self.config.reranker, "model", self.config.reranker)
@@ -136,7 +138,8 @@ class Recommender:
         self.open_reranker: OpenReranker | None = reranker_of(
             index, self.config, self._ranker, reranker, log
         )
-        self.retriever_names, self.encoder = self.retriever.names, self.retriever.encoder
+        self.retriever_names = self.retriever.names
+        self.encoder = self.retriever.encoder
         self.reranker = self.open_reranker.name if self.open_reranker else ""
         self.ranker = str(self._ranker or "")
         self._graph = TemporalGraph(index, CitationScope.PUBLISHED)
@@ -226,7 +229,8 @@ class Recommender:
 
         The references of a document, `draft`, are cited, too.
         """
-        missing, lines = list[str](), list[str]()
+        missing = list[str]()
+        lines = list[str]()
         for name in ("excluded", "cited", "rejected"):
             given[name], not_found = self._listed(given.get(name), name)
             missing += not_found
@@ -278,7 +282,8 @@ class Recommender:
             ConfigError: If a row is not in the corpus, or lists hold no paper of the corpus.
         """
         self._check_open()
-        queries, papers = [*queries], self.index.papers
+        queries = [*queries]
+        papers = self.index.papers
         of_lists = {query.kind is QueryKind.REFERENCES for query in queries}
         if len(of_lists) > 1:
             raise ConfigError("lists of references and drafts cannot be searched together")
@@ -299,20 +304,25 @@ class Recommender:
             for part, candidates in pipeline.run(batch, progress):
                 rest = Eligibility(excluded=options.rejected)
                 lists = [
-                    replace(one, hits=one.hits.only(within(rest, papers.years, one.rows)).best(k))
-                    for one in candidates
+                    replace(
+                        found_set,
+                        hits=found_set.hits.only(within(rest, papers.years, found_set.rows)).best(
+                            k
+                        ),
+                    )
+                    for found_set in candidates
                 ]
-                by_row = papers.at(row for one in lists for row in one.rows.tolist())
-                for query, rule, one in zip(part.queries, part.eligible, lists, strict=True):
-                    items = as_recommendations(one, by_row)
+                by_row = papers.at(row for hits in lists for row in hits.rows.tolist())
+                for query, rule, of_query in zip(part.queries, part.eligible, lists, strict=True):
+                    items = as_recommendations(of_query, by_row)
                     best = items[0].probability if items and query.is_sentence else None
-                    sureness = best and best * one.agreement
+                    sureness = best and best * of_query.agreement
                     items = relative_scores(items) if query.is_sentence else items
                     if options.explain:
-                        items = self._explained(query, one, items, progress)
+                        items = self._explained(query, of_query, items, progress)
                     reason = "" if items else explain_no_results(self.index, rule, query.kind)
                     original, in_corpus = next(originals)
-                    both = in_corpus, unreliable_notice(query, one)
+                    both = in_corpus, unreliable_notice(query, of_query)
                     for lines, notice in zip(noticed.values(), both, strict=True):
                         if notice:
                             is_named = len(queries) == 1 or original.id in notice
@@ -328,12 +338,13 @@ class Recommender:
         self, queries: Sequence[Query], options: QueryOptions
     ) -> tuple[QueryBatch, list[str]]:
         """Return queries as they are searched, and for each of them that it is in the corpus, or an empty string."""
-        papers, rows = self.index.papers, options.excluded | options.cited | options.rejected
+        papers = self.index.papers
+        rows = options.excluded | options.cited | options.rejected
         if bad := [row for row in rows if not 0 <= row < len(papers)]:
             raise ConfigError(
                 f"excluded, cited and rejected hold rows of the corpus, from 0 to {len(papers) - 1:,}; got {bad[0]}"
             )
-        texts = [without_query_markers(one) if one.is_sentence else one for one in queries]
+        texts = [without_query_markers(query) if query.is_sentence else query for query in queries]
         recognised = recognise(texts, papers)
         drafts = [query for query, _ in recognised]
         bounds = {"year_max": options.year_max, "year_min": options.year_min}
@@ -366,12 +377,12 @@ class Recommender:
                 progress("searching", start, len(queries))
                 batch, _ = self._batch(queries[start : start + self._at_once], options)
                 found = self.retriever.candidates(batch.queries, batch.eligible, RANKING_DEPTH)
-                agreement += [one.agreement for one in found]
+                agreement += [answer.agreement for answer in found]
             places = sorted(range(len(queries)), key=lambda i: -agreement[i])[:most]
             self._log(f"{most:,} of {len(queries):,} sentences are answered: searches agree most")
             queries = [queries[i] for i in sorted(places)]
         lists = self.recommend_many(queries, options, progress)
-        return sorted(lists, key=lambda one: -(one.sureness or 0))
+        return sorted(lists, key=lambda answer: -(answer.sureness or 0))
 
     def check(self, references: str | PathLike[str] | PaperList) -> "ReferenceCheck":
         """Compare a `.bib`, `.ris`, CSL `.json` or list of ids with the corpus, as `citerec check` does.
@@ -421,7 +432,8 @@ class Recommender:
 
         For a list there is no draft that models could read.
         """
-        config, stages = self.config, [*self._ranking] if lists is None else []
+        config = self.config
+        stages = [*self._ranking] if lists is None else []
         ranker, reranker = (self._ranker, self.open_reranker) if lists is None else (None, None)
         if config.diversity > 0:
             dense = self.retriever.dense
@@ -437,7 +449,8 @@ class Recommender:
         return Pipeline(first_stage, tuple(stages), depth, at_once)
 
     def _seed_retriever(self, lists: Sequence[Collection[int]] = ()) -> SeedRetriever:
-        bm25, dense = self.retriever.bm25, self.retriever.dense
+        bm25 = self.retriever.bm25
+        dense = self.retriever.dense
         return SeedRetriever(self._graph, lists, bm25=bm25, dense=dense)
 
     def _explained(
@@ -491,7 +504,8 @@ def query_of(
     abstract without a title.
     """
     if title is not None:
-        title, abstract = " ".join(title.split()), abstract.strip()
+        title = " ".join(title.split())
+        abstract = abstract.strip()
         query = Query(id="query", title=title, abstract=abstract, year=year, named=False)
         return query if context is None else replace(query, context=read_context(context))
     if abstract:

@@ -166,9 +166,11 @@ UNLIKELY = 0.05  # no paper of another field is more probable
 
 def explain_no_results(index: IndexFolder, rule: Eligibility, kind: QueryKind) -> str:
     """Return why no paper was found: no paper is eligible, or no eligible paper has a word of the query."""
-    years, papers = index.papers.years, len(index.papers)
+    years = index.papers.years
+    papers = len(index.papers)
     outside = papers - int(in_years(rule, years).sum())
-    late, early = f"later than {rule.year_max}", f"earlier than {rule.year_min}"
+    late = f"later than {rule.year_max}"
+    early = f"earlier than {rule.year_min}"
     which = late if rule.year_min is None else f"{early} or {late}" if rule.year_max else early
     if outside == papers:
         known = years[years != NO_YEAR]
@@ -197,7 +199,8 @@ def explain_no_results(index: IndexFolder, rule: Eligibility, kind: QueryKind) -
 
 def unreliable_notice(query: Query, candidates: CandidateSet) -> str:
     """Return a notice if no word of a query was found, or the corpus does not cover a draft; else nothing."""
-    words, likely = candidates.hits_by_source.get("bm25"), candidates.probabilities
+    words = candidates.hits_by_source.get("bm25")
+    likely = candidates.probabilities
     if query.kind is QueryKind.REFERENCES or not len(candidates.hits):
         return ""
     if words is not None and not len(words):

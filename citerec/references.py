@@ -38,8 +38,10 @@ def chosen_papers(
 ) -> tuple[list[Paper], dict[str, str], list[str]]:
     """Return the papers that a list names, each once, their notes by id, and the entries that are not in the corpus."""
     rows = listed_rows(listed, papers)
-    by_row = papers.at(row for one in rows for row in one)
-    found, notes, missing = dict[str, Paper](), dict[str, str](), [*listed.unread]
+    by_row = papers.at(row for row_list in rows for row in row_list)
+    found = dict[str, Paper]()
+    notes = dict[str, str]()
+    missing = [*listed.unread]
     for entry, of_entry in zip(listed.entries, rows, strict=True):
         if of_entry:
             paper = _closest(entry, [by_row[row] for row in sorted(of_entry)])
@@ -53,9 +55,9 @@ def chosen_papers(
 def _closest(entry: Entry, matches: Sequence[Paper]) -> Paper:
     """Return the match that agrees best with an entry."""
 
-    def agreement(one: Paper) -> tuple[bool, ...]:
-        is_same = one.id in entry.ids, one.year == entry.year
-        return _has_doi(entry, one), _has_title(entry, one), *is_same
+    def agreement(candidate: Paper) -> tuple[bool, ...]:
+        is_same = candidate.id in entry.ids, candidate.year == entry.year
+        return _has_doi(entry, candidate), _has_title(entry, candidate), *is_same
 
     return max(matches, key=agreement)
 
@@ -101,14 +103,14 @@ class ReferenceCheck:
     @property
     def with_problem(self) -> int:
         """How many entries have a problem."""
-        readable = {one.entry for one in self.findings if one.entry >= 0}
-        return len(readable) + sum(one.entry < 0 for one in self.findings)
+        readable = {finding.entry for finding in self.findings if finding.entry >= 0}
+        return len(readable) + sum(finding.entry < 0 for finding in self.findings)
 
 
 def check_references(listed: PaperList, papers: Papers) -> ReferenceCheck:
     """Compare a list of references with a corpus."""
     rows = listed_rows(listed, papers)
-    by_row = papers.at(row for one in rows for row in one)
+    by_row = papers.at(row for row_list in rows for row in row_list)
     findings = [Finding(problem=Problem.UNREADABLE, entry=-1, place=at) for at in listed.unread]
     earlier = _earlier_entries(listed.entries)
     found = 0
@@ -132,7 +134,7 @@ def _differences(
 ) -> Iterator[tuple[Problem, str, str, Paper]]:
     """Yield what an entry and the papers that it matches state differently: problem, entry, corpus, paper."""
     # one with the DOI of a publication is that, without its venue
-    others = (one for one in matches if _is_published(one) and not _has_doi(entry, one))
+    others = (match for match in matches if _is_published(match) and not _has_doi(entry, match))
     published = next(others, None) if entry.is_preprint else None
     if published:
         yield Problem.PREPRINT, "preprint", _published_in(published), published
@@ -140,18 +142,18 @@ def _differences(
     paper = _closest(entry, matches)
     # a paper may have been published anew under another DOI
     meant = [paper] if _has_doi(entry, paper) else matches
-    if retracted := next((one for one in meant if one.retracted), None):
+    if retracted := next((match for match in meant if match.retracted), None):
         yield Problem.RETRACTED, "", _published_in(retracted), retracted
-    if entry.title and paper.title and not any(_has_title(entry, one) for one in matches):
+    if entry.title and paper.title and not any(_has_title(entry, match) for match in matches):
         yield Problem.TITLE, entry.title, paper.title, paper
     if published:
         return
-    if entry.year and paper.year and not any(_has_year(entry, one) for one in matches):
+    if entry.year and paper.year and not any(_has_year(entry, match) for match in matches):
         yield Problem.YEAR, str(entry.year), str(paper.year), paper
     records = [paper] if paper.id in entry.ids else [paper, *matches]
-    with_doi = next((one for one in records if paper_doi(one)), None)
+    with_doi = next((record for record in records if paper_doi(record)), None)
     is_plain_id = not entry.title and not entry.key
-    if with_doi and not is_plain_id and not any(_has_doi(entry, one) for one in matches):
+    if with_doi and not is_plain_id and not any(_has_doi(entry, match) for match in matches):
         stated = [doi for doi in entry.dois if not is_preprint_doi(doi)]
         if stated or not entry.dois:
             problem = Problem.DOI if stated else Problem.NO_DOI
@@ -179,7 +181,8 @@ def _has_doi(entry: Entry, paper: Paper) -> bool:
 
 def _has_title(entry: Entry, paper: Paper) -> bool:
     """Whether a paper has the title of an entry, up to case, accents, punctuation and hyphens."""
-    first, second = title_key(entry.title), title_key(paper.title)
+    first = title_key(entry.title)
+    second = title_key(paper.title)
     return first.replace(" ", "") == second.replace(" ", "")
 
 
@@ -257,7 +260,8 @@ def _append(path: Path, target: Path, papers: Sequence[Paper]) -> Appended:
         for paper in papers
     ]
     repeated = _earlier_entries([*entries, *own])
-    new, skipped = list[Paper](), list[Paper]()
+    new = list[Paper]()
+    skipped = list[Paper]()
     for place, paper in enumerate(papers, start=count):
         (skipped if place in repeated else new).append(paper)
     if not new:

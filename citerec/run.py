@@ -20,7 +20,9 @@ from citerec.types import Ranking, falling, single
 Qrels: TypeAlias = Mapping[str, Mapping[str, int]]
 """The papers that each query cites, with their grades, from 1; a query without any is left out."""
 
-_RUN, _QRELS, _BEIR = "qid Q0 docid rank score tag", "qid 0 docid rel", "query-id corpus-id score"
+_RUN = "qid Q0 docid rank score tag"
+_QRELS = "qid 0 docid rel"
+_BEIR = "query-id corpus-id score"
 _PLACES = {_RUN: (2, 4), _QRELS: (2, 3), _BEIR: (1, 2)}  # of the paper and its number, by column
 # A NUL or a byte order mark would be read as another encoding; an unpaired surrogate has no UTF-8 form.
 _UNWRITABLE = re.compile("[\\s\0\ufeff\ud800-\udfff]")
@@ -118,7 +120,7 @@ def write_run(run: Run, path: Path) -> None:
 
     A query with an empty ranking has no line. OutputError if the file cannot be written, or as of `trec_lists`.
     """
-    lists = ((qid, one.ids, one.scores) for qid, one in run.rankings.items())
+    lists = ((qid, ranking.ids, ranking.scores) for qid, ranking in run.rankings.items())
     _write(path, trec_lists(lists, trec_id(run.name), path))
 
 
@@ -153,13 +155,16 @@ def write_qrels(qrels: Qrels, path: Path) -> None:
 def _read(path: Path, expected: str) -> tuple[dict[str, dict[str, float]], str]:
     """Return the number of each paper by query, and the last column of the last line; BEIR's header is recognised."""
     values: dict[str, dict[str, float]] = {}
-    separator, last = None, ""
+    separator = None
+    last = ""
     for line, row in read_rows(path, f"lines of {expected}"):
         if line == 1 and expected == _QRELS and row.lower().split() == _BEIR.encode().split():
-            expected, separator = _BEIR, b"\t"
+            expected = _BEIR
+            separator = b"\t"
             continue
         # Bytes are split at ASCII white space only: a no-break space is part of an id.
-        fields, count = row.strip().split(separator), len(expected.split())
+        fields = row.strip().split(separator)
+        count = len(expected.split())
         if len(fields) != count:
             fault = f"{len(fields)} columns found, {count} expected: {expected}"
             raise BadInputError(path, fault, line=line)

@@ -82,7 +82,8 @@ class Corpus:
 
     def __init__(self, index: IndexFolder, bm25: Bm25Retriever | None = None) -> None:
         """Prepare; `bm25` searches, by default one that is opened here."""
-        self.index, self._bm25 = index, bm25 or Bm25Retriever(index)
+        self.index = index
+        self._bm25 = bm25 or Bm25Retriever(index)
 
     @property
     def years(self) -> tuple[int, int] | None:
@@ -142,7 +143,8 @@ class Corpus:
 
         Papers are given by their exact ids; those that the corpus does not have are left out.
         """
-        papers, graph = self.index.papers, self.index.graph
+        papers = self.index.papers
+        graph = self.index.graph
         rows = np.unique([row for row in papers.rows_of(ids).tolist() if row >= 0]).astype(np.int32)
         cited, counts = graph.lists(rows)
         citing, _ = graph.transposed(papers.years).sampled(rows)
@@ -160,7 +162,8 @@ class Corpus:
 
     def counts(self, ids: Sequence[str]) -> list[tuple[int, int]]:
         """Return how many papers of the corpus each of some papers cites, and how many cite it, by their exact ids."""
-        graph, rows = self.index.graph, self.index.papers.rows_of(ids).tolist()
+        graph = self.index.graph
+        rows = self.index.papers.rows_of(ids).tolist()
         return [
             (len(graph.references(row)), int(self._counts[row])) if row >= 0 else (0, 0)
             for row in rows
@@ -168,21 +171,26 @@ class Corpus:
 
     def rows_of(self, ids: Sequence[str]) -> list[int | None]:
         """Return the rows of papers; None for one that the corpus does not have. See `paper` for `ids`."""
-        papers, given = self.index.papers, [one.strip() for one in ids]
-        bare = [_PREFIX.sub("", one) for one in given]
-        exact, other = papers.rows_of(given).tolist(), papers.rows_of(bare).tolist()
-        keys = {id_key(one) for one in bare}
+        papers = self.index.papers
+        given = [paper_id.strip() for paper_id in ids]
+        bare = [_PREFIX.sub("", given_id) for given_id in given]
+        exact = papers.rows_of(given).tolist()
+        other = papers.rows_of(bare).tolist()
+        keys = {id_key(bare_id) for bare_id in bare}
         by_doi = rows_by_doi(keys, papers) if min(exact, default=0) < 0 else {}
         found: list[int | None] = []
-        for row, bare_row, one in zip(exact, other, bare, strict=True):
+        for row, bare_row, without_prefix in zip(exact, other, bare, strict=True):
             first = row if row >= 0 else bare_row
-            found.append(first if first >= 0 else min(by_doi.get(id_key(one), ()), default=None))
+            found.append(
+                first if first >= 0 else min(by_doi.get(id_key(without_prefix), ()), default=None)
+            )
         return found
 
     def _hits(self, query: Query, filter: SearchFilter, needed: int) -> Hits:
         """Return the best `needed` hits that pass the filter; papers are read as they are needed."""
         rule = Eligibility(filter.year_max, year_min=filter.year_min)
-        papers, kept = self.index.papers, list[int]()
+        papers = self.index.papers
+        kept = list[int]()
         depth = needed if filter == SearchFilter() else DEEPEST
         [hits] = self._bm25.retrieve([query], [rule], depth)
         for start in range(0, len(hits), _READ_AT_ONCE):

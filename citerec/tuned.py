@@ -16,7 +16,8 @@ from citerec.errors import BadInputError, ConfigError, ModelDamagedError
 from citerec.folder import IndexFolder
 from citerec.io import building, check_model, indented_json, read_record, seal_model
 
-FOLDER, FILE = "fusion", "fusion.json"
+FOLDER = "fusion"
+FILE = "fusion.json"
 
 
 class _Tuned(Settings):
@@ -59,7 +60,8 @@ def tuned_fusion(index: IndexFolder, retrievers: Sequence[str] = ()) -> FuseConf
 
 def fusion_in_use(index: IndexFolder) -> str:
     """Return how BM25 and vectors are fused, and the origin of it: `rrf, k 60 (default)`."""
-    tuned, how = tuned_fusion(index), _read(index).how.get("settings", {})
+    tuned = tuned_fusion(index)
+    how = _read(index).how.get("settings", {})
     queries = f"{how.get('queries', 0):,} {how.get('split', 'dev')} queries"
     origin = f"tuned on {queries}" if tuned else "default"
     return f"{shown_fusion(tuned or FuseConfig())} ({origin})"

@@ -69,7 +69,7 @@ def _check(item: "Paper | Query", kind: str, texts: Sequence[str], lists: Sequen
         value: Any = getattr(item, name)
         is_list = not isinstance(value, str) and hasattr(value, "__iter__")
         strings: tuple[Any, ...] = tuple(value) if is_list else ()
-        if not is_list or not all(isinstance(one, str) for one in strings):
+        if not is_list or not all(isinstance(string, str) for string in strings):
             fault = f"its {name} must be a list of strings, found {shown(value)}"
             raise InvalidValueError(what, fault)
         object.__setattr__(item, name, strings)

@@ -1,18 +1,21 @@
-"""Prints the weight of citerec: its lines by folder, and how many of its modules a command imports and enters.
+"""Prints the weight of citerec: its syntax nodes by folder, and how many of its modules a command imports and enters.
 
-    python experiments/loaded.py                     lines and modules by folder, lines of tests
+    python experiments/loaded.py                     nodes, lines and modules by folder, density, habits
     python experiments/loaded.py recommend --index indexes/sample --title "Citation networks"
     python experiments/loaded.py --names recommend …           the same, and each entered module
 
+A line of code is no blank line, comment or docstring. A tuple assignment binds a tuple of values to a tuple of names.
 A module is entered if one of its functions is called; the body of a module that is imported, and of a class, does not
 count. The command runs in a process of its own, and its output goes to stderr.
 """
 
+import ast
 import json
 import subprocess
 import sys
 import tempfile
-from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -55,25 +58,69 @@ def loaded(command: list[str]) -> tuple[list[Path], dict[Path, int]]:
     return [Path(file) for file in content["imported"]], entered
 
 
+@dataclass(frozen=True)
+class Weight:
+    """What some Python files weigh."""
+
+    nodes: int  # of their syntax trees
+    code: int  # lines
+    tuples: int  # assignments of a tuple of values to a tuple of names
+    ones: int  # bindings of the name `one`
+
+    @classmethod
+    def of(cls, files: Iterable[Path]) -> "Weight":
+        """Weigh files."""
+        nodes = code = tuples = ones = 0
+        for file in files:
+            text = file.read_text(encoding="utf-8")
+            tree = ast.parse(text)
+            docstrings: set[int] = set()
+            for node in ast.walk(tree):
+                nodes += 1
+                match node:
+                    case ast.Assign(targets=[ast.Tuple()], value=ast.Tuple()):
+                        tuples += 1
+                    case ast.Name("one", ast.Store()) | ast.arg("one"):
+                        ones += 1
+                    case ast.Expr(ast.Constant(str())):
+                        docstrings |= {*range(node.lineno, (node.end_lineno or 0) + 1)}
+                    case _:
+                        pass
+            for number, line in enumerate(text.splitlines(), start=1):
+                code += bool(line.split("#")[0].strip()) and number not in docstrings
+        return cls(nodes, code, tuples, ones)
+
+    @property
+    def density(self) -> float:
+        """Nodes per line of code."""
+        return self.nodes / self.code
+
+    @property
+    def tuple_rate(self) -> float:
+        """Tuple assignments per 1,000 lines of code."""
+        return 1000 * self.tuples / self.code
+
+
+def package_files() -> list[Path]:
+    """Return the files of the package without its lab."""
+    return [file for file in PACKAGE.rglob("*.py") if "lab" not in file.relative_to(PACKAGE).parts]
+
+
 def by_folder() -> None:
-    """Print the modules and lines of each folder of the package, and the lines of tests and experiments."""
-    files = [*PACKAGE.rglob("*.py")]
-    folders: Counter[str] = Counter()
-    modules: Counter[str] = Counter()
-    for file in files:
+    """Print what each folder of the package weighs, then the whole, its lab, tests and experiments."""
+    folders: dict[str, list[Path]] = {}
+    for file in sorted(PACKAGE.rglob("*.py")):
         place = file.relative_to(PACKAGE).parts
-        folder = place[0] if len(place) > 1 else "(modules)"
-        folders[folder] += lines(file)
-        modules[folder] += 1
-    for folder in sorted(folders):
-        print(f"{folders[folder]:8,} lines {modules[folder]:4} modules  {folder}")
-    lab = folders["lab"]
-    tests, scripts = (
-        sum(map(lines, (ROOT / name).rglob("*.py"))) for name in ("tests", "experiments")
-    )
-    print(f"{sum(folders.values()) - lab:8,} lines of the package without lab, {lab:,} of lab")
-    print(f"{len(files):8,} modules in all")
-    print(f"{tests:8,} lines of tests, {scripts:,} of experiments")
+        folders.setdefault(place[0] if len(place) > 1 else "(top)", []).append(file)
+    whole = {"the package without lab": package_files()}
+    whole |= {name: [*(ROOT / name).rglob("*.py")] for name in ("tests", "experiments")}
+    print("   nodes    code  a line  tuples  one  modules")
+    for name, files in {**folders, **whole}.items():
+        weight = Weight.of(files)
+        print(
+            f"{weight.nodes:8,} {weight.code:7,} {weight.density:7.2f} {weight.tuple_rate:7.1f} "
+            f"{weight.ones:4} {len(files):8}  {name}"
+        )
 
 
 def main(arguments: list[str]) -> None:

@@ -18,7 +18,9 @@ from citerec.bibliography.markup import plain_text
 
 # --- The grammar of entries
 
-KEY, TYPE = "(key)", "(type)"  # of an entry, among its fields; no names of fields
+# of an entry, among its fields; no names of fields
+KEY = "(key)"
+TYPE = "(type)"
 _LONGEST = 1_000_000  # characters of a value: strings that double each other could fill any memory
 _PATIENCE = 100  # faults
 _GAP = r"(?:\s|%[^\n]*)*+"
@@ -51,11 +53,15 @@ def read_records(text: str) -> tuple[list[Record], list[tuple[int, str]]]:
     macros: dict[str, str] = {}
     records: list[Record] = []
     broken: list[tuple[int, str]] = []
-    line, counted, at = 1, 0, 0
+    line = 1
+    counted = 0
+    at = 0
     while start := _START.search(text, at):
         line += text.count("\n", counted, start.start())
-        counted, at = start.start(), start.end()
-        kind, name = (start[1] or "").lower(), f"this @{start[1]}"
+        counted = start.start()
+        at = start.end()
+        kind = (start[1] or "").lower()
+        name = f"this @{start[1]}"
         try:
             if kind in {"comment", "preamble"}:
                 # of many broken ones each would be searched to the end of the file
@@ -76,7 +82,11 @@ def read_records(text: str) -> tuple[list[Record], list[tuple[int, str]]]:
             broken.append((line, f"{name} cannot be read: {error}"))
             following = _NEXT.search(text, at)
             at = following.end() if following else len(text)
-    parents = {one.fields[KEY].lower(): one.fields for one in reversed(records) if one.fields[KEY]}
+    parents = {
+        record.fields[KEY].lower(): record.fields
+        for record in reversed(records)
+        if record.fields[KEY]
+    }
     return [
         Record(record.line, _inherited(record.fields, parents))
         for record in records
@@ -103,7 +113,9 @@ def _fields_by(
     fields: dict[str, str] = {}
     while True:
         if name := _NAME.match(text, at):
-            parts, at, length = list[str](), name.end(), 0
+            parts = list[str]()
+            at = name.end()
+            length = 0
             while part := _PART.match(text, at):
                 at = part.end()
                 if part[1]:
@@ -135,7 +147,8 @@ def _shown(text: str, at: int) -> str:
 
 def _closing(text: str, at: int, end: int, brackets: re.Pattern[str]) -> int:
     """Return the place after the bracket that closes the one before `at`."""
-    closing, depth = {"{": "}", "(": ")", '"': '"'}[text[at - 1]], 0
+    closing = {"{": "}", "(": ")", '"': '"'}[text[at - 1]]
+    depth = 0
     for bracket in brackets.finditer(text, at, end):
         if bracket[0] == closing and depth == 0:
             return bracket.end()
@@ -201,7 +214,8 @@ def to_entry(record: Record) -> Entry:
     how = "" if _ONLINE.search(addresses[-1]) else text("howpublished")  # else it is a venue
     venues = (_venue(record.fields.get(n, "")) for n in ("journal", "journaltitle", "booktitle"))
     venue = next(filter(None, venues), how)
-    key, kind = record.fields[KEY], record.fields[TYPE]
+    key = record.fields[KEY]
+    kind = record.fields[TYPE]
     chapter = _NUMBER.sub("", text("chapter"))
     if len(chapter) > 2 and kind in {"inbook", "incollection"} and not (title and venue):
         title, venue = chapter, venue or title

@@ -176,9 +176,9 @@ class Fields:
     def objects(self, key: str) -> "list[Fields]":
         """Return the objects of a list; it is empty if it is missing or null."""
         values = self.get(key) or []
-        if not isinstance(values, list) or not all(isinstance(one, dict) for one in values):
+        if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
             self.fail(f"{key!r} must be a list of objects, found {shown(values)}")
-        return [self.of(one) for one in values]
+        return [self.of(value) for value in values]
 
     def short(self, key: str) -> str:
         """Return a short text or number on one line, the first of a list; anything else counts as missing."""

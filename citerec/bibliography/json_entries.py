@@ -115,7 +115,9 @@ def to_entry(item: Any, place: Entry, name: Path | str, *, strict: bool = True) 
     title = first("title display_name", text, "")
     abstract = first("abstract paperAbstract text abstract_inverted_index", text, "")
     if not title.strip() and "text" in fields.record:
-        title, abstract = abstract, ""  # a BEIR query is a single text
+        # a BEIR query is a single text
+        title = abstract
+        abstract = ""
     addresses = _strings(fields, *_ADDRESSES)
     note = "".join(_strings(fields, "note"))
     dois = dois_of(" ".join(addresses)) or dois_of(note)

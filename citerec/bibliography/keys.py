@@ -229,12 +229,13 @@ def same_person(name: str, other: str) -> bool | None:
     numbers = {match[0] for match in map(_NUMBER.search, (name, other)) if match}
     if name_key(name) != name_key(other) or len(numbers) > 1:
         return False
-    one, two = _name_words(name)[:-1], _name_words(other)[:-1]
-    if not one or not two or len(one[0]) == 1 or len(two[0]) == 1:
+    given_names = _name_words(name)[:-1]
+    two = _name_words(other)[:-1]
+    if not given_names or not two or len(given_names[0]) == 1 or len(two[0]) == 1:
         return None
-    pairs = zip(one[1:], two[1:], strict=False)
-    same = one[0] == two[0] and all(a.startswith(b) or b.startswith(a) for a, b in pairs)
-    return same or "".join(one) == "".join(two)
+    pairs = zip(given_names[1:], two[1:], strict=False)
+    same = given_names[0] == two[0] and all(a.startswith(b) or b.startswith(a) for a, b in pairs)
+    return same or "".join(given_names) == "".join(two)
 
 
 _PARTICLES = frozenset(

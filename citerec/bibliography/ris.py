@@ -74,7 +74,8 @@ def to_entry(record: Record) -> Entry:
         return first_text(record.fields, *names)
 
     kind = text("type_of_reference")
-    title, venue = text(*_TITLES), text(*_VENUES)
+    title = text(*_TITLES)
+    venue = text(*_VENUES)
     if kind.endswith("BOOK"):
         title = title or text("BT")
     else:

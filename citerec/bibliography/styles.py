@@ -158,12 +158,11 @@ def _style_file(style: str) -> str:
 def notice_of(papers: Sequence[Paper], config: ReferenceConfig) -> str:
     """Return what references lack, for the user: a list of DOIs papers without one, a formatted one volume or pages."""
     if config.format == "doi":
-        lacking, what = (
-            [paper for paper in papers if not paper_doi(paper)],
-            "left out, without a DOI",
-        )
+        lacking = [paper for paper in papers if not paper_doi(paper)]
+        what = "left out, without a DOI"
     elif config.format in {"html", "text"}:
-        lacking, what = [*filter(_is_incomplete, papers)], "without volume or pages"
+        lacking = [*filter(_is_incomplete, papers)]
+        what = "without volume or pages"
     else:
         return ""
     titles = [one_line(paper.title) for paper in lacking]

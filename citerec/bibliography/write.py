@@ -80,7 +80,8 @@ def _ascii(text: str) -> str:
 
 def bibtex_entry(key: str, paper: Paper, note: str = "") -> str:
     """Return a paper as an entry with an author's note, which ends with a line feed."""
-    kind, doi = kind_of(paper), paper_doi(paper)
+    kind = kind_of(paper)
+    doi = paper_doi(paper)
     pages = _RANGE.sub("--", one_line(paper.pages))  # `@misc` has none
     fields = {
         "title": _title(one_line(paper.title)),
@@ -130,7 +131,8 @@ def _title(title: str) -> str:
     """
     if title.isupper() and len(title.split()) > LONG:
         return _escape(title)
-    text, end = "", 0
+    text = ""
+    end = 0
     capitals = [word[0].isupper() for word in _WORD.findall(title)[1:] if len(word) > 3]
     has_names = 3 * sum(capitals) < len(capitals)
     for word in _WORD.finditer(title):
@@ -252,7 +254,8 @@ def _notes(paper: Paper, note: str) -> list[str]:
 
 def _venue_and_publisher(paper: Paper, kind: Kind) -> tuple[str, str]:
     """Return the venue and the publisher of a paper; either may be empty."""
-    venue, publisher = one_line(paper.venue), one_line(paper.publisher)
+    venue = one_line(paper.venue)
+    publisher = one_line(paper.publisher)
     # they have no venue; one without a publisher is published by what the corpus calls so, such as a university
     if kind in {Kind.BOOK, Kind.THESIS, Kind.REPORT} and not publisher:
         return "", venue

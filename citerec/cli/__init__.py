@@ -160,7 +160,8 @@ def run(arguments: Sequence[str]) -> int:
     except CiterecError as error:
         from citerec.encode.models import HubError
 
-        message, notes = str(error), getattr(error, "__notes__", [])
+        message = str(error)
+        notes = getattr(error, "__notes__", [])
         if isinstance(error, HubError) and first in MODEL_CHOICE:
             notes = notes or [MODEL_CHOICE[first]]
         if isinstance(error, ConfigError) and any(defaults.values()):

@@ -66,7 +66,8 @@ def collect(
             pass
         console.log(f"{folder} is complete; --update adds what is new, --force collects it anew")
         return
-    service, estimate = plan.service.title, plan.estimate
+    service = plan.service.title
+    estimate = plan.estimate
     sent = "the words of --search" if options.search else "ids and titles of the references"
     console.log(f"only {sent} are sent to {service}; no draft, no abstract, no path")
     if estimate.dollars is not None and not plan.service.key:
@@ -94,7 +95,8 @@ def read_references(
     from citerec.collect.snowball import identifier
     from citerec.corpus.lists import read_paper_list
 
-    entries, name = list[Entry](), search
+    entries = list[Entry]()
+    name = search
     for text in refs:
         if text == "-" or Path(text).exists():
             listed = read_paper_list(text)
@@ -116,7 +118,8 @@ def read_references(
 
 def summary(folder: Path, report: "CollectReport") -> list[str]:
     """Return the lines that describe a finished collection."""
-    record, counts = report.record, report.record["counts"]
+    record = report.record
+    counts = report.record["counts"]
     total = record["query"]["references"] or record["resolved"] + record["unresolved"]
     added = f", {report.added:,} of them new" if len(record["runs"]) > 1 else ""
     reused = f", {report.reused:,} answers of an interrupted run" if report.reused else ""

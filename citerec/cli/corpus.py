@@ -119,7 +119,7 @@ def merge(
     if not console.quiet:
         shown = {"papers", "citations", "outside"}
         write_lines(f"{output}  ({len(paths)} corpora)", *count_lines(counts, shown))
-    ignored = [file for one in opened for file in one.source.ignored]
+    ignored = [file for corpus in opened for file in corpus.source.ignored]
     report_faults(examples, ignored, console)
 
 

@@ -104,7 +104,8 @@ def evaluate(
     from citerec.machine import provenance
     from citerec.run import read_qrels, trec_qrels
 
-    wanted, files = metric_names(metrics), run or []
+    wanted = metric_names(metrics)
+    files = run or []
     if qrels is not None and not files:
         raise ConfigError("--qrels needs --run; without it a split of the index is evaluated")
     runs_systems = not files or (qrels is None and "systems" in options.model_fields_set)
@@ -112,10 +113,12 @@ def evaluate(
         refuse_options_of_systems(ctx)
     folder = None
     if qrels is not None:
-        corpus, eval_set = qrels.stem, EvalSet("qrels", (), (), read_qrels(qrels))
+        corpus = qrels.stem
+        eval_set = EvalSet("qrels", (), (), read_qrels(qrels))
     else:
         folder = open_named(index)
-        corpus, eval_set = folder.manifest.name, load_eval_set(folder, split)
+        corpus = folder.manifest.name
+        eval_set = load_eval_set(folder, split)
     if queries:
         eval_set = eval_set.spread(queries)
     suffix = f"{'-runs' if files else ''}{'-quick' if queries else ''}"
@@ -212,7 +215,8 @@ def with_systems(
         reranker = systems.open_reranker if reranked else None  # before the work, as it may fail
         if reranker:
             console.log(str(reranker))
-        runs, seconds = [], dict[str, float | None]()
+        runs = []
+        seconds = dict[str, float | None]()
         for number, name in enumerate(names):
             progress("systems", number, len(names))
             run, seconds[name] = systems.run(name)
@@ -328,9 +332,12 @@ def verdict_on(tuning: "Tuning", metric: str, split: str) -> str:
     from citerec.evaluate.significance import ALPHA
     from citerec.tuned import shown_fusion
 
-    check, best, default = tuning.check, tuning.best, tuning.trials[0]
+    check = tuning.check
+    best = tuning.best
+    default = tuning.trials[0]
     shown = shown_fusion(default.fusion)
-    score, queries = best.metrics[metric], f"{check.queries:,} {split} queries"
+    score = best.metrics[metric]
+    queries = f"{check.queries:,} {split} queries"
     if best is default:
         return f"{shown}, the default, is best on {queries} ({metric} {score:.4f})"
     result = (

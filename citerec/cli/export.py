@@ -31,7 +31,8 @@ def export(
     from citerec.references import chosen_papers
 
     check_output(output)
-    listed, folder = read_paper_list(papers), open_named(index)
+    listed = read_paper_list(papers)
+    folder = open_named(index)
     taken = read_paper_list(avoid).keys if avoid else ()
     found, notes, missing = chosen_papers(listed, folder.papers)
     absent = f"; not in this corpus: {some_of(missing)}" if missing else ""

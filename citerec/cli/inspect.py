@@ -57,7 +57,8 @@ def settings_in_use(folder: "IndexFolder") -> list[str]:
     from citerec.tuned import fusion_in_use
 
     if folder.is_embedded:
-        fingerprint, dense = folder.encoder, folder.manifest.settings["dense"]
+        fingerprint = folder.encoder
+        dense = folder.manifest.settings["dense"]
         spec = fingerprint.spec
         lines = [
             f"     encoder  {fingerprint} from {fingerprint.source}",
@@ -112,7 +113,8 @@ def demo(*, console: ConsoleOutput) -> None:
     from citerec.folder import INDEXES, open_index
     from citerec.recommend import Recommender
 
-    target, encoder = INDEXES / "sample", None
+    target = INDEXES / "sample"
+    encoder = None
     try:  # the model that comes with a package: the demo downloads nothing
         encoder = find_model(MINILM).name
     except MissingExtraError as error:
@@ -156,9 +158,9 @@ def check(
         console.warn(notice)
     report = check_references(listed, folder.papers)
     if format == "json":
-        findings = [asdict(one) for one in report.findings]
-        for one in findings:
-            del one["entry"]
+        findings = [asdict(finding) for finding in report.findings]
+        for found in findings:
+            del found["entry"]
         content = {"entries": report.entries, "found": report.found}
         content |= {"with_problem": report.with_problem, "findings": findings}
         write_result(indented_json(content).decode())
@@ -176,19 +178,17 @@ def problem_lines(report: "ReferenceCheck") -> Iterator[str]:
     """Yield the problems in words, those of one entry under a line that names it."""
     from citerec.references import Problem
 
-    for place, findings in groupby(report.findings, key=lambda one: one.place):
+    for place, findings in groupby(report.findings, key=lambda finding: finding.place):
         yield place
-        for one in findings:
-            known, name = (
-                f"{one.corpus} ({one.id})".strip(),
-                one.problem.value.replace("doi", "DOI"),
-            )
+        for found in findings:
+            known = f"{found.corpus} ({found.id})".strip()
+            name = found.problem.value.replace("doi", "DOI")
             described = {
                 Problem.RETRACTED: f"retracted: {known}",
                 Problem.PREPRINT: f"preprint: published in {known}",
                 Problem.NO_DOI: f"no DOI: the corpus has {known}",
-                Problem.DUPLICATE: f"duplicate of {one.corpus}",
+                Problem.DUPLICATE: f"duplicate of {found.corpus}",
             }
-            if one.entry >= 0:
-                differs = f"{name}: the file has {one.file}, the corpus {known}"
-                yield f"  {described.get(one.problem, differs)}"
+            if found.entry >= 0:
+                differs = f"{name}: the file has {found.file}, the corpus {known}"
+                yield f"  {described.get(found.problem, differs)}"

@@ -36,7 +36,8 @@ def run(
     from citerec.lab.experiment.run import write_result as write
     from citerec.lab.experiment.table import ABOUT
 
-    failed, errors = False, list[CiterecError]()
+    failed = False
+    errors = list[CiterecError]()
     for row in [read_experiment(file) for file in files if file.name != ABOUT]:
         console.detail(f"{row.path}: {row.claim} ({row.cost})")
         try:
@@ -146,7 +147,8 @@ def fetch(
     from citerec.lab.datasets.fetch import fetch as get
     from citerec.lab.datasets.without import drop_train_queries, fetched
 
-    dataset, folder = find_dataset(name), output or where(name)
+    dataset = find_dataset(name)
+    folder = output or where(name)
     others = [where(other) for other in without or []]
     for other in others:
         fetched(other)  # not after hours of fetching
@@ -213,7 +215,8 @@ def scidocs(
         cached = partial(CachedVectors, folder=store, progress=progress, log=console.log)
         run = Running(how=how, cached=cached, seed=seed, progress=progress, log=console.log)
         if data:
-            of, results = str(data), on_published(data, names, wanted, run)
+            of = str(data)
+            results = on_published(data, names, wanted, run)
         else:
             folder = open_named(index)
             of = folder.manifest.name

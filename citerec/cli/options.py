@@ -127,17 +127,19 @@ def _field(kind: type[BaseModel], path: str) -> FieldInfo:
     if not rest:
         return field
     [inner] = [
-        one
-        for one in (field.annotation, *get_args(field.annotation))
-        if isinstance(one, type) and issubclass(one, BaseModel)
+        kind
+        for kind in (field.annotation, *get_args(field.annotation))
+        if isinstance(kind, type) and issubclass(kind, BaseModel)
     ]
     return _field(inner, rest)
 
 
 def _option(flag: str, field: FieldInfo) -> tuple[inspect.Parameter, bool]:
     """Return the option of a field as a parameter, and whether its flag turns the field off."""
-    annotation, default, text = _leaf(field.annotation), field.default, field.description or ""
-    bounds = {type(one): one for one in field.metadata}
+    annotation = _leaf(field.annotation)
+    default = field.default
+    text = field.description or ""
+    bounds = {type(bound): bound for bound in field.metadata}
     off = annotation is bool and default is True
     shown = default.value if isinstance(default, StrEnum) else default
     has_default = shown not in (None, "", (), False, 0) and not off
@@ -162,10 +164,12 @@ def _leaf(annotation: Any) -> Any:
     """Return the type that one option takes: of a union the enum, else its first type."""
     if get_origin(annotation) is tuple:
         return list[get_args(annotation)[0]]
-    members = [one for one in get_args(annotation) if one is not type(None)]
+    members = [kind for kind in get_args(annotation) if kind is not type(None)]
     if not members or get_origin(annotation) in (list, Literal):
         return annotation
-    enums = [one for one in members if isinstance(one, type) and issubclass(one, StrEnum)]
+    enums = [
+        member for member in members if isinstance(member, type) and issubclass(member, StrEnum)
+    ]
     return _leaf((enums or members)[0])
 
 
@@ -222,7 +226,9 @@ def _defaults(
         if option.startswith("--")
     }
     for key, value in table.items():
-        here, option, inner = f"{name}{key}", key.replace("-", "_"), key.replace("_", "-")
+        here = f"{name}{key}"
+        option = key.replace("-", "_")
+        inner = key.replace("_", "-")
         if inner in commands and isinstance(value, dict):
             yield inner, dict(_defaults(path, f"{here}.", value, commands[inner]))
         elif not name and isinstance(value, dict):

@@ -175,10 +175,10 @@ def in_turn(
 ) -> "Iterator[Recommendations]":
     """Yield each list as it comes; collect those that are empty."""
     progress("queries", 0, count)
-    for number, one in enumerate(lists, start=1):
-        if not one:
-            empty.append(one)
-        yield one
+    for number, answer in enumerate(lists, start=1):
+        if not answer:
+            empty.append(answer)
+        yield answer
         progress("queries", number, count)
 
 
@@ -196,7 +196,7 @@ def log_omitted(
         many = f" for {len(empty):,} of {count:,} drafts (the first: {empty[0].query.id})"
         console.log(f"nothing was found{many if count > 1 else ''}: {empty[0].empty_reason}")
     if kind == "doi":
-        papers = {paper.id: paper for one in lists for paper in one.papers}
+        papers = {paper.id: paper for answer in lists for paper in answer.papers}
         if missing := sum(not paper_doi(paper) for paper in papers.values()):
             console.log(
                 f"{missing:,} of {plural(len(papers), 'recommended paper')} left out: no DOI; "
@@ -208,10 +208,11 @@ def former_list(path: Path, *, batch: bool) -> tuple[set[str], str]:
     """Return the ids in the lists at `path`, a file or a folder, and the day of the last, such as 2026-11-23."""
     if batch:
         raise ConfigError("--since needs a single draft")
-    ids, last = set[str](), 0.0
+    ids = set[str]()
+    last = 0.0
     for file in sorted(path.glob("*.json")) if path.is_dir() else [path]:
         try:
-            ids |= {one["id"] for one in orjson.loads(read_whole(file))}
+            ids |= {item["id"] for item in orjson.loads(read_whole(file))}
         except (ValueError, TypeError, KeyError) as error:
             expected = "expected a list that citerec recommend --format json wrote"
             raise BadInputError(file, expected) from error
@@ -260,8 +261,9 @@ def open_recommender(
     if recommender.open_reranker:
         console.log(f"{recommender.open_reranker}")
     if ray is None or drafts.by_sentence:  # one draft needs no cluster
-        one, many = recommender.recommend_sentences, recommender.recommend_many
-        yield recommender, one if drafts.by_sentence else many
+        single = recommender.recommend_sentences
+        many = recommender.recommend_many
+        yield recommender, single if drafts.by_sentence else many
         return
     from citerec.distributed import connected, recommend_in_actors
 

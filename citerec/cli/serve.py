@@ -46,7 +46,8 @@ class Access(Settings):
         """Return the settings with the bearer tokens of the file and of the environment; # starts a comment there."""
         tokens = os.environ.get(TOKENS, "").split()
         if self.token_file is not None:
-            data, reads = read_whole(self.token_file), "expected one token per line"
+            data = read_whole(self.token_file)
+            reads = "expected one token per line"
             lines = decode(data, self.token_file, reads=reads).splitlines()
             read = [line.strip() for line in lines if line.strip() and line.strip()[0] != "#"]
             if not read:

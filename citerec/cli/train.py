@@ -138,9 +138,9 @@ def train(
     if console.quiet:
         return
     table = Table("model", "on dev", "before", "after", "", box=None, pad_edge=False)
-    for one in reports:
-        cells = ["" if value is None else f"{value:.4f}" for value in (one.before, one.after)]
-        table.add_row(one.model, one.metric, *cells, "used" if one.is_used else "not used")
+    for step in reports:
+        cells = ["" if value is None else f"{value:.4f}" for value in (step.before, step.after)]
+        table.add_row(step.model, step.metric, *cells, "used" if step.is_used else "not used")
     show(table)
 
 
@@ -176,7 +176,8 @@ def _summarise(report: "TrainingReport", console: ConsoleOutput, stands_on: str)
 
     if console.quiet or not is_first():
         return
-    first, best = report.history[0], report.best
+    first = report.history[0]
+    best = report.best
     unused = NOT_BETTER.format(stands_on) if best.dev else NOT_MEASURED
     write_lines(
         f"{report.output}",

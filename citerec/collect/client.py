@@ -27,9 +27,15 @@ if TYPE_CHECKING:
 
 WORK = ".collect"  # readers of corpora skip folders whose name begins with a dot
 TIMEOUT = 60.0  # seconds without a byte
-MAX_BYTES, MAX_SECONDS = 64 * 2**20, 300  # of an answer, unpacked; the services send up to 10 MB
-TRIES, OFFLINE_TRIES = 8, 3  # of a request; of the first one while nothing answers
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between two tries, doubled each time
+# of an answer, unpacked; the services send up to 10 MB
+MAX_BYTES = 64 * 2**20
+MAX_SECONDS = 300
+# of a request; of the first one while nothing answers
+TRIES = 8
+OFFLINE_TRIES = 3
+# seconds between two tries, doubled each time
+FIRST_PAUSE = 1.0
+LONGEST_PAUSE = 60.0
 LONGEST_WAIT = 900.0  # seconds; a service that asks for a longer pause ends the run
 TRANSIENT = {408, 425, 429, 500, 502, 503, 504}
 KEPT = "what was fetched is kept: the same command continues"
@@ -118,9 +124,12 @@ class Client:
 
         for name in ("httpx", "httpcore"):  # their logs hold whole URLs
             logging.getLogger(name).setLevel(logging.WARNING)
-        self.service, self.log, self._cache = service, log, cache
+        self.service = service
+        self.log = log
+        self._cache = cache
         self.sent = self.reused = 0  # requests that were answered, and those that were in the cache
-        self.answers, self._most = 0, most
+        self.answers = 0
+        self._most = most
         self._next = 0.0  # when the rate allows the next request
         self.http = httpx.Client(
             timeout=TIMEOUT,
@@ -156,7 +165,8 @@ class Client:
         if stored.is_file():
             self.reused += 1
             return orjson.loads(gzip.decompress(stored.read_bytes()))
-        body, tried = b"", 0
+        body = b""
+        tried = 0
         while not body:
             tried += 1
             try:
@@ -175,7 +185,8 @@ class Client:
 
         method, content = ("GET", None) if ids is None else ("POST", {"ids": list(ids)})
         url = f"{self.service.url.rstrip('/')}{path}"
-        body, started = bytearray(), time.monotonic()
+        body = bytearray()
+        started = time.monotonic()
         try:
             with self.http.stream(method, url, params=dict(params), json=content) as response:
                 for chunk in response.iter_bytes():
@@ -198,7 +209,8 @@ class Client:
 
     def _prepare(self, request: "Request") -> None:
         """Keep the rate, and add the key to a request; one that is redirected from the service may not receive it."""
-        service, own = self.service, urlsplit(self.service.url)
+        service = self.service
+        own = urlsplit(self.service.url)
         host = request.url.netloc.decode()
         if (request.url.scheme, host) != (own.scheme, own.netloc.rpartition("@")[2]):
             raise CollectError(f"{service.title} redirects to {host}, which is not followed")
@@ -212,7 +224,8 @@ class Client:
 
     def _pause(self, failure: _TransientError, tried: int) -> None:
         """Wait before the next try: as long as the service asks for, else longer each time; or give up."""
-        name, wait = self.service.title, failure.wait
+        name = self.service.title
+        wait = failure.wait
         if not self.sent and tried >= OFFLINE_TRIES:
             fault = f"cannot be reached at {self.service.address} ({failure}); citerec collect needs a network"
         elif wait is not None and wait > LONGEST_WAIT:
@@ -229,7 +242,8 @@ class Client:
 
     def _refuse(self, response: "Response", body: bytes) -> None:
         """Raise the error for an HTTP status."""
-        status, value = response.status_code, {}
+        status = response.status_code
+        value = {}
         with suppress(ValueError):
             value = orjson.loads(body)
         names = ("message", "error", "detail") if isinstance(value, dict) else ()
@@ -240,7 +254,8 @@ class Client:
         wait = float(stated) if stated.replace(".", "", 1).isdecimal() else None
         if status in TRANSIENT or status >= 520 or wait is not None:
             raise _TransientError(fault, wait)
-        name, variable = self.service.title, self.service.variable
+        name = self.service.title
+        variable = self.service.variable
         if status in {401, 403}:
             advice = f"{'check the' if self.service.key else 'set a'} key in {variable}"
             raise CollectError(f"{name} refused the request ({fault}); {advice}")

@@ -44,13 +44,17 @@ from citerec.machine import versions
 from citerec.text import csv_cell, plural
 from citerec.types import Log, Paper, Progress, no_log, no_progress
 
-PAPERS, RECORD, UNRESOLVED = "papers.jsonl.gz", "collection.json", "unresolved.tsv"
+PAPERS = "papers.jsonl.gz"
+RECORD = "collection.json"
+UNRESOLVED = "unresolved.tsv"
 SEARCH_SEEDS = 100  # results of a search that become seeds
 LATE = timedelta(days=180)  # how long after its publication a service may learn of a paper
 REFERENCES = 40  # of a paper, about
 LATENCY = 0.4  # seconds from a request to its answer, about
 MAX_MINUTES = 120  # beyond it, or beyond what is free each day, --yes is needed
-FREE_DOLLARS, KEYLESS_DOLLARS = 1.0, 0.1  # each day at OpenAlex, with a key and without one
+# each day at OpenAlex, with a key and without one
+FREE_DOLLARS = 1.0
+KEYLESS_DOLLARS = 0.1
 
 
 class CollectOptions(Settings):
@@ -135,14 +139,16 @@ class Plan:
     @property
     def estimate(self) -> Estimate:
         """What it takes, from the length of its list."""
-        entries, papers = self.config.entries, self.config.papers
+        entries = self.config.entries
+        papers = self.config.papers
         searches = SEARCH_SEEDS if self.config.search else 0
         with_id = sum(bool(identifiers(entry)) for entry in entries)
         titles = len(entries) - with_id + bool(searches)
         seeds = len(entries) + searches
         first = seeds * (REFERENCES + LEAST_CITING)
         expanded = ceil(max(papers - first, 0) / (EXPANDED * REFERENCES)) * EXPANDED
-        dollars, free = None, FREE_DOLLARS
+        dollars = None
+        free = FREE_DOLLARS
         if self.source is SourceName.OPENALEX:
             free = FREE_DOLLARS if self.service.key else KEYLESS_DOLLARS
             listed = seeds * min(citing_each(papers, seeds), 2 * LEAST_CITING)
@@ -206,7 +212,9 @@ def check_size(estimate: Estimate) -> None:
 
 def collect(plan: Plan, progress: Progress = no_progress, log: Log = no_log) -> CollectReport:
     """Collect a corpus into the folder of the plan; an interrupted run is continued by the same call."""
-    started, config, previous = datetime.now(UTC), plan.config, plan.previous
+    started = datetime.now(UTC)
+    config = plan.config
+    previous = plan.previous
     run = f"update of {previous['finished']}" if previous else "collection"
     with open_cache(plan.folder, run) as cache:
         if kept := len([*cache.iterdir()]):
@@ -214,7 +222,8 @@ def collect(plan: Plan, progress: Progress = no_progress, log: Log = no_log) -> 
         client = Client(plan.service, cache, log, 10_000 + 10 * plan.estimate.requests)
         kind = OpenAlex if plan.source is SourceName.OPENALEX else SemanticScholar
         with closing(client.http), reading_answers(plan.service):
-            source, unresolved = kind(client), list[tuple[str, ...]]()
+            source = kind(client)
+            unresolved = list[tuple[str, ...]]()
             source.elided |= {*previous.get("without_references", ())}
             if config.search:
                 log(f"searching for: {query_words(config.search)}")
@@ -281,7 +290,8 @@ def _write(
     unresolved: Sequence[tuple[str, ...]],
 ) -> None:
     """Write papers, those of an updated collection first, the unresolved references and the record, each file whole."""
-    folder, elided = plan.folder, list[str]()
+    folder = plan.folder
+    elided = list[str]()
     counts = {"papers": 0, "with_abstract": 0, "references": 0}
     with write_lines(folder / PAPERS) as write:
         for paper in chain(read_collected(folder) if plan.previous else (), papers):

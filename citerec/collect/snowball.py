@@ -12,7 +12,9 @@ from citerec.collect.sources import PAPER_ID, WORK_ID, Source, citation_count
 from citerec.matching import rows_of_entry, similar_titles
 from citerec.types import Paper, Progress
 
-LEAST_CITING, MOST_CITING = 100, 1000  # citing works of one paper that are listed
+# citing works of one paper that are listed
+LEAST_CITING = 100
+MOST_CITING = 1000
 EXPANDED = 50  # papers of a further round
 MAX_ROUNDS = 40
 HEADER = ("reference", "title", "ids", "reason", "closest title found", "similarity %")
@@ -47,7 +49,8 @@ def resolve(
     unresolved: list[tuple[str, ...]] = []
     for number, entry in enumerate(entries, start=1):
         progress("resolving", number, len(entries))
-        ids, works = identifiers(entry), list[Paper]()
+        ids = identifiers(entry)
+        works = list[Paper]()
         if known := next((by_id[i] for i in ids if i in by_id), ""):
             found.append(known)
             continue
@@ -93,11 +96,13 @@ def snowball(source: Source, seeds: Sequence[str], papers: int, progress: Progre
     The first round expands the seeds. While there is room, further rounds expand the best works so far, `EXPANDED` at a
     time. A round ranks what it found as `ranked` states. There are never fewer than seeds.
     """
-    chosen, waiting = dict.fromkeys(seeds), list(seeds)
+    chosen = dict.fromkeys(seeds)
+    waiting = list(seeds)
     touched: defaultdict[str, set[str]] = defaultdict(set)
     for number in range(MAX_ROUNDS):
         size = EXPANDED if number else len(seeds)
-        batch, waiting = waiting[:size], waiting[size:]
+        batch = waiting[:size]
+        waiting = waiting[size:]
         if len(chosen) >= papers or not batch:
             break
         source.fetch(batch)
@@ -141,10 +146,13 @@ def _best(source: Source, touched: Mapping[str, Set[str]], seeds: Set[str], most
     """Return the best `most` works that the service has with a title."""
     order = ranked(touched, seeds, source.times_cited(sorted(touched)))
     found: list[str] = []
-    start, end = 0, most
+    start = 0
+    end = most
     while start < len(order) and len(found) < most:
         part = order[start:end]
         works = source.fetch(part)
         found += [i for i in part if i in works]
-        start, end = end, end + 100  # in place of those that do not exist
+        # in place of those that do not exist
+        start = end
+        end = end + 100
     return found[:most]

@@ -77,7 +77,8 @@ class _Works:
     batch: int  # works of one request, at most
 
     def __init__(self, client: Client) -> None:
-        self.client, self.service = client, client.service
+        self.client = client
+        self.service = client.service
         self.dollars = 0.0  # of all requests
         self.elided = set[str]()  # works whose list of references the publisher withholds
         # by work, what it cites as pages of citations and of references state it
@@ -134,7 +135,8 @@ class OpenAlex(_Works):
 
     batch = 100  # results per page, and values of one filter, at most
     # https://developers.openalex.org/api-reference/authentication
-    list_dollars, search_dollars = 0.0001, 0.001
+    list_dollars = 0.0001
+    search_dollars = 0.001
     dois = 25  # or URLs of one filter, whose own URL may have about 4 KB
     select = (
         "id,doi,title,publication_year,type,authorships,primary_location,biblio,cited_by_count,referenced_works,"
@@ -144,7 +146,8 @@ class OpenAlex(_Works):
     def find_ids(self, ids: Sequence[str]) -> Mapping[str, str]:
         """Return the id of the work of each of `ids` (`doi:…`, `arxiv:…`, `id:…`) that the service knows."""
         found = {i: i.removeprefix("id:") for i in ids if i.startswith("id:W")}
-        dois, pages = dict[str, str](), dict[str, str]()
+        dois = dict[str, str]()
+        pages = dict[str, str]()
         for name in ids:
             kind, _, value = name.partition(":")
             doi = f"10.48550/arxiv.{value}" if kind == "arxiv" else value.lower()
@@ -209,7 +212,8 @@ class OpenAlex(_Works):
 
     def _all(self, params: dict[str, str], most: int) -> Iterator[Paper]:
         """Yield at most `most` works of all pages of a list."""
-        cursor, listed = "*", 0
+        cursor = "*"
+        listed = 0
         while cursor and listed < most:
             answer = self._request({**params, "cursor": cursor})
             page = answer["results"][: most - listed]
@@ -250,7 +254,8 @@ class SemanticScholar(_Works):
 
     def find_ids(self, ids: Sequence[str]) -> Mapping[str, str]:
         """Return the id of the work of each of `ids` (`doi:…`, `arxiv:…`, `id:…`) that the service knows."""
-        prefixes, names = {"doi": "DOI:", "arxiv": "ARXIV:", "id": ""}, dict[str, str]()
+        prefixes = {"doi": "DOI:", "arxiv": "ARXIV:", "id": ""}
+        names = dict[str, str]()
         for name in ids:
             kind, _, value = name.partition(":")
             if kind != "id" or PAPER_ID.fullmatch(value):
@@ -320,7 +325,8 @@ class SemanticScholar(_Works):
                 for raw in page:
                     self.links[raw["paperId"]].append(cited)
                     # one with a year only counts if it was published in that year or later
-                    date, year = raw.get("publicationDate"), raw.get("year") or 0
+                    date = raw.get("publicationDate")
+                    year = raw.get("year") or 0
                     if found < most and (date >= since if date else year >= int(since[:4] or 0)):
                         found += 1
                         yield raw["paperId"], cited

@@ -94,7 +94,8 @@ def byte_progress(
     source: Source, progress: Progress, task: str = "reading"
 ) -> Callable[[int], None]:
     """Return a function that reports how many bytes of a corpus are read."""
-    total, seen = size_of(source), Counter[str]()
+    total = size_of(source)
+    seen = Counter[str]()
 
     def read(more: int) -> None:
         seen["bytes"] += more

@@ -97,7 +97,8 @@ def document_format(data: bytes, name: str) -> DocumentFormat | None:
     """
     start = data[:_LOOK].removeprefix(BOM).lstrip()
     suffix = PurePath(name).suffix.lower()
-    latex, library = _LATEX.search(start), _LIBRARY.search(start)
+    latex = _LATEX.search(start)
+    library = _LIBRARY.search(start)
     is_json = start.startswith((b"{", b"["))
     is_zip = start.startswith(b"PK\x03\x04")
     is_word = b"word/document" in data or b"PK\x05\x06" not in data[-(2**16) :]  # or is damaged

@@ -20,7 +20,9 @@ from citerec.inputs import check_ends, check_rows, open_array, save_array
 
 Lengths = npt.NDArray[np.int64]
 
-REFERENCES, INDPTR, INDICES = "references.arrow", "indptr.npy", "indices.npy"
+REFERENCES = "references.arrow"
+INDPTR = "indptr.npy"
+INDICES = "indices.npy"
 CITED_BY = ("cited_by_indptr.npy", "cited_by_indices.npy", "cited_by_years.npy")
 MAX_CITING = 1000  # citing papers of one paper that a query reads
 UNDATED = np.iinfo(np.int16).max  # in place of an unknown year: not before any year
@@ -53,10 +55,12 @@ class CitedBy:
 
     def counts(self, rows: Rows, year: int | None) -> Rows:
         """Return how many papers of an earlier year cite each paper, shape of `rows`; of all years for None."""
-        low, high = self.indptr[rows], self.indptr[rows + 1]
+        low = self.indptr[rows]
+        high = self.indptr[rows + 1]
         if year is None:
             return (high - low).astype(np.int32)
-        bound, start = np.int16(min(max(year, 0), UNDATED)), low.copy()
+        bound = np.int16(min(max(year, 0), UNDATED))
+        start = low.copy()
         active = np.flatnonzero(low < high)
         while len(active):
             middle = (low[active] + high[active]) // 2

@@ -145,7 +145,8 @@ def write_rows(
 @contextmanager
 def write_papers(path: Path) -> Generator[Callable[[Paper], None]]:
     """Yield a function that adds a paper to an Arrow file; its row number is the number of papers before it."""
-    before, after = attrgetter(*SCHEMA.names[:_YEAR]), attrgetter(*SCHEMA.names[_YEAR + 1 :])
+    before = attrgetter(*SCHEMA.names[:_YEAR])
+    after = attrgetter(*SCHEMA.names[_YEAR + 1 :])
     with write_rows(path, SCHEMA) as add:
         yield lambda paper: add(*before(paper), paper.year or NO_YEAR, *after(paper))
 
@@ -217,7 +218,8 @@ class Papers:
         batches = rows // BATCH
         for batch in np.unique(batches).tolist():
             of_batch = np.flatnonzero(batches == batch)
-            ends, places = _ends(self._table[name].chunk(batch)), rows[of_batch] - batch * BATCH
+            ends = _ends(self._table[name].chunk(batch))
+            places = rows[of_batch] - batch * BATCH
             lengths[of_batch] = ends[places + 1] - ends[places]
         return lengths
 

@@ -27,7 +27,8 @@ from citerec.types import Query
 
 SPLITS = ("train", "dev", "test")
 FOLDER = "splits"
-QUERIES, GOLD = "queries.jsonl", "gold.json"
+QUERIES = "queries.jsonl"
+GOLD = "gold.json"
 
 
 def gold_citations(graph: Graph, years: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:

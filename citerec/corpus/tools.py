@@ -75,13 +75,16 @@ def summarise(
 ) -> tuple[RecordCounter, set[int]]:
     """Read a corpus once; return its counts, and the years of its papers. Invalid records are counted, not refused."""
     collector = RecordCounter(skip_bad=True)
-    citations, counts, years = array("q"), collector.counts, set[int]()
+    citations = array("q")
+    counts = collector.counts
+    years = set[int]()
     seen: dict[str, set[int]] = {"same_doi": set(), "same_title": set()}
     for paper in corpus.papers(collector, progress=progress, log=log):
         citations.extend(map(hash, set(paper.citations)))
         if paper.year is not None:
             years.add(paper.year)
-        doi, title = paper_doi(paper).lower(), title_key(paper.title)
+        doi = paper_doi(paper).lower()
+        title = title_key(paper.title)
         counts["with_doi"] += bool(doi)
         for name, key in (("same_doi", doi), ("same_title", title and f"{title} {paper.year}")):
             if key:
@@ -161,7 +164,8 @@ class _Groups:
 
     def add(self, corpus: int, paper: Paper) -> None:
         """Add a record of a corpus."""
-        doi, dated = paper_doi(paper).lower(), _title_and_year(paper)
+        doi = paper_doi(paper).lower()
+        dated = _title_and_year(paper)
         same_id = self.by_id.get(paper.id)
         if same_id and title_key(same_id.records[0][1].title) != title_key(paper.title):
             same_id = None
@@ -175,9 +179,11 @@ class _Groups:
                 self.counts[rule] += 1
                 break
         else:
-            docid, number = paper.id, corpus + 1
+            docid = paper.id
+            number = corpus + 1
             while docid in self.by_id:  # another paper's, such as a key that two libraries use
-                docid, number = f"{paper.id}#{number}", number + 1
+                docid = f"{paper.id}#{number}"
+                number = number + 1
             self.counts["renamed"] += docid != paper.id
             group = self.by_id[docid] = _Group(docid, set(), [])
         group.records.append((corpus, paper))
@@ -214,7 +220,8 @@ def merge(
 
     Returns the counts, and examples of records that were skipped.
     """
-    groups, examples = _Groups(), list[str]()
+    groups = _Groups()
+    examples = list[str]()
     for number, corpus in enumerate(corpora):
         collector = RecordCounter(corpus.skip_bad, joins=True)
         for paper in corpus.papers(collector, f"reading {corpus.source.path.name}", progress, log):
@@ -280,7 +287,8 @@ def sample(
 
     Returns the numbers of `papers`, of `citations` among them, and of `parts` of the graph from which they were taken.
     """
-    collector, rng = RecordCounter(corpus.skip_bad), random.Random(seed)
+    collector = RecordCounter(corpus.skip_bad)
+    rng = random.Random(seed)
     with TemporaryDirectory() as folder:
         with write_references(Path(folder)) as add_references:
             for row, paper in enumerate(corpus.papers(collector, progress=progress, log=log)):
@@ -291,7 +299,8 @@ def sample(
             log("this corpus has no citations: the sample is random")
         chosen, parts = _walk(graph, n, rng)
     ids = list(collector.rows)
-    kept, citations = {ids[row] for row in chosen}, 0
+    kept = {ids[row] for row in chosen}
+    citations = 0
     with write_lines(output, follow=True) as write:
         for paper in corpus.papers(RecordCounter(corpus.skip_bad), "writing", progress):
             if paper.id in kept:
@@ -308,7 +317,8 @@ def _walk(graph: Graph, n: int, rng: random.Random) -> tuple[set[int], int]:
     rng.shuffle(starts)
     # papers with citations first: others are parts of their own
     starts.sort(key=lambda row: not degrees[row])
-    chosen, parts = set[int](), 0
+    chosen = set[int]()
+    parts = 0
     for start in starts:
         if len(chosen) >= n:
             break

@@ -123,7 +123,8 @@ def parse_queries(
         raise BadInputError(name, f"{fault}; open it in its program and save it again")
     text = decode(data, name, reads=_READS)
     kind = kind_of(text, name)
-    lines, cited = list[str](), None
+    lines = list[str]()
+    cited = None
     if kind is not Kind.TEXT:
         drafts, _ = read_entries(text, kind, name, strict=True)
     elif content.kind is ContentKind.TEXT:
@@ -142,7 +143,8 @@ def parse_queries(
         raise ConfigError(
             f"--title and --abstract are for one draft, but {name} holds {len(drafts):,}; leave them out"
         )
-    queries, by_id = list[Query](), dict[str, Entry]()
+    queries = list[Query]()
+    by_id = dict[str, Entry]()
     for number, draft in enumerate(drafts, start=1):
         default_id = f"q{draft.line or number}" if batch else "query"
         query = replace(draft, **stated).to_query(name, default_id)
@@ -203,16 +205,20 @@ def _from_document(
     draft = replace(
         replace(draft, title="") if part_of(draft.title) in SECTIONS else draft, **stated
     )
-    stated_abstract, body = one_line(draft.abstract), one_line(document.body)
-    text, untitled = stated_abstract or body, ""
+    stated_abstract = one_line(draft.abstract)
+    body = one_line(document.body)
+    text = stated_abstract or body
+    untitled = ""
     if not draft.title.strip() and len(text) >= LEAST_ABSTRACT:
-        draft, untitled = replace(draft, title=first_sentences(text, MAX_FIRST_LINE)), NO_TITLE
+        draft = replace(draft, title=first_sentences(text, MAX_FIRST_LINE))
+        untitled = NO_TITLE
     if not draft.title.strip():
         advice = "give it yourself: --query FILE --title T"
         raise BadInputError(name, f"this draft ({kind}) has no title that was found; {advice}")
     shortened = "no abstract and no text was found: the title alone is used"
     if len(stated_abstract) >= LEAST_ABSTRACT or (stated_abstract and not body):
-        abstract, length = first_sentences(stated_abstract, MAX_ABSTRACT), len(stated_abstract)
+        abstract = first_sentences(stated_abstract, MAX_ABSTRACT)
+        length = len(stated_abstract)
         cut = f"the abstract has {length:,} characters: the first {len(abstract):,} are used"
         shortened = "" if len(abstract) == length else cut
     elif abstract := first_sentences(body, MAX_FIRST_PARAGRAPHS):

@@ -61,11 +61,13 @@ def cited_references(
     faults: list[str] = []
     by_source = [_from_file(file, path, faults) for file in dict.fromkeys(files)]
     formatted, origin = _formatted(source, path)
-    if not formatted or any(one for _, one in by_source):
+    if not formatted or any(entries for _, entries in by_source):
         notices += faults
     by_source.append((origin, formatted))
-    sources = tuple(file for file, one in by_source if one)
-    entries = dict(ChainMap(*(one for _, one in by_source)))  # the first of a repeated key counts
+    sources = tuple(file for file, entries in by_source if entries)
+    entries = dict(
+        ChainMap(*(entries for _, entries in by_source))
+    )  # the first of a repeated key counts
     if not entries:
         if keys != [EVERY_KEY]:
             count = plural(len(keys), "citation key")

@@ -50,8 +50,10 @@ def claim_at_place(text: str) -> str:
     closes no claim, as in `Smith (2020) shows it`. The whole text is returned without a place, or if little is left.
     """
     found = [match for match in _MARKER.finditer(text) if _is_marker(match)]
-    ends = [one for one in found if one["place"] or not _ONLY_YEARS.fullmatch(one[0][1:-1])]
-    place = next((number for number, one in enumerate(ends) if one["place"]), None)
+    ends = [
+        marker for marker in found if marker["place"] or not _ONLY_YEARS.fullmatch(marker[0][1:-1])
+    ]
+    place = next((number for number, end in enumerate(ends) if end["place"]), None)
     if place is None:
         return text
     start = ends[place - 1].end() if place else 0

@@ -47,7 +47,8 @@ def part_of(line: str) -> Part | None:
     """Return the part of which a line is the heading, numbered or not; None if it is no heading of a known name."""
     if len(line) > _MOST:
         return None
-    names, text = _names(), _REMARK.sub("", line)
+    names = _names()
+    text = _REMARK.sub("", line)
     return names.get(_key(text)) or names.get(_key(_NUMBER.sub("", text, count=1)))
 
 

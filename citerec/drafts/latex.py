@@ -89,7 +89,8 @@ def flatten(data: bytes, name: str, folder: Path | None, notices: list[str]) -> 
         if foreign:
             count = plural(foreign, f"byte of {label} is", f"bytes of {label} are")
             notices.append(f"{count} not UTF-8, and read as Windows-1252")
-        size, files = size + len(source), files + 1
+        size = size + len(source)
+        files = files + 1
         if size > MAX_SOURCE or files > MAX_FILES:
             most = f"{MAX_SOURCE // 2**20} MB or {MAX_FILES} files"
             fault = f"this LaTeX draft with the files that it includes has more than {most}"

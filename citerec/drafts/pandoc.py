@@ -119,7 +119,8 @@ def read(data: bytes, kind: DocumentFormat, name: str, path: Path | None) -> Doc
     if fault:
         message = f"pandoc cannot read this {kind} draft: {fault}; {INSTEAD}"
         raise BadInputError(name, message)
-    meta, blocks = tree["meta"], list(_flat(tree["blocks"]))
+    meta = tree["meta"]
+    blocks = list(_flat(tree["blocks"]))
     is_office = kind in _OFFICE
     keys = [key for key in _cited_keys(meta, blocks) if not _CROSS_REFERENCE.match(key)]
     files = [_text(file) for file in _listed(meta, "bibliography")]
@@ -127,7 +128,9 @@ def read(data: bytes, kind: DocumentFormat, name: str, path: Path | None) -> Doc
     files += latex.bibliographies(source, path, notices) if source and path and keys else []
     cited = cited_references([] if is_office else keys, files, source, path, notices)
     if not cited.entries:
-        marked = ["#" * (one["t"] == "Header") + _text(one, line_break="\n") for one in blocks]
+        marked = [
+            "#" * (block["t"] == "Header") + _text(block, line_break="\n") for block in blocks
+        ]
         lines = "\n".join(marked).split("\n")
         notes = [_text(note["c"]) for note in _nodes(blocks, "Note")]
         lists = (
@@ -174,7 +177,8 @@ def _converted(data: bytes, kind: DocumentFormat, name: str) -> tuple[dict[str, 
 
 def _without_faults(source: str, name: str, notices: list[str]) -> tuple[dict[str, Any], str]:
     """Convert a LaTeX source without the parts that pandoc cannot read; `notices` says which."""
-    kind, end = DocumentFormat.LATEX, monotonic() + MAX_SEARCH
+    kind = DocumentFormat.LATEX
+    end = monotonic() + MAX_SEARCH
 
     def reads(text: str) -> bool:
         if monotonic() > end:
@@ -182,14 +186,16 @@ def _without_faults(source: str, name: str, notices: list[str]) -> tuple[dict[st
         return not _converted(text.encode(), kind, name)[1]
 
     preamble, begin, body = source.partition("\\begin{document}")
-    body, left_out = begin + body, list[str]()
+    body = begin + body
+    left_out = list[str]()
     if reads(body):  # a macro makes the fault
         preamble, left_out = latex.without_faults(preamble, reads, after=body)
     else:
         preamble, left_out = latex.without_faults(preamble, reads)
         body, more = latex.without_faults(body, reads, preamble)
         left_out += more
-    lost, first = "".join(left_out), short("".join(left_out[:1]), 80)
+    lost = "".join(left_out)
+    first = short("".join(left_out[:1]), 80)
     parts = f"{plural(len(left_out), 'part')} of {plural(len(lost), 'character')} in all"
     notices.append(f"left out, because pandoc cannot read it: {parts}; the first: {first}")
     return _converted((preamble + body).encode(), kind, name)
@@ -205,7 +211,7 @@ def _listed(meta: Any, key: str) -> list[Any]:
 
 
 def _first(meta: Any, *names: str) -> str:
-    return next(filter(None, (_text(one) for name in names for one in _listed(meta, name))), "")
+    return next(filter(None, (_text(value) for name in names for value in _listed(meta, name))), "")
 
 
 def _title(meta: Any, blocks: Any, kind: DocumentFormat, stated: str) -> str:
@@ -237,7 +243,8 @@ def _lead(block: Any) -> tuple[str, bool]:
     """Return the first line of a paragraph if it may be a title, and whether it is large or bold."""
     nodes = block["c"] if block["t"] == "Para" else []
     line = _until("LineBreak", nodes)
-    text, label = _text(line), label_of(_text(line))
+    text = _text(line)
+    label = label_of(_text(line))
     if _NO_TITLE.search(text) or (label and label[0] in _LABELS) or word_count(text) < 2:
         return "", False
     bold = _text([*_nodes(line, "Strong")])
@@ -305,14 +312,14 @@ def _section(blocks: Iterable[Any], part: Part) -> str:
 
 def _authors(meta: Any) -> Iterator[str]:
     """Yield names, each as `First Last`; what is no name is left out."""
-    for one in [*_listed(meta, "author"), *_listed(meta, "authors")][:1000]:
-        if one["t"] == "MetaMap":
-            name = one["c"].get("name", one)
+    for author in [*_listed(meta, "author"), *_listed(meta, "authors")][:1000]:
+        if author["t"] == "MetaMap":
+            name = author["c"].get("name", author)
             parts = name["c"] if name["t"] == "MetaMap" else {"given": name}
             yield _text([parts[p] for p in ("given", "family") if p in parts], between=" ")
             continue
         # the first line of an author of LaTeX is the name, the others are the affiliation
-        line = next(filter(None, map(one_line, _text(one, line_break="\n").split("\n"))), "")
+        line = next(filter(None, map(one_line, _text(author, line_break="\n").split("\n"))), "")
         for name in _NAMES.split(_NAME_MARKS.sub(" ", line)):
             words = name.split()
             if 1 <= len(words) <= 6 and words[0][0].isalpha() and not _NO_NAME.search(name):
@@ -325,10 +332,10 @@ def _cited_keys(meta: Any, blocks: Any) -> list[str]:
     places = [meta.get("abstract"), blocks, meta.get("nocite")]
     for node in _nodes(places, "Cite", "RawInline", "RawBlock"):
         if node["t"] == "Cite":
-            keys += (one["citationId"] for one in node["c"][0])
+            keys += (citation["citationId"] for citation in node["c"][0])
         else:  # within a command that pandoc does not know
             keys += (k for text in _RAW_CITE.findall(node["c"][1]) for k in text.split(","))
-    return list(dict.fromkeys(key for one in keys if "#" not in one and (key := one.strip())))
+    return list(dict.fromkeys(key for part in keys if "#" not in part and (key := part.strip())))
 
 
 def _lines(meta: Any, blocks: Any) -> Iterator[str]:
@@ -343,15 +350,16 @@ def _lines(meta: Any, blocks: Any) -> Iterator[str]:
 def _with_markers(value: Any) -> Any:
     """Return nodes in which `[CITE]` stands for citations, notes that cite, and numbers above the line."""
     if isinstance(value, list):
-        return [_with_markers(one) for one in value]
+        return [_with_markers(child) for child in value]
     if not isinstance(value, dict):
         return value
-    kind, keys = value.get("t"), list[str]()
+    kind = value.get("t")
+    keys = list[str]()
     if kind in {"Cite", "Note", "RawInline"}:
         keys = [key for key in _cited_keys({}, [value]) if not _CROSS_REFERENCE.match(key)]
     if keys or (kind == "Superscript" and _NUMBERS.fullmatch(_text(value))):
         return {"t": "Str", "c": " [CITE]"}
-    return {name: _with_markers(one) for name, one in value.items()}
+    return {name: _with_markers(child) for name, child in value.items()}
 
 
 # --- the nodes of the tree
@@ -363,7 +371,8 @@ def _flat(blocks: Any, style: Part | None = None) -> Iterator[Any]:
     A paragraph, or a list of one item, that is the name of a part is a heading. Tables of contents are left out.
     """
     for block in blocks:
-        kind, content = block["t"], block.get("c", [])
+        kind = block["t"]
+        content = block.get("c", [])
         if kind == "Div":
             name = dict(content[0][2]).get("custom-style", "")
             if not _CONTENTS.match(name):
@@ -395,8 +404,8 @@ def _nodes(value: Any, *kinds: str) -> Iterator[Any]:
     if isinstance(value, dict) and value.get("t") in kinds:
         yield value
     if isinstance(value, list | dict):
-        for one in value.values() if isinstance(value, dict) else value:
-            yield from _nodes(one, *kinds)
+        for child in value.values() if isinstance(value, dict) else value:
+            yield from _nodes(child, *kinds)
 
 
 def _text(node: Any, *, line_break: str = " ", between: str = "") -> str:
@@ -409,8 +418,8 @@ def _text(node: Any, *, line_break: str = " ", between: str = "") -> str:
 
 def _pieces(node: Any, line_break: str) -> Iterator[str]:
     if isinstance(node, list):
-        for one in node:
-            yield from _pieces(one, line_break)
+        for child in node:
+            yield from _pieces(child, line_break)
         return
     kind: str = node.get("t", "") if isinstance(node, dict) else ""
     content: Any = node.get("c", "") if isinstance(node, dict) else ""

@@ -91,7 +91,9 @@ def _lines(document: "PdfDocument") -> list[Line]:
     """Return the lines of all pages, without running heads, page numbers, numbers of lines and rotated text."""
     from pypdfium2 import raw
 
-    matrix, x, y = raw.FS_MATRIX(), c_double(), c_double()
+    matrix = raw.FS_MATRIX()
+    x = c_double()
+    y = c_double()
     lines: list[Line] = []
     for number, page in enumerate(document):
         if number >= PAGES and process_time() > MAX_SECONDS / 2:

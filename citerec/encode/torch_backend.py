@@ -33,7 +33,9 @@ from citerec.encode.spec import (
 from citerec.errors import ConfigError, ModelError
 from citerec.types import Log, no_log
 
-CPU_TOKENS, GPU_TOKENS = 2048, 65536  # per batch
+# per batch
+CPU_TOKENS = 2048
+GPU_TOKENS = 65536
 # In float32, with widths as they are, drafts and their sentences took 8 % less time than in batches of 2,048 tokens.
 FLOAT32_TOKENS = 512
 ROUND_TO = 8  # widths are multiples of it otherwise: few shapes mean few kernels to compile
@@ -167,7 +169,7 @@ def cut(tokenizer: Any, texts: Sequence[str], at_most: int, *, special: bool) ->
     if (fast.truncation or {}).get("max_length") != at_most:
         fast.enable_truncation(at_most)
     encodable = [text.encode(errors="replace").decode() for text in texts]
-    return [one.ids for one in fast.encode_batch(encodable, add_special_tokens=special)]
+    return [encoding.ids for encoding in fast.encode_batch(encodable, add_special_tokens=special)]
 
 
 def encoder_net(parts: Parts) -> Net:
@@ -234,7 +236,8 @@ def padded(
     """
     width = min(-(-max(map(len, tokens)) // multiple) * multiple, at_most)
     ids = np.full((len(tokens), width), padding, np.int64)
-    mask, types = np.zeros_like(ids), np.zeros_like(ids)
+    mask = np.zeros_like(ids)
+    types = np.zeros_like(ids)
     for row, text_ids in enumerate(tokens):
         ids[row, : len(text_ids)] = text_ids
         mask[row, : len(text_ids)] = 1
@@ -255,7 +258,8 @@ class TorchBackend:
         import torch
 
         self._torch: Any = torch
-        self._net, self._log = net, log
+        self._net = net
+        self._log = log
         named = config.device
         if named == "auto":
             named = "cuda" if torch.cuda.is_available() else "cpu"
@@ -275,11 +279,13 @@ class TorchBackend:
         self.precision = str(precision)
         self._threads = config.thread_count
         # tokens of a batch, and what its width is a multiple of
-        self._budget, self._multiple = CPU_TOKENS, ROUND_TO
+        self._budget = CPU_TOKENS
+        self._multiple = ROUND_TO
         if self.device != "cpu":
             self._budget = GPU_TOKENS
         elif precision is Precision.FLOAT32:
-            self._budget, self._multiple = FLOAT32_TOKENS, 1
+            self._budget = FLOAT32_TOKENS
+            self._multiple = 1
         self._module = net.module.to(self._device, getattr(torch, self.precision)).eval()
 
     def run(
@@ -298,7 +304,8 @@ class TorchBackend:
             for (rows, outputs), _ in pairwise(chain(started, [([], None)])):
                 yield rows, outputs.cpu().numpy()
             return
-        previous, set_threads = self._torch.get_num_threads(), self._torch.set_num_threads
+        previous = self._torch.get_num_threads()
+        set_threads = self._torch.set_num_threads
         at_once = min(self._threads, len(groups))
         try:
             if at_once <= 1:
@@ -358,9 +365,11 @@ def add_bottleneck(model: Any, folder: Path) -> None:
         def __init__(self, output: Any, states: dict[str, dict[str, Any]]) -> None:
             super().__init__()
             narrow, wide = states["down.0"]["weight"].shape
-            self.dense, self.dropout = output.dense, output.dropout
+            self.dense = output.dense
+            self.dropout = output.dropout
             self.LayerNorm = output.LayerNorm
-            self.down, self.up = torch.nn.Linear(wide, narrow), torch.nn.Linear(narrow, wide)
+            self.down = torch.nn.Linear(wide, narrow)
+            self.up = torch.nn.Linear(narrow, wide)
             self.down.load_state_dict(states["down.0"])
             self.up.load_state_dict(states["up"])
 

@@ -64,7 +64,8 @@ def audit(
 
     `expand` is how papers joined the candidates; `added` features, which are not citerec's own, are recomputed, too.
     """
-    years, whole_batch = index.papers.years, QueryBatch(eval_set.queries, eval_set.eligible)
+    years = index.papers.years
+    whole_batch = QueryBatch(eval_set.queries, eval_set.eligible)
     faults = [
         f"query {query.id}: the ranking contains a paper of a later year, or the query itself"
         for hits in lists
@@ -83,8 +84,8 @@ def audit(
             part = members[start : start + AT_ONCE]
             batch = whole_batch.at(part)
             found = expander.run(batch, [candidates_of[i] for i in part])
-            for query, one in zip(batch.queries, found, strict=True):
-                yield one, features.matrix(query, one)
+            for query, hits in zip(batch.queries, found, strict=True):
+                yield hits, features.matrix(query, hits)
 
     # queries of the same year, and with the same own papers among those of earlier years, know the same
     groups: defaultdict[tuple[int | None, tuple[int, ...]], list[int]] = defaultdict(list)
@@ -92,7 +93,10 @@ def audit(
         year = eval_set.queries[i].year
         own = np.array([*rows], np.int32)
         groups[year, tuple(own[citing_before(year, years[own])].tolist())].append(i)
-    whole, checked, candidates, hidden = stages(index), 0, 0, 0
+    whole = stages(index)
+    checked = 0
+    candidates = 0
+    hidden = 0
     non_empty = np.zeros(len(FEATURES) + len(added), np.bool_)
     for (year, own), members in groups.items():
         past = without_future(index, year, own)
@@ -137,16 +141,18 @@ class _Emptied(Papers):
     """Papers of which some have only their id and year."""
 
     def __init__(self, papers: Papers, empty: npt.NDArray[np.bool_]) -> None:
-        table, flags = papers._table, pa.array(empty)
+        table = papers._table
+        flags = pa.array(empty)
         for name in HIDDEN:
             place = table.schema.get_field_index(name)
             blank = pa.scalar(None if name == "authors" else "", table.field(place).type)
             column = compute.call_function("if_else", [flags, blank, table.column(place)])
             table = table.set_column(place, table.field(place), column)
-        self._table, self.lookup = table, papers.lookup
+        self._table = table
+        self.lookup = papers.lookup
         if lookup := papers.lookup:
             titles, authors = (
-                one.where(~empty[one.rows]) for one in (lookup.titles, lookup.authors)
+                table.where(~empty[table.rows]) for table in (lookup.titles, lookup.authors)
             )
             self.lookup = replace(lookup, titles=titles, authors=authors)
 

@@ -92,7 +92,8 @@ def per_query(run: Run, qrels: Qrels, extra: Sequence[str] = ()) -> dict[str, Fl
     """
     if not qrels or not all(qrels.values()):
         raise ValueError("qrels need at least one query, and every query at least one paper")
-    names, qids = _columns(extra), sorted(qrels)
+    names = _columns(extra)
+    qids = sorted(qrels)
     parts: dict[str, list[Floats]] = {name: [] for name in names}
     for start in range(0, len(qids), _QUERIES_AT_ONCE):
         gold, ranked = _as_arrays(run, qrels, qids[start : start + _QUERIES_AT_ONCE])
@@ -109,7 +110,8 @@ def combine(means: Floats, extra: Sequence[str] = ()) -> Floats:
     The F1 of means is 2PR / (P + R) with P and R the mean precision@20 and recall@20, as Anserini publishes it.
     """
     by_name: dict[str, Floats] = dict(zip(_columns(extra), np.moveaxis(means, -1, 0), strict=True))
-    p, r = by_name["precision@20"], by_name["recall@20"]
+    p = by_name["precision@20"]
+    r = by_name["recall@20"]
     f1 = np.divide(2 * p * r, p + r, out=np.zeros_like(p), where=p + r > 0)
     by_name["f1@20 (of means)"] = f1
     return np.stack([by_name[name] for name in (*METRICS, *extra)], axis=-1)
@@ -143,7 +145,8 @@ def evaluate_run(
             f"run {run.name!r} is for another query set: it has e.g. {min(run.rankings)!r}, "
             f"the qrels have e.g. {min(qrels)!r}"
         )
-    scores, names = per_query(run, qrels, extra), (*METRICS, *extra)
+    scores = per_query(run, qrels, extra)
+    names = (*METRICS, *extra)
     table = np.stack([*scores.values()], axis=1)
     bounds = bootstrap_interval(table, partial(combine, extra=extra), rng=rng, resamples=resamples)
     return SystemResult(
@@ -165,7 +168,7 @@ def compare(
     extra: Sequence[str] = (),
 ) -> list[Comparison]:
     """Test every pair of systems in every metric: metric by metric, the pairs in the order of `systems`."""
-    tables = {one.name: np.stack([*one.per_query.values()], axis=1) for one in systems}
+    tables = {system.name: np.stack([*system.per_query.values()], axis=1) for system in systems}
     pairs = list(combinations(systems, 2))
     statistic = partial(combine, extra=extra)
     p_fisher = [

@@ -102,7 +102,9 @@ def load_eval_set(index: IndexFolder, split: str) -> EvalSet:
     file = index.splits / f"{split}.ids"
     if split not in SPLITS or not file.is_file():
         raise ConfigError(f"no split {split!r} in {index.path}; choose one of {', '.join(SPLITS)}")
-    papers, graph, shipped = index.papers, index.graph, open_queries(index.splits)
+    papers = index.papers
+    graph = index.graph
+    shipped = open_queries(index.splits)
     queried: list[tuple[Query, dict[str, int]]] = []  # each query with its gold
     unknown = 0
     if shipped is None:

@@ -36,8 +36,11 @@ from citerec.io import building
 from citerec.run import Qrels, Run, write_qrels, write_run
 from citerec.text import csv_cell, html_page
 
-JSON, HTML, LATEX = "report.json", "report.html", "report.tex"
-PER_QUERY_CSV, QRELS = "per_query.csv", "qrels.txt"
+JSON = "report.json"
+HTML = "report.html"
+LATEX = "report.tex"
+PER_QUERY_CSV = "per_query.csv"
+QRELS = "qrels.txt"
 DEPTHS = (1, 5, 10, 20, 50, 100, 200, 500, 1000)  # of the table of recall
 _INDENTED = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
 
@@ -104,7 +107,9 @@ class Assessment:
 
 def assess(evaluation: Evaluation) -> Assessment:
     """Measure all runs, and test all pairs except ceilings; `ConfigError` if a run shares no query with the qrels."""
-    seed, draws, extra = evaluation.seed, evaluation.resamples, evaluation.metrics
+    seed = evaluation.seed
+    draws = evaluation.resamples
+    extra = evaluation.metrics
     systems: list[SystemResult] = []
     for run in evaluation.runs:
         measured = evaluate_run(
@@ -188,7 +193,8 @@ def run_files(names: Sequence[str]) -> list[str]:
     files: list[str] = []
     for name in names:
         stem = re.sub(r"[^\w.+-]", "_", name)[:80].strip(".") or "_"
-        file, number = f"{stem}.run", 1
+        file = f"{stem}.run"
+        number = 1
         while file.casefold() in map(str.casefold, files):
             number += 1
             file = f"{stem}-{number}.run"
@@ -203,14 +209,16 @@ def summary_table(
 
     The first metric has a 95 % interval, or all of them.
     """
-    shown, best = metrics or assessment.metrics, _best(assessment)
+    shown = metrics or assessment.metrics
+    best = _best(assessment)
     rows: list[list[Cell]] = []
     for system in assessment.systems:
         row = [Cell(text=system.name)]
         for metric in shown:
             low, high = map(decimal, system.ci95[metric])
             note = f"[{low}, {high}]" if has_intervals or metric == shown[0] else ""
-            value, is_best = decimal(system.metrics[metric]), (system.name, metric) in best
+            value = decimal(system.metrics[metric])
+            is_best = (system.name, metric) in best
             row.append(Cell(text=value, note=note, is_best=is_best))
         row.append(Cell(text=NONE if system.seconds is None else f"{system.seconds:,.1f}"))
         rows.append(row)
@@ -226,7 +234,9 @@ def paper_table(assessment: Assessment) -> Table:
     is in the table, but it is not compared, is never best, and has no letter.
     """
     names = product(("", *map(str, range(1, 100))), ascii_lowercase)  # a to z, a1 to z1
-    letters = {one.name: f"{a}{n}" for one, (n, a) in zip(assessment.rivals, names, strict=False)}
+    letters = {
+        rival.name: f"{a}{n}" for rival, (n, a) in zip(assessment.rivals, names, strict=False)
+    }
     worse: dict[tuple[str, str], str] = {}
     for test in assessment.comparisons:
         if test.p_holm < ALPHA and test.difference:
@@ -237,7 +247,8 @@ def paper_table(assessment: Assessment) -> Table:
     for system in assessment.systems:
         row = [Cell(text=letters.get(system.name, "")), Cell(text=system.name)]
         for metric in assessment.metrics:
-            key, value = (system.name, metric), decimal(system.metrics[metric])
+            key = (system.name, metric)
+            value = decimal(system.metrics[metric])
             row.append(Cell(text=value, marks=worse.get(key, ""), is_best=key in best))
         rows.append(row)
     evaluation = assessment.evaluation
@@ -256,7 +267,8 @@ def _page(assessment: Assessment) -> str:
     evaluation = assessment.evaluation
     tests: dict[str, list[Cell]] = {}
     for test in assessment.comparisons:
-        pair, p = f"{test.b} − {test.a}", decimal(test.p_holm) if test.p_holm >= 0.001 else "< .001"
+        pair = f"{test.b} − {test.a}"
+        p = decimal(test.p_holm) if test.p_holm >= 0.001 else "< .001"
         is_different = test.p_holm < ALPHA and test.difference != 0
         sign = "+" if test.difference > 0 else "−" if test.difference < 0 else ""
         shown = f"{sign}{decimal(abs(test.difference))}"
@@ -318,7 +330,7 @@ def _best(assessment: Assessment) -> set[tuple[str, str]]:
 
 def _write_per_query(assessment: Assessment, path: Path) -> None:
     qrels = assessment.evaluation.qrels
-    columns = [(one, metric) for one in assessment.systems for metric in one.per_query]
+    columns = [(system, metric) for system in assessment.systems for metric in system.per_query]
     with path.open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
         names = [csv_cell(f"{system.name} {metric}") for system, metric in columns]

@@ -34,7 +34,8 @@ def bootstrap_interval(
 
     Source: Efron, Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13.
     """
-    n, figures = len(table), list[Floats]()
+    n = len(table)
+    figures = list[Floats]()
     for size in _chunks(resamples, n):
         drawn = rng.integers(n, size=(size, n), dtype=np.int32)
         drawn += (np.arange(size, dtype=np.int32) * n)[:, None]
@@ -66,7 +67,8 @@ def randomisation_test(
     """
     n = len(a)
     exact = 2**n <= resamples
-    total, difference = (a + b).mean(axis=0), a - b
+    total = (a + b).mean(axis=0)
+    difference = a - b
 
     def gap(signs: Floats) -> Floats:
         swapped = signs @ difference / n
@@ -80,7 +82,8 @@ def randomisation_test(
             drawn = np.frombuffer(rng.bytes(size * n // 8 + 1), np.uint8)
             yield np.unpackbits(drawn, count=size * n).reshape(size, n)
 
-    observed, as_far = gap(np.ones((1, n))), np.array(0)
+    observed = gap(np.ones((1, n)))
+    as_far = np.array(0)
     for bits in swaps():
         signs = 1.0 - 2.0 * bits.astype(np.float64)
         as_far = as_far + (gap(signs) >= observed - _EQUAL).sum(axis=0)

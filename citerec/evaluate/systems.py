@@ -80,7 +80,8 @@ def random_lists(index: IndexFolder, eval_set: EvalSet, config: EvalConfig) -> l
 
 def most_cited_lists(index: IndexFolder, eval_set: EvalSet, config: EvalConfig) -> list[Hits]:
     """Return the eligible papers with the most known citations; those without a citation are left out."""
-    graph, years = TemporalGraph(index, config.known_graph), index.papers.years
+    graph = TemporalGraph(index, config.known_graph)
+    years = index.papers.years
     snapshots = graph.snapshots(eval_set.queries, eval_set.eligible)
     ordered: dict[object, Hits] = {}  # queries with the same known citations share an order
     lists: list[Hits] = []
@@ -114,7 +115,7 @@ def default_systems(index: IndexFolder, *, rerank: bool = False, ranker: str = "
     if candidates(index) == "weighted":
         names.append("weighted")  # as `recommend` fuses
     if rerank:
-        names += [one for one, first in RERANKED.items() if index.is_embedded or not first]
+        names += [name for name, first in RERANKED.items() if index.is_embedded or not first]
     names += [EXPANDED, *(["ranker"] if find_ranker(ranker, index) else [])]
     return [*names, *BASELINES, *CEILINGS]
 
@@ -170,7 +171,8 @@ class CachedRetriever:
     """A retriever that caches the hits of another; the same query ids stand for the same queries and rules."""
 
     def __init__(self, retriever: Retriever) -> None:
-        self.retriever, self.name = retriever, retriever.name
+        self.retriever = retriever
+        self.name = retriever.name
         self.saved = 0.0  # seconds of the searches that were not repeated
         self._hits: dict[tuple[tuple[str, ...], int], tuple[list[Hits], float]] = {}
 
@@ -196,7 +198,9 @@ class CachedScorer:
         self.saved = 0.0  # estimated seconds of the scores that were not computed again
         self._scorer = scorer
         self._known: defaultdict[str, dict[int, float]] = defaultdict(dict)
-        self._pairs, self._seconds = 0, 0.0  # computed so far
+        # computed so far
+        self._pairs = 0
+        self._seconds = 0.0
 
     def score(
         self,
@@ -214,7 +218,8 @@ class CachedScorer:
         new = sum(map(len, missing))
         if new:
             todo = [i for i, part in enumerate(missing) if part]
-            start, parts = perf_counter(), [np.array(missing[i], np.int32) for i in todo]
+            start = perf_counter()
+            parts = [np.array(missing[i], np.int32) for i in todo]
             scored = self._scorer.score(index, [queries[i] for i in todo], parts, progress)
             self._seconds += perf_counter() - start
             self._pairs += new
@@ -240,8 +245,11 @@ class Systems:
         progress: Progress = no_progress,
     ) -> None:
         """Prepare; `log` receives a message before a download from the hub, `progress` the number of reranked pairs."""
-        self._log, self._progress = log, progress
-        self._index, self._eval_set, self._config = index, eval_set, config
+        self._log = log
+        self._progress = progress
+        self._index = index
+        self._eval_set = eval_set
+        self._config = config
         self._results: dict[str, tuple[list[Hits], float]] = {}
         self._retrievers: dict[str, CachedRetriever] = {}
         self._batch = QueryBatch(eval_set.queries, eval_set.eligible)
@@ -261,10 +269,11 @@ class Systems:
         if name not in self._results:
             # models are opened before the clock starts
             pipeline = None if name in BASELINES else self._pipeline(name)
-            start, saved = perf_counter(), self._saved()
+            start = perf_counter()
+            saved = self._saved()
             if pipeline:
                 candidates = pipeline.all(self._batch, self._progress)
-                hits = [one.hits.best(self._config.depth) for one in candidates]
+                hits = [found.hits.best(self._config.depth) for found in candidates]
             else:
                 hits = BASELINES[name](self._index, self._eval_set, self._config)
             self._results[name] = hits, perf_counter() - start + self._saved() - saved
@@ -346,7 +355,9 @@ class Systems:
 
     def _pipeline(self, name: str) -> Pipeline:
         """Return a system as a pipeline: the pipeline of `recommend` with stages left out."""
-        first_stage, depth, stages = self._hybrid(name), self._config.depth, tuple[Stage, ...]()
+        first_stage = self._hybrid(name)
+        depth = self._config.depth
+        stages = tuple[Stage, ...]()
         graph = TemporalGraph(self._index, self._config.known_graph)
         if name in RERANKED:
             parts = len(self._eval_set.queries)  # pairs of all queries are batched together

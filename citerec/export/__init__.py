@@ -89,11 +89,11 @@ def pieces(
 
             lists = (
                 (
-                    one.query.id,
-                    [item.paper.id for item in one.recommendations],
-                    [item.score for item in one.recommendations],
+                    answer.query.id,
+                    [item.paper.id for item in answer.recommendations],
+                    [item.score for item in answer.recommendations],
                 )
-                for one in results
+                for answer in results
             )
             yield from trec_lists(lists, TREC_NAME, "the run")
         case Format.BIBTEX | Format.RIS | Format.CSL | Format.DOI:

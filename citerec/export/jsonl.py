@@ -31,7 +31,8 @@ def lines(results: Iterable[Result], fields: Sequence[str] = ()) -> Iterator[str
 
 def place(result: Result) -> dict[str, Any]:
     """Return the sentence that was searched, its section and its sureness; nothing for a draft."""
-    query, sureness = result.query, result.sureness
+    query = result.query
+    sureness = result.sureness
     texts = {"sentence": query.context or query.title, "section": query.section}
     return texts | {"sureness": sureness} if query.is_sentence else {}
 

@@ -62,7 +62,9 @@ def tables(
             heading = Text(visible(query.context or query.title), style="bold", overflow="fold")
             sure = "" if result.sureness is None else f"sureness {percentage(result.sureness)}"
             place = query.id if query.named or query.context else "", visible(query.section), sure
-            console.print(heading.append("".join(f" · {one}" for one in place if one), style="dim"))
+            console.print(
+                heading.append("".join(f" · {part}" for part in place if part), style="dim")
+            )
         console.print(_table(result))
         yield "\n".join(line.rstrip() for line in out.getvalue().split("\n"))
         out.seek(0)

@@ -53,7 +53,8 @@ MAX_TOKEN = 255  # characters; Lucene splits longer ones
 
 # capital sigma has two lower forms
 _LETTER = "A-Za-zªµºÀ-ÖØ-öø-ÿα-ωΓΔΘΛΞΠΦΨΩ"
-_JOINS_LETTERS, _JOINS_DIGITS = r"[.:'‘’·]", r"[.,;'‘’]"
+_JOINS_LETTERS = r"[.:'‘’·]"
+_JOINS_DIGITS = r"[.,;'‘’]"
 _PART = (
     rf"(?:[0-9](?:(?:_*|{_JOINS_DIGITS})[0-9])*|[{_LETTER}](?:(?:_*|{_JOINS_LETTERS})[{_LETTER}])*)"
 )
@@ -183,7 +184,9 @@ def _ends_cvc(word: str) -> bool:
 
 # --- building
 
-ID, CONTENTS = "id", "contents"  # fields of Anserini's documents
+# fields of Anserini's documents
+ID = "id"
+CONTENTS = "contents"
 ROWS = "rows.npy"  # int32, shape (Lucene documents,): the row of each Lucene document
 POSTINGS = "postings"
 _BUFFER_MB = 1024.0  # memory for documents that are not written yet: half of Java's heap by default
@@ -335,8 +338,8 @@ def _document_loop(writer: Any) -> Callable[[Sequence[tuple[str, str]]], None]:
         java_class("org.apache.lucene.document.Field")(CONTENTS, empty, kind),
     )
     document = java_class("org.apache.lucene.document.Document")()
-    for one in fields:
-        document.add(as_type("org.apache.lucene.index.IndexableField", one))
+    for part in fields:
+        document.add(as_type("org.apache.lucene.index.IndexableField", part))
     loop = _loop_over_documents()
 
     def add(documents: Sequence[tuple[str, str]]) -> None:
@@ -412,20 +415,26 @@ def _read_texts(raw: bytes) -> list[bytes]:
     texts: list[bytes] = []
     place = 0
     while place < len(raw):
-        length, place = raw[place], place + 1
+        length = raw[place]
+        place = place + 1
         if length > 0x7F:
-            length, place = length & 0x7F | raw[place] << 7, place + 1
+            length = length & 0x7F | raw[place] << 7
+            place = place + 1
         texts.append(raw[place : place + length])
         place += length
     return texts
 
 
 _LUCENE = "org/apache/lucene/"
-_STRING, _BYTES = "java/lang/String", f"{_LUCENE}util/BytesRef"
-_INPUT, _OUTPUT = f"{_LUCENE}store/DataInput", f"{_LUCENE}store/DataOutput"
-_FIELD, _DOCUMENT = f"{_LUCENE}document/Field", f"{_LUCENE}document/Document"
+_STRING = "java/lang/String"
+_BYTES = f"{_LUCENE}util/BytesRef"
+_INPUT = f"{_LUCENE}store/DataInput"
+_OUTPUT = f"{_LUCENE}store/DataOutput"
+_FIELD = f"{_LUCENE}document/Field"
+_DOCUMENT = f"{_LUCENE}document/Document"
 _WRITER = f"{_LUCENE}index/IndexWriter"
-_TERMS, _DOCS = f"{_LUCENE}index/TermsEnum", f"{_LUCENE}index/PostingsEnum"
+_TERMS = f"{_LUCENE}index/TermsEnum"
+_DOCS = f"{_LUCENE}index/PostingsEnum"
 _WITH_FREQS = 8  # PostingsEnum.FREQS
 
 
@@ -434,7 +443,9 @@ def _loop_over_terms() -> Any:
 
     For each term: its text, its number of documents, and then each document and its frequency.
     """
-    output, terms, handles = _type(_OUTPUT), _type(_TERMS), _handles()
+    output = _type(_OUTPUT)
+    terms = _type(_TERMS)
+    handles = _handles()
     write_int = _method(_OUTPUT, "writeInt", "(I)V")
     write_text = _method(_OUTPUT, "writeString", f"(L{_STRING};)V")
     spelling = handles.filterReturnValue(
@@ -462,7 +473,9 @@ def _loop_over_terms() -> Any:
 
 def _loop_over_postings() -> Any:
     """Return a handle that writes the postings of a term: (count, docs, freqs, postings) -> nothing."""
-    output, postings, handles = _type(_OUTPUT), _type(_DOCS), _handles()
+    output = _type(_OUTPUT)
+    postings = _type(_DOCS)
+    handles = _handles()
     write_int = _method(_OUTPUT, "writeInt", "(I)V")
     write_doc = handles.collectArguments(write_int, 1, _method(_DOCS, "nextDoc", "()I"))
     write_freq = handles.collectArguments(write_int, 1, _method(_DOCS, "freq", "()I"))
@@ -474,7 +487,8 @@ def _loop_over_postings() -> Any:
 
 def _repeated(body: Any, *kinds: Any) -> Any:
     """Return a handle that calls `body` as often as its first argument states: (count, ...) -> nothing."""
-    integer, handles = java_class("java.lang.Integer").TYPE, _handles()
+    integer = java_class("java.lang.Integer").TYPE
+    handles = _handles()
     count = handles.dropArguments(handles.identity(integer), 1, *kinds)
     # before its arguments, the body of a loop receives the number of the round and the count
     return handles.countedLoop(count, None, handles.dropArguments(body, 0, integer, integer))
@@ -524,7 +538,8 @@ class Postings:
         if number is None:
             if len(self.numbers) >= _KEPT:
                 self.numbers.clear()
-            wanted, count = term.encode(errors="replace"), len(self.ends) - 1
+            wanted = term.encode(errors="replace")
+            count = len(self.ends) - 1
             number = bisect_left(range(count), wanted, key=self._term)
             if number == count or self._term(number) != wanted:
                 number = NO_TERM
@@ -540,7 +555,8 @@ class Postings:
 
     def freqs_in(self, number: int, docs: npt.NDArray[np.int32]) -> tuple[Ints, Ints]:
         """Return which of some rising documents have a term, by their places, and how often each has it."""
-        start, end = int(self.indptr[number]), int(self.indptr[number + 1])
+        start = int(self.indptr[number])
+        end = int(self.indptr[number + 1])
         of_term = self.docs[start:end]
         in_term = np.searchsorted(of_term, docs)
         places = np.flatnonzero(of_term[np.minimum(in_term, len(of_term) - 1)] == docs)

@@ -31,7 +31,9 @@ from citerec.rules.known import Rows, mask
 from citerec.types import Eligibility, Progress, no_progress
 
 NAME = "vectors.faiss"  # the file of the vectors in an index
-EXACT_UP_TO, SQ8_UP_TO = 50_000, 1_000_000  # papers; a flat search then takes about 0.1 s
+# papers; a flat search then takes about 0.1 s
+EXACT_UP_TO = 50_000
+SQ8_UP_TO = 1_000_000
 BLOCK = 4096  # vectors that are added at once
 FACTORIES = {DenseKind.EXACT: "Flat", DenseKind.SQ8: "SQ8", DenseKind.HNSW: "HNSW32_SQ8"}
 TRAINING = 65_536  # vectors from which the range of each dimension is taken
@@ -84,13 +86,18 @@ def write_dense(
     Vectors that are compared by cosine must have unit length. ModelError if a vector is not finite, or not of unit
     length although compared by cosine; OutputError if the file cannot be written.
     """
-    config, report, faiss = config or DenseIndexConfig(), progress, load()
+    config = config or DenseIndexConfig()
+    report = progress
+    faiss = load()
     metric = faiss.METRIC_L2 if similarity is Similarity.L2 else faiss.METRIC_INNER_PRODUCT
-    exact, path = faiss.IndexFlat(dim, metric), folder / NAME
+    exact = faiss.IndexFlat(dim, metric)
+    path = folder / NAME
     for block in blocks:
         _check_vectors(block, exact.ntotal, similarity)
         exact.add(np.ascontiguousarray(block, np.float32))
-    index, rows, stored = exact, exact.ntotal, _stored(exact)
+    index = exact
+    rows = exact.ntotal
+    stored = _stored(exact)
     kind = resolve(config.kind, rows)
     if kind is not DenseKind.EXACT:
         base = faiss.index_factory(dim, FACTORIES[kind], metric)
@@ -127,9 +134,12 @@ def open_dense(folder: Path, settings: Mapping[str, Any], years: Rows) -> "Dense
     `years` holds the year of each row, shape (papers,), for eligibility. OSError if the file cannot be read, ValueError
     if it is damaged or does not match `settings`, KeyError if these are incomplete.
     """
-    faiss, path = load(), folder / NAME
-    kind, similarity = DenseKind(settings["kind"]), Similarity(settings["similarity"])
-    rows, dim = int(settings["papers"]), int(settings["dim"])
+    faiss = load()
+    path = folder / NAME
+    kind = DenseKind(settings["kind"])
+    similarity = Similarity(settings["similarity"])
+    rows = int(settings["papers"])
+    dim = int(settings["dim"])
     if rows != len(years):
         raise ValueError(f"it holds {rows} vectors for {len(years)} papers")
     try:
@@ -154,8 +164,12 @@ class DenseIndex:
         self, whole: Any, base: Any, exact: Any, path: Path, similarity: Similarity, years: Rows
     ) -> None:
         """Hold `base`, which is searched, and `exact`, which has the vectors, both parts of `whole`, from a file."""
-        self._whole, self._base = whole, base  # `whole` owns the other two
-        self._exact, self.similarity, self._years = exact, similarity, years
+        # `whole` owns the other two
+        self._whole = whole
+        self._base = base
+        self._exact = exact
+        self.similarity = similarity
+        self._years = years
         self._is_graph = hasattr(base, "hnsw")
         # what a scan reads
         self._scanned = load().downcast_index(base.storage) if self._is_graph else base
@@ -178,7 +192,8 @@ class DenseIndex:
         """Return the vectors of some rows as a scan reads them, shape (len(rows), dim): exact, or those of int8."""
         if self._base is self._exact:
             return self.vectors(rows)
-        faiss, sq8 = load(), self._scanned
+        faiss = load()
+        sq8 = self._scanned
         codes = faiss.rev_swig_ptr(sq8.codes.data(), sq8.codes.size()).reshape(-1, sq8.d)
         lowest, width = np.split(faiss.vector_to_array(sq8.sq.trained), 2)
         # what `sa_decode` returns, which takes ten times as long
@@ -209,7 +224,8 @@ class DenseIndex:
             excluded = max(min(len(eligible[i].excluded - common), FEW_EXCLUDED) for i in group)
             # int8 vectors give a slightly other order: of a million papers, 64 more held the first 1,000 of each draft
             int8 = k // 8 if self._base is not self._exact else 0
-            fetch, pending = min(k + int8 + excluded + MARGIN, count), group if count else []
+            fetch = min(k + int8 + excluded + MARGIN, count)
+            pending = group if count else []
             while pending:
                 unfinished: list[int] = []
                 found = self._candidates(vectors[pending], fetch, keep, count)
@@ -220,14 +236,16 @@ class DenseIndex:
                     results[i] = hits, similarities(vectors[i], exact, self.similarity)
                     if fetch < count and not _is_complete(results[i][1], k):
                         unfinished.append(i)
-                pending, fetch = unfinished, min(4 * fetch, count)
+                pending = unfinished
+                fetch = min(4 * fetch, count)
         return results
 
     def _candidates(
         self, vectors: Vectors, fetch: int, keep: npt.NDArray[np.bool_], count: int
     ) -> npt.NDArray[np.int64]:
         """Return the rows nearest to each vector among those to keep, -1 for none, shape (queries, fetch or more)."""
-        faiss, queries = load(), np.ascontiguousarray(vectors, np.float32)
+        faiss = load()
+        queries = np.ascontiguousarray(vectors, np.float32)
         bits = None if count == len(keep) else np.packbits(keep, bitorder="little")
         selector = {} if bits is None else {"sel": faiss.IDSelectorBitmap(bits)}
         # The fewer papers are eligible, the more nodes of the graph are visited: a scan costs less then.
@@ -252,8 +270,10 @@ def similarities(
     The inner product for cosine, minus the Euclidean distance for L2.
     """
     faiss = load()
-    query, vectors = np.ascontiguousarray(query), np.ascontiguousarray(vectors)
-    scores, indices = np.empty(len(vectors), np.float32), np.arange(len(vectors))
+    query = np.ascontiguousarray(query)
+    vectors = np.ascontiguousarray(vectors)
+    scores = np.empty(len(vectors), np.float32)
+    indices = np.arange(len(vectors))
     measures = {
         Similarity.COSINE: faiss.fvec_inner_products_by_idx,
         Similarity.L2: faiss.fvec_L2sqr_by_idx,

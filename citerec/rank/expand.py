@@ -133,10 +133,12 @@ def neighbour_scores(
 
     `rows` are the retrieved papers, best first.
     """
-    is_citing, is_cited = snapshot.is_citing(rows), snapshot.citations(rows) > 0
+    is_citing = snapshot.is_citing(rows)
+    is_cited = snapshot.citations(rows) > 0
     citing = _weights(rows, is_citing, config)
     first = config.replace(neighbours=min(CLOSEST, config.neighbours))
-    cites, scratch = graph.index.graph.lists, graph.scratch
+    cites = graph.index.graph.lists
+    scratch = graph.scratch
     scores = {
         "cited_by": citing.times(cites, scratch),
         "cited_by_closest": _weights(rows, is_citing, first).times(cites, scratch),
@@ -209,7 +211,8 @@ class CandidateExpander:
         """Prepare; `graph` defines the known citations, `config` the number and the weights of neighbours."""
         self.config = config or ExpandConfig()
         self.graph = graph
-        self._id_rank, self._years = graph.index.id_rank, graph.index.papers.years
+        self._id_rank = graph.index.id_rank
+        self._years = graph.index.papers.years
 
     def run(
         self,
@@ -297,7 +300,8 @@ def linked_similarity(
     links = np.concatenate([links, more_links])
     linked = _distinct(links)
     graph.scratch[linked] = np.arange(len(linked), dtype=np.int32)
-    ones, places = np.ones(len(links), np.float32), (owners, graph.scratch[links])
+    ones = np.ones(len(links), np.float32)
+    places = (owners, graph.scratch[links])
     by_paper = csr_array((ones, places), shape=(len(rows), len(linked))).tocsc()
     by_paper.data[:] = 1  # a paper that both kinds have counts once
     sums = np.zeros((len(rows), len(query.values)), np.float32)
@@ -317,7 +321,8 @@ def thinned(
 
     `links` holds the links of one paper after the other, `lengths` how many each has, `chosen` which of them count.
     """
-    owners, links = np.repeat(np.arange(len(lengths)), lengths)[chosen], links[chosen]
+    owners = np.repeat(np.arange(len(lengths)), lengths)[chosen]
+    links = links[chosen]
     sizes = np.bincount(owners, minlength=len(lengths))
     place = np.arange(len(links)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     size = sizes[owners]

@@ -75,10 +75,14 @@ class Signals:
         lookups: "Features",
     ) -> None:
         """Prepare; `cited` are the rows of the known references, `lookups` keeps what was read of the index."""
-        self.query, self.candidates, self.cited = query, candidates, cited
+        self.query = query
+        self.candidates = candidates
+        self.cited = cited
         self.rows: Rows = candidates.rows  # of the candidates; each feature has their shape
         self.snapshot: GraphSnapshot = candidates.snapshot  # the known citations
-        self.graph, self.index, self.lookups = graph, graph.index, lookups
+        self.graph = graph
+        self.index = graph.index
+        self.lookups = lookups
 
     @property
     def missing(self) -> Scores:
@@ -199,7 +203,8 @@ class Signals:
     @cached_property
     def cosines(self) -> Table | None:
         """The cosines of title and sentences, in this order, and the candidates; None without vectors."""
-        vectors, vector = self.candidates.sentences.vectors, self.candidates.query_vector
+        vectors = self.candidates.sentences.vectors
+        vector = self.candidates.query_vector
         if vectors is None or vector is None:
             return None
         return unit(vectors()) @ vector.of_papers(self.rows).T
@@ -395,7 +400,8 @@ class Features:
         """Prepare to compute the features with some names, and `added` ones, which are the last columns of a matrix."""
         # the rank by BM25 is also the fused rank where the semantic group is disabled
         computed = {*names, "bm25_rank", *(feature.name for feature in added)}
-        self._graph, self._computed = graph, computed
+        self._graph = graph
+        self._computed = computed
         self.table = (*FEATURES, *added)
 
     @cached_property
@@ -440,7 +446,8 @@ def without_groups(
 
     `rows` is a mask of the papers to change, None for all; features in `keep` stay; `added` are in the last columns.
     """
-    changed, disabled = matrix.copy(), frozenset(groups)
+    changed = matrix.copy()
+    disabled = frozenset(groups)
     where = slice(None) if rows is None else rows
     for column, feature in enumerate((*FEATURES, *added)):
         if feature.groups & disabled and feature.name not in keep:
@@ -470,7 +477,8 @@ def found_in(text: str, titles: Sequence[frozenset[str]]) -> Scores:
 
     A word has the weight log((titles + 1) / titles with it).
     """
-    words, counts = title_words(text), Counter(word for title in titles for word in title)
+    words = title_words(text)
+    counts = Counter(word for title in titles for word in title)
     weights = {word: log((len(titles) + 1) / count) for word, count in counts.items()}
 
     def mass(of: Iterable[str]) -> float:
@@ -488,7 +496,8 @@ def written_by(papers: Papers, names: Sequence[str], *, surely: bool = False) ->
     """
     by_key = {key: name for name in reversed(names) if (key := name_key(name))}
     lookup: Any = papers.lookup  # every index has one
-    rows, wanted = list[int](), {True} if surely else {True, None}
+    rows = list[int]()
+    wanted = {True} if surely else {True, None}
     for (key, name), of_key in zip(by_key.items(), lookup.authors.rows_of(by_key), strict=True):
         family = key.rpartition(" ")[2]
         for row, authors in zip(
@@ -496,7 +505,7 @@ def written_by(papers: Papers, names: Sequence[str], *, surely: bool = False) ->
         ):
             # most names need no comparison
             near = (a for a in authors if family in a.lower().replace("'", "") or not a.isascii())
-            rows += [row] if {same_person(name, one) for one in near} & wanted else []
+            rows += [row] if {same_person(name, author) for author in near} & wanted else []
     return np.array(sorted(rows), np.int32), len(by_key)
 
 

@@ -340,7 +340,8 @@ class LtrStage:
         self, graph: TemporalGraph, ranker: LtrModel, reranker: OpenReranker | None = None
     ) -> None:
         """Prepare; the model reads `reranker`, if any."""
-        self._ranker, self._reranker = ranker, reranker
+        self._ranker = ranker
+        self._reranker = reranker
         self._id_rank = graph.index.id_rank
         of_list = ranker.calibration.weights if ranker.calibration else ()
         self._features = Features(graph, (*ranker.features, *of_list), ranker.added)
@@ -359,13 +360,15 @@ class LtrStage:
             ranked.append(self._ordered(query, matrix, one, cited))
         if self._reranker is None:
             return ranked
-        done = self._reranker.rerank(batch.queries, [one.hits for one in ranked], progress)
+        done = self._reranker.rerank(batch.queries, [found.hits for found in ranked], progress)
         again: list[RankedCandidates] = []
-        for query, one, reranked in zip(batch.queries, ranked, done, strict=True):
+        for query, candidate_set, reranked in zip(batch.queries, ranked, done, strict=True):
             scored = self._reranker.unit_scores(reranked)
-            matrix = with_rerank_feature(one.matrix, one.expanded.rows, scored)
+            matrix = with_rerank_feature(candidate_set.matrix, candidate_set.expanded.rows, scored)
             stages = {RERANK: reranked.scored}
-            again.append(self._ordered(query, matrix, one.expanded, one.cited, stages))
+            again.append(
+                self._ordered(query, matrix, candidate_set.expanded, candidate_set.cited, stages)
+            )
         return again
 
     def _ordered(

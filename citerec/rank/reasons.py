@@ -59,8 +59,11 @@ class Facts:
         authors: Sequence[str] = (),
     ) -> None:
         """Prepare; `neighbour_scores` hold the neighbours of the query, `cited` its known references."""
-        self._graph, self._snapshot, self._scores = graph, snapshot, neighbour_scores
-        self._cited, self._authors = np.array(sorted(cited), np.int32), authors
+        self._graph = graph
+        self._snapshot = snapshot
+        self._scores = neighbour_scores
+        self._cited = np.array(sorted(cited), np.int32)
+        self._authors = authors
         self._written, _ = written_by(graph.index.papers, authors, surely=True)
         self._title = partial(quoted, graph.index.papers)
 
@@ -104,7 +107,7 @@ class Facts:
     def author_overlap(self, row: int) -> str:
         """Name an author of a paper whose full name is that of an author of the query."""
         [names] = self._graph.index.papers.texts("authors", np.array([row], np.int32)).to_pylist()
-        own = (name for name in names if any(same_person(name, one) for one in self._authors))
+        own = (name for name in names if any(same_person(name, author) for author in self._authors))
         return f"shares an author with you: {name}" if (name := next(own, "")) else ""
 
     def self_cited(self, row: int) -> str:
@@ -184,10 +187,12 @@ def reasons(
     by_name = dict(zip((*NAMES, *meanings), contributions.tolist(), strict=False))
     weights = {read[0]: sum(by_name[name] for name in read) for read in REASONS}
     weights |= {name: by_name[name] for name in meanings}
-    paper, dense = item.paper, item.stages.get("dense")
+    paper = item.paper
+    dense = item.stages.get("dense")
 
     def text(reason: str) -> str:  # empty if it does not apply to the paper
-        value, text = features[reason], ""
+        value = features[reason]
+        text = ""
         count = round(float(np.expm1(value))) if np.isfinite(value) else 0  # of log(1 + count)
         match reason:
             case "bm25":
@@ -241,7 +246,8 @@ def with_reasons(
     explained: list[Recommendation] = []
     if not isinstance(candidates, RankedCandidates) or not ranker:
         for item, matched in zip(result, words, strict=True):
-            dense, hit = item.stages.get("dense"), item.stages.get(RERANK)
+            dense = item.stages.get("dense")
+            hit = item.stages.get(RERANK)
             of_stages = (
                 matching(matched),
                 semantic(dense.rank) if dense else "",

@@ -31,8 +31,10 @@ from citerec.rules.known import GraphSnapshot, Rows, TemporalGraph, within
 from citerec.text import plural
 from citerec.types import CandidateSet, Eligibility, Hits, Query, Recommendation
 
-CO_CITATION, SIMILAR_LISTS = "co-citation", "similar-lists"
-COUPLING, CITED_BY = "coupling", "cited-by"
+CO_CITATION = "co-citation"
+SIMILAR_LISTS = "similar-lists"
+COUPLING = "coupling"
+CITED_BY = "cited-by"
 # Tuned by recall@20 on dev papers of two corpora.
 WEIGHTS = {
     CO_CITATION: 1.5,
@@ -68,16 +70,20 @@ class SeedRetriever:
         dense: DenseRetriever | None = None,
     ) -> None:
         """Prepare; `lists` are the rows of the list of each query of a batch, `bm25` and `dense` further sources."""
-        self._graph, self._lists, self._dense = graph, lists, dense
+        self._graph = graph
+        self._lists = lists
+        self._dense = dense
         self._bm25 = bm25.by_key_terms(KEY_TERMS) if bm25 else None
-        self._id_rank, self._papers = graph.index.id_rank, graph.index.papers
+        self._id_rank = graph.index.id_rank
+        self._papers = graph.index.papers
 
     def candidates(
         self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
     ) -> list[CandidateSet]:
         """Return the best eligible papers for the list of each query, at least `k` if there are so many."""
         found: list[CandidateSet] = []
-        depth, snapshots = max(k, DEPTH), self._graph.snapshots(queries, eligible)
+        depth = max(k, DEPTH)
+        snapshots = self._graph.snapshots(queries, eligible)
         for cited, rule, snapshot in zip(self._lists, eligible, snapshots, strict=True):
             seeds = np.array(sorted(cited), np.int32)
             rule = replace(rule, excluded=rule.excluded.union(cited))  # noqa: PLW2901
@@ -134,7 +140,8 @@ def graph_scores(
     neighbours = neighbour_scores(graph, snapshot, seeds, config)
     citing, shared = np.unique(graph.all_citers.sampled(seeds)[0], return_counts=True)
     known = snapshot.is_citing(citing)
-    citing, shared = citing[known], shared[known]
+    citing = citing[known]
+    shared = shared[known]
     references = graph.index.graph
     sizes = np.maximum(references.degrees(citing), 1)
     coupling = SparseVector(citing, shared / np.sqrt(sizes * len(seeds)))
@@ -145,7 +152,7 @@ def graph_scores(
         COUPLING: coupling,
         CITED_BY: SparseVector(neighbours.rows, neighbours.cited_by.astype(np.float64)),
     }
-    return {name: one.only(one.weights > 0) for name, one in scores.items()}
+    return {name: score.only(score.weights > 0) for name, score in scores.items()}
 
 
 def connections(
@@ -157,10 +164,10 @@ def connections(
     cite it and two of the list; coupling: papers of the list that it cites; cited-by: those that cite it.
     """
     citing = graph.citing(row, snapshot).tolist()
-    lists = [np.intersect1d(graph.references(one, snapshot), seeds).tolist() for one in citing]
+    lists = [np.intersect1d(graph.references(row, snapshot), seeds).tolist() for row in citing]
     return {
-        CO_CITATION: [one for one, _ in Counter(chain(*lists)).most_common()],
-        SIMILAR_LISTS: [one for one, shared in zip(citing, lists, strict=True) if len(shared) > 1],
+        CO_CITATION: [row for row, _ in Counter(chain(*lists)).most_common()],
+        SIMILAR_LISTS: [row for row, shared in zip(citing, lists, strict=True) if len(shared) > 1],
         COUPLING: np.intersect1d(graph.references(row, snapshot), seeds).tolist(),
         CITED_BY: np.intersect1d(citing, seeds).tolist(),
     }
@@ -181,7 +188,8 @@ def seed_reasons(
         points = WEIGHTS[name] * source_points(name, hits)
         scaled = replace(hits, scores=points.astype(np.float32))
         added[name] = np.nan_to_num(ranks_and_scores(scaled, candidates.rows)[1]).tolist()
-    reasoned, papers = list[Recommendation](), graph.index.papers
+    reasoned = list[Recommendation]()
+    papers = graph.index.papers
     for i, (item, row) in enumerate(zip(result, candidates.rows.tolist(), strict=True)):
         connected = connections(graph, candidates.snapshot, candidates.seeds, row)
         several = plural(len(connected[SIMILAR_LISTS]), "paper")

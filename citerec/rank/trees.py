@@ -25,7 +25,8 @@ FIXED = {"version": "v4", "num_class": "1", "num_tree_per_iteration": "1", "labe
 OBJECTIVES = {"lambdarank", "rank_xendcg", "regression"}
 END = "end of trees\n"
 # far above those of any ranker; the cost of contributions is quadratic in the leaves
-MAX_LEAVES, MAX_TREES = 1024, 10_000
+MAX_LEAVES = 1024
+MAX_TREES = 10_000
 INTEGERS = (
     *("split_feature", "decision_type", "left_child", "right_child"),
     *("leaf_count", "internal_count"),
@@ -143,7 +144,8 @@ def _check_tree(text: str, number: int, features: int) -> None:
     if min(tree["leaf_count"].min(), tree["internal_count"].min()) < 0:
         raise ValueError(f"tree {number} has a negative count")
     children = np.concatenate([tree["left_child"], tree["right_child"]])
-    is_node, parents = children >= 0, np.tile(np.arange(leaves - 1), 2)
+    is_node = children >= 0
+    parents = np.tile(np.arange(leaves - 1), 2)
     if (
         not np.array_equal(np.sort(children[is_node]), np.arange(1, leaves - 1))
         or not np.array_equal(np.sort(~children[~is_node]), np.arange(leaves))

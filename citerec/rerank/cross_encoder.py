@@ -148,13 +148,16 @@ class CrossEncoder:
         `source` is the folder that it was opened from, `name` as the user gave it; without `runner`, torch runs it.
         ConfigError if there is no such device.
         """
-        self.parts, self.source, self.name = parts, source, name or str(source)
+        self.parts = parts
+        self.source = source
+        self.name = name or str(source)
         self.spec = parts.spec
         self.fingerprint = sha256_of_files(weights_files(source))  # of the weights
         self.config = config or EncodeConfig()
         self.backend = "onnx" if runner else "torch"
         self._runner = runner or TorchBackend(reranker_net(parts), self.config, log)
-        self.device, self.precision = self._runner.device, self._runner.precision
+        self.device = self._runner.device
+        self.precision = self._runner.precision
         self._turn = RLock()  # `progress` may score other pairs: a server lets small requests in
 
     @property
@@ -264,7 +267,8 @@ def _exported(
     try:
         # as transformers names the sizes of a model
         sizes = SimpleNamespace(**orjson.loads((folder / "config.json").read_bytes()))
-        positions, cores = positions_of(sizes), config.thread_count
+        positions = positions_of(sizes)
+        cores = config.thread_count
         spec = read_reranker_spec(folder, *limits)
         depth = pairs or default_depth(spec, sizes, "cpu", cores)
         if spec.tokens > positions or depth > affordable_depth(spec, sizes, "cpu", cores):

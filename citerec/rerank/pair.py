@@ -50,7 +50,8 @@ def read_reranker_spec(
     Limits that a user gave replace those of the folder; 0 for none. ModelError if the file cannot be parsed;
     ConfigError if a limit is out of range.
     """
-    path, spec = folder / NAME, RerankerSpec()
+    path = folder / NAME
+    spec = RerankerSpec()
     try:
         if path.is_file():
             spec = read_settings(RerankerSpec, orjson.loads(path.read_bytes()))
@@ -101,7 +102,9 @@ def pair(
 
 
 SECONDS = 1.5  # for reranking one query
-CORE_FLOPS, GPU_FLOPS = 1.5e11, 1e14  # per second: a core with AVX-512, a GPU with tensor cores
+# per second: a core with AVX-512, a GPU with tensor cores
+CORE_FLOPS = 1.5e11
+GPU_FLOPS = 1e14
 CORES = 2  # of the processor, if the number is not given
 DEPTHS = (1000, 500, 200, 100, 50, 20, 10)
 

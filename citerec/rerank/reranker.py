@@ -28,7 +28,8 @@ from citerec.rules.held_out import (
 from citerec.rules.known import Rows, Scores
 from citerec.types import Hits, Log, Paper, Progress, Query, falling, no_log, no_progress
 
-AUTO, NONE = "auto", "none"
+AUTO = "auto"
+NONE = "none"
 NAME = "rerank"  # the name of the reranker's hits
 WEIGHT_AFTER_RANKER = 0.2  # of a reranker whose best weight there is unknown
 DEPTH = 50  # candidates per query of a reranker that a user brings
@@ -114,7 +115,8 @@ class OpenReranker:
     def __str__(self) -> str:
         """Describe the reranker and its settings in one line."""
         weight = "" if self.weight == 1 else f", weight {self.weight:g}"
-        best, how = f"reranking the best {self.depth:,} by {self.name}", self.settings
+        best = f"reranking the best {self.depth:,} by {self.name}"
+        how = self.settings
         if "backend" in how:  # no user's object
             where = "" if how["device"] == "cpu" else f" on {how['device']}"
             best += f": {how['query_tokens']}+{how['candidate_tokens']} tokens, {how['backend']} "
@@ -151,7 +153,8 @@ class OpenReranker:
         """
         rows = [hits.rows[: self.depth] for hits in candidates]
         scores = self.scorer.score(self.index, queries, rows, progress)
-        id_rank, done = self.index.id_rank, list[Reranked]()
+        id_rank = self.index.id_rank
+        done = list[Reranked]()
         for hits, of_query in zip(candidates, scores, strict=True):
             new = of_query
             if self.weight != 1:
@@ -291,7 +294,8 @@ def open_reranker(
         pairs=config.depth,
         log=log,
     )
-    shown, spec = shown_reranker(model.name, index), model.spec
+    shown = shown_reranker(model.name, index)
+    spec = model.spec
     is_own = model.source.resolve().is_relative_to(index.models.resolve())
     if is_own and trained_on_other_data(model.source, index):
         log(
@@ -320,5 +324,6 @@ def open_reranker(
 
 def shown_reranker(model: str, index: IndexFolder) -> str:
     """Return the name of a reranker for users: one inside the index by its path there."""
-    folder, base = Path(model).absolute(), index.path.absolute()
+    folder = Path(model).absolute()
+    base = index.path.absolute()
     return folder.relative_to(base).as_posix() if folder.is_relative_to(base) else model

@@ -67,7 +67,8 @@ class Bm25Retriever:
     def __init__(self, index: IndexFolder, config: Bm25Config | None = None) -> None:
         """Map the postings; an IndexDamagedError if a file is missing or does not fit the others."""
         self.config = resolve(config or Bm25Config(), index)
-        self._papers, self._id_rank = len(index.papers), index.id_rank
+        self._papers = len(index.papers)
+        self._id_rank = index.id_rank
         try:
             self._rows: Docs = open_array(index.bm25 / ROWS, np.int32)  # of each document
             check_rows(ROWS, self._rows, self._papers, distinct=True)
@@ -76,7 +77,8 @@ class Bm25Retriever:
         except (OSError, ValueError) as error:
             raise IndexDamagedError(index.path, [f"BM25 cannot be read ({error})"]) from error
         self._years = index.papers.years[self._rows]
-        k1, b = np.float32(self.config.k1), np.float32(self.config.b)
+        k1 = np.float32(self.config.k1)
+        b = np.float32(self.config.b)
         mean = np.float32(self._postings.tokens / max(self._postings.with_terms, 1)) or _ONE
         with np.errstate(divide="ignore"):
             # 1 / (k1 * (1 - b + b * length / mean length)) for each length that a byte stands for
@@ -111,9 +113,11 @@ class Bm25Retriever:
     ) -> Hits:
         """Return the `k` best eligible papers, by the numbers of the query's terms and how often it holds each."""
         numbers = np.fromiter(terms, np.int64, len(terms))
-        starts, ends = self._postings.indptr[numbers], self._postings.indptr[numbers + 1]
+        starts = self._postings.indptr[numbers]
+        ends = self._postings.indptr[numbers + 1]
         weights = self._weights(ends - starts, np.fromiter(terms.values(), np.float32, len(terms)))
-        postings, totals = self._postings, np.zeros(len(self._years))
+        postings = self._postings
+        totals = np.zeros(len(self._years))
         if compiled:
             lists = postings.docs, postings.freqs, postings.norms
             if not compiled_loop()(starts, ends, weights, *lists, self._inverse, totals):
@@ -150,7 +154,9 @@ class Bm25Retriever:
 
     def matches(self, query: Query, rows: Sequence[int], *, most: int) -> list[list[str]]:
         """Return, for each paper at `rows`, at most `most` words of the query, those with the highest weights first."""
-        counts, forms = self._terms(query), dict[str, str]()  # of each term the first word
+        # of each term the first word
+        counts = self._terms(query)
+        forms = dict[str, str]()
         text = _searched_text(query, self.config)
         tokens = (token.strip(punctuation) for token in text.split())  # 3.14: two words, one term
         for word in dict.fromkeys([*WORD.findall(text), *tokens]):
@@ -175,7 +181,8 @@ class Bm25Retriever:
         The costs depend on the documents, and hardly on the size of the index.
         """
         order = np.argsort(docs, kind="stable")
-        distinct, norms = docs[order], self._inverse[self._postings.norms[docs[order]]]
+        distinct = docs[order]
+        norms = self._inverse[self._postings.norms[docs[order]]]
         totals = np.zeros((len(queries), len(docs)))
         for term in {term: None for terms in queries for term in terms}:
             places, freqs = self._postings.freqs_in(term, distinct)
@@ -203,7 +210,8 @@ class Bm25Retriever:
 
     def _terms(self, query: Query) -> dict[str, int]:
         """Return the searched terms of a query that papers have, and how often the query has each."""
-        counts, postings = Counter(terms_of(query, self.config)), self._postings
+        counts = Counter(terms_of(query, self.config))
+        postings = self._postings
         dfs = {t: postings.df(n) for t in counts if (n := postings.number(t)) != NO_TERM}
         if self.config.form is QueryForm.KEY_TERMS:  # those of highest tf * idf
             papers = len(postings.norms)
@@ -250,8 +258,10 @@ def _add_scores(
     """
     count = np.uint32(len(totals))
     for term in range(len(starts)):
-        weight, places = weights[term], slice(starts[term], ends[term])
-        term_docs, term_freqs = docs[places], freqs[places]
+        weight = weights[term]
+        places = slice(starts[term], ends[term])
+        term_docs = docs[places]
+        term_freqs = freqs[places]
         # from 0, so that numba compiles no test for a negative place
         for i in range(len(term_docs)):
             doc = np.uint32(term_docs[i])

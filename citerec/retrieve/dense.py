@@ -45,7 +45,9 @@ class DenseRetriever:
         `nearest` searches the vectors elsewhere, as `DenseIndex.nearest` does in the file of the index; the ranking
         still reads single vectors from the file.
         """
-        self.config, self.encoder, self._id_rank = config or DenseConfig(), encoder, index.id_rank
+        self.config = config or DenseConfig()
+        self.encoder = encoder
+        self._id_rank = index.id_rank
         # the texts of the last batch with their vectors
         self._last: tuple[list[str], Vectors] = [], np.zeros((0, 0), np.float32)
         index.check_embedded()
@@ -124,7 +126,7 @@ def scores_by_sentence(
     @cache
     def encoded() -> Vectors:
         assert dense
-        return dense.encoded([one for part in parts for one in part])
+        return dense.encoded([vector for part in parts for vector in part])
 
     def scores(part: list[Query], rows: slice) -> SentenceScores:
         vectors = (lambda: encoded()[rows]) if dense else None
@@ -136,7 +138,9 @@ def scores_by_sentence(
 
 def sentence_queries(query: Query) -> list[Query]:
     """Return queries for the title and the first `MAX_SENTENCES` sentences of at least `LEAST_WORDS` words."""
-    long = [one for one in sentences(query.abstract) if len(one.split()) >= LEAST_WORDS]
+    long = [
+        sentence for sentence in sentences(query.abstract) if len(sentence.split()) >= LEAST_WORDS
+    ]
     texts = [query.title, *long[:MAX_SENTENCES]]
     return [
         replace(query, title=text, abstract="", authors=(), venue="", context="") for text in texts

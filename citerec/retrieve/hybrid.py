@@ -56,10 +56,14 @@ class HybridRetriever:
         self.retrievers = tuple(retrievers)
         self.config = config or FuseConfig()
         self._id_rank = index.id_rank
-        searched = [getattr(one, "retriever", one) for one in retrievers]
-        self.bm25 = next((one for one in searched if isinstance(one, Bm25Retriever)), None)
-        self.dense = next((one for one in searched if isinstance(one, DenseRetriever)), None)
-        lexical = (one for one in searched if isinstance(one, LexicalScores))
+        searched = [getattr(retriever, "retriever", retriever) for retriever in retrievers]
+        self.bm25 = next(
+            (retriever for retriever in searched if isinstance(retriever, Bm25Retriever)), None
+        )
+        self.dense = next(
+            (retriever for retriever in searched if isinstance(retriever, DenseRetriever)), None
+        )
+        lexical = (retriever for retriever in searched if isinstance(retriever, LexicalScores))
         self._lexical: LexicalScores | None = self.bm25 or next(lexical, None)
         if len({*self.names}) < len(self.names):
             raise ConfigError(f"retrievers need distinct names, got {', '.join(self.names)}")
@@ -118,7 +122,10 @@ class HybridRetriever:
     ) -> list[CandidateSet]:
         depth = k if len(self.retrievers) == 1 else max(k, self.config.depth)
         sentences = scores_by_sentence(queries, self._lexical, self.dense)
-        hits = {one.name: one.retrieve(queries, eligible, depth) for one in self.retrievers}
+        hits = {
+            retriever.name: retriever.retrieve(queries, eligible, depth)
+            for retriever in self.retrievers
+        }
         vectors: list[QueryVector | None] = [None] * len(queries)
         if dense := self.dense:  # which has encoded them already
             vectors = [QueryVector(vector, dense.directions) for vector in dense.encoded(queries)]

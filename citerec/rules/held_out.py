@@ -22,7 +22,9 @@ from citerec.folder import IndexFolder
 from citerec.io import TRAINING, is_regular, read_record
 
 HELD_OUT = ("dev", "test")  # the splits whose queries no model is trained on
-RERANKER, RANKER = "reranker", "ranker"  # the folders of an index's own models, under models/
+# the folders of an index's own models, under models/
+RERANKER = "reranker"
+RANKER = "ranker"
 # entry of a record of training: the data of the base model and of the teacher, and of those that they learned from
 BASES = "base_indexes"
 
@@ -134,7 +136,7 @@ def trained_on_other_splits(model: Path, index: IndexFolder) -> bool:
     Test papers of the index may then have been its train papers. A model of another corpus does not count.
     """
     data = data_of(index)
-    return any(one[0] == data[0] and one != data for one in _data_with_bases(model))
+    return any(other[0] == data[0] and other != data for other in _data_with_bases(model))
 
 
 def may_know_queries(model: Path, index: IndexFolder) -> bool:
@@ -162,6 +164,6 @@ def _recorded_data(model: Path, *, of_bases: bool = False) -> list[Data]:
     try:
         record: Any = orjson.loads(read_record(model / TRAINING))
         listed = record.get(BASES, []) if of_bases else record.get("indexes", [record])
-        return [(one["corpus_sha256"], one["splits_sha256"]) for one in listed]
+        return [(record["corpus_sha256"], record["splits_sha256"]) for record in listed]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return []

@@ -181,7 +181,8 @@ def first_unknown_year(
     """
     if scope in PROTOCOL:
         return query.year
-    last, newest = eligible.year_max, max(latest, query.year or latest)
+    last = eligible.year_max
+    newest = max(latest, query.year or latest)
     if last is not None and last > newest:  # a bound beyond the draft and every paper is none
         last = newest if newest > latest else None
     after = None if last is None else min(last, YEARS[-1]) + 1
@@ -209,7 +210,8 @@ class TemporalGraph:
 
     def __init__(self, index: IndexFolder, scope: CitationScope) -> None:
         """Prepare; the citations are read on first use. `scope` selects the papers whose citations count."""
-        self.index, self.scope = index, scope
+        self.index = index
+        self.scope = scope
         self._lag = 0
         self._years = index.papers.years
         self._latest = int(self._years.max(initial=NO_YEAR))
@@ -231,7 +233,8 @@ class TemporalGraph:
         found: list[GraphSnapshot] = []
         own_rows = query_rows(queries, self.index.papers)
         for query, rule, own in zip(queries, eligible, own_rows, strict=True):
-            in_corpus, latest = bool(own), self._latest
+            in_corpus = bool(own)
+            latest = self._latest
             year = first_unknown_year(query, rule, self.scope, in_corpus=in_corpus, latest=latest)
             is_draft = self.scope not in PROTOCOL and not in_corpus
             found.append(self.snapshot_before(year, own=own, is_draft=is_draft))

@@ -286,13 +286,13 @@ async def paper(
 
     def work(opened: OpenIndex) -> dict[str, Any]:
         corpus = opened.default.corpus
-        one = corpus.paper(id).paper
+        paper = corpus.paper(id).paper
         return {
             "index": opened.name,
             "version": opened.version,
-            "paper": asdict(one) | {"doi": paper_doi(one)},
-            "references": corpus.references(one.id, k=limit, offset=references_offset),
-            "cited_by": corpus.cited_by(one.id, k=limit, offset=cited_by_offset),
+            "paper": asdict(paper) | {"doi": paper_doi(paper)},
+            "references": corpus.references(paper.id, k=limit, offset=references_offset),
+            "cited_by": corpus.cited_by(paper.id, k=limit, offset=cited_by_offset),
         }
 
     return await answer(request, work, index, "lookups")
@@ -316,7 +316,7 @@ async def connections(request: Request, body: ConnectionsRequest) -> dict[str, A
 @api.get("/index")
 async def index(service: Served) -> IndexList:
     """Return what each index holds; the first one is the default."""
-    return IndexList(indexes=[one.facts() for one in service.indexes.values()])
+    return IndexList(indexes=[served.facts() for served in service.indexes.values()])
 
 
 @health.head("/healthz", include_in_schema=False)
@@ -375,7 +375,8 @@ async def _on_error(request: Request, error: Exception) -> Response:
         problem = problem_of(error, request.app.state.service.hidden, request.state.log)
     else:  # of the framework, such as an unknown path
         assert isinstance(error, HTTPException)
-        status, kinds = error.status_code, {404: "not-found", 405: "method-not-allowed"}
+        status = error.status_code
+        kinds = {404: "not-found", 405: "method-not-allowed"}
         # 400: of the body's JSON: not UTF-8, or nested too deeply; or of its files
         is_json = status == 400 and "multipart" not in request.headers.get("content-type", "")
         detail = f"the body cannot be read; {EXPECTED}" if is_json else str(error.detail)
@@ -446,9 +447,9 @@ class Connection(H11Protocol):
         super().connection_made(transport)
         if len(self.connections) > MAX_CONNECTIONS:
             waiting = (
-                one
-                for one in self.connections
-                if isinstance(one, Connection) and one.timeout_keep_alive_task
+                connection
+                for connection in self.connections
+                if isinstance(connection, Connection) and connection.timeout_keep_alive_task
             )
             next(waiting, self).transport.abort()
         self.timeout_keep_alive_task = self.loop.call_later(

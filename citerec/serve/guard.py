@@ -63,7 +63,8 @@ class ProblemError(HTTPException):
         status: int | None = None,
     ) -> None:
         super().__init__(status or KINDS[kind], detail, headers)
-        self.kind, self.errors = kind, errors
+        self.kind = kind
+        self.errors = errors
 
     def response(self, request_id: str, **more: Any) -> JSONResponse:
         """Return the answer, with `more` members."""
@@ -90,7 +91,9 @@ class Guard:
         self, app: ASGIApp, settings: ServeConfig, answered: Callable[[str, int, float], None]
     ) -> None:
         """Wrap an application; `answered` receives route, status and seconds of each answer."""
-        self._app, self.settings, self._answered = app, settings, answered
+        self._app = app
+        self.settings = settings
+        self._answered = answered
         self.held = 0  # bytes of the bodies of the requests in flight
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -98,7 +101,10 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers, started, status, size = Headers(scope=scope), monotonic(), 0, 0
+        headers = Headers(scope=scope)
+        started = monotonic()
+        status = 0
+        size = 0
         given = REQUEST_ID.fullmatch(headers.get("x-request-id", ""))
         request_id = given[0] if given else uuid4().hex[:16]
         scope.setdefault("state", {})["log"] = entry = {"id": request_id}
@@ -116,7 +122,8 @@ class Guard:
 
         try:
             self._check(scope, headers)
-            body, more = bytearray(), True
+            body = bytearray()
+            more = True
             try:
                 async with timeout(self.settings.timeout_seconds):
                     while more:
@@ -124,7 +131,8 @@ class Guard:
                         if message["type"] != "http.request":
                             raise ProblemError("slow-body", "the client is gone")
                         body += message.get("body", b"")
-                        self.held, size = self.held + len(body) - size, len(body)
+                        self.held = self.held + len(body) - size
+                        size = len(body)
                         self._check_size(size)
                         more = message.get("more_body", False)
             except TimeoutError:
@@ -158,7 +166,8 @@ class Guard:
 
     def _check(self, scope: Scope, headers: Headers) -> None:
         """Check host, origin and token; other names are those of a web page that rebinds its own (DNS)."""
-        settings, name = self.settings, headers.get("host", "").lower()
+        settings = self.settings
+        name = headers.get("host", "").lower()
         if "content-length" in headers and "transfer-encoding" in headers:
             # a proxy may see another end of this request than h11 does (RFC 9112, 6.3)
             detail = "a request has either Content-Length or Transfer-Encoding"
@@ -219,5 +228,6 @@ def log_to_stderr(*, quiet: bool = False) -> None:
     """Write the log to stderr; quiet: warnings and errors alone."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
-    LOG.handlers, LOG.propagate = [handler], False
+    LOG.handlers = [handler]
+    LOG.propagate = False
     LOG.setLevel(logging.WARNING if quiet else logging.INFO)

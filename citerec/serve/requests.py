@@ -238,7 +238,8 @@ def recommended(
         recommender = opened.recommender(config)
     except ModelError as error:  # the default ones are open
         raise ConfigError("the options name a model that this index does not have") from error
-    drafts, pause = texts.drafts, service.models.pause
+    drafts = texts.drafts
+    pause = service.models.pause
     if drafts.by_sentence:
         lists = recommender.recommend_sentences(
             drafts.queries, texts.options, pause, most=MAX_QUERIES
@@ -257,7 +258,7 @@ def for_client(found: Recommendations) -> Recommendations:
 
 def _content(request: RecommendRequest) -> bytes:
     """Return the draft as the content of a query file."""
-    if sum(one is not None for one in (request.query, request.text, request.document)) > 1:
+    if sum(part is not None for part in (request.query, request.text, request.document)) > 1:
         raise ConfigError("query, text, document: several are given; give one of them")
     if request.year is not None:
         raise ConfigError(
@@ -391,13 +392,13 @@ def answer_of(
         "version": opened.version,
         "answers": [
             {
-                "query": one.query.id,
-                **place(one),
-                "results": one.to_dicts(fields),
-                "empty_reason": one.empty_reason,
-                "notices": list(one.notices),
+                "query": answer.query.id,
+                **place(answer),
+                "results": answer.to_dicts(fields),
+                "empty_reason": answer.empty_reason,
+                "notices": list(answer.notices),
             }
-            for one in lists
+            for answer in lists
         ],
         "notices": list(notices),
         "not_found": list(dict.fromkeys(lists[0].not_found)),

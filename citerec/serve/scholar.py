@@ -91,7 +91,7 @@ async def _answered(
     def work(opened: OpenIndex) -> Response:
         [found], _ = recommended(request.app.state.service, opened, body, texts)
         values = _values(opened, found.papers)
-        listed = [{name: one.get(name) for name in fields} for one in values]
+        listed = [{name: value.get(name) for name in fields} for value in values]
         return json({"recommendedPapers": listed})
 
     return await answer(request, work, shape.index, size=texts.size(body))
@@ -105,7 +105,8 @@ def _ids(opened: OpenIndex, given: Sequence[str]) -> list[str]:
 
 
 def _values(opened: OpenIndex, papers: Sequence[Paper]) -> Iterator[dict[str, Any]]:
-    corpus, ids = opened.default.corpus, [paper.id for paper in papers]
+    corpus = opened.default.corpus
+    ids = [paper.id for paper in papers]
     for paper, (references, cited_by) in zip(papers, corpus.counts(ids), strict=True):
         doi = paper_doi(paper)
         journal = {"name": paper.venue, "volume": paper.volume, "pages": paper.pages}

@@ -57,7 +57,8 @@ class OpenIndex:
 
     def __init__(self, name: str, path: Path, config: RecommendConfig) -> None:
         """Open the index and its models."""
-        self.name, self.index = name, open_index(path)
+        self.name = name
+        self.index = open_index(path)
         self.default = Recommender(self.index, config)
         self._variant: Any = lru_cache(MAX_VARIANTS)(partial(Recommender, self.index))
 
@@ -76,17 +77,17 @@ class OpenIndex:
 
     def facts(self) -> IndexFacts:
         """Return what the index holds, and the models that are used on it."""
-        one = self.default
+        chosen = self.default
         return IndexFacts(
             name=self.name,
             version=self.version,
             papers=len(self.index.papers),
             citations=len(self.index.graph.indices),
-            years=one.corpus.years,
-            retrievers=[*one.retriever_names],
-            encoder=one.encoder,
-            reranker=one.reranker,
-            ranker=one.ranker,
+            years=chosen.corpus.years,
+            retrievers=[*chosen.retriever_names],
+            encoder=chosen.encoder,
+            reranker=chosen.reranker,
+            ranker=chosen.ranker,
         )
 
 
@@ -96,7 +97,9 @@ class Turn(Future[Any]):
     def __init__(self, work: Callable[[], Any], size: int) -> None:
         """Prepare; work goes before work of a larger `size`."""
         super().__init__()
-        self.work, self.size, self.is_over = work, size, False
+        self.work = work
+        self.size = size
+        self.is_over = False
 
     def cancel(self) -> bool:
         """Cancel it; work that runs ends when it next calls `Models.pause`."""
@@ -160,7 +163,8 @@ class Service:
         rerankers: tuple[str, ...] = (),
     ) -> None:
         """Open the indexes and their models; `rerankers` are those that requests may name, besides auto and none."""
-        self.settings, self.rerankers = settings or ServeConfig(), rerankers
+        self.settings = settings or ServeConfig()
+        self.rerankers = rerankers
         self.indexes = {
             name: OpenIndex(name, path, (configs or {}).get(name) or DEFAULT)
             for name, path in indexes.items()
@@ -169,7 +173,8 @@ class Service:
             str(place): name for name, path in indexes.items() for place in (path.resolve(), path)
         }
         self.is_closed = False
-        self._in_flight, self._lock = set[Future[Any]](), Lock()
+        self._in_flight = set[Future[Any]]()
+        self._lock = Lock()
         self.models = Models()
         self._pools = {
             name: ThreadPoolExecutor(threads, f"citerec-{name}")
@@ -180,8 +185,8 @@ class Service:
         """Answer a query by each index, so that the first request finds everything loaded."""
         with suppress(ImportError, RuntimeError):
             import_module("numba")  # BM25's loops are compiled from the first request on
-        for one in self.indexes.values():
-            one.default.recommend(title="a first search", explain=True)
+        for served in self.indexes.values():
+            served.default.recommend(title="a first search", explain=True)
 
     def open_index(self, name: str | None = None) -> OpenIndex:
         """Return an index by its name, by default the first one."""

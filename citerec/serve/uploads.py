@@ -26,8 +26,13 @@ from citerec.text import plural, visible
 
 MAX_QUERIES = 64  # of a request; of the sentences of a draft, as many are answered
 MAX_SENTENCES = 1_000  # of a draft without a reference, from which these are chosen
-MAX_DRAFT, MAX_DRAFTS = 200_000, 1_000_000  # characters of a draft; of all of a request together
-MOST_FILES, MOST_UNPACKED, MOST_DEPTH = 2_000, 64 * 2**20, 20  # of a .zip; parts of a path
+# characters of a draft; of all of a request together
+MAX_DRAFT = 200_000
+MAX_DRAFTS = 1_000_000
+# of a .zip; parts of a path
+MOST_FILES = 2_000
+MOST_UNPACKED = 64 * 2**20
+MOST_DEPTH = 20
 LISTS = frozenset({ContentKind.RECORDS, ContentKind.IDS, ContentKind.PRINTED})
 # between JSON records, or before those of a page of an API
 _RECORDS = re.compile(rb'\}\s*\n\s*\{|"(?:results|items)"\s*:\s*\[')
@@ -44,7 +49,7 @@ def read_drafts(
 
 def within_limits(drafts: QueryFile) -> QueryFile:
     """Return drafts, or the sentences of one; ConfigError if it would take too long to search for all of them."""
-    sizes = [len(one.title) + len(one.abstract) for one in drafts.queries]
+    sizes = [len(query.title) + len(query.abstract) for query in drafts.queries]
     if drafts.by_sentence:
         counts = [(len(sizes), MAX_SENTENCES, "sentences without a reference")]
     else:
@@ -96,17 +101,21 @@ def unpacked(file: Upload, unread: list[str]) -> list[Upload]:
     found = list[Upload]()
     try:
         with ZipFile(BytesIO(file.data)) as archive:
-            infos = [one for one in archive.infolist() if not one.is_dir()]
-            if len(infos) > MOST_FILES or sum(one.file_size for one in infos) > MOST_UNPACKED:
+            infos = [info for info in archive.infolist() if not info.is_dir()]
+            if len(infos) > MOST_FILES or sum(info.file_size for info in infos) > MOST_UNPACKED:
                 most = f"at most {MOST_FILES:,} files and {MOST_UNPACKED >> 20} MB unpacked"
                 unread.append(f"{file.name}: expected {most}")
                 return []
-            for one in infos:
-                place = PurePosixPath(one.filename.replace("\\", "/"))
-                if S_ISLNK(one.external_attr >> 16) or place.is_absolute() or ".." in place.parts:
+            for member in infos:
+                place = PurePosixPath(member.filename.replace("\\", "/"))
+                if (
+                    S_ISLNK(member.external_attr >> 16)
+                    or place.is_absolute()
+                    or ".." in place.parts
+                ):
                     unread.append(f"{file.name}: {place} is a link or outside the folder")
                 else:
-                    found.append(Upload(str(place), archive.read(one)))
+                    found.append(Upload(str(place), archive.read(member)))
     except (BadZipFile, RuntimeError, NotImplementedError, OSError, ValueError, error) as fault:
         unread.append(f"{file.name}: this .zip is damaged or encrypted ({fault})")
     return found
@@ -130,7 +139,7 @@ def read_files(files: Sequence[Upload], folder: str) -> Uploads:
     The files are kept in a folder, at their places.
     """
     read = Uploads(None, [], [], [], [], set())
-    files = [one for file in files for one in unpacked(file, read.unread)]
+    files = [member for file in files for member in unpacked(file, read.unread)]
     if not files:
         raise BadInputError("files", "; ".join(read.unread) or "none was sent; choose a draft")
     for file in files:
@@ -154,12 +163,12 @@ def read_files(files: Sequence[Upload], folder: str) -> Uploads:
             if not file.is_list:
                 draft, listed, lines = _draft(file, file.path_in(folder))
                 read = read._replace(draft=draft, notices=lines)
-                keys = {one.key for one in listed.entries} - {""}
+                keys = {entry.key for entry in listed.entries} - {""}
             else:
                 listed = read_paper_list(file.path_in(folder))
-                read.keys.update({one.key for one in listed.entries} - {""})
+                read.keys.update({entry.key for entry in listed.entries} - {""})
             # the draft names which it cites of a list that has its keys
-            is_its = file.is_list and keys & {one.key for one in listed.entries}
+            is_its = file.is_list and keys & {entry.key for entry in listed.entries}
             if not is_its and (listed.entries or listed.unread):
                 read.lists.append((file.name, listed))
         except BadInputError as fault:  # its path may be that of the folder

@@ -77,7 +77,8 @@ def train_all(
 
     model = trained_before(encoder.NAME, lambda model: was_trained_so(model, index, plan.encoder))
     if model is None:
-        own, in_use = index.models / encoder.NAME, encoder_folder(index)
+        own = index.models / encoder.NAME
+        in_use = encoder_folder(index)
         # Never in the folder of the encoder in use, whose vectors would become useless.
         model = own_folder(own, is_better=not in_use or in_use.resolve() != own.resolve())
         encoder.train_encoder(index, model, plan.encoder, **options)
@@ -87,7 +88,8 @@ def train_all(
         if use(encoder.NAME, model, plan.encoder.metric, before, after, is_better):
             log("encoding the papers")
             threads = plan.encoder.threads
-            how, dense = EncodeConfig(threads=threads), DenseIndexConfig(threads=threads)
+            how = EncodeConfig(threads=threads)
+            dense = DenseIndexConfig(threads=threads)
             opened = open_encoder(str(model.resolve()), how, base=index.path)
             embed_anew(index.path, opened, EmbedConfig(dense=dense, resume=True), progress)
             index = open_index(path)
@@ -99,11 +101,10 @@ def train_all(
             after = ranked.after[Variant.FULL]["f1@20"]
             use(name, ranked.output, "f1@20", ranked.in_use, after, ranked.is_better)
             return ranked.output
-        report, metric = (
-            reranker.train_reranker(index, None, plan.reranker, **options),
-            plan.reranker.metric,
-        )
-        before, after = report.history[0].dev.get(metric), report.best.dev.get(metric)
+        report = reranker.train_reranker(index, None, plan.reranker, **options)
+        metric = plan.reranker.metric
+        before = report.history[0].dev.get(metric)
+        after = report.best.dev.get(metric)
         use(name, report.output, metric, before, after, report.is_better)
         return report.output
 
@@ -112,7 +113,8 @@ def train_all(
         RANKER: lambda model: ranker.was_trained_so(model, [index], plan.ranker),
     }
     for name, is_same in same.items():
-        model, own = trained_before(name, is_same) or train_one(name), index.models / name
+        model = trained_before(name, is_same) or train_one(name)
+        own = index.models / name
         if force and model != own:
             replace_folder(model, own)
     return reports
@@ -127,5 +129,5 @@ def _encoder_measures(
         return None, None
     present = reopen(index.encoder, index.path, config.running)
     new = open_encoder(str(model.resolve()), config.running, base=index.path)
-    before, after = (dev.measures(one)[config.metric] for one in (present, new))
+    before, after = (dev.measures(model)[config.metric] for model in (present, new))
     return before, after

@@ -63,18 +63,18 @@ class RankerExamples:
     @classmethod
     def joined(cls, parts: Iterable[Self]) -> Self:
         """Concatenate the queries of several parts."""
-        parts = [one for one in parts if len(one)]
+        parts = [part for part in parts if len(part)]
         if not parts:
             none = np.zeros(0, np.int64)
             matrix = np.zeros((0, len(FEATURES)), np.float32)
             return cls(matrix, none.astype(np.bool_), none, none, none.astype(np.float32))
-        columns = zip(*(one.arrays.values() for one in parts), strict=True)
+        columns = zip(*(part.arrays.values() for part in parts), strict=True)
         return cls(*map(np.concatenate, columns))
 
     @property
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The arrays by name, as the constructor takes them."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -261,7 +261,8 @@ def fit_variant(
     dev = joined(examples.dev for examples in examples_by_index)
     fold = np.concatenate([np.zeros(0, np.int64), *folds])
     train = joined(examples.train for examples in examples_by_index)
-    validation, teaching = dev.of(fold == FOLDS), dev.of(fold < FOLDS)
+    validation = dev.of(fold == FOLDS)
+    teaching = dev.of(fold < FOLDS)
     whole = joined([train, teaching])
     if not len(whole.learnable()):
         raise ConfigError(

@@ -83,7 +83,8 @@ class Lists:
         if not len(self.indices) or not count:
             return drawn
         order = np.lexsort((rng.random(len(self.indices)), self.segment_ids))
-        lengths, columns = self.lengths[:, None], np.arange(count)[None, :]
+        lengths = self.lengths[:, None]
+        columns = np.arange(count)[None, :]
         filled = (lengths > 0) & (repeat | (columns < lengths))
         at = self.indptr[:-1, None] + columns % np.maximum(lengths, 1)
         drawn[filled] = self.indices[order][at[filled]]
@@ -136,9 +137,11 @@ class TrainingData:
 
     def labelled(self) -> "LabelledQueries":
         """Return the queries; their candidates are allowed papers of no later year, not themselves."""
-        papers, all_years = self.index.papers, self.index.papers.years
+        papers = self.index.papers
+        all_years = self.index.papers.years
         years = all_years[self.queries].tolist()
-        hidden, rows = np.flatnonzero(~self.allowed), self.queries.tolist()
+        hidden = np.flatnonzero(~self.allowed)
+        rows = self.queries.tolist()
         of_year = {  # few: dev and test queries are the newest papers
             year: frozenset(hidden[no_later(all_years[hidden], np.int32(year))].tolist())
             for year in set(years)
@@ -160,7 +163,9 @@ class TrainingData:
 
     def only(self, chosen: Integers) -> "TrainingData":
         """Return the data of some queries, by number; `chosen` rises."""
-        queries, cited, gold = self.queries[chosen], self.cited.at(chosen), self.gold.at(chosen)
+        queries = self.queries[chosen]
+        cited = self.cited.at(chosen)
+        gold = self.gold.at(chosen)
         return TrainingData(self.index, queries, self.allowed, cited, gold)
 
     def pairs(self) -> Pairs:
@@ -171,7 +176,9 @@ class TrainingData:
 
 def load_training_data(index: IndexFolder) -> TrainingData:
     """Load the train queries of an index; a ConfigError if there are none, or they cite no eligible paper."""
-    years, graph, train = index.papers.years, index.graph, train_rows(index)
+    years = index.papers.years
+    graph = index.graph
+    train = train_rows(index)
     allowed = np.ones(len(years), np.bool_)
     allowed[held_out_rows(index)] = False
     allowed[index.papers.retracted] = False
@@ -306,7 +313,8 @@ def logistic(
     from scipy.optimize import minimize
 
     def loss(at: Numbers) -> tuple[float, Numbers]:
-        z, moved = x @ at[1:] + at[0], at[1:] - 1
+        z = x @ at[1:] + at[0]
+        moved = at[1:] - 1
         gap = (sigmoid(z) - targets) / len(x)
         value = np.mean(np.logaddexp(0, z) - targets * z) + strength / 2 * moved @ moved / len(x)
         return float(value), np.array([gap.sum(), *(gap @ x + strength * moved / len(x))])

@@ -38,7 +38,9 @@ MARGIN = 1.0  # of the triplets, in units of the distance; SPECTER's
 TEMPERATURE = 0.05  # of in-batch negatives
 MISSING = -1  # marks a negative that is still to be drawn
 # Hard negatives of these ranks: many papers of the best ranks could also be cited.
-MINE_FROM, MINE_TO = 10, 100  # from 1
+# from 1
+MINE_FROM = 10
+MINE_TO = 100
 MAX_HARD = 500  # references of references of a query that are kept, drawn at random
 CHUNK = 4096  # queries whose references of references are made at once
 
@@ -50,7 +52,8 @@ def cited_by_cited(data: TrainingData, *, seed: int = 0) -> Lists:
 
     Source: Cohan et al., ACL 2020, section 2.4, https://arxiv.org/abs/2004.07180.
     """
-    rng, forbidden = np.random.default_rng([seed, 1]), data.pairs()
+    rng = np.random.default_rng([seed, 1])
+    forbidden = data.pairs()
     each: list[Rows] = []
     for start in range(0, len(data.queries), CHUNK):
         rows = data.queries[start : start + CHUNK]
@@ -70,13 +73,14 @@ def mined(data: TrainingData, *, threads: int, progress: Progress, log: Log = no
     and the vectors of the index, if it has some.
     """
     retrieval = RecommendConfig(bm25=Bm25Config(threads=threads))
-    first_stage, forbidden = open_hybrid(data.index, retrieval, log), data.pairs()
+    first_stage = open_hybrid(data.index, retrieval, log)
+    forbidden = data.pairs()
     depth = MINE_TO + int(data.cited.lengths.max()) + 1
     sets = candidate_sets(data, first_stage, depth, progress)
     return Lists.each(
         [
-            one.hits.rows[~forbidden.holds(row, one.hits.rows)][MINE_FROM - 1 : MINE_TO]
-            for row, one in zip(data.queries, sets, strict=True)
+            found.hits.rows[~forbidden.holds(row, found.hits.rows)][MINE_FROM - 1 : MINE_TO]
+            for row, found in zip(data.queries, sets, strict=True)
         ]
     )
 
@@ -110,7 +114,8 @@ class EncoderExamples:
         `examples` distinct positives of each query, with `hard` negatives each.
         """
         rng = np.random.default_rng([self.config.seed, 0])
-        count, hard = self.config.examples, self.config.hard
+        count = self.config.examples
+        hard = self.config.hard
         triplets = self.config.recipe == "specter"
         positives = self.data.gold.drawn(count, rng, repeat=triplets)
         if triplets:
@@ -127,7 +132,8 @@ class EncoderExamples:
             drawn = rng.choice(papers, len(rows))
             bad = self.forbidden.holds(queries[rows], drawn)
             negatives[rows[~bad], columns[~bad]] = drawn[~bad]
-            rows, columns = rows[bad], columns[bad]
+            rows = rows[bad]
+            columns = columns[bad]
         return np.column_stack([queries, positives.ravel()[filled], negatives])
 
 
@@ -149,7 +155,8 @@ class EncoderDev:
         drawn = dev_queries(index, config.dev_queries, config.seed)
         if drawn is None:
             return None
-        years, rows = index.papers.years, np.arange(len(index.papers), dtype=np.int32)
+        years = index.papers.years
+        rows = np.arange(len(index.papers), dtype=np.int32)
         gold = np.unique(np.concatenate(drawn.gold))
         bounds = [rule.year_max for rule in drawn.eligible if rule.year_max is not None]
         latest = max(bounds) if len(bounds) == len(drawn) else None
@@ -168,7 +175,8 @@ class EncoderDev:
     def measures(self, encoder: Encoder) -> dict[str, float]:
         """Return MRR and F1 at 20 of an encoder."""
         vectors = encoder.encode([*self.queries, *self.papers])
-        queries, papers = vectors[: len(self.queries)], vectors[len(self.queries) :]
+        queries = vectors[: len(self.queries)]
+        papers = vectors[len(self.queries) :]
         scores = queries @ papers.T
         if encoder.spec.similarity is Similarity.L2:
             squares = (queries**2).sum(1)[:, None] + (papers**2).sum(1)[None, :]
@@ -204,7 +212,8 @@ class _Net:
                 spec = read_spec(source.folder)
             else:
                 spec = EncoderSpec(pooling=Pooling.MEAN, similarity=Similarity.COSINE)
-        form, tokens = config.form or spec.form, config.max_tokens or spec.max_tokens
+        form = config.form or spec.form
+        tokens = config.max_tokens or spec.max_tokens
         spec = replace(spec, form=form, max_tokens=tokens)
         parts = load_parts(source.folder, spec)
         local = {"local_files_only": True}
@@ -215,7 +224,8 @@ class _Net:
             config_kwargs=local,
         )
         reader.max_seq_length = min(config.train_tokens or spec.max_tokens, spec.max_tokens)
-        cosine, pooling = spec.similarity is Similarity.COSINE, spec.pooling.value
+        cosine = spec.similarity is Similarity.COSINE
+        pooling = spec.pooling.value
         pool: Any = Pool(parts.dim, pooling)  # pyright: ignore[reportArgumentType]
         model = SentenceTransformer(
             modules=[reader, pool, *([Normalize()] if cosine else [])],
@@ -277,7 +287,8 @@ def train_encoder(
     trainer.prepare(config)
     data = load_training_data(index).sampled(config.queries, config.seed)
     source = trainer.find_base(config.model, index, log)
-    net, dev = _Net.of(source, config), EncoderDev.load(index, config)
+    net = _Net.of(source, config)
+    dev = EncoderDev.load(index, config)
     plan = trainer.plan_of(config, index)
     state = trainer.TrainingState(target)
 
@@ -334,17 +345,19 @@ def _trainer(
         SentenceTransformerDataCollator,
     )
 
-    config, spec, papers = examples.config, net.parts.spec, examples.data.index.papers
+    config = examples.config
+    spec = net.parts.spec
+    papers = examples.data.index.papers
 
     class Collator(SentenceTransformerDataCollator):
         def __call__(self, features: list[dict[str, int]]) -> dict[str, Any]:
-            read = papers.at(row for one in features for row in one.values())
+            read = papers.at(row for example in features for row in example.values())
             texts: dict[int, str] = {}
             for row, paper in read.items():
                 text = encoder_text(paper, spec.form, net.parts.separator)
                 texts[row] = text.encode(errors="replace").decode()  # unpaired surrogates
             return super().__call__(
-                [{name: texts[row] for name, row in one.items()} for one in features]
+                [{name: texts[row] for name, row in example.items()} for example in features]
             )
 
     class Evaluator(BaseEvaluator):

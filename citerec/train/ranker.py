@@ -146,7 +146,8 @@ class Gatherer:
 
     def train(self, data: TrainingData, progress: Progress) -> RankerExamples:
         """Return examples of the train queries; for half of them the newest citations are unknown."""
-        config, rng = self._config, np.random.default_rng([self._config.seed, 6])
+        config = self._config
+        rng = np.random.default_rng([self._config.seed, 6])
         number = len(data.queries)
         chosen = np.sort(rng.permutation(number)[: config.queries or number])
         queries = with_known_half(data.only(chosen).labelled(), KNOWN_FRACTION, rng)
@@ -154,16 +155,16 @@ class Gatherer:
         lags[rng.random(len(chosen)) >= 0.5] = 0
         parts: list[RankerExamples] = []
         for lag in range(CITATION_LAG + 1):
-            for one in self._gathered(queries.at(np.flatnonzero(lags == lag).tolist()), lag):
-                parts.append(sampled(*one, NEGATIVES, rng))
+            for part in self._gathered(queries.at(np.flatnonzero(lags == lag).tolist()), lag):
+                parts.append(sampled(*part, NEGATIVES, rng))
                 progress("features", len(parts), len(chosen))
         return RankerExamples.joined(parts)
 
     def whole(self, queries: LabelledQueries, progress: Progress) -> RankerExamples:
         """Return examples of all candidates of some queries; all citations of train papers are known."""
         parts: list[RankerExamples] = []
-        for one in self._gathered(queries, 0):
-            parts.append(RankerExamples.one(*one))
+        for part in self._gathered(queries, 0):
+            parts.append(RankerExamples.one(*part))
             progress("features of dev queries", len(parts), len(queries))
         return RankerExamples.joined(parts)
 
@@ -178,22 +179,22 @@ class Gatherer:
             part = queries.at(range(start, min(start + BLOCK, len(queries))))
             candidates: list[Any] = [*pipeline.all(part)]  # `ExpandedCandidates`
             matrices = [
-                self._features.matrix(query, one, part.known_references(i))
-                for i, (query, one) in enumerate(zip(part.queries, candidates, strict=True))
+                self._features.matrix(query, found, part.known_references(i))
+                for i, (query, found) in enumerate(zip(part.queries, candidates, strict=True))
             ]
             if self._reranker and self._first_order:
                 id_rank = self._graph.index.id_rank
                 lists = [
-                    Hits.ordered(one.rows, self._first_order(matrix), id_rank)
-                    for one, matrix in zip(candidates, matrices, strict=True)
+                    Hits.ordered(found.rows, self._first_order(matrix), id_rank)
+                    for found, matrix in zip(candidates, matrices, strict=True)
                 ]
                 done = self._reranker.rerank(part.queries, lists)
                 matrices = [
-                    with_rerank_feature(matrix, one.rows, self._reranker.unit_scores(after))
-                    for matrix, one, after in zip(matrices, candidates, done, strict=True)
+                    with_rerank_feature(matrix, found.rows, self._reranker.unit_scores(after))
+                    for matrix, found, after in zip(matrices, candidates, done, strict=True)
                 ]
-            for matrix, one, gold in zip(matrices, candidates, part.gold, strict=True):
-                yield matrix, np.isin(one.rows, gold), len(gold)
+            for matrix, found, gold in zip(matrices, candidates, part.gold, strict=True):
+                yield matrix, np.isin(found.rows, gold), len(gold)
 
 
 def sampled(
@@ -207,7 +208,8 @@ def sampled(
     accuracy at the top.
     """
     others = np.flatnonzero(~cited)
-    best, rest = others[: negatives // 2], others[negatives // 2 :]
+    best = others[: negatives // 2]
+    rest = others[negatives // 2 :]
     drawn = rng.choice(rest, min(len(rest), negatives - len(best)), replace=False)
     weights = np.ones(len(cited), np.float32)
     weights[drawn] = np.sqrt(len(rest) / max(len(drawn), 1))
@@ -398,7 +400,7 @@ def train_on(
     full = fits[Variant.FULL]
     if full.calibration is None:
         log("no cited paper in the dev lists to calibrate: there will be no probability")
-    dev = RankerExamples.joined(one.dev for one in examples)
+    dev = RankerExamples.joined(of_index.dev for of_index in examples)
     before = dev.measures(-np.arange(len(dev.cited), dtype=np.float64))
     after = {variant: fitted.measures for variant, fitted in fits.items()}
     in_use, is_better = _compared(own, dev, full, log) if own and len(dev) else (None, False)
@@ -406,14 +408,14 @@ def train_on(
         output = trainer.own_folder(output, is_better=is_better)
     indexes = [
         {
-            "name": one.index.manifest.name,
-            **_facts(one.index, one.reranker),
-            "papers": len(one.index.papers),
-            "train_queries": len(one.train),
-            "dev_queries": len(one.dev),
-            "dev_queries_teach": one.dev_teaches,
+            "name": of_index.index.manifest.name,
+            **_facts(of_index.index, of_index.reranker),
+            "papers": len(of_index.index.papers),
+            "train_queries": len(of_index.train),
+            "dev_queries": len(of_index.dev),
+            "dev_queries_teach": of_index.dev_teaches,
         }
-        for one in examples
+        for of_index in examples
     ]
     origin = {
         "citerec": version("citerec"),
@@ -431,14 +433,15 @@ def train_on(
     with building(output) as folder:
         specs: dict[Variant, VariantSpec] = {}
         for variant, fitted in fits.items():
-            trees, file = fitted.trees, f"{variant}.txt"
+            trees = fitted.trees
+            file = f"{variant}.txt"
             (folder / file).write_bytes(trees.booster.model_to_string().encode())
             specs[variant] = VariantSpec(
                 file=file, features=trees.features, calibration=fitted.calibration
             )
         spec = RankerSpec(format=1, neighbours=EXPAND.neighbours, variants=specs, provenance=origin)
         write_spec(folder, spec)
-        meaning = {one.name: one.meaning for one in (*FEATURES, *full.trees.added)}
+        meaning = {feature.name: feature.meaning for feature in (*FEATURES, *full.trees.added)}
         shown = {"rounds": full.trees.rounds, "meaning": meaning, "spec": SPEC, "top": TOP}
         shown["lag"] = CITATION_LAG
         trainer.finish_folder(folder, facts, _shown(config), PACKAGES, "ranker.md", shown)
@@ -460,7 +463,8 @@ def _compared(
     A ranker in use that learned from these dev queries counts with its cross-validated F1@20, as a mean, which has no
     test. One that reads a feature that these examples lack is not compared: None, and the new one is not better.
     """
-    by_query, added = fitted.by_query, fitted.trees.added
+    by_query = fitted.by_query
+    added = fitted.trees.added
     in_use = own_model(index, RANKER, SPEC)
     if in_use and not trained_on_other_data(in_use, index):
         record = trainer.read_training(in_use)

@@ -108,7 +108,8 @@ class RerankerExamples:
     config: RerankerTraining
 
     def __post_init__(self) -> None:
-        lists, references = self.candidates.lists, self.data.cited
+        lists = self.candidates.lists
+        references = self.data.cited
         pairs = Pairs([(references.segment_ids, references.indices)], self.data.papers)
         self.cited = pairs.holds(lists.segment_ids, lists.indices)  # of each entry
         self.begin(0)
@@ -127,7 +128,8 @@ class RerankerExamples:
             self.places = np.arange(len(self.cited), dtype=np.int32)[:, None]
             return
         rng = np.random.default_rng([self.config.seed, epoch])
-        count, most = self.config.list_negatives, self.config.examples or None
+        count = self.config.list_negatives
+        most = self.config.examples or None
         lists = [np.zeros((0, 1 + count), np.int32)]
         cited, others = self._sides
         for query in np.flatnonzero(others.lengths).tolist():
@@ -148,13 +150,15 @@ class RerankerExamples:
     @cached_property
     def _sides(self) -> tuple[Lists, Lists]:
         """The cited candidates, and those with another title than the query and all its references, as places."""
-        data, lists = self.data, self.candidates.lists
+        data = self.data
+        lists = self.candidates.lists
         numbers: dict[str, int] = {}
         every = data.index.papers.column("title").to_pylist()
         keys = [title_key(title) or f"#{row}" for row, title in enumerate(every)]
         titles = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
         cited = Pairs([(data.cited.segment_ids, titles[data.cited.indices])], len(titles) + 1)
-        own, of_entries = titles[data.queries][lists.segment_ids], titles[lists.indices]
+        own = titles[data.queries][lists.segment_ids]
+        of_entries = titles[lists.indices]
         same = (of_entries == own) | cited.holds(lists.segment_ids, of_entries)
         every = replace(lists, indices=np.arange(len(same), dtype=np.int32))
         return every.where(self.cited), every.where(~self.cited & ~same)
@@ -216,7 +220,8 @@ class RerankerDev:
         drawn = dev_queries(index, config.dev_queries, config.seed)
         if drawn is None:
             return None
-        depth, first_stage = config.dev_depth, _first_stage(index, config, log)
+        depth = config.dev_depth
+        first_stage = _first_stage(index, config, log)
         sets = first_stage.candidates(drawn.queries, drawn.eligible, depth)
         candidates = [found.hits.best(depth) for found in sets]
         ranker_lists = None
@@ -286,7 +291,8 @@ def train_reranker(
     trainer.prepare(config)
     data = load_training_data(index).sampled(config.queries, config.seed)
     source = trainer.find_base(config.model, index, log)
-    parts, plan = load_base(source.folder, config), trainer.plan_of(config, index)
+    parts = load_base(source.folder, config)
+    plan = trainer.plan_of(config, index)
     state = trainer.TrainingState(target)
 
     def searched() -> dict[str, npt.NDArray[Any]]:
@@ -406,8 +412,11 @@ def _trainer(
     import torch
     from transformers import Trainer, TrainingArguments
 
-    config, candidates = examples.config, examples.candidates
-    data, lists, papers = examples.data, candidates.lists, examples.data.index.papers
+    config = examples.config
+    candidates = examples.candidates
+    data = examples.data
+    lists = candidates.lists
+    papers = examples.data.index.papers
     query_rows = data.queries[lists.segment_ids]
     teacher = candidates.standardised(examples.similarity)
     first_stage = candidates.standardised(candidates.scores)
@@ -435,7 +444,8 @@ def _trainer(
 
     def piece(places: Places) -> dict[str, Any]:
         """Return the input of some examples: the model's, and for each example the places of its pairs in it."""
-        present, pairs = places != MISSING, made_pairs(places)
+        present = places != MISSING
+        pairs = made_pairs(places)
         at = np.zeros(places.shape, np.int64)
         at[present] = np.arange(present.sum())
         arrays = {
@@ -446,7 +456,8 @@ def _trainer(
             "first_stage": first_stage[places],
         }
         firsts = [first for _, first in pairs] if parts.typed else None
-        pad, ids = parts.tokenizer.pad_token_id, [ids for ids, _ in pairs]
+        pad = parts.tokenizer.pad_token_id
+        ids = [ids for ids, _ in pairs]
         read = padded(ids, pad, parts.spec.tokens, firsts)
         return {"pairs": tensors(read), **tensors(arrays)}
 
@@ -474,7 +485,8 @@ def _trainer(
             return_outputs: bool = False,
             num_items_in_batch: Any = None,
         ) -> Any:
-            at, share = inputs.pop("at"), inputs.pop("share")
+            at = inputs.pop("at")
+            share = inputs.pop("share")
             logits = model(**inputs.pop("pairs")).logits[:, 0].float()
             with torch.autocast(logits.device.type, enabled=False):
                 loss = loss_of(logits[at], config, **inputs).mean() * share

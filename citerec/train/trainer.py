@@ -44,7 +44,8 @@ from citerec.types import Log, Progress
 EVERY = 600.0  # seconds between checkpoints: what a crash loses at most
 TIMED = 20.0  # seconds of updates that the rate is taken from
 WEIGHT_DECAY = 0.01
-CPU_TOKENS, GPU_TOKENS = 3072, 65_536
+CPU_TOKENS = 3072
+GPU_TOKENS = 65_536
 PLAN = "plan.json"
 NEW = "-new"  # suffix of a model that is not in use
 PACKAGES = ("torch", "transformers", "sentence-transformers", "accelerate")
@@ -195,7 +196,8 @@ def cached_arrays(
 
     Of several processes the first one makes them, before the others read them.
     """
-    file, unfinished = folder / f"{name}.npz", folder / f"{name}.tmp.npz"
+    file = folder / f"{name}.npz"
+    unfinished = folder / f"{name}.tmp.npz"
     turn: Any = nullcontext()
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         from accelerate import PartialState
@@ -270,7 +272,8 @@ def arguments_of(kind: Any, config: ModelTraining, folder: Path, *, has_dev: boo
 
     on_cpu = config.device == "cpu" or not torch.cuda.is_available()
     bfloat16 = has_bfloat16() if on_cpu else torch.cuda.is_bf16_supported()
-    strategy, steps = "steps" if config.eval_steps else "epoch", config.eval_steps or 500
+    strategy = "steps" if config.eval_steps else "epoch"
+    steps = config.eval_steps or 500
     arguments = kind(
         output_dir=str(folder),
         use_cpu=on_cpu,

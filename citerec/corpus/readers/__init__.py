@@ -75,7 +75,8 @@ def recognise(data: bytes, name: str) -> Content:
 
     It is the one function that decides so: of a corpus, a list of papers, a draft, an upload, a pasted text.
     """
-    head, plain_name = data[:HEAD], _plain_name(Path(name))
+    head = data[:HEAD]
+    plain_name = _plain_name(Path(name))
     record = first_record(head)
     for key, reader in _formats().items():
         if reader.sniff(head, plain_name) or reader.matches(record):
@@ -133,7 +134,8 @@ def read_papers(
     formats = _formats()
     if format_name not in formats:
         raise ConfigError(f"no format {format_name!r}; there are: {', '.join(formats)}")
-    reader, has_papers = formats[format_name], False
+    reader = formats[format_name]
+    has_papers = False
     if reader.papers:
         records = reader.papers(source, on_bytes, log, scratch)
     else:

@@ -48,7 +48,8 @@ class StreamFaultError(Exception):
 
     def __init__(self, message: str, line: int | None = None) -> None:
         super().__init__(message)
-        self.message, self.line = message, line
+        self.message = message
+        self.line = line
 
 
 # line or number of each record, from 1, and its fields, or why it cannot be parsed
@@ -165,13 +166,16 @@ def first_record(head: bytes) -> Mapping[str, Any]:
 
 def _values(stream: BinaryIO, line: int, closing: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield the values of a stream from a line on; those of an array up to the bracket that closes it."""
-    data, at, count = b"", 0, 0
+    data = b""
+    at = 0
+    count = 0
 
     def more() -> bool:
         """Read on, and forget what was parsed; return whether there was more."""
         nonlocal data, at
         piece = stream.read(max(CHUNK, len(data) - at))  # doubles: a long object is scanned often
-        data, at = data[at:] + piece, 0
+        data = data[at:] + piece
+        at = 0
         return bool(piece)
 
     def peek() -> bytes:
@@ -180,7 +184,8 @@ def _values(stream: BinaryIO, line: int, closing: bytes) -> Iterator[tuple[int, 
         while True:
             between = _BETWEEN.match(data, at)
             end = between.end() if between else at
-            line, at = line + data.count(b"\n", at, end), end
+            line = line + data.count(b"\n", at, end)
+            at = end
             if at < len(data) or not more():
                 return data[at : at + 1]
 
@@ -196,7 +201,8 @@ def _values(stream: BinaryIO, line: int, closing: bytes) -> Iterator[tuple[int, 
                 raise StreamFaultError(cut, line)
             first = first or peek()
         yield line, data[at:end]
-        line, at = line + data.count(b"\n", at, end), end
+        line = line + data.count(b"\n", at, end)
+        at = end
     rest = (data[at:] + stream.read(CHUNK)).lstrip(b"]} \t\r\n")
     if rest.startswith((b"[", b"{")):
         raise StreamFaultError("another list follows; expected one list in a file", line)
@@ -207,7 +213,8 @@ def _end_of_value(data: bytes, start: int) -> int:
     if data[start] not in b"{[":
         match = _SCALAR.match(data, start)
         return match.end() if match else 0
-    depth, at = 0, start
+    depth = 0
+    at = start
     while text := _TO_BRACKET.match(data, at):
         at = text.end() + 1
         if at > len(data) or data[at - 1] == 0x22:  # a string that does not end in `data`

@@ -130,7 +130,7 @@ def _aminer(fields: Fields) -> Paper:
         abstract=record.text("abstract") or record.restored("indexed_abstract"),
         venue=record.venue("venue"),
         citations=record.items(
-            "references", lambda one: "" if one in (None, "") else number_text(one) or None
+            "references", lambda value: "" if value in (None, "") else number_text(value) or None
         ),
         pages=record.pages("page_start", "page_end"),
     )
@@ -201,11 +201,14 @@ def _crossref(fields: Fields, notices: Collection[str] = ()) -> Paper:
 
     `notices` are the DOIs that notices of retraction name.
     """
-    title, subtitle = fields.short("title"), fields.short("subtitle")
+    title = fields.short("title")
+    subtitle = fields.short("subtitle")
     if subtitle not in title:
         title = f"{title}: {subtitle}"
     years = (first_year(str(fields.get(key))) for key in _DATES)
-    references = (doi_of(one.short("DOI")).lower() for one in fields.objects("reference"))
+    references = (
+        doi_of(reference.short("DOI")).lower() for reference in fields.objects("reference")
+    )
     docid = id_key(fields.id("DOI"))
     return fields.paper(
         CROSSREF,
@@ -223,21 +226,24 @@ def _crossref(fields: Fields, notices: Collection[str] = ()) -> Paper:
 def _retractions(work: Fields, key: str) -> set[str]:
     """Return the DOIs of the retractions among the updates of a work."""
     updates = work.objects(key)
-    retractions = (one for one in updates if one.short("type").lower() == "retraction")
-    return {doi_of(one.short("DOI")).lower() for one in retractions}
+    retractions = (update for update in updates if update.short("type").lower() == "retraction")
+    return {doi_of(update.short("DOI")).lower() for update in retractions}
 
 
 def _crossref_papers(
     source: Source, read: BytesRead, log: Log, scratch: Path | None
 ) -> Iterator[Located]:
     """Yield the works; files are read twice, since a work is retracted if a notice among them says so."""
-    notices, without_doi = set[str](), 0
+    notices = set[str]()
+    without_doi = 0
     for file in source.files:
         for line, row in read_file(file, json_records):
             with suppress(BadRecordError):  # told below
                 work = Fields({} if isinstance(row, str) else row, file, line)
                 notices |= _retractions(work, "update-to")
-                without_doi += sum(not one.short("DOI") for one in work.objects("reference"))
+                without_doi += sum(
+                    not reference.short("DOI") for reference in work.objects("reference")
+                )
     yield from papers_of(source.files, partial(_crossref, notices=notices), read, log)
     if without_doi:
         log(f"left out {without_doi:,} references without a DOI")

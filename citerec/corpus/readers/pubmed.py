@@ -53,7 +53,10 @@ def _records(stream: BinaryIO) -> Rows:
 
 def _cut(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
     """Yield the text of each record, and of each `DeleteCitation`, with the line where it begins."""
-    data, line, in_set, ended = b"", 1, False, False
+    data = b""
+    line = 1
+    in_set = False
+    ended = False
     while chunk := stream.read(CHUNK):
         data += chunk
         in_set = in_set or b"ArticleSet>" in data
@@ -65,7 +68,8 @@ def _cut(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
                 break
             line += data.count(b"\n", at, opened.start())
             yield line, data[opened.start() : end]
-            line, at = line + data.count(b"\n", opened.start(), end), end
+            line = line + data.count(b"\n", opened.start(), end)
+            at = end
         data = data[at:]
         if len(data) > LONGEST:
             raise StreamFaultError(f"a record of over {LONGEST:,} bytes", line)
@@ -102,7 +106,8 @@ def _number(pmid: str) -> int:
 
 def _record(element: Element) -> dict[str, Any]:
     """Return a record with the keys of citerec's own format."""
-    article, book = element.find("MedlineCitation/Article"), element.find("BookDocument")
+    article = element.find("MedlineCitation/Article")
+    book = element.find("BookDocument")
     body = article if article is not None else book if book is not None else Element("none")
     pmid = element.find("MedlineCitation/PMID")
     pmid = pmid if pmid is not None else body.find("PMID")
@@ -112,7 +117,7 @@ def _record(element: Element) -> dict[str, Any]:
 
     types = [_text(kind) for kind in body.iterfind("PublicationTypeList/PublicationType")]
     corrections = element.iterfind("MedlineCitation/CommentsCorrectionsList/CommentsCorrections")
-    links = [one.get("RefType") for one in corrections]
+    links = [correction.get("RefType") for correction in corrections]
     docid = _text(pmid)
     pages = [text(f"Pagination/{key}") for key in ("StartPage", "EndPage")]
     dois = [
@@ -173,7 +178,8 @@ def _references(element: Element) -> Iterator[str]:
     """Yield the PMID of each reference, else its DOI in lower case; lists may be inside lists."""
     for reference in element.iterfind("PubmedData/ReferenceList//Reference"):
         ids = {
-            one.get("IdType"): _text(one) for one in reference.iterfind("ArticleIdList/ArticleId")
+            article_id.get("IdType"): _text(article_id)
+            for article_id in reference.iterfind("ArticleIdList/ArticleId")
         }
         pmid = ids.get("pubmed", "")
         if docid := pmid if pmid.isdecimal() else doi_of(ids.get("doi", "")).lower():

@@ -38,7 +38,8 @@ _KINDS: Mapping[str, frozenset[str]] = {  # the first whose keys a record has
 }
 BATCH = 8_192  # rows that are fetched at once
 # A sort in too little memory fails: a 32nd of the packed dumps, from 256 MB to 4 GB; beyond it DuckDB uses the disk.
-_MEMORY, _SHARE = (256, 4096), 32
+_MEMORY = (256, 4096)
+_SHARE = 32
 _TABLES = """
 CREATE TABLE sha AS SELECT corpusid AS corpus, min(sha) AS sha FROM {paper-ids}
     WHERE "primary" IS DISTINCT FROM false GROUP BY corpusid;

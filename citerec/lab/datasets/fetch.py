@@ -195,7 +195,8 @@ def _downloaded(
         raise DatasetError(
             f"{dataset.name} is not published; name a folder with {names}: --from FOLDER"
         )
-    target, archive = downloads / file.name, downloads / file.archive_name
+    target = downloads / file.name
+    archive = downloads / file.archive_name
     if target.is_file():
         return target
     if file.archive and archive.is_file():

@@ -73,7 +73,8 @@ CORPUS = "corpus.jsonl.gz"
 LEVEL = 1  # of gzip: half the time of 6 for a tenth more bytes
 LAST = 9999
 # dev and test queries each of Open Research; the authors' sample is unknown
-SAMPLE, SEED = 20_000, 0
+SAMPLE = 20_000
+SEED = 0
 MIN_GOLD = 10  # train papers that a dev or test query of DBLP and PubMed cites at least
 CITEOMATIC_RULES = f"rules = {{ min_gold = {MIN_GOLD}, train_only = true }}"  # in the file of a row
 
@@ -110,8 +111,10 @@ def prepare_corpus(
         OutputError: If the folder cannot be written.
     """
     source = Source(path, (path,))
-    collector, years = RecordCounter(skip_bad=True), list[int]()
-    total, seen = size_of(source) >> 20, Counter[str]()
+    collector = RecordCounter(skip_bad=True)
+    years = list[int]()
+    total = size_of(source) >> 20
+    seen = Counter[str]()
 
     def read(more: int) -> None:
         seen["bytes"] += more

@@ -75,7 +75,8 @@ def same_titles(
     if not 0 < threshold <= 1:
         raise ConfigError(f"threshold must lie in (0, 1], got {threshold}")
     title_index = _TitleIndex(against, threshold, max(min_words, 1))
-    rest, first = iter(titles), 0
+    rest = iter(titles)
+    first = 0
     while batch := list(islice(rest, BATCH)):
         for x, y in title_index.same_as(batch):
             yield first + x, y
@@ -87,23 +88,28 @@ class _TitleIndex:
     """An inverted index of the rarest words of titles."""
 
     def __init__(self, titles: Sequence[str], threshold: float, min_words: int) -> None:
-        self._threshold, self._min_words = threshold, min_words
+        self._threshold = threshold
+        self._min_words = min_words
         sets = [words(title) for title in titles]
-        counts = Counter(word for one in sets for word in one)
+        counts = Counter(word for words in sets for word in words)
         order = sorted(counts, key=lambda word: (counts[word], word))
         self._number = {word: number for number, word in enumerate(order)}
-        numbered = [sorted(map(self._number.__getitem__, one)) for one in sets]
-        self._lengths = np.array([len(one) for one in numbered], np.int64)
+        numbered = [sorted(map(self._number.__getitem__, words)) for words in sets]
+        self._lengths = np.array([len(numbers) for numbers in numbered], np.int64)
         self._words = _matrix(numbered, len(order))
-        firsts = _RarestWords(numbered, [self._prefix_length(len(one)) for one in numbered])
+        firsts = _RarestWords(numbered, [self._prefix_length(len(numbers)) for numbers in numbered])
         by_number = np.argsort(firsts.numbers, kind="stable")
-        self._rows, self._left = firsts.rows[by_number], firsts.left[by_number]
+        self._rows = firsts.rows[by_number]
+        self._left = firsts.left[by_number]
         frequencies = np.bincount(firsts.numbers, minlength=len(order))
         self._starts = np.concatenate([[0], np.cumsum(frequencies)])  # of each word among the rows
 
     def same_as(self, titles: Sequence[str]) -> Iterator[tuple[int, int]]:
         """Yield the pairs of a title and an indexed title that are the same, rising."""
-        places, lengths, rare, numbered = list[int](), list[int](), list[int](), list[list[int]]()
+        places = list[int]()
+        lengths = list[int]()
+        rare = list[int]()
+        numbered = list[list[int]]()
         for place, title in enumerate(titles):
             distinct = words(title)
             known_words = [
@@ -133,8 +139,8 @@ class _TitleIndex:
         counts = self._starts[firsts.numbers + 1] - self._starts[firsts.numbers]
         behind = np.cumsum(np.bincount(firsts.rows, counts, minlength=len(lengths)))
         slices = (behind // PAIRS)[firsts.rows]  # all pairs of a title are in one slice
-        for one in np.unique(slices):
-            xs, ys = self._candidates(firsts, np.flatnonzero(slices == one), counts, lengths)
+        for part in np.unique(slices):
+            xs, ys = self._candidates(firsts, np.flatnonzero(slices == part), counts, lengths)
             common = matrix[xs].multiply(self._words[ys]).sum(axis=1)
             alike = common / (lengths[xs] + self._lengths[ys] - common) >= self._threshold
             yield from zip(xs[alike].tolist(), ys[alike].tolist(), strict=True)
@@ -148,7 +154,8 @@ class _TitleIndex:
             np.cumsum(counts[entries]) - counts[entries], counts[entries]
         )
         posting = self._starts[firsts.numbers[entry]] + steps
-        xs, ys = firsts.rows[entry], self._rows[posting]
+        xs = firsts.rows[entry]
+        ys = self._rows[posting]
         most = np.minimum(firsts.left[entry], self._left[posting])  # words that can be common
         least = (lengths[xs] + self._lengths[ys]) * (self._threshold / (1 + self._threshold))
         fits = most >= least - ROUNDING
@@ -162,9 +169,10 @@ class _RarestWords:
 
     def __init__(self, numbered: list[list[int]], rare: list[int]) -> None:
         self.rows = np.repeat(np.arange(len(rare)), rare)  # rises
-        self.numbers = _flat(one[:n] for one, n in zip(numbered, rare, strict=True))
+        self.numbers = _flat(numbers[:n] for numbers, n in zip(numbered, rare, strict=True))
         self.left = _flat(
-            range(len(one), len(one) - n, -1) for one, n in zip(numbered, rare, strict=True)
+            range(len(numbers), len(numbers) - n, -1)
+            for numbers, n in zip(numbered, rare, strict=True)
         )
 
 
@@ -181,7 +189,8 @@ def _matrix(numbered: list[list[int]], columns: int) -> Any:
     return csr_array((np.ones(len(numbers), np.int32), numbers, ends), (len(numbered), columns))
 
 
-TRAIN, HELD_OUT = "train.ids", ("dev.ids", "test.ids")
+TRAIN = "train.ids"
+HELD_OUT = ("dev.ids", "test.ids")
 SCIDOCS = "scidocs"
 
 
@@ -214,12 +223,14 @@ def drop_train_queries(folder: Path, other: Path, progress: Progress) -> int:
     """
     if folder.resolve() == other.resolve():
         raise ConfigError(f"{folder} cannot be held out of itself; choose another dataset")
-    record, name = _with_splits(folder), fetched(other).dataset
+    record = _with_splits(folder)
+    name = fetched(other).dataset
     held_out = _scidocs_papers(other) if name == SCIDOCS else _queries(other)
     same = (
         _same_as(folder, held_out.titles, record.counts.get("papers", 0), progress) | held_out.ids
     )
-    train, dropped = folder / SPLITS_FOLDER / TRAIN, folder / SPLITS_FOLDER / f"without_{name}.ids"
+    train = folder / SPLITS_FOLDER / TRAIN
+    dropped = folder / SPLITS_FOLDER / f"without_{name}.ids"
     before = read_ids(dropped) if dropped.is_file() else []
     queries = read_ids(train)
     newly_dropped = [docid for docid in queries if docid in same]
@@ -274,7 +285,10 @@ def _title(path: Path, paper: str, raw: Any) -> str:
 
 def _same_as(folder: Path, against: list[str], papers: int, progress: Progress) -> set[str]:
     """Return the ids of the papers whose title equals one of `against`."""
-    same, ids, first = set[str](), list[str](), 0  # `ids` are those of the current batch
+    # `ids` are those of the current batch
+    same = set[str]()
+    ids = list[str]()
+    first = 0
 
     def titles() -> Iterator[str]:
         for paper in _papers(folder):

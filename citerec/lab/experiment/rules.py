@@ -32,7 +32,8 @@ def restricted(index: IndexFolder, eval_set: EvalSet, rules: Rules) -> EvalSet:
     """Apply the rules to an evaluation set; ConfigError if no query is left."""
     if rules == Rules():
         return eval_set
-    years, latest = index.papers.years, None
+    years = index.papers.years
+    latest = None
     if rules.train_only:
         train_years = years[train_papers(index)]
         latest = int(train_years.max(initial=NO_YEAR)) or None

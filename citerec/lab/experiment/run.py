@@ -72,7 +72,8 @@ def in_float32() -> Generator[None]:
 
 def index_of(experiment: Experiment, indexes: Path, progress: Progress) -> IndexFolder:
     """Open the index of a row; missing parts are built, or resumed."""
-    corpus, folder = Path(experiment.corpus), indexes / experiment.index_name
+    corpus = Path(experiment.corpus)
+    folder = indexes / experiment.index_name
     if not (folder / NAME).is_file():
         build_index(corpus, folder, BuildConfig(encoder=experiment.encoder, resume=True), progress)
     index = open_index(folder)
@@ -186,7 +187,9 @@ def _has_splits_of(index: IndexFolder, corpus: Path) -> bool:
     return shipped == {name: read_ids(index.splits / f"{name}.ids") for name in SPLITS}
 
 
-OK_WITHIN, NEAR_WITHIN = 0.002, 0.01  # largest difference from an expected value
+# largest difference from an expected value
+OK_WITHIN = 0.002
+NEAR_WITHIN = 0.01
 
 
 class Verdict(StrEnum):
@@ -370,11 +373,13 @@ def _settings(
 ) -> dict[str, Any]:
     """Return the settings of a run for its provenance."""
     retriever = read_by(experiment.system, index, config)
-    reranks, ranks = experiment.system in RERANKED, experiment.system in RANKED
+    reranks = experiment.system in RERANKED
+    ranks = experiment.system in RANKED
     reranker = (
         systems.reranker_of(experiment.system) if reranks or (ranks and config.rerank) else None
     )
-    bm25, fuse = bm25_of(retriever, config), fuse_of(retriever, config)
+    bm25 = bm25_of(retriever, config)
+    fuse = fuse_of(retriever, config)
     ranker = open_ranker(Path(config.ranker), RANKED[experiment.system]) if ranks else None
     return {
         "system": experiment.system,
@@ -420,7 +425,8 @@ def _scidocs(experiment: Experiment, indexes: Path, progress: Progress) -> Outco
 
 def _index_tasks(experiment: Experiment, indexes: Path, progress: Progress) -> Outcome:
     index = index_of(experiment, indexes, progress)
-    tasks, form = index_tasks(index, progress=progress), index.encoder.spec.form
+    tasks = index_tasks(index, progress=progress)
+    form = index.encoder.spec.form
     done = evaluate(tasks, vectors_of(index).vectors, form=form, progress=progress)
     more = {"counts": dict(done.counts), "left_out": dict(done.left_out)}
     return _outcome(experiment, done.metrics, _about(index) | more)

@@ -92,7 +92,8 @@ def macro_f1(truth: Sequence[str], predicted: Sequence[str]) -> float:
 
 def _fitted(train: LabelledVectors, seed: int) -> dict[float, Any]:
     """Train one SVM for each C; in parallel if the solver draws nothing, so that the order does not matter."""
-    vectors, draws_nothing = _filled(train.vectors), len(train.labels) > train.vectors.shape[1]
+    vectors = _filled(train.vectors)
+    draws_nothing = len(train.labels) > train.vectors.shape[1]
 
     def fit(c: float) -> Any:
         machine = load("svm").LinearSVC(C=c, dual=not draws_nothing, random_state=seed)

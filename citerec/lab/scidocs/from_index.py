@@ -153,7 +153,8 @@ def _split(rows: Rows, labels: list[str], rng: np.random.Generator) -> LabelledT
     return LabelledTask(train, validation, test)
 
 
-POSITIVES, NEGATIVES = 5, 25
+POSITIVES = 5
+NEGATIVES = 25
 QUERIES = 1000  # of a task at most
 FEWEST = 10  # queries of a task at least
 TRIED = 20 * QUERIES  # papers tried as queries at most
@@ -180,7 +181,8 @@ class Relations:
     """The relations between the papers of an index."""
 
     def __init__(self, index: IndexFolder) -> None:
-        self.papers, self.graph = index.papers, index.graph
+        self.papers = index.papers
+        self.graph = index.graph
         rows = index.papers.rows_of(read_ids(index.splits / "test.ids"))
         self.test: Rows = np.unique(rows[rows >= 0])
         self._is_test = np.zeros(len(index.papers), np.bool_)
@@ -343,9 +345,10 @@ def _authors(papers: Papers) -> tuple[Graph, ...]:
     known = np.array([bool(key) for key in keys], np.bool_)[which]
     rows = np.repeat(np.arange(len(papers)), counts)[known]
     theirs = of_name[which][known]
-    ones, shape = np.ones(len(rows), np.int32), (len(papers), len(numbers))
+    ones = np.ones(len(rows), np.int32)
+    shape = (len(papers), len(numbers))
     table: Any = csr_array((ones, (rows, theirs)), shape=shape)  # adds up equal pairs
-    return tuple(Graph(one.indptr, one.indices) for one in (table, table.tocsc()))
+    return tuple(Graph(matrix.indptr, matrix.indices) for matrix in (table, table.tocsc()))
 
 
 TASKS: Mapping[str, tuple[str, ...]] = {
@@ -398,8 +401,8 @@ class IndexTasks:
             raise ConfigError(f"no task is left: {task}: {why}")
         return replace(
             self,
-            labelled={name: one for name, one in self.labelled.items() if name != task},
-            ranked={name: one for name, one in self.ranked.items() if name != task},
+            labelled={name: made for name, made in self.labelled.items() if name != task},
+            ranked={name: made for name, made in self.ranked.items() if name != task},
             skipped={task: why},
         )
 

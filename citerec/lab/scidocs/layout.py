@@ -311,7 +311,7 @@ def _ids(path: Path, paper_id: str, fields: Mapping[str, Any], name: str) -> tup
     ids: Any = fields.get(name) or []
     if not isinstance(ids, list):
         raise BadInputError(path, f"{name} of paper {paper_id!r} is no list")
-    return tuple(str(one) for one in cast("list[Any]", ids))
+    return tuple(str(paper_id) for paper_id in cast("list[Any]", ids))
 
 
 def _year(raw: object) -> int | None:

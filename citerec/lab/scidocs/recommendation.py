@@ -139,7 +139,7 @@ def _triplets(
     for click in clicks:
         others = [paper for paper in click.shown if paper != click.clicked][:most]
         pairs += [(click.query, click.clicked, other) for other in others]
-    clicked = pair_features([(query, one) for query, one, _ in pairs], records, vectors)
+    clicked = pair_features([(query, candidate) for query, candidate, _ in pairs], records, vectors)
     return clicked, pair_features([(query, other) for query, _, other in pairs], records, vectors)
 
 
@@ -165,7 +165,8 @@ def _trained(
         optimizer = torch.optim.Adadelta(net.parameters(), rho=config.rho)
         sides = [torch.from_numpy(side) for side in train]
         held = [torch.from_numpy(side) for side in validation]
-        best, least = net.state_dict(), float("inf")
+        best = net.state_dict()
+        least = float("inf")
         for epoch in range(config.epochs):
             net.train()
             for batch in torch.randperm(len(sides[0])).split(config.batch):
@@ -177,7 +178,8 @@ def _trained(
             with torch.no_grad():
                 loss = float(_loss(net, loss_of, held)) if len(held[0]) else -float(epoch)
             if loss < least:
-                best, least = {name: w.clone() for name, w in net.state_dict().items()}, loss
+                best = {name: w.clone() for name, w in net.state_dict().items()}
+                least = loss
             progress("ranker", epoch + 1, config.epochs)
         net.load_state_dict(best)
     return lambda features: _score(net, features)
@@ -245,7 +247,8 @@ def pair_features(
     """
     table = np.zeros((len(pairs), len(FEATURES)), np.float32)
     for row, (query, candidate) in enumerate(pairs):
-        query_paper, candidate_paper = records.get(query), records.get(candidate)
+        query_paper = records.get(query)
+        candidate_paper = records.get(candidate)
         if query_paper and candidate_paper:
             table[row, [0, 1, 3, 4, 8]] = _of_both(query_paper, candidate_paper)
         if candidate_paper:
@@ -293,5 +296,6 @@ def _cites(
 def _cosine(a: Vectors | None, b: Vectors | None) -> float:
     if a is None or b is None:
         return 0.0
-    x, y = a.astype(np.float64), b.astype(np.float64)
+    x = a.astype(np.float64)
+    y = b.astype(np.float64)
     return float(x @ y / max(np.linalg.norm(x) * np.linalg.norm(y), 1e-8))

@@ -184,8 +184,10 @@ def _ranked(
     scored: _Scored = []
     for task, queries in by_task.items():
         ranked_queries = [
-            ranked_query(known.row(one.query), one.ids, [*map(known.row, one.ids)], one.gains)
-            for one in queries
+            ranked_query(
+                known.row(query.query), query.ids, [*map(known.row, query.ids)], query.gains
+            )
+            for query in queries
         ]
         score = score_ranking(ranked_queries, known.at, decimals=DECIMALS)
         scored.append((task, ranking_metrics(task, score), ranking_counts(score)))

@@ -36,7 +36,10 @@ class CachedVectors:
     def __init__(
         self, encoder: Encoder, folder: Path, progress: Progress = no_progress, log: Log = no_log
     ) -> None:
-        self._encoder, self._folder, self._progress, self._log = encoder, folder, progress, log
+        self._encoder = encoder
+        self._folder = folder
+        self._progress = progress
+        self._log = log
         self._files: set[Path] = set()
 
     def __enter__(self) -> Self:
@@ -100,7 +103,9 @@ class CachedVectors:
         return digest.hexdigest()[:32]
 
 
-CLASSIFIED, RELATED, CLICKED = "cls.jsonl", "user-citation.jsonl", "recomm.jsonl"
+CLASSIFIED = "cls.jsonl"
+RELATED = "user-citation.jsonl"
+CLICKED = "recomm.jsonl"
 FILES = (CLASSIFIED, RELATED, CLICKED)
 """The published data contains those of SPECTER, in `specter-embeddings/`."""
 

@@ -100,7 +100,8 @@ async def example(request: Request, index: str | None = None) -> Response:
     """Return title and abstract of a paper for a first try: a late one of those that cite many."""
 
     def work(opened: OpenIndex) -> Response:
-        graph, years = opened.index.graph, opened.index.papers.years
+        graph = opened.index.graph
+        years = opened.index.papers.years
         references = (graph.indptr[1:] - graph.indptr[:-1]).clip(max=30)
         paper = opened.index.papers[int((references * 10_000 + years).argmax())]
         return json({"title": paper.title, "abstract": paper.abstract})
@@ -111,7 +112,7 @@ async def example(request: Request, index: str | None = None) -> Response:
 @router.post("/page/draft")
 async def draft(request: Request, files: list[UploadFile], index: str | None = None) -> Response:
     """Return what was read of uploaded files, whose size is limited as that of any request."""
-    sent = [Upload(one.filename or "", await one.read()) for one in files]
+    sent = [Upload(file.filename or "", await file.read()) for file in files]
     return await answer(request, lambda opened: json(read_uploads(sent, opened)), index, "uploads")
 
 
@@ -152,8 +153,8 @@ def listed(index: IndexFolder, found: Recommendations) -> dict[str, Any]:
     """Return one row per paper."""
     items = found.to_dicts(FIELDS)
     rows = index.papers.rows_of([item["id"] for item in items]).tolist()
-    for item, one, row in zip(items, found, rows, strict=True):
-        item |= {"citations": len(index.graph.cited_by(row)), "coins": coins(one.paper)}
+    for item, paper, row in zip(items, found, rows, strict=True):
+        item |= {"citations": len(index.graph.cited_by(row)), "coins": coins(paper.paper)}
     return {"rows": items}
 
 
@@ -179,7 +180,8 @@ def read_uploads(files: Sequence[Upload], opened: OpenIndex) -> dict[str, Any]:
     """
     with TemporaryDirectory(prefix="citerec-") as folder:
         read = isolated(partial(read_files, files, folder), files[0].name if files else "files")
-    cited, references = dict[str, dict[str, Any]](), list[str]()
+    cited = dict[str, dict[str, Any]]()
+    references = list[str]()
     for name, listed in read.lists:
         if (entries := len(listed.entries)) > MAX_LISTED:
             fault = f"this has {entries:,} entries; expected at most {MAX_LISTED:,}"
@@ -193,8 +195,8 @@ def read_uploads(files: Sequence[Upload], opened: OpenIndex) -> dict[str, Any]:
         references.append(f"{visible(line)}.")
     instead = "; paste its text into the fields instead"
     faults = [
-        BadInputError(one.path, for_clients(one.message, instead), line=one.line)
-        for one in read.faults
+        BadInputError(fault.path, for_clients(fault.message, instead), line=fault.line)
+        for fault in read.faults
     ]
     if faults and not read.draft and not cited:
         raise faults[0]

@@ -1,0 +1,27 @@
+"""The package keeps its habits: plain statements, nouns for names, room on a line."""
+
+from pathlib import Path
+
+from experiments.loaded import PACKAGE, Weight, package_files
+
+
+def test_what_is_weighed(tmp_path: Path) -> None:
+    file = tmp_path / "small.py"
+    file.write_text('"""A module."""\n\n# a note\na, b = 1, 2\nc = [one for one in "ab"]  # two\n')
+
+    weight = Weight.of([file])
+
+    assert (weight.code, weight.tuples, weight.ones) == (2, 1, 1)
+    assert weight.tuple_rate == 500
+
+
+def test_statements_stay_plain() -> None:
+    weight = Weight.of(package_files())
+
+    assert weight.tuple_rate <= 1
+    assert weight.ones <= 2
+    assert weight.density <= 9.9
+
+
+def test_rooms_stay_few() -> None:
+    assert len([*PACKAGE.glob("*.py")]) <= 27
