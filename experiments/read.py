@@ -192,7 +192,8 @@ def count(counts: Counts, read: Read) -> None:
     counts.abstracts += bool(read.abstract)
     counts.with_references += bool(references)
     counts.references += references
-    says = any("reference" in line for line in read.notices)
+    # a list of references, even an empty one, has a line of its own
+    says = read.cited is not None or any("reference" in line for line in read.notices)
     counts.said_none += not references and says
 
 
