@@ -198,13 +198,16 @@ def printed_references(lines: Sequence[str], *, whole: bool = False) -> PaperLis
     first = heads[-1] + 1
     last = next((number for number in range(first, len(lines)) if parts[number]), len(lines))
     kept = [line.strip() for line in lines[first:last] if line.strip()]
-    if whole:
-        starts = [n for n, line in enumerate(kept) if not n or is_reference(line)]
-    else:
-        ended = [n for n in range(len(kept)) if not n or re.search(r"[.)\d]$", kept[n - 1])]
-        starts = marked(kept) or [n for n in ended if kept[n][0].isupper()]
-    ends = pairwise([*starts, len(kept)])
-    texts = [_OWN.sub("", joined(kept[start:end])) for start, end in ends]
+    starts = [n for n, line in enumerate(kept) if not n or is_reference(line)] if whole else []
+    return split_references(kept, starts)
+
+
+def split_references(lines: Sequence[str], starts: Sequence[int] = ()) -> PaperList:
+    """Return the references that begin at some lines: by default at marks, else at capitals after a sentence."""
+    ended = [n for n in range(len(lines)) if not n or re.search(r"[.)\d]$", lines[n - 1])]
+    starts = starts or marked(lines) or [n for n in ended if lines[n][0].isupper()]
+    ends = pairwise([*starts, len(lines)])
+    texts = [_OWN.sub("", joined(lines[start:end])) for start, end in ends]
     return PaperList(tuple(printed(text) for text in texts[:2_000]))
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from citerec.bibliography.entry import Entry, PaperList
 from citerec.drafts import Document
-from citerec.drafts.cited import joined, marked, printed_references
+from citerec.drafts.cited import joined, marked, split_references
 from citerec.drafts.headings import Part, part_at
 from citerec.errors import BadInputError, extra
 from citerec.inputs import MAX_SECONDS
@@ -183,10 +183,7 @@ def _references(lines: Sequence[Line]) -> PaperList:
     # captions, tables and most of what follows have another size
     tail = [line for line in tail if abs(line.size - size) < 0.06 * size]
     texts = [line.text for line in tail]
-    if starts := [] if marked(texts) else _indented(tail):
-        ends = pairwise([*starts, len(texts)])
-        texts = [joined(texts[start:end]) for start, end in ends]
-    return printed_references(["References", *texts], whole=bool(starts))
+    return split_references(texts, [] if marked(texts) else _indented(tail))
 
 
 def _indented(lines: Sequence[Line]) -> list[int]:
