@@ -40,11 +40,6 @@ def inside(folder: Path, name: str, suffixes: Iterable[str] = ("",)) -> Path | N
     return None
 
 
-def decode_latex(data: bytes) -> str:
-    r"""Return LaTeX source as text; lines end with `\n`."""
-    return decoded(data.replace(b"\0", b""))[0]
-
-
 def cited_references(
     keys: Sequence[str], files: Sequence[str], source: str, path: Path | None, notices: list[str]
 ) -> PaperList:
@@ -125,7 +120,9 @@ def _formatted(source: str, path: Path | None) -> tuple[dict[str, Entry], str]:
         except PermissionError:
             message = f"{path.stem}.bbl is a link to outside the folder of the draft; copy it there"
             raise BadInputError(path, message) from None
-        source, name = (decode_latex(bbl.read_bytes()[:MAX_BBL]), bbl.name) if bbl else ("", "")
+        if bbl:
+            source, _ = decoded(bbl.read_bytes()[:MAX_BBL].replace(b"\0", b""))
+            name = bbl.name
     entries: dict[str, Entry] = {}
     items = list(_ITEM.finditer(source))
     for match, following in zip_longest(items, items[1:]):
@@ -199,10 +196,10 @@ def printed_references(lines: Sequence[str], *, whole: bool = False) -> PaperLis
     last = next((number for number in range(first, len(lines)) if parts[number]), len(lines))
     kept = [line.strip() for line in lines[first:last] if line.strip()]
     starts = [n for n, line in enumerate(kept) if not n or is_reference(line)] if whole else []
-    return split_references(kept, starts)
+    return references_at(kept, starts)
 
 
-def split_references(lines: Sequence[str], starts: Sequence[int] = ()) -> PaperList:
+def references_at(lines: Sequence[str], starts: Sequence[int] = ()) -> PaperList:
     """Return the references that begin at some lines: by default at marks, else at capitals after a sentence."""
     ended = [n for n in range(len(lines)) if not n or re.search(r"[.)\d]$", lines[n - 1])]
     starts = starts or marked(lines) or [n for n in ended if lines[n][0].isupper()]

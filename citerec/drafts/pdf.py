@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from citerec.bibliography.entry import Entry, PaperList
 from citerec.drafts import Document
-from citerec.drafts.cited import joined, marked, split_references
-from citerec.drafts.headings import Part, part_at
+from citerec.drafts.cited import joined, marked, references_at
+from citerec.drafts.headings import Part, label_of, part_at
 from citerec.errors import BadInputError, extra
 from citerec.inputs import MAX_SECONDS
 
@@ -50,11 +50,15 @@ def read(data: bytes, name: str) -> Document:
         message = f"this is a PDF; citerec reads the text of a PDF, but this one {fault}"
         raise BadInputError(name, message)
     first = [line for line in lines if line.page < PAGES]
-    starts = (n for n, text in enumerate(texts) if ABSTRACT.match(text) or INTRODUCTION.match(text))
+    starts = (
+        n
+        for n, text in enumerate(texts)
+        if _abstract_label(text) or part_at(text) is Part.INTRODUCTION
+    )
     text = texts[next(starts, 0) :]  # without title and authors
     body = joined(text)
-    if heading := INTRODUCTION.match(body):
-        body = heading["rest"]
+    if text and part_at(text[0]) is Part.INTRODUCTION:
+        body = joined(text[1:])
     return Document(
         draft=Entry(title=title_of(first), abstract=abstract_of(first)),
         body=body[:MAX_CHARACTERS],
@@ -183,7 +187,7 @@ def _references(lines: Sequence[Line]) -> PaperList:
     # captions, tables and most of what follows have another size
     tail = [line for line in tail if abs(line.size - size) < 0.06 * size]
     texts = [line.text for line in tail]
-    return split_references(texts, [] if marked(texts) else _indented(tail))
+    return references_at(texts, [] if marked(texts) else _indented(tail))
 
 
 def _indented(lines: Sequence[Line]) -> list[int]:
@@ -210,21 +214,14 @@ def _indented(lines: Sequence[Line]) -> list[int]:
 
 # --- the abstract
 
-_WORD = r"\s*(?:\d+\.?\s+)?(?:abstract|summary|a\s?b\s?s\s?t\s?r\s?a\s?c\s?t|zusammenfassung|résumé|resumen)"
-# alone on its line, or before a colon, a full stop or a dash
-ABSTRACT = re.compile(rf"{_WORD}\s*(?:[.:\u2014\u2013-]+\s*|$)", re.IGNORECASE)
 # in a line of text, rather than of a title
-_BEFORE_SENTENCE = re.compile(rf"(?=.{{45}}){_WORD}\s+(?-i:(?=[A-Z]))", re.IGNORECASE)
-INTRODUCTION = re.compile(
-    r"\s*(?:(?:\d+|I)[.)]?\s+)?(?:introduction|i\s?ntroduction)\s*[.:\u2014\u2013]?\s*(?P<rest>.*)$",
-    re.IGNORECASE,
-)
-AFTER_ABSTRACT = re.compile(
-    r"\s*(?:(?:abbreviations|key\s?-?words?(?:\s+and\s+phrases)?|index\s+terms|ccs\s+concepts|acm\s+reference\s+format"
-    r"|categories\s+and\s+subject|general\s+terms|jel\s+(?:classification|codes)|pacs|msc\s+|subject\s+class"
-    r"|article\s+history|author\s+summary|significance\s+statement|contents\s*$)"
-    r"|(?-i:(?:\d\d?|I)[.)]?\s+[A-Z][A-Za-z ]{3,50}$)|\d+\s+I\s?NTRODUCTION"
-    r"|(?:\d+[.)]?\s+|I[.)]\s+)?introduction\s*[.:]?\s*$)",
+_BEFORE_SENTENCE = re.compile(r"(?=.{45})\s*(?:abstract|summary)\s+(?-i:(?=[A-Z]))", re.IGNORECASE)
+_NUMBERED = re.compile(r"(?:\d\d?|I)[.)]?\s+[A-Z][A-Za-z ]{3,50}$")  # a heading
+# what publishers print between an abstract and the text
+_AFTER_ABSTRACT = re.compile(
+    r"\s*(?:abbreviations|ccs\s+concepts|acm\s+reference\s+format|categories\s+and\s+subject|general\s+terms"
+    r"|jel\s+(?:classification|codes)|pacs|msc\s+|subject\s+class|article\s+history|author\s+summary"
+    r"|significance\s+statement|contents\s*$)",
     re.IGNORECASE,
 )
 _NO_ABSTRACT = re.compile(
@@ -235,28 +232,53 @@ _NO_ABSTRACT = re.compile(
 _LEAST_ABSTRACT = 300  # characters of an abstract without a heading
 
 
+def _abstract_label(text: str) -> int:
+    """Return where the text after a heading or label "Abstract" begins; 0 without one."""
+    part = part_at(text)
+    label = (part, len(text)) if part else label_of(text)
+    return label[1] if label and label[0] in {Part.ABSTRACT, Part.SUMMARY} else 0
+
+
+def _before_sentence(text: str) -> int:
+    """Return where a sentence after the word "Abstract" begins; 0 without one."""
+    label = _BEFORE_SENTENCE.match(text)
+    return label.end() if label else 0
+
+
+def _ends_abstract(text: str) -> bool:
+    """Whether a line is no longer of the abstract above it."""
+    label = label_of(text)
+    if part_at(text) in {Part.INTRODUCTION, Part.KEYWORDS} or (label and label[0] is Part.KEYWORDS):
+        return True
+    return bool(_NUMBERED.match(text) or _AFTER_ABSTRACT.match(text))
+
+
 def abstract_of(lines: Sequence[Line]) -> str:
     """Return the text from a heading or label "Abstract" to the next heading or the keywords.
 
     Without one, the first long paragraph of page one that is before the introduction or of another size than the body;
     empty if there is none.
     """
-    for pattern, (place, heading) in product((ABSTRACT, _BEFORE_SENTENCE), enumerate(lines)):
-        if not (label := pattern.match(heading.text)):
+    finders = (_abstract_label, _before_sentence)
+    for find, (place, heading) in product(finders, enumerate(lines)):
+        begin = find(heading.text)
+        if not begin:
             continue
-        first = heading._replace(text=heading.text[label.end() :])
+        first = heading._replace(text=heading.text[begin:])
         kept = [first] if first.text else []
         near = kept or lines[place + 1 : place + 6]
         size = max(near, key=lambda line: len(line.text), default=heading).size
         for line in lines[place + 1 :]:
             is_heading = line.size > max(1.1 * size, 0.97 * heading.size)
-            if kept and (is_heading or AFTER_ABSTRACT.match(line.text)):
+            if kept and (is_heading or _ends_abstract(line.text)):
                 break
             if line.size > 0.96 * size:
                 kept.append(line)
         if kept:
             return joined([line.text for line in kept])
-    before = next((n for n, line in enumerate(lines) if INTRODUCTION.match(line.text)), len(lines))
+    before = next(
+        (n for n, line in enumerate(lines) if part_at(line.text) is Part.INTRODUCTION), len(lines)
+    )
     size = mode(round(line.size, 1) for line in lines)
     is_apart = [n < before or abs(line.size - size) > 0.03 * size for n, line in enumerate(lines)]
     apart = [line for line, is_it in zip(lines, is_apart, strict=True) if is_it and not line.page]
