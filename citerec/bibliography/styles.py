@@ -158,14 +158,14 @@ def _style_file(style: str) -> str:
 def notice_of(papers: Sequence[Paper], config: ReferenceConfig) -> str:
     """Return what references lack, for the user: a list of DOIs papers without one, a formatted one volume or pages."""
     if config.format == "doi":
-        lacking = [paper for paper in papers if not paper_doi(paper)]
+        incomplete = [paper for paper in papers if not paper_doi(paper)]
         what = "left out, without a DOI"
     elif config.format in {"html", "text"}:
-        lacking = [*filter(_is_incomplete, papers)]
+        incomplete = [*filter(_is_incomplete, papers)]
         what = "without volume or pages"
     else:
         return ""
-    titles = [one_line(paper.title) for paper in lacking]
+    titles = [one_line(paper.title) for paper in incomplete]
     return f"{plural(len(titles), 'reference')} {what}: {some_of(titles)}" if titles else ""
 
 

@@ -238,7 +238,7 @@ def _crossref_papers(
     without_doi = 0
     for file in source.files:
         for line, row in read_file(file, json_records):
-            with suppress(BadRecordError):  # told below
+            with suppress(BadRecordError):  # counted below
                 work = Fields({} if isinstance(row, str) else row, file, line)
                 notices |= _retractions(work, "update-to")
                 without_doi += sum(
