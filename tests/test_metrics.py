@@ -190,7 +190,9 @@ def test_of_equal_settings_the_first_is_best() -> None:
 
 
 def test_the_best_of_many_by_chance_is_not_better() -> None:
-    table = np.random.default_rng(1).random((25, 29))  # 25 settings that differ by chance alone, 29 queries
+    table = np.random.default_rng(1).random(
+        (25, 29)
+    )  # 25 settings that differ by chance alone, 29 queries
 
     gain, p = cross_validate(table)
 
