@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from citerec.arrays import Vectors
 from citerec.config import DenseIndexConfig, Settings, setting
 from citerec.corpus.papers import Papers
 from citerec.errors import writing
@@ -38,7 +39,6 @@ SHARD = 2048  # papers that are encoded and saved at once; a killed run loses at
 KEY = 16  # bytes of the hash of a text
 
 Keys = npt.NDArray[np.bytes_]
-Vectors = npt.NDArray[np.float32]
 # (encoder, folder of the index, batches of papers) -> the vectors of each batch, in order
 EncodeElsewhere = Callable[["Encoder", Path, Iterable[list[Paper]]], Iterator[Vectors]]
 

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from citerec.arrays import Scores
 from citerec.config import RANKING_DEPTH, RRF_K0, ExpandConfig, RecommendConfig, RerankConfig
 from citerec.folder import IndexFolder
 from citerec.rank.expand import CandidateExpander
@@ -50,9 +50,8 @@ from citerec.types import (
 UNUSED = "{} does not improve the list of the ranker on dev queries, so it is not used; give it a weight to use it"
 DIVERSE = 200  # least number of papers of the list that diversity chooses from
 
-Similarities = npt.NDArray[np.float32]
 # from the position of one paper to its similarity with each paper, shape (papers,)
-SimilarityFunction = Callable[[int], Similarities]
+SimilarityFunction = Callable[[int], Scores]
 
 
 class FirstStage(Protocol):
@@ -162,7 +161,7 @@ def diversified(hits: Hits, similarity: SimilarityFunction, diversity: float, k:
     return Hits(hits.rows[chosen], np.array(scores, np.float32))
 
 
-def by_vectors(vectors: npt.NDArray[np.float32]) -> SimilarityFunction:
+def by_vectors(vectors: Scores) -> SimilarityFunction:
     """Return the cosine of vectors of length 1 as a similarity function."""
     return lambda position: (vectors @ vectors[position]).astype(np.float32)
 

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
 import numpy as np
-import numpy.typing as npt
 
 from citerec import plugins
+from citerec.arrays import Vectors
 from citerec.encode.models import (
     HubError,
     ModelSource,
@@ -34,8 +34,6 @@ from citerec.errors import ModelError
 from citerec.io import sha256_of_files
 from citerec.text import encoder_text
 from citerec.types import Log, Paper, Progress, Query, no_log, no_progress
-
-Vectors = npt.NDArray[np.float32]
 
 
 class Encoder(Protocol):

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import orjson
 
+from citerec.arrays import Counts, Scores
 from citerec.encode.models import bottleneck_files, files_of
 from citerec.encode.spec import (
     EncodeConfig,
@@ -52,8 +52,6 @@ SPECTER2 = {  # what the record of its adapter says of the computation
     "ln_after": False,
 }
 
-Numbers = npt.NDArray[np.int64]
-Outputs = npt.NDArray[np.float32]
 Tokens = Sequence[Sequence[int]]
 Work = Callable[[list[int]], Any]
 
@@ -228,7 +226,7 @@ def padded(
     at_most: int,
     firsts: Sequence[int] | None = None,
     multiple: int = ROUND_TO,
-) -> dict[str, Numbers]:
+) -> dict[str, Counts]:
     """Return the inputs of a model by name: ids, mask and, with `firsts`, token types, shape (texts, width) each.
 
     The width is that of the longest text, rounded up to a `multiple`, but at most `at_most`: a model may have no
@@ -290,7 +288,7 @@ class TorchBackend:
 
     def run(
         self, tokens: Tokens, firsts: Sequence[int] | None = None
-    ) -> Iterator[tuple[list[int], Outputs]]:
+    ) -> Iterator[tuple[list[int], Scores]]:
         """Yield batch by batch the positions of texts in `tokens`, and their outputs, shape (texts, dim).
 
         A text has at most `Net.max_tokens` ids; `firsts` are the lengths of first segments, for a net that is `typed`.

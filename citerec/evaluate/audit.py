@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import compute
 
+from citerec.arrays import Flags
 from citerec.config import ExpandConfig
 from citerec.corpus.papers import Papers
 from citerec.evaluate.protocol import EvalConfig, EvalSet
@@ -140,7 +141,7 @@ def without_future(index: IndexFolder, year: int | None, own: Sequence[int] = ()
 class _Emptied(Papers):
     """Papers of which some have only their id and year."""
 
-    def __init__(self, papers: Papers, empty: npt.NDArray[np.bool_]) -> None:
+    def __init__(self, papers: Papers, empty: Flags) -> None:
         table = papers._table
         flags = pa.array(empty)
         for name in HIDDEN:

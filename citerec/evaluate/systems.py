@@ -13,6 +13,7 @@ from time import perf_counter
 import numpy as np
 
 from citerec import plugins
+from citerec.arrays import Rows, Scores
 from citerec.config import Bm25Config, FuseConfig, RerankConfig
 from citerec.encode.encoder import reopen
 from citerec.encode.spec import EncodeConfig
@@ -28,7 +29,7 @@ from citerec.rerank.reranker import NONE, OpenReranker, Scorer, open_reranker
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
 from citerec.retrieve.hybrid import HybridRetriever, Retriever
-from citerec.rules.known import Rows, Scores, TemporalGraph, mask
+from citerec.rules.known import TemporalGraph, mask
 from citerec.run import Qrels, Run
 from citerec.text import QueryForm
 from citerec.types import (

@@ -18,27 +18,27 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from citerec.arrays import Counts, Flags, Floats, Rows, Scores
 from citerec.config import RRF_K0, ExpandConfig
 from citerec.index.vectors import unit
 from citerec.retrieve.fuse import rrf
-from citerec.rules.known import Counts, Flags, GraphSnapshot, Rows, Scores, TemporalGraph, within
+from citerec.rules.known import CitationCounts, GraphSnapshot, TemporalGraph, within
 from citerec.types import CandidateSet, Hits, Progress, QueryBatch, QueryVector, no_progress
 
 EXPAND = "expand"  # the name of the hits of the expansion
 CLOSEST = 10  # neighbours that `cited_by_closest` counts
 LEAST = 1e-6  # least cosine; smaller values are rounding errors
 
-Weights = npt.NDArray[np.float64]
 # returns the lists of some rows one after the other, and the length of each
-Lists = Callable[[Rows], tuple[Rows, npt.NDArray[np.int64]]]
+Lists = Callable[[Rows], tuple[Rows, Counts]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseVector:
-    """Weights of some papers, each once, in any order; both arrays have the same shape."""
+    """Floats of some papers, each once, in any order; both arrays have the same shape."""
 
     rows: Rows
-    weights: Weights
+    weights: Floats
 
     def times(self, lists: Lists, scratch: Rows) -> Self:
         """Return the product with a matrix of zeros and ones; `lists` returns the columns of the ones of each row.
@@ -53,7 +53,7 @@ class SparseVector:
         rows = np.concatenate([self.rows, other.rows])
         return self._summed(rows, np.concatenate([self.weights, other.weights]), scratch)
 
-    def at(self, rows: Rows, scratch: Rows) -> Weights:
+    def at(self, rows: Rows, scratch: Rows) -> Floats:
         """Return the weights of some papers, 0 for those without one; `scratch` as in `times`."""
         place = self._places(rows, scratch)
         weights = np.zeros(len(rows))
@@ -67,7 +67,7 @@ class SparseVector:
         rest[place[place >= 0]] -= other.weights[place >= 0]
         return replace(self, weights=rest).only(rest >= LEAST)
 
-    def scaled(self, by: Weights | float) -> Self:
+    def scaled(self, by: Floats | float) -> Self:
         """Return the vector with each weight multiplied; `by` is a number or has the shape of `rows`."""
         return replace(self, weights=self.weights * by)
 
@@ -75,7 +75,7 @@ class SparseVector:
         """Return the vector divided by the root of each paper's degree, as a cosine is."""
         return self.scaled(1 / np.sqrt(np.maximum(degrees(self.rows), 1)))
 
-    def only(self, keep: npt.NDArray[np.bool_]) -> Self:
+    def only(self, keep: Flags) -> Self:
         """Return the entries that a mask selects, shape of `rows`."""
         return replace(self, rows=self.rows[keep], weights=self.weights[keep])
 
@@ -85,7 +85,7 @@ class SparseVector:
         scratch[self.rows] = np.arange(len(self.rows), dtype=np.int32)
         return scratch[rows]
 
-    def _summed(self, rows: Rows, weights: Weights, scratch: Rows) -> Self:
+    def _summed(self, rows: Rows, weights: Floats, scratch: Rows) -> Self:
         """Return a vector of some rows, with the weights of equal rows added."""
         place = np.arange(len(rows), dtype=np.int32)
         scratch[rows[::-1]] = place[::-1]  # of equal rows the first is written last
@@ -103,7 +103,7 @@ class NeighbourScores:
     rows: Rows  # the scored papers
     cited_by: Scores  # total weight of the neighbours that cite the paper, in [0, 1]
     cited_by_closest: Scores  # likewise, for the first `CLOSEST` neighbours
-    cited_by_count: Counts  # neighbours that cite the paper
+    cited_by_count: CitationCounts  # neighbours that cite the paper
     co_cited: Scores  # weighted sum of its co-citation cosines with the neighbours, in [0, 1]
     coupled: Scores  # likewise, of bibliographic coupling; 0 if its references are unknown
     neighbours: Rows  # those with known references, closest first; shape (neighbours,)
@@ -171,7 +171,7 @@ def _distinct(rows: Rows) -> Rows:
 def _weights(rows: Rows, mask: Flags, config: ExpandConfig) -> SparseVector:
     """Return the weights of the neighbours: the first papers of a list that a mask selects."""
     positions = np.flatnonzero(mask)[: config.neighbours]
-    by_rank: Weights = 1 / (config.k0 + np.arange(1, len(rows) + 1))
+    by_rank: Floats = 1 / (config.k0 + np.arange(1, len(rows) + 1))
     whole = (1 / (config.k0 + np.arange(1, config.neighbours + 1))).sum()
     return SparseVector(rows[positions], by_rank[positions] / whole)
 
@@ -314,9 +314,7 @@ def linked_similarity(
     )
 
 
-def thinned(
-    links: Rows, lengths: npt.NDArray[np.int64], chosen: Flags
-) -> tuple[npt.NDArray[np.intp], Rows]:
+def thinned(links: Rows, lengths: Counts, chosen: Flags) -> tuple[npt.NDArray[np.intp], Rows]:
     """Return an even sample of at most `MAX_LINKS` of the chosen links of each paper, after the places of the papers.
 
     `links` holds the links of one paper after the other, `lengths` how many each has, `chosen` which of them count.

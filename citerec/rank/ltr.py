@@ -22,6 +22,7 @@ import orjson
 from pydantic import Field
 from threadpoolctl import ThreadpoolController
 
+from citerec.arrays import Floats, Rows, Scores
 from citerec.config import ExpandConfig, RecommendConfig, Settings, read_settings
 from citerec.errors import ConfigError, ModelError
 from citerec.folder import IndexFolder
@@ -33,7 +34,7 @@ from citerec.rerank.reranker import NAME as RERANK
 from citerec.rerank.reranker import OpenReranker, name_of
 from citerec.retrieve.fuse import ranks_and_scores, sigmoid
 from citerec.rules.held_out import RANKER, own_model
-from citerec.rules.known import Rows, Scores, TemporalGraph
+from citerec.rules.known import TemporalGraph
 from citerec.types import CandidateSet, Hits, Progress, Query, QueryBatch, no_progress
 
 NAME = "ranker"  # the name of the hits of this stage
@@ -42,7 +43,6 @@ DEFAULT = Path(__file__).parent / "default"  # the ranker of the package
 SENTENCE_WEIGHTS = np.array([feature.sentence_weight for feature in FEATURES], np.float64)
 TOP = 100  # best papers of a list, on which the calibration is fitted
 
-Contributions = npt.NDArray[np.float64]
 ListFeature = Literal["coverage", "references", "known"]  # features of `Group.LIST`
 
 
@@ -60,11 +60,11 @@ class Calibration(Settings):
     offset: float
     weights: dict[ListFeature, float] = Field(default_factory=dict)
 
-    def probabilities(self, scores: Scores, matrix: Matrix) -> npt.NDArray[np.float64]:
+    def probabilities(self, scores: Scores, matrix: Matrix) -> Floats:
         """Return the probability of each paper, shape (papers,); `matrix` has the features of their list or lists."""
         return sigmoid(self.terms(scores, matrix).sum(axis=1) + self.offset)
 
-    def terms(self, scores: npt.NDArray[Any], matrix: Matrix) -> npt.NDArray[np.float64]:
+    def terms(self, scores: npt.NDArray[Any], matrix: Matrix) -> Floats:
         """Return what the score and each feature add to the logits, shape (papers, 1 + weights)."""
         columns = [matrix[:, NAMES.index(name)] for name in self.weights]
         factors = [self.scale, *self.weights.values()]
@@ -130,7 +130,7 @@ class LtrModel:
             )
         return scores
 
-    def contributions(self, matrix: Matrix) -> Contributions:
+    def contributions(self, matrix: Matrix) -> Floats:
         """Return what each feature adds to each score, shape (papers, columns + 1); the last is the base.
 
         All are 0 for a user's model, whose contributions are unknown.
@@ -157,7 +157,7 @@ class Ranker(LtrModel):
             return np.zeros(0, np.float32)
         return self.model.predict(self._inputs(matrix), num_threads=1).astype(np.float32)
 
-    def contributions(self, matrix: Matrix) -> Contributions:
+    def contributions(self, matrix: Matrix) -> Floats:
         """Return what each feature adds to each score; it is 0 for features that the model does not read."""
         whole = super().contributions(matrix)
         if len(matrix):
@@ -175,7 +175,7 @@ class Ranker(LtrModel):
     def _places(self) -> list[int]:
         return [self.columns.index(name) for name in self.features]
 
-    def _inputs(self, matrix: Matrix) -> npt.NDArray[np.float64]:
+    def _inputs(self, matrix: Matrix) -> Floats:
         return matrix[:, self._places].astype(np.float64)
 
 

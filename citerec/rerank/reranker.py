@@ -13,6 +13,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from citerec import plugins
+from citerec.arrays import Rows, Scores
 from citerec.config import RerankConfig
 from citerec.encode.spec import EncodeConfig
 from citerec.errors import ConfigError, ModelError
@@ -25,7 +26,6 @@ from citerec.rules.held_out import (
     trained_on_other_data,
     trained_on_other_splits,
 )
-from citerec.rules.known import Rows, Scores
 from citerec.types import Hits, Log, Paper, Progress, Query, falling, no_log, no_progress
 
 AUTO = "auto"

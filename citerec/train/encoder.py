@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from citerec.arrays import Flags, Rows
 from citerec.config import Bm25Config, RecommendConfig
 from citerec.encode.encoder import Encoder, TransformerEncoder, fingerprint_of
 from citerec.encode.models import ModelSource
@@ -20,10 +21,8 @@ from citerec.rules.known import within
 from citerec.text import encoder_text
 from citerec.train import trainer
 from citerec.train.data import (
-    Flags,
     Lists,
     Pairs,
-    Rows,
     TrainingData,
     candidate_sets,
     dev_measures,

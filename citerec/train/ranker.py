@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from citerec import plugins
+from citerec.arrays import Flags
 from citerec.config import RANKING_DEPTH, ExpandConfig, RecommendConfig, RerankConfig
 from citerec.encode.encoder import reopen
 from citerec.encode.models import find_model, weights_files
@@ -66,7 +67,6 @@ from citerec.train.boost import (
 )
 from citerec.train.data import (
     F1,
-    Flags,
     LabelledQueries,
     TrainingData,
     dev_queries,
