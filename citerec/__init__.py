@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from citerec.rank.ltr import RankModel
     from citerec.recommend import Recommender, open  # noqa: A004
     from citerec.recommendations import Recommendations
+    from citerec.request import Request
     from citerec.rerank.reranker import Reranker
     from citerec.retrieve.hybrid import Retriever
     from citerec.types import Eligibility, Hits, Paper, Query, Ranking, Recommendation
@@ -48,6 +49,7 @@ __all__ = [
     "Recommendation",
     "Recommendations",
     "Recommender",
+    "Request",
     "Reranker",
     "Retriever",
     "build_index",
@@ -66,6 +68,7 @@ _HOMES = {
     "rank.ltr": ("RankModel",),
     "recommend": ("Recommender", "open"),
     "recommendations": ("Recommendations",),
+    "request": ("Request",),
     "rerank.reranker": ("Reranker",),
     "retrieve.hybrid": ("Retriever",),
     "types": ("Eligibility", "Hits", "Paper", "Query", "Ranking", "Recommendation"),
