@@ -27,12 +27,10 @@ if TYPE_CHECKING:
     from citerec.errors import CiterecError
     from citerec.folder import open_index, verify_index
     from citerec.in_memory import from_papers
-    from citerec.rank.ltr import RankModel
     from citerec.recommend import Recommender, open  # noqa: A004
     from citerec.recommendations import Recommendations
     from citerec.request import Request
-    from citerec.rerank.reranker import Reranker
-    from citerec.retrieve.hybrid import Retriever
+    from citerec.stages import RankModel, Reranker, Retriever
     from citerec.types import Eligibility, Hits, Paper, Query, Ranking, Recommendation
 
 __all__ = [
@@ -65,12 +63,10 @@ _HOMES = {
     "errors": ("CiterecError",),
     "folder": ("open_index", "verify_index"),
     "in_memory": ("from_papers",),
-    "rank.ltr": ("RankModel",),
     "recommend": ("Recommender", "open"),
     "recommendations": ("Recommendations",),
     "request": ("Request",),
-    "rerank.reranker": ("Reranker",),
-    "retrieve.hybrid": ("Retriever",),
+    "stages": ("RankModel", "Reranker", "Retriever"),
     "types": ("Eligibility", "Hits", "Paper", "Query", "Ranking", "Recommendation"),
 }
 

@@ -23,7 +23,8 @@ from citerec.index.vectors import NAME as VECTORS
 from citerec.index.vectors import RowsAndScores, vectors_of
 from citerec.retrieve.bm25 import resolve, terms_of
 from citerec.retrieve.dense import DenseRetriever
-from citerec.retrieve.hybrid import Retriever, encoder_of
+from citerec.retrieve.hybrid import encoder_of
+from citerec.stages import Retriever
 from citerec.text import QueryForm, contents
 from citerec.types import Eligibility, Hits, Progress, Query, no_progress
 

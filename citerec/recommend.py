@@ -7,26 +7,25 @@ import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from os import PathLike, fspath
+from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from citerec.bibliography.entry import PaperList
 from citerec.config import RANKING_DEPTH, RecommendConfig
 from citerec.errors import ConfigError, IndexReplacedError
-from citerec.folder import IndexFolder, find_index, open_index, read_manifest
+from citerec.folder import IndexFolder, PathLike, find_index, open_index, read_manifest
 from citerec.matching import recognise
 from citerec.pipeline import (
     DIVERSE,
     DiversityStage,
     Pipeline,
     RerankingStage,
-    Stage,
     rank_stages,
     reranker_of,
 )
 from citerec.rank.features import Feature, declared_features
-from citerec.rank.ltr import LtrModel, RankModel, ranker_of, retriever_notice
+from citerec.rank.ltr import LtrModel, ranker_of, retriever_notice
 from citerec.rank.reasons import MOST_WORDS, with_reasons
 from citerec.rank.seeds import SeedCandidates, SeedRetriever, seed_reasons
 from citerec.recommendations import (
@@ -37,14 +36,15 @@ from citerec.recommendations import (
     unreliable_notice,
 )
 from citerec.request import ListedPapers, PaperListLike, Request
-from citerec.rerank.reranker import OpenReranker, Reranker
-from citerec.retrieve.hybrid import Retriever, open_hybrid
+from citerec.rerank.reranker import OpenReranker
+from citerec.retrieve.hybrid import open_hybrid
 from citerec.rules.known import (
     CitationScope,
     TemporalGraph,
     eligible,
     within,
 )
+from citerec.stages import RankModel, Reranker, Retriever, Stage
 from citerec.text import plural
 from citerec.types import (
     CandidateSet,
@@ -64,7 +64,6 @@ if TYPE_CHECKING:
     from citerec.references import ReferenceCheck
     from citerec.search import Corpus
 
-IndexPath = str | PathLike[str]
 AT_ONCE = 256  # queries of a batch that are searched together; more take memory and save no time
 FEW_AT_ONCE = 8  # of a server, so that it can stop or let others in between
 EXPLAINED_AT_ONCE = 100  # papers whose reasons are found together
@@ -84,7 +83,7 @@ class Recommender:
 
     def __init__(
         self,
-        index: IndexPath | IndexFolder | None = None,
+        index: PathLike | IndexFolder | None = None,
         config: RecommendConfig | None = None,
         log: Log = no_log,
         *,
@@ -359,7 +358,7 @@ class Recommender:
         places = sorted(range(len(queries)), key=lambda place: -agreement[place])[:most]
         return request.with_queries([queries[place] for place in sorted(places)])
 
-    def check(self, references: str | PathLike[str] | PaperList) -> "ReferenceCheck":
+    def check(self, references: PathLike | PaperList) -> "ReferenceCheck":
         """Compare a `.bib`, `.ris`, CSL `.json` or list of ids with the corpus, as `citerec check` does.
 
         Raises:
@@ -458,7 +457,7 @@ class Recommender:
 
 
 def open(  # noqa: A001  (as `gzip.open`: always `citerec.open`)
-    index: IndexPath | IndexFolder | None = None,
+    index: PathLike | IndexFolder | None = None,
     config: RecommendConfig | None = None,
     log: Log = no_log,
 ) -> Recommender:

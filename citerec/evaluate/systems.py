@@ -20,16 +20,17 @@ from citerec.errors import ConfigError
 from citerec.evaluate.audit import Audit, audit
 from citerec.evaluate.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder
-from citerec.pipeline import Pipeline, RerankingStage, Stage, configure_for_ranker, rank_stages
+from citerec.pipeline import Pipeline, RerankingStage, configure_for_ranker, rank_stages
 from citerec.rank.expand import CandidateExpander
 from citerec.rank.features import declared_features
 from citerec.rank.ltr import Ranker, Variant, find_ranker, open_ranker, retriever_notice
 from citerec.rerank.reranker import NONE, OpenReranker, Scorer, open_reranker
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
-from citerec.retrieve.hybrid import HybridRetriever, Retriever
+from citerec.retrieve.hybrid import HybridRetriever
 from citerec.rules.known import Rows, Scores, TemporalGraph, mask
 from citerec.run import Qrels, Run
+from citerec.stages import Retriever, Stage
 from citerec.text import QueryForm
 from citerec.tuned import tuned_fusion
 from citerec.types import (

@@ -17,9 +17,9 @@ from citerec.corpus.splits import gold_citations
 from citerec.errors import ConfigError
 from citerec.evaluate.protocol import load_eval_set
 from citerec.folder import IndexFolder
-from citerec.pipeline import FirstStage
 from citerec.retrieve.fuse import sigmoid
 from citerec.rules.held_out import Flags, HeldOut, Rows, held_out_rows, train_rows
+from citerec.stages import FirstStage
 from citerec.types import CandidateSet, Eligibility, Progress, Query, QueryBatch
 
 F1_DEPTH = 20
