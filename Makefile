@@ -22,7 +22,7 @@ $(VENV)/python.ok:
 	@touch $@
 
 $(VENV)/citerec.ok: $(VENV)/python.ok pyproject.toml constraints.txt
-	$(PIP) install --constraint constraints.txt --editable '.[train,drafts,styles,corpora,serve]'
+	$(PIP) install --constraint constraints.txt --editable '.[train,drafts,styles,corpora,serve,lab]'
 	@touch $@
 
 $(VENV)/dev.ok: $(VENV)/citerec.ok
@@ -108,7 +108,7 @@ dist: $(VENV)/release.ok ## Build the wheel and the source archive in dist/, and
 # torch for processors; without that address: make sbom TORCH=torch
 TORCH ?= torch --index-url https://download.pytorch.org/whl/cpu
 EMPTY := .cache/empty
-EXTRAS := [train,drafts,styles,corpora,serve,ray,opensearch]
+EXTRAS := [train,drafts,styles,corpora,serve,lab,ray,opensearch]
 
 sbom: dist ## Try the wheel in an empty environment; list its packages and licences in dist/
 	$(PYTHON) -m venv --clear $(EMPTY)

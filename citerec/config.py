@@ -250,10 +250,7 @@ class RecommendConfig(Settings):
     retrievers: tuple[str, ...] = setting(
         (), "More first-stage retrievers: names that installed packages register."
     )
-    # a method alone: with the tuned weights
-    fuse: FuseConfig | FuseMethod | None = setting(
-        None, "How the first stages are fused; by default as tuned, else rrf."
-    )
+    fuse: FuseConfig = FuseConfig()
     # a string is `RerankConfig.model`
     reranker: str | RerankConfig = "auto"
     ranker: str = setting(
@@ -275,10 +272,3 @@ class RecommendConfig(Settings):
         if self.ranker == "none" and not (self.popularity and self.authors):
             raise ValueError("popularity and authors are read by the ranker only, and it is none")
         return self
-
-    def fuse_with(self, tuned: FuseConfig | None) -> FuseConfig:
-        """Return the fusion for an index whose tuned fusion is `tuned` (None if it was not tuned)."""
-        if isinstance(self.fuse, FuseConfig):
-            return self.fuse
-        fusion = tuned or FuseConfig()
-        return fusion.replace(method=self.fuse) if self.fuse else fusion

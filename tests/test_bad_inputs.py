@@ -146,7 +146,6 @@ COMMANDS: list[tuple[str, str]] = [
     (f"{RUN} folder/a.run --output folder", "folder"),
     ("evaluate --run a.run --qrels no", "no"),
     ("evaluate --run a.run --qrels zeros.qrels", "zeros.qrels"),
-    ("tune --split test", "use --split dev"),
     ("train-encoder --recipe x", "--recipe"),
     ("experiment run no.toml", "no.toml"),
     ("experiment run q.json", "q.json"),

@@ -120,7 +120,6 @@ CONTRACT = {
     "train-encoder": "--index --model --output --resume",
     "train-reranker": "--index --model --output --resume",
     "train-ranker": "--index --output --resume",
-    "tune": "--index --split",
     "recommend": "--query --title --abstract --context --cited --index --k --reranker --ranker --year-max --exclude "
     "--format --output --explain",
     "evaluate": "--index --split --run --systems --qrels --queries --output --metrics --retriever",

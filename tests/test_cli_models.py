@@ -15,13 +15,11 @@ from support.tiny import tiny_bert
 
 from citerec.build import BuildConfig, build_index
 from citerec.cli import COMMANDS, make_app
-from citerec.config import FuseConfig, FuseMethod
 from citerec.encode import mpnet
 from citerec.encode.spec import EncoderSpec
 from citerec.evaluate.systems import RERANKED, SYSTEMS
 from citerec.folder import IndexFolder, open_index
 from citerec.io import seal_model
-from citerec.tuned import write_tuned
 
 Cli = Callable[..., "tuple[int, str, str]"]
 TITLE = "Dense retrieval of passages"
@@ -98,60 +96,6 @@ def test_evaluate_compares_the_stages_and_their_fusion(cli: Cli, sample: Path) -
     assert report["provenance"]["settings"]["index"]["encoder"]["dim"] == 32
 
 
-def test_tune_writes_what_recommend_then_uses(cli: Cli, sample: Path) -> None:
-    dry = cli("tune", "--dry-run")
-    assert not (sample / "models").exists()
-
-    code, out, err = cli("tune")
-
-    assert (dry[0], code) == (0, 0)
-    assert "rrf, k 60" in out
-    assert "weighted, bm25 0.5 + dense 0.5" in out
-    assert "fusion: " in err
-    assert "recommend uses this fusion from now on" in err
-    assert "recommend uses" not in dry[2]
-    file = sample / "models" / "fusion" / "fusion.json"
-    written = json.loads(file.read_text())
-    fuse, check = written["fuse"], written["how"]["settings"]["check"]
-    assert (fuse["bm25_weight"], fuse["dense_weight"]) == (1, 0)  # the encoder is untrained
-    assert check["cross_validated"] > check["default"]
-    assert check["p"] < 0.05
-    assert err.count(": used\n") == 1
-    shown = "weighted, bm25 1 + dense 0 (tuned on 29 dev queries)\n"
-    assert f"fusion  {shown}" in cli("info")[1]
-    assert cli("verify")[0] == 0
-
-
-@pytest.mark.parametrize(
-    "change", [{"rerank_weight": None}, {"fuse": {"method": "x"}}, {"fuse": 1}]
-)
-def test_a_file_of_tuned_settings_that_another_version_wrote_is_tuned_again(
-    cli: Cli, sample: Path, change: dict[str, Any]
-) -> None:
-    file = write_tuned(open_index(sample), FuseConfig(k0=10), {})
-    file.write_text(json.dumps(json.loads(file.read_text()) | change))
-    seal_model(file.parent)
-
-    code, _, err = cli(*ASK)
-    assert code == 2
-    assert "fusion.json: cannot be read; tune again: citerec tune --index " in err
-    assert ", or delete its folder" in err
-
-    assert cli("tune")[0] == 0
-    assert cli(*ASK)[0] == 0
-
-
-def test_info_shows_the_fusion_in_use_and_where_it_comes_from(cli: Cli, sample: Path) -> None:
-    assert "fusion  rrf, k 60 (default)\n" in cli("info")[1]
-
-    settings = {"split": "dev", "queries": 29}
-    tuned = FuseConfig(method=FuseMethod.WEIGHTED, bm25_weight=0.3, dense_weight=0.7)
-    write_tuned(open_index(sample), tuned, {"settings": settings})
-
-    shown = "weighted, bm25 0.3 + dense 0.7 (tuned on 29 dev queries)\n"
-    assert f"fusion  {shown}" in cli("info")[1]
-
-
 def test_a_trained_encoder_lies_in_the_index_and_moves_with_it(
     cli: Cli, sample: Path, tiny_model: str, tmp_path: Path
 ) -> None:
@@ -184,7 +128,6 @@ BAD: dict[str, tuple[list[str], str]] = {
     ),
     "a device of no kind": (["encode", "--encoder", "OTHER", "--device", "abacus"], "abacus"),
     "an unknown kind": (["encode", "--encoder", "OTHER", "--dense-index", "tree"], "'tree'"),
-    "an unknown metric": (["tune", "--metric", "bleu"], "'bleu'"),
     "a base that is nowhere": (["train-encoder", "--model", "./nowhere"], "nowhere"),
     "no epochs": (["train-encoder", "--epochs", "0"], "epochs"),
     "settings that are not there": (["train-encoder", "--config", "x.toml"], "x.toml"),
@@ -226,7 +169,6 @@ RECORDED: dict[str, tuple[object, ...]] = {  # that make a command open the enco
     "encode": (),
     "recommend": ("--title", TITLE),
     "evaluate": ("--systems", "dense"),
-    "tune": (),
     "train-encoder": ("--recipe", "strong"),
     "train-reranker": ("--recipe", "strong"),
     "train-ranker": (),

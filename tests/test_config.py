@@ -48,9 +48,10 @@ def test_settings_that_contradict_each_other_are_refused() -> None:
 
 
 def test_values_of_a_file_become_settings_and_a_fault_has_its_full_name() -> None:
-    config = read_settings(RecommendConfig, {"bm25": {"k1": 2}, "fuse": "weighted"})
+    config = read_settings(RecommendConfig, {"bm25": {"k1": 2}, "fuse": {"method": "weighted"}})
 
-    assert config == RecommendConfig(bm25=Bm25Config(k1=2), fuse=FuseMethod.WEIGHTED)
+    weighted = FuseConfig(method=FuseMethod.WEIGHTED)
+    assert config == RecommendConfig(bm25=Bm25Config(k1=2), fuse=weighted)
     with pytest.raises(ConfigError, match=r"^row\.toml: bm25\.k1 must be at least 0, got -1$"):
         read_settings(RecommendConfig, {"bm25": {"k1": -1}}, "row.toml: ")
 

@@ -22,7 +22,6 @@ from citerec.corpus.readers import FORMATS
 from citerec.errors import ConfigError, IndexDamagedError, ModelError
 from citerec.evaluate.protocol import EvalConfig, load_eval_set
 from citerec.evaluate.systems import Systems
-from citerec.evaluate.tune import tune
 from citerec.export import formats
 from citerec.folder import IndexFolder, open_index
 from citerec.io import read_toml
@@ -236,7 +235,7 @@ def test_a_retriever_has_no_weight_and_must_be_there(
     config = citerec.RecommendConfig(ranker="none", retrievers=("latest",))
 
     with pytest.raises(ConfigError, match="latest"):
-        open_hybrid(sample_index, config.replace(fuse=FuseMethod.WEIGHTED))
+        open_hybrid(sample_index, config.replace(fuse=FuseConfig(method=FuseMethod.WEIGHTED)))
     with pytest.raises(ConfigError, match="no retriever 'oldest'; there are: latest"):
         citerec.Recommender(sample_index, config.replace(retrievers=("oldest",)))
 
@@ -312,16 +311,6 @@ def test_an_evaluation_fuses_a_retriever_as_recommend_does(
     expected = hybrid.candidates(eval_set.queries, eval_set.eligible, 1000)
     assert [one.rows.tolist() for one in fused] == [one.rows.tolist() for one in expected]
     assert systems.hits("latest")[0].rows.tolist() != systems.hits("bm25")[0].rows.tolist()
-
-
-def test_tuning_tries_the_ranks_of_all_retrievers(guide: None, sample_index: IndexFolder) -> None:
-    eval_set = load_eval_set(sample_index, "dev")
-
-    trials = tune(sample_index, eval_set, EvalConfig(retrievers=("latest",)), "mrr").trials
-
-    assert {trial.fusion.method for trial in trials} == {FuseMethod.RRF}
-    assert trials[0].fusion == FuseConfig()
-    assert len({trial.metrics["mrr"] for trial in trials}) > 1
 
 
 NEARBY = """

@@ -54,7 +54,7 @@ QUALITY = {  # page: metrics of a cell, and first cell of a row: rows of results
             "BM25": "bm25/{}",
             "MiniLM": "dense/{}_dense",
             "RRF of both": "dense/{}_rrf",
-            "weighted sum, tuned on dev": "dense/{}_weighted",
+            "weighted sum, weights of dev": "dense/{}_weighted",
         },
     ),
     "docs/how/expansion.md": (

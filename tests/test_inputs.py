@@ -20,7 +20,6 @@ from citerec.drafts import read_queries
 from citerec.errors import BadInputError, ModelError, OutputError
 from citerec.evaluate.protocol import EvalConfig, load_eval_set
 from citerec.evaluate.systems import Systems
-from citerec.evaluate.tune import tune
 from citerec.folder import IndexFolder, open_index
 from citerec.inputs import (
     MAX_FILE,
@@ -184,8 +183,6 @@ def test_an_encoder_that_is_gone_stops_an_evaluation_before_anything_is_searched
         with pytest.raises(ModelError, match="model"):
             systems.check([name])
     systems.check(["bm25", "oracle"])
-    with pytest.raises(ModelError, match="model"):
-        tune(without_encoder, load_eval_set(without_encoder, "dev"), EvalConfig(), "mrr", never)
 
 
 def test_all_indexes_are_checked_before_a_ranker_is_trained_on_the_first(

@@ -18,7 +18,10 @@ from citerec.evaluate.metrics import (
     per_query,
 )
 from citerec.evaluate.significance import (
+    ALPHA,
+    best_of,
     bootstrap_interval,
+    cross_validate,
     holm,
     randomisation_test,
     student_test,
@@ -176,6 +179,34 @@ def test_f1_of_means_is_tested_by_swapping_whole_queries() -> None:
 
     # Only with precision and recall on one side is there an F1: 2 of the 4 ways to swap.
     assert p == 0.5
+
+
+def test_of_equal_settings_the_first_is_best() -> None:
+    table = np.array([[0.2, 0.4], [0.4, 0.4], [0.4, 0.4], [0.6, 0.2]])
+
+    assert best_of(table) == 1  # .3, .4, .4, .4
+    assert best_of(table[1:]) == 0
+    assert best_of(table[:, :0]) == 0  # no query
+
+
+def test_the_best_of_many_by_chance_is_not_better() -> None:
+    table = np.random.default_rng(1).random(
+        (25, 29)
+    )  # 25 settings that differ by chance alone, 29 queries
+
+    gain, p = cross_validate(table)
+
+    assert table.mean(1).max() > table[0].mean() + 0.05  # it looks better
+    assert gain <= 0 or p >= ALPHA
+
+
+def test_a_query_is_measured_with_the_setting_that_the_others_select() -> None:
+    # Each setting is best on one query alone: 1 there and 0 elsewhere, against .1 everywhere.
+    table = np.concatenate([np.full((1, 5), 0.1), np.eye(5)])
+
+    gain, _ = cross_validate(table)
+
+    assert gain == pytest.approx(-0.1)  # what four queries select is 0 on the fifth
 
 
 def test_student_has_nothing_to_say_without_a_difference_or_a_second_query() -> None:

@@ -46,7 +46,7 @@ def answers(
     ("system", "config"),
     [
         ("bm25", PLAIN.replace(encoder="none")),
-        ("rrf", PLAIN.replace(fuse=FuseMethod.RRF)),
+        ("rrf", PLAIN),
         ("weighted", PLAIN.replace(fuse=FuseConfig(method=FuseMethod.WEIGHTED))),
         ("ranker", PLAIN.replace(ranker="auto")),
         ("ranker-no-popularity", PLAIN.replace(ranker="auto", popularity=False)),

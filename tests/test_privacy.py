@@ -46,7 +46,6 @@ COMMANDS = {  # each line runs in the folder that `place` makes
     "train-encoder": f"{INDEX} --model MODEL --config encoder.toml --steps 1 --output encoder",
     "train-ranker": f"{INDEX} --queries 20 --output ranker",
     "train-reranker": f"{INDEX} --model MODEL --config reranker.toml --steps 1 --output reranker",
-    "tune": INDEX,
 }
 SLOW = [*COMMANDS][[*COMMANDS].index("demo") :]
 SERVERS = {"serve": "", "mcp": "--transport http"}

@@ -1,12 +1,15 @@
 """The kinds of SciDocs tasks: classification, ranking, recommendation, the map of topics."""
 
+import sys
 from math import log, log2
+from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, ndcg_score
 from sklearn.svm import LinearSVC
 
+from citerec.errors import MissingExtraError
 from citerec.lab.scidocs.classify import CS, LabelledVectors, classify, macro_f1
 from citerec.lab.scidocs.layout import Click, PaperMetadata
 from citerec.lab.scidocs.ranking import average_precision, ndcg, ranked_query, score_ranking
@@ -18,7 +21,7 @@ from citerec.lab.scidocs.recommendation import (
     recommend,
     score_clicks,
 )
-from citerec.lab.scidocs.topics import find_clusters, topic_map
+from citerec.lab.scidocs.topics import TopicMap, draw_topics, find_clusters, topic_map
 from citerec.types import Paper
 
 
@@ -207,3 +210,16 @@ def test_clusters_are_found_by_density_alone() -> None:
 
     assert set(found[:50]) & set(found[50:100]) <= {-1}
     assert found[100] == -1
+
+
+def test_what_the_extra_brings_is_named_where_it_is_missing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for module in ("sklearn.metrics", "matplotlib"):
+        monkeypatch.setitem(sys.modules, module, None)
+    nowhere = TopicMap(np.zeros((1, 2)), 1.0, 1.0, np.zeros(1, np.int64))
+
+    with pytest.raises(MissingExtraError, match=r"sklearn.* pip install 'citerec\[lab\]'"):
+        macro_f1(["a"], ["a"])
+    with pytest.raises(MissingExtraError, match=r"matplotlib.* pip install 'citerec\[lab\]'"):
+        draw_topics(nowhere, ["a"], tmp_path / "map.svg")

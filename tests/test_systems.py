@@ -15,7 +15,6 @@ from citerec.evaluate.systems import (
     SYSTEMS,
     CachedScorer,
     Systems,
-    candidates,
     default_systems,
     fuse_of,
     oracle_run,
@@ -147,7 +146,7 @@ def test_the_candidates_are_those_of_recommend_unless_the_settings_name_others(
 ) -> None:
     dense = EvalConfig(candidates="dense")
 
-    assert (candidates(sample_index), candidates(dense_sample)) == ("bm25", "rrf")
+    assert read_by("rerank", sample_index, EvalConfig()) == "bm25"
     assert read_by("rerank", dense_sample, EvalConfig()) == "rrf"
     assert [read_by(n, dense_sample, dense) for n in ("rerank", "bm25+rerank", "weighted")] == [
         "dense",

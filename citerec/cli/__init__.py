@@ -36,7 +36,6 @@ COMMANDS = {  # module and function of each command, or app of a group of comman
     "check": ("inspect", "check"),
     "serve": ("serve", "serve"),
     "mcp": ("serve", "mcp"),
-    "tune": ("evaluate", "tune"),
     "evaluate": ("evaluate", "evaluate"),
     "train": ("train", "train"),
     "train-encoder": ("train", "train_encoder"),

@@ -1,7 +1,7 @@
-"""`citerec evaluate` and `citerec tune`."""
+"""`citerec evaluate`."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,11 +14,8 @@ from citerec.errors import ConfigError
 from citerec.evaluate.protocol import EvalConfig
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from citerec.evaluate.protocol import EvalSet
     from citerec.evaluate.report import Evaluation
-    from citerec.evaluate.tune import Tuning
     from citerec.folder import IndexFolder
     from citerec.run import Run
 
@@ -35,14 +32,6 @@ FLAGS = {
 }
 
 RECORDED = {"--known-graph", "--seed"}  # with given runs, too; all others are of systems
-TUNE_FLAGS = {
-    "--retriever": "retrievers",
-    "--k1": "bm25.k1",
-    "--b": "bm25.b",
-    "--stop-words": "bm25.stop_words",
-    "--threads": "bm25.threads dense.threads",
-}
-SHOWN = ("f1@20", "mrr", "recall@100", "recall@1000", "ndcg@20")  # of a trial
 
 
 class SystemOptions(Settings):
@@ -195,14 +184,14 @@ def with_systems(
     console: ConsoleOutput,
 ) -> "Evaluation":
     """Run citerec's own systems, and add their runs to an evaluation, after those that were given."""
-    from citerec.evaluate.systems import CEILINGS, RANKED, RERANKED, Systems, weights
+    from citerec.evaluate.systems import CEILINGS, RANKED, RERANKED, Systems
     from citerec.rerank.reranker import choose_reranker
     from citerec.retrieve.bm25 import resolve
     from citerec.run import trec_run
 
     wanted = config.rerank or "auto"
     rerank = choose_reranker(wanted, folder, same_data=True, warn=console.warn)
-    config = config.replace(fuse=weights(folder), rerank=rerank)
+    config = config.replace(rerank=rerank)
     names = system_names(options, folder, config)
     ranks = bool(RANKED.keys() & {*names})
     if ranks:
@@ -279,88 +268,3 @@ def measurable(ranker: str, folder: "IndexFolder", console: ConsoleOutput) -> st
         f"queries; train it again: citerec train-ranker --index {folder.path} --force, or use it anyway: --ranker {own}"
     )
     return str(DEFAULT)
-
-
-@settings_options
-def tune(
-    *,
-    index: Index = None,
-    split: Split = "dev",
-    metric: Annotated[
-        str, typer.Option(help=f"The metric to maximise: {', '.join(SHOWN)} or map.")
-    ] = "f1@20",
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show the result without changing the index.")
-    ] = False,
-    config: Annotated[EvalConfig, TUNE_FLAGS],
-    console: ConsoleOutput,
-) -> None:
-    """Tune the fusion of BM25 and vectors on the dev split; `recommend` uses it if it is significantly better."""
-    from citerec.evaluate.protocol import load_eval_set
-    from citerec.evaluate.tune import tune as run
-    from citerec.io import check_writable
-    from citerec.machine import provenance
-    from citerec.tuned import FOLDER, write_tuned
-
-    if split == "test" and not dry_run:
-        raise ConfigError(
-            "tuning on the test split would invalidate every metric on it; use --split dev"
-        )
-    folder = open_named(index)
-    if not dry_run:
-        check_writable(folder.models / FOLDER)
-    eval_set = load_eval_set(folder, split)
-    with console.progress() as progress:
-        tuning = run(folder, eval_set, config, metric, progress, console.log)
-    show(table(tuning))
-    console.log(f"fusion: {verdict_on(tuning, metric, split)}")
-    if not dry_run:
-        settings = {
-            "split": split,
-            "queries": len(eval_set.queries),
-            "metric": metric,
-            "metrics": tuning.best.metrics,
-            "bm25": config.bm25.model_dump(),
-            "check": asdict(tuning.check),
-        }
-        file = write_tuned(folder, tuning.used, provenance(settings), config.retrievers)
-        console.log(f"recommend uses this fusion from now on ({file})")
-
-
-def verdict_on(tuning: "Tuning", metric: str, split: str) -> str:
-    """Return which fusion is best, whether it is used, and why."""
-    from citerec.evaluate.significance import ALPHA
-    from citerec.tuned import shown_fusion
-
-    check = tuning.check
-    best = tuning.best
-    default = tuning.trials[0]
-    shown = shown_fusion(default.fusion)
-    score = best.metrics[metric]
-    queries = f"{check.queries:,} {split} queries"
-    if best is default:
-        return f"{shown}, the default, is best on {queries} ({metric} {score:.4f})"
-    result = (
-        f"{shown_fusion(best.fusion)} is best on {queries} ({metric} {score:.4f}, the default {shown} "
-        f"{check.default:.4f}); in {check.folds}-fold cross-validation tuning gives {check.cross_validated:.4f} "
-        f"(p {check.p:.2g} against the default)"
-    )
-    if tuning.used:
-        return f"{result}: used"
-    return (
-        f"{result}: not used, since it is not significantly better (p < {ALPHA:g}); {shown} is used"
-    )
-
-
-def table(tuning: "Tuning") -> "Table":
-    """Return a table with a row per trial; the best is marked."""
-    from rich.table import Table
-
-    from citerec.tuned import shown_fusion
-
-    table = Table("fusion", *SHOWN, box=None, pad_edge=False)
-    for trial in tuning.trials:
-        mark, style = (" *", "bold") if trial is tuning.best else ("", None)
-        cells = (f"{trial.metrics[metric]:.4f}" for metric in SHOWN)
-        table.add_row(f"{shown_fusion(trial.fusion)}{mark}", *cells, style=style)
-    return table

@@ -54,7 +54,6 @@ def settings_in_use(folder: "IndexFolder") -> list[str]:
     """Return lines about the vectors of an index, and about the defaults of `recommend` on it with their origin."""
     from citerec.rank.ltr import DEFAULT, find_ranker
     from citerec.rerank.reranker import choose_reranker, shown_reranker
-    from citerec.tuned import fusion_in_use
 
     if folder.is_embedded:
         fingerprint = folder.encoder
@@ -64,7 +63,6 @@ def settings_in_use(folder: "IndexFolder") -> list[str]:
             f"     encoder  {fingerprint} from {fingerprint.source}",
             f"              {spec.form}, {spec.max_tokens} tokens, {spec.pooling} pooling, {spec.similarity}",
             f"     vectors  {dense['papers']:,} of {dense['dim']} dimensions, {dense['kind']}",
-            f"      fusion  {fusion_in_use(folder)}",
         ]
     else:
         lines = ["     encoder  none: BM25 alone"]

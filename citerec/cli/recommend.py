@@ -31,7 +31,7 @@ _RANKS = re.compile(r"([1-9][0-9]{0,5})(?:-([1-9][0-9]{0,5}))?")
 FLAGS = {
     "--k": "k",
     "--encoder": "encoder",
-    "--fusion": "fuse",
+    "--fusion": "fuse.method",
     "--retriever": "retrievers",
     **under("reranker", RERANK),
     "--ranker": "ranker",

@@ -13,7 +13,7 @@ from time import perf_counter
 import numpy as np
 
 from citerec import plugins
-from citerec.config import Bm25Config, FuseConfig, FuseMethod, RerankConfig
+from citerec.config import Bm25Config, FuseConfig, RerankConfig
 from citerec.encode.encoder import reopen
 from citerec.encode.spec import EncodeConfig
 from citerec.errors import ConfigError
@@ -32,7 +32,6 @@ from citerec.rules.known import Rows, Scores, TemporalGraph, mask
 from citerec.run import Qrels, Run
 from citerec.stages import Retriever, Stage
 from citerec.text import QueryForm
-from citerec.tuned import tuned_fusion
 from citerec.types import (
     CandidateSet,
     Eligibility,
@@ -113,31 +112,17 @@ def systems() -> tuple[str, ...]:
 def default_systems(index: IndexFolder, *, rerank: bool = False, ranker: str = "auto") -> list[str]:
     """Return the systems that are compared by default; `ranker` is as for `find_ranker`."""
     names = ["bm25", *(["dense", "rrf"] if index.is_embedded else [])]
-    if candidates(index) == "weighted":
-        names.append("weighted")  # as `recommend` fuses
     if rerank:
         names += [name for name, first in RERANKED.items() if index.is_embedded or not first]
     names += [EXPANDED, *(["ranker"] if find_ranker(ranker, index) else [])]
     return [*names, *BASELINES, *CEILINGS]
 
 
-def candidates(index: IndexFolder, retrievers: Sequence[str] = ()) -> str:
-    """Return the system that finds the candidates of `recommend`, fused with further retrievers."""
-    if not index.is_embedded:
-        return "bm25"
-    tuned = tuned_fusion(index, retrievers)
-    return "weighted" if tuned and tuned.method is FuseMethod.WEIGHTED else "rrf"
-
-
-def weights(index: IndexFolder) -> FuseConfig:
-    """Return the weights of the system "weighted": as tuned on the index, else equal weights."""
-    return (tuned_fusion(index) or FuseConfig()).replace(method=FuseMethod.WEIGHTED)
-
-
 def read_by(name: str, index: IndexFolder, config: EvalConfig) -> str:
     """Return the system whose list a system reranks, expands or ranks; any other system is its own."""
     if name in RERANKED or name in RANKED or name == EXPANDED:
-        return RERANKED.get(name) or config.candidates or candidates(index, config.retrievers)
+        as_recommended = "rrf" if index.is_embedded else "bm25"
+        return RERANKED.get(name) or config.candidates or as_recommended
     return name
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property, lru_cache
 from math import fsum, log
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -267,6 +267,27 @@ def table_ranks(table: Table) -> Table:
     return np.where(table > 0, 1 / (RRF_K0 + ranks), 0).astype(np.float32)
 
 
+# The features whose contributions a reason sums up have its name; `value` is the meaning of a feature and its value.
+Reason = Literal[
+    "bm25",
+    "dense",
+    "rerank",
+    "cited_by_similar",
+    "co_cited",
+    "coupled",
+    "coupling",
+    "citations",
+    "citations_3y",
+    "author_overlap",
+    "self_cited",
+    "venue_match",
+    "value",
+    "none",
+]
+# rising: a higher value never lowers the score; this limits overfitting to one corpus
+Direction = Literal["rising", "free"]
+
+
 @dataclass(frozen=True, slots=True)
 class Feature:
     """One column of the matrix."""
@@ -276,6 +297,11 @@ class Feature:
     compute: Callable[[Signals], Values]  # the value of each candidate; NaN where unknown
     meaning: str  # one line, for model cards
     needs: tuple[Group, ...] = ()  # further groups; the feature is missing without one of them
+    reason: Reason = "value"
+    direction: Direction = "free"
+    # Of its value in the score of a paper for one sentence: the trees were trained on drafts, which hold more words.
+    # See experiments/CONTEXTS.md.
+    sentence_weight: float = 0.0
 
     @property
     def groups(self) -> frozenset[Group]:
@@ -283,79 +309,121 @@ class Feature:
         return frozenset({self.group, *self.needs})
 
 
+def own(
+    name: str,
+    group: Group,
+    compute: Callable[[Signals], Values],
+    meaning: str,
+    reason: Reason,
+    direction: Direction,
+    sentence_weight: float,
+    needs: tuple[Group, ...] = (),
+) -> Feature:
+    """Make a row of `FEATURES`, which states each property."""
+    return Feature(name, group, compute, meaning, needs, reason, direction, sentence_weight)
+
+
 # fmt: off
 FEATURES: tuple[Feature, ...] = (
-    Feature("bm25", Group.LEXICAL,
+    own("bm25", Group.LEXICAL,
         lambda s: s.scaled_scores("bm25", lambda scores: scores / max(float(scores.max(initial=0)), 1e-9)),
-        "BM25 score / the query's best; 0 where not found"),
-    Feature("bm25_rank", Group.LEXICAL, lambda s: s.reciprocal_ranks("bm25"),
-        f"1 / ({RRF_K0} + rank by BM25); 0 where not found"),
-    Feature("dense", Group.SEMANTIC, lambda s: s.scaled_scores("dense", min_max),
-        "similarity of the vectors, min-max scaled to [0, 1] over the hits"),
-    Feature("dense_rank", Group.SEMANTIC, lambda s: s.reciprocal_ranks("dense"),
-        f"1 / ({RRF_K0} + rank by vectors); 0 where not found"),
-    Feature("rrf", Group.LEXICAL, lambda s: s.mean_rank,
-        f"mean of 1 / ({RRF_K0} + rank) over the first-stage retrievers"),
-    Feature("rerank", Group.RERANKER, lambda s: s.missing,  # see `ltr.with_rerank_feature`
-        "probability of a citation by the cross-encoder; NaN where not reranked"),
-    Feature("cited_by_similar", Group.GRAPH, lambda s: s.candidates.neighbour_scores.cited_by,
-        "total weight of the neighbours that cite it, in [0, 1]"),
-    Feature("cited_by_closest", Group.GRAPH, lambda s: s.candidates.neighbour_scores.cited_by_closest,
-        f"likewise, of the {CLOSEST} closest neighbours"),
-    Feature("cited_by_similar_count", Group.GRAPH, lambda s: s.candidates.neighbour_scores.cited_by_count,
-        "number of neighbours that cite it"),
-    Feature("co_cited", Group.GRAPH, lambda s: s.candidates.neighbour_scores.co_cited,
-        "weighted cosine of co-citation with the neighbours"),
-    Feature("coupled", Group.GRAPH, lambda s: s.candidates.neighbour_scores.coupled,
-        "weighted cosine of bibliographic coupling with the neighbours"),
-    Feature("coupling", Group.GRAPH, lambda s: s.coupling,
-        "cosine of its references and the query's known references; NaN if none is known"),
-    Feature("citations", Group.POPULARITY, lambda s: s.log_counts(s.snapshot.citations(s.rows)),
-        "log(1 + known citations)"),
-    Feature("citations_3y", Group.POPULARITY, lambda s: s.log_counts(s.snapshot.recent_citations(s.rows)),
-        "log(1 + known citations of the last 3 years)"),
-    Feature("age", Group.POPULARITY, lambda s: s.age,
-        f"years before the query, at most {OLDEST}"),
-    Feature("author_overlap", Group.AUTHORS, lambda s: s.author_overlap,
-        "share of the query's authors that wrote it"),
-    Feature("self_cited", Group.AUTHORS, lambda s: s.self_citations,
-        "log(1 + known papers of the query's authors that cite it)"),
-    Feature("venue_match", Group.VENUE, lambda s: same_venue(s.index.papers, s.query.venue, s.rows),
-        "1 if it appeared in the query's venue, else 0"),
-    Feature("title_overlap", Group.TEXT, lambda s: jaccard(title_words(s.query.title), s.titles),
-        "Jaccard similarity of the words of both titles"),
-    Feature("no_abstract", Group.TEXT, lambda s: ~s.has_abstract,
-        "1 if it has no abstract, else 0"),
-    Feature("abstracts", Group.TEXT, lambda s: np.full(len(s.rows), s.has_abstract.mean()),
-        "share of the candidates that have an abstract"),
-    Feature("linked_similarity", Group.GRAPH, lambda s: s.linked_similarity,
+        "BM25 score / the query's best; 0 where not found",
+        "bm25", "rising", 1),
+    own("bm25_rank", Group.LEXICAL, lambda s: s.reciprocal_ranks("bm25"),
+        f"1 / ({RRF_K0} + rank by BM25); 0 where not found",
+        "bm25", "rising", 0),
+    own("dense", Group.SEMANTIC, lambda s: s.scaled_scores("dense", min_max),
+        "similarity of the vectors, min-max scaled to [0, 1] over the hits",
+        "dense", "rising", 1),
+    own("dense_rank", Group.SEMANTIC, lambda s: s.reciprocal_ranks("dense"),
+        f"1 / ({RRF_K0} + rank by vectors); 0 where not found",
+        "dense", "rising", 0),
+    own("rrf", Group.LEXICAL, lambda s: s.mean_rank,
+        f"mean of 1 / ({RRF_K0} + rank) over the first-stage retrievers",
+        "bm25", "rising", 0),
+    own("rerank", Group.RERANKER, lambda s: s.missing,  # see `ltr.with_rerank_feature`
+        "probability of a citation by the cross-encoder; NaN where not reranked",
+        "rerank", "rising", 0),
+    own("cited_by_similar", Group.GRAPH, lambda s: s.candidates.neighbour_scores.cited_by,
+        "total weight of the neighbours that cite it, in [0, 1]",
+        "cited_by_similar", "rising", 0),
+    own("cited_by_closest", Group.GRAPH, lambda s: s.candidates.neighbour_scores.cited_by_closest,
+        f"likewise, of the {CLOSEST} closest neighbours",
+        "cited_by_similar", "rising", 0),
+    own("cited_by_similar_count", Group.GRAPH, lambda s: s.candidates.neighbour_scores.cited_by_count,
+        "number of neighbours that cite it",
+        "cited_by_similar", "rising", 0),
+    own("co_cited", Group.GRAPH, lambda s: s.candidates.neighbour_scores.co_cited,
+        "weighted cosine of co-citation with the neighbours",
+        "co_cited", "rising", 0),
+    own("coupled", Group.GRAPH, lambda s: s.candidates.neighbour_scores.coupled,
+        "weighted cosine of bibliographic coupling with the neighbours",
+        "coupled", "rising", 0),
+    own("coupling", Group.GRAPH, lambda s: s.coupling,
+        "cosine of its references and the query's known references; NaN if none is known",
+        "coupling", "rising", 0),
+    own("citations", Group.POPULARITY, lambda s: s.log_counts(s.snapshot.citations(s.rows)),
+        "log(1 + known citations)",
+        "citations", "free", 0),
+    own("citations_3y", Group.POPULARITY, lambda s: s.log_counts(s.snapshot.recent_citations(s.rows)),
+        "log(1 + known citations of the last 3 years)",
+        "citations_3y", "free", 0),
+    own("age", Group.POPULARITY, lambda s: s.age,
+        f"years before the query, at most {OLDEST}",
+        "none", "free", 0),
+    own("author_overlap", Group.AUTHORS, lambda s: s.author_overlap,
+        "share of the query's authors that wrote it",
+        "author_overlap", "rising", 0),
+    own("self_cited", Group.AUTHORS, lambda s: s.self_citations,
+        "log(1 + known papers of the query's authors that cite it)",
+        "self_cited", "rising", 0),
+    own("venue_match", Group.VENUE, lambda s: same_venue(s.index.papers, s.query.venue, s.rows),
+        "1 if it appeared in the query's venue, else 0",
+        "venue_match", "rising", 0),
+    own("title_overlap", Group.TEXT, lambda s: jaccard(title_words(s.query.title), s.titles),
+        "Jaccard similarity of the words of both titles",
+        "bm25", "rising", 0),
+    own("no_abstract", Group.TEXT, lambda s: ~s.has_abstract,
+        "1 if it has no abstract, else 0",
+        "none", "free", 0),
+    own("abstracts", Group.TEXT, lambda s: np.full(len(s.rows), s.has_abstract.mean()),
+        "share of the candidates that have an abstract",
+        "none", "free", 0),
+    own("linked_similarity", Group.GRAPH, lambda s: s.linked_similarity,
         "cosine of the vectors of the query and of its references and citing papers (mean), min-max scaled",
-        needs=(Group.SEMANTIC,)),
-    Feature("walk", Group.GRAPH, lambda s: s.walk,
-        f"visits by a walk of {STEPS} steps from the best {SEEDS} candidates / the most visited"),
-    Feature("venue_citations", Group.VENUE, lambda s: s.lookups.venue_rates.rates(s.snapshot, s.query.venue, s.rows),
+        "dense", "rising", 0, needs=(Group.SEMANTIC,)),
+    own("walk", Group.GRAPH, lambda s: s.walk,
+        f"visits by a walk of {STEPS} steps from the best {SEEDS} candidates / the most visited",
+        "cited_by_similar", "rising", 0),
+    own("venue_citations", Group.VENUE, lambda s: s.lookups.venue_rates.rates(s.snapshot, s.query.venue, s.rows),
         "share of its venue in the known references of the query's venue",
-        needs=(Group.GRAPH,)),
-    Feature("sentence", Group.SEMANTIC,  # the title counts where it is alone
+        "none", "rising", 0, needs=(Group.GRAPH,)),
+    own("sentence", Group.SEMANTIC,  # the title counts where it is alone
         lambda s: s.over(s.cosines, lambda t: standardised(t[1:] if len(t) > 1 else t).max(axis=0)),
-        "highest similarity of its vector and a sentence's, in standard deviations over the candidates"),
-    Feature("sentences_near", Group.SEMANTIC, lambda s: s.over(s.cosines, near),
-        f"sentences and title of which it is among the {NEAR} closest candidates"),
-    Feature("sentence_bm25", Group.LEXICAL, lambda s: s.over(s.sentence_bm25, lambda t: standardised(t).max(axis=0)),
-        "highest BM25 score for title or sentence, in standard deviations over the candidates"),
-    Feature("sentence_bm25_rank", Group.LEXICAL,
+        "highest similarity of its vector and a sentence's, in standard deviations over the candidates",
+        "dense", "rising", 0),
+    own("sentences_near", Group.SEMANTIC, lambda s: s.over(s.cosines, near),
+        f"sentences and title of which it is among the {NEAR} closest candidates",
+        "dense", "rising", 0),
+    own("sentence_bm25", Group.LEXICAL, lambda s: s.over(s.sentence_bm25, lambda t: standardised(t).max(axis=0)),
+        "highest BM25 score for title or sentence, in standard deviations over the candidates",
+        "bm25", "rising", 0),
+    own("sentence_bm25_rank", Group.LEXICAL,
         lambda s: s.over(s.sentence_bm25, lambda t: table_ranks(t).max(axis=0)),
-        f"1 / ({RRF_K0} + best rank among the candidates by one of these scores)"),
-    Feature("title_found", Group.TEXT, lambda s: found_in(s.query.context or contents(s.query), s.titles),
-        "share of its title's words that the draft, or its sentence, contains; words of few titles count more"),
-    Feature("coverage", Group.LIST, lambda s: s.coverage,
+        f"1 / ({RRF_K0} + best rank among the candidates by one of these scores)",
+        "bm25", "rising", 0),
+    own("title_found", Group.TEXT, lambda s: found_in(s.query.context or contents(s.query), s.titles),
+        "share of its title's words that the draft, or its sentence, contains; words of few titles count more",
+        "bm25", "rising", 2),
+    own("coverage", Group.LIST, lambda s: s.coverage,
         f"similarity of the draft and its {NEAR} closest candidates / of these and theirs, less {COVERED}, at most 0",
-        needs=(Group.SEMANTIC,)),
-    Feature("references", Group.LIST, lambda s: s.references,
+        "none", "free", 0, needs=(Group.SEMANTIC,)),
+    own("references", Group.LIST, lambda s: s.references,
         f"log(mean number of known references of the latest tenth of the citing papers / {REFERENCES})",
-        needs=(Group.GRAPH,)),
-    Feature("known", Group.LIST, lambda s: np.full(len(s.rows), bool(s.cited)),
-        "1 if references of the draft are known, else 0"),
+        "none", "free", 0, needs=(Group.GRAPH,)),
+    own("known", Group.LIST, lambda s: np.full(len(s.rows), bool(s.cited)),
+        "1 if references of the draft are known, else 0",
+        "none", "free", 0),
 )
 # fmt: on
 NAMES: tuple[str, ...] = tuple(feature.name for feature in FEATURES)

@@ -39,8 +39,7 @@ from citerec.types import CandidateSet, Hits, Progress, Query, QueryBatch, no_pr
 NAME = "ranker"  # the name of the hits of this stage
 SPEC = "ranker.json"
 DEFAULT = Path(__file__).parent / "default"  # the ranker of the package
-# added to the score of a paper for one sentence: the trees were trained on drafts, which hold more words
-SENTENCE_WEIGHTS = {"bm25": 1.0, "dense": 1.0, "title_found": 2.0}  # see experiments/CONTEXTS.md
+SENTENCE_WEIGHTS = np.array([feature.sentence_weight for feature in FEATURES], np.float64)
 TOP = 100  # best papers of a list, on which the calibration is fitted
 
 Contributions = npt.NDArray[np.float64]
@@ -376,8 +375,8 @@ class LtrStage:
             values = calibration.probabilities(hits.scores, matrix).astype(np.float32)
             probabilities = Hits(hits.rows, values)
             if query.is_sentence:  # without a calibration, the scale of the scores is unknown
-                columns = np.nan_to_num(matrix[:, [*map(NAMES.index, SENTENCE_WEIGHTS)]])
-                added = columns @ [*SENTENCE_WEIGHTS.values()]
+                places = np.flatnonzero(SENTENCE_WEIGHTS)
+                added = np.nan_to_num(matrix[:, places]) @ SENTENCE_WEIGHTS[places]
                 scores = (scores + added).astype(np.float32)
                 hits = Hits.ordered(candidates.rows, scores, self._id_rank)
         return RankedCandidates(

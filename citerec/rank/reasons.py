@@ -3,6 +3,7 @@
 Without a ranker the hits of each stage are the reasons. Only citations that are known at the query's time count.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,7 +16,7 @@ import numpy.typing as npt
 from citerec.bibliography.keys import same_person
 from citerec.corpus.papers import NO_YEAR, Papers
 from citerec.rank.expand import NeighbourScores
-from citerec.rank.features import NAMES, Feature, written_by
+from citerec.rank.features import FEATURES, NAMES, Feature, written_by
 from citerec.rank.ltr import LtrModel, RankedCandidates, reads_probability
 from citerec.rerank.reranker import NAME as RERANK
 from citerec.rerank.reranker import OpenReranker
@@ -31,20 +32,6 @@ MOST_WORDS = 6  # maximum number of matching words in a reason
 MIN_PROBABILITY = 0.01  # least probability of the reranker that is a reason
 RANK_BOUNDS = (3, 10, 30, 100)  # a rank of dense retrieval is a reason within these bounds
 _TITLE = 60  # maximum characters of a title
-
-
-# Each reason: the features whose contributions to the score it sums up; the first one is its name.
-REASONS: tuple[tuple[str, ...], ...] = (
-    (
-        *("bm25", "bm25_rank", "rrf", "title_overlap"),
-        *("sentence_bm25", "sentence_bm25_rank", "title_found"),
-    ),
-    ("dense", "dense_rank", "linked_similarity", "sentence", "sentences_near"),
-    ("rerank",),
-    ("cited_by_similar", "cited_by_closest", "cited_by_similar_count", "walk"),
-    *(("co_cited",), ("coupled",), ("coupling",), ("citations",), ("citations_3y",)),
-    *(("author_overlap",), ("self_cited",), ("venue_match",)),
-)
 
 
 class Facts:
@@ -180,40 +167,41 @@ def reasons(
     """Return the reasons that raised a paper's score, largest contribution first.
 
     `features` are the values by name, NaN where missing. `contributions` are those of the features, in the order of
-    `NAMES` and `added`; the reason of an added feature is its meaning and its value. `matched` are words that the paper
-    shares with the query, highest BM25 weight first, and `row` is its row.
+    `FEATURES` and `added`. `matched` are words that the paper shares with the query, highest BM25 weight first, and
+    `row` is its row.
     """
-    meanings = {feature.name: feature.meaning for feature in added}
-    by_name = dict(zip((*NAMES, *meanings), contributions.tolist(), strict=False))
-    weights = {read[0]: sum(by_name[name] for name in read) for read in REASONS}
-    weights |= {name: by_name[name] for name in meanings}
-    paper = item.paper
+    table = {feature.name: feature for feature in (*FEATURES, *added)}
+    weights = defaultdict[str, float](float)  # by the feature that a reason is named after
+    for feature, contribution in zip(table.values(), contributions.tolist(), strict=False):
+        weights[feature.name if feature.reason == "value" else feature.reason] += contribution
+    del weights["none"]
     dense = item.stages.get("dense")
 
-    def text(reason: str) -> str:  # empty if it does not apply to the paper
-        value = features[reason]
+    def text(name: str) -> str:  # empty if it does not apply to the paper
+        value = features[name]
         text = ""
         count = round(float(np.expm1(value))) if np.isfinite(value) else 0  # of log(1 + count)
-        match reason:
+        match table[name].reason:
             case "bm25":
                 text = matching(matched)
-            case "dense" if dense:
-                text = semantic(dense.rank)
+            case "dense":
+                text = semantic(dense.rank) if dense else ""
             case "rerank":
                 text = reranked(value)
             case "cited_by_similar" | "co_cited" | "coupled" | "coupling" | "self_cited":
-                text = getattr(facts, reason)(row)
-            case "citations" if count:
-                text = f"cited {plural(count, 'time')} in this corpus"
-            case "citations_3y" if count:
-                text = f"cited {plural(count, 'time')} in the last {RECENT_YEARS} years"
-            case "author_overlap" if value > 0:
-                text = facts.author_overlap(row)
-            case "venue_match" if value > 0:
-                text = f"in the same venue: {paper.venue}"
-            case _ if reason in meanings and np.isfinite(value):
-                text = f"{meanings[reason]}: {value:g}"
-            case _:
+                text = getattr(facts, name)(row)
+            case "citations":
+                text = f"cited {plural(count, 'time')} in this corpus" if count else ""
+            case "citations_3y":
+                recent = f"in the last {RECENT_YEARS} years"
+                text = f"cited {plural(count, 'time')} {recent}" if count else ""
+            case "author_overlap":
+                text = facts.author_overlap(row) if value > 0 else ""
+            case "venue_match":
+                text = f"in the same venue: {item.paper.venue}" if value > 0 else ""
+            case "value":
+                text = f"{table[name].meaning}: {value:g}" if np.isfinite(value) else ""
+            case "none":
                 pass
         return text
 

@@ -15,7 +15,6 @@ from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever, LexicalScores, scores_by_sentence
 from citerec.retrieve.fuse import fuse, rrf, weighted_sum
 from citerec.stages import Retriever, checked_hits
-from citerec.tuned import tuned_fusion
 from citerec.types import CandidateSet, Eligibility, Hits, Log, Query, QueryVector, no_log
 
 if TYPE_CHECKING:
@@ -146,20 +145,18 @@ def open_hybrid(
     *,
     retrievers: Sequence[Retriever] | None = None,
 ) -> HybridRetriever:
-    """Open BM25, dense retrieval where the index has vectors, and registered ones, fused as configured or tuned.
+    """Open BM25, dense retrieval where the index has vectors, and registered ones, fused as configured.
 
-    `retrievers` are used in place of these, fused as configured. CiterecError if a retriever is unknown, or a part of
+    `retrievers` are used in place of these. CiterecError if a retriever is unknown, or a part of
     the index or its encoder cannot be opened.
     """
     if retrievers is not None:
-        return HybridRetriever(index, retrievers, config.fuse_with(None))
+        return HybridRetriever(index, retrievers, config.fuse)
     opened: list[Retriever] = [Bm25Retriever(index, config.bm25)]
     if encoder := encoder_of(index, config, log):
         opened.append(DenseRetriever(index, encoder, config.dense))
     opened += [plugins.load(plugins.RETRIEVERS, name)(index) for name in config.retrievers]
-    if len(opened) == 1:
-        return HybridRetriever(index, opened)
-    return HybridRetriever(index, opened, config.fuse_with(tuned_fusion(index, config.retrievers)))
+    return HybridRetriever(index, opened, config.fuse)
 
 
 def sentence_alone(query: Query) -> Query:

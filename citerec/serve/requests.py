@@ -71,7 +71,6 @@ PaperField = Enum("PaperField", {name: name for name in FIELDS}, type=str)  # of
 BM25 = {"query_form": "form", "k1": "k1", "b": "b", "stop_words": "stop_words"}
 OTHERS = {
     "encoder": "encoder",
-    "fusion": "fuse",
     "retriever": "retrievers",
     "ranker": "ranker",
     "diversity": "diversity",
@@ -160,9 +159,9 @@ class RecommendRequest(BaseModel):
     def config(self, start: RecommendConfig, rerankers: Sequence[str]) -> RecommendConfig:
         """Return the settings for this request; `start` are those of one without options."""
         given = self.model_dump(exclude_unset=True, exclude_none=True)
-        if given.get("fusion") == "auto":
-            del given["fusion"]
         changes = {field: given[name] for name, field in OTHERS.items() if name in given}
+        if self.fusion != "auto":
+            changes["fuse"] = start.fuse.replace(method=self.fusion)
         if bm25 := {field: given[name] for name, field in BM25.items() if name in given}:
             changes["bm25"] = start.bm25.replace(**bm25)
         changes |= {"popularity": False} if self.no_popularity else {}

@@ -19,12 +19,6 @@ from citerec.rank.trees import load
 from citerec.train.data import F1_DEPTH, Flags, Numbers, logistic, query_measures
 from citerec.train.settings import RankerTraining
 
-# A higher value of these features never lowers the score; this limits overfitting to one corpus.
-RISING = frozenset(
-    "bm25 bm25_rank dense dense_rank rrf rerank cited_by_similar cited_by_closest cited_by_similar_count co_cited "
-    "coupled coupling author_overlap self_cited venue_match title_overlap linked_similarity walk venue_citations "
-    "sentence sentences_near sentence_bm25 sentence_bm25_rank title_found".split()
-)
 DEEP = 200  # ranks whose pairs count; a reference list needs more than the first rank
 PATIENCE = 30  # trees without a gain on dev until the training stops
 FOLDS = 3  # of the dev queries, if they are training data
@@ -173,6 +167,7 @@ def fit(
             params=_QUIET,
         )
 
+    rising = {f.name for f in (*FEATURES, *added) if f.direction == "rising"}
     parameters = {
         **_QUIET,
         "objective": "lambdarank",
@@ -186,7 +181,7 @@ def fit(
         "learning_rate": 0.08,
         "num_leaves": 31,
         "min_data_in_leaf": config.least_rows,
-        "monotone_constraints": [int(name in RISING) for name in features],
+        "monotone_constraints": [int(name in rising) for name in features],
         "seed": config.seed,
         "num_threads": config.threads,
         "deterministic": True,

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.bibliography.keys import title_key
-from citerec.config import FuseConfig, RecommendConfig
+from citerec.config import RecommendConfig
 from citerec.encode.spec import Similarity
 from citerec.encode.torch_backend import batches, check_positions, padded
 from citerec.errors import ConfigError
-from citerec.evaluate.tune import WEIGHTS, cross_validate
+from citerec.evaluate.significance import ALPHA, cross_validate
 from citerec.folder import IndexFolder
 from citerec.index.vectors import vectors_of
 from citerec.pipeline import Pipeline, rank_stages
@@ -50,6 +50,7 @@ from citerec.train.settings import RerankerTraining
 from citerec.types import CandidateSet, Hits, Log, Progress, no_log, no_progress
 
 MISSING = -1  # fills a list with too few negatives
+WEIGHTS: tuple[float, ...] = tuple(np.linspace(0, 1, 21).round(4).tolist())  # of a reranker
 
 Places = npt.NDArray[np.int32]  # numbers of entries of the candidate lists
 
@@ -57,9 +58,7 @@ Places = npt.NDArray[np.int32]  # numbers of entries of the candidate lists
 def _first_stage(index: IndexFolder, config: RerankerTraining, log: Log) -> HybridRetriever:
     """Open the first stage: BM25, fused with vectors where the settings want it."""
     encoder = "auto" if config.candidates == "fused" else "none"
-    return open_hybrid(
-        index, RecommendConfig(encoder=encoder, bm25=config.bm25, fuse=FuseConfig()), log
-    )
+    return open_hybrid(index, RecommendConfig(encoder=encoder, bm25=config.bm25), log)
 
 
 @dataclass(frozen=True)
@@ -200,7 +199,8 @@ def best_weight(lists: Sequence[ScoredList]) -> tuple[float, bool]:
     )
     best = int(np.argmax(table.mean(1).prod(-1)))
     f1 = table[:, :, F1]
-    is_better = cross_validate(f1).is_better and f1[best].mean() > f1[0].mean()
+    gain, p = cross_validate(f1)
+    is_better = gain > 0 and p < ALPHA and f1[best].mean() > f1[0].mean()
     return WEIGHTS[best], bool(is_better)
 
 

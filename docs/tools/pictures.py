@@ -24,7 +24,7 @@ def pipeline() -> Picture:
         box(16, 76, 104, 76, ["draft", "title,", "abstract"]),
         box(156, 34, 132, 62, ["BM25", "lexical · Lucene"]),
         box(156, 132, 132, 62, ["vectors", "semantic · faiss"]),
-        box(322, 76, 98, 76, ["fusion", "RRF or", "tuned weights"], "b-main"),
+        box(322, 76, 98, 76, ["fusion", "RRF or", "weighted sum"], "b-main"),
         box(452, 34, 138, 62, ["expansion", "citation graph"]),
         box(452, 132, 138, 62, ["LambdaMART", f"{READ} features"], "b-main"),
         box(

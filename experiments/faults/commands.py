@@ -56,7 +56,6 @@ COMMANDS = {
     "train-reranker": Command(f"train-reranker --index idx {SMALL} --config small.toml", "idx"),
     "train-ranker": Command("train-ranker --index idx --queries 9 --force", "idx"),
     "train": Command("train --index idx --config plan.toml --force", "idx", steps=True),
-    "tune": Command("tune --index idx --split dev", "idx"),
     "evaluate": Command(
         "evaluate --index idx --split dev --systems bm25 --ranker none --output out", "out"
     ),

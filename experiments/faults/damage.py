@@ -11,7 +11,6 @@ from citerec.cli import run
 PAGE = 4096
 KINDS = ("flip", "zero", "cut", "empty", "swap", "link", "remove")
 TRAINED = Command("train --index idx --config plan.toml --force", "idx")
-TUNED = Command("tune --index idx --split dev", "idx")
 EMBEDDED = Command("encode --index idx --encoder idx/models/encoder --device cpu", "idx")
 SEARCH = Command(
     f"recommend --index idx {DRAFT} --format json --output list.json --device cpu", "list.json"
@@ -44,7 +43,7 @@ def damage(file: Path, kind: str, others: list[Path], rng: random.Random) -> boo
 def prepare_models(stage: Stage) -> tuple[list[str], bytes]:
     """Train on the index of the start, and fill its cache by a search; return its files, and the list that it gives."""
     stage.restart()
-    for command in (TRAINED, EMBEDDED, TUNED, SEARCH):
+    for command in (TRAINED, EMBEDDED, SEARCH):
         code, log, _ = stage.call(Command(command.arguments, command.writes, cold=True))
         assert code == 0, log
     answer = (stage.root / "list.json").read_bytes()

@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from citerec.errors import ModelError
+from citerec.errors import ModelError, extra
 from citerec.index.vectors import Vectors
 from citerec.lab.scidocs.ranking import has_vector
 
 
 def load(module: str) -> Any:
-    """Import a part of scikit-learn, such as `svm`."""
-    return import_module(f"sklearn.{module}")
+    """Import a part of scikit-learn, such as `svm`; MissingExtraError if it is not installed."""
+    with extra("lab"):
+        return import_module(f"sklearn.{module}")
 
 
 def one_thread() -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from citerec.errors import ConfigError, writing
+from citerec.errors import ConfigError, extra, writing
 from citerec.index.vectors import Vectors
 from citerec.lab.scidocs.classify import load, one_thread
 
@@ -98,9 +98,11 @@ def draw_topics(topics: TopicMap, labels: Sequence[str], path: Path) -> None:
 
     Raises:
         OutputError: If the file cannot be written.
+        MissingExtraError: If matplotlib is not installed.
     """
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
+    with extra("lab"):
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
 
     kind = path.suffix.removeprefix(".")
     figure: Any = Figure(figsize=(7.6, 5.2), dpi=150, layout="constrained")
