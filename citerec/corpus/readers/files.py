@@ -168,41 +168,31 @@ def _values(stream: BinaryIO, line: int, closing: bytes) -> Iterator[tuple[int, 
     """Yield the values of a stream from a line on; those of an array up to the bracket that closes it."""
     data = b""
     at = 0
-    count = 0
-
-    def more() -> bool:
-        """Read on, and forget what was parsed; return whether there was more."""
-        nonlocal data, at
-        piece = stream.read(max(CHUNK, len(data) - at))  # doubles: a long object is scanned often
-        data = data[at:] + piece
-        at = 0
-        return bool(piece)
-
-    def peek() -> bytes:
-        """Go to the next value, or the bracket that closes the array; return its first byte, empty at the end."""
-        nonlocal at, line
-        while True:
-            between = _BETWEEN.match(data, at)
-            end = between.end() if between else at
+    count = 1
+    while True:
+        between = _BETWEEN.match(data, at)
+        start = between.end() if between else at
+        line = line + data.count(b"\n", at, start)
+        at = start
+        if closing and data[at : at + 1] == closing:
+            break
+        if end := _end_of_value(data, at):
+            yield line, data[at:end]
             line = line + data.count(b"\n", at, end)
             at = end
-            if at < len(data) or not more():
-                return data[at : at + 1]
-
-    while (first := peek()) != closing:
-        count += 1
-        while not first or not (end := _end_of_value(data, at)):
-            if len(data) - at > MAX_LINE:
-                raise StreamFaultError(f"record {count} has over {MAX_LINE:,} bytes", line)
-            if not more():
-                cut = (
-                    f"the file ends inside record {count}; it is cut off or damaged: fetch it again"
-                )
-                raise StreamFaultError(cut, line)
-            first = first or peek()
-        yield line, data[at:end]
-        line = line + data.count(b"\n", at, end)
-        at = end
+            count += 1
+            continue
+        if len(data) - at > MAX_LINE:
+            raise StreamFaultError(f"record {count} has over {MAX_LINE:,} bytes", line)
+        data = data[at:]
+        at = 0
+        piece = stream.read(max(CHUNK, len(data)))  # doubles: a long object is scanned often
+        if not piece and not data and not closing:
+            return
+        if not piece:
+            cut = f"the file ends inside record {count}; it is cut off or damaged: fetch it again"
+            raise StreamFaultError(cut, line)
+        data += piece
     rest = (data[at:] + stream.read(CHUNK)).lstrip(b"]} \t\r\n")
     if rest.startswith((b"[", b"{")):
         raise StreamFaultError("another list follows; expected one list in a file", line)
@@ -210,7 +200,7 @@ def _values(stream: BinaryIO, line: int, closing: bytes) -> Iterator[tuple[int, 
 
 def _end_of_value(data: bytes, start: int) -> int:
     """Return where the value at `start` ends; 0 if `data` ends before."""
-    if data[start] not in b"{[":
+    if data[start : start + 1] not in (b"{", b"["):
         match = _SCALAR.match(data, start)
         return match.end() if match else 0
     depth = 0
