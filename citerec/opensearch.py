@@ -24,7 +24,7 @@ from citerec.index.vectors import RowsAndScores, vectors_of
 from citerec.retrieve.bm25 import resolve, terms_of
 from citerec.retrieve.dense import DenseRetriever
 from citerec.retrieve.hybrid import Retriever, encoder_of
-from citerec.text import QueryForm, contents
+from citerec.text import QueryForm, contents, one_line
 from citerec.types import Eligibility, Hits, Progress, Query, no_progress
 
 Floats = npt.NDArray[np.float32]
@@ -60,7 +60,7 @@ class OpenSearchIndex:
         try:
             yield
         except errors.OpenSearchException as error:  # also a server that does not answer
-            raise self.error(" ".join(str(error)[:400].split())) from error
+            raise self.error(one_line(str(error)[:400])) from error
         except (KeyError, TypeError) as error:
             raise self.error(f"the answer is not one of OpenSearch ({error!r})") from error
 

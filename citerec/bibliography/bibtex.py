@@ -15,6 +15,7 @@ import orjson
 from citerec.bibliography.entry import Entry, Record, first_year, is_preprint
 from citerec.bibliography.keys import arxiv_dois, dois_of, link, split_name, to_text
 from citerec.bibliography.markup import plain_text
+from citerec.text import one_line
 
 # --- The grammar of entries
 
@@ -141,7 +142,7 @@ def _fields_by(
 
 
 def _shown(text: str, at: int) -> str:
-    following = " ".join(text[at : at + 60].split())[:40]
+    following = one_line(text[at : at + 60])[:40]
     return repr(following) if following else "the end; is a brace not closed?"
 
 
@@ -259,7 +260,7 @@ def _people(field: str) -> tuple[str, ...]:
 
     people: list[str] = []
     # bibtexparser loses a command at the start of a name
-    field = " ".join(field.split()).replace(" and \\", " and {}\\")
+    field = one_line(field).replace(" and \\", " and {}\\")
     field = _LETTER.sub(lambda letter: f"{{\\{letter[1].rstrip()}}}", field)
     for person in names.split_multiple_persons_names(field):
         if _EXTENDED.match(person):

@@ -82,7 +82,7 @@ class Fields:
 
     def title(self, key: str = "title") -> str:
         """Read the title on one line; it may be empty, but not missing."""
-        return " ".join(self._checked(key, self._required(key), MAX_TITLE).split())
+        return one_line(self._checked(key, self._required(key), MAX_TITLE))
 
     def text(self, key: str) -> str:
         """Read a text; if it is missing or null, it is empty."""
@@ -125,7 +125,8 @@ class Fields:
             self.fail(f"{key!r} must be a string, found {shown(value)}")
         if len(value) > most:
             self.fail(f"{key!r} has {len(value):,} characters; expected at most {most:,}")
-        return _printable(value)
+        # `isprintable` is a fast test that most texts pass
+        return value if value.isprintable() else _CONTROL.sub(" ", value)
 
     def year(self, key: str = "year") -> int | None:
         """Read a year: 2019, "2019", 2019.0; None if it is missing, null or ""."""
@@ -187,7 +188,7 @@ class Fields:
         if isinstance(value, list):  # several types of one paper, the most general first
             value = next(iter(cast("list[Any]", value)), "")
         text = number_text(value)
-        return " ".join(_printable(text).split()) if len(text) <= MAX_SHORT else ""
+        return one_line(text) if len(text) <= MAX_SHORT else ""
 
     def doi(self, key: str) -> str:
         """Read a DOI: bare, of several the first; a text that has none stays as it is."""
@@ -238,9 +239,4 @@ def _name(author: Any) -> str | None:
         author = next(filter(None, names), None)
     if author is None:
         return ""
-    return " ".join(_printable(author).split()) if isinstance(author, str) else None
-
-
-def _printable(text: str) -> str:
-    """Replace control characters by blanks; `isprintable` is a fast test that most texts pass."""
-    return text if text.isprintable() else _CONTROL.sub(" ", text)
+    return one_line(author) if isinstance(author, str) else None

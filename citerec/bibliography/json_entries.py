@@ -57,8 +57,11 @@ def _loads(text: str, name: Path | str, *, line: int | None = None) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        message = f"this is not valid JSON: {error.msg} (column {error.colno})"
-        raise BadInputError(name, message, line=line or error.lineno) from None
+        raise BadInputError(
+            name,
+            f"this is not valid JSON: {error.msg} (column {error.colno})",
+            line=line or error.lineno,
+        ) from None
 
 
 def to_entry(item: Any, place: Entry, name: Path | str, *, strict: bool = True) -> Entry:

@@ -41,7 +41,7 @@ from citerec.corpus.tools import canonical_line, write_lines
 from citerec.errors import ConfigError
 from citerec.io import indented_json, sha256_of
 from citerec.machine import versions
-from citerec.text import csv_cell, plural
+from citerec.text import csv_cell, one_line, plural
 from citerec.types import Log, Paper, Progress, no_log, no_progress
 
 PAPERS = "papers.jsonl.gz"
@@ -310,7 +310,7 @@ def _write(
     }
     with write_lines(folder / UNRESOLVED) as write:
         for row in (HEADER, *unresolved):
-            cells = "\t".join(csv_cell(" ".join(cell.split())) for cell in row)
+            cells = "\t".join(csv_cell(one_line(cell)) for cell in row)
             write(f"{cells}\n".encode())
     with write_lines(folder / RECORD) as write:
         write(indented_json(record))

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from citerec.inputs import open_array, save_array
+from citerec.text import one_line
 from citerec.types import BIBLIOGRAPHIC, Paper
 
 Rows = npt.NDArray[np.int32]
@@ -103,8 +104,9 @@ def open_lookup(folder: Path) -> Lookup:
 
     def table(name: str) -> Table:
         codes = open_array(folder / "lookup" / f"{name}_codes.npy", np.uint64)
-        rows = folder / "lookup" / f"{name}_rows.npy"
-        return Table(codes, open_array(rows, np.int32, length=len(codes)))
+        return Table(
+            codes, open_array(folder / "lookup" / f"{name}_rows.npy", np.int32, length=len(codes))
+        )
 
     return Lookup(*(table(field.name) for field in fields(Lookup)))
 
@@ -301,7 +303,7 @@ def _open_table(path: Path) -> Any:
                 ):
                     raise ValueError(f"batch {number} holds {len(chunk):,} papers")
     except (pa.ArrowException, MemoryError, OverflowError, UnicodeDecodeError) as error:
-        raise ValueError(" ".join(str(error).split())[:120]) from error
+        raise ValueError(one_line(str(error))[:120]) from error
     return table
 
 

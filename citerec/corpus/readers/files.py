@@ -190,8 +190,10 @@ def _values(stream: BinaryIO, line: int, closing: bytes) -> Iterator[tuple[int, 
         if not piece and not data and not closing:
             return
         if not piece:
-            cut = f"the file ends inside record {count}; it is cut off or damaged: fetch it again"
-            raise StreamFaultError(cut, line)
+            raise StreamFaultError(
+                f"the file ends inside record {count}; it is cut off or damaged: fetch it again",
+                line,
+            )
         data += piece
     rest = (data[at:] + stream.read(CHUNK)).lstrip(b"]} \t\r\n")
     if rest.startswith((b"[", b"{")):

@@ -149,8 +149,9 @@ def _arxiv(fields: Fields) -> Paper:
         venue=to_text(fields.text("journal-ref")),
         dois=dois_of(fields.text("doi")),
     )
-    url = f"https://arxiv.org/abs/{docid}"
-    return library_paper(fields, [docid], entry, url=url, type="preprint")
+    return library_paper(
+        fields, [docid], entry, url=f"https://arxiv.org/abs/{docid}", type="preprint"
+    )
 
 
 def _parsed_name(parts: Any) -> str | None:
