@@ -165,8 +165,8 @@ _GENERATIONS = 3  # of entries that inherit from each other; they may form a cir
 
 
 def _inherited(
-    row: Mapping[str, str], parents: Mapping[str, Mapping[str, str]], left: int = _GENERATIONS
-) -> Mapping[str, str]:
+    row: dict[str, str], parents: Mapping[str, dict[str, str]], left: int = _GENERATIONS
+) -> dict[str, str]:
     """Return an entry with what it does not state itself: the fields of `xdata`, and of the book that it is in."""
     if not left:
         return row

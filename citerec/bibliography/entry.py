@@ -1,15 +1,14 @@
 """One entry of a bibliography: what identifies its paper, whether it is a preprint, and its conversion to a query."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from citerec.bibliography.keys import id_key, title_key
 from citerec.errors import BadInputError, InvalidValueError
 from citerec.text import one_line
-from citerec.types import MAX_ABSTRACT, MAX_TITLE, Query, QueryKind
+from citerec.types import MAX_ABSTRACT, MAX_TITLE, Json, Query, QueryKind
 
 _FOUR_DIGITS = re.compile(r"(?<![0-9])[1-9][0-9]{3}(?![0-9])")
 SERVER = re.compile(  # names of preprint servers
@@ -39,7 +38,7 @@ class Record:
     """An entry of BibTeX or RIS as its parser read it."""
 
     line: int  # where it starts, from 1
-    fields: Mapping[str, Any]
+    fields: Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from citerec.bibliography.keys import dois_of
 from citerec.bibliography.markup import plain_text
 from citerec.errors import BadRecordError, shown
 from citerec.text import one_line
-from citerec.types import MAX_ABSTRACT, MAX_TITLE, YEARS, Paper, id_fault, year_of
+from citerec.types import MAX_ABSTRACT, MAX_TITLE, YEARS, Json, Paper, id_fault, year_of
 
 MAX_ID = 512  # characters
 MAX_SHORT = 2_000  # characters of a URL, a type, a publisher; a longer one counts as missing
@@ -34,7 +34,7 @@ class Fields:
     A key such as `journal.name` is that of the field `name` of the object `journal`.
     """
 
-    record: Mapping[str, Any]
+    record: Json
     path: Path
     line: int
 
@@ -42,7 +42,7 @@ class Fields:
         """Refuse the record; faults are counted by `kind`."""
         raise BadRecordError(self.path, self.line, message, kind=kind)
 
-    def of(self, record: Mapping[str, Any]) -> "Fields":
+    def of(self, record: Json) -> "Fields":
         """Return other fields at the same place."""
         return Fields(record, self.path, self.line)
 
@@ -172,7 +172,7 @@ class Fields:
         value = self.get(key)
         if value is not None and not isinstance(value, dict):
             self.fail(f"{key!r} must be an object, found {shown(value)}")
-        return self.of(cast("dict[str, Any]", value or {}))
+        return self.of(cast("Json", value or {}))
 
     def objects(self, key: str) -> "list[Fields]":
         """Return the objects of a list; it is empty if it is missing or null."""

@@ -5,13 +5,13 @@ end tag.
 """
 
 import re
-from collections.abc import Mapping
 from importlib import import_module
 from itertools import accumulate
 from typing import Any
 
 from citerec.bibliography.entry import Entry, Record, first_year, is_preprint
 from citerec.bibliography.keys import dois_of
+from citerec.types import Json
 
 _START = re.compile(r"^TY  -(?= |$)", re.MULTILINE)
 _ONE_SPACE = re.compile(r"^([A-Z][A-Z0-9]) -(?= |$)", re.MULTILINE)
@@ -61,7 +61,7 @@ def _fields(text: str) -> dict[str, str | list[str]]:
     }
 
 
-def first_text(fields: Mapping[str, Any], *names: str) -> str:
+def first_text(fields: Json, *names: str) -> str:
     """Return the first of the named fields that has text, with lists joined; else an empty string."""
     texts = (v if isinstance(v := fields.get(name, ""), str) else " ".join(v) for name in names)
     return next(filter(None, texts), "")

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from citerec.inputs import open_array, save_array
 from citerec.text import one_line
-from citerec.types import BIBLIOGRAPHIC, Paper
+from citerec.types import BIBLIOGRAPHIC, Json, Paper
 
 Rows = npt.NDArray[np.int32]
 Codes = npt.NDArray[np.uint64]
@@ -28,7 +28,7 @@ Codes = npt.NDArray[np.uint64]
 BATCH = 4096  # papers per Arrow batch, so that division gives the batch of a row
 NO_YEAR = 0  # an unknown year
 _NO_TEXTS: Any = pa.StringArray.from_buffers(0, pa.py_buffer(bytes(4)), pa.py_buffer(b""))
-_KINDS: dict[str, Any] = {  # not text
+_KINDS: Json = {  # not text
     "year": pa.int32(),
     "authors": pa.list_(pa.string()),
     "retracted": pa.bool_(),
@@ -180,7 +180,7 @@ class Papers:
             names = self._table.column_names
             columns = [self._table[name].chunk(batch).take(offsets).to_pylist() for name in names]
             for row, values in zip(group_rows, zip(*columns, strict=True), strict=True):
-                record: dict[str, Any] = dict(zip(names, values, strict=True))
+                record: Json = dict(zip(names, values, strict=True))
                 record["year"] = record["year"] or None
                 record["authors"] = tuple(record["authors"] or ())
                 by_row[row] = Paper(**record)

@@ -6,7 +6,6 @@ draft defines.
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import takewhile
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -31,6 +30,7 @@ from citerec.drafts.office import field_references, stated_title
 from citerec.errors import BadInputError
 from citerec.pandoc import run_pandoc
 from citerec.text import one_line, plural, word_count
+from citerec.types import Json
 
 MAX_INPUT = 16 * 2**20  # bytes of a draft
 MAX_SEARCH = 30  # seconds to find what pandoc cannot read of a LaTeX draft
@@ -155,7 +155,7 @@ def read(data: bytes, kind: DocumentFormat, name: str, path: Path | None) -> Doc
     )
 
 
-def _converted(data: bytes, kind: DocumentFormat, name: str) -> tuple[dict[str, Any], str]:
+def _converted(data: bytes, kind: DocumentFormat, name: str) -> tuple[Json, str]:
     """Return pandoc's tree and its fault, of which one is empty.
 
     The tree is `{"meta": {...}, "blocks": [...]}`, each node `{"t": type, "c": content}`.
@@ -172,7 +172,7 @@ def _converted(data: bytes, kind: DocumentFormat, name: str) -> tuple[dict[str, 
     return orjson.loads(done.stdout), ""
 
 
-def _without_faults(source: str, name: str, notices: list[str]) -> tuple[dict[str, Any], str]:
+def _without_faults(source: str, name: str, notices: list[str]) -> tuple[Json, str]:
     """Convert a LaTeX source without the parts that pandoc cannot read; `notices` says which."""
     kind = DocumentFormat.LATEX
     end = monotonic() + MAX_SEARCH
@@ -260,7 +260,8 @@ def _abstract(meta: Any, blocks: Any, kind: DocumentFormat) -> str:
 
     After the first chapter, a summary is that of a chapter.
     """
-    front = list(takewhile(lambda block: not _is_chapter(block, kind), blocks))
+    chapters = (n for n, block in enumerate(blocks) if _is_chapter(block, kind))
+    front = blocks[: next(chapters, len(blocks))]
     labelled = (text for text in _paragraphs(front) if without_label(text) != text)
     text = (
         _first(meta, "citation_abstract", "abstract")

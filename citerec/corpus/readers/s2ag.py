@@ -28,7 +28,7 @@ from citerec.corpus.readers.files import (
 )
 from citerec.errors import BadInputError, OutputError, extra, shown
 from citerec.text import one_line, some_of
-from citerec.types import Log, Paper
+from citerec.types import Json, Log, Paper
 
 _KINDS: Mapping[str, frozenset[str]] = {  # the first whose keys a record has
     "citations": frozenset({"citingcorpusid", "citedcorpusid"}),
@@ -59,7 +59,7 @@ _COLUMNS = {
 }
 
 
-def _kind(record: Mapping[str, Any]) -> str | None:
+def _kind(record: Json) -> str | None:
     if "id" in record or "_id" in record:
         return None
     return next((kind for kind, needed in _KINDS.items() if needed <= record.keys()), None)
