@@ -8,7 +8,7 @@ from pathlib import Path
 from citerec.bibliography.keys import id_key, title_key
 from citerec.errors import BadInputError, InvalidValueError
 from citerec.text import one_line
-from citerec.types import MAX_ABSTRACT, MAX_TITLE, Json, Query, QueryKind
+from citerec.types import MAX_ABSTRACT, MAX_TITLE, Query, QueryKind
 
 _FOUR_DIGITS = re.compile(r"(?<![0-9])[1-9][0-9]{3}(?![0-9])")
 SERVER = re.compile(  # names of preprint servers
@@ -31,14 +31,6 @@ _OTHER_TYPE = re.compile(
 )
 # of BibTeX, RIS and CSL; an entry of such a type without a venue is taken for a preprint
 _TYPES = frozenset({"misc", "unpublished", "online", "unpb", "preprint", "article", "manuscript"})
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """An entry of BibTeX or RIS as its parser read it."""
-
-    line: int  # where it starts, from 1
-    fields: Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -116,10 +116,10 @@ def read_entries(
     if kind is Kind.JSON:
         return json_entries.read_entries(text, name, strict=strict, part=part), []
     if kind is Kind.RIS:
-        return [ris.to_entry(record) for record in ris.read_records(text)], []
+        return [ris.to_entry(*record) for record in ris.read_records(text)], []
     records, broken = bibtex.read_records(text)
     if broken and strict:
         line, fault = broken[0]
         raise BadInputError(name, fault, line=line)
     unread = [f"line {line}: {fault}" for line, fault in broken]
-    return [bibtex.to_entry(record) for record in records], unread
+    return [bibtex.to_entry(*record) for record in records], unread
