@@ -186,8 +186,9 @@ def encode_in_actors(
 
         return reopen(fingerprint, folder, config).encode
 
-    gpus = int(config.device.startswith("cuda"))
-    return map_in_actors(batches, opened, cpus=config.thread_count, gpus=gpus)
+    return map_in_actors(
+        batches, opened, cpus=config.thread_count, gpus=int(config.device.startswith("cuda"))
+    )
 
 
 # --- recommending

@@ -93,8 +93,9 @@ def read_queries(
     """Read the queries of the file `path`, or of standard input if it is `-`; see `parse_queries`."""
     from citerec.bibliography.paper_list import read_bytes
 
-    hint = "to pass a text directly: citerec recommend --title T --abstract A"
-    data, name = read_bytes(path, hint=hint)
+    data, name = read_bytes(
+        path, hint="to pass a text directly: citerec recommend --title T --abstract A"
+    )
     file = None if str(path) == "-" else Path(path)
     return parse_queries(data, name=name, file=file, title=title, abstract=abstract)
 
@@ -125,8 +126,11 @@ def parse_queries(
         return _from_document(DocumentFormat(content.format), data, str(name), file, stated)
     suffix = Path(name).suffix.lower()
     if suffix in _BINARY and not other_format(data):
-        fault = f"this is no {_BINARY[suffix]} document, or a damaged one"
-        raise BadInputError(name, f"{fault}; open it in its program and save it again")
+        raise BadInputError(
+            name,
+            f"this is no {_BINARY[suffix]} document, or a damaged one; open it in its "
+            "program and save it again",
+        )
     text = decode(data, name, reads=_READS)
     kind = kind_of(text, name)
     lines = list[str]()
@@ -219,8 +223,11 @@ def _from_document(
         draft = replace(draft, title=first_sentences(text, MAX_FIRST_LINE))
         untitled = NO_TITLE
     if not draft.title.strip():
-        advice = "give it yourself: --query FILE --title T"
-        raise BadInputError(name, f"this draft ({kind}) has no title that was found; {advice}")
+        raise BadInputError(
+            name,
+            f"this draft ({kind}) has no title that was found; give it yourself: --query "
+            "FILE --title T",
+        )
     shortened = "no abstract and no text was found: the title alone is used"
     if len(stated_abstract) >= LEAST_ABSTRACT or (stated_abstract and not body):
         abstract = first_sentences(stated_abstract, MAX_ABSTRACT)
