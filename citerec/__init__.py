@@ -8,7 +8,7 @@ rank/     candidates, citation graph  -> more candidates by expansion, in the or
 rerank/   a draft, its candidates     -> the best, reordered         (a cross-encoder reads draft and candidate)
 recommend a draft                     -> recommended papers, best first, with reasons
 search    words, an id, a paper       -> papers of the corpus: by keywords, by id or DOI, along citations
-evaluate/ rankings, true citations    -> a report: metrics, intervals, tests
+evaluation/ rankings, citations       -> a report: metrics, intervals, tests
 lab/      published corpora and tables -> datasets, SciDocs, experiments: what reproduces papers
 
 >>> import citerec                                            # doctest: +SKIP
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from citerec.build import BuildConfig, build_index
     from citerec.config import Bm25Config, RecommendConfig
     from citerec.errors import CiterecError
+    from citerec.evaluation.evaluate import evaluate
     from citerec.folder import open_index, verify_index
     from citerec.in_memory import from_papers
     from citerec.recommend import Recommender, open  # noqa: A004
@@ -51,6 +52,7 @@ __all__ = [
     "Reranker",
     "Retriever",
     "build_index",
+    "evaluate",
     "from_papers",
     "open",
     "open_index",
@@ -60,6 +62,7 @@ __all__ = [
 _HOMES = {
     "build": ("BuildConfig", "build_index"),
     "config": ("Bm25Config", "RecommendConfig"),
+    "evaluation.evaluate": ("evaluate",),
     "errors": ("CiterecError",),
     "folder": ("open_index", "verify_index"),
     "in_memory": ("from_papers",),

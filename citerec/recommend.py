@@ -292,9 +292,11 @@ class Recommender:
         k = request.k or self.config.k
         papers = self.index.papers
         rejected = Eligibility(excluded=listed.rejected)
-        are_lists = batch.queries[0].kind is QueryKind.REFERENCES
         depth = k + len(listed.rejected)
-        pipeline = self._pipeline(depth, batch.cited if are_lists else None)
+        if batch.queries[0].kind is QueryKind.REFERENCES:
+            pipeline = self._pipeline(depth, (), batch.cited)
+        else:
+            pipeline = self.pipeline(depth)
         for part, candidates in pipeline.run(batch, progress):
             lists = list[CandidateSet]()
             for found in candidates:
@@ -393,34 +395,44 @@ class Recommender:
         if not self._is_open:
             raise ConfigError("this recommender is closed; open the index again: citerec.open(...)")
 
+    def pipeline(self, depth: int, known: CitationScope = CitationScope.PUBLISHED) -> Pipeline:
+        """Return the pipeline of drafts for `depth` papers, with the citations that a scope knows."""
+        stages = self._ranking if known is self._graph.scope else self._stages(known)
+        return self._pipeline(depth, stages)
+
     @cached_property
     def _ranking(self) -> tuple[Stage, ...]:
         """The stages that order the candidates of drafts; they keep what they read of the corpus."""
+        return self._stages(self._graph.scope)
+
+    def _stages(self, known: CitationScope) -> tuple[Stage, ...]:
         reranker = self.open_reranker
         if self._ranker:
-            return rank_stages(self._graph, self._ranker, reranker, expand=self.config.expand)
+            graph = self._graph if known is self._graph.scope else TemporalGraph(self.index, known)
+            return rank_stages(graph, self._ranker, reranker, expand=self.config.expand)
         return (RerankingStage(reranker),) if reranker else ()
 
-    def _pipeline(self, k: int, lists: Sequence[Sequence[int]] | None = None) -> Pipeline:
-        """Return the pipeline for `k` papers for each draft or sentence, or for each of some lists of references.
+    def _pipeline(
+        self, depth: int, stages: tuple[Stage, ...], lists: Sequence[Sequence[int]] | None = None
+    ) -> Pipeline:
+        """Return the pipeline for `depth` papers for each draft or sentence, or for each of some lists of references.
 
-        For a list there is no draft that models could read.
+        For a list there is no draft that models could read: it has no stages but diversity.
         """
         config = self.config
-        stages = [*self._ranking] if lists is None else []
-        ranker, reranker = (self._ranker, self.open_reranker) if lists is None else (None, None)
-        if config.diversity > 0:
-            dense = self.retriever.dense
-            stages.append(DiversityStage(self.index, dense, config.diversity, k))
-        depth = max(
-            k,
-            reranker.depth if reranker else 0,
-            RANKING_DEPTH if ranker else 0,
-            DIVERSE if config.diversity > 0 else 0,
-        )
-        at_once = max(1, PAIRS_AT_ONCE // reranker.depth) if reranker else READ_AT_ONCE
+        reranker = self.open_reranker if lists is None else None
         first_stage = self.retriever if lists is None else self._seed_retriever(lists)
-        return Pipeline(first_stage, tuple(stages), depth, at_once)
+        needed = [depth]
+        if config.diversity > 0:
+            diversity = DiversityStage(self.index, self.retriever.dense, config.diversity, depth)
+            stages = (*stages, diversity)
+            needed.append(DIVERSE)
+        if lists is None and self._ranker:
+            needed.append(RANKING_DEPTH)
+        if reranker:
+            needed.append(reranker.depth)
+        at_once = max(1, PAIRS_AT_ONCE // reranker.depth) if reranker else READ_AT_ONCE
+        return Pipeline(first_stage, stages, max(needed), at_once)
 
     def _seed_retriever(self, lists: Sequence[Collection[int]] = ()) -> SeedRetriever:
         bm25 = self.retriever.bm25

