@@ -8,7 +8,7 @@ rank/     candidates, citation graph  -> more candidates by expansion, in the or
 rerank/   a draft, its candidates     -> the best, reordered         (a cross-encoder reads draft and candidate)
 recommend a draft                     -> recommended papers, best first, with reasons
 search    words, an id, a paper       -> papers of the corpus: by keywords, by id or DOI, along citations
-evaluate/ rankings, true citations    -> a report: metrics, intervals, tests
+evaluation/ rankings, citations       -> a report: metrics, intervals, tests
 lab/      published corpora and tables -> datasets, SciDocs, experiments: what reproduces papers
 
 >>> import citerec                                            # doctest: +SKIP
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from citerec.build import BuildConfig, build_index
     from citerec.config import Bm25Config, RecommendConfig
     from citerec.errors import CiterecError
+    from citerec.evaluation.evaluate import evaluate
     from citerec.folder import open_index, verify_index
     from citerec.in_memory import from_papers
-    from citerec.rank.ltr import RankModel
     from citerec.recommend import Recommender, open  # noqa: A004
     from citerec.recommendations import Recommendations
-    from citerec.rerank.reranker import Reranker
-    from citerec.retrieve.hybrid import Retriever
+    from citerec.request import Request
+    from citerec.stages import RankModel, Reranker, Retriever
     from citerec.types import Eligibility, Hits, Paper, Query, Ranking, Recommendation
 
 __all__ = [
@@ -48,9 +48,11 @@ __all__ = [
     "Recommendation",
     "Recommendations",
     "Recommender",
+    "Request",
     "Reranker",
     "Retriever",
     "build_index",
+    "evaluate",
     "from_papers",
     "open",
     "open_index",
@@ -60,14 +62,14 @@ __all__ = [
 _HOMES = {
     "build": ("BuildConfig", "build_index"),
     "config": ("Bm25Config", "RecommendConfig"),
+    "evaluation.evaluate": ("evaluate",),
     "errors": ("CiterecError",),
     "folder": ("open_index", "verify_index"),
     "in_memory": ("from_papers",),
-    "rank.ltr": ("RankModel",),
     "recommend": ("Recommender", "open"),
     "recommendations": ("Recommendations",),
-    "rerank.reranker": ("Reranker",),
-    "retrieve.hybrid": ("Retriever",),
+    "request": ("Request",),
+    "stages": ("RankModel", "Reranker", "Retriever"),
     "types": ("Eligibility", "Hits", "Paper", "Query", "Ranking", "Recommendation"),
 }
 

@@ -6,7 +6,7 @@ index holds are taken from it.
 """
 
 import hashlib
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -53,8 +53,10 @@ from citerec.folder import (
     ID_RANK,
     NAME,
     PAPERS,
+    PLUGINS,
     IndexFolder,
     Manifest,
+    PathLike,
     checksums,
     open_index,
     write_manifest,
@@ -64,6 +66,7 @@ from citerec.inputs import save_array
 from citerec.io import building, check_writable, locked
 from citerec.java import start_jvm
 from citerec.matching import recognise, write_tables
+from citerec.stages import builders
 from citerec.types import Log, Progress, no_log, no_progress
 
 BATCH = 4096  # papers handed to Lucene, or read from an old index, at once
@@ -85,6 +88,9 @@ class BuildConfig(EmbedConfig):
     )
     encoder: str | None = None  # name, hub id, folder or auto; None for an index without vectors
     encode: EncodeConfig = EncodeConfig()
+    retrievers: tuple[str, ...] = setting(
+        (), "Retrievers of installed packages that keep data of their own in the index."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +105,8 @@ class BuildReport:
 
 
 def build_index(
-    corpus: Path,
-    index: Path,
+    corpus: PathLike,
+    index: PathLike,
     config: BuildConfig,
     progress: Progress = no_progress,
     log: Log = no_log,
@@ -121,7 +127,9 @@ def build_index(
         ModelError: If there is no such encoder.
         OutputError: If the folder cannot be written.
     """
-    source = check_inputs(corpus, index, force=config.force)
+    index = Path(index)
+    source = check_inputs(Path(corpus), index, force=config.force)
+    builders(config.retrievers)  # before anything is read
     encoder = None
     if config.encoder and config.encoder != AUTO:
         encoder = open_encoder(config.encoder, config.encode, base=index, log=log)
@@ -155,8 +163,9 @@ def grow_index(
         CiterecError: As `build_index` raises.
     """
     source = find_source(corpus) if corpus else None
+    before = open_index(index)  # before anything is locked or written
+    builders(config.retrievers or before.plugins)
     ids = read_ids(removed) if removed else []
-    open_index(index)  # before anything is locked or written
     with locked(index), building(index) as folder:
         old = open_index(index)
         rows = old.papers.rows_of(ids)
@@ -297,9 +306,24 @@ def _build(
         checksums=checksums(folder),
     )
     write_manifest(folder, manifest)
+    manifest = _with_plugins(folder, manifest, config.retrievers or (old.plugins if old else ()))
     carry_models(index, folder)  # as late as possible: a model may have been trained meanwhile
     ignored = source.ignored if source else ()
     return BuildReport(index, manifest, tuple(collector.examples), ignored, changes)
+
+
+def _with_plugins(folder: Path, manifest: Manifest, names: Sequence[str]) -> Manifest:
+    """Let retrievers of other packages write what they read; return the manifest with it."""
+    if not names:
+        return manifest
+    for name, retriever in builders(names).items():
+        own = folder / PLUGINS / name
+        own.mkdir(parents=True)
+        retriever.build(open_index(folder), own)
+    settings = {**manifest.settings, "plugins": sorted(names)}
+    manifest = replace(manifest, settings=settings, checksums=checksums(folder))
+    write_manifest(folder, manifest)
+    return manifest
 
 
 def _write_papers(

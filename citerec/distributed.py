@@ -24,7 +24,7 @@ from citerec.errors import CiterecError, ClusterError, extra
 from citerec.folder import open_index
 from citerec.recommend import AT_ONCE, Recommender
 from citerec.recommendations import Recommendations
-from citerec.rules.known import DEFAULT_OPTIONS, QueryOptions
+from citerec.request import ListedPapers, Request
 from citerec.types import Paper, Progress, Query, no_progress
 
 if TYPE_CHECKING:
@@ -186,8 +186,9 @@ def encode_in_actors(
 
         return reopen(fingerprint, folder, config).encode
 
-    gpus = int(config.device.startswith("cuda"))
-    return map_in_actors(batches, opened, cpus=config.thread_count, gpus=gpus)
+    return map_in_actors(
+        batches, opened, cpus=config.thread_count, gpus=int(config.device.startswith("cuda"))
+    )
 
 
 # --- recommending
@@ -195,8 +196,8 @@ def encode_in_actors(
 
 def recommend_in_actors(
     recommender: Recommender,
-    queries: Sequence[Query],
-    options: QueryOptions = DEFAULT_OPTIONS,
+    request: Request,
+    listed: ListedPapers,
     progress: Progress = no_progress,
     *,
     threads: int = 1,
@@ -229,8 +230,9 @@ def recommend_in_actors(
                 "copy the index to all nodes, or put it into a folder that they share"
             )
         own = Recommender(there, config)
-        return lambda queries: list(own.recommend_many(queries, options))
+        return lambda queries: [*own.recommend_many(request.with_queries(queries), listed)]
 
+    queries = request.drafts.queries
     blocks = (queries[start : start + AT_ONCE] for start in range(0, len(queries), AT_ONCE))
     for results in map_in_actors(blocks, ranking, cpus=threads, gpus=gpus):
         yield from results

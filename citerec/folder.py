@@ -4,6 +4,7 @@ The manifest has a checksum of its own, so that a changed byte in it is found, t
 who publishes an index can also write its checksums. So names and types are checked as well.
 """
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,7 @@ from citerec.io import (
     unexpected,
 )
 
+PathLike = str | os.PathLike[str]
 FORMAT = 5
 NAME = "manifest.json"
 INDEXES = Path("indexes")  # where indexes are, unless a folder is named
@@ -42,6 +44,7 @@ CITATIONS = "citations"
 BM25 = "bm25"
 ID_RANK = "id_rank.npy"
 DENSE = "dense"
+PLUGINS = "plugins"  # what retrievers of other packages keep, each in a folder of its name
 MODELS = "models"  # trained on the index after it was built: each has its own checksums
 _IN_PROGRESS = re.compile(r"\..+\.(training|lock|building-.+)")  # of a model in training
 
@@ -111,6 +114,20 @@ class IndexFolder:
         recorded = self.manifest.settings.get("encoder")
         return recorded["weights"] if recorded else None
 
+    def plugin(self, name: str) -> Path:
+        """Return the folder of what a retriever of another package keeps in the index; ConfigError if it has none."""
+        if name not in self.plugins:
+            raise ConfigError(
+                f"{self.path} has nothing of the retriever {name!r}; build it anew: "
+                f"citerec index CORPUS --index {self.path} --retriever {name} --force"
+            )
+        return self.path / PLUGINS / name
+
+    @property
+    def plugins(self) -> tuple[str, ...]:
+        """The names of the retrievers of other packages that keep data in the index."""
+        return tuple(self.manifest.settings.get("plugins", ()))
+
     def check_embedded(self, encoder: str = "MODEL") -> None:
         """Check that the index has vectors, else raise a `ConfigError`, which suggests an encoder."""
         if not self.is_embedded:
@@ -139,7 +156,7 @@ def find_index(named: Path | None, *, root: Path = INDEXES) -> Path:
     raise IndexNotFoundError(f"several indexes: {listed}; choose one with --index")
 
 
-def open_index(path: Path) -> IndexFolder:
+def open_index(path: PathLike) -> IndexFolder:
     """Open an index folder.
 
     Raises:
@@ -147,6 +164,7 @@ def open_index(path: Path) -> IndexFolder:
         IndexFormatError: If it is of another format version.
         IndexDamagedError: If a file was changed, is missing, is a link, or cannot be read.
     """
+    path = Path(path)
     manifest = read_manifest(path)
     try:
         index = _map(path, manifest)
@@ -225,12 +243,13 @@ def checksums(folder: Path) -> dict[str, str]:
     return checksums_of(folder, [name for name in names if not name.startswith(f"{MODELS}/")])
 
 
-def verify_index(path: Path) -> Manifest:
+def verify_index(path: PathLike) -> Manifest:
     """Check every byte of an index and of its models against their checksums, and return the manifest.
 
     Raises:
         IndexDamagedError: If a file is missing or changed, or an entry does not belong to the index: a link, a pipe.
     """
+    path = Path(path)
     manifest = read_manifest(path)
     try:
         wrong = file_faults(path, manifest.checksums, cached=False)

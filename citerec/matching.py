@@ -266,8 +266,7 @@ def recognise(queries: Sequence[Query], papers: Papers) -> list[tuple[Query, str
     draft, such as a sentence. What was recognised is returned with each query, for the user; empty if nothing was.
     """
     recognised: list[tuple[Query, str]] = []
-    own = query_rows(queries, papers)
-    pairs = zip(queries, own, strict=True)
+    pairs = zip(queries, query_rows(queries, papers), strict=True)
     drafts = {query: query.kind is QueryKind.DRAFT and not rows for query, rows in pairs}
     unknown = [query for query, is_unknown in drafts.items() if is_unknown]
     similar = _similar_in([query.title for query in unknown], papers)
@@ -357,8 +356,9 @@ def _similar_in(titles: Sequence[str], papers: Papers) -> dict[str, SimilarTitle
     rows = np.unique(
         np.concatenate([np.zeros(0, np.int32), *_tables(papers).titles.rows_of(codes)])
     )
-    texts = papers.texts("title", rows).to_pylist()
-    return similar_titles(titles, zip(rows.tolist(), texts, strict=True))
+    return similar_titles(
+        titles, zip(rows.tolist(), papers.texts("title", rows).to_pylist(), strict=True)
+    )
 
 
 def _tables(papers: Papers) -> Lookup:

@@ -6,7 +6,7 @@ small server that follows its documentation (2.9 and later).
 """
 
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
@@ -23,9 +23,10 @@ from citerec.index.vectors import NAME as VECTORS
 from citerec.index.vectors import RowsAndScores, vectors_of
 from citerec.retrieve.bm25 import resolve, terms_of
 from citerec.retrieve.dense import DenseRetriever
-from citerec.retrieve.hybrid import Retriever, encoder_of
-from citerec.text import QueryForm, contents
-from citerec.types import Eligibility, Hits, Progress, Query, no_progress
+from citerec.retrieve.hybrid import encoder_of
+from citerec.stages import Retriever
+from citerec.text import QueryForm, contents, one_line
+from citerec.types import Eligibility, Hits, Json, Progress, Query, no_progress
 
 Floats = npt.NDArray[np.float32]
 DEFAULT = Bm25Config()
@@ -40,7 +41,7 @@ RETRIES = 5  # of documents that a busy server puts off, after 2, 4, 8, ... seco
 class OpenSearchIndex:
     """An index, or an alias of one, on an OpenSearch server; it may be used by several threads."""
 
-    def __init__(self, url: str, name: str, options: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, url: str, name: str, options: Json | None = None) -> None:
         """Prepare; nothing is sent yet.
 
         `url` may hold a name and a password; `options` are arguments of `opensearchpy.OpenSearch`, such as `ca_certs`.
@@ -60,7 +61,7 @@ class OpenSearchIndex:
         try:
             yield
         except errors.OpenSearchException as error:  # also a server that does not answer
-            raise self.error(" ".join(str(error)[:400].split())) from error
+            raise self.error(one_line(str(error)[:400])) from error
         except (KeyError, TypeError) as error:
             raise self.error(f"the answer is not one of OpenSearch ({error!r})") from error
 
@@ -69,7 +70,7 @@ class OpenSearchIndex:
         return OpenSearchError(f"{self.where}: {reason}")
 
     def search(
-        self, index: IndexFolder, queries: Sequence[Mapping[str, Any]], k: int, **header: str
+        self, index: IndexFolder, queries: Sequence[Json], k: int, **header: str
     ) -> list[RowsAndScores]:
         """Return rows and scores of the best `k` papers of each query, equal scores by rising id.
 
@@ -80,7 +81,7 @@ class OpenSearchIndex:
         shape = {"size": k, "track_total_hits": False, "stored_fields": "_none_", "sort": sort}
         with self.answers():
             for start in range(0, len(queries), AT_ONCE):
-                lines: list[dict[str, Any]] = []
+                lines: list[Json] = []
                 for query in queries[start : start + AT_ONCE]:
                     lines += [{"index": self.name, **header}, {**shape, "query": query}]
                 for response in self.client.msearch(body=lines)["responses"]:
@@ -98,9 +99,9 @@ class OpenSearchIndex:
 
 def index_body(
     index: IndexFolder, config: Bm25Config = DEFAULT, *, shards: int = 1, replicas: int = 1
-) -> dict[str, Any]:
+) -> Json:
     """Return settings and mapping of an OpenSearch index; the analysis is Lucene's for English, as in the folder."""
-    fields: dict[str, Any] = {
+    fields: Json = {
         "id": {"type": "keyword"},
         "year": {"type": "integer"},
         "contents": {"type": "text", "analyzer": "english"},
@@ -126,7 +127,7 @@ def load(
     server: OpenSearchIndex,
     index: IndexFolder,
     *,
-    body: Mapping[str, Any] | None = None,
+    body: Json | None = None,
     progress: Progress = no_progress,
 ) -> int:
     """Write the papers of an index folder into an OpenSearch index, which is created if needed; return how many.
@@ -211,9 +212,9 @@ class OpenSearchBm25:
         return table
 
     def _search(
-        self, queries: Sequence[Query], filters: Sequence[dict[str, Any]], k: int
+        self, queries: Sequence[Query], filters: Sequence[Json], k: int
     ) -> list[RowsAndScores]:
-        sent: list[dict[str, Any]] = []
+        sent: list[Json] = []
         for query, accepted in zip(queries, filters, strict=True):
             counts = Counter(terms_of(query, self.config)).most_common(MOST_TERMS)
             terms = [{"term": {"contents": {"value": t, "boost": n}}} for t, n in counts]
@@ -238,7 +239,7 @@ class OpenSearchVectors:
         self, vectors: Floats, eligible: Sequence[Eligibility], k: int
     ) -> list[RowsAndScores]:
         """Return rows and scores of about the `k` nearest eligible papers of each query."""
-        sent: list[dict[str, Any]] = []
+        sent: list[Json] = []
         for vector, accepted in zip(vectors, _filters(self._index, eligible), strict=True):
             nearest = {"vector": vector.tolist(), "k": k}
             nearest |= {"filter": accepted} if accepted else {}  # holds while the graph is searched
@@ -257,7 +258,7 @@ class OpenSearchVectors:
         return -np.sqrt(np.maximum(1 / exact - 1, 0)).astype(np.float32)
 
 
-def _documents(name: str, index: IndexFolder) -> Iterator[dict[str, Any]]:
+def _documents(name: str, index: IndexFolder) -> Iterator[Json]:
     dense = vectors_of(index) if index.is_embedded else None
     for start in range(0, len(index.papers), CHUNK):
         papers = index.papers.at(range(start, min(start + CHUNK, len(index.papers))))
@@ -285,11 +286,11 @@ def _check(server: OpenSearchIndex, index: IndexFolder, *parts: str) -> None:
         raise server.error(f"{holds}; load them: citerec.opensearch.load")
 
 
-def _filters(index: IndexFolder, eligible: Sequence[Eligibility]) -> list[dict[str, Any]]:
+def _filters(index: IndexFolder, eligible: Sequence[Eligibility]) -> list[Json]:
     """Return the filter of each rule, empty if all papers are eligible; one without a year passes every bound."""
-    filters: list[dict[str, Any]] = []
+    filters: list[Json] = []
     for rule in eligible:
-        refused: list[dict[str, Any]] = []
+        refused: list[Json] = []
         for bound, year in (("gt", rule.year_max), ("lt", rule.year_min)):
             if year is not None:
                 refused.append({"range": {"year": {bound: year}}})

@@ -20,7 +20,6 @@ Stages in brackets are optional. A system of `citerec evaluate` is a pipeline wi
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -31,17 +30,16 @@ from citerec.rank.expand import CandidateExpander
 from citerec.rank.features import jaccard, title_words
 from citerec.rank.ltr import LtrModel, LtrStage, reads_probability, reranker_notice
 from citerec.rerank.pair import read_reranker_spec
-from citerec.rerank.reranker import NAME, OpenReranker, Reranker, choose_reranker, open_reranker
+from citerec.rerank.reranker import NAME, OpenReranker, choose_reranker, open_reranker
 from citerec.retrieve.dense import DenseRetriever
 from citerec.retrieve.fuse import min_max
 from citerec.rules.known import TemporalGraph
+from citerec.stages import FirstStage, Reranker, Stage
 from citerec.types import (
     CandidateSet,
-    Eligibility,
     Hits,
     Log,
     Progress,
-    Query,
     QueryBatch,
     no_log,
     no_progress,
@@ -52,29 +50,6 @@ DIVERSE = 200  # least number of papers of the list that diversity chooses from
 
 # from the position of one paper to its similarity with each paper, shape (papers,)
 SimilarityFunction = Callable[[int], Scores]
-
-
-class FirstStage(Protocol):
-    """Retrieves the candidate set of each query; `citerec.retrieve.hybrid.HybridRetriever` is one."""
-
-    def candidates(
-        self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
-    ) -> list[CandidateSet]:
-        """Return the `k` best eligible papers of each query."""
-        ...
-
-
-class Stage(Protocol):
-    """A stage after the first: adds candidates to candidate sets, scores them or reorders them.
-
-    The same batch always gives the same result.
-    """
-
-    def run(
-        self, batch: QueryBatch, candidates: Sequence[CandidateSet], progress: Progress = ...
-    ) -> Sequence[CandidateSet]:
-        """Return one candidate set per query, in the order given."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

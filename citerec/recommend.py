@@ -7,31 +7,25 @@ import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from os import PathLike, fspath
+from os import fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from citerec.bibliography.entry import PaperList
-from citerec.bibliography.keys import title_key
-from citerec.bibliography.paper_list import paper_list_of
 from citerec.config import RANKING_DEPTH, RecommendConfig
-from citerec.corpus.papers import Papers
-from citerec.drafts import QueryFile
-from citerec.drafts.context import read_context, sentence_query, without_query_markers
 from citerec.errors import ConfigError, IndexReplacedError
-from citerec.folder import IndexFolder, find_index, open_index, read_manifest
-from citerec.matching import listed_rows, recognise
+from citerec.folder import IndexFolder, PathLike, find_index, open_index, read_manifest
+from citerec.matching import recognise
 from citerec.pipeline import (
     DIVERSE,
     DiversityStage,
     Pipeline,
     RerankingStage,
-    Stage,
     rank_stages,
     reranker_of,
 )
 from citerec.rank.features import Feature, declared_features
-from citerec.rank.ltr import LtrModel, RankModel, ranker_of, retriever_notice
+from citerec.rank.ltr import LtrModel, ranker_of, retriever_notice
 from citerec.rank.reasons import MOST_WORDS, with_reasons
 from citerec.rank.seeds import SeedCandidates, SeedRetriever, seed_reasons
 from citerec.recommendations import (
@@ -41,17 +35,17 @@ from citerec.recommendations import (
     relative_scores,
     unreliable_notice,
 )
-from citerec.rerank.reranker import OpenReranker, Reranker
-from citerec.retrieve.hybrid import Retriever, open_hybrid
+from citerec.request import ListedPapers, PaperListLike, Request
+from citerec.rerank.reranker import OpenReranker
+from citerec.retrieve.hybrid import open_hybrid
 from citerec.rules.known import (
-    DEFAULT_OPTIONS,
     CitationScope,
-    QueryOptions,
     TemporalGraph,
     eligible,
     within,
 )
-from citerec.text import plural, some_of
+from citerec.stages import RankModel, Reranker, Retriever, Stage
+from citerec.text import plural
 from citerec.types import (
     CandidateSet,
     Eligibility,
@@ -70,16 +64,10 @@ if TYPE_CHECKING:
     from citerec.references import ReferenceCheck
     from citerec.search import Corpus
 
-IndexPath = str | PathLike[str]
-PaperListLike = str | PathLike[str] | Iterable[str] | PaperList  # a file, or ids, DOIs or titles
 AT_ONCE = 256  # queries of a batch that are searched together; more take memory and save no time
 FEW_AT_ONCE = 8  # of a server, so that it can stop or let others in between
 EXPLAINED_AT_ONCE = 100  # papers whose reasons are found together
 PAIRS_AT_ONCE = 4096  # pairs that are reranked together; enough to sort them by length
-MOST_SENTENCES = 500  # of a draft
-NO_REFERENCES = (
-    "no references were found; give them as a file of their own: .bib, .ris, or DOIs, one a line"
-)
 READ_AT_ONCE = 32  # queries whose papers are in memory together, without a reranker
 
 
@@ -95,7 +83,7 @@ class Recommender:
 
     def __init__(
         self,
-        index: IndexPath | IndexFolder | None = None,
+        index: PathLike | IndexFolder | None = None,
         config: RecommendConfig | None = None,
         log: Log = no_log,
         *,
@@ -179,7 +167,7 @@ class Recommender:
             query: A query.
             title: The title of a draft, in place of `query`.
             abstract: The abstract that goes with `title`.
-            year: The year of the draft that `title` names: papers of a later year are left out.
+            year: The year of the draft: papers of a later year are left out.
             context: The sentence that needs references, `[CITE]` at the place: with its draft, or alone.
             k: The number of papers; by default `config.k`, which is 20.
             year_max: The latest year of a paper, and of the citations that are known; by default each query's own.
@@ -201,18 +189,17 @@ class Recommender:
                 for; if there is a list alone, and the corpus has none of its papers.
             InvalidValueError: If the title is empty, or the year is no year.
         """
-        if query is None:
-            query = query_of(title, abstract, year, context, None if cited is None else "")
-        elif not isinstance(query, Query):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(query, Query | None):  # pyright: ignore[reportUnnecessaryIsInstance]
             found = type(query).__name__
             raise ConfigError(
                 f"expected a query, found {found}; for a text: title=..., for several: recommend_many"
             )
-        elif title is not None or abstract or year is not None:
-            raise ConfigError("title, abstract and year are of a draft; a query has its own")
-        elif context is not None:
-            query = replace(query, context=read_context(context))
-        options = self.options(
+        request = Request.of(
+            query,
+            title=title,
+            abstract=abstract,
+            year=year,
+            context=context,
             k=k,
             year_max=year_max,
             year_min=year_min,
@@ -221,60 +208,32 @@ class Recommender:
             rejected=rejected,
             explain=explain,
         )
-        [result] = self.recommend_many([query], options)
+        [result] = self.recommend_many(request)
         return result
 
-    def options(self, draft: QueryFile | None = None, **given: Any) -> QueryOptions:
-        """Return options for `recommend_many`: the arguments of `recommend` from `k` on, with its errors.
-
-        The references of a document, `draft`, are cited, too.
-        """
-        missing = list[str]()
-        lines = list[str]()
-        for name in ("excluded", "cited", "rejected"):
-            given[name], not_found = self._listed(given.get(name), name)
-            missing += not_found
-        if draft is not None and draft.cited is not None:
-            own, not_found, line = looked_up(draft.cited, draft.name, self.index.papers)
-            missing += not_found
-            if draft.cited.entries or not given["cited"]:
-                self._log(line)
-                lines.append(line)
-            given["cited"] |= own
-        if (k := given.get("k")) is not None:
-            given["k"] = self.config.replace(k=k).k
-        return QueryOptions(**given, not_found=tuple(dict.fromkeys(missing)), notices=tuple(lines))
-
-    def _listed(
-        self, papers: PaperListLike | None, name: str
-    ) -> tuple[frozenset[int], tuple[str, ...]]:
-        """Return the rows of the papers of a list, and its entries that are not in the corpus or cannot be read."""
-        if papers is None:
-            return frozenset(), ()
-        if isinstance(papers, PaperList):
-            listed = papers
-        elif isinstance(papers, str | PathLike):
-            part = "rejected" if name == "rejected" else "papers"
-            from citerec.corpus.lists import read_paper_list
-
-            listed = read_paper_list(fspath(papers), part)
-        else:
-            listed = paper_list_of(map(str, papers))
-        rows, missing, line = looked_up(listed, name, self.index.papers)
-        self._log(line)
-        return rows, missing
+    def look_up(self, request: Request) -> ListedPapers:
+        """Return the papers that a request lists, for `recommend_many`; log a line about each list."""
+        self._check_open()
+        listed = ListedPapers.of(request, self.index.papers)
+        for line in listed.lines:
+            self._log(line)
+        return listed
 
     def recommend_many(
         self,
-        queries: Iterable[Query],
-        options: QueryOptions = DEFAULT_OPTIONS,
+        request: Request | Iterable[Query],
+        listed: ListedPapers | None = None,
         progress: Progress = no_progress,
     ) -> Iterator[Recommendations]:
         """Yield the recommendations for each query, in the order given, in memory that does not grow with the batch.
 
+        The sentences of one draft come most sure first. The sureness is the probability of the best paper of a
+        sentence, times the agreement of the searches for the sentence and for its draft. Without a learning-to-rank
+        model there is none, and the sentences keep their order.
+
         Args:
-            queries: Drafts and sentences, or lists of references (`list_query`); not both.
-            options: What is asked for besides the text; rows of the corpus in place of papers.
+            request: What is asked for: drafts and sentences, or lists of references; not both. Or queries alone.
+            listed: The papers that it lists, if they are looked up already.
             progress: Receives the number of queries that are searched and ranked, of pairs that are reranked and of
                 papers whose reasons are found; what it raises ends the work.
 
@@ -282,109 +241,126 @@ class Recommender:
             ConfigError: If a row is not in the corpus, or lists hold no paper of the corpus.
         """
         self._check_open()
-        queries = [*queries]
-        papers = self.index.papers
+        if not isinstance(request, Request):
+            request = Request.of(request)
+        if listed is None:
+            listed = self.look_up(request)
+        if not request.drafts.by_sentence:
+            yield from self._answers(request, listed, progress)
+            return
+        if len(request.drafts.queries) > request.most_sentences:
+            request = self._with_most_agreement(request, listed, progress)
+        lists = self._answers(request, listed, progress)
+        yield from sorted(lists, key=lambda answer: -(answer.sureness or 0))
+
+    def _answers(
+        self, request: Request, listed: ListedPapers, progress: Progress
+    ) -> Iterator[Recommendations]:
+        """Yield the recommendations for each query; log once what is to be noticed about several of them."""
+        queries = request.drafts.queries
         of_lists = {query.kind is QueryKind.REFERENCES for query in queries}
         if len(of_lists) > 1:
             raise ConfigError("lists of references and drafts cannot be searched together")
-        if True in of_lists and not options.cited:
+        if True in of_lists and not listed.cited:
+            papers = plural(len(self.index.papers), "paper")
             raise ConfigError(
-                f"none of the references is among the {plural(len(papers), 'paper')} of {self.index.path}; "
+                f"none of the references is among the {papers} of {self.index.path}; "
                 "give references of its field, or a draft"
             )
-        k = options.k or self.config.k
         noticed: dict[str, list[str]] = {"in the corpus": [], "unreliable": []}
         for start in range(0, len(queries), self._at_once):
             progress("searching", start, len(queries))
-            given = queries[start : start + self._at_once]
-            batch, in_corpus_notices = self._batch(given, options)
-            depth = k + len(options.rejected)
-            pipeline = self._pipeline(depth, batch.cited if True in of_lists else None)
-            originals = iter(zip(given, in_corpus_notices, strict=True))
-            for part, candidates in pipeline.run(batch, progress):
-                rest = Eligibility(excluded=options.rejected)
-                lists = [
-                    replace(
-                        found_set,
-                        hits=found_set.hits.only(within(rest, papers.years, found_set.rows)).best(
-                            k
-                        ),
-                    )
-                    for found_set in candidates
-                ]
-                by_row = papers.at(row for hits in lists for row in hits.rows.tolist())
-                for query, rule, of_query in zip(part.queries, part.eligible, lists, strict=True):
-                    items = as_recommendations(of_query, by_row)
-                    best = items[0].probability if items and query.is_sentence else None
-                    sureness = best and best * of_query.agreement
-                    items = relative_scores(items) if query.is_sentence else items
-                    if options.explain:
-                        items = self._explained(query, of_query, items, progress)
-                    reason = "" if items else explain_no_results(self.index, rule, query.kind)
-                    original, in_corpus = next(originals)
-                    both = in_corpus, unreliable_notice(query, of_query)
-                    for lines, notice in zip(noticed.values(), both, strict=True):
-                        if notice:
-                            is_named = len(queries) == 1 or original.id in notice
-                            lines.append(notice if is_named else f"{original.id}: {notice}")
-                    of_list = reason, options.not_found, tuple(filter(None, both))
-                    yield Recommendations(original, items, *of_list, sureness=sureness)
+            batch, in_corpus = self._batch(queries[start : start + self._at_once], request, listed)
+            searched = self._searched(batch, request, listed, progress)
+            originals = queries[start : start + self._at_once]
+            for query, notice, answer in zip(originals, in_corpus, searched, strict=True):
+                notices = (notice, *answer.notices)
+                for lines, line in zip(noticed.values(), notices, strict=True):
+                    is_named = len(queries) == 1 or query.id in line
+                    if line:
+                        lines.append(line if is_named else f"{query.id}: {line}")
+                yield replace(answer, query=query, notices=tuple(filter(None, notices)))
         for kind, lines in noticed.items():  # a line for each kind, however many queries have it
             if lines:
                 count = f"{len(lines):,} of {len(queries):,} drafts are {kind}; the first: "
                 self._log(f"{count if len(lines) > 1 else ''}{lines[0]}")
 
+    def _searched(
+        self, batch: QueryBatch, request: Request, listed: ListedPapers, progress: Progress
+    ) -> Iterator[Recommendations]:
+        """Yield the recommendations for each query of a batch, each with one notice, which may be empty."""
+        k = request.k or self.config.k
+        papers = self.index.papers
+        rejected = Eligibility(excluded=listed.rejected)
+        depth = k + len(listed.rejected)
+        if batch.queries[0].kind is QueryKind.REFERENCES:
+            pipeline = self._pipeline(depth, (), batch.cited)
+        else:
+            pipeline = self.pipeline(depth)
+        for part, candidates in pipeline.run(batch, progress):
+            lists = list[CandidateSet]()
+            for found in candidates:
+                fits = within(rejected, papers.years, found.rows)
+                lists.append(replace(found, hits=found.hits.only(fits).best(k)))
+            by_row = papers.at(row for found in lists for row in found.rows.tolist())
+            for query, rule, found in zip(part.queries, part.eligible, lists, strict=True):
+                items = as_recommendations(found, by_row)
+                sureness = None
+                if query.is_sentence:
+                    best = items[0].probability if items else None
+                    sureness = None if best is None else best * found.agreement
+                    items = relative_scores(items)
+                if request.explain:
+                    items = self._explained(query, found, items, progress)
+                yield Recommendations(
+                    query,
+                    items,
+                    empty_reason="" if items else explain_no_results(self.index, rule, query.kind),
+                    not_found=listed.not_found,
+                    notices=(unreliable_notice(query, found),),
+                    sureness=sureness,
+                )
+
     def _batch(
-        self, queries: Sequence[Query], options: QueryOptions
+        self, queries: Sequence[Query], request: Request, listed: ListedPapers
     ) -> tuple[QueryBatch, list[str]]:
         """Return queries as they are searched, and for each of them that it is in the corpus, or an empty string."""
         papers = self.index.papers
-        rows = options.excluded | options.cited | options.rejected
+        rows = listed.excluded | listed.cited | listed.rejected
         if bad := [row for row in rows if not 0 <= row < len(papers)]:
             raise ConfigError(
                 f"excluded, cited and rejected hold rows of the corpus, from 0 to {len(papers) - 1:,}; got {bad[0]}"
             )
-        texts = [without_query_markers(query) if query.is_sentence else query for query in queries]
-        recognised = recognise(texts, papers)
+        recognised = recognise(queries, papers)
         drafts = [query for query, _ in recognised]
-        bounds = {"year_max": options.year_max, "year_min": options.year_min}
-        # rejected papers leave the list at its end: as neighbours they help (experiments/MARKS.md)
-        rules = eligible(drafts, papers, **bounds, excluded=rows - options.rejected)
-        known = [sorted(options.cited)] * len(drafts)
+        rules = eligible(
+            drafts,
+            papers,
+            year_max=request.year_max,
+            year_min=request.year_min,
+            # rejected papers leave the list at its end: as neighbours they help (experiments/MARKS.md)
+            excluded=rows - listed.rejected,
+        )
+        known = [sorted(listed.cited)] * len(drafts)
         return QueryBatch(drafts, rules, known), [notice for _, notice in recognised]
 
-    def recommend_sentences(
-        self,
-        queries: Iterable[Query],
-        options: QueryOptions = DEFAULT_OPTIONS,
-        progress: Progress = no_progress,
-        *,
-        most: int = MOST_SENTENCES,
-    ) -> list[Recommendations]:
-        """Recommend papers for the sentences of one draft, most sure first; see `recommend_many` for the errors.
+    def _with_most_agreement(
+        self, request: Request, listed: ListedPapers, progress: Progress
+    ) -> Request:
+        """Return a request for the sentences on which the searches agree most, in the order of the draft."""
+        queries = request.drafts.queries
+        agreement = list[float]()
+        for start in range(0, len(queries), self._at_once):
+            progress("searching", start, len(queries))
+            batch, _ = self._batch(queries[start : start + self._at_once], request, listed)
+            found = self.retriever.candidates(batch.queries, batch.eligible, RANKING_DEPTH)
+            agreement += [candidates.agreement for candidates in found]
+        most = request.most_sentences
+        self._log(f"{most:,} of {len(queries):,} sentences are answered: searches agree most")
+        places = sorted(range(len(queries)), key=lambda place: -agreement[place])[:most]
+        return request.with_queries([queries[place] for place in sorted(places)])
 
-        The sureness is the probability of the best paper of a sentence, times the agreement of the searches for the
-        sentence and for its draft. Without a learning-to-rank model there is none, and the sentences keep their order.
-
-        `queries` are those of `QueryFile.with_context("all")`; of more than `most`, those with the highest agreement
-        are answered.
-        """
-        self._check_open()
-        queries = [*queries]
-        if len(queries) > most:
-            agreement = list[float]()
-            for start in range(0, len(queries), self._at_once):
-                progress("searching", start, len(queries))
-                batch, _ = self._batch(queries[start : start + self._at_once], options)
-                found = self.retriever.candidates(batch.queries, batch.eligible, RANKING_DEPTH)
-                agreement += [answer.agreement for answer in found]
-            places = sorted(range(len(queries)), key=lambda i: -agreement[i])[:most]
-            self._log(f"{most:,} of {len(queries):,} sentences are answered: searches agree most")
-            queries = [queries[i] for i in sorted(places)]
-        lists = self.recommend_many(queries, options, progress)
-        return sorted(lists, key=lambda answer: -(answer.sureness or 0))
-
-    def check(self, references: str | PathLike[str] | PaperList) -> "ReferenceCheck":
+    def check(self, references: PathLike | PaperList) -> "ReferenceCheck":
         """Compare a `.bib`, `.ris`, CSL `.json` or list of ids with the corpus, as `citerec check` does.
 
         Raises:
@@ -419,34 +395,44 @@ class Recommender:
         if not self._is_open:
             raise ConfigError("this recommender is closed; open the index again: citerec.open(...)")
 
+    def pipeline(self, depth: int, known: CitationScope = CitationScope.PUBLISHED) -> Pipeline:
+        """Return the pipeline of drafts for `depth` papers, with the citations that a scope knows."""
+        stages = self._ranking if known is self._graph.scope else self._stages(known)
+        return self._pipeline(depth, stages)
+
     @cached_property
     def _ranking(self) -> tuple[Stage, ...]:
         """The stages that order the candidates of drafts; they keep what they read of the corpus."""
+        return self._stages(self._graph.scope)
+
+    def _stages(self, known: CitationScope) -> tuple[Stage, ...]:
         reranker = self.open_reranker
         if self._ranker:
-            return rank_stages(self._graph, self._ranker, reranker, expand=self.config.expand)
+            graph = self._graph if known is self._graph.scope else TemporalGraph(self.index, known)
+            return rank_stages(graph, self._ranker, reranker, expand=self.config.expand)
         return (RerankingStage(reranker),) if reranker else ()
 
-    def _pipeline(self, k: int, lists: Sequence[Sequence[int]] | None = None) -> Pipeline:
-        """Return the pipeline for `k` papers for each draft or sentence, or for each of some lists of references.
+    def _pipeline(
+        self, depth: int, stages: tuple[Stage, ...], lists: Sequence[Sequence[int]] | None = None
+    ) -> Pipeline:
+        """Return the pipeline for `depth` papers for each draft or sentence, or for each of some lists of references.
 
-        For a list there is no draft that models could read.
+        For a list there is no draft that models could read: it has no stages but diversity.
         """
         config = self.config
-        stages = [*self._ranking] if lists is None else []
-        ranker, reranker = (self._ranker, self.open_reranker) if lists is None else (None, None)
-        if config.diversity > 0:
-            dense = self.retriever.dense
-            stages.append(DiversityStage(self.index, dense, config.diversity, k))
-        depth = max(
-            k,
-            reranker.depth if reranker else 0,
-            RANKING_DEPTH if ranker else 0,
-            DIVERSE if config.diversity > 0 else 0,
-        )
-        at_once = max(1, PAIRS_AT_ONCE // reranker.depth) if reranker else READ_AT_ONCE
+        reranker = self.open_reranker if lists is None else None
         first_stage = self.retriever if lists is None else self._seed_retriever(lists)
-        return Pipeline(first_stage, tuple(stages), depth, at_once)
+        needed = [depth]
+        if config.diversity > 0:
+            diversity = DiversityStage(self.index, self.retriever.dense, config.diversity, depth)
+            stages = (*stages, diversity)
+            needed.append(DIVERSE)
+        if lists is None and self._ranker:
+            needed.append(RANKING_DEPTH)
+        if reranker:
+            needed.append(reranker.depth)
+        at_once = max(1, PAIRS_AT_ONCE // reranker.depth) if reranker else READ_AT_ONCE
+        return Pipeline(first_stage, stages, max(needed), at_once)
 
     def _seed_retriever(self, lists: Sequence[Collection[int]] = ()) -> SeedRetriever:
         bm25 = self.retriever.bm25
@@ -483,62 +469,9 @@ class Recommender:
 
 
 def open(  # noqa: A001  (as `gzip.open`: always `citerec.open`)
-    index: IndexPath | IndexFolder | None = None,
+    index: PathLike | IndexFolder | None = None,
     config: RecommendConfig | None = None,
     log: Log = no_log,
 ) -> Recommender:
     """Open an index and its models; see `Recommender` for the arguments."""
     return Recommender(index, config, log)
-
-
-def query_of(
-    title: str | None,
-    abstract: str = "",
-    year: int | None = None,
-    context: str | None = None,
-    references: str | None = None,
-) -> Query:
-    """Return the query of a draft, of a sentence of it, of a sentence alone, or of a list of references alone.
-
-    `references` is the name of the list; None if there is none. ConfigError if there is nothing to search for, or an
-    abstract without a title.
-    """
-    if title is not None:
-        title = " ".join(title.split())
-        abstract = abstract.strip()
-        query = Query(id="query", title=title, abstract=abstract, year=year, named=False)
-        return query if context is None else replace(query, context=read_context(context))
-    if abstract:
-        raise ConfigError("--abstract needs --title, the title of the draft")
-    if context is None and references is None:
-        raise ConfigError(
-            "there is no draft; give one by --title or --query, a sentence by --context, or references by --cited"
-        )
-    alone = list_query(references or "") if context is None else sentence_query(context)
-    return replace(alone, year=year)
-
-
-def looked_up(
-    listed: PaperList, name: str, papers: Papers
-) -> tuple[frozenset[int], tuple[str, ...], str]:
-    """Return the rows of a list, its entries that are not in the corpus or cannot be read, and a line about them.
-
-    The line counts papers: an entry may name several, and several entries one.
-    """
-    by_entry = listed_rows(listed, papers)
-    rows = frozenset[int]().union(*by_entry)
-    found = len({title_key(paper.title) or paper.id for paper in papers.at(rows).values()})
-    entries = zip(listed.entries, by_entry, strict=True)
-    missing = [entry.title or entry.place for entry, of_entry in entries if not of_entry]
-    missing = [*dict.fromkeys(missing), *listed.unread]
-    line = f"{plural(found + len(missing), 'reference')}, {found} of them in this corpus"
-    if missing:
-        line += f"; not found: {some_of(missing)}"
-    counted = line if rows or missing else NO_REFERENCES
-    return rows, tuple(missing), f"{name}: {'; '.join([counted, *listed.notices])}"
-
-
-def list_query(name: str = "") -> Query:
-    """Return the query that stands for a list of references; `name` is that of its file."""
-    title = f"Papers missing from {name}" if name.strip() else "Papers missing from the references"
-    return Query(id="references", title=title, named=False, kind=QueryKind.REFERENCES)

@@ -117,8 +117,9 @@ def check_references(listed: PaperList, papers: Papers) -> ReferenceCheck:
     for number, (entry, of_entry) in enumerate(zip(listed.entries, rows, strict=True)):
         fault = partial(Finding, entry=number, place=entry.place, key=entry.key, title=entry.title)
         if number in earlier:
-            place = listed.entries[earlier[number]].place
-            findings.append(fault(problem=Problem.DUPLICATE, corpus=place))
+            findings.append(
+                fault(problem=Problem.DUPLICATE, corpus=listed.entries[earlier[number]].place)
+            )
         if of_entry:
             found += 1
             matches = [by_row[row] for row in sorted(of_entry)]
@@ -279,8 +280,9 @@ def _append(path: Path, target: Path, papers: Sequence[Paper]) -> Appended:
     except BadInputError:
         after = []
     if after[:count] != entries or len(after) != count + len(new):
-        message = "entries added at its end would not be read; repair its last lines first"
-        raise BadInputError(path, message)
+        raise BadInputError(
+            path, "entries added at its end would not be read; repair its last lines first"
+        )
     backup = target.with_name(f"{target.name}.bak") if target.exists() else None
     former = replacing(backup) if backup else nullcontext()
     with writing(target), replacing(target) as temporary, former as saved:

@@ -15,6 +15,7 @@ from citerec.folder import IndexFolder
 from citerec.matching import rows_by_doi
 from citerec.recommendations import Recommendations, as_recommendations
 from citerec.retrieve.bm25 import Bm25Retriever
+from citerec.text import one_line
 from citerec.types import YEARS, CandidateSet, Eligibility, Hits, Paper, Query, QueryKind
 
 # what may precede an id, as in the API of Semantic Scholar
@@ -65,8 +66,7 @@ class SearchFilter:
 
     def __post_init__(self) -> None:
         if (self.year_min or YEARS[0]) > (self.year_max or YEARS[-1]):
-            shown = f"year_min {self.year_min} and year_max {self.year_max}"
-            raise ConfigError(f"no year fits {shown}")
+            raise ConfigError(f"no year fits year_min {self.year_min} and year_max {self.year_max}")
 
     def passes(self, paper: Paper) -> bool:
         """Whether a paper that is within the bounds, or of an unknown year, fulfils all of it."""
@@ -110,8 +110,7 @@ class Corpus:
             raise ConfigError("there are no keywords; give some, such as: dense retrieval")
         if k < 1 or offset < 0:
             raise ConfigError(f"k must be at least 1 and offset at least 0, got {k} and {offset}")
-        title = " ".join(keywords.split())
-        query = Query(id="query", title=title, named=False, kind=QueryKind.SENTENCE)
+        query = Query(id="query", title=one_line(keywords), named=False, kind=QueryKind.SENTENCE)
         bounds = filter or SearchFilter()
         hits = self._hits(query, bounds, offset + k)
         papers = self.index.papers.at(hits.rows.tolist())

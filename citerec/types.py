@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     Scores = npt.NDArray[np.float32]
     Vectors = npt.NDArray[np.float32]
 
+Json = dict[str, Any]  # an object of JSON, or a record that has its shape
 Progress = Callable[[str, int, int], None]  # receives the task, and how much of how much is done
 Log = Callable[[str], None]  # receives a message for the user
 

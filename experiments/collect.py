@@ -28,13 +28,13 @@ from citerec.config import RecommendConfig
 from citerec.corpus.lists import read_paper_list
 from citerec.embed import EmbedConfig, embed_anew
 from citerec.encode.encoder import Encoder, open_encoder
-from citerec.evaluate.significance import student_test
+from citerec.evaluation.significance import student_test
 from citerec.folder import open_index
 from citerec.java import start_jvm
 from citerec.machine import provenance
 from citerec.matching import listed_rows
 from citerec.recommend import Recommender
-from citerec.rules.known import QueryOptions
+from citerec.request import ListedPapers
 from citerec.types import Paper, Progress, Query, no_progress
 
 HERE = Path(__file__).resolve().parent
@@ -224,7 +224,7 @@ def one_draft(
     )
     for name, settings in SYSTEMS.items():
         recommender = Recommender(index, settings)
-        [items] = recommender.recommend_many([query], QueryOptions(cited=cited))
+        [items] = recommender.recommend_many([query], ListedPapers(cited=cited))
         shares[name] = len(hidden & {item.paper.title for item in items}) / len(hidden)
     return shares
 

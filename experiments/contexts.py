@@ -18,7 +18,7 @@ from sklearn.metrics import roc_auc_score
 from citerec.bibliography.keys import split_name
 from citerec.config import RANKING_DEPTH, RecommendConfig
 from citerec.drafts.context import has_marker, without_markers, without_query_markers
-from citerec.evaluate.protocol import load_eval_set
+from citerec.evaluation.protocol import load_eval_set
 from citerec.folder import IndexFolder, open_index
 from citerec.machine import provenance
 from citerec.pipeline import Pipeline, rank_stages

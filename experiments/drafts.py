@@ -20,9 +20,9 @@ import orjson
 
 from citerec.config import RANKING_DEPTH, Bm25Config, RecommendConfig
 from citerec.corpus.graph import Graph
-from citerec.evaluate.metrics import evaluate_run, per_query
-from citerec.evaluate.protocol import EvalSet, load_eval_set
-from citerec.evaluate.significance import student_test
+from citerec.evaluation.metrics import evaluate_run, per_query
+from citerec.evaluation.protocol import EvalSet, load_eval_set
+from citerec.evaluation.significance import student_test
 from citerec.folder import IndexFolder, open_index
 from citerec.java import start_jvm
 from citerec.machine import provenance

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from citerec.evaluate.significance import bootstrap_interval, student_test
+from citerec.evaluation.significance import bootstrap_interval, student_test
 from citerec.folder import open_index
 from citerec.java import start_jvm
 from citerec.machine import provenance

@@ -133,7 +133,7 @@ def draft(name: str) -> Make:
     def read(file: Path) -> object:
         queries = read_queries(file)
         with suppress(ConfigError):  # several drafts, or no sentence without a reference
-            queries = queries.with_context("all")
+            queries = queries.stated(context="all")
         return queries
 
     return reads_file(name, read)

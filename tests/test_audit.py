@@ -8,9 +8,9 @@ import pytest
 
 from citerec.cli import run
 from citerec.corpus.papers import open_lookup
-from citerec.evaluate.audit import audit, without_future
-from citerec.evaluate.protocol import CitationScope, EvalConfig, load_eval_set
-from citerec.evaluate.systems import Systems
+from citerec.evaluation.audit import audit, without_future
+from citerec.evaluation.protocol import CitationScope, EvalConfig, load_eval_set
+from citerec.evaluation.systems import Systems
 from citerec.folder import IndexFolder
 from citerec.matching import write_tables
 from citerec.rules import known as known_module

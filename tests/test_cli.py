@@ -408,6 +408,22 @@ def test_a_list_is_of_the_years_that_are_asked_for(sample: Cli) -> None:
     assert sample(*DRAFT, "--year-min", 2011, "--year-max", 2010).code == 2
 
 
+def test_the_year_of_a_draft_replaces_that_in_its_file(sample: Cli, tmp_path: Path) -> None:
+    old, new, two = (tmp_path / name for name in ("old.json", "new.json", "two.json"))
+    old.write_text('{"title": "Dense retrieval", "year": 2010}')
+    new.write_text('{"title": "Dense retrieval", "year": 2020}')
+    two.write_text('[{"title": "A"}, {"title": "B"}]')
+
+    expected = sample("recommend", "--query", old, "--format", "json").json
+    found = sample("recommend", "--query", new, "--year", 2010, "--format", "json").json
+    refused = sample("recommend", "--query", two, "--year", 2010)
+
+    assert found == expected
+    assert all(paper["year"] <= 2010 for paper in found)
+    assert refused.code == 2
+    assert "--year is of one draft" in refused.err
+
+
 def test_the_options_of_bm25_change_scores(sample: Cli) -> None:
     def scores(*more: object) -> list[float]:
         query = ("recommend", "--query", SAMPLE / "draft.json", "--format", "json")

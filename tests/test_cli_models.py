@@ -17,7 +17,7 @@ from citerec.build import BuildConfig, build_index
 from citerec.cli import COMMANDS, make_app
 from citerec.encode import mpnet
 from citerec.encode.spec import EncoderSpec
-from citerec.evaluate.systems import RERANKED, SYSTEMS
+from citerec.evaluation.systems import RERANKED, SYSTEMS
 from citerec.folder import IndexFolder, open_index
 from citerec.io import seal_model
 

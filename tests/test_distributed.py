@@ -23,6 +23,7 @@ from citerec.distributed import connected, map_in_actors, recommend_in_actors
 from citerec.errors import ClusterError, ModelError
 from citerec.folder import IndexFolder, open_index
 from citerec.recommend import Recommender
+from citerec.request import ListedPapers, Request
 from citerec.types import Query
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -96,7 +97,7 @@ def test_recommendations_of_workers_equal_those_of_this_process(
     assert len(queries) > 256  # two blocks
 
     expected = list(recommender.recommend_many(queries))
-    found = list(recommend_in_actors(recommender, queries))
+    found = list(recommend_in_actors(recommender, Request.of(queries), ListedPapers()))
 
     assert found == expected
 

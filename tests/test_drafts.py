@@ -497,7 +497,7 @@ def test_a_bbl_that_is_a_link_to_outside_is_bad_input(tmp_path: Path) -> None:
 
 
 def test_a_draft_that_is_nested_without_end_is_a_clear_error() -> None:
-    with pytest.raises(BadInputError, match="this Markdown draft is nested too deeply"):
+    with pytest.raises(BadInputError, match="cannot be read: JSONDecodeError"):
         parse(f"---\ntitle: {TITLE}\n---\n{'- ' * 2000}x", "draft.md")
 
 

@@ -20,7 +20,7 @@ from citerec.config import Bm25Config, Precision, StopWords
 from citerec.encode.encoder import open_encoder
 from citerec.encode.spec import EncodeConfig
 from citerec.errors import BadInputError, ConfigError
-from citerec.evaluate.protocol import CitationScope
+from citerec.evaluation.protocol import CitationScope
 from citerec.folder import IndexFolder, open_index
 from citerec.index.vectors import vectors_of
 from citerec.lab.datasets.fetch import DatasetRecord, write_record

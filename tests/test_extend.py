@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from support.guide import BLOCK, GUIDE
 
@@ -18,9 +19,9 @@ from citerec import plugins
 from citerec.cli import run
 from citerec.config import FuseConfig, FuseMethod
 from citerec.corpus.readers import FORMATS
-from citerec.errors import ConfigError, ModelError
-from citerec.evaluate.protocol import EvalConfig, load_eval_set
-from citerec.evaluate.systems import Systems
+from citerec.errors import ConfigError, IndexDamagedError, ModelError
+from citerec.evaluation.protocol import EvalConfig, load_eval_set
+from citerec.evaluation.systems import Systems
 from citerec.export import formats
 from citerec.folder import IndexFolder, open_index
 from citerec.io import read_toml
@@ -28,8 +29,10 @@ from citerec.rank.features import NAMES, Feature, Group, Matrix
 from citerec.rank.ltr import open_ranker
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.hybrid import open_hybrid
+from citerec.stages import checked_hits
 from citerec.train.ranker import train_ranker
 from citerec.train.settings import RankerTraining
+from citerec.types import Eligibility, Hits
 
 TABLE = (
     "id,title,abstract,year,references\n"
@@ -235,6 +238,65 @@ def test_a_retriever_has_no_weight_and_must_be_there(
         open_hybrid(sample_index, config.replace(fuse=FuseConfig(method=FuseMethod.WEIGHTED)))
     with pytest.raises(ConfigError, match="no retriever 'oldest'; there are: latest"):
         citerec.Recommender(sample_index, config.replace(retrievers=("oldest",)))
+
+
+def test_a_retriever_keeps_what_it_reads_in_the_index(
+    guide: None, invoke: Callable[..., tuple[int, str, str]]
+) -> None:
+    Path("a.csv").write_text(TABLE)
+    Path("more.csv").write_text("id,title,year\nz,Grabh drawing for all,2001\n")
+    made = ("--index", "made")
+    letters = citerec.RecommendConfig(ranker="none", retrievers=("letters",))
+
+    refused, _, reason = invoke("index", "a.csv", *made, "--retriever", "latest")
+    built = invoke("index", "a.csv", *made, "--encoder", "none", "--retriever", "letters")
+    grown = invoke("index", "more.csv", *made, "--append")
+
+    assert (refused, built[0], grown[0]) == (2, 0, 0)
+    assert "'latest' keeps nothing in an index" in reason
+    assert citerec.verify_index("made").settings["plugins"] == ["letters"]
+    found = citerec.Recommender("made", letters).recommend(title="grahp drawnig")
+    assert {*found.ids[:2]} == {"a", "z"}  # BM25 knows neither word
+    Path("made/plugins/letters/titles.npz").write_bytes(b"")
+    with pytest.raises(IndexDamagedError, match="plugins/letters"):
+        citerec.verify_index("made")
+
+
+def test_a_retriever_that_built_nothing_says_how(guide: None, sample_index: IndexFolder) -> None:
+    config = citerec.RecommendConfig(retrievers=("letters",))
+
+    with pytest.raises(ConfigError, match="--retriever letters --force"):
+        citerec.Recommender(sample_index, config)
+
+
+@pytest.mark.parametrize(
+    ("returned", "fault"),
+    [
+        ([], "returned no list of 1 results"),
+        ([None], "returned NoneType for a query"),
+        ([Hits([0, 1], [1.0])], "with scores of"),
+        ([Hits([0.5], [1.0])], "returned rows float64"),
+        ([Hits([0, 300], [1.0, 0.5])], "returned row 300"),
+        ([Hits([4, 4], [1.0, 0.5])], "returned a paper twice"),
+        ([Hits([4], [np.nan])], "not finite"),
+        ([Hits([7, 4], [1.0, 0.5])], "returned 1 of 2 papers"),
+    ],
+)
+def test_what_a_retriever_returns_is_checked(
+    sample_index: IndexFolder, returned: Any, fault: str
+) -> None:
+    excluded = [Eligibility(excluded=frozenset({7}))]
+
+    with pytest.raises(ConfigError, match=fault):
+        checked_hits(returned, "mine", sample_index, excluded, 5)
+
+
+def test_lists_are_hits_and_come_back_in_order(sample_index: IndexFolder) -> None:
+    returned = [Hits([3, 9, 5], [0.5, 1.0, 0.25])]
+
+    [hits] = checked_hits(returned, "mine", sample_index, [Eligibility()], 2)
+
+    assert (hits.rows.tolist(), hits.scores.tolist()) == ([9, 3], [1.0, 0.5])
 
 
 def test_an_evaluation_fuses_a_retriever_as_recommend_does(

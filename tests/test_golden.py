@@ -13,8 +13,8 @@ import pytest
 from support.corpora import SAMPLE
 
 from citerec.build import BuildConfig, build_index
-from citerec.evaluate.protocol import EvalConfig, load_eval_set
-from citerec.evaluate.systems import Systems
+from citerec.evaluation.protocol import EvalConfig, load_eval_set
+from citerec.evaluation.systems import Systems
 from citerec.folder import IndexFolder, open_index
 from citerec.rules.known import CitationScope
 from citerec.run import Run, read_run

@@ -18,8 +18,8 @@ from citerec.corpus.lists import read_paper_list
 from citerec.corpus.splits import read_ids, shipped_queries
 from citerec.drafts import read_queries
 from citerec.errors import BadInputError, ModelError, OutputError
-from citerec.evaluate.protocol import EvalConfig, load_eval_set
-from citerec.evaluate.systems import Systems
+from citerec.evaluation.protocol import EvalConfig, load_eval_set
+from citerec.evaluation.systems import Systems
 from citerec.folder import IndexFolder, open_index
 from citerec.inputs import (
     MAX_FILE,

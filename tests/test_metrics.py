@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from citerec.errors import ConfigError
-from citerec.evaluate.metrics import (
+from citerec.evaluation.metrics import (
     METRICS,
     PER_QUERY,
     combine,
@@ -17,7 +17,7 @@ from citerec.evaluate.metrics import (
     mean_metrics,
     per_query,
 )
-from citerec.evaluate.significance import (
+from citerec.evaluation.significance import (
     ALPHA,
     best_of,
     bootstrap_interval,
@@ -128,7 +128,7 @@ def test_an_interval_is_fixed_by_its_seed_however_it_is_cut_into_chunks(
     scores = rng().random((50, len(PER_QUERY)))
 
     once = bootstrap_interval(scores, combine, rng=rng(), resamples=500)
-    monkeypatch.setattr("citerec.evaluate.significance._CELLS", 1000)
+    monkeypatch.setattr("citerec.evaluation.significance._CELLS", 1000)
     again = bootstrap_interval(scores, combine, rng=rng(), resamples=500)
 
     assert once.shape == (2, len(METRICS))

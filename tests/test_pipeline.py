@@ -13,13 +13,13 @@ from citerec.config import (
     RerankConfig,
 )
 from citerec.errors import ConfigError
-from citerec.evaluate.protocol import EvalConfig, load_eval_set
-from citerec.evaluate.systems import Systems
+from citerec.evaluation.protocol import EvalConfig, load_eval_set
+from citerec.evaluation.systems import Systems
 from citerec.folder import IndexFolder
 from citerec.rank.features import NAMES
 from citerec.recommend import Recommender
 from citerec.retrieve.bm25 import Bm25Retriever
-from citerec.rules.known import CitationScope
+from citerec.rules.known import CitationScope, mask
 from citerec.types import Eligibility, Hits, Paper, Query
 
 DEPTH = 1000  # papers per query, of both
@@ -91,12 +91,14 @@ class Shelf:
 
     name = "shelf"
 
+    def __init__(self, index: IndexFolder) -> None:
+        self.years = index.papers.years
+
     def retrieve(
         self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
     ) -> list[Hits]:
-        falling = np.arange(k, 0, -1, dtype=np.float32)
-        allowed = [[row for row in range(300) if row not in rule.excluded][:k] for rule in eligible]
-        return [Hits(np.array(rows, np.int32), falling[: len(rows)]) for rows in allowed]
+        allowed = [np.flatnonzero(mask(rule, self.years))[:k] for rule in eligible]
+        return [Hits(rows, -rows.astype(np.float32)) for rows in allowed]
 
 
 class ByTitle:
@@ -118,7 +120,9 @@ DRAFT = Query(id="draft", title="Dense passage retrieval for question answering"
 
 def test_a_retriever_of_ones_own_is_fused_with_others(dense_sample: IndexFolder) -> None:
     bm25 = Bm25Retriever(dense_sample)
-    recommender = Recommender(dense_sample, PLAIN.replace(k=5), retrievers=[bm25, Shelf()])
+    recommender = Recommender(
+        dense_sample, PLAIN.replace(k=5), retrievers=[bm25, Shelf(dense_sample)]
+    )
 
     items = recommender.recommend(DRAFT)
 
@@ -130,7 +134,7 @@ def test_a_retriever_of_ones_own_is_fused_with_others(dense_sample: IndexFolder)
 
 
 def test_the_ranker_orders_what_a_retriever_of_ones_own_finds(dense_sample: IndexFolder) -> None:
-    recommender = Recommender(dense_sample, RecommendConfig(k=5), retrievers=[Shelf()])
+    recommender = Recommender(dense_sample, RecommendConfig(k=5), retrievers=[Shelf(dense_sample)])
 
     items = recommender.recommend(DRAFT, explain=True)
 
@@ -187,7 +191,9 @@ def test_stages_that_do_not_fit_are_refused_in_one_line(dense_sample: IndexFolde
     with pytest.raises(ConfigError, match=r"Broken.score must return 50 finite numbers"):
         recommender.recommend(DRAFT)
     with pytest.raises(ConfigError, match="distinct names, got shelf, shelf"):
-        Recommender(dense_sample, PLAIN, retrievers=[Shelf(), Shelf()])
+        Recommender(dense_sample, PLAIN, retrievers=[Shelf(dense_sample), Shelf(dense_sample)])
     weighted = PLAIN.replace(fuse=FuseConfig(method=FuseMethod.WEIGHTED))
     with pytest.raises(ConfigError, match="no weight for the retriever 'shelf'"):
-        Recommender(dense_sample, weighted, retrievers=[Bm25Retriever(dense_sample), Shelf()])
+        Recommender(
+            dense_sample, weighted, retrievers=[Bm25Retriever(dense_sample), Shelf(dense_sample)]
+        )

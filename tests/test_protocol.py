@@ -9,7 +9,7 @@ import pytest
 from citerec.build import BuildConfig, build_index
 from citerec.config import Bm25Config
 from citerec.errors import ConfigError
-from citerec.evaluate.protocol import (
+from citerec.evaluation.protocol import (
     NO_GOLD,
     NOT_DRAWN,
     NOT_HERE,
@@ -18,7 +18,7 @@ from citerec.evaluate.protocol import (
     EvalSet,
     load_eval_set,
 )
-from citerec.evaluate.systems import CEILINGS, RERANKED, SYSTEMS, Systems, bm25_of
+from citerec.evaluation.systems import CEILINGS, RERANKED, SYSTEMS, Systems, bm25_of
 from citerec.folder import IndexFolder, open_index
 from citerec.lab.experiment.rules import TOO_FEW, Rules, restricted
 from citerec.rules.held_out import train_rows

@@ -14,8 +14,8 @@ from support.tiny_ranker import column
 from citerec.bibliography.keys import name_key, same_person
 from citerec.config import ExpandConfig
 from citerec.corpus.graph import Graph
-from citerec.evaluate.audit import audit
-from citerec.evaluate.protocol import EvalConfig, EvalSet
+from citerec.evaluation.audit import audit
+from citerec.evaluation.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder
 from citerec.index.vectors import unit
 from citerec.rank.expand import CandidateExpander, ExpandedCandidates

@@ -23,8 +23,8 @@ from citerec.rank.seeds import (
     connections,
     graph_scores,
 )
-from citerec.recommend import list_query
-from citerec.rules.known import CitationScope, QueryOptions, TemporalGraph
+from citerec.request import ListedPapers, list_query
+from citerec.rules.known import CitationScope, TemporalGraph
 
 Build = Callable[..., IndexFolder]
 Cli = Callable[..., tuple[int, str, str]]
@@ -168,9 +168,9 @@ def test_lists_and_drafts_are_not_mixed(index: IndexFolder) -> None:
     queries = [list_query(), Query(id="d", title="Drawing")]
 
     with pytest.raises(ConfigError, match="cannot be searched together"):
-        next(Recommender(index).recommend_many(queries, QueryOptions(cited=frozenset({0}))))
+        next(Recommender(index).recommend_many(queries, ListedPapers(cited=frozenset({0}))))
     with pytest.raises(ConfigError, match="rows of the corpus"):
-        next(Recommender(index).recommend_many(queries[:1], QueryOptions(cited=frozenset({99}))))
+        next(Recommender(index).recommend_many(queries[:1], ListedPapers(cited=frozenset({99}))))
 
 
 # --- the command line

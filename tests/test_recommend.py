@@ -12,9 +12,10 @@ import pytest
 from support.tiny_ranker import tiny_ranker
 
 from citerec.config import RecommendConfig, RerankConfig
+from citerec.drafts import QueryFile
 from citerec.folder import IndexFolder
 from citerec.recommend import Recommender
-from citerec.rules.known import QueryOptions
+from citerec.request import ListedPapers, Request
 from citerec.text import percentage
 from citerec.types import Query, Recommendation, StageHit
 
@@ -68,7 +69,8 @@ def test_what_progress_raises_ends_a_batch_between_two_steps(sample_index: Index
             raise TimeoutError
 
     with pytest.raises(TimeoutError):
-        list(recommender.recommend_many(drafts, QueryOptions(k=120, explain=True), progress))
+        request = Request.of(drafts, k=120, explain=True)
+        list(recommender.recommend_many(request, progress=progress))
 
     ranked = [("ranking", place) for place in range(8)]  # eight drafts are searched together
     assert steps == [
@@ -92,7 +94,8 @@ def test_of_many_sentences_progress_ends_the_choice(sample_index: IndexFolder) -
             raise TimeoutError
 
     with pytest.raises(TimeoutError):
-        recommender.recommend_sentences(sentences, progress=progress, most=2)
+        request = Request(drafts=QueryFile((*sentences,), by_sentence=True), most_sentences=2)
+        list(recommender.recommend_many(request, progress=progress))
 
     assert steps == [0, 8, 16, 24, 32]  # eight sentences are searched together
 
@@ -133,12 +136,12 @@ def test_a_long_batch_is_the_sum_of_its_parts(sample_index: IndexFolder) -> None
     recommender = Recommender(sample_index, PLAIN.replace(k=3))
     papers = [sample_index.papers[row] for row in range(300)]
     queries = [Query(id=f"as {paper.id}", title=paper.title) for paper in papers]
-    options = QueryOptions(excluded=frozenset({5}))
+    listed = ListedPapers(excluded=frozenset({5}))
 
-    together = list(recommender.recommend_many(queries, options))
+    together = list(recommender.recommend_many(queries, listed))
 
     for row in (0, 255, 256, 299):
-        assert together[row] == next(recommender.recommend_many([queries[row]], options))
+        assert together[row] == next(recommender.recommend_many([queries[row]], listed))
 
 
 # --- reranking

@@ -12,8 +12,8 @@ from rich.console import Console
 from support.pages import NASTY
 
 from citerec.errors import ConfigError
-from citerec.evaluate.metrics import METRICS, metric_names
-from citerec.evaluate.report import (
+from citerec.evaluation.metrics import METRICS, metric_names
+from citerec.evaluation.report import (
     Assessment,
     Evaluation,
     assess,
@@ -22,7 +22,7 @@ from citerec.evaluate.report import (
     summary_table,
     write_report,
 )
-from citerec.evaluate.tables import Cell, Table, latex, terminal
+from citerec.evaluation.tables import Cell, Table, latex, terminal
 from citerec.run import Run, read_qrels, read_run
 from citerec.types import Ranking
 

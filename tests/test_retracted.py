@@ -12,7 +12,7 @@ from citerec import RecommendConfig, Recommender
 from citerec.bibliography import write
 from citerec.build import BuildConfig, build_index, grow_index
 from citerec.corpus.tools import merge, open_corpus
-from citerec.evaluate.protocol import load_eval_set
+from citerec.evaluation.protocol import load_eval_set
 from citerec.folder import IndexFolder, open_index
 from citerec.rules.known import mask
 from citerec.train.data import load_training_data

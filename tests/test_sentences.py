@@ -8,9 +8,9 @@ import httpx
 import pytest
 from support.documents import pdf, word
 
-from citerec import Recommender
+from citerec import Recommender, Request
 from citerec.cli import run
-from citerec.drafts import parse_queries
+from citerec.drafts import QueryFile, parse_queries
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 
@@ -62,7 +62,7 @@ TEXT = "Retrieval\n\n1 Introduction\n" + BODY.replace("[@lee]", "(Lee et al., 20
     ids=["md", "tex", "txt", "docx", "pdf"],
 )
 def test_claims_without_a_reference_are_found_in_every_format(data: bytes, name: str) -> None:
-    found = parse_queries(data, name=name).with_context("all")
+    found = parse_queries(data, name=name).stated(context="all")
 
     claims = [(one.context, one.section) for one in found.queries if one.section[:1] == "1"]
     assert claims[:2] == [(CLAIM, "1 Introduction"), (SECOND, "1 Introduction")]
@@ -75,7 +75,7 @@ def test_sentences_of_chinese_end_without_a_blank_and_count_by_characters() -> N
     text = "我们改进了图像分割方法，并进行了验证。该方法优于现有的方法（王，2010）。很好。"
     draft = f"图像分割\n\n{text}结果表明误差降低了一半！是否足够快呢？"
 
-    found = parse_queries(draft.encode(), name="draft.txt").with_context("all")
+    found = parse_queries(draft.encode(), name="draft.txt").stated(context="all")
 
     assert [one.context for one in found.queries] == [
         "我们改进了图像分割方法，并进行了验证。",
@@ -116,7 +116,8 @@ def test_of_many_sentences_those_that_suit_the_draft_are_answered(
 
     log: list[str] = []
 
-    [found] = Recommender(sample_index, log=log.append).recommend_sentences(queries, most=1)
+    request = Request(drafts=QueryFile((*queries,), by_sentence=True), most_sentences=1)
+    [found] = Recommender(sample_index, log=log.append).recommend_many(request)
 
     assert found.query.context == CLAIM
     assert "1 of 2 sentences" in log[0]
@@ -127,7 +128,7 @@ def test_a_draft_without_such_a_sentence_is_an_error(capsys: pytest.CaptureFixtu
     words = page.split('message.includes("')[1].split('"')[0]  # by which the page knows this error
 
     with pytest.raises(ConfigError, match=words):
-        parse_queries(b"Trees\n\nTrees are tall in all of our forests [12].").with_context("all")
+        parse_queries(b"Trees\n\nTrees are tall in all of our forests [12].").stated(context="all")
 
     assert run(["recommend", "--context", "all"]) == 2
     assert "--context all needs the text of a draft" in capsys.readouterr().err

@@ -31,7 +31,7 @@ from citerec.config import RecommendConfig, RerankConfig
 from citerec.folder import IndexFolder
 from citerec.serve import ServeConfig, app
 from citerec.serve.app import create_app
-from citerec.serve.requests import RecommendRequest, Texts
+from citerec.serve.requests import ReadRequest, RecommendRequest
 from citerec.serve.service import OpenIndex, Service
 
 BERT = {
@@ -513,7 +513,7 @@ def test_a_batch_is_larger_than_a_draft_and_a_draft_than_a_short_list(
 
     def size(**body: Any) -> int:
         request = RecommendRequest(**body)
-        return Texts.of(request, opened).size(request)
+        return ReadRequest.of(request, opened).size(request)
 
     drafts = [{"id": f"{n}", "title": "Trees"} for n in range(8)]
     sizes = [size(title="Trees", k=5), size(title="Trees"), size(query=drafts)]

@@ -1,16 +1,19 @@
 """The systems of an evaluation: their names, baselines, rerankers and rankers, and what they share."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from support.tiny_ranker import tiny_ranker
 
-from citerec.config import FuseConfig, FuseMethod, RerankConfig
+from citerec import Recommender, evaluate
+from citerec.config import Bm25Config, FuseConfig, FuseMethod, RecommendConfig, RerankConfig
 from citerec.errors import ConfigError, ModelError
-from citerec.evaluate.metrics import mean_metrics, per_query
-from citerec.evaluate.protocol import EvalConfig, load_eval_set
-from citerec.evaluate.systems import (
+from citerec.evaluation.metrics import mean_metrics, per_query
+from citerec.evaluation.protocol import EvalConfig, load_eval_set
+from citerec.evaluation.systems import (
     RERANKED,
     SYSTEMS,
     CachedScorer,
@@ -22,8 +25,8 @@ from citerec.evaluate.systems import (
 )
 from citerec.folder import IndexFolder
 from citerec.rerank.reranker import open_reranker
-from citerec.rules.known import PROTOCOL, CitationScope
-from citerec.types import Query
+from citerec.rules.known import PROTOCOL, CitationScope, mask
+from citerec.types import Eligibility, Hits, Query
 
 
 @pytest.fixture
@@ -203,3 +206,59 @@ def test_the_oracle_is_perfect_but_for_the_cut_at_20() -> None:
     assert scores["f1@20"].tolist() == pytest.approx([0.4, 1.0])
     metrics = mean_metrics(scores)
     assert [metrics[m] for m in ("mrr", "recall@100", "ndcg@20", "map")] == pytest.approx([1] * 4)
+
+
+# --- systems as objects
+
+
+def test_objects_are_measured_beside_systems_by_name(dense_sample: IndexFolder) -> None:
+    config = RecommendConfig(encoder="none", ranker="none", reranker="none")
+    recommender = Recommender(dense_sample, config)
+    same = EvalConfig(bm25=config.bm25)
+
+    found = evaluate(["bm25", Oldest(dense_sample), recommender], dense_sample, config=same)
+
+    by_name = {system.name: system.metrics["f1@20"] for system in found.systems}
+    assert [*by_name] == ["bm25", "oldest", "Recommender"]
+    assert by_name["Recommender"] == by_name["bm25"] > by_name["oldest"]
+    shown = str(found)
+    assert "oldest" in shown
+    assert "f1@20: oldest - bm25 = -" in shown
+
+
+def test_a_recommender_with_a_ranker_knows_what_the_protocol_knows(
+    dense_sample: IndexFolder,
+) -> None:
+    named = evaluate(["ranker"], dense_sample, config=EvalConfig(bm25=Bm25Config()))
+
+    own = evaluate([Recommender(dense_sample, RecommendConfig(reranker="none"))], dense_sample)
+
+    assert own.systems[0].metrics == named.systems[0].metrics
+
+
+@pytest.mark.parametrize(
+    ("systems", "message"),
+    [
+        ([object()], "object is no system"),
+        (["bm26"], "no system 'bm26'"),
+        ([Recommender, Recommender], "two systems are named 'type'"),
+    ],
+)
+def test_what_is_no_system_is_named(
+    sample_index: IndexFolder, systems: list[Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        evaluate(systems, sample_index)
+
+
+class Oldest:
+    name = "oldest"
+
+    def __init__(self, index: IndexFolder) -> None:
+        self.years = index.papers.years
+
+    def retrieve(
+        self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
+    ) -> list[Hits]:
+        rows = [np.flatnonzero(mask(rule, self.years)) for rule in eligible]
+        return [Hits(papers, -self.years[papers]) for papers in rows]

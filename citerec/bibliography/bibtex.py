@@ -12,9 +12,10 @@ from pathlib import Path
 
 import orjson
 
-from citerec.bibliography.entry import Entry, Record, first_year, is_preprint
+from citerec.bibliography.entry import Entry, first_year, is_preprint
 from citerec.bibliography.keys import arxiv_dois, dois_of, link, split_name, to_text
 from citerec.bibliography.markup import plain_text
+from citerec.text import one_line
 
 # --- The grammar of entries
 
@@ -42,16 +43,16 @@ _UNESCAPED = re.compile(r'(?<!\\)[{})"]')
 _LOST = re.compile(r"[\s}]*,\s*[\w-]+\s*=")  # fields after the end of their entry
 
 
-def read_records(text: str) -> tuple[list[Record], list[tuple[int, str]]]:
+def read_records(text: str) -> tuple[list[tuple[int, dict[str, str]]], list[tuple[int, str]]]:
     """Read every entry of BibTeX; names of fields are in lower case, values are not decoded.
 
     A key may be missing or repeated; if a field is repeated in one entry, the first one counts.
 
-    Returns the valid entries, in file order, with what they inherit by `crossref` and `xdata`; and the line of each
-    broken one, and what is wrong with it.
+    Returns line and fields of the valid entries, in file order, with what they inherit by `crossref` and `xdata`; and
+    the line of each broken one, and what is wrong with it.
     """
     macros: dict[str, str] = {}
-    records: list[Record] = []
+    records: list[tuple[int, dict[str, str]]] = []
     broken: list[tuple[int, str]] = []
     line = 1
     counted = 0
@@ -77,20 +78,16 @@ def read_records(text: str) -> tuple[list[Record], list[tuple[int, str]]]:
                 key = match[1].strip() if match else ""
                 name = f"entry {key!r}" if key else name
                 fields, at = _fields(text, match.end() if match else at, macros)
-                records.append(Record(line, fields | {KEY: key, TYPE: kind}))
+                records.append((line, fields | {KEY: key, TYPE: kind}))
         except ValueError as error:
             broken.append((line, f"{name} cannot be read: {error}"))
             following = _NEXT.search(text, at)
             at = following.end() if following else len(text)
-    parents = {
-        record.fields[KEY].lower(): record.fields
-        for record in reversed(records)
-        if record.fields[KEY]
-    }
+    parents = {fields[KEY].lower(): fields for _, fields in reversed(records) if fields[KEY]}
     return [
-        Record(record.line, _inherited(record.fields, parents))
-        for record in records
-        if record.fields[TYPE] not in _NO_PAPERS
+        (line, _inherited(fields, parents))
+        for line, fields in records
+        if fields[TYPE] not in _NO_PAPERS
     ], broken
 
 
@@ -141,7 +138,7 @@ def _fields_by(
 
 
 def _shown(text: str, at: int) -> str:
-    following = " ".join(text[at : at + 60].split())[:40]
+    following = one_line(text[at : at + 60])[:40]
     return repr(following) if following else "the end; is a brace not closed?"
 
 
@@ -164,8 +161,8 @@ _GENERATIONS = 3  # of entries that inherit from each other; they may form a cir
 
 
 def _inherited(
-    row: Mapping[str, str], parents: Mapping[str, Mapping[str, str]], left: int = _GENERATIONS
-) -> Mapping[str, str]:
+    row: dict[str, str], parents: Mapping[str, dict[str, str]], left: int = _GENERATIONS
+) -> dict[str, str]:
     """Return an entry with what it does not state itself: the fields of `xdata`, and of the book that it is in."""
     if not left:
         return row
@@ -201,21 +198,21 @@ _NUMBER = re.compile(  # of a chapter, before its title or alone
 )
 
 
-def to_entry(record: Record) -> Entry:
+def to_entry(line: int, fields: Mapping[str, str]) -> Entry:
     """Return a record as plain text; `@misc` and `@unpublished` without a venue are preprints."""
 
     def text(*names: str) -> str:
-        return to_text(next((record.fields[n] for n in names if record.fields.get(n)), ""))
+        return to_text(next((fields[n] for n in names if fields.get(n)), ""))
 
-    addresses = [link(record.fields.get(name, "")) for name in _ADDRESSES]
+    addresses = [link(fields.get(name, "")) for name in _ADDRESSES]
     links = " ".join(addresses)
-    dois = dois_of(links) or dois_of(record.fields.get("note", ""))
+    dois = dois_of(links) or dois_of(fields.get("note", ""))
     title = plain_text(": ".join(filter(None, (text("title"), text("subtitle")))))
     how = "" if _ONLINE.search(addresses[-1]) else text("howpublished")  # else it is a venue
-    venues = (_venue(record.fields.get(n, "")) for n in ("journal", "journaltitle", "booktitle"))
+    venues = (_venue(fields.get(n, "")) for n in ("journal", "journaltitle", "booktitle"))
     venue = next(filter(None, venues), how)
-    key = record.fields[KEY]
-    kind = record.fields[TYPE]
+    key = fields[KEY]
+    kind = fields[TYPE]
     chapter = _NUMBER.sub("", text("chapter"))
     if len(chapter) > 2 and kind in {"inbook", "incollection"} and not (title and venue):
         title, venue = chapter, venue or title
@@ -226,14 +223,14 @@ def to_entry(record: Record) -> Entry:
         title=title,
         abstract=text("abstract"),
         year=first_year(text("year", "date")),
-        authors=_people(record.fields.get("author", "")),
+        authors=_people(fields.get("author", "")),
         venue=venue,
         key=key,
         has_citation_key=True,
         dois=dois,
         preprints=arxiv_dois(f"arXiv:{text('eprint')} {venue} {links}"),
         is_preprint=is_preprint(kind, venue, map(text, _REMARKS), addresses),
-        line=record.line,
+        line=line,
         label=f"entry {key or title[:60]!r}" if key or title else "this entry",
     )
 
@@ -259,7 +256,7 @@ def _people(field: str) -> tuple[str, ...]:
 
     people: list[str] = []
     # bibtexparser loses a command at the start of a name
-    field = " ".join(field.split()).replace(" and \\", " and {}\\")
+    field = one_line(field).replace(" and \\", " and {}\\")
     field = _LETTER.sub(lambda letter: f"{{\\{letter[1].rstrip()}}}", field)
     for person in names.split_multiple_persons_names(field):
         if _EXTENDED.match(person):

@@ -1,10 +1,9 @@
 """One entry of a bibliography: what identifies its paper, whether it is a preprint, and its conversion to a query."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from citerec.bibliography.keys import id_key, title_key
 from citerec.errors import BadInputError, InvalidValueError
@@ -32,14 +31,6 @@ _OTHER_TYPE = re.compile(
 )
 # of BibTeX, RIS and CSL; an entry of such a type without a venue is taken for a preprint
 _TYPES = frozenset({"misc", "unpublished", "online", "unpb", "preprint", "article", "manuscript"})
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """An entry of BibTeX or RIS as its parser read it."""
-
-    line: int  # where it starts, from 1
-    fields: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

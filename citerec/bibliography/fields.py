@@ -15,7 +15,7 @@ from citerec.bibliography.keys import dois_of
 from citerec.bibliography.markup import plain_text
 from citerec.errors import BadRecordError, shown
 from citerec.text import one_line
-from citerec.types import MAX_ABSTRACT, MAX_TITLE, YEARS, Paper, id_fault, year_of
+from citerec.types import MAX_ABSTRACT, MAX_TITLE, YEARS, Json, Paper, id_fault, year_of
 
 MAX_ID = 512  # characters
 MAX_SHORT = 2_000  # characters of a URL, a type, a publisher; a longer one counts as missing
@@ -34,7 +34,7 @@ class Fields:
     A key such as `journal.name` is that of the field `name` of the object `journal`.
     """
 
-    record: Mapping[str, Any]
+    record: Json
     path: Path
     line: int
 
@@ -42,7 +42,7 @@ class Fields:
         """Refuse the record; faults are counted by `kind`."""
         raise BadRecordError(self.path, self.line, message, kind=kind)
 
-    def of(self, record: Mapping[str, Any]) -> "Fields":
+    def of(self, record: Json) -> "Fields":
         """Return other fields at the same place."""
         return Fields(record, self.path, self.line)
 
@@ -82,7 +82,7 @@ class Fields:
 
     def title(self, key: str = "title") -> str:
         """Read the title on one line; it may be empty, but not missing."""
-        return " ".join(self._checked(key, self._required(key), MAX_TITLE).split())
+        return one_line(self._checked(key, self._required(key), MAX_TITLE))
 
     def text(self, key: str) -> str:
         """Read a text; if it is missing or null, it is empty."""
@@ -125,7 +125,8 @@ class Fields:
             self.fail(f"{key!r} must be a string, found {shown(value)}")
         if len(value) > most:
             self.fail(f"{key!r} has {len(value):,} characters; expected at most {most:,}")
-        return _printable(value)
+        # `isprintable` is a fast test that most texts pass
+        return value if value.isprintable() else _CONTROL.sub(" ", value)
 
     def year(self, key: str = "year") -> int | None:
         """Read a year: 2019, "2019", 2019.0; None if it is missing, null or ""."""
@@ -171,7 +172,7 @@ class Fields:
         value = self.get(key)
         if value is not None and not isinstance(value, dict):
             self.fail(f"{key!r} must be an object, found {shown(value)}")
-        return self.of(cast("dict[str, Any]", value or {}))
+        return self.of(cast("Json", value or {}))
 
     def objects(self, key: str) -> "list[Fields]":
         """Return the objects of a list; it is empty if it is missing or null."""
@@ -187,7 +188,7 @@ class Fields:
         if isinstance(value, list):  # several types of one paper, the most general first
             value = next(iter(cast("list[Any]", value)), "")
         text = number_text(value)
-        return " ".join(_printable(text).split()) if len(text) <= MAX_SHORT else ""
+        return one_line(text) if len(text) <= MAX_SHORT else ""
 
     def doi(self, key: str) -> str:
         """Read a DOI: bare, of several the first; a text that has none stays as it is."""
@@ -238,9 +239,4 @@ def _name(author: Any) -> str | None:
         author = next(filter(None, names), None)
     if author is None:
         return ""
-    return " ".join(_printable(author).split()) if isinstance(author, str) else None
-
-
-def _printable(text: str) -> str:
-    """Replace control characters by blanks; `isprintable` is a fast test that most texts pass."""
-    return text if text.isprintable() else _CONTROL.sub(" ", text)
+    return one_line(author) if isinstance(author, str) else None

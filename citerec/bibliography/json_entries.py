@@ -18,6 +18,7 @@ from citerec.bibliography.fields import Fields, number_text
 from citerec.bibliography.keys import dois_of
 from citerec.bibliography.markup import plain_text
 from citerec.errors import BadInputError, BadRecordError, shown
+from citerec.types import Json
 
 T = TypeVar("T")
 _IDS = ("id", "_id", "paperId", "paper_id", "corpusid")
@@ -57,8 +58,11 @@ def _loads(text: str, name: Path | str, *, line: int | None = None) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        message = f"this is not valid JSON: {error.msg} (column {error.colno})"
-        raise BadInputError(name, message, line=line or error.lineno) from None
+        raise BadInputError(
+            name,
+            f"this is not valid JSON: {error.msg} (column {error.colno})",
+            line=line or error.lineno,
+        ) from None
 
 
 def to_entry(item: Any, place: Entry, name: Path | str, *, strict: bool = True) -> Entry:
@@ -72,7 +76,7 @@ def to_entry(item: Any, place: Entry, name: Path | str, *, strict: bool = True) 
             raise place.error(name, f"expected an object with a title, found {shown(item)}")
         stated = item.strip() if isinstance(item, str) else ""
         return replace(place, ids=(stated,) if stated else ())
-    fields = Fields(cast("dict[str, Any]", item), Path(name), place.line or 0)
+    fields = Fields(cast("Json", item), Path(name), place.line or 0)
 
     def first(keys: str, read: Callable[[str], T], default: T) -> T:
         """Read the first of some fields that has a value."""

@@ -30,24 +30,14 @@ LETTERS = {
     "dj": "đ", "DJ": "Đ", "ng": "ŋ", "NG": "Ŋ",
 }  # fmt: skip
 _BASES = LETTERS | {"i": "i", "j": "j"}  # under an accent
-_GREEK = {
-    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "zeta": "ζ", "eta": "η",
-    "theta": "θ", "iota": "ι", "kappa": "κ", "lambda": "λ", "mu": "μ", "nu": "ν", "xi": "ξ",
-    "pi": "π", "rho": "ρ", "sigma": "σ", "tau": "τ", "upsilon": "υ", "phi": "φ", "chi": "χ",
-    "psi": "ψ", "omega": "ω",
-}  # fmt: skip
-_SYMBOLS = {  # the rest has pylatexenc, whose import takes a moment
-    "textbackslash": "\\", "textasciitilde": "~", "textasciicircum": "^", "textbraceleft": "{",
-    "textbraceright": "}", "textquoteleft": "‘", "textquoteright": "’", "textquotedblleft": "“",
-    "textquotedblright": "”", "textquotesingle": "'", "textendash": "–", "textemdash": "—",
-    "copyright": "©", "degree": "°", "circ": "°", "euro": "€", "pounds": "£", "S": "§", "P": "¶", "ddag": "‡",
-    "ldots": "…", "dots": "…", "textellipsis": "…", "times": "×", "pm": "±", "cdot": "·", "sqrt": "√",
-    "LaTeX": "LaTeX", "TeX": "TeX", "BibTeX": "BibTeX", "textbar": "|", "textunderscore": "_", "slash": "/",
-    "textless": "<", "textgreater": ">", "less": "<", "greater": ">", "lt": "<", "gt": ">",
-    "textperiodcentered": "·", "thinspace": " ", "enspace": " ", "space": " ",
-    **_GREEK,
-    **{name.capitalize(): letter.upper() for name, letter in _GREEK.items()},
-    **{f"var{name}": letter for name, letter in _GREEK.items()},
+_SYMBOLS = {  # where pylatexenc has another text, or none
+    "textbackslash": "\\", "textasciicircum": "^", "textbraceleft": "{", "textbraceright": "}",
+    "copyright": "©", "degree": "°", "circ": "°", "euro": "€", "pounds": "£", "S": "§", "P": "¶",
+    "ddag": "‡", "sqrt": "√", "LaTeX": "LaTeX", "TeX": "TeX", "BibTeX": "BibTeX", "textbar": "|",
+    "textunderscore": "_", "slash": "/", "textless": "<", "textgreater": ">", "less": "<",
+    "greater": ">", "lt": "<", "gt": ">", "textperiodcentered": "·", "thinspace": " ",
+    "enspace": " ", "space": " ", "epsilon": "ε", "phi": "φ", "vartheta": "θ", "varkappa": "κ",
+    "varpi": "π", "varrho": "ρ", "varsigma": "σ",
 }  # fmt: skip
 _LIGATURES = {"~": " ", "---": "—", "--": "–", "``": "“", "''": "”"}
 _SPACES = frozenset(" ,;:\\\t\n")  # as in `\,`: these stand for a space
@@ -89,7 +79,7 @@ def _plain(token: re.Match[str]) -> str:
     if command := token["command"]:
         if command in LETTERS:
             return LETTERS[command]
-        symbol = _SYMBOLS.get(command) or _rare_symbols().get(command, "")
+        symbol = _SYMBOLS.get(command) or _symbols().get(command, "")
         # `\less sub\greater` is a tag, `\log n` are two words
         return symbol if symbol in {"", "<", ">"} else symbol + token["space"]
     if escaped := token["escaped"]:
@@ -98,7 +88,7 @@ def _plain(token: re.Match[str]) -> str:
 
 
 @cache
-def _rare_symbols() -> dict[str, str]:
+def _symbols() -> dict[str, str]:
     """Return the text of every command of pylatexenc that takes no argument and stands for a text of its own."""
     database: Any = import_module("pylatexenc.latex2text").get_default_latex_context_db()
     texts = {spec.macroname: spec.simplify_repl for spec in database.iter_macro_specs()}

@@ -70,8 +70,10 @@ def decode(data: bytes, name: Path | str, *, reads: str, notices: list[str] | No
                     "save it as UTF-8 in the program that wrote it",
                     line=line,
                 ) from None
-            what = f"{Path(name).name}: {plural(foreign, 'byte is', 'bytes are')} not UTF-8"
-            notices.append(f"{what}, from line {line} on: read as Windows-1252")
+            notices.append(
+                f"{Path(name).name}: {plural(foreign, 'byte is', 'bytes are')} not UTF-8, "
+                f"from line {line} on: read as Windows-1252"
+            )
     if not text.strip():
         raise BadInputError(name, f"this is empty; {reads}")
     return text
@@ -85,8 +87,11 @@ def kind_of(text: str, name: Path | str) -> Kind:
     kind = Kind.BIBTEX if _BIBTEX.search(text) else kind
     entries = {Kind.BIBTEX: text.count("@"), Kind.RIS: text.count("\nTY  -")}.get(kind, 0)
     if len(text) > _MAX_BIBLIOGRAPHY or entries > _MAX_ENTRIES:
-        most = f"{_MAX_BIBLIOGRAPHY:,} characters and {_MAX_ENTRIES:,} entries"
-        raise BadInputError(name, f"this {kind} is too long; expected at most {most}; split it")
+        raise BadInputError(
+            name,
+            f"this {kind} is too long; expected at most {_MAX_BIBLIOGRAPHY:,} characters "
+            f"and {_MAX_ENTRIES:,} entries; split it",
+        )
     return kind
 
 
@@ -111,27 +116,10 @@ def read_entries(
     if kind is Kind.JSON:
         return json_entries.read_entries(text, name, strict=strict, part=part), []
     if kind is Kind.RIS:
-        return [ris.to_entry(record) for record in ris.read_records(text)], []
+        return [ris.to_entry(*record) for record in ris.read_records(text)], []
     records, broken = bibtex.read_records(text)
     if broken and strict:
         line, fault = broken[0]
         raise BadInputError(name, fault, line=line)
     unread = [f"line {line}: {fault}" for line, fault in broken]
-    return [bibtex.to_entry(record) for record in records], unread
-
-
-def entries_by_key(
-    data: bytes, name: str, unread: list[str], notices: list[str]
-) -> dict[str, Entry]:
-    """Return the entries of BibTeX or CSL-JSON by key, else by place; the first one of a repeated key counts.
-
-    `unread` receives descriptions of the entries that cannot be read, `notices` a line about bytes that are not UTF-8.
-    BadInputError if it is no bibliography.
-    """
-    text = decode(data, name, reads=READS, notices=notices)
-    if (kind := kind_of(text, name)) not in {Kind.BIBTEX, Kind.JSON}:
-        raise BadInputError(name, "this is not a bibliography; expected BibTeX or CSL-JSON")
-    entries, faults = read_entries(text, kind, name, strict=False)
-    unread += faults
-    by_key = {entry.key or entry.place: entry for entry in reversed(entries) if entry.is_named}
-    return dict(reversed(by_key.items()))
+    return [bibtex.to_entry(*record) for record in records], unread

@@ -5,13 +5,13 @@ end tag.
 """
 
 import re
-from collections.abc import Mapping
 from importlib import import_module
 from itertools import accumulate
 from typing import Any
 
-from citerec.bibliography.entry import Entry, Record, first_year, is_preprint
+from citerec.bibliography.entry import Entry, first_year, is_preprint
 from citerec.bibliography.keys import dois_of
+from citerec.types import Json
 
 _START = re.compile(r"^TY  -(?= |$)", re.MULTILINE)
 _ONE_SPACE = re.compile(r"^([A-Z][A-Z0-9]) -(?= |$)", re.MULTILINE)
@@ -23,17 +23,17 @@ _VENUES = "secondary_title alternate_title3 journal_name alternate_title2 altern
 _ADDRESSES = "doi L3 type_of_work urls file_attachments1 file_attachments2 id".split()
 
 
-def read_records(text: str) -> list[Record]:
-    """Read every record of a RIS file; a record without an end tag is read, too."""
+def read_records(text: str) -> list[tuple[int, Json]]:
+    """Read line and fields of every record of a RIS file; a record without an end tag is read, too."""
     if not _START.search(text):  # some programs write one space before the dash
         text = _ONE_SPACE.sub(r"\1  -", text)
     preamble, *records = _START.split(text)
     lines = accumulate((part.count("\n") for part in records), initial=preamble.count("\n") + 1)
     # not strict: the last line is where a next record would begin
-    return [Record(line, _fields(rest)) for rest, line in zip(records, lines, strict=False)]
+    return list(zip(lines, map(_fields, records), strict=False))
 
 
-def _fields(text: str) -> dict[str, str | list[str]]:
+def _fields(text: str) -> Json:
     """Return the fields of a record whose text begins after its first tag; of a repeated text the first counts."""
     parser: Any = import_module("rispy").RisParser  # it has no types
     kind, *lines = text.split("\n")
@@ -61,17 +61,17 @@ def _fields(text: str) -> dict[str, str | list[str]]:
     }
 
 
-def first_text(fields: Mapping[str, Any], *names: str) -> str:
+def first_text(fields: Json, *names: str) -> str:
     """Return the first of the named fields that has text, with lists joined; else an empty string."""
     texts = (v if isinstance(v := fields.get(name, ""), str) else " ".join(v) for name in names)
     return next(filter(None, texts), "")
 
 
-def to_entry(record: Record) -> Entry:
+def to_entry(line: int, fields: Json) -> Entry:
     """Return a record as an entry; one that is unpublished and names no venue is a preprint."""
 
     def text(*names: str) -> str:
-        return first_text(record.fields, *names)
+        return first_text(fields, *names)
 
     kind = text("type_of_reference")
     title = text(*_TITLES)
@@ -85,7 +85,7 @@ def to_entry(record: Record) -> Entry:
     addresses = [text(name) for name in _ADDRESSES]
     dois = dois_of(" ".join(addresses)) or dois_of(text("notes"))
     ids = (text("id"), text("accession_number"), addresses[0], *dois)
-    people = record.fields.get("authors") or record.fields.get("first_authors", ())
+    people = fields.get("authors") or fields.get("first_authors", ())
     remarks = map(text, ("publisher", "note", "notes"))
     return Entry(
         ids=tuple(filter(None, map(str.strip, ids))),
@@ -98,7 +98,7 @@ def to_entry(record: Record) -> Entry:
         has_citation_key=True,
         dois=dois,
         is_preprint=is_preprint(kind.lower(), venue, remarks, addresses),
-        line=record.line,
+        line=line,
         label=f"record {title[:60]!r}" if title else "this record",
     )
 

@@ -150,9 +150,11 @@ def _style_file(style: str) -> str:
     try:
         return styles.get_style_filepath(ALIASES.get(style, style))
     except styles.StyleNotFoundError:
-        known = f"apa, ieee, nature, {', '.join(ALIASES)}"
-        names = "https://www.zotero.org/styles lists the names of others"
-        raise ConfigError(f"no citation style {style!r}; there are {known}; {names}") from None
+        raise ConfigError(
+            f"no citation style {style!r}; there are apa, ieee, nature, "
+            f"{', '.join(ALIASES)}; https://www.zotero.org/styles lists the names of "
+            "others"
+        ) from None
 
 
 def notice_of(papers: Sequence[Paper], config: ReferenceConfig) -> str:

@@ -15,7 +15,7 @@ from citerec.bibliography.keys import LETTERS, doi_of, paper_doi, split_name
 from citerec.bibliography.publication import Kind, kind_of
 from citerec.io import indented_json
 from citerec.text import normalized, one_line, web_address
-from citerec.types import Paper
+from citerec.types import Json, Paper
 
 NO_NOTES: Mapping[str, str] = {}  # of an author, by id
 RETRACTED = "Retracted"  # the note of such a paper
@@ -182,7 +182,7 @@ def ris(
     return rispy.dumps(records, implementation=writer) if records else ""
 
 
-def _ris_record(key: str, paper: Paper, note: str) -> dict[str, Any]:
+def _ris_record(key: str, paper: Paper, note: str) -> Json:
     kind = kind_of(paper)
     first, _, last = one_line(paper.pages).partition("-")
     venue, publisher = _venue_and_publisher(paper, kind)
@@ -218,7 +218,7 @@ def csl(papers: Sequence[Paper], notes: Mapping[str, str] = NO_NOTES) -> str:
     return indented_json(items).decode()
 
 
-def csl_item(paper: Paper, note: str = "") -> dict[str, Any]:
+def csl_item(paper: Paper, note: str = "") -> Json:
     """Return a paper as an item of CSL-JSON."""
     kind = kind_of(paper)
     venue, publisher = _venue_and_publisher(paper, kind)

@@ -11,12 +11,10 @@ from citerec.cli.console import ConsoleOutput, show
 from citerec.cli.options import BM25, RERANK, Index, Split, open_named, settings_options, under
 from citerec.config import Settings, setting
 from citerec.errors import ConfigError
-from citerec.evaluate.protocol import EvalConfig
+from citerec.evaluation.protocol import EvalConfig
 
 if TYPE_CHECKING:
-    from citerec.evaluate.protocol import EvalSet
-    from citerec.evaluate.report import Evaluation
-    from citerec.folder import IndexFolder
+    from citerec.evaluation.audit import Audit
     from citerec.run import Run
 
 REPORTS = Path("reports")
@@ -85,11 +83,12 @@ def evaluate(
     console: ConsoleOutput,
 ) -> None:
     """Evaluate rankings against the citations of papers, and write a report."""
-    from citerec.evaluate.metrics import METRICS, metric_names
-    from citerec.evaluate.protocol import EvalSet, load_eval_set
-    from citerec.evaluate.report import Evaluation, assess, summary_table, write_report
-    from citerec.evaluate.systems import systems
-    from citerec.evaluate.tables import terminal
+    from citerec.evaluation.evaluate import with_systems
+    from citerec.evaluation.metrics import METRICS, metric_names
+    from citerec.evaluation.protocol import EvalSet, load_eval_set
+    from citerec.evaluation.report import Evaluation, assess, summary_table, write_report
+    from citerec.evaluation.systems import systems
+    from citerec.evaluation.tables import terminal
     from citerec.machine import provenance
     from citerec.run import read_qrels, trec_qrels
 
@@ -97,7 +96,9 @@ def evaluate(
     files = run or []
     if qrels is not None and not files:
         raise ConfigError("--qrels needs --run; without it a split of the index is evaluated")
-    runs_systems = not files or (qrels is None and "systems" in options.model_fields_set)
+    is_named = "systems" in options.model_fields_set
+    runs_systems = not files or (qrels is None and is_named)
+    named = [name.strip() for name in options.systems.split(",")] if is_named else None
     if not runs_systems:
         refuse_options_of_systems(ctx)
     folder = None
@@ -125,7 +126,20 @@ def evaluate(
         seed=config.seed,
     )
     if folder and runs_systems:
-        evaluation = with_systems(evaluation, folder, eval_set, options, config, console)
+        console.detail(f"{folder.path}: {len(eval_set.queries)} {eval_set.split} queries")
+        with console.progress() as progress:
+            evaluation, opened = with_systems(
+                evaluation,
+                folder,
+                eval_set,
+                named,
+                config,
+                log=console.log,
+                warn=console.warn,
+                progress=progress,
+            )
+            if options.audit:
+                refuse_faults(opened.audit([*evaluation.seconds], progress), console)
     evaluation = replace(evaluation, provenance=provenance({**evaluation.provenance}))
     assessment = assess(evaluation)
     write_report(assessment, target)
@@ -166,7 +180,7 @@ def given_runs(files: Sequence[Path], taken: Sequence[str]) -> list["Run"]:
 
 def report_folder(output: Path | None, name: str) -> Path:
     """Return the report folder; refuse one that cannot be written, or holds anything but a report."""
-    from citerec.evaluate.report import refuse_others_files
+    from citerec.evaluation.report import refuse_others_files
     from citerec.io import check_writable
 
     folder = output or REPORTS / name
@@ -175,96 +189,12 @@ def report_folder(output: Path | None, name: str) -> Path:
     return folder
 
 
-def with_systems(
-    evaluation: "Evaluation",
-    folder: "IndexFolder",
-    eval_set: "EvalSet",
-    options: SystemOptions,
-    config: EvalConfig,
-    console: ConsoleOutput,
-) -> "Evaluation":
-    """Run citerec's own systems, and add their runs to an evaluation, after those that were given."""
-    from citerec.evaluate.systems import CEILINGS, RANKED, RERANKED, Systems
-    from citerec.rerank.reranker import choose_reranker
-    from citerec.retrieve.bm25 import resolve
-    from citerec.run import trec_run
-
-    wanted = config.rerank or "auto"
-    rerank = choose_reranker(wanted, folder, same_data=True, warn=console.warn)
-    config = config.replace(rerank=rerank)
-    names = system_names(options, folder, config)
-    ranks = bool(RANKED.keys() & {*names})
-    if ranks:
-        config = config.replace(ranker=measurable(config.ranker, folder, console))
-    console.detail(f"{folder.path}: {len(eval_set.queries)} {eval_set.split} queries")
-    with console.progress() as progress:
-        systems = Systems(folder, eval_set, config, console.log, progress)
-        systems.check(names)
-        reranked = [n for n in names if n in RERANKED or (config.rerank and n in RANKED)]
-        reranker = systems.open_reranker if reranked else None  # before the work, as it may fail
-        if reranker:
-            console.log(str(reranker))
-        runs = []
-        seconds = dict[str, float | None]()
-        for number, name in enumerate(names):
-            progress("systems", number, len(names))
-            run, seconds[name] = systems.run(name)
-            runs.append(trec_run(run) if evaluation.runs else run)
-        if options.audit:
-            checked = systems.audit([name for name in names if name not in CEILINGS], progress)
-            for fault in checked.faults[:FAULTS]:
-                console.warn(f"audit: {fault}")
-            if checked.faults:
-                console.warn(f"audit: {len(checked.faults):,} faults in all")
-                raise typer.Exit(1)
-            console.log(str(checked))
-    ranker = systems.ranker_of("ranker") if ranks else None
-    manifest = folder.manifest
-    settings = {
-        "corpus": {"sha256": manifest.corpus["sha256"], "papers": manifest.counts["papers"]},
-        "bm25": resolve(config.bm25, folder).model_dump(),
-        "fuse": config.fuse.model_dump(),
-        "rerank": [reranker.as_json()] if reranker else [],
-        "rerank_weights": {name: systems.reranker_of(name).weight for name in reranked},
-        "ranker": {"model": ranker.shown, "weights": ranker.fingerprint} if ranker else None,
-        "depth": config.depth,
-        "index": manifest.settings,
-    }
-    return replace(
-        evaluation,
-        runs=[*evaluation.runs, *runs],
-        seconds=seconds,
-        provenance={**evaluation.provenance, **settings},
-        ceilings=CEILINGS & set(names),
-    )
-
-
-def system_names(options: SystemOptions, folder: "IndexFolder", config: EvalConfig) -> list[str]:
-    """Return the names of the systems to compare, each once."""
-    from citerec.evaluate.systems import RERANKED, default_systems, systems
-
-    known = systems()
-    if options.systems == "all":
-        names = [name for name in known if config.rerank or name not in RERANKED]
-    elif "systems" in options.model_fields_set:
-        names = [name.strip() for name in options.systems.split(",")]
-    else:
-        names = default_systems(folder, rerank=config.rerank is not None, ranker=config.ranker)
-    if unknown := [name for name in (*names, *config.retrievers) if name not in known]:
-        raise ConfigError(f"no system {unknown[0]!r}; choose from {', '.join(known)}, or all alone")
-    return list(dict.fromkeys([*names, *config.retrievers]))
-
-
-def measurable(ranker: str, folder: "IndexFolder", console: ConsoleOutput) -> str:
-    """Return the model to evaluate: that of the index only if it was not trained on the current test queries."""
-    from citerec.rank.ltr import DEFAULT, SPEC
-    from citerec.rules.held_out import RANKER, own_model, own_name, trained_on_other_data
-
-    own = own_model(folder, RANKER, SPEC) if ranker == "auto" else None
-    if own is None or not trained_on_other_data(own, folder):
-        return ranker
-    console.warn(
-        f"{own_name(folder, RANKER)} is not used: it was trained on other papers or splits, which may include test "
-        f"queries; train it again: citerec train-ranker --index {folder.path} --force, or use it anyway: --ranker {own}"
-    )
-    return str(DEFAULT)
+def refuse_faults(checked: "Audit", console: ConsoleOutput) -> None:
+    """Log that an audit found nothing; else warn of its faults and end with exit code 1."""
+    if not checked.faults:
+        console.log(str(checked))
+        return
+    for fault in checked.faults[:FAULTS]:
+        console.warn(f"audit: {fault}")
+    console.warn(f"audit: {len(checked.faults):,} faults in all")
+    raise typer.Exit(1)

@@ -33,6 +33,7 @@ VECTORS = {
 FLAGS = {
     "--format": "format",
     "--retracted": "retracted",
+    "--retriever": "retrievers",
     **VECTORS,
     "--force": "force",
     "--skip-bad": "skip_bad",

@@ -198,7 +198,7 @@ def scidocs(
     console: ConsoleOutput,
 ) -> None:
     """Evaluate encoders by SciDocs: on its published data, or on tasks of the same kinds built from an index."""
-    from citerec.evaluate.tables import terminal
+    from citerec.evaluation.tables import terminal
     from citerec.lab.scidocs.results import as_json, results_table
     from citerec.lab.scidocs.run import Running, on_index, on_published
     from citerec.lab.scidocs.vectors import CachedVectors

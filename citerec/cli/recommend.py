@@ -14,17 +14,16 @@ from pydantic import ConfigDict
 
 from citerec.cli.console import ConsoleOutput, check_output, write_pieces
 from citerec.cli.options import BM25, RERANK, Index, Ray, open_named, settings_options, under
-from citerec.config import SENTENCE_K, RecommendConfig, Settings, setting
+from citerec.config import RecommendConfig, Settings, setting
 from citerec.errors import BadInputError, ConfigError
 from citerec.inputs import read_whole
 from citerec.text import plural, some_of
 from citerec.types import Progress, QueryKind
 
 if TYPE_CHECKING:
-    from citerec.drafts import QueryFile
     from citerec.recommend import Recommender
     from citerec.recommendations import Recommendations
-    from citerec.rules.known import QueryOptions
+    from citerec.request import Request
 
 FEW_QUERIES = 8  # up to here, opening torch costs more time than it saves
 ALL = "all"
@@ -60,6 +59,9 @@ class DraftOptions(Settings):
     )
     abstract: str | None = setting(
         None, "The abstract, with --title, or in place of that in --query."
+    )
+    year: int | None = setting(
+        None, "The year of the draft, in place of that in --query.", ge=1, le=9999
     )
     context: str | None = setting(
         None,
@@ -122,23 +124,22 @@ def recommend(
     from citerec.export import pieces
 
     fields = checked_fields(shown)
-    drafts = read_drafts(draft)
-    if drafts.by_sentence and "k" not in config.model_fields_set:
-        config = config.replace(k=SENTENCE_K)
-    ranks = picked_ranks(shown, config.k, batch=drafts.batch)
+    request = read_request(draft, config, explain=shown.explain)
+    drafts = request.drafts
+    ranks = picked_ranks(shown, request.k or config.k, batch=drafts.batch)
     former = former_list(shown.since, batch=drafts.batch) if shown.since else None
     for notice in drafts.notices:
         console.log(notice)
     to_terminal = shown.output is None and sys.stdout.isatty()  # a bar would be mixed with the list
     empty: list[Recommendations] = []
     with (
-        open_recommender(index, config, drafts, ray, console) as (recommender, many),
+        open_recommender(index, config, request, ray, console) as (recommender, many),
         (ConsoleOutput(quiet=True) if to_terminal else console).progress() as progress,
     ):
-        options = query_options(draft, drafts, recommender, explain=shown.explain)
-        for missing in options.not_found:
+        listed = recommender.look_up(request)
+        for missing in listed.not_found:
             console.detail(f"not in this corpus: {missing}")
-        lists = many(drafts.queries, options, progress)
+        lists = many(request, listed, progress)
         if not drafts.batch or shown.format == "doi":
             lists = [*lists]  # others may be larger than memory
         if former:
@@ -220,26 +221,40 @@ def former_list(path: Path, *, batch: bool) -> tuple[set[str], str]:
     return ids, f"{date.fromtimestamp(last)}" if last else "the first list"
 
 
-def read_drafts(draft: DraftOptions) -> "QueryFile":
-    """Return the queries of a draft and a sentence, of either alone, or of a list of references alone."""
-    from citerec.drafts import QueryFile, read_queries
-    from citerec.recommend import query_of
+def read_request(draft: DraftOptions, config: RecommendConfig, *, explain: bool) -> "Request":
+    """Read the draft and the lists of papers that the options name."""
+    from citerec.drafts import read_queries
+    from citerec.request import Request
 
+    title = draft.title
+    abstract = draft.abstract
+    given = None
     if draft.query is not None:
-        title = draft.title and " ".join(draft.title.split())
-        given = read_queries(draft.query, title=title, abstract=draft.abstract)
-        return given.with_context(draft.context)
-    cited = draft.cited and draft.cited.name
-    alone = None if draft.title else draft.context
-    query = query_of(draft.title, draft.abstract or "", None, alone, cited)
-    return QueryFile((query,)).with_context(draft.context if draft.title else None)
+        title = title and " ".join(title.split())
+        given = read_queries(draft.query, title=title, abstract=abstract)
+        title = None
+        abstract = None
+    return Request.of(
+        given,
+        title=title,
+        abstract=abstract or "",
+        year=draft.year,
+        context=draft.context,
+        k=config.k if "k" in config.model_fields_set else None,
+        year_max=draft.year_max,
+        year_min=draft.year_min,
+        excluded=draft.exclude,
+        cited=draft.cited,
+        rejected=draft.rejected,
+        explain=explain,
+    )
 
 
 @contextmanager
 def open_recommender(
     index: Path | None,
     config: RecommendConfig,
-    drafts: "QueryFile",
+    request: "Request",
     ray: str | None,
     console: ConsoleOutput,
 ) -> "Generator[tuple[Recommender, Any]]":
@@ -248,6 +263,7 @@ def open_recommender(
     from citerec.recommend import Recommender
 
     folder = open_named(index)
+    drafts = request.drafts
     config = config.replace(few_queries=len(drafts.queries) <= FEW_QUERIES)
     if drafts.queries[0].kind is QueryKind.REFERENCES:  # no draft that they could read
         config = config.replace(reranker="none", ranker="none", popularity=True, authors=True)
@@ -261,31 +277,13 @@ def open_recommender(
     if recommender.open_reranker:
         console.log(f"{recommender.open_reranker}")
     if ray is None or drafts.by_sentence:  # one draft needs no cluster
-        single = recommender.recommend_sentences
-        many = recommender.recommend_many
-        yield recommender, single if drafts.by_sentence else many
+        yield recommender, recommender.recommend_many
         return
     from citerec.distributed import connected, recommend_in_actors
 
     with connected(ray):
         threads = config.bm25.threads or 1
         yield recommender, partial(recommend_in_actors, recommender, threads=threads)
-
-
-def query_options(
-    draft: DraftOptions, drafts: "QueryFile", recommender: "Recommender", *, explain: bool
-) -> "QueryOptions":
-    """Return what is asked for; the recommender logs how many papers of each list were found."""
-    is_none = str(draft.cited) == "none"
-    return recommender.options(
-        None if is_none else drafts,
-        year_max=draft.year_max,
-        year_min=draft.year_min,
-        excluded=draft.exclude,
-        cited=None if is_none else draft.cited,
-        rejected=draft.rejected,
-        explain=explain,
-    )
 
 
 def checked_fields(shown: ListOptions) -> tuple[str, ...]:

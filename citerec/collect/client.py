@@ -20,6 +20,7 @@ import orjson
 
 from citerec.errors import CiterecError, ConfigError, writing
 from citerec.io import locked, refuse_links, replacing
+from citerec.text import one_line
 from citerec.types import Log
 
 if TYPE_CHECKING:
@@ -158,8 +159,10 @@ class Client:
         """
         self.answers += 1
         if self.answers > self._most:
-            message = f"has more than {self._most:,} pages, far more than was estimated; {KEPT}"
-            raise CollectError(f"{self.service.title} {message}")
+            raise CollectError(
+                f"{self.service.title} has more than {self._most:,} pages, far more than was "
+                f"estimated; {KEPT}"
+            )
         request = orjson.dumps([self.service.url, path, sorted(params.items()), ids])
         stored = self._cache / hashlib.sha256(request).hexdigest()
         if stored.is_file():
@@ -192,8 +195,9 @@ class Client:
                 for chunk in response.iter_bytes():
                     body += chunk
                     if len(body) > MAX_BYTES or time.monotonic() - started > MAX_SECONDS:
-                        most = f"{MAX_BYTES >> 20} MB or {MAX_SECONDS} s"
-                        raise _TransientError(f"the answer takes more than {most}")
+                        raise _TransientError(
+                            f"the answer takes more than {MAX_BYTES >> 20} MB or {MAX_SECONDS} s"
+                        )
         except httpx.RequestError as error:
             raise _TransientError(self._clean(str(error)) or type(error).__name__) from None
         self.sent += 1
@@ -257,8 +261,10 @@ class Client:
         name = self.service.title
         variable = self.service.variable
         if status in {401, 403}:
-            advice = f"{'check the' if self.service.key else 'set a'} key in {variable}"
-            raise CollectError(f"{name} refused the request ({fault}); {advice}")
+            raise CollectError(
+                f"{name} refused the request ({fault}); "
+                f"{'check the' if self.service.key else 'set a'} key in {variable}"
+            )
         if status in {400, 413, 414}:
             raise RefusedError(f"{name} did not accept a request ({fault})")
         raise CollectError(f"{name} answered {fault}; is {self.service.address} the right address?")
@@ -267,4 +273,4 @@ class Client:
         """Return a text for a message: one short line, without the key."""
         if self.service.key:
             text = text.replace(self.service.key, "***")
-        return " ".join(text.split())[:160]
+        return one_line(text)[:160]

@@ -2,14 +2,14 @@
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 from math import ceil
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import orjson
 from pydantic import model_validator
@@ -41,8 +41,8 @@ from citerec.corpus.tools import canonical_line, write_lines
 from citerec.errors import ConfigError
 from citerec.io import indented_json, sha256_of
 from citerec.machine import versions
-from citerec.text import csv_cell, plural
-from citerec.types import Log, Paper, Progress, no_log, no_progress
+from citerec.text import csv_cell, one_line, plural
+from citerec.types import Json, Log, Paper, Progress, no_log, no_progress
 
 PAPERS = "papers.jsonl.gz"
 RECORD = "collection.json"
@@ -118,7 +118,7 @@ class Estimate:
 class CollectReport:
     """What a run did."""
 
-    record: Mapping[str, Any]  # the content of collection.json
+    record: Json  # the content of collection.json
     unresolved: tuple[tuple[str, ...], ...]  # the cells of `snowball.HEADER` for each reference
     sent: int  # requests
     reused: int  # responses of an earlier run that was interrupted
@@ -133,7 +133,7 @@ class Plan:
     folder: Path
     source: SourceName
     service: Service
-    previous: Mapping[str, Any]  # the record of the collection to update; empty for a new one
+    previous: Json  # the record of the collection to update; empty for a new one
     is_complete: bool  # whether the folder has this very collection already
 
     @property
@@ -187,7 +187,7 @@ def make_plan(folder: Path, config: CollectConfig) -> Plan:
     return Plan(config, folder, source, service, record if config.update else {}, is_complete)
 
 
-def _query(config: CollectConfig) -> dict[str, Any]:
+def _query(config: CollectConfig) -> Json:
     """Return what is collected, for the record."""
     texts = [[*identifiers(entry), entry.title] for entry in config.entries]
     digest = hashlib.sha256(orjson.dumps([texts, config.search, config.papers])).hexdigest()
@@ -268,7 +268,7 @@ def collect(plan: Plan, progress: Progress = no_progress, log: Log = no_log) -> 
     return CollectReport(record, tuple(unresolved), client.sent, client.reused, len(papers))
 
 
-def read_record(folder: Path) -> dict[str, Any]:
+def read_record(folder: Path) -> Json:
     """Return the record of a finished collection; empty if there is none."""
     file = folder / RECORD
     return orjson.loads(file.read_bytes()) if file.is_file() else {}
@@ -286,7 +286,7 @@ def _write(
     plan: Plan,
     source: Source,
     papers: Sequence[Paper],
-    record: dict[str, Any],
+    record: Json,
     unresolved: Sequence[tuple[str, ...]],
 ) -> None:
     """Write papers, those of an updated collection first, the unresolved references and the record, each file whole."""
@@ -310,7 +310,7 @@ def _write(
     }
     with write_lines(folder / UNRESOLVED) as write:
         for row in (HEADER, *unresolved):
-            cells = "\t".join(csv_cell(" ".join(cell.split())) for cell in row)
+            cells = "\t".join(csv_cell(one_line(cell)) for cell in row)
             write(f"{cells}\n".encode())
     with write_lines(folder / RECORD) as write:
         write(indented_json(record))

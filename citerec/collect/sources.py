@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from citerec.bibliography.fields import Fields
@@ -18,9 +17,8 @@ from citerec.bibliography.markup import plain_text
 from citerec.collect.client import Client, RefusedError, Service
 from citerec.corpus.readers.json_formats import JSON_FORMATS
 from citerec.errors import BadRecordError, InvalidValueError
-from citerec.types import Paper
+from citerec.types import Json, Paper
 
-Json = dict[str, Any]
 Request = Callable[[Sequence[str]], dict[str, Paper]]
 WORK_ID = re.compile(r"(?:https?://openalex\.org/(?:works/)?)?(W[0-9]{1,15})", re.IGNORECASE)
 PAPER_ID = re.compile(r"[0-9a-f]{40}|corpusid:[0-9]{1,12}", re.IGNORECASE)

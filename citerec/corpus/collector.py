@@ -45,12 +45,13 @@ class RecordCounter:
                 return None
             if self.joins:
                 return paper
-            fault = (
+            paper = BadRecordError(
+                located.path,
+                located.line,
                 f"id {paper.id!r} is already in the corpus with another content; expected each id once "
-                "(citerec corpus merge joins such records, --skip-bad keeps the first)"
+                "(citerec corpus merge joins such records, --skip-bad keeps the first)",
+                kind="conflicting_duplicates",
             )
-            kind = "conflicting_duplicates"
-            paper = BadRecordError(located.path, located.line, fault, kind=kind)
         if isinstance(paper, BadRecordError):
             if not self.skip_bad:
                 raise paper

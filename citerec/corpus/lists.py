@@ -46,15 +46,17 @@ def parse_paper_list(text: str, name: str, part: str = "papers") -> PaperList:
 def _read(data: bytes, name: str, part: str) -> PaperList:
     content = recognise(data, name)
     if content.kind is ContentKind.DRAFT and content.format != DocumentFormat.MARKDOWN:
-        advice = "pass the .bib file that it cites from, or the draft itself as --query FILE"
-        raise BadInputError(name, f"this is {other_format(data) or content}; {advice}")
+        raise BadInputError(
+            name,
+            f"this is {other_format(data) or content}; pass the .bib file that it cites "
+            "from, or the draft itself as --query FILE",
+        )
     if content.kind is ContentKind.RECORDS and content.format not in _ENTRIES:
         return _from_reader(data, name, content.format)
     notices: list[str] = []
     text = decode(data, name, reads=READS, notices=notices)
     if content.kind is ContentKind.RECORDS:
-        kind = kind_of(text, name)
-        entries, unread = read_entries(text, kind, name, strict=False, part=part)
+        entries, unread = read_entries(text, kind_of(text, name), name, strict=False, part=part)
         unread += [f"{e.place} has neither a title nor an id" for e in entries if not e.is_named]
         named = tuple(entry for entry in entries if entry.is_named)
         return PaperList(named, tuple(unread), tuple(notices))
@@ -73,8 +75,9 @@ def _from_reader(data: bytes, name: str, format_name: str) -> PaperList:
         try:
             for found in read_papers(Source(file, (file,)), format_name):
                 if isinstance(found.paper, Paper):
-                    place = Entry(line=found.line)
-                    entries.append(to_entry(asdict(found.paper), place, name, strict=False))
+                    entries.append(
+                        to_entry(asdict(found.paper), Entry(line=found.line), name, strict=False)
+                    )
                 else:
                     unread.append(f"line {found.line}: {found.paper.message}")
         except BadInputError as error:

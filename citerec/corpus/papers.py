@@ -19,7 +19,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from citerec.inputs import open_array, save_array
-from citerec.types import BIBLIOGRAPHIC, Paper
+from citerec.text import one_line
+from citerec.types import BIBLIOGRAPHIC, Json, Paper
 
 Rows = npt.NDArray[np.int32]
 Codes = npt.NDArray[np.uint64]
@@ -27,7 +28,7 @@ Codes = npt.NDArray[np.uint64]
 BATCH = 4096  # papers per Arrow batch, so that division gives the batch of a row
 NO_YEAR = 0  # an unknown year
 _NO_TEXTS: Any = pa.StringArray.from_buffers(0, pa.py_buffer(bytes(4)), pa.py_buffer(b""))
-_KINDS: dict[str, Any] = {  # not text
+_KINDS: Json = {  # not text
     "year": pa.int32(),
     "authors": pa.list_(pa.string()),
     "retracted": pa.bool_(),
@@ -103,8 +104,9 @@ def open_lookup(folder: Path) -> Lookup:
 
     def table(name: str) -> Table:
         codes = open_array(folder / "lookup" / f"{name}_codes.npy", np.uint64)
-        rows = folder / "lookup" / f"{name}_rows.npy"
-        return Table(codes, open_array(rows, np.int32, length=len(codes)))
+        return Table(
+            codes, open_array(folder / "lookup" / f"{name}_rows.npy", np.int32, length=len(codes))
+        )
 
     return Lookup(*(table(field.name) for field in fields(Lookup)))
 
@@ -178,7 +180,7 @@ class Papers:
             names = self._table.column_names
             columns = [self._table[name].chunk(batch).take(offsets).to_pylist() for name in names]
             for row, values in zip(group_rows, zip(*columns, strict=True), strict=True):
-                record: dict[str, Any] = dict(zip(names, values, strict=True))
+                record: Json = dict(zip(names, values, strict=True))
                 record["year"] = record["year"] or None
                 record["authors"] = tuple(record["authors"] or ())
                 by_row[row] = Paper(**record)
@@ -301,7 +303,7 @@ def _open_table(path: Path) -> Any:
                 ):
                     raise ValueError(f"batch {number} holds {len(chunk):,} papers")
     except (pa.ArrowException, MemoryError, OverflowError, UnicodeDecodeError) as error:
-        raise ValueError(" ".join(str(error).split())[:120]) from error
+        raise ValueError(one_line(str(error))[:120]) from error
     return table
 
 

@@ -26,7 +26,7 @@ from citerec.corpus.readers import Source, detect_format, find_source, read_pape
 from citerec.errors import ConfigError, writing
 from citerec.inputs import zstd
 from citerec.io import check_parent, replacing
-from citerec.types import BIBLIOGRAPHIC, Log, Paper, Progress, no_log, no_progress
+from citerec.types import BIBLIOGRAPHIC, Json, Log, Paper, Progress, no_log, no_progress
 
 LEVEL = 6  # of gzip
 SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
@@ -252,7 +252,7 @@ def merged_paper(records: Sequence[Paper]) -> Paper:
     """
     published = sorted(records, key=lambda paper: is_preprint_doi(paper_doi(paper)))
     titles = [paper.title for paper in records if paper.title]
-    values: dict[str, Any] = {
+    values: Json = {
         name: next(filter(None, (getattr(paper, name) for paper in published)), "")
         for name in BIBLIOGRAPHIC
     }

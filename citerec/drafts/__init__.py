@@ -53,28 +53,33 @@ class QueryFile:
         """Whether there may be more than one query; a JSONL file of one line is not a batch."""
         return len(self.queries) > 1 or self.by_sentence
 
-    def with_context(self, text: str | None) -> "QueryFile":
-        """Return the only draft with the sentence of it that needs references; None for no sentence.
+    def stated(self, *, year: int | None = None, context: str | None = None) -> "QueryFile":
+        """Return the only draft with another year, and with the sentence of it that needs references; None for neither.
 
         `all` stands for each sentence that makes a claim without a reference: one query for each, in their order.
         ConfigError if there are several drafts, the text is no sentence, or no sentence lacks a reference.
         """
-        if text is None:
+        if year is None and context is None:
             return self
-        from citerec.drafts.context import read_context
+        from citerec.drafts.context import read_context, without_query_markers
         from citerec.drafts.sentences import uncited
 
+        name = "year" if context is None else "context"
         if self.batch:
             raise ConfigError(
-                f"--context is a sentence of one draft, but there are {len(self.queries):,}; give one draft, or the "
-                'key "context" in each record'
+                f"--{name} is of one draft, but there are {len(self.queries):,}; give one draft, or the "
+                f'key "{name}" in each record'
             )
         draft = self.queries[0]
-        if text != EVERY_SENTENCE:
-            return replace(self, queries=(replace(draft, context=read_context(text)),))
+        if year is not None:
+            draft = replace(draft, year=year)
+        if context is None:
+            return replace(self, queries=(draft,))
+        if context != EVERY_SENTENCE:
+            return replace(self, queries=(replace(draft, context=read_context(context)),))
         lines = self.lines or ("# Abstract", draft.abstract)
         draft = replace(draft, abstract=first_sentences(draft.abstract, MAX_ABSTRACT))
-        if not (queries := tuple(uncited(draft, lines))):
+        if not (queries := tuple(map(without_query_markers, uncited(draft, lines)))):
             raise ConfigError("the draft has no sentence of five words or more without a reference")
         return replace(self, queries=queries, by_sentence=True)
 
@@ -88,8 +93,9 @@ def read_queries(
     """Read the queries of the file `path`, or of standard input if it is `-`; see `parse_queries`."""
     from citerec.bibliography.paper_list import read_bytes
 
-    hint = "to pass a text directly: citerec recommend --title T --abstract A"
-    data, name = read_bytes(path, hint=hint)
+    data, name = read_bytes(
+        path, hint="to pass a text directly: citerec recommend --title T --abstract A"
+    )
     file = None if str(path) == "-" else Path(path)
     return parse_queries(data, name=name, file=file, title=title, abstract=abstract)
 
@@ -112,6 +118,7 @@ def parse_queries(
     from citerec.bibliography.paper_list import Kind, decode, kind_of, read_entries
     from citerec.corpus.readers import recognise
     from citerec.drafts.cited import printed_references
+    from citerec.drafts.context import without_query_markers
 
     stated = {k: v for k, v in (("title", title), ("abstract", abstract)) if v is not None}
     content = recognise(data, str(name))
@@ -119,8 +126,11 @@ def parse_queries(
         return _from_document(DocumentFormat(content.format), data, str(name), file, stated)
     suffix = Path(name).suffix.lower()
     if suffix in _BINARY and not other_format(data):
-        fault = f"this is no {_BINARY[suffix]} document, or a damaged one"
-        raise BadInputError(name, f"{fault}; open it in its program and save it again")
+        raise BadInputError(
+            name,
+            f"this is no {_BINARY[suffix]} document, or a damaged one; open it in its "
+            "program and save it again",
+        )
     text = decode(data, name, reads=_READS)
     kind = kind_of(text, name)
     lines = list[str]()
@@ -154,7 +164,7 @@ def parse_queries(
                 name, f"the id {query.id!r} is already used by {where}; give it another"
             )
         by_id[query.id] = draft
-        queries.append(query)
+        queries.append(without_query_markers(query))
     return QueryFile(tuple(queries), cited, lines=tuple(lines[1:]), name=f"{name}" if cited else "")
 
 
@@ -213,8 +223,11 @@ def _from_document(
         draft = replace(draft, title=first_sentences(text, MAX_FIRST_LINE))
         untitled = NO_TITLE
     if not draft.title.strip():
-        advice = "give it yourself: --query FILE --title T"
-        raise BadInputError(name, f"this draft ({kind}) has no title that was found; {advice}")
+        raise BadInputError(
+            name,
+            f"this draft ({kind}) has no title that was found; give it yourself: --query "
+            "FILE --title T",
+        )
     shortened = "no abstract and no text was found: the title alone is used"
     if len(stated_abstract) >= LEAST_ABSTRACT or (stated_abstract and not body):
         abstract = first_sentences(stated_abstract, MAX_ABSTRACT)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from citerec.bibliography.entry import Entry, PaperList
 from citerec.bibliography.keys import arxiv_dois, dois_of, to_text
-from citerec.bibliography.paper_list import entries_by_key, read_bytes
+from citerec.corpus.lists import read_paper_list
 from citerec.drafts.headings import Part, part_at
 from citerec.errors import BadInputError
 from citerec.io import decoded
@@ -80,7 +80,6 @@ def cited_references(
 
 def _from_file(file: str, path: Path | None, faults: list[str]) -> tuple[str, dict[str, Entry]]:
     """Return the name of a bibliography that a draft names, and its entries by key."""
-    unread: list[str] = []
     if path is None:
         fault = (
             "cannot be followed from standard input; "
@@ -89,11 +88,14 @@ def _from_file(file: str, path: Path | None, faults: list[str]) -> tuple[str, di
     else:
         try:
             if found := inside(path.parent, file, ("", ".bib", ".json")):
-                entries = entries_by_key(read_bytes(found)[0], file, unread, faults)
-                if unread:
+                listed = read_paper_list(found)
+                faults += listed.notices
+                if unread := listed.unread:
                     many = plural(len(unread), "entry is", "entries are")
                     faults.append(f"{many} ignored in {file}; the first: {unread[0]}")
-                return found.name, entries
+                # the first of a repeated key counts
+                by_key = {entry.key or entry.place: entry for entry in reversed(listed.entries)}
+                return found.name, dict(reversed(by_key.items()))
             fault = "is missing; its references are not used"
         except PermissionError:
             fault = "is outside the folder of the draft"
@@ -118,8 +120,9 @@ def _formatted(source: str, path: Path | None) -> tuple[dict[str, Entry], str]:
         try:
             bbl = inside(path.parent, f"{path.stem}.bbl")
         except PermissionError:
-            message = f"{path.stem}.bbl is a link to outside the folder of the draft; copy it there"
-            raise BadInputError(path, message) from None
+            raise BadInputError(
+                path, f"{path.stem}.bbl is a link to outside the folder of the draft; copy it there"
+            ) from None
         if bbl:
             source, _ = decoded(bbl.read_bytes()[:MAX_BBL].replace(b"\0", b""))
             name = bbl.name

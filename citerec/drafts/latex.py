@@ -92,9 +92,11 @@ def flatten(data: bytes, name: str, folder: Path | None, notices: list[str]) -> 
         size = size + len(source)
         files = files + 1
         if size > MAX_SOURCE or files > MAX_FILES:
-            most = f"{MAX_SOURCE // 2**20} MB or {MAX_FILES} files"
-            fault = f"this LaTeX draft with the files that it includes has more than {most}"
-            raise BadInputError(name, f"{fault}; {INSTEAD}")
+            raise BadInputError(
+                name,
+                "this LaTeX draft with the files that it includes has more than "
+                f"{MAX_SOURCE // 2**20} MB or {MAX_FILES} files; {INSTEAD}",
+            )
         if active and "\\documentclass" in source:  # a subfile has a preamble
             source = _BEGIN.split(source, maxsplit=1)[-1]
 

@@ -6,7 +6,6 @@ draft defines.
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import takewhile
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -31,6 +30,7 @@ from citerec.drafts.office import field_references, stated_title
 from citerec.errors import BadInputError
 from citerec.pandoc import run_pandoc
 from citerec.text import one_line, plural, word_count
+from citerec.types import Json
 
 MAX_INPUT = 16 * 2**20  # bytes of a draft
 MAX_SEARCH = 30  # seconds to find what pandoc cannot read of a LaTeX draft
@@ -117,8 +117,7 @@ def read(data: bytes, kind: DocumentFormat, name: str, path: Path | None) -> Doc
     if fault and source:
         tree, fault = _without_faults(source, name, notices)
     if fault:
-        message = f"pandoc cannot read this {kind} draft: {fault}; {INSTEAD}"
-        raise BadInputError(name, message)
+        raise BadInputError(name, f"pandoc cannot read this {kind} draft: {fault}; {INSTEAD}")
     meta = tree["meta"]
     blocks = list(_flat(tree["blocks"]))
     is_office = kind in _OFFICE
@@ -156,26 +155,24 @@ def read(data: bytes, kind: DocumentFormat, name: str, path: Path | None) -> Doc
     )
 
 
-def _converted(data: bytes, kind: DocumentFormat, name: str) -> tuple[dict[str, Any], str]:
+def _converted(data: bytes, kind: DocumentFormat, name: str) -> tuple[Json, str]:
     """Return pandoc's tree and its fault, of which one is empty.
 
     The tree is `{"meta": {...}, "blocks": [...]}`, each node `{"t": type, "c": content}`.
     """
-    what = f"this {kind} draft"
     if len(data) > MAX_INPUT:
-        size = f"{len(data):,} bytes; expected at most {MAX_INPUT:,}"
-        raise BadInputError(name, f"{what} has {size}; {INSTEAD}")
+        raise BadInputError(
+            name,
+            f"this {kind} draft has {len(data):,} bytes; expected at most {MAX_INPUT:,}; {INSTEAD}",
+        )
     data = _PRELUDE + data if kind is DocumentFormat.LATEX else data
     done = run_pandoc(["-f", _READERS[kind], "-t", "json"], data, "drafts")
     if done.returncode != 0:
         return {}, one_line(done.stderr.decode("utf-8", "replace"))[:200]
-    try:
-        return orjson.loads(done.stdout), ""
-    except orjson.JSONDecodeError:
-        raise BadInputError(name, f"{what} is nested too deeply; {INSTEAD}") from None
+    return orjson.loads(done.stdout), ""
 
 
-def _without_faults(source: str, name: str, notices: list[str]) -> tuple[dict[str, Any], str]:
+def _without_faults(source: str, name: str, notices: list[str]) -> tuple[Json, str]:
     """Convert a LaTeX source without the parts that pandoc cannot read; `notices` says which."""
     kind = DocumentFormat.LATEX
     end = monotonic() + MAX_SEARCH
@@ -196,8 +193,10 @@ def _without_faults(source: str, name: str, notices: list[str]) -> tuple[dict[st
         left_out += more
     lost = "".join(left_out)
     first = short("".join(left_out[:1]), 80)
-    parts = f"{plural(len(left_out), 'part')} of {plural(len(lost), 'character')} in all"
-    notices.append(f"left out, because pandoc cannot read it: {parts}; the first: {first}")
+    notices.append(
+        f"left out, because pandoc cannot read it: {plural(len(left_out), 'part')} of "
+        f"{plural(len(lost), 'character')} in all; the first: {first}"
+    )
     return _converted((preamble + body).encode(), kind, name)
 
 
@@ -261,11 +260,8 @@ def _abstract(meta: Any, blocks: Any, kind: DocumentFormat) -> str:
 
     After the first chapter, a summary is that of a chapter.
     """
-
-    def is_before_chapters(block: Any) -> bool:
-        return not _is_chapter(block, kind)
-
-    front = list(takewhile(is_before_chapters, blocks))
+    chapters = (n for n, block in enumerate(blocks) if _is_chapter(block, kind))
+    front = blocks[: next(chapters, len(blocks))]
     labelled = (text for text in _paragraphs(front) if without_label(text) != text)
     text = (
         _first(meta, "citation_abstract", "abstract")
@@ -368,7 +364,8 @@ def _with_markers(value: Any) -> Any:
 def _flat(blocks: Any, style: Part | None = None) -> Iterator[Any]:
     """Yield blocks in reading order, those within divisions in their place, with the part that their style names.
 
-    A paragraph, or a list of one item, that is the name of a part is a heading. Tables of contents are left out.
+    A paragraph, or a list of one item, that is the name of a part, and does not cite, is a heading. Tables of contents
+    are left out.
     """
     for block in blocks:
         kind = block["t"]
@@ -379,17 +376,15 @@ def _flat(blocks: Any, style: Part | None = None) -> Iterator[Any]:
                 yield from _flat(content[1], part_of(name) or style)
         elif kind == "BlockQuote":  # in Word it is indented
             yield from _flat(content, style)
-        elif _is_heading(block):
+        elif (
+            kind in {"Para", "OrderedList"}
+            and part_of(_text(block)) in SECTIONS
+            and not any(_nodes(block, "Cite"))
+        ):
             inlines = [{"t": "Str", "c": _text(block)}]
             yield {"t": "Header", "c": [_LOWEST, ["", [], []], inlines]}
         else:
             yield {**block, "part": style}
-
-
-def _is_heading(block: Any) -> bool:
-    """Whether a paragraph, or a list of one item, is the name of a part, and no text that cites."""
-    is_named = block["t"] in {"Para", "OrderedList"} and part_of(_text(block)) in SECTIONS
-    return is_named and not any(_nodes(block, "Cite"))
 
 
 def _paragraphs(blocks: Any) -> Iterator[str]:

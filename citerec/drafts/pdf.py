@@ -47,8 +47,9 @@ def read(data: bytes, name: str) -> Document:
             fault = "is encrypted; save it without a password"
     texts = [line.text for line in lines]
     if len(_LETTERS.findall("".join(texts[:1_000]))) < 20:
-        message = f"this is a PDF; citerec reads the text of a PDF, but this one {fault}"
-        raise BadInputError(name, message)
+        raise BadInputError(
+            name, f"this is a PDF; citerec reads the text of a PDF, but this one {fault}"
+        )
     first = [line for line in lines if line.page < PAGES]
     starts = (
         n

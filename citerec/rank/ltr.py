@@ -14,7 +14,7 @@ from enum import StrEnum
 from functools import cache, cached_property
 from pathlib import Path
 from threading import Lock
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -83,17 +83,6 @@ class Variant(StrEnum):
         """Return whether the variant may read a feature."""
         barred = (Group.LIST, *(group for group in Group if f"no-{group}" in self.value))
         return feature.groups.isdisjoint(barred)
-
-
-class RankModel(Protocol):
-    """Scores candidates by their features."""
-
-    def score(self, features: Matrix) -> npt.NDArray[np.floating]:
-        """Return the score of each paper, shape (papers,); a higher one is better.
-
-        `features` has the columns `citerec.rank.features.NAMES`, then the added ones; NaN where a value is unknown.
-        """
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)

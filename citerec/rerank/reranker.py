@@ -26,7 +26,8 @@ from citerec.rules.held_out import (
     trained_on_other_data,
     trained_on_other_splits,
 )
-from citerec.types import Hits, Log, Paper, Progress, Query, falling, no_log, no_progress
+from citerec.stages import Reranker
+from citerec.types import Hits, Log, Progress, Query, falling, no_log, no_progress
 
 AUTO = "auto"
 NONE = "none"
@@ -50,14 +51,6 @@ class Scorer(Protocol):
 
     def to_unit_interval(self, scores: Scores) -> Scores:
         """Return each score in [0, 1], same shape; a calibrated scorer returns probabilities."""
-        ...
-
-
-class Reranker(Protocol):
-    """A user's reranker; it may have an attribute `depth`, how many candidates it scores (50 by default)."""
-
-    def score(self, query: Query, papers: Sequence[Paper]) -> Sequence[float]:
-        """Return one finite score per paper, in the order given; a higher one is better."""
         ...
 
 

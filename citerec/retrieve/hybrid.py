@@ -5,7 +5,7 @@ For a sentence of a draft both the sentence and the draft are searched, and thei
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from citerec import plugins
 from citerec.config import RRF_K0, FuseConfig, FuseMethod, RecommendConfig
@@ -14,6 +14,7 @@ from citerec.folder import IndexFolder
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever, LexicalScores, scores_by_sentence
 from citerec.retrieve.fuse import fuse, rrf, weighted_sum
+from citerec.stages import Retriever, checked_hits
 from citerec.types import CandidateSet, Eligibility, Hits, Log, Query, QueryVector, no_log
 
 if TYPE_CHECKING:
@@ -22,24 +23,6 @@ if TYPE_CHECKING:
 
 # Of sentences of dev papers: the search for the sentence has this weight in [0, 1], that for its draft the rest.
 SENTENCE_WEIGHT = 0.6
-
-
-class Retriever(Protocol):
-    """Finds candidates in an index: a first-stage retriever; see docs/guides/extend.md."""
-
-    @property
-    def name(self) -> str:
-        """The name of its hits."""
-        ...
-
-    def retrieve(
-        self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
-    ) -> list[Hits]:
-        """Return one `Hits` per query, in the order given: its `k` best eligible papers.
-
-        Fewer than `k` are returned only if fewer eligible papers match.
-        """
-        ...
 
 
 class HybridRetriever:
@@ -54,6 +37,7 @@ class HybridRetriever:
         """
         self.retrievers = tuple(retrievers)
         self.config = config or FuseConfig()
+        self._index = index
         self._id_rank = index.id_rank
         searched = [getattr(retriever, "retriever", retriever) for retriever in retrievers]
         self.bm25 = next(
@@ -121,10 +105,12 @@ class HybridRetriever:
     ) -> list[CandidateSet]:
         depth = k if len(self.retrievers) == 1 else max(k, self.config.depth)
         sentences = scores_by_sentence(queries, self._lexical, self.dense)
-        hits = {
-            retriever.name: retriever.retrieve(queries, eligible, depth)
-            for retriever in self.retrievers
-        }
+        hits = dict[str, list[Hits]]()
+        for retriever in self.retrievers:
+            found = retriever.retrieve(queries, eligible, depth)
+            if getattr(retriever, "retriever", retriever) not in (self.bm25, self.dense):
+                found = checked_hits(found, retriever.name, self._index, eligible, depth)
+            hits[retriever.name] = found
         vectors: list[QueryVector | None] = [None] * len(queries)
         if dense := self.dense:  # which has encoded them already
             vectors = [QueryVector(vector, dense.directions) for vector in dense.encoded(queries)]

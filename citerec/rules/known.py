@@ -27,7 +27,6 @@ import numpy as np
 from citerec.arrays import Counts, Flags, Floats, Rows, Years
 from citerec.corpus.graph import UNDATED, CitedBy, Graph
 from citerec.corpus.papers import NO_YEAR, Papers
-from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.rules.held_out import train_papers
 from citerec.types import YEARS, Eligibility, Query
@@ -35,34 +34,6 @@ from citerec.types import YEARS, Eligibility, Query
 CitationCounts = Rows  # int32, as row numbers
 
 RECENT_YEARS = 3  # years of recent citations
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueryOptions:
-    """What the user of one query asks for, besides its text."""
-
-    k: int | None = None  # papers; None for the default
-    # latest year of papers and of known citations; None for the query's
-    year_max: int | None = None
-    year_min: int | None = None  # earliest year of papers
-    excluded: frozenset[int] = frozenset()  # rows that are not eligible
-    # rows of the known references, which are not eligible either
-    cited: frozenset[int] = frozenset()
-    rejected: frozenset[int] = frozenset()  # rows that did not fit, which leave the list at its end
-    explain: bool = False  # whether to add reasons
-    not_found: tuple[str, ...] = ()  # what was listed, too, and is not in the corpus
-    notices: tuple[str, ...] = ()  # a line about the references of the document
-
-    def __post_init__(self) -> None:
-        if self.year_max is not None and not self.year_max >= 1:
-            raise ConfigError(f"year_max must be a year such as 2019, got {self.year_max}")
-        if self.year_max is not None and (self.year_min or 1) > self.year_max:
-            raise ConfigError(
-                f"no year fits --year-min {self.year_min} and --year-max {self.year_max}"
-            )
-
-
-DEFAULT_OPTIONS = QueryOptions()
 
 
 def eligible(

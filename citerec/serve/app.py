@@ -33,9 +33,9 @@ from citerec.serve.guard import Guard, ProblemError
 from citerec.serve.requests import (
     PROBLEMS,
     ExportRequest,
+    ReadRequest,
     RecommendAnswer,
     RecommendRequest,
-    Texts,
     Year,
     answer_of,
     json,
@@ -208,10 +208,10 @@ async def recommend(request: Request, service: Served, body: RecommendRequest) -
 
     With the type of BibTeX, RIS or CSL-JSON in `Accept`, the answer is a file for a reference manager.
     """
-    texts = await answer(request, partial(Texts.of, body), body.index, body.pool)
+    read = await answer(request, partial(ReadRequest.of, body), body.index, body.pool)
 
     def work(opened: OpenIndex) -> Response:
-        lists, notices = recommended(service, opened, body, texts)
+        lists, notices = recommended(service, opened, body, read)
         request.app.state.metrics.queries.inc(len(lists))
         request.state.log |= {"index": opened.name, "queries": len(lists)}
         # a format of reference managers that the client asks for; else JSON
@@ -227,7 +227,7 @@ async def recommend(request: Request, service: Served, body: RecommendRequest) -
         }
         return Response("".join(pieces(lists, form, batch=True)), headers=headers)
 
-    return await answer(request, work, body.index, size=texts.size(body))
+    return await answer(request, work, body.index, size=read.size(body))
 
 
 @api.post("/export", response_class=Response, responses=AS_REFERENCES)

@@ -75,6 +75,7 @@ def recommend(
     abstract: Annotated[
         Abstract, Field(description="Its abstract; makes the list much better.")
     ] = "",
+    year: Annotated[Year | None, Field(description="The year of the draft.")] = None,
     context: Annotated[str, Field(description=SENTENCE, max_length=10_000)] = "",
     cited: Annotated[Papers, Field(description=CITED)] = [],  # noqa: B006
     exclude: Annotated[Papers, Field(description="Papers to leave out, likewise.")] = [],  # noqa: B006
@@ -93,6 +94,7 @@ def recommend(
     found = opened.default.recommend(
         title=title.strip() or None,
         abstract=abstract.strip(),
+        year=year,
         context=context.strip() or None,
         cited=cited or None,
         excluded=exclude or None,

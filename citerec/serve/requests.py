@@ -23,7 +23,7 @@ from citerec.bibliography.styles import (
     notice_of,
     references,
 )
-from citerec.config import SENTENCE_K, Bm25Config, RerankConfig, Settings, StopWords, setting
+from citerec.config import Bm25Config, RerankConfig, Settings, StopWords, setting
 from citerec.corpus.lists import parse_paper_list
 from citerec.drafts import QueryFile
 from citerec.errors import (
@@ -38,9 +38,8 @@ from citerec.errors import (
 )
 from citerec.export.jsonl import FIELDS, place
 from citerec.inputs import isolated
-from citerec.recommend import query_of
 from citerec.references import chosen_papers
-from citerec.rules.known import QueryOptions
+from citerec.request import NONE, ListedPapers, Request
 from citerec.serve.guard import KINDS, LOG, MEDIA_TYPE, ProblemError, internal_error
 from citerec.serve.service import OpenIndex, Service
 from citerec.serve.uploads import MAX_DRAFT, MAX_QUERIES, read_drafts, within_limits
@@ -50,7 +49,6 @@ from citerec.types import MAX_TITLE, StageHit
 MAX_RESULTS = 1000  # papers of one answer
 MAX_LISTED = 10_000  # entries of a list of papers
 MAX_STYLED = 200  # papers; pandoc takes a second for them
-NO_CITED = "none"  # for `cited`: not even the references that the draft cites
 Text = Annotated[str, StringConstraints(max_length=16_000_000)]
 Title = Annotated[str, StringConstraints(max_length=MAX_TITLE)]
 Abstract = Annotated[str, StringConstraints(max_length=MAX_DRAFT)]
@@ -120,7 +118,7 @@ class RecommendRequest(BaseModel):
     )
     title: Title | None = setting(None, "In place of the title of query, text or document.")
     abstract: Abstract | None = None
-    year: Year | None = setting(None, "The year of the draft that `title` names.")
+    year: Year | None = setting(None, "The year of the draft, in place of its own.")
     context: Text | None = setting(
         None,
         "The sentence; [CITE] marks the place. all: each sentence of the draft without a reference, most sure first; "
@@ -184,68 +182,79 @@ class RecommendRequest(BaseModel):
         return start.replace(reranker=base.replace(model=name, **details), **changes)
 
 
-class Texts(NamedTuple):
-    """What a request searches for, within the limits of a server, and with the papers of its lists looked up."""
+class ReadRequest(NamedTuple):
+    """A request within the limits of a server, with the papers of its lists looked up."""
 
-    drafts: QueryFile
-    options: QueryOptions
+    request: Request
+    listed: ListedPapers
 
     @classmethod
-    def of(cls, request: RecommendRequest, opened: OpenIndex) -> Self:
+    def of(cls, body: RecommendRequest, opened: OpenIndex) -> Self:
         """Read a request; texts that a parser reads are read in processes of their own."""
-        cited, excluded, rejected = (
-            _listed(getattr(request, name), name) for name in ("cited", "exclude", "rejected")
+        drafts = _drafts(body)
+        request = Request.of(
+            drafts,
+            title=None if drafts else body.title,
+            abstract=(None if drafts else body.abstract) or "",
+            year=None if drafts else body.year,
+            context=None if drafts else body.context,
+            k=body.k if "k" in body.model_fields_set else None,
+            year_max=body.year_max,
+            year_min=body.year_min,
+            excluded=_listed(body.exclude, "exclude"),
+            cited=body.cited if body.cited == NONE else _listed(body.cited, "cited"),
+            rejected=_listed(body.rejected, "rejected"),
+            explain=body.explain,
+            most_sentences=MAX_QUERIES,
         )
-        if request.query is not None or request.text is not None or request.document is not None:
-            stated = {"title": request.title, "abstract": request.abstract}
-            read = partial(read_drafts, _content(request), request.context, **stated)
-            drafts = read() if request.query is not None else isolated(read, "query")
-        else:
-            references = None if cited is None else ""
-            alone = None if request.title else request.context
-            query = query_of(request.title, request.abstract or "", request.year, alone, references)
-            drafts = QueryFile((query,)).with_context(request.context if request.title else None)
-            drafts = within_limits(drafts)
-        is_given = "k" in request.model_fields_set or not drafts.by_sentence
-        options = opened.default.options(
-            None if request.cited == NO_CITED else drafts,
-            k=request.k if is_given else SENTENCE_K,
-            year_max=request.year_max,
-            year_min=request.year_min,
-            excluded=excluded,
-            cited=cited,
-            rejected=rejected,
-            explain=request.explain,
-        )
-        return cls(drafts, options)
+        within_limits(request.drafts)
+        return cls(request, opened.default.look_up(request))
 
-    def size(self, request: RecommendRequest) -> int:
+    def size(self, body: RecommendRequest) -> int:
         """Return how much work on the models it is, roughly: requests of a lower size go first."""
-        papers = request.k + request.rerank_depth
-        return (len(self.drafts.queries) * papers).bit_length()
+        papers = body.k + body.rerank_depth
+        return (len(self.request.drafts.queries) * papers).bit_length()
+
+
+def _drafts(body: RecommendRequest) -> QueryFile | None:
+    """Return the drafts that a body has as a record or the content of a file; None for one of fields."""
+    if sum(part is not None for part in (body.query, body.text, body.document)) > 1:
+        raise ConfigError("query, text, document: several are given; give one of them")
+    if body.query is None and body.text is None and body.document is None:
+        return None
+    data = body.document
+    if body.text is not None:
+        data = body.text.encode(errors="replace")
+    elif data is None:
+        try:
+            data = orjson.dumps(body.query)
+        except TypeError as error:  # what JSON of a client may hold and that of a file may not
+            raise ConfigError(f"query cannot be read: {error}") from error
+    read = partial(
+        read_drafts,
+        data,
+        title=body.title,
+        abstract=body.abstract,
+        year=body.year,
+        context=body.context,
+    )
+    return read() if body.query is not None else isolated(read, "query")
 
 
 def recommended(
-    service: Service, opened: OpenIndex, request: RecommendRequest, texts: Texts
+    service: Service, opened: OpenIndex, body: RecommendRequest, read: ReadRequest
 ) -> tuple[list[Recommendations], Sequence[str]]:
     """Return one list per query, in the order of the request, and notices about the draft as it was read.
 
     It runs on the thread of `service.models`.
     """
-    config = request.config(opened.default.config, service.rerankers)
+    config = body.config(opened.default.config, service.rerankers)
     try:
         recommender = opened.recommender(config)
     except ModelError as error:  # the default ones are open
         raise ConfigError("the options name a model that this index does not have") from error
-    drafts = texts.drafts
-    pause = service.models.pause
-    if drafts.by_sentence:
-        lists = recommender.recommend_sentences(
-            drafts.queries, texts.options, pause, most=MAX_QUERIES
-        )
-    else:
-        lists = recommender.recommend_many(drafts.queries, texts.options, pause)
-    notices = (*drafts.notices, *texts.options.notices)
+    lists = recommender.recommend_many(read.request, read.listed, service.models.pause)
+    notices = (*read.request.drafts.notices, *read.listed.notices)
     return [*map(for_client, lists)], [*map(for_clients, notices)]
 
 
@@ -255,27 +264,9 @@ def for_client(found: Recommendations) -> Recommendations:
     return replace(found, empty_reason=for_clients(found.empty_reason), notices=notices)
 
 
-def _content(request: RecommendRequest) -> bytes:
-    """Return the draft as the content of a query file."""
-    if sum(part is not None for part in (request.query, request.text, request.document)) > 1:
-        raise ConfigError("query, text, document: several are given; give one of them")
-    if request.year is not None:
-        raise ConfigError(
-            "year goes with title; a record of query, text and document have their own"
-        )
-    if request.document is not None:
-        return request.document
-    if request.text is not None:
-        return request.text.encode(errors="replace")
-    try:
-        return orjson.dumps(request.query)
-    except TypeError as error:  # what JSON of a client may hold and that of a file may not
-        raise ConfigError(f"query cannot be read: {error}") from error
-
-
 def _listed(given: list[str] | str | None, name: str) -> PaperList | None:
     """Return a list of papers; a text of a client is never the path of a file."""
-    if given is None or (given == NO_CITED and name == "cited"):
+    if given is None:
         return None
     if isinstance(given, list):
         return paper_list_of(given)

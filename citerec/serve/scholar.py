@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from citerec import Paper
 from citerec.bibliography.keys import paper_doi
 from citerec.serve.guard import ProblemError
-from citerec.serve.requests import Papers, RecommendRequest, Texts, json, recommended
+from citerec.serve.requests import Papers, ReadRequest, RecommendRequest, json, recommended
 from citerec.serve.service import OpenIndex, answer
 
 
@@ -82,19 +82,19 @@ async def _answered(
     names = [name.strip().partition(".")[0] for name in shape.fields.split(",")]
     fields = dict.fromkeys(filter(None, ["paperId", *names]))
 
-    def read(opened: OpenIndex) -> tuple[RecommendRequest, Texts]:
+    def look_up(opened: OpenIndex) -> tuple[RecommendRequest, ReadRequest]:
         body = wanted(opened)
-        return body, Texts.of(body, opened)
+        return body, ReadRequest.of(body, opened)
 
-    body, texts = await answer(request, read, shape.index, "uploads")
+    body, read = await answer(request, look_up, shape.index, "uploads")
 
     def work(opened: OpenIndex) -> Response:
-        [found], _ = recommended(request.app.state.service, opened, body, texts)
+        [found], _ = recommended(request.app.state.service, opened, body, read)
         values = _values(opened, found.papers)
         listed = [{name: value.get(name) for name in fields} for value in values]
         return json({"recommendedPapers": listed})
 
-    return await answer(request, work, shape.index, size=texts.size(body))
+    return await answer(request, work, shape.index, size=read.size(body))
 
 
 def _ids(opened: OpenIndex, given: Sequence[str]) -> list[str]:

@@ -40,11 +40,11 @@ AROUND = frozenset({".bbl", ".sty", ".cls", ".bst"})  # files of a LaTeX draft t
 
 
 def read_drafts(
-    data: bytes, context: str | None, *, title: str | None, abstract: str | None
+    data: bytes, *, title: str | None, abstract: str | None, year: int | None, context: str | None
 ) -> QueryFile:
     """Read the drafts that `data` holds, or the sentences of one; errors as of `parse_queries` and `within_limits`."""
     drafts = parse_queries(data, title=title, abstract=abstract)
-    return within_limits(drafts.with_context(context))
+    return within_limits(drafts.stated(year=year, context=context))
 
 
 def within_limits(drafts: QueryFile) -> QueryFile:

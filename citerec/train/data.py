@@ -16,11 +16,11 @@ from citerec.arrays import Counts, Flags, Floats, Rows
 from citerec.corpus.papers import NO_YEAR, no_later
 from citerec.corpus.splits import gold_citations
 from citerec.errors import ConfigError
-from citerec.evaluate.protocol import load_eval_set
+from citerec.evaluation.protocol import load_eval_set
 from citerec.folder import IndexFolder
-from citerec.pipeline import FirstStage
 from citerec.retrieve.fuse import sigmoid
 from citerec.rules.held_out import HeldOut, held_out_rows, train_rows
+from citerec.stages import FirstStage
 from citerec.types import CandidateSet, Eligibility, Progress, Query, QueryBatch
 
 F1_DEPTH = 20

@@ -22,10 +22,10 @@ from citerec.encode.encoder import reopen
 from citerec.encode.models import find_model, weights_files
 from citerec.encode.spec import EncodeConfig
 from citerec.errors import ConfigError, ModelError
-from citerec.evaluate.significance import ALPHA, randomisation_test
+from citerec.evaluation.significance import ALPHA, randomisation_test
 from citerec.folder import IndexFolder
 from citerec.io import building, check_writable, sha256_of_files
-from citerec.pipeline import FirstStage, Pipeline
+from citerec.pipeline import Pipeline
 from citerec.rank.expand import CandidateExpander
 from citerec.rank.features import (
     FEATURES,
@@ -56,6 +56,7 @@ from citerec.rules.held_out import (
     trained_on_other_data,
 )
 from citerec.rules.known import CitationScope, TemporalGraph
+from citerec.stages import FirstStage
 from citerec.train import trainer
 from citerec.train.boost import (
     FittedVariant,

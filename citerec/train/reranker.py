@@ -17,7 +17,7 @@ from citerec.config import RecommendConfig
 from citerec.encode.spec import Similarity
 from citerec.encode.torch_backend import batches, check_positions, padded
 from citerec.errors import ConfigError
-from citerec.evaluate.significance import ALPHA, cross_validate
+from citerec.evaluation.significance import ALPHA, cross_validate
 from citerec.folder import IndexFolder
 from citerec.index.vectors import vectors_of
 from citerec.pipeline import Pipeline, rank_stages

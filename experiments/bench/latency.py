@@ -83,7 +83,7 @@ def _recommender(name: str, work: Work) -> Callable[[Any], object]:
 def _queries(work: Work) -> list[Any]:
     import numpy as np
 
-    from citerec.evaluate.protocol import load_eval_set
+    from citerec.evaluation.protocol import load_eval_set
     from citerec.folder import open_index
 
     queries = load_eval_set(open_index(work.dense), "test").queries

@@ -200,7 +200,7 @@ def _pairs(work: Work) -> tuple[list[Any], list[Any]]:
     """Return queries of the test split, spread evenly, and the rows of their candidates; found once, then kept."""
     import numpy as np
 
-    from citerec.evaluate.protocol import load_eval_set
+    from citerec.evaluation.protocol import load_eval_set
     from citerec.folder import open_index
 
     index, kept = open_index(work.index), work.folder / "pairs.json"

@@ -143,7 +143,7 @@ SYSTEMS: dict[str, tuple[Callable[[Work], Search], str]] = {
 
 def _citerec(work: Work, *, bounded: bool) -> Search:
     from citerec.config import Bm25Config, StopWords
-    from citerec.evaluate.protocol import load_eval_set
+    from citerec.evaluation.protocol import load_eval_set
     from citerec.folder import open_index
     from citerec.retrieve.bm25 import Bm25Retriever
     from citerec.types import Eligibility

@@ -94,7 +94,7 @@ def build_dense(work: Work) -> None:
 
 def prepare_peers(work: Work) -> None:
     """Give each peer that is installed its own index, and write the queries; needs the JVM."""
-    from citerec.evaluate.protocol import load_eval_set
+    from citerec.evaluation.protocol import load_eval_set
     from citerec.folder import open_index
     from citerec.text import contents
 

@@ -105,8 +105,11 @@ def detect_format(source: Source) -> str:
     for file, head in unknown.items():
         content = recognise(head, file.name)
         if content.kind in _NO_CORPUS:
-            fault = f"this is {other_format(head) or content}, not a corpus"
-            raise BadInputError(file, f"{fault}; {_NO_CORPUS[content.kind]}")
+            raise BadInputError(
+                file,
+                f"this is {other_format(head) or content}, not a corpus; "
+                f"{_NO_CORPUS[content.kind]}",
+            )
         keys = ", ".join(sorted(first_record(head))[:6])
         what = f"has these fields: {keys}" if keys else f"begins so: {head[:40]!r}"
         raise BadInputError(
@@ -173,10 +176,11 @@ def find_source(path: Path) -> Source:
         else:
             shards = [file for file in files if _holds_records(file)] or _of_one_format(path, files)
     if not shards:
-        expected = (
-            "JSONL files, plain or as .gz .zst .bz2, or an export or library that citerec reads"
+        raise BadInputError(
+            path,
+            "no corpus file in this folder; expected JSONL files, plain or as .gz .zst "
+            ".bz2, or an export or library that citerec reads",
         )
-        raise BadInputError(path, f"no corpus file in this folder; expected {expected}")
     return Source(path, tuple(shards), tuple(file for file in files if file not in {*shards}))
 
 
@@ -218,9 +222,10 @@ def _of_one_format(folder: Path, files: list[Path]) -> list[Path]:
     examples = {name: file.name for file, name in reversed(formats.items())}
     if len(examples) > 1:
         listed = " and ".join(f"{name} ({examples[name]})" for name in sorted(examples))
-        advice = "name one of them, or join them: citerec corpus merge A B -o papers.jsonl"
         raise BadInputError(
-            folder, f"this folder holds files of several formats: {listed}; {advice}"
+            folder,
+            f"this folder holds files of several formats: {listed}; name one of them, or "
+            "join them: citerec corpus merge A B -o papers.jsonl",
         )
     return list(formats)
 

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
@@ -14,7 +14,7 @@ import orjson
 from citerec.bibliography.fields import Fields
 from citerec.errors import BadInputError, BadRecordError, InvalidValueError, shown
 from citerec.inputs import BOM, MAX_LINE, UNREADABLE, damaged, lines_of, open_unpacked, reading
-from citerec.types import Log, Paper
+from citerec.types import Json, Log, Paper
 
 HEAD = 64 * 2**10  # bytes by which a format is recognised, unpacked
 REPORT_EVERY = 500  # records
@@ -53,7 +53,7 @@ class StreamFaultError(Exception):
 
 
 # line or number of each record, from 1, and its fields, or why it cannot be parsed
-Rows = Iterator[tuple[int, Mapping[str, Any] | str]]
+Rows = Iterator[tuple[int, Json | str]]
 Records = Callable[[BinaryIO], Rows]
 BytesRead = Callable[[int], None]  # receives how many more bytes were read
 
@@ -91,9 +91,7 @@ def read_file(file: Path, records: Records, read: BytesRead = lambda more: None)
         raise damaged(file, line, error) from error
 
 
-def located(
-    file: Path, line: int, row: Mapping[str, Any] | str, to_paper: Callable[[Fields], Paper]
-) -> Located:
+def located(file: Path, line: int, row: Json | str, to_paper: Callable[[Fields], Paper]) -> Located:
     """Return a record as a paper, or as its fault."""
     if isinstance(row, str):
         return Located(file, line, BadRecordError(file, line, row, kind="broken_lines"))
@@ -150,7 +148,7 @@ def json_records(stream: BinaryIO) -> Rows:
             yield (count if line == 1 else line), item
 
 
-def first_record(head: bytes) -> Mapping[str, Any]:
+def first_record(head: bytes) -> Json:
     """Return the first object of a file by its first bytes; empty if it does not begin as JSON does.
 
     Of an object that is longer than `head`, and of an invalid one, the keys are returned, nested ones among them.
@@ -168,41 +166,33 @@ def _values(stream: BinaryIO, line: int, closing: bytes) -> Iterator[tuple[int, 
     """Yield the values of a stream from a line on; those of an array up to the bracket that closes it."""
     data = b""
     at = 0
-    count = 0
-
-    def more() -> bool:
-        """Read on, and forget what was parsed; return whether there was more."""
-        nonlocal data, at
-        piece = stream.read(max(CHUNK, len(data) - at))  # doubles: a long object is scanned often
-        data = data[at:] + piece
-        at = 0
-        return bool(piece)
-
-    def peek() -> bytes:
-        """Go to the next value, or the bracket that closes the array; return its first byte, empty at the end."""
-        nonlocal at, line
-        while True:
-            between = _BETWEEN.match(data, at)
-            end = between.end() if between else at
+    count = 1
+    while True:
+        between = _BETWEEN.match(data, at)
+        start = between.end() if between else at
+        line = line + data.count(b"\n", at, start)
+        at = start
+        if closing and data[at : at + 1] == closing:
+            break
+        if end := _end_of_value(data, at):
+            yield line, data[at:end]
             line = line + data.count(b"\n", at, end)
             at = end
-            if at < len(data) or not more():
-                return data[at : at + 1]
-
-    while (first := peek()) != closing:
-        count += 1
-        while not first or not (end := _end_of_value(data, at)):
-            if len(data) - at > MAX_LINE:
-                raise StreamFaultError(f"record {count} has over {MAX_LINE:,} bytes", line)
-            if not more():
-                cut = (
-                    f"the file ends inside record {count}; it is cut off or damaged: fetch it again"
-                )
-                raise StreamFaultError(cut, line)
-            first = first or peek()
-        yield line, data[at:end]
-        line = line + data.count(b"\n", at, end)
-        at = end
+            count += 1
+            continue
+        if len(data) - at > MAX_LINE:
+            raise StreamFaultError(f"record {count} has over {MAX_LINE:,} bytes", line)
+        data = data[at:]
+        at = 0
+        piece = stream.read(max(CHUNK, len(data)))  # doubles: a long object is scanned often
+        if not piece and not data and not closing:
+            return
+        if not piece:
+            raise StreamFaultError(
+                f"the file ends inside record {count}; it is cut off or damaged: fetch it again",
+                line,
+            )
+        data += piece
     rest = (data[at:] + stream.read(CHUNK)).lstrip(b"]} \t\r\n")
     if rest.startswith((b"[", b"{")):
         raise StreamFaultError("another list follows; expected one list in a file", line)
@@ -210,7 +200,7 @@ def _values(stream: BinaryIO, line: int, closing: bytes) -> Iterator[tuple[int, 
 
 def _end_of_value(data: bytes, start: int) -> int:
     """Return where the value at `start` ends; 0 if `data` ends before."""
-    if data[start] not in b"{[":
+    if data[start : start + 1] not in (b"{", b"["):
         match = _SCALAR.match(data, start)
         return match.end() if match else 0
     depth = 0
@@ -241,15 +231,15 @@ def _plain(match: "re.Match[bytes]") -> bytes:
     return match["number"] or match["text"] or (b"null" if match["none"] else match[0])
 
 
-def _items(row: Any) -> Iterator[Mapping[str, Any] | str]:
+def _items(row: Any) -> Iterator[Json | str]:
     """Yield a record, or those of a page of an API: of OpenAlex in `results`, of Crossref in `message`."""
     if not isinstance(row, dict):
         is_broken = isinstance(row, str)
         yield row if is_broken else f"expected a JSON object, found {shown(row)}"
         return
-    record = cast("dict[str, Any]", row)
+    record = cast("Json", row)
     if "message-type" in record and isinstance(record.get("message"), dict):
-        record = cast("dict[str, Any]", record["message"])
+        record = cast("Json", record["message"])
     page = record.get("results" if "meta" in record else "items")
     if isinstance(page, list) and "title" not in record:
         for item in cast("list[Any]", page):
@@ -267,7 +257,7 @@ def papers_of(
     read: BytesRead,
     log: Log,
     records: Records = json_records,
-    why: Callable[[Mapping[str, Any]], str | None] = lambda record: "",
+    why: Callable[[Json], str | None] = lambda record: "",
 ) -> Iterator[Located]:
     """Yield the records of files as papers, except for those that `why` gives a reason to leave out.
 
@@ -303,6 +293,6 @@ class Format:
     read: Callable[[Fields], Paper]
     records: Records = json_records
     sniff: Callable[[bytes, str], bool] = lambda head, name: False
-    matches: Callable[[Mapping[str, Any]], bool] = lambda record: False
+    matches: Callable[[Json], bool] = lambda record: False
     papers: Callable[[Source, BytesRead, Log, Path | None], Iterator[Located]] | None = None
     note: str = ""

@@ -28,7 +28,7 @@ from citerec.corpus.readers.files import (
 )
 from citerec.errors import BadInputError, BadRecordError
 from citerec.inputs import read_rows
-from citerec.types import BIBLIOGRAPHIC, Log, Paper
+from citerec.types import BIBLIOGRAPHIC, Json, Log, Paper
 
 OPENRESEARCH = {
     "abstract": "paperAbstract",
@@ -105,7 +105,7 @@ def _openalex_papers(
         for _, line in read_rows(file, "one id a line")
     }
 
-    def why(work: Mapping[str, Any]) -> str:
+    def why(work: Json) -> str:
         if _work(work.get("id")) in deleted:
             return "works that were deleted"
         is_paratext = work.get("is_paratext") is True or work.get("type") == "paratext"
@@ -149,8 +149,9 @@ def _arxiv(fields: Fields) -> Paper:
         venue=to_text(fields.text("journal-ref")),
         dois=dois_of(fields.text("doi")),
     )
-    url = f"https://arxiv.org/abs/{docid}"
-    return library_paper(fields, [docid], entry, url=url, type="preprint")
+    return library_paper(
+        fields, [docid], entry, url=f"https://arxiv.org/abs/{docid}", type="preprint"
+    )
 
 
 def _parsed_name(parts: Any) -> str | None:
@@ -257,7 +258,7 @@ def _json(
 ) -> Format:
     """Return the format of records that have all keys of `needed`, one of `own` and none of `other`."""
 
-    def matches(record: Mapping[str, Any]) -> bool:
+    def matches(record: Json) -> bool:
         keys = record.keys()
         has_own = not keys.isdisjoint(own.split()) and keys.isdisjoint(other.split())
         return keys >= {*needed.split()} and has_own

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from citerec.bibliography import bibtex, ris
-from citerec.bibliography.entry import Record
 from citerec.bibliography.fields import NO_CITATIONS, Fields, library_paper
 from citerec.bibliography.keys import to_text
 from citerec.bibliography.paper_list import decode
@@ -57,8 +56,7 @@ def _papers(
 
 def _bibtex_rows(text: str) -> list[tuple[int, Any]]:
     records, broken = bibtex.read_records(text)
-    found = [(record.line, record.fields) for record in records]
-    return sorted([*found, *broken], key=itemgetter(0))
+    return sorted([*records, *broken], key=itemgetter(0))
 
 
 def _bibtex_paper(fields: Fields) -> Paper:
@@ -71,7 +69,7 @@ def _bibtex_paper(fields: Fields) -> Paper:
     return library_paper(
         fields,
         [raw[bibtex.KEY]],
-        bibtex.to_entry(Record(fields.line, raw)),
+        bibtex.to_entry(fields.line, raw),
         url=bibtex.link(raw.get("url") or web_address(bibtex.link(raw.get("howpublished", "")))),
         type="mastersthesis" if raw.get("type") == "mathesis" else raw[bibtex.TYPE],
         volume=text("volume"),
@@ -88,12 +86,8 @@ BIBTEX = Format(
 # --- RIS
 
 
-def _ris_rows(text: str) -> list[tuple[int, Any]]:
-    return [(record.line, record.fields) for record in ris.read_records(text)]
-
-
 def _ris_paper(fields: Fields) -> Paper:
-    entry = ris.to_entry(Record(fields.line, fields.record))
+    entry = ris.to_entry(fields.line, fields.record)
 
     def text(name: str) -> str:
         return ris.first_text(fields.record, name)
@@ -111,4 +105,6 @@ def _ris_paper(fields: Fields) -> Paper:
     )
 
 
-RIS = Format(read=_ris_paper, papers=partial(_papers, _ris_rows, _ris_paper), note=NO_CITATIONS)
+RIS = Format(
+    read=_ris_paper, papers=partial(_papers, ris.read_records, _ris_paper), note=NO_CITATIONS
+)

@@ -5,9 +5,9 @@ never parsed. Source: https://www.nlm.nih.gov/bsd/licensee/elements_descriptions
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
 import numpy as np
@@ -25,7 +25,7 @@ from citerec.corpus.readers.files import (
     papers_of,
 )
 from citerec.text import one_line
-from citerec.types import Log
+from citerec.types import Json, Log
 
 CHUNK = 2**20  # bytes read at once
 LONGEST = 16 * 2**20  # bytes of a record; papers of thousands of authors have about 2 MB
@@ -85,7 +85,7 @@ def _papers(source: Source, read: BytesRead, log: Log, scratch: Path | None) -> 
     """
     seen = np.zeros(PMIDS, np.bool_)
 
-    def why(record: Mapping[str, Any]) -> str | None:
+    def why(record: Json) -> str | None:
         if "deleted" in record:
             seen[[*map(_number, record["deleted"])]] = True
             seen[0] = False
@@ -104,7 +104,7 @@ def _number(pmid: str) -> int:
     return int(pmid) if pmid.isdecimal() and len(pmid) <= 8 else 0
 
 
-def _record(element: Element) -> dict[str, Any]:
+def _record(element: Element) -> Json:
     """Return a record with the keys of citerec's own format."""
     article = element.find("MedlineCitation/Article")
     book = element.find("BookDocument")

@@ -27,8 +27,8 @@ from citerec.corpus.readers.files import (
     papers_of,
 )
 from citerec.errors import BadInputError, OutputError, extra, shown
-from citerec.text import some_of
-from citerec.types import Log, Paper
+from citerec.text import one_line, some_of
+from citerec.types import Json, Log, Paper
 
 _KINDS: Mapping[str, frozenset[str]] = {  # the first whose keys a record has
     "citations": frozenset({"citingcorpusid", "citedcorpusid"}),
@@ -59,7 +59,7 @@ _COLUMNS = {
 }
 
 
-def _kind(record: Mapping[str, Any]) -> str | None:
+def _kind(record: Json) -> str | None:
     if "id" in record or "_id" in record:
         return None
     return next((kind for kind, needed in _KINDS.items() if needed <= record.keys()), None)
@@ -75,12 +75,13 @@ def _papers(source: Source, read: BytesRead, log: Log, scratch: Path | None) -> 
         else:
             others.append(str(file.relative_to(source.folder)))
     if others:
-        wanted = "neither papers nor abstracts, citations or paper-ids"
-        log(f"left out {some_of(others)}: {wanted}")
+        log(f"left out {some_of(others)}: neither papers nor abstracts, citations or paper-ids")
     if not files["papers"]:
         present = ", ".join(kind for kind in _KINDS if files[kind])
-        message = f"the dump of papers is missing; found {present}; put papers into the same folder"
-        raise BadInputError(source.path, message)
+        raise BadInputError(
+            source.path,
+            f"the dump of papers is missing; found {present}; put papers into the same folder",
+        )
     for kind in ("abstracts", "citations"):
         if not files[kind]:
             log(f"there is no dump of {kind} in {source.path}: the papers have none")
@@ -127,7 +128,7 @@ def _joined(
             reason = str(error).splitlines()[0][:200]
             raise OutputError(f"cannot join the dumps in {folder}: {reason}") from error
         except duckdb.Error as error:  # names the file and the line
-            raise BadInputError(path, " ".join(str(error).split())[:300]) from error
+            raise BadInputError(path, one_line(str(error))[:300]) from error
 
 
 def _table(kind: str, files: list[Path]) -> str:

@@ -12,9 +12,9 @@ from pydantic import AfterValidator, Field, model_validator
 
 from citerec.config import Bm25Config, FuseConfig, RerankConfig, Settings, read_settings
 from citerec.errors import BadInputError, ConfigError
-from citerec.evaluate.metrics import METRICS
-from citerec.evaluate.protocol import CitationScope, KnownGraph
-from citerec.evaluate.systems import CANDIDATES, NEED_VECTORS, RANKED, RERANKED, systems
+from citerec.evaluation.metrics import METRICS
+from citerec.evaluation.protocol import CitationScope, KnownGraph
+from citerec.evaluation.systems import CANDIDATES, NEED_VECTORS, RANKED, RERANKED, systems
 from citerec.io import read_toml
 from citerec.lab.experiment.rules import Rules
 from citerec.lab.scidocs import published

@@ -8,7 +8,7 @@ from pydantic import Field
 from citerec.config import Settings
 from citerec.corpus.papers import NO_YEAR
 from citerec.errors import ConfigError
-from citerec.evaluate.protocol import EvalSet
+from citerec.evaluation.protocol import EvalSet
 from citerec.folder import IndexFolder
 from citerec.rules.held_out import train_papers
 from citerec.types import Eligibility, Query

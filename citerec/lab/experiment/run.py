@@ -24,9 +24,9 @@ from citerec.encode.encoder import Encoder, open_encoder
 from citerec.encode.models import HUB_ID, HubError, is_name
 from citerec.encode.spec import DTYPE_VARIABLE
 from citerec.errors import ConfigError, MissingExtraError, writing
-from citerec.evaluate.metrics import evaluate_run
-from citerec.evaluate.protocol import EvalConfig, load_eval_set
-from citerec.evaluate.systems import RANKED, RERANKED, Systems, bm25_of, fuse_of, read_by
+from citerec.evaluation.metrics import evaluate_run
+from citerec.evaluation.protocol import EvalConfig, load_eval_set
+from citerec.evaluation.systems import RANKED, RERANKED, Systems, bm25_of, fuse_of, read_by
 from citerec.folder import NAME, IndexFolder, open_index
 from citerec.index.vectors import vectors_of
 from citerec.io import indented_json, read_toml, replacing

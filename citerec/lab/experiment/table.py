@@ -12,8 +12,8 @@ from typing import Any
 import orjson
 
 from citerec.errors import BadInputError
-from citerec.evaluate.metrics import METRICS
-from citerec.evaluate.tables import NONE, Cell, Table, latex
+from citerec.evaluation.metrics import METRICS
+from citerec.evaluation.tables import NONE, Cell, Table, latex
 from citerec.inputs import read_whole
 from citerec.io import read_toml
 from citerec.lab.experiment.row import (

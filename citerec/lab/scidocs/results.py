@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from citerec.evaluate.tables import NONE, Cell, Table
+from citerec.evaluation.tables import NONE, Cell, Table
 from citerec.io import indented_json
 from citerec.lab.scidocs.from_index import TASKS
 from citerec.lab.scidocs.published import METRICS, TABLE_1

@@ -24,11 +24,11 @@ from citerec.bibliography.styles import coins
 from citerec.errors import BadInputError
 from citerec.folder import IndexFolder
 from citerec.inputs import isolated
-from citerec.recommend import looked_up
+from citerec.request import looked_up
 from citerec.serve.requests import (
     MAX_LISTED,
+    ReadRequest,
     RecommendRequest,
-    Texts,
     for_clients,
     json,
     recommended,
@@ -120,23 +120,23 @@ async def draft(request: Request, files: list[UploadFile], index: str | None = N
 async def recommend(request: Request, service: Served, body: RecommendRequest) -> Response:
     """Return the answer of `/v1/recommend` as the page shows it."""
     body = body.model_copy(update={"explain": True})
-    texts = await answer(request, partial(Texts.of, body), body.index, body.pool)
+    read = await answer(request, partial(ReadRequest.of, body), body.index, body.pool)
 
     def work(opened: OpenIndex) -> Response:
-        return json(answered(service, opened, body, texts))
+        return json(answered(service, opened, body, read))
 
-    return await answer(request, work, body.index, size=texts.size(body))
+    return await answer(request, work, body.index, size=read.size(body))
 
 
 # --- lists
 
 
 def answered(
-    service: Service, opened: OpenIndex, request: RecommendRequest, texts: Texts
+    service: Service, opened: OpenIndex, body: RecommendRequest, read: ReadRequest
 ) -> dict[str, Any]:
     """Return the list for a draft, and what the page says about it."""
     start = perf_counter()
-    [found, *_], notices = recommended(service, opened, request, texts)
+    [found, *_], notices = recommended(service, opened, body, read)
     reason = found.empty_reason
     return {
         **listed(opened.index, found),

@@ -19,7 +19,7 @@ from pyarrow import compute
 from citerec.arrays import Flags
 from citerec.config import ExpandConfig
 from citerec.corpus.papers import Papers
-from citerec.evaluate.protocol import EvalConfig, EvalSet
+from citerec.evaluation.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder
 from citerec.rank.expand import CandidateExpander, ExpandedCandidates
 from citerec.rank.features import FEATURES, NAMES, Feature, Features, Matrix

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 from hashlib import sha1
 from time import perf_counter
+from typing import Protocol, TypeAlias, cast, runtime_checkable
 
 import numpy as np
 
@@ -18,19 +19,20 @@ from citerec.config import Bm25Config, FuseConfig, RerankConfig
 from citerec.encode.encoder import reopen
 from citerec.encode.spec import EncodeConfig
 from citerec.errors import ConfigError
-from citerec.evaluate.audit import Audit, audit
-from citerec.evaluate.protocol import EvalConfig, EvalSet
+from citerec.evaluation.audit import Audit, audit
+from citerec.evaluation.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder
-from citerec.pipeline import Pipeline, RerankingStage, Stage, configure_for_ranker, rank_stages
+from citerec.pipeline import Pipeline, RerankingStage, configure_for_ranker, rank_stages
 from citerec.rank.expand import CandidateExpander
 from citerec.rank.features import declared_features
 from citerec.rank.ltr import Ranker, Variant, find_ranker, open_ranker, retriever_notice
 from citerec.rerank.reranker import NONE, OpenReranker, Scorer, open_reranker
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
-from citerec.retrieve.hybrid import HybridRetriever, Retriever
-from citerec.rules.known import TemporalGraph, mask
+from citerec.retrieve.hybrid import HybridRetriever
+from citerec.rules.known import CitationScope, TemporalGraph, mask
 from citerec.run import Qrels, Run
+from citerec.stages import FirstStage, Retriever, Stage
 from citerec.text import QueryForm
 from citerec.types import (
     CandidateSet,
@@ -45,6 +47,17 @@ from citerec.types import (
     no_progress,
 )
 
+
+@runtime_checkable
+class Pipelined(Protocol):
+    """What has a pipeline, such as `citerec.Recommender`."""
+
+    def pipeline(self, depth: int, known: CitationScope) -> Pipeline:
+        """Return its pipeline of drafts for `depth` papers, with the citations that a scope knows."""
+        ...
+
+
+System: TypeAlias = Retriever | FirstStage | Pipeline | Pipelined  # an object that is evaluated
 FUSED = ("bm25", "dense")  # the retrievers of the fusions
 FORMS: Mapping[str, QueryForm | None] = {
     "bm25": None,  # as configured
@@ -141,6 +154,33 @@ def fuse_of(name: str, config: EvalConfig) -> FuseConfig | None:
     return config.fuse.replace(depth=config.depth) if name == "weighted" else None
 
 
+def names_of(objects: Sequence[System]) -> dict[str, System]:
+    """Name systems that are objects; ConfigError if two have the same name, or one has that of a part of citerec."""
+    named = dict[str, System]()
+    for system in objects:
+        name = str(getattr(system, "name", type(system).__name__))
+        if name in named or name in systems():
+            raise ConfigError(f"two systems are named {name!r}; give one another attribute `name`")
+        named[name] = system
+    return named
+
+
+def pipeline_of(system: System, index: IndexFolder, depth: int, known: CitationScope) -> Pipeline:
+    """Return a system that is an object as a pipeline; ConfigError if it is none."""
+    if isinstance(system, Pipeline):
+        return replace(system, depth=depth)
+    if isinstance(system, Pipelined):
+        return system.pipeline(depth, known)
+    if hasattr(system, "candidates"):
+        return Pipeline(cast("FirstStage", system), depth=depth)
+    if hasattr(system, "retrieve"):
+        return Pipeline(HybridRetriever(index, [cast("Retriever", system)]), depth=depth)
+    raise ConfigError(
+        f"{type(system).__name__} is no system; give a name, or an object with retrieve (citerec.Retriever) or "
+        "candidates, a Pipeline or a Recommender"
+    )
+
+
 def oracle_run(qrels: Qrels) -> Run:
     """Return the run that ranks exactly the gold of each query, best grades first: the ceiling of every metric.
 
@@ -229,8 +269,13 @@ class Systems:
         config: EvalConfig,
         log: Log = no_log,
         progress: Progress = no_progress,
+        objects: Mapping[str, System] | None = None,
     ) -> None:
-        """Prepare; `log` receives a message before a download from the hub, `progress` the number of reranked pairs."""
+        """Prepare; `log` receives a message before a download from the hub, `progress` the number of reranked pairs.
+
+        `objects` are systems that are no part of citerec, by their names.
+        """
+        self._objects = objects or {}
         self._log = log
         self._progress = progress
         self._index = index
@@ -299,6 +344,7 @@ class Systems:
 
     def audit(self, names: Sequence[str], progress: Progress = no_progress) -> Audit:
         """Check that the hits of some systems depend on no citation that is unknown for a query; see `audit`."""
+        names = [name for name in names if name not in CEILINGS]
         ranker = next((self.ranker_of(name) for name in names if name in RANKED), None)
         return audit(
             self._index,
@@ -340,9 +386,11 @@ class Systems:
         return saved
 
     def _pipeline(self, name: str) -> Pipeline:
-        """Return a system as a pipeline: the pipeline of `recommend` with stages left out."""
-        first_stage = self._hybrid(name)
+        """Return a system as a pipeline: the pipeline of `recommend` with stages left out, or an object as one."""
         depth = self._config.depth
+        if name in self._objects:
+            return pipeline_of(self._objects[name], self._index, depth, self._config.known_graph)
+        first_stage = self._hybrid(name)
         stages = tuple[Stage, ...]()
         graph = TemporalGraph(self._index, self._config.known_graph)
         if name in RERANKED:

@@ -21,7 +21,7 @@ import numpy as np
 import orjson
 
 from citerec.errors import ConfigError
-from citerec.evaluate.metrics import (
+from citerec.evaluation.metrics import (
     METRICS,
     Comparison,
     SystemResult,
@@ -29,9 +29,10 @@ from citerec.evaluate.metrics import (
     evaluate_run,
     recall_by_depth,
 )
-from citerec.evaluate.protocol import NOT_DRAWN
-from citerec.evaluate.significance import ALPHA, RESAMPLES
-from citerec.evaluate.tables import NONE, Cell, Table, decimal, heading, latex
+from citerec.evaluation.protocol import NOT_DRAWN
+from citerec.evaluation.significance import ALPHA, RESAMPLES
+from citerec.evaluation.tables import NONE, Cell, Table, decimal, heading, latex, terminal
+from citerec.export.terminal import PlainConsole
 from citerec.io import building
 from citerec.run import Qrels, Run, write_qrels, write_run
 from citerec.text import csv_cell, html_page
@@ -98,6 +99,20 @@ class Assessment:
     def metrics(self) -> tuple[str, ...]:
         """All metrics, in the order of the report."""
         return (*METRICS, *self.evaluation.metrics)
+
+    def __str__(self) -> str:
+        """Return the table of the systems, and the pairs whose first metric differs significantly."""
+        console = PlainConsole(width=160)
+        with console.capture() as text:
+            console.print(terminal(summary_table(self)))
+        first, *_ = self.metrics
+        lines = [text.get().rstrip()]
+        for test in self.comparisons:
+            if test.metric == first and test.p_holm < ALPHA:
+                lines.append(
+                    f"{first}: {test.b} - {test.a} = {test.difference:+.3f}, p {test.p_holm:.2g}"
+                )
+        return "\n".join(lines)
 
     @property
     def rivals(self) -> list[SystemResult]:

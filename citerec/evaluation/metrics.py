@@ -17,7 +17,7 @@ import numpy as np
 from citerec.arrays import Floats
 from citerec.config import RANKING_DEPTH
 from citerec.errors import ConfigError
-from citerec.evaluate.significance import (
+from citerec.evaluation.significance import (
     RESAMPLES,
     bootstrap_interval,
     holm,

@@ -1,0 +1,230 @@
+"""What is asked for: drafts, a sentence or a list of references, and what the answer must keep to.
+
+The command line, the HTTP API, MCP, programs and rows of a batch make a `Request`, which is checked when it is made.
+Papers that it lists are looked up in a corpus once, as `ListedPapers`.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Self
+
+from citerec.bibliography.entry import PaperList
+from citerec.bibliography.keys import title_key
+from citerec.bibliography.paper_list import paper_list_of
+from citerec.config import SENTENCE_K, RecommendConfig
+from citerec.corpus.papers import Papers
+from citerec.drafts import QueryFile
+from citerec.drafts.context import sentence_query, without_query_markers
+from citerec.errors import ConfigError
+from citerec.matching import listed_rows
+from citerec.text import plural, some_of
+from citerec.types import Query, QueryKind
+
+PaperListLike = str | PathLike[str] | Iterable[str] | PaperList  # a file, or ids, DOIs or titles
+NONE = "none"  # for `cited`: not even the references of the document
+LISTS = ("excluded", "cited", "rejected")
+MOST_SENTENCES = 500  # of a draft
+NO_REFERENCES = (
+    "no references were found; give them as a file of their own: .bib, .ris, or DOIs, one a line"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """Drafts, sentences of one draft, or a list of references; what is known of them, and bounds of the answer.
+
+    Raises:
+        ConfigError: If the bounds leave no year, or `k` is less than 1.
+    """
+
+    drafts: QueryFile
+    cited: PaperList | None = None  # besides the references of the document
+    excluded: PaperList | None = None  # papers that must not come back
+    rejected: PaperList | None = None  # papers of former lists that do not fit
+    k: int | None = None  # papers; None for the default
+    # latest year of papers and of known citations; None for the query's
+    year_max: int | None = None
+    year_min: int | None = None  # earliest year of papers
+    explain: bool = False  # whether to add reasons
+    most_sentences: int = MOST_SENTENCES  # of one draft, those on which the searches agree most
+
+    def __post_init__(self) -> None:
+        if self.k is not None:
+            RecommendConfig().replace(k=self.k)
+        if self.year_max is not None and not self.year_max >= 1:
+            raise ConfigError(f"year_max must be a year such as 2019, got {self.year_max}")
+        if self.year_max is not None and (self.year_min or 1) > self.year_max:
+            raise ConfigError(
+                f"no year fits --year-min {self.year_min} and --year-max {self.year_max}"
+            )
+
+    @classmethod
+    def of(
+        cls,
+        draft: Query | Iterable[Query] | QueryFile | None = None,
+        *,
+        title: str | None = None,
+        abstract: str = "",
+        year: int | None = None,
+        context: str | None = None,
+        k: int | None = None,
+        year_max: int | None = None,
+        year_min: int | None = None,
+        excluded: PaperListLike | None = None,
+        cited: PaperListLike | None = None,
+        rejected: PaperListLike | None = None,
+        explain: bool = False,
+        most_sentences: int = MOST_SENTENCES,
+    ) -> Self:
+        """Make a request; `Recommender.recommend` says what the arguments mean.
+
+        Args:
+            draft: One query or several, or those of a file; its references are cited, too, unless `cited` is "none".
+            title: The title of a draft, in place of `draft`.
+            abstract: The abstract that goes with `title`.
+            year: The year of the only draft, in place of its own.
+            context: A sentence of the only draft, or one alone; `all` for each sentence without a reference.
+            k: The number of papers; by default 20, or 3 for each sentence of a draft.
+            year_max: The latest year of a paper, and of the citations that are known.
+            year_min: The earliest year of a paper.
+            excluded: Papers that must not come back: a file, or ids, DOIs or titles.
+            cited: Papers that the draft cites already, in the same forms; without a draft and a sentence, the list
+                whose missing papers are recommended.
+            rejected: Papers of former lists that do not fit, in the same forms.
+            explain: Whether to give reasons for each paper.
+            most_sentences: The number of sentences of a draft that are answered.
+
+        Raises:
+            BadInputError: If a list is a file that is missing or cannot be read.
+            ConfigError: If arguments do not go together, or there is nothing to search for.
+            InvalidValueError: If the title is empty, or the year is no year.
+        """
+        if isinstance(cited, str | PathLike) and fspath(cited) == NONE:
+            cited = None
+            if isinstance(draft, QueryFile):
+                draft = replace(draft, cited=None)
+        if draft is None:
+            drafts = QueryFile((_typed(title, abstract, context, cited),))
+            context = None if title is None else context
+        elif title is not None or abstract:
+            raise ConfigError("title and abstract are of a draft; a query has its own")
+        elif isinstance(draft, QueryFile):
+            drafts = draft
+        else:
+            queries = [draft] if isinstance(draft, Query) else draft
+            drafts = QueryFile(tuple(map(without_query_markers, queries)))
+        drafts = drafts.stated(year=year, context=context)
+        return cls(
+            drafts=drafts,
+            cited=_listed(cited, "cited"),
+            excluded=_listed(excluded, "excluded"),
+            rejected=_listed(rejected, "rejected"),
+            k=SENTENCE_K if k is None and drafts.by_sentence else k,
+            year_max=year_max,
+            year_min=year_min,
+            explain=explain,
+            most_sentences=most_sentences,
+        )
+
+    def with_queries(self, queries: Sequence[Query]) -> Self:
+        """Return the same request for other queries."""
+        return replace(self, drafts=replace(self.drafts, queries=tuple(queries)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedPapers:
+    """The papers that a request lists, as rows of a corpus, and what the corpus does not have."""
+
+    excluded: frozenset[int] = frozenset()  # rows that are not eligible
+    # rows of the known references, which are not eligible either
+    cited: frozenset[int] = frozenset()
+    rejected: frozenset[int] = frozenset()  # rows that did not fit, which leave the list at its end
+    not_found: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()  # one about each list, for the user
+    notices: tuple[str, ...] = ()  # those of them that are about the references of the document
+
+    @classmethod
+    def of(cls, request: Request, papers: Papers) -> Self:
+        """Look up the lists of a request, and the references of its document."""
+        rows = dict[str, frozenset[int]]()
+        missing = list[str]()
+        lines = list[str]()
+        for name in LISTS:
+            listed: PaperList | None = getattr(request, name)
+            rows[name] = frozenset()
+            if listed is not None:
+                rows[name], not_found, line = looked_up(listed, name, papers)
+                missing += not_found
+                lines.append(line)
+        notices: tuple[str, ...] = ()
+        drafts = request.drafts
+        if drafts.cited is not None:
+            own, not_found, line = looked_up(drafts.cited, drafts.name, papers)
+            missing += not_found
+            if drafts.cited.entries or not rows["cited"]:
+                notices = (line,)
+            rows["cited"] |= own
+        return cls(
+            excluded=rows["excluded"],
+            cited=rows["cited"],
+            rejected=rows["rejected"],
+            not_found=tuple(dict.fromkeys(missing)),
+            lines=(*lines, *notices),
+            notices=notices,
+        )
+
+
+def looked_up(
+    listed: PaperList, name: str, papers: Papers
+) -> tuple[frozenset[int], tuple[str, ...], str]:
+    """Return the rows of a list, its entries that are not in the corpus or cannot be read, and a line about them.
+
+    The line counts papers: an entry may name several, and several entries one.
+    """
+    by_entry = listed_rows(listed, papers)
+    rows = frozenset[int]().union(*by_entry)
+    found = len({title_key(paper.title) or paper.id for paper in papers.at(rows).values()})
+    entries = zip(listed.entries, by_entry, strict=True)
+    missing = [entry.title or entry.place for entry, of_entry in entries if not of_entry]
+    missing = [*dict.fromkeys(missing), *listed.unread]
+    line = f"{plural(found + len(missing), 'reference')}, {found} of them in this corpus"
+    if missing:
+        line += f"; not found: {some_of(missing)}"
+    counted = line if rows or missing else NO_REFERENCES
+    return rows, tuple(missing), f"{name}: {'; '.join([counted, *listed.notices])}"
+
+
+def list_query(name: str = "") -> Query:
+    """Return the query that stands for a list of references; `name` is that of its file."""
+    title = f"Papers missing from {name}" if name.strip() else "Papers missing from the references"
+    return Query(id="references", title=title, named=False, kind=QueryKind.REFERENCES)
+
+
+def _typed(
+    title: str | None, abstract: str, context: str | None, cited: PaperListLike | None
+) -> Query:
+    """Return the query of what is given without a file: a draft, else a sentence, else a list of references."""
+    if title is not None:
+        title = " ".join(title.split())
+        return Query(id="query", title=title, abstract=abstract.strip(), named=False)
+    if abstract:
+        raise ConfigError("--abstract needs --title, the title of the draft")
+    if context is not None:
+        return sentence_query(context)
+    if cited is not None:
+        return list_query(Path(cited).name if isinstance(cited, str | PathLike) else "")
+    raise ConfigError(
+        "there is no draft; give one by --title or --query, a sentence by --context, or references by --cited"
+    )
+
+
+def _listed(papers: PaperListLike | None, name: str) -> PaperList | None:
+    if papers is None or isinstance(papers, PaperList):
+        return papers
+    if isinstance(papers, str | PathLike):
+        from citerec.corpus.lists import read_paper_list
+
+        return read_paper_list(fspath(papers), "rejected" if name == "rejected" else "papers")
+    return paper_list_of(map(str, papers))
