@@ -30,7 +30,7 @@ from citerec.folder import (
 )
 from citerec.io import building, link, locked, refuse_links
 from citerec.text import EncoderForm, encoder_text
-from citerec.types import Paper, Progress, no_progress
+from citerec.types import Json, Paper, Progress, no_progress
 
 if TYPE_CHECKING:
     from citerec.encode.encoder import Encoder
@@ -114,7 +114,7 @@ def embed(
     config: EmbedConfig,
     progress: Progress,
     old: IndexFolder | None = None,
-) -> dict[str, Any]:
+) -> Json:
     """Embed the papers of an index that is being built; return the settings of the vectors for its manifest.
 
     A resumed run gives the same vectors as an uninterrupted one, bit by bit. `folder` holds the papers; the cache is

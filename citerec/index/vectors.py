@@ -28,7 +28,7 @@ from citerec.encode.spec import Similarity
 from citerec.errors import IndexDamagedError, ModelError, writing
 from citerec.folder import DENSE, IndexFolder
 from citerec.rules.known import mask
-from citerec.types import Eligibility, Progress, no_progress
+from citerec.types import Eligibility, Json, Progress, no_progress
 
 NAME = "vectors.faiss"  # the file of the vectors in an index
 # papers; a flat search then takes about 0.1 s
@@ -79,7 +79,7 @@ def write_dense(
     similarity: Similarity,
     config: DenseIndexConfig | None = None,
     progress: Progress = no_progress,
-) -> dict[str, Any]:
+) -> Json:
     """Write the vectors of a corpus, in the order of rows, into `folder`; return their settings for the manifest.
 
     Vectors that are compared by cosine must have unit length. ModelError if a vector is not finite, or not of unit

@@ -27,7 +27,7 @@ from citerec.rules.held_out import (
     trained_on_other_splits,
 )
 from citerec.stages import Reranker
-from citerec.types import Hits, Log, Progress, Query, falling, no_log, no_progress
+from citerec.types import Hits, Json, Log, Progress, Query, falling, no_log, no_progress
 
 AUTO = "auto"
 NONE = "none"
@@ -116,7 +116,7 @@ class OpenReranker:
             best += f"{how['precision']}{where}"
         return f"{best}{weight}"
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Json:
         """Return the description for a report."""
         shown = Path(self.name).name if Path(self.name).is_absolute() else self.name
         return {"model": shown, "depth": self.depth, "weight": self.weight, **self.settings}

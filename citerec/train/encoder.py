@@ -30,7 +30,7 @@ from citerec.train.data import (
     load_training_data,
 )
 from citerec.train.settings import EncoderTraining
-from citerec.types import Eligibility, Log, Paper, Progress, Query, no_log, no_progress
+from citerec.types import Eligibility, Json, Log, Paper, Progress, Query, no_log, no_progress
 
 NAME = "encoder"  # its folder among the models of an index
 MARGIN = 1.0  # of the triplets, in units of the distance; SPECTER's
@@ -243,7 +243,7 @@ class _Net:
         parts = replace(self.parts, model=copy.deepcopy(self.parts.model).cpu())
         return TransformerEncoder(parts, self.fingerprint, config.running)
 
-    def save(self, folder: Path) -> dict[str, Any]:
+    def save(self, folder: Path) -> Json:
         """Write the model, which transformers, sentence-transformers and citerec open; return what its card shows."""
         spec = self.parts.spec
         self.parts.model.config._name_or_path = ""  # otherwise the local path of the base model
@@ -291,7 +291,7 @@ def train_encoder(
     plan = trainer.plan_of(config, index)
     state = trainer.TrainingState(target)
 
-    def hard() -> dict[str, Any]:
+    def hard() -> trainer.Arrays:
         if not config.hard:
             return asdict(Lists.each([data.queries[:0]] * len(data.queries)))
         if config.recipe == "specter":

@@ -75,7 +75,7 @@ from citerec.train.data import (
     query_measures,
 )
 from citerec.train.settings import RankerTraining
-from citerec.types import Hits, Log, Progress, no_log, no_progress
+from citerec.types import Hits, Json, Log, Progress, no_log, no_progress
 
 PACKAGES = ("lightgbm", "numpy", "scipy")
 BLOCK = 64  # queries whose candidates are in memory at once
@@ -354,14 +354,14 @@ def _reranker(index: IndexFolder, config: RankerTraining) -> str | None:
 
 def _plan(
     indexes: Sequence[IndexFolder], config: RankerTraining, withheld: Sequence[IndexFolder]
-) -> dict[str, Any]:
+) -> Json:
     """Return what a training depends on: the settings, and papers, splits, encoder and reranker of each index."""
     facts = [_facts(index, _reranker(index, config)) for index in indexes]
     held = [trainer.corpus_facts(index) for index in withheld]
     return _shown(config) | {"indexes": facts, "withheld": held}
 
 
-def _shown(config: RankerTraining) -> dict[str, Any]:
+def _shown(config: RankerTraining) -> Json:
     """Return the settings as JSON values, without local paths."""
     return config.model_dump(mode="json") | {"reranker": Path(config.reranker).name}
 
@@ -373,7 +373,7 @@ def _folder_of(reranker: str | None, index: IndexFolder) -> Path | None:
     return find_model(reranker, base=index.path).folder
 
 
-def _facts(index: IndexFolder, reranker: str | None) -> dict[str, Any]:
+def _facts(index: IndexFolder, reranker: str | None) -> Json:
     folder = _folder_of(reranker, index)
     weights = sha256_of_files(weights_files(folder)) if folder else reranker
     return trainer.corpus_facts(index) | {"encoder": index.encoder_weights, "reranker": weights}

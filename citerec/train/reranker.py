@@ -46,7 +46,7 @@ from citerec.train.data import (
     query_measures,
 )
 from citerec.train.settings import RerankerTraining
-from citerec.types import CandidateSet, Hits, Log, Progress, no_log, no_progress
+from citerec.types import CandidateSet, Hits, Json, Log, Progress, no_log, no_progress
 
 MISSING = -1  # fills a list with too few negatives
 WEIGHTS: tuple[float, ...] = tuple(np.linspace(0, 1, 21).round(4).tolist())  # of a reranker
@@ -344,7 +344,7 @@ def train_reranker(
         }
         facts = {"plan": plan, "encoder": plan["encoder"], "counts": counts}
 
-        def save(folder: Path) -> dict[str, Any]:
+        def save(folder: Path) -> Json:
             """Write the model, which transformers, sentence-transformers and citerec open."""
             model = parts.model
             model.config._name_or_path = ""  # otherwise the local path of the base model
