@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from citerec.arrays import Scores
-from citerec.config import RANKING_DEPTH, RRF_K0, ExpandConfig, RecommendConfig, RerankConfig
+from citerec.config import RANKING_DEPTH, RRF_K0, RecommendConfig, RerankConfig
 from citerec.folder import IndexFolder
 from citerec.rank.expand import CandidateExpander
 from citerec.rank.features import jaccard, title_words
@@ -180,15 +180,13 @@ def rank_stages(
     graph: TemporalGraph,
     ranker: LtrModel,
     reranker: OpenReranker | None,
-    *,
-    expand: ExpandConfig | None = None,
 ) -> tuple[Stage, ...]:
     """Return the stages of a learning-to-rank model: expansion, the model, the reranker in it or after it.
 
-    The expansion is that of the model's training unless `expand` is given. The reranker, as `configure_for_ranker`
+    The expansion is that of the model's training. The reranker, as `configure_for_ranker`
     returns it, follows a model that does not read its probabilities.
     """
-    expander = CandidateExpander(graph, expand or ranker.expand)
+    expander = CandidateExpander(graph, ranker.neighbours)
     if reranker and reads_probability(ranker, reranker):
         return expander, LtrStage(graph, ranker, reranker)
     if reranker and reranker.weight:

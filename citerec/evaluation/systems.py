@@ -23,7 +23,7 @@ from citerec.evaluation.audit import Audit, audit
 from citerec.evaluation.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder
 from citerec.pipeline import Pipeline, RerankingStage, configure_for_ranker, rank_stages
-from citerec.rank.expand import CandidateExpander
+from citerec.rank.expand import NEIGHBOURS, CandidateExpander
 from citerec.rank.features import declared_features
 from citerec.rank.ltr import Ranker, Variant, find_ranker, open_ranker, retriever_notice
 from citerec.rerank.reranker import NONE, OpenReranker, Scorer, open_reranker
@@ -352,7 +352,7 @@ class Systems:
             self._config,
             self.candidates(EXPANDED),
             [self.hits(name) for name in names],
-            ranker.expand if ranker else None,
+            ranker.neighbours if ranker else NEIGHBOURS,
             progress,
             ranker.added if ranker else (),
         )

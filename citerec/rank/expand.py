@@ -19,13 +19,16 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.arrays import Counts, Flags, Floats, Rows, Scores
-from citerec.config import RRF_K0, ExpandConfig
+from citerec.config import RANKING_DEPTH, RRF_K0
 from citerec.index.vectors import unit
 from citerec.retrieve.fuse import rrf
 from citerec.rules.known import CitationCounts, GraphSnapshot, TemporalGraph, within
 from citerec.types import CandidateSet, Hits, Progress, QueryBatch, QueryVector, no_progress
 
 EXPAND = "expand"  # the name of the hits of the expansion
+NEIGHBOURS = 50
+EXTRA = RANKING_DEPTH  # papers that the expansion adds, at most
+WEIGHT = 0.3  # of the expansion against the first stages, in [0, 1]
 CLOSEST = 10  # neighbours that `cited_by_closest` counts
 LEAST = 1e-6  # least cosine; smaller values are rounding errors
 
@@ -123,7 +126,11 @@ class NeighbourScores:
 
 
 def neighbour_scores(
-    graph: TemporalGraph, snapshot: GraphSnapshot, rows: Rows, config: ExpandConfig
+    graph: TemporalGraph,
+    snapshot: GraphSnapshot,
+    rows: Rows,
+    neighbours: int = NEIGHBOURS,
+    k0: int = RRF_K0,
 ) -> NeighbourScores:
     """Compute the neighbour scores of one query, for all papers with a score; their rows rise.
 
@@ -135,15 +142,15 @@ def neighbour_scores(
     """
     is_citing = snapshot.is_citing(rows)
     is_cited = snapshot.citations(rows) > 0
-    citing = _weights(rows, is_citing, config)
-    first = config.replace(neighbours=min(CLOSEST, config.neighbours))
+    citing = _weights(rows, is_citing, neighbours, k0)
+    closest = _weights(rows, is_citing, min(CLOSEST, neighbours), k0)
     cites = graph.index.graph.lists
     scratch = graph.scratch
     scores = {
         "cited_by": citing.times(cites, scratch),
-        "cited_by_closest": _weights(rows, is_citing, first).times(cites, scratch),
+        "cited_by_closest": closest.times(cites, scratch),
         "cited_by_count": replace(citing, weights=np.ones(len(citing.rows))).times(cites, scratch),
-        "co_cited": _co_cited(graph, snapshot, _weights(rows, is_cited, config)),
+        "co_cited": _co_cited(graph, snapshot, _weights(rows, is_cited, neighbours, k0)),
         "coupled": _coupled(graph, snapshot, citing),
     }
     distinct = _distinct(np.concatenate([vector.rows for vector in scores.values()]))
@@ -157,8 +164,8 @@ def neighbour_scores(
     return NeighbourScores(
         rows=distinct,
         **columns,
-        neighbours=rows[is_citing][: config.neighbours],
-        cited_neighbours=rows[is_cited][: config.neighbours],
+        neighbours=rows[is_citing][:neighbours],
+        cited_neighbours=rows[is_cited][:neighbours],
     )
 
 
@@ -168,11 +175,11 @@ def _distinct(rows: Rows) -> Rows:
     return rows[np.concatenate([[True], rows[1:] != rows[:-1]])[: len(rows)]]
 
 
-def _weights(rows: Rows, mask: Flags, config: ExpandConfig) -> SparseVector:
+def _weights(rows: Rows, mask: Flags, neighbours: int, k0: int) -> SparseVector:
     """Return the weights of the neighbours: the first papers of a list that a mask selects."""
-    positions = np.flatnonzero(mask)[: config.neighbours]
-    by_rank: Floats = 1 / (config.k0 + np.arange(1, len(rows) + 1))
-    whole = (1 / (config.k0 + np.arange(1, config.neighbours + 1))).sum()
+    positions = np.flatnonzero(mask)[:neighbours]
+    by_rank: Floats = 1 / (k0 + np.arange(1, len(rows) + 1))
+    whole = (1 / (k0 + np.arange(1, neighbours + 1))).sum()
     return SparseVector(rows[positions], by_rank[positions] / whole)
 
 
@@ -207,9 +214,9 @@ class ExpandedCandidates(CandidateSet):
 class CandidateExpander:
     """A stage that adds the papers that the neighbours of each query cite or are cited together with."""
 
-    def __init__(self, graph: TemporalGraph, config: ExpandConfig | None = None) -> None:
-        """Prepare; `graph` defines the known citations, `config` the number and the weights of neighbours."""
-        self.config = config or ExpandConfig()
+    def __init__(self, graph: TemporalGraph, neighbours: int = NEIGHBOURS) -> None:
+        """Prepare; `graph` defines the known citations, `neighbours` is their number."""
+        self.neighbours = neighbours
         self.graph = graph
         self._id_rank = graph.index.id_rank
         self._years = graph.index.papers.years
@@ -229,12 +236,12 @@ class CandidateExpander:
         for i, (retrieved, snapshot) in enumerate(zip(candidates, snapshots, strict=True)):
             known = np.array(sorted(batch.known_references(i)), np.int32)
             closest = np.concatenate([known, retrieved.rows[~np.isin(retrieved.rows, known)]])
-            scores = neighbour_scores(self.graph, snapshot, closest, self.config)
+            scores = neighbour_scores(self.graph, snapshot, closest, self.neighbours)
             weight = scores.cited_by + scores.co_cited
             keep = within(batch.eligible[i], self._years, scores.rows) & (weight > 0)
             found = scores.rows[keep], weight[keep]
-            added = Hits.ordered(*found, self._id_rank, self.config.extra)
-            hits = rrf([retrieved.hits, added], self._id_rank, weights=[1, self.config.weight])
+            added = Hits.ordered(*found, self._id_rank, EXTRA)
+            hits = rrf([retrieved.hits, added], self._id_rank, weights=[1, WEIGHT])
             expanded.append(
                 ExpandedCandidates(
                     hits=hits,

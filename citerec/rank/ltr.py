@@ -23,11 +23,11 @@ from pydantic import Field
 from threadpoolctl import ThreadpoolController
 
 from citerec.arrays import Floats, Rows, Scores
-from citerec.config import ExpandConfig, RecommendConfig, Settings, read_settings
+from citerec.config import RecommendConfig, Settings, read_settings
 from citerec.errors import ConfigError, ModelError
 from citerec.folder import IndexFolder
 from citerec.io import check_model, is_regular, read_record, sha256_of
-from citerec.rank.expand import ExpandedCandidates
+from citerec.rank.expand import NEIGHBOURS, ExpandedCandidates
 from citerec.rank.features import FEATURES, NAMES, Feature, Features, Group, Matrix, added_features
 from citerec.rank.trees import read_booster
 from citerec.rerank.reranker import NAME as RERANK
@@ -95,7 +95,7 @@ class LtrModel:
     model: Any
     features: tuple[str, ...] = NAMES  # that the model reads; the others are not computed
     added: tuple[Feature, ...] = ()  # features that are not citerec's own: the last columns
-    expand: ExpandConfig = ExpandConfig()  # how the candidates of the model are expanded
+    neighbours: int = NEIGHBOURS  # of the expansion of its candidates
     calibration: Calibration | None = None  # None if its scores have no probabilities
     # sha256 of the rerankers, or names of objects, that it was trained with; empty if unknown
     rerankers: tuple[str, ...] = ()
@@ -230,7 +230,7 @@ def open_ranker(
         features=names,
         added=added,
         model=booster,
-        expand=ExpandConfig(neighbours=spec.neighbours),
+        neighbours=spec.neighbours,
         calibration=of_variant.calibration,
         rerankers=tuple(map(str, spec.provenance.get("rerankers", ()))),
         retrievers=tuple(map(str, spec.provenance.get("retrievers", ()))),

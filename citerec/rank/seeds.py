@@ -21,7 +21,6 @@ from itertools import chain
 import numpy as np
 
 from citerec.arrays import Floats, Rows
-from citerec.config import ExpandConfig
 from citerec.rank.expand import SparseVector, neighbour_scores
 from citerec.rank.reasons import MAX_REASONS, matching, quoted, semantic, such_as
 from citerec.retrieve.bm25 import Bm25Retriever
@@ -136,8 +135,7 @@ def graph_scores(
     graph: TemporalGraph, snapshot: GraphSnapshot, seeds: Rows
 ) -> dict[str, SparseVector]:
     """Return the positive scores of papers by each source of the citation graph, which connects them with the seeds."""
-    config = ExpandConfig(neighbours=len(seeds), k0=_EQUAL)
-    neighbours = neighbour_scores(graph, snapshot, seeds, config)
+    neighbours = neighbour_scores(graph, snapshot, seeds, len(seeds), _EQUAL)
     citing, shared = np.unique(graph.all_citers.sampled(seeds)[0], return_counts=True)
     known = snapshot.is_citing(citing)
     citing = citing[known]

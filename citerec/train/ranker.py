@@ -17,7 +17,7 @@ import numpy as np
 
 from citerec import plugins
 from citerec.arrays import Flags
-from citerec.config import RANKING_DEPTH, ExpandConfig, RecommendConfig, RerankConfig
+from citerec.config import RANKING_DEPTH, RecommendConfig, RerankConfig
 from citerec.encode.encoder import reopen
 from citerec.encode.models import find_model, weights_files
 from citerec.encode.spec import EncodeConfig
@@ -26,7 +26,7 @@ from citerec.evaluation.significance import ALPHA, randomisation_test
 from citerec.folder import IndexFolder
 from citerec.io import building, check_writable, sha256_of_files
 from citerec.pipeline import Pipeline
-from citerec.rank.expand import CandidateExpander
+from citerec.rank.expand import NEIGHBOURS, CandidateExpander
 from citerec.rank.features import (
     FEATURES,
     Feature,
@@ -82,7 +82,6 @@ BLOCK = 64  # queries whose candidates are in memory at once
 NEGATIVES = 400  # sampled candidates per query that it does not cite, at most
 CITATION_LAG = 5  # years; half of the queries do not know the newest citations, of 1 to so many
 KNOWN_FRACTION = 0.15  # of the train queries, which know half of their references, as with --cited
-EXPAND = ExpandConfig()  # how the references of neighbours join the candidates
 
 # (name, make) -> arrays, which an interrupted training may have saved
 ArrayCache = Callable[[str, Callable[[], trainer.Arrays]], trainer.Arrays]
@@ -174,7 +173,7 @@ class Gatherer:
     ) -> Iterator[tuple[Matrix, Flags, int]]:
         """Yield for each query the features of its candidates, their gold mask, and the gold count."""
         graph = self._graph.lagged(citation_lag)
-        expand = CandidateExpander(graph, EXPAND)
+        expand = CandidateExpander(graph)
         pipeline = Pipeline(self._first_stage, (expand,), RANKING_DEPTH, queries_per_part=BLOCK)
         for start in range(0, len(queries), BLOCK):
             part = queries.at(range(start, min(start + BLOCK, len(queries))))
@@ -440,7 +439,7 @@ def train_on(
             specs[variant] = VariantSpec(
                 file=file, features=trees.features, calibration=fitted.calibration
             )
-        spec = RankerSpec(format=1, neighbours=EXPAND.neighbours, variants=specs, provenance=origin)
+        spec = RankerSpec(format=1, neighbours=NEIGHBOURS, variants=specs, provenance=origin)
         write_spec(folder, spec)
         meaning = {feature.name: feature.meaning for feature in (*FEATURES, *full.trees.added)}
         shown = {"rounds": full.trees.rounds, "meaning": meaning, "spec": SPEC, "top": TOP}
