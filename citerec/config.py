@@ -161,7 +161,6 @@ class FuseConfig(Settings):
     dense_weight: float = setting(
         0.5, "weighted: weight of dense retrieval, in [0, 1].", ge=0, le=1
     )
-    depth: int = setting(RANKING_DEPTH, "Hits per retriever that are fused.", ge=1)
 
     @model_validator(mode="after")
     def _has_weight(self) -> Self:

@@ -24,7 +24,6 @@ from citerec.errors import ConfigError
         (Bm25Config, "k1", 1e39),  # which Lucene cannot take
         (Bm25Config, "b", 1.01),
         (Bm25Config, "key_terms", 0),
-        (FuseConfig, "depth", 0),
         (RerankConfig, "model", ""),
         (RerankConfig, "weight", -0.1),
         (RecommendConfig, "k", 0),

@@ -120,15 +120,15 @@ def test_ranx_fuses_ranks_and_min_max_scores_as_we_do(pairs: list[list[Hits]]) -
 # --- what a config says
 
 
-def test_a_config_chooses_the_method_its_parameters_and_the_depth() -> None:
+def test_a_config_chooses_the_method_and_its_parameters() -> None:
     found = {"bm25": hits({1: 9.0, 2: 5.0, 3: 1.0}), "dense": hits({4: 0.9, 5: 0.8, 6: 0.1})}
 
-    by_rank = fuse(found, IDS, FuseConfig(k0=9, depth=2), k=3)
+    by_rank = fuse(found, IDS, FuseConfig(k0=9), k=3)
     by_score = fuse(
         found, IDS, FuseConfig(method=FuseMethod.WEIGHTED, bm25_weight=1, dense_weight=0.25)
     )
 
-    # Both first ranks give 1/10, both second ranks 1/11; the third are too deep to be read.
+    # Both first ranks give 1/10, both second ranks 1/11.
     assert by_rank.rows.tolist() == [4, 1, 5]
     assert by_rank.scores == pytest.approx([1 / 10, 1 / 10, 1 / 11])
     # bm25: 1, 1/2, 0. Dense: 1, 7/8, 0, a quarter of it.

@@ -150,8 +150,8 @@ def bm25_of(name: str, config: EvalConfig) -> Bm25Config | None:
 def fuse_of(name: str, config: EvalConfig) -> FuseConfig | None:
     """Return the fusion settings of a system; None without a fusion."""
     if name == "rrf":
-        return FuseConfig(k0=config.fuse.k0, depth=config.depth)
-    return config.fuse.replace(depth=config.depth) if name == "weighted" else None
+        return FuseConfig(k0=config.fuse.k0)
+    return config.fuse if name == "weighted" else None
 
 
 def names_of(objects: Sequence[System]) -> dict[str, System]:

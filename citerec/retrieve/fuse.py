@@ -18,10 +18,10 @@ def fuse(
     rankings: Mapping[str, Hits], id_rank: Rank, config: FuseConfig, *, k: int | None = None
 ) -> Hits:
     """Fuse the hits of retrievers as configured; a weighted sum needs a weight for each name of `rankings`."""
-    read = [hits.best(config.depth) for hits in rankings.values()]
+    hits = [*rankings.values()]
     if config.method is FuseMethod.RRF:
-        return rrf(read, id_rank, k0=config.k0, k=k)
-    return weighted_sum(read, [config.weights[name] for name in rankings], id_rank, k=k)
+        return rrf(hits, id_rank, k0=config.k0, k=k)
+    return weighted_sum(hits, [config.weights[name] for name in rankings], id_rank, k=k)
 
 
 def rrf(

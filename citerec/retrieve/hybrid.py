@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from citerec import plugins
-from citerec.config import RRF_K0, FuseConfig, FuseMethod, RecommendConfig
+from citerec.config import RANKING_DEPTH, RRF_K0, FuseConfig, FuseMethod, RecommendConfig
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.retrieve.bm25 import Bm25Retriever
@@ -103,7 +103,7 @@ class HybridRetriever:
     def _searched(
         self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
     ) -> list[CandidateSet]:
-        depth = k if len(self.retrievers) == 1 else max(k, self.config.depth)
+        depth = k if len(self.retrievers) == 1 else max(k, RANKING_DEPTH)
         sentences = scores_by_sentence(queries, self._lexical, self.dense)
         hits = dict[str, list[Hits]]()
         for retriever in self.retrievers:
@@ -114,12 +114,11 @@ class HybridRetriever:
         vectors: list[QueryVector | None] = [None] * len(queries)
         if dense := self.dense:  # which has encoded them already
             vectors = [QueryVector(vector, dense.directions) for vector in dense.encoded(queries)]
-        deep = self.config.replace(depth=depth)
         sets: list[CandidateSet] = []
         for i, (vector, of_sentences) in enumerate(zip(vectors, sentences, strict=True)):
             by_source = {name: found[i] for name, found in hits.items()}
             first, *others = by_source.values()
-            fused = fuse(by_source, self._id_rank, deep, k=k) if others else first
+            fused = fuse(by_source, self._id_rank, self.config, k=k) if others else first
             sets.append(CandidateSet(fused, by_source, query_vector=vector, sentences=of_sentences))
         return sets
 
