@@ -63,7 +63,7 @@ class ModelTraining(TrainingSettings):
     eval_steps: Count = 0  # updates between evaluations; 0 for each epoch
     dev_queries: Count = 200  # of an evaluation; 0: the last weights are saved
     dtype: Precision = Precision.AUTO
-    device: Annotated[str, Field(pattern="^(auto|cpu)$", description="auto or cpu.")] = "auto"
+    device: str = setting("auto", "auto or cpu.", pattern="^(auto|cpu)$")
 
     @property
     def metric(self) -> str:
@@ -85,7 +85,7 @@ class ModelTraining(TrainingSettings):
 class EncoderTraining(ModelTraining):
     """The settings of the training of an encoder."""
 
-    RECIPES: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    RECIPES: ClassVar = {
         "strong": {
             "model": "minilm",
             "hard": 1,
@@ -123,7 +123,7 @@ class EncoderTraining(ModelTraining):
 class RerankerTraining(ModelTraining):
     """The settings of the training of a cross-encoder."""
 
-    RECIPES: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+    RECIPES: ClassVar = {
         "strong": {
             "model": "minilm",
             "query_tokens": 128,
@@ -174,7 +174,7 @@ class RerankerTraining(ModelTraining):
     freeze_embeddings: bool = False
     freeze_layers: Count = 0  # number of lowest layers
     # reranked candidates per dev query; more than the 20 whose F1 is measured
-    dev_depth: Annotated[int, Field(gt=20)] = 50
+    dev_depth: int = Field(default=50, gt=20)
 
     @property
     def is_listwise(self) -> bool:
@@ -192,19 +192,17 @@ class RankerTraining(TrainingSettings):
 
     queries: Queries = 2_000  # per index
     dev_queries: Count = 2_000  # per index, in memory with their candidates; 0: all trees are kept
-    retrievers: Annotated[
-        tuple[str, ...],
-        Field(description="More first-stage retrievers: names that installed packages register."),
-    ] = ()
-    features: Annotated[
-        tuple[str, ...], Field(description="More features: names that installed packages register.")
-    ] = ()
-    reranker: Annotated[
-        str,
-        Field(min_length=1, description="auto: that of the index, else none; none; or a model."),
-    ] = "auto"
+    retrievers: tuple[str, ...] = setting(
+        (), "More first-stage retrievers: names that installed packages register."
+    )
+    features: tuple[str, ...] = setting(
+        (), "More features: names that installed packages register."
+    )
+    reranker: str = setting(
+        "auto", "auto: that of the index, else none; none; or a model.", min_length=1
+    )
     rerank_depth: Count = 0  # 0 for what suits model and device
-    trees: Annotated[int, Field(ge=1, le=10_000)] = 200  # at most
+    trees: int = Field(default=200, ge=1, le=10_000)  # at most
     least_rows: Some = 200  # training rows per leaf
 
 
