@@ -50,7 +50,6 @@ def evaluation(*runs: Run) -> Evaluation:
         seconds={"bm25": 2.0},
         provenance={"versions": {"citerec": "0.1"}, "index": Path("indexes/tiny")},
         seed=3,
-        resamples=256,  # every way to swap 8 queries
     )
 
 

@@ -18,7 +18,6 @@ from citerec.arrays import Floats
 from citerec.config import RANKING_DEPTH
 from citerec.errors import ConfigError
 from citerec.evaluation.significance import (
-    RESAMPLES,
     bootstrap_interval,
     holm,
     randomisation_test,
@@ -128,7 +127,6 @@ def evaluate_run(
     qrels: Qrels,
     *,
     rng: np.random.Generator,
-    resamples: int = RESAMPLES,
     seconds: float | None = None,
     extra: Sequence[str] = (),
 ) -> SystemResult:
@@ -148,7 +146,7 @@ def evaluate_run(
     scores = per_query(run, qrels, extra)
     names = (*METRICS, *extra)
     table = np.stack([*scores.values()], axis=1)
-    bounds = bootstrap_interval(table, partial(combine, extra=extra), rng=rng, resamples=resamples)
+    bounds = bootstrap_interval(table, partial(combine, extra=extra), rng=rng)
     return SystemResult(
         name=run.name,
         metrics=mean_metrics(scores, extra),
@@ -164,7 +162,6 @@ def compare(
     systems: Sequence[SystemResult],
     *,
     rng: np.random.Generator,
-    resamples: int = RESAMPLES,
     extra: Sequence[str] = (),
 ) -> list[Comparison]:
     """Test every pair of systems in every metric: metric by metric, the pairs in the order of `systems`."""
@@ -172,8 +169,7 @@ def compare(
     pairs = list(combinations(systems, 2))
     statistic = partial(combine, extra=extra)
     p_fisher = [
-        randomisation_test(tables[a.name], tables[b.name], statistic, rng=rng, resamples=resamples)
-        for a, b in pairs
+        randomisation_test(tables[a.name], tables[b.name], statistic, rng=rng) for a, b in pairs
     ]
     comparisons: list[Comparison] = []
     for column, metric in enumerate((*METRICS, *extra)):

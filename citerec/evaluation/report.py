@@ -62,7 +62,6 @@ class Evaluation:
     left_out: Mapping[str, int] = field(default_factory=dict[str, int])  # see `EvalSet`
     ceilings: frozenset[str] = frozenset()  # runs made from the gold, not compared
     seed: int = 0  # of the resamples
-    resamples: int = RESAMPLES
 
     def __post_init__(self) -> None:
         names = [run.name for run in self.runs]
@@ -124,7 +123,6 @@ class Assessment:
 def assess(evaluation: Evaluation) -> Assessment:
     """Measure all runs, and test all pairs except ceilings; `ConfigError` if a run shares no query with the qrels."""
     seed = evaluation.seed
-    draws = evaluation.resamples
     extra = evaluation.metrics
     systems: list[SystemResult] = []
     for run in evaluation.runs:
@@ -132,13 +130,12 @@ def assess(evaluation: Evaluation) -> Assessment:
             run,
             evaluation.qrels,
             rng=np.random.default_rng(seed),  # the same for each run
-            resamples=draws,
             seconds=evaluation.seconds.get(run.name),
             extra=extra,
         )
         systems.append(measured)
     rivals = Assessment(evaluation, systems).rivals
-    tests = compare(rivals, rng=np.random.default_rng(seed), extra=extra, resamples=draws)
+    tests = compare(rivals, rng=np.random.default_rng(seed), extra=extra)
     return Assessment(evaluation, systems, tests)
 
 
@@ -153,7 +150,7 @@ def as_json(assessment: Assessment) -> Json:
         "left_out": dict(evaluation.left_out),
         "known_graph": evaluation.known_graph,
         "seed": evaluation.seed,
-        "resamples": evaluation.resamples,
+        "resamples": RESAMPLES,
         "ceilings": sorted(evaluation.ceilings),
         "systems": [
             {
@@ -324,7 +321,7 @@ def _facts(assessment: Assessment) -> Iterator[str]:
     yield "; ".join(part for part in (queries, evaluation.omitted) if part)
     if evaluation.known_graph is not None:
         yield f"citations known: {evaluation.known_graph}"
-    yield f"95 % intervals: bootstrap of {evaluation.resamples:,} resamples, seed {evaluation.seed}"
+    yield f"95 % intervals: bootstrap of {RESAMPLES:,} resamples, seed {evaluation.seed}"
     for system in assessment.systems:
         if system.name in evaluation.ceilings:
             yield f"{system.name} is made from the gold: a ceiling, which is not compared"
