@@ -119,7 +119,6 @@ class Signals:
         points[ranks > 0] = scale(hits.scores)[ranks[ranks > 0] - 1]
         return points
 
-    @property
     def mean_rank(self) -> Values:
         """The mean of the reciprocal ranks of all retrievers."""
         return np.mean([*self._ranks.values()], axis=0) if self._ranks else self.missing
@@ -128,7 +127,6 @@ class Signals:
         """Return log(1 + count); unknown if no citation is known."""
         return self.missing if self.snapshot.is_empty else np.log1p(counts)
 
-    @property
     def age(self) -> Values:
         """The years of each candidate before the query."""
         years = self.index.papers.years[self.rows]
@@ -151,7 +149,6 @@ class Signals:
         known = self.query.authors and papers.has_authors
         return written_by(papers, self.query.authors) if known else None
 
-    @property
     def author_overlap(self) -> Values:
         """The share of the query's authors that wrote each candidate."""
         if self._written is None:
@@ -161,7 +158,6 @@ class Signals:
         has_authors = self.index.papers.lengths("authors", self.rows) > 0
         return np.where(has_authors, shared, np.nan)
 
-    @property
     def self_citations(self) -> Values:
         """How many known papers of the query's authors cite each candidate, log(1 + count)."""
         if self._written is None:
@@ -171,7 +167,6 @@ class Signals:
         counts = _occurrences(np.sort(references), self.rows)
         return self.log_counts(counts.astype(np.float32))
 
-    @property
     def coupling(self) -> Values:
         """The cosine of each candidate's references and the query's known references."""
         if not self.cited:
@@ -183,7 +178,6 @@ class Signals:
         size = np.sqrt(np.maximum(sizes, 1) * np.float32(len(known)))
         return np.where(self.snapshot.is_citing(self.rows), shared / size, 0)
 
-    @property
     def linked_similarity(self) -> Values:
         """The similarity of the query and the linked papers of each candidate, min-max scaled."""
         if (vector := self.candidates.query_vector) is None:
@@ -194,7 +188,6 @@ class Signals:
         values[known] = min_max(values[known])
         return values
 
-    @property
     def walk(self) -> Values:
         """The visits of a walk from the best candidates / the most visits."""
         visited = walk(self.graph, self.snapshot, self.rows)
@@ -210,7 +203,6 @@ class Signals:
             return None
         return unit(vectors()) @ vector.of_papers(self.rows).T
 
-    @property
     def coverage(self) -> Values:
         """How near the query is to its `NEAR` closest candidates / these to theirs, by mean cosine, less `COVERED`.
 
@@ -225,7 +217,6 @@ class Signals:
         ratio = cosines[near].mean() / max(float(among.mean()), 1e-6)
         return np.full(len(self.rows), min(ratio - COVERED, 0))
 
-    @property
     def references(self) -> Values:
         """How many references recent papers of the corpus have, log(mean / `REFERENCES`)."""
         mean = self.graph.mean_references(self.snapshot) / REFERENCES
@@ -339,7 +330,7 @@ FEATURES: tuple[Feature, ...] = (
     own("dense_rank", Group.SEMANTIC, lambda s: s.reciprocal_ranks("dense"),
         f"1 / ({RRF_K0} + rank by vectors); 0 where not found",
         "dense", "rising", 0),
-    own("rrf", Group.LEXICAL, lambda s: s.mean_rank,
+    own("rrf", Group.LEXICAL, Signals.mean_rank,
         f"mean of 1 / ({RRF_K0} + rank) over the first-stage retrievers",
         "bm25", "rising", 0),
     own("rerank", Group.RERANKER, lambda s: s.missing,  # see `ltr.with_rerank_feature`
@@ -360,7 +351,7 @@ FEATURES: tuple[Feature, ...] = (
     own("coupled", Group.GRAPH, lambda s: s.candidates.neighbour_scores.coupled,
         "weighted cosine of bibliographic coupling with the neighbours",
         "coupled", "rising", 0),
-    own("coupling", Group.GRAPH, lambda s: s.coupling,
+    own("coupling", Group.GRAPH, Signals.coupling,
         "cosine of its references and the query's known references; NaN if none is known",
         "coupling", "rising", 0),
     own("citations", Group.POPULARITY, lambda s: s.log_counts(s.snapshot.citations(s.rows)),
@@ -369,13 +360,13 @@ FEATURES: tuple[Feature, ...] = (
     own("citations_3y", Group.POPULARITY, lambda s: s.log_counts(s.snapshot.recent_citations(s.rows)),
         "log(1 + known citations of the last 3 years)",
         "citations_3y", "free", 0),
-    own("age", Group.POPULARITY, lambda s: s.age,
+    own("age", Group.POPULARITY, Signals.age,
         f"years before the query, at most {OLDEST}",
         "none", "free", 0),
-    own("author_overlap", Group.AUTHORS, lambda s: s.author_overlap,
+    own("author_overlap", Group.AUTHORS, Signals.author_overlap,
         "share of the query's authors that wrote it",
         "author_overlap", "rising", 0),
-    own("self_cited", Group.AUTHORS, lambda s: s.self_citations,
+    own("self_cited", Group.AUTHORS, Signals.self_citations,
         "log(1 + known papers of the query's authors that cite it)",
         "self_cited", "rising", 0),
     own("venue_match", Group.VENUE, lambda s: same_venue(s.index.papers, s.query.venue, s.rows),
@@ -390,10 +381,10 @@ FEATURES: tuple[Feature, ...] = (
     own("abstracts", Group.TEXT, lambda s: np.full(len(s.rows), s.has_abstract.mean()),
         "share of the candidates that have an abstract",
         "none", "free", 0),
-    own("linked_similarity", Group.GRAPH, lambda s: s.linked_similarity,
+    own("linked_similarity", Group.GRAPH, Signals.linked_similarity,
         "cosine of the vectors of the query and of its references and citing papers (mean), min-max scaled",
         "dense", "rising", 0, needs=(Group.SEMANTIC,)),
-    own("walk", Group.GRAPH, lambda s: s.walk,
+    own("walk", Group.GRAPH, Signals.walk,
         f"visits by a walk of {STEPS} steps from the best {SEEDS} candidates / the most visited",
         "cited_by_similar", "rising", 0),
     own("venue_citations", Group.VENUE, lambda s: s.lookups.venue_rates.rates(s.snapshot, s.query.venue, s.rows),
@@ -416,10 +407,10 @@ FEATURES: tuple[Feature, ...] = (
     own("title_found", Group.TEXT, lambda s: found_in(s.query.context or contents(s.query), s.titles),
         "share of its title's words that the draft, or its sentence, contains; words of few titles count more",
         "bm25", "rising", 2),
-    own("coverage", Group.LIST, lambda s: s.coverage,
+    own("coverage", Group.LIST, Signals.coverage,
         f"similarity of the draft and its {NEAR} closest candidates / of these and theirs, less {COVERED}, at most 0",
         "none", "free", 0, needs=(Group.SEMANTIC,)),
-    own("references", Group.LIST, lambda s: s.references,
+    own("references", Group.LIST, Signals.references,
         f"log(mean number of known references of the latest tenth of the citing papers / {REFERENCES})",
         "none", "free", 0, needs=(Group.GRAPH,)),
     own("known", Group.LIST, lambda s: np.full(len(s.rows), bool(s.cited)),
