@@ -309,7 +309,7 @@ def _page(assessment: Assessment) -> str:
     }
     provenance = orjson.dumps(dict(evaluation.provenance), default=str, option=_INDENTED)
     return html_page(
-        "citerec.evaluate",
+        "citerec.evaluation",
         title=f"{evaluation.corpus}, {evaluation.split} split",
         facts=[*_facts(assessment)],
         tables={name: table for name, table in tables.items() if table.rows},
