@@ -165,18 +165,24 @@ def _options(java: Java) -> Iterator[str]:
 def java_class(name: str) -> Any:
     """Return the Python proxy of a Java class; starts the JVM if it is not running."""
     start_jvm()
-    return import_module("jnius").autoclass(name)
+    import jnius
+
+    return jnius.autoclass(name)
 
 
 def as_type(java_type: str, value: Any) -> Any:
     """Cast `value` to `java_type`, so that pyjnius selects the right overload."""
-    return import_module("jnius").cast(java_type, value)
+    import jnius
+
+    return jnius.cast(java_type, value)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def leave_thread() -> None:
     """Detach the calling thread from the JVM; worker threads call it before they end."""
     if "jnius" in sys.modules:  # otherwise no JVM was started
-        import_module("jnius").detach()
+        import jnius
+
+        jnius.detach()  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def is_java_exception(error: BaseException) -> bool:

@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from html import unescape
-from importlib import import_module
-from typing import Any
 from urllib.parse import unquote
 
 from citerec.bibliography.markup import plain_text
@@ -90,7 +88,9 @@ def _plain(token: re.Match[str]) -> str:
 @cache
 def _symbols() -> dict[str, str]:
     """Return the text of every command of pylatexenc that takes no argument and stands for a text of its own."""
-    database: Any = import_module("pylatexenc.latex2text").get_default_latex_context_db()
+    from pylatexenc.latex2text import get_default_latex_context_db
+
+    database = get_default_latex_context_db()
     texts = {spec.macroname: spec.simplify_repl for spec in database.iter_macro_specs()}
     return {
         name: text

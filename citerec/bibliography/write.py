@@ -6,10 +6,8 @@ command: BibTeX also counts the brace of `\{`, and an unbalanced one would end t
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib import import_module
 from itertools import count, product
 from string import ascii_lowercase
-from typing import Any
 
 from citerec.bibliography.keys import LETTERS, doi_of, paper_doi, split_name
 from citerec.bibliography.publication import Kind, kind_of
@@ -176,7 +174,8 @@ def ris(
     """Return papers as records of RIS, a blank line after each but the last; `keys` are in place of their ids."""
     texts = (notes.get(paper.id, "") for paper in papers)
     records = list(map(_ris_record, keys or [paper.id for paper in papers], papers, texts))
-    rispy: Any = import_module("rispy")  # it has no types
+    import rispy
+
     # rispy writes a number before each record, which is not part of RIS
     writer = type("Writer", (rispy.RisWriter,), {"set_header": lambda self, count: ""})  # pyright: ignore[reportUnknownLambdaType]
     return rispy.dumps(records, implementation=writer) if records else ""
