@@ -21,9 +21,9 @@ from citerec.errors import BadInputError, BadRecordError, shown
 from citerec.types import Json
 
 T = TypeVar("T")
-_IDS = ("id", "_id", "paperId", "paper_id", "corpusid")
-_ADDRESSES = ("doi", "DOI", "url", "URL", "id")
-_REMARKS = ("publisher", "genre", "note", "archive", "number")
+_IDS = "id _id paperId paper_id corpusid"
+_ADDRESSES = "doi DOI url URL id".split()
+_REMARKS = "publisher genre note archive number".split()
 _CSL = frozenset({"author", "issued", "container-title", "DOI"})
 
 
@@ -129,7 +129,7 @@ def to_entry(item: Any, place: Entry, name: Path | str, *, strict: bool = True) 
     if kind == "article" and not fields.record.keys() & _CSL:
         kind = ""  # which means a preprint in CSL only
     venue = first("venue container-title journal", fields.venue, "")
-    ids = (number_text(fields.get(key)) for key in (*_IDS, "doi", "DOI"))
+    ids = (number_text(fields.get(key)) for key in f"{_IDS} doi DOI".split())
     return replace(
         place,
         ids=tuple(filter(None, (*ids, *dois))),
@@ -138,7 +138,7 @@ def to_entry(item: Any, place: Entry, name: Path | str, *, strict: bool = True) 
         year=first("year publication_year issued", year, None),
         authors=first("authors author authorships", authors, ()),
         venue=venue,
-        key=first(" ".join(_IDS), docid, ""),
+        key=first(_IDS, docid, ""),
         has_citation_key=bool(fields.record.keys() & _CSL),
         dois=dois,
         context=first("context", text, ""),

@@ -229,8 +229,7 @@ def same_person(name: str, other: str) -> bool | None:
 
 
 _PARTICLES = frozenset(
-    {"al", "bin", "da", "dal", "de", "del", "della", "den", "der", "di", "do", "dos", "du", "el"}
-    | {"ibn", "la", "las", "le", "los", "op", "ten", "ter", "van", "von", "zu", "zum", "zur"}
+    "al bin da dal de del della den der di do dos du el ibn la las le los op ten ter van von zu zum zur".split()
 )
 _SUFFIX = re.compile(r"(?:jr|sr)\.?|i{2,3}|iv", re.IGNORECASE)
 _INITIALS = re.compile(r"[A-Z]{1,3}")  # after the family name, as in PubMed: Ribler RL

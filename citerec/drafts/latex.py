@@ -47,7 +47,7 @@ _DOCUMENT_CLASS = re.compile(r"\\document(?:class|style)(?![A-Za-z@])|\\begin\s*
 _DOTLESS = re.compile(r"\\([\"'`^~=.])\s*\{\s*\\([ij])\s*\}")
 _FLUSH = re.compile(r"\{flush(?:left|right)\}")  # pandoc knows the third of them alone
 _CAPITAL_CITE = re.compile(r"\\Cite(?=[a-z]*[*\s\[{])")  # at the start of a sentence
-_NOT_TEXT = (".pdf", ".png", ".jpg", ".eps", ".cls", ".sty", ".pgf", ".tikz", ".pdf_tex")
+_NOT_TEXT = tuple(".pdf .png .jpg .eps .cls .sty .pgf .tikz .pdf_tex".split())
 _ABSTRACT_COMMAND = re.compile(r"\\abstract\s*\{")
 
 
