@@ -111,8 +111,7 @@ class PaperList:
     @property
     def keys(self) -> frozenset[str]:
         """All citation keys, and ids as in the file: a list of keys has them as ids."""
-        keys = (key for entry in self.entries for key in (entry.key, *entry.ids))
-        return frozenset(filter(None, keys))
+        return frozenset(key for entry in self.entries for key in (entry.key, *entry.ids) if key)
 
 
 def first_year(text: str) -> int | None:

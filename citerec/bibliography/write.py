@@ -7,7 +7,7 @@ command: BibTeX also counts the brace of `\{`, and an unbalanced one would end t
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
-from itertools import count, product
+from itertools import chain, count
 from string import ascii_lowercase
 from typing import Any
 
@@ -52,7 +52,7 @@ def citation_keys(papers: Sequence[Paper], taken: Iterable[str] = ()) -> Iterato
         words = (_ascii(word) for word in _WORD.findall(paper.title))
         word = next((w for w in words if w and w not in _STOP), "")
         base = f"{family or 'anon'}{paper.year or ''}{word}"
-        ends = ("".join(end) for n in count() for end in product(ascii_lowercase, repeat=n))
+        ends = chain([""], ascii_lowercase, map(str, count(2)))
         key = next(key for end in ends if (key := base + end) not in used)
         used.add(key)
         yield key
