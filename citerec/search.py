@@ -126,8 +126,9 @@ class Corpus:
             PaperNotFoundError: If the corpus does not have it.
         """
         row = self._row(id)
-        references = len(self.index.graph.references(row))
-        return PaperDetails(self.index.papers[row], references, int(self._counts[row]))
+        return PaperDetails(
+            self.index.papers[row], len(self.index.graph.references(row)), int(self._counts[row])
+        )
 
     def references(self, id: str, *, k: int = 20, offset: int = 0) -> LinkedPapers:
         """Return a page of the papers of the corpus that a paper cites; see `paper` for `id` and errors."""
