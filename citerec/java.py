@@ -31,7 +31,6 @@ COMPILING = (
     "-XX:Tier4CompileThreshold=300000",
     "-XX:Tier4BackEdgeThreshold=800000",
 )
-LIBJVM = ("lib/server/libjvm.so", "lib/server/libjvm.dylib", "bin/server/jvm.dll")
 
 _lock = Lock()
 _started_in: int | None = None  # id of the process that the JVM was started in
@@ -50,10 +49,7 @@ class Java:
         """The reason why Lucene cannot run on it; empty if it can."""
         if not self.version:
             return "it has no release file that states a version"
-        if self.version < MIN_JAVA:
-            return f"it is Java {self.version}"
-        has_library = any((self.home / lib).is_file() for lib in LIBJVM)
-        return "" if has_library else "it has no JVM library"
+        return f"it is Java {self.version}" if self.version < MIN_JAVA else ""
 
 
 def candidates() -> Iterator[Java]:
