@@ -15,7 +15,6 @@ from itertools import chain, islice
 from os import fsencode
 from os.path import realpath
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -67,7 +66,7 @@ from citerec.io import building, check_writable, locked
 from citerec.java import start_jvm
 from citerec.matching import recognise, write_tables
 from citerec.stages import builders
-from citerec.types import Log, Progress, no_log, no_progress
+from citerec.types import Json, Log, Progress, no_log, no_progress
 
 BATCH = 4096  # papers handed to Lucene, or read from an old index, at once
 
@@ -248,7 +247,7 @@ def _build(
     collector = RecordCounter(config.skip_bad, retracted=retracted)
     added = 0
     start_jvm()
-    corpus: dict[str, Any] = {"files": 0, "sha256": ""}
+    corpus: Json = {"files": 0, "sha256": ""}
     records: Iterator[Located] = iter(())
     if source:
         format_name = config.format
@@ -277,7 +276,7 @@ def _build(
         progress("finishing", 2, 2)
     auto = auto_encoder(len(collector.rows), log) if config.encoder == AUTO else None
     encoder = open_encoder(auto, config.encode, log=log) if auto else encoder
-    vectors: dict[str, Any] = {"encoder": None}
+    vectors: Json = {"encoder": None}
     if encoder:
         if old:  # vectors are stored as in the old index
             kind = DenseKind(old.manifest.settings["dense"]["kind"])
@@ -347,7 +346,7 @@ def _write_papers(
     return tokens
 
 
-def _changed_corpus(old: IndexFolder, added: dict[str, Any], removed: Set[str]) -> dict[str, Any]:
+def _changed_corpus(old: IndexFolder, added: Json, removed: Set[str]) -> Json:
     """Return what the manifest says of the corpus after a change of an index."""
     before = old.manifest.corpus
     history = "\n".join([before["sha256"], added["sha256"], *sorted(removed)])

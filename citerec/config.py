@@ -219,23 +219,6 @@ class RerankConfig(ModelConfig):
     )
 
 
-class ExpandConfig(Settings):
-    """How papers that the best candidates cite or are cited together with are added (expansion)."""
-
-    neighbours: int = setting(
-        50,
-        "Best papers of the first stages, which cite or are co-cited with the added papers.",
-        ge=1,
-    )
-    k0: int = setting(RRF_K0, "A neighbour weighs 1 / (k0 + rank).", ge=0)
-    extra: int = setting(
-        RANKING_DEPTH, "Papers that the expansion adds, at most; 0 for none.", ge=0
-    )
-    weight: float = setting(
-        0.3, "Weight of the expansion against the first stages, in [0, 1].", ge=0, le=1
-    )
-
-
 class RecommendConfig(Settings):
     """How many papers are recommended, and how they are retrieved and ranked."""
 
@@ -260,8 +243,6 @@ class RecommendConfig(Settings):
     )
     popularity: bool = setting(True, "Let the ranker read citation counts and ages.")
     authors: bool = setting(True, "Let the ranker read authors.")
-    # of the ranker's candidates; None: the expansion that it was trained with
-    expand: ExpandConfig | None = None
     diversity: float = setting(
         0.0, "Penalty for similarity to papers ranked above, in [0, 1].", ge=0, le=1
     )

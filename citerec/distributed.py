@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from warnings import catch_warnings, simplefilter
 
+from citerec.arrays import Vectors
 from citerec.config import RerankConfig
-from citerec.embed import Vectors
 from citerec.encode.spec import Precision
 from citerec.errors import CiterecError, ClusterError, extra
 from citerec.folder import open_index

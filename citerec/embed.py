@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from citerec.arrays import Vectors
 from citerec.config import DenseIndexConfig, Settings, setting
 from citerec.corpus.papers import Papers
 from citerec.errors import writing
@@ -29,7 +30,7 @@ from citerec.folder import (
 )
 from citerec.io import building, link, locked, refuse_links
 from citerec.text import EncoderForm, encoder_text
-from citerec.types import Paper, Progress, no_progress
+from citerec.types import Json, Paper, Progress, no_progress
 
 if TYPE_CHECKING:
     from citerec.encode.encoder import Encoder
@@ -38,7 +39,6 @@ SHARD = 2048  # papers that are encoded and saved at once; a killed run loses at
 KEY = 16  # bytes of the hash of a text
 
 Keys = npt.NDArray[np.bytes_]
-Vectors = npt.NDArray[np.float32]
 # (encoder, folder of the index, batches of papers) -> the vectors of each batch, in order
 EncodeElsewhere = Callable[["Encoder", Path, Iterable[list[Paper]]], Iterator[Vectors]]
 
@@ -114,7 +114,7 @@ def embed(
     config: EmbedConfig,
     progress: Progress,
     old: IndexFolder | None = None,
-) -> dict[str, Any]:
+) -> Json:
     """Embed the papers of an index that is being built; return the settings of the vectors for its manifest.
 
     A resumed run gives the same vectors as an uninterrupted one, bit by bit. `folder` holds the papers; the cache is

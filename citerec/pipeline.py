@@ -22,9 +22,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
-from citerec.config import RANKING_DEPTH, RRF_K0, ExpandConfig, RecommendConfig, RerankConfig
+from citerec.arrays import Scores
+from citerec.config import RANKING_DEPTH, RRF_K0, RecommendConfig, RerankConfig
 from citerec.folder import IndexFolder
 from citerec.rank.expand import CandidateExpander
 from citerec.rank.features import jaccard, title_words
@@ -48,9 +48,8 @@ from citerec.types import (
 UNUSED = "{} does not improve the list of the ranker on dev queries, so it is not used; give it a weight to use it"
 DIVERSE = 200  # least number of papers of the list that diversity chooses from
 
-Similarities = npt.NDArray[np.float32]
 # from the position of one paper to its similarity with each paper, shape (papers,)
-SimilarityFunction = Callable[[int], Similarities]
+SimilarityFunction = Callable[[int], Scores]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +136,7 @@ def diversified(hits: Hits, similarity: SimilarityFunction, diversity: float, k:
     return Hits(hits.rows[chosen], np.array(scores, np.float32))
 
 
-def by_vectors(vectors: npt.NDArray[np.float32]) -> SimilarityFunction:
+def by_vectors(vectors: Scores) -> SimilarityFunction:
     """Return the cosine of vectors of length 1 as a similarity function."""
     return lambda position: (vectors @ vectors[position]).astype(np.float32)
 
@@ -181,15 +180,13 @@ def rank_stages(
     graph: TemporalGraph,
     ranker: LtrModel,
     reranker: OpenReranker | None,
-    *,
-    expand: ExpandConfig | None = None,
 ) -> tuple[Stage, ...]:
     """Return the stages of a learning-to-rank model: expansion, the model, the reranker in it or after it.
 
-    The expansion is that of the model's training unless `expand` is given. The reranker, as `configure_for_ranker`
+    The expansion is that of the model's training. The reranker, as `configure_for_ranker`
     returns it, follows a model that does not read its probabilities.
     """
-    expander = CandidateExpander(graph, expand or ranker.expand)
+    expander = CandidateExpander(graph, ranker.neighbours)
     if reranker and reads_probability(ranker, reranker):
         return expander, LtrStage(graph, ranker, reranker)
     if reranker and reranker.weight:

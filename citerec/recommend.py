@@ -409,7 +409,7 @@ class Recommender:
         reranker = self.open_reranker
         if self._ranker:
             graph = self._graph if known is self._graph.scope else TemporalGraph(self.index, known)
-            return rank_stages(graph, self._ranker, reranker, expand=self.config.expand)
+            return rank_stages(graph, self._ranker, reranker)
         return (RerankingStage(reranker),) if reranker else ()
 
     def _pipeline(

@@ -20,6 +20,7 @@ import numpy as np
 import orjson
 from scipy.sparse import csr_array
 
+from citerec.arrays import Rows, Scores
 from citerec.config import RANKING_DEPTH, RecommendConfig
 from citerec.evaluation.metrics import per_query
 from citerec.evaluation.protocol import load_eval_set
@@ -29,7 +30,7 @@ from citerec.machine import provenance
 from citerec.pipeline import Pipeline, rank_stages
 from citerec.rank.ltr import DEFAULT, TOP, open_ranker
 from citerec.retrieve.hybrid import open_hybrid
-from citerec.rules.known import CitationScope, Rows, Scores, TemporalGraph, eligible
+from citerec.rules.known import CitationScope, TemporalGraph, eligible
 from citerec.run import Run
 from citerec.types import Hits, Query, QueryBatch, Ranking
 

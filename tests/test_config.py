@@ -6,7 +6,6 @@ import pytest
 
 from citerec.config import (
     Bm25Config,
-    ExpandConfig,
     FuseConfig,
     FuseMethod,
     RecommendConfig,
@@ -26,7 +25,6 @@ from citerec.errors import ConfigError
         (Bm25Config, "b", 1.01),
         (Bm25Config, "key_terms", 0),
         (FuseConfig, "depth", 0),
-        (ExpandConfig, "weight", 2),
         (RerankConfig, "model", ""),
         (RerankConfig, "weight", -0.1),
         (RecommendConfig, "k", 0),

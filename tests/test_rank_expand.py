@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from citerec.config import ExpandConfig
 from citerec.folder import IndexFolder
 from citerec.rank.expand import (
     MAX_LINKS,
@@ -31,7 +30,7 @@ CORPUS = [  # rows 0 to 5
     {"id": "survey", "title": "S", "year": 2003, "citations": ["near", "cited", "far"]},
     {"id": "far", "title": "F", "year": 1995},
 ]
-TWO = ExpandConfig(neighbours=2, k0=0)  # weights 1 and 1/2, of 3/2 in all
+TWO = (2, 0)  # neighbours and k0: weights 1 and 1/2, of 3/2 in all
 
 
 def rows(*numbers: int) -> np.ndarray:
@@ -47,7 +46,7 @@ def scores(
     graph: TemporalGraph, neighbours: tuple[int, ...], papers: tuple[int, ...], year: int = 2010
 ) -> NeighbourScores:
     """The scores that some neighbours, closest first, give to some papers."""
-    found = neighbour_scores(graph, graph.snapshot_before(year), rows(*neighbours), TWO)
+    found = neighbour_scores(graph, graph.snapshot_before(year), rows(*neighbours), *TWO)
     return found.at(rows(*papers))
 
 
@@ -76,9 +75,9 @@ def test_the_closest_neighbours_are_ten(build: Build) -> None:
     ]
     index = build([*papers, {"id": "c", "title": "C", "year": 1990}, {"id": "first", "title": "F"}])
     graph = TemporalGraph(index, CitationScope.EARLIER)
-    flat = ExpandConfig(neighbours=12, k0=10**6)  # all have the same weight
+    flat = (12, 10**6)  # all have the same weight
 
-    found = neighbour_scores(graph, graph.snapshot_before(2010), rows(*range(12)), flat)
+    found = neighbour_scores(graph, graph.snapshot_before(2010), rows(*range(12)), *flat)
 
     at = found.at(rows(12, 13))
     assert at.cited_by.tolist() == pytest.approx([11 / 12, 1 / 12], abs=1e-4)
@@ -105,7 +104,7 @@ def expanded(
     query = Query(id="q", title="Q", year=2010)
     rules = eligible([query], graph.index.papers, excluded=excluded)
     hits = Hits(rows(1), np.ones(1, np.float32))
-    expander = CandidateExpander(graph, ExpandConfig(neighbours=1))
+    expander = CandidateExpander(graph, neighbours=1)
     [one] = expander.run(QueryBatch([query], rules, [cited]), [CandidateSet(hits, {"bm25": hits})])
     return one
 

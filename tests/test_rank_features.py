@@ -12,7 +12,6 @@ from support.corpora import built
 from support.tiny_ranker import column
 
 from citerec.bibliography.keys import name_key, same_person
-from citerec.config import ExpandConfig
 from citerec.corpus.graph import Graph
 from citerec.evaluation.audit import audit
 from citerec.evaluation.protocol import EvalConfig, EvalSet
@@ -93,7 +92,7 @@ def computed(
 ) -> tuple[ExpandedCandidates, Matrix]:
     """The candidates of a query, the two retrieved and two that they cite, and their features."""
     graph = TemporalGraph(index, CitationScope.EARLIER)
-    expander = CandidateExpander(graph, ExpandConfig(neighbours=2))
+    expander = CandidateExpander(graph, neighbours=2)
     [candidates] = expander.run(QueryBatch([query], eligible([query], index.papers)), [found])
     return candidates, Features(graph, names).matrix(query, candidates, cited)
 

@@ -10,7 +10,6 @@ import orjson
 import pytest
 from support.tiny_ranker import tiny_ranker
 
-from citerec.config import ExpandConfig
 from citerec.errors import ModelError
 from citerec.folder import IndexFolder
 from citerec.io import model_faults, seal_model
@@ -93,7 +92,7 @@ def facts(build: Callable[..., IndexFolder]) -> Facts:
     ]
     known = TemporalGraph(build(papers), CitationScope.EARLIER)
     rows = np.array([2, 1], np.int32)
-    found = neighbour_scores(known, known.snapshot_before(None), rows, ExpandConfig())
+    found = neighbour_scores(known, known.snapshot_before(None), rows)
     return Facts(
         known, known.snapshot_before(None), found, authors=["Ann Roe", "Cy Dee", "Ben Lee"]
     )

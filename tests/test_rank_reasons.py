@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from citerec.config import ExpandConfig
 from citerec.folder import IndexFolder
 from citerec.rank.expand import neighbour_scores
 from citerec.rank.reasons import Facts
@@ -48,7 +47,7 @@ def facts_of(build: Callable[..., IndexFolder]) -> Callable[[list[int]], Facts]:
     graph = TemporalGraph(build(records()), CitationScope.EARLIER)
     rows = np.array([int(title[1:]) for title in NEIGHBOURS], np.int32)
     snapshot = graph.snapshot_before(YEAR)
-    scores = neighbour_scores(graph, snapshot, rows, ExpandConfig(neighbours=10))
+    scores = neighbour_scores(graph, snapshot, rows, 10)
     return lambda cited: Facts(graph, snapshot, scores, cited)
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from citerec.arrays import Rows, Scores
 from citerec.config import RerankConfig
 from citerec.errors import ConfigError, ModelError
 from citerec.folder import IndexFolder
 from citerec.rerank.pair import read_reranker_spec, write_reranker_spec
 from citerec.rerank.reranker import OpenReranker, choose_reranker, open_reranker, reordered
-from citerec.rules.known import Rows, Scores
 from citerec.types import Hits, Progress, Query
 
 Build = Callable[..., IndexFolder]

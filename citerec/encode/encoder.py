@@ -9,9 +9,9 @@ from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
 import numpy as np
-import numpy.typing as npt
 
 from citerec import plugins
+from citerec.arrays import Vectors
 from citerec.encode.models import (
     HubError,
     ModelSource,
@@ -34,8 +34,6 @@ from citerec.errors import ModelError
 from citerec.io import sha256_of_files
 from citerec.text import encoder_text
 from citerec.types import Log, Paper, Progress, Query, no_log, no_progress
-
-Vectors = npt.NDArray[np.float32]
 
 
 class Encoder(Protocol):
@@ -60,13 +58,11 @@ class TransformerEncoder:
         parts: Parts,
         fingerprint: Fingerprint,
         config: EncodeConfig | None = None,
-        log: Log = no_log,
         runner: Runner | None = None,
     ) -> None:
         """Make an encoder of an open model, which torch runs unless there is a `runner`, and may move to a device.
 
-        `log` receives a message if the device has too little memory for a batch. A ConfigError if there is no such
-        device.
+        A ConfigError if there is no such device.
         """
         self._parts = parts
         self.spec = parts.spec
@@ -75,7 +71,7 @@ class TransformerEncoder:
         self.config = config or EncodeConfig()
         self._turn: Any = nullcontext()  # ONNX Runtime computes for several threads at once
         if runner is None:
-            runner = TorchBackend(encoder_net(parts), self.config, log)
+            runner = TorchBackend(encoder_net(parts), self.config)
             self._turn = Lock()
         self._runner = runner
         self.precision = runner.precision
@@ -109,7 +105,7 @@ def open_encoder(
     ModelError if it does not exist, or is not an encoder; MissingExtraError if it needs an extra of citerec that is not
     installed.
     """
-    return _open(find_model(name, base=base, log=log), config or EncodeConfig(), log)
+    return _open(find_model(name, base=base, log=log), config or EncodeConfig())
 
 
 def reopen(
@@ -136,7 +132,7 @@ def reopen(
         error.add_note(f"embed the index anew: citerec encode --index {base} --encoder minilm")
         raise
     recorded = replace(source, name=fingerprint.name, location=fingerprint.source)
-    encoder = _open(recorded, config or EncodeConfig(), log)
+    encoder = _open(recorded, config or EncodeConfig())
     if encoder.fingerprint.key != fingerprint.key:
         raise ModelError(
             f"{base} was embedded by {fingerprint}, but the model at {location} now is another, or reads text in "
@@ -166,7 +162,7 @@ _open_encoders: WeakValueDictionary[Any, TransformerEncoder] = WeakValueDictiona
 _opening = RLock()
 
 
-def _open(source: ModelSource, config: EncodeConfig, log: Log) -> Encoder:
+def _open(source: ModelSource, config: EncodeConfig) -> Encoder:
     if not (source.folder / "config.json").is_file():
         for marker in plugins.names(plugins.ENCODERS):
             if (source.folder / marker).is_file():
@@ -177,12 +173,12 @@ def _open(source: ModelSource, config: EncodeConfig, log: Log) -> Encoder:
         key = source, fingerprint_of(source, 0, spec), config, precision
         encoder = _open_encoders.get(key)
         if encoder is None:
-            encoder = _open_encoders[key] = _open_transformer(source, spec, config, log)
+            encoder = _open_encoders[key] = _open_transformer(source, spec, config)
         return encoder
 
 
 def _open_transformer(
-    source: ModelSource, spec: EncoderSpec, config: EncodeConfig, log: Log
+    source: ModelSource, spec: EncoderSpec, config: EncodeConfig
 ) -> TransformerEncoder:
     """Open an encoder by ONNX Runtime for few texts, else by torch, which exports it for the next few texts."""
     key = export_key(source.folder, source.adapter, spec)
@@ -199,4 +195,4 @@ def _open_transformer(
         parts = Parts(None, tokenizer, spec, facts["dim"], facts["separator"])
         runner = OnnxBackend(found, config.thread_count)
     assert parts
-    return TransformerEncoder(parts, fingerprint_of(source, parts.dim, spec), config, log, runner)
+    return TransformerEncoder(parts, fingerprint_of(source, parts.dim, spec), config, runner)

@@ -14,7 +14,7 @@ from citerec.encode import mpnet
 from citerec.errors import MissingExtraError, ModelError, extra, shown
 from citerec.io import check_model, is_inside, is_regular, read_record
 from citerec.machine import may_have_gpu
-from citerec.types import Log, no_log
+from citerec.types import Json, Log, no_log
 
 AUTO = "auto"
 MINILM = "minilm"
@@ -224,7 +224,7 @@ def _check_named_files(folder: Path) -> None:
             raise ModelError(f"{where}, which is not a path inside the folder")
 
 
-def _content(file: Path) -> dict[str, Any]:
+def _content(file: Path) -> Json:
     """Return a JSON object; an empty one if the file cannot be read, which its reader will report."""
     try:
         content: Any = orjson.loads(read_record(file))

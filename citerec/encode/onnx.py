@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 import orjson
 
+from citerec.arrays import Scores
 from citerec.encode.models import files_of
-from citerec.encode.torch_backend import Net, Outputs, Tokens, TorchBackend, batches, padded
+from citerec.encode.torch_backend import Net, Tokens, TorchBackend, batches, padded
 from citerec.io import (
     building,
     cache_folder,
@@ -173,7 +174,7 @@ class OnnxBackend:
 
     def run(
         self, tokens: Tokens, firsts: Sequence[int] | None = None
-    ) -> Iterator[tuple[list[int], Outputs]]:
+    ) -> Iterator[tuple[list[int], Scores]]:
         """Yield batch by batch the positions of texts in `tokens`, and their outputs; as `TorchBackend`."""
         for rows in batches([len(ids) for ids in tokens], BATCH_TOKENS):
             texts = [tokens[row] for row in rows]

@@ -20,6 +20,7 @@ from citerec.errors import ConfigError, ModelError
 from citerec.io import indented_json, read_record
 from citerec.machine import about_cpu, processor
 from citerec.text import EncoderForm
+from citerec.types import Json
 
 NAME = "citerec_encoder.json"  # written by our trainer into a model folder
 SPECTER_TOKENS = 512
@@ -173,7 +174,7 @@ def _pooling(content: Mapping[str, Any]) -> Pooling:
     return Pooling(mode.removeprefix("pooling_mode_").replace("_tokens", "").replace("_token", ""))
 
 
-def _optional(path: Path) -> dict[str, Any]:
+def _optional(path: Path) -> Json:
     return _parse(path, dict) if path.is_file() else {}
 
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import orjson
 
+from citerec.arrays import Counts, Scores
 from citerec.encode.models import bottleneck_files, files_of
 from citerec.encode.spec import (
     EncodeConfig,
@@ -31,7 +31,6 @@ from citerec.encode.spec import (
     requested_precision,
 )
 from citerec.errors import ConfigError, ModelError
-from citerec.types import Log, no_log
 
 # per batch
 CPU_TOKENS = 2048
@@ -52,8 +51,6 @@ SPECTER2 = {  # what the record of its adapter says of the computation
     "ln_after": False,
 }
 
-Numbers = npt.NDArray[np.int64]
-Outputs = npt.NDArray[np.float32]
 Tokens = Sequence[Sequence[int]]
 Work = Callable[[list[int]], Any]
 
@@ -229,7 +226,7 @@ def padded(
     at_most: int,
     firsts: Sequence[int] | None = None,
     multiple: int = ROUND_TO,
-) -> dict[str, Numbers]:
+) -> dict[str, Counts]:
     """Return the inputs of a model by name: ids, mask and, with `firsts`, token types, shape (texts, width) each.
 
     The width is that of the longest text, rounded up to a `multiple`, but at most `at_most`: a model may have no
@@ -251,16 +248,12 @@ def padded(
 class TorchBackend:
     """Runs a net batch by batch."""
 
-    def __init__(self, net: Net, config: EncodeConfig, log: Log = no_log) -> None:
-        """Move a net to its device and precision; a ConfigError if there is no such device.
-
-        `log` receives a message when the device has too little memory for a batch.
-        """
+    def __init__(self, net: Net, config: EncodeConfig) -> None:
+        """Move a net to its device and precision; a ConfigError if there is no such device."""
         import torch
 
         self._torch: Any = torch
         self._net = net
-        self._log = log
         named = config.device
         if named == "auto":
             named = "cuda" if torch.cuda.is_available() else "cpu"
@@ -291,14 +284,14 @@ class TorchBackend:
 
     def run(
         self, tokens: Tokens, firsts: Sequence[int] | None = None
-    ) -> Iterator[tuple[list[int], Outputs]]:
+    ) -> Iterator[tuple[list[int], Scores]]:
         """Yield batch by batch the positions of texts in `tokens`, and their outputs, shape (texts, dim).
 
         A text has at most `Net.max_tokens` ids; `firsts` are the lengths of first segments, for a net that is `typed`.
-        ConfigError if the device has too little memory for a single text.
+        ConfigError if the device has too little memory for a batch.
         """
         groups = batches([len(ids) for ids in tokens], self._budget)
-        work = partial(self._fitting, tokens, firsts)
+        work = partial(self._computed, tokens, firsts)
         if self.device != "cpu":
             # Each batch is started before the outputs of the previous one are fetched, so that a GPU does not wait.
             started = ((rows, work(rows)) for rows in groups)
@@ -323,32 +316,20 @@ class TorchBackend:
         finally:
             set_threads(previous)
 
-    def _fitting(self, tokens: Tokens, firsts: Sequence[int] | None, rows: list[int]) -> Any:
-        """Run a batch; if the device has too little memory, run halves, and reduce the size of later batches."""
-        size = len(rows) * max(len(tokens[row]) for row in rows)
-        if len(rows) == 1 or size <= self._budget:
-            texts = [tokens[row] for row in rows]
-            lengths = None if firsts is None else [firsts[row] for row in rows]
-            form = self._net.padding, self._net.max_tokens, lengths, self._multiple
-            inputs = padded(texts, *form)
-            try:
-                with self._torch.inference_mode():
-                    tensors = map(self._torch.from_numpy, inputs.values())
-                    return self._module(*[tensor.to(self._device) for tensor in tensors])
-            except self._torch.OutOfMemoryError as error:
-                if len(rows) == 1:
-                    raise ConfigError(
-                        f"{self._device} has too little memory for {size} tokens; free some, or choose cpu"
-                    ) from error
-            self._budget = min(self._budget, size // 2)
-            self._log(
-                f"{self._device} has too little memory for {size} tokens; running half of them"
-            )
-            if self.device == "cuda":
-                self._torch.cuda.empty_cache()
-        half = len(rows) // 2
-        parts = (self._fitting(tokens, firsts, part) for part in (rows[:half], rows[half:]))
-        return self._torch.cat([*parts])
+    def _computed(self, tokens: Tokens, firsts: Sequence[int] | None, rows: list[int]) -> Any:
+        """Run a batch; return its outputs on the device."""
+        texts = [tokens[row] for row in rows]
+        lengths = None if firsts is None else [firsts[row] for row in rows]
+        inputs = padded(texts, self._net.padding, self._net.max_tokens, lengths, self._multiple)
+        try:
+            with self._torch.inference_mode():
+                tensors = map(self._torch.from_numpy, inputs.values())
+                return self._module(*[tensor.to(self._device) for tensor in tensors])
+        except self._torch.OutOfMemoryError as error:
+            size = inputs["input_ids"].size
+            raise ConfigError(
+                f"{self._device} has too little memory for {size} tokens; free some, or choose cpu"
+            ) from error
 
 
 def add_bottleneck(model: Any, folder: Path) -> None:

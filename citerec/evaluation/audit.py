@@ -16,11 +16,11 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import compute
 
-from citerec.config import ExpandConfig
+from citerec.arrays import Flags
 from citerec.corpus.papers import Papers
 from citerec.evaluation.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder
-from citerec.rank.expand import CandidateExpander, ExpandedCandidates
+from citerec.rank.expand import NEIGHBOURS, CandidateExpander, ExpandedCandidates
 from citerec.rank.features import FEATURES, NAMES, Feature, Features, Matrix
 from citerec.rules.known import TemporalGraph, citations_of, citing_before, query_rows, within
 from citerec.types import CandidateSet, Hits, Progress, QueryBatch, no_progress
@@ -56,13 +56,13 @@ def audit(
     config: EvalConfig,
     candidates_of: Sequence[CandidateSet],
     lists: Sequence[Sequence[Hits]],
-    expand: ExpandConfig | None = None,
+    neighbours: int = NEIGHBOURS,
     progress: Progress = no_progress,
     added: Sequence[Feature] = (),
 ) -> Audit:
     """Audit the candidates of each query, and the rankings of each system, one list per query.
 
-    `expand` is how papers joined the candidates; `added` features, which are not citerec's own, are recomputed, too.
+    `neighbours` is their number in the expansion; `added` features, which are not citerec's own, are recomputed, too.
     """
     years = index.papers.years
     whole_batch = QueryBatch(eval_set.queries, eval_set.eligible)
@@ -75,7 +75,7 @@ def audit(
 
     def stages(index: IndexFolder) -> tuple[CandidateExpander, Features]:
         graph = TemporalGraph(index, config.known_graph)
-        return CandidateExpander(graph, expand), Features(graph, NAMES, added)
+        return CandidateExpander(graph, neighbours), Features(graph, NAMES, added)
 
     def computed(
         expander: CandidateExpander, features: Features, members: Sequence[int]
@@ -140,7 +140,7 @@ def without_future(index: IndexFolder, year: int | None, own: Sequence[int] = ()
 class _Emptied(Papers):
     """Papers of which some have only their id and year."""
 
-    def __init__(self, papers: Papers, empty: npt.NDArray[np.bool_]) -> None:
+    def __init__(self, papers: Papers, empty: Flags) -> None:
         table = papers._table
         flags = pa.array(empty)
         for name in HIDDEN:

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from citerec.arrays import Floats
 from citerec.config import RANKING_DEPTH
 from citerec.errors import ConfigError
 from citerec.evaluation.significance import (
     RESAMPLES,
-    Floats,
     bootstrap_interval,
     holm,
     randomisation_test,

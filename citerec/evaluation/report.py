@@ -36,6 +36,7 @@ from citerec.export.terminal import PlainConsole
 from citerec.io import building
 from citerec.run import Qrels, Run, write_qrels, write_run
 from citerec.text import csv_cell, html_page
+from citerec.types import Json
 
 JSON = "report.json"
 HTML = "report.html"
@@ -57,7 +58,7 @@ class Evaluation:
     runs: Sequence[Run]  # in the order of the report, with distinct names
     metrics: Sequence[str] = ()  # besides `METRICS`, see `metric_names`
     seconds: Mapping[str, float | None] = field(default_factory=dict[str, float | None])
-    provenance: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    provenance: Mapping[str, Any] = field(default_factory=Json)
     left_out: Mapping[str, int] = field(default_factory=dict[str, int])  # see `EvalSet`
     ceilings: frozenset[str] = frozenset()  # runs made from the gold, not compared
     seed: int = 0  # of the resamples
@@ -141,7 +142,7 @@ def assess(evaluation: Evaluation) -> Assessment:
     return Assessment(evaluation, systems, tests)
 
 
-def as_json(assessment: Assessment) -> dict[str, Any]:
+def as_json(assessment: Assessment) -> Json:
     """Return the content of `report.json`."""
     evaluation = assessment.evaluation
     return {

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from citerec.arrays import Floats
+
 Statistic = Callable[[Floats], Floats]
 """Maps (..., m) column means to (..., figures)."""
 

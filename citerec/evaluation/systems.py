@@ -14,6 +14,7 @@ from typing import Protocol, TypeAlias, cast, runtime_checkable
 import numpy as np
 
 from citerec import plugins
+from citerec.arrays import Rows, Scores
 from citerec.config import Bm25Config, FuseConfig, RerankConfig
 from citerec.encode.encoder import reopen
 from citerec.encode.spec import EncodeConfig
@@ -22,14 +23,14 @@ from citerec.evaluation.audit import Audit, audit
 from citerec.evaluation.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder
 from citerec.pipeline import Pipeline, RerankingStage, configure_for_ranker, rank_stages
-from citerec.rank.expand import CandidateExpander
+from citerec.rank.expand import NEIGHBOURS, CandidateExpander
 from citerec.rank.features import declared_features
 from citerec.rank.ltr import Ranker, Variant, find_ranker, open_ranker, retriever_notice
 from citerec.rerank.reranker import NONE, OpenReranker, Scorer, open_reranker
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
 from citerec.retrieve.hybrid import HybridRetriever
-from citerec.rules.known import CitationScope, Rows, Scores, TemporalGraph, mask
+from citerec.rules.known import CitationScope, TemporalGraph, mask
 from citerec.run import Qrels, Run
 from citerec.stages import FirstStage, Retriever, Stage
 from citerec.text import QueryForm
@@ -351,7 +352,7 @@ class Systems:
             self._config,
             self.candidates(EXPANDED),
             [self.hits(name) for name in names],
-            ranker.expand if ranker else None,
+            ranker.neighbours if ranker else NEIGHBOURS,
             progress,
             ranker.added if ranker else (),
         )

@@ -32,6 +32,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from citerec.arrays import Counts, Rows
 from citerec.errors import OutputError
 from citerec.folder import BM25
 from citerec.inputs import check_ends, open_array, save_array
@@ -277,7 +278,7 @@ class Bm25Builder:
 
 
 # terms in UTF-8, rising, and the number of documents of each; the documents of all, and how often each has the term
-_Listed = tuple[list[bytes], npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32]]
+_Listed = tuple[list[bytes], Rows, Rows, Rows]
 
 
 def _write_postings(folder: Path, lucene: _Listed, documents: int) -> int:
@@ -525,9 +526,9 @@ class Postings:
     tokens: int  # of all documents
     with_terms: int  # documents that have a term
     terms: npt.NDArray[np.uint8]
-    ends: npt.NDArray[np.int64]
-    indptr: npt.NDArray[np.int64]
-    docs: npt.NDArray[np.int32]
+    ends: Counts
+    indptr: Counts
+    docs: Rows
     freqs: Ints
     norms: npt.NDArray[np.uint8]
     numbers: dict[str, int] = field(default_factory=dict[str, int])  # of terms that were looked up
@@ -553,7 +554,7 @@ class Postings:
         """Return how many documents have a term."""
         return int(self.indptr[number + 1] - self.indptr[number])
 
-    def freqs_in(self, number: int, docs: npt.NDArray[np.int32]) -> tuple[Ints, Ints]:
+    def freqs_in(self, number: int, docs: Rows) -> tuple[Ints, Ints]:
         """Return which of some rising documents have a term, by their places, and how often each has it."""
         start = int(self.indptr[number])
         end = int(self.indptr[number + 1])
@@ -577,7 +578,7 @@ def open_postings(folder: Path, documents: int, tokens: int) -> Postings:
     return Postings(tokens, with_terms, terms, ends, indptr, docs, freqs, norms)
 
 
-def byte_of_length(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+def byte_of_length(lengths: Counts) -> npt.NDArray[np.uint8]:
     """Return the byte as which Lucene stores the number of tokens of a document (`SmallFloat.intToByte4`)."""
     return (np.searchsorted(LENGTHS, lengths, "right") - 1).astype(np.uint8)
 
@@ -585,4 +586,4 @@ def byte_of_length(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
 # the length that each byte stands for (`SmallFloat.byte4ToInt`), rising: the first 24 are exact, the others have a
 # mantissa of 4 bits
 _REST = [b if b < 8 else (b & 7 | 8) << ((b >> 3) - 1) for b in range(256 - 24)]
-LENGTHS: npt.NDArray[np.int64] = np.array([*range(24), *(24 + value for value in _REST)], np.int64)
+LENGTHS: Counts = np.array([*range(24), *(24 + value for value in _REST)], np.int64)

@@ -20,14 +20,14 @@ from typing import Any
 from weakref import finalize
 
 import numpy as np
-import numpy.typing as npt
 
+from citerec.arrays import Counts, Flags, Rows, Scores, Vectors
 from citerec.config import DenseIndexConfig, DenseKind
 from citerec.encode.spec import Similarity
 from citerec.errors import IndexDamagedError, ModelError, writing
 from citerec.folder import DENSE, IndexFolder
-from citerec.rules.known import Rows, mask
-from citerec.types import Eligibility, Progress, no_progress
+from citerec.rules.known import mask
+from citerec.types import Eligibility, Json, Progress, no_progress
 
 NAME = "vectors.faiss"  # the file of the vectors in an index
 # papers; a flat search then takes about 0.1 s
@@ -40,9 +40,8 @@ NORM_SLACK = 0.01  # how far from 1 the length of a vector may be that is compar
 MARGIN = 64  # more hits than wanted, since the order by int8 vectors differs a little
 FEW_EXCLUDED = 100  # exclusions of a query that share the search of others of its year
 
-Vectors = npt.NDArray[np.float32]  # shape (n, dim)
 # rows and scores, in any order
-RowsAndScores = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]
+RowsAndScores = tuple[Rows, Scores]
 
 
 def load() -> Any:
@@ -81,7 +80,7 @@ def write_dense(
     similarity: Similarity,
     config: DenseIndexConfig | None = None,
     progress: Progress = no_progress,
-) -> dict[str, Any]:
+) -> Json:
     """Write the vectors of a corpus, in the order of rows, into `folder`; return their settings for the manifest.
 
     Vectors that are compared by cosine must have unit length. ModelError if a vector is not finite, or not of unit
@@ -241,9 +240,7 @@ class DenseIndex:
                 fetch = min(4 * fetch, count)
         return results
 
-    def _candidates(
-        self, vectors: Vectors, fetch: int, keep: npt.NDArray[np.bool_], count: int
-    ) -> npt.NDArray[np.int64]:
+    def _candidates(self, vectors: Vectors, fetch: int, keep: Flags, count: int) -> Counts:
         """Return the rows nearest to each vector among those to keep, -1 for none, shape (queries, fetch or more)."""
         faiss = load()
         queries = np.ascontiguousarray(vectors, np.float32)
@@ -258,14 +255,12 @@ class DenseIndex:
         return self._scanned.search(queries, fetch, params=params)[1]
 
 
-def _is_complete(scores: npt.NDArray[np.float32], k: int) -> bool:
+def _is_complete(scores: Scores, k: int) -> bool:
     """Whether there are `k` hits, and none that was not fetched ties with the last of them."""
     return len(scores) >= k and float(-np.partition(-scores, k - 1)[k - 1]) > float(scores.min())
 
 
-def similarities(
-    query: Vectors, vectors: Vectors, similarity: Similarity
-) -> npt.NDArray[np.float32]:
+def similarities(query: Vectors, vectors: Vectors, similarity: Similarity) -> Scores:
     """Score vectors against one query, shape (dim,); each pair is computed separately. Shape (len(vectors),).
 
     The inner product for cosine, minus the Euclidean distance for L2.

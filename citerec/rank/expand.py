@@ -18,27 +18,30 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from citerec.config import RRF_K0, ExpandConfig
+from citerec.arrays import Counts, Flags, Floats, Rows, Scores
+from citerec.config import RANKING_DEPTH, RRF_K0
 from citerec.index.vectors import unit
 from citerec.retrieve.fuse import rrf
-from citerec.rules.known import Counts, Flags, GraphSnapshot, Rows, Scores, TemporalGraph, within
+from citerec.rules.known import CitationCounts, GraphSnapshot, TemporalGraph, within
 from citerec.types import CandidateSet, Hits, Progress, QueryBatch, QueryVector, no_progress
 
 EXPAND = "expand"  # the name of the hits of the expansion
+NEIGHBOURS = 50
+EXTRA = RANKING_DEPTH  # papers that the expansion adds, at most
+WEIGHT = 0.3  # of the expansion against the first stages, in [0, 1]
 CLOSEST = 10  # neighbours that `cited_by_closest` counts
 LEAST = 1e-6  # least cosine; smaller values are rounding errors
 
-Weights = npt.NDArray[np.float64]
 # returns the lists of some rows one after the other, and the length of each
-Lists = Callable[[Rows], tuple[Rows, npt.NDArray[np.int64]]]
+Lists = Callable[[Rows], tuple[Rows, Counts]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseVector:
-    """Weights of some papers, each once, in any order; both arrays have the same shape."""
+    """Floats of some papers, each once, in any order; both arrays have the same shape."""
 
     rows: Rows
-    weights: Weights
+    weights: Floats
 
     def times(self, lists: Lists, scratch: Rows) -> Self:
         """Return the product with a matrix of zeros and ones; `lists` returns the columns of the ones of each row.
@@ -53,7 +56,7 @@ class SparseVector:
         rows = np.concatenate([self.rows, other.rows])
         return self._summed(rows, np.concatenate([self.weights, other.weights]), scratch)
 
-    def at(self, rows: Rows, scratch: Rows) -> Weights:
+    def at(self, rows: Rows, scratch: Rows) -> Floats:
         """Return the weights of some papers, 0 for those without one; `scratch` as in `times`."""
         place = self._places(rows, scratch)
         weights = np.zeros(len(rows))
@@ -67,7 +70,7 @@ class SparseVector:
         rest[place[place >= 0]] -= other.weights[place >= 0]
         return replace(self, weights=rest).only(rest >= LEAST)
 
-    def scaled(self, by: Weights | float) -> Self:
+    def scaled(self, by: Floats | float) -> Self:
         """Return the vector with each weight multiplied; `by` is a number or has the shape of `rows`."""
         return replace(self, weights=self.weights * by)
 
@@ -75,7 +78,7 @@ class SparseVector:
         """Return the vector divided by the root of each paper's degree, as a cosine is."""
         return self.scaled(1 / np.sqrt(np.maximum(degrees(self.rows), 1)))
 
-    def only(self, keep: npt.NDArray[np.bool_]) -> Self:
+    def only(self, keep: Flags) -> Self:
         """Return the entries that a mask selects, shape of `rows`."""
         return replace(self, rows=self.rows[keep], weights=self.weights[keep])
 
@@ -85,7 +88,7 @@ class SparseVector:
         scratch[self.rows] = np.arange(len(self.rows), dtype=np.int32)
         return scratch[rows]
 
-    def _summed(self, rows: Rows, weights: Weights, scratch: Rows) -> Self:
+    def _summed(self, rows: Rows, weights: Floats, scratch: Rows) -> Self:
         """Return a vector of some rows, with the weights of equal rows added."""
         place = np.arange(len(rows), dtype=np.int32)
         scratch[rows[::-1]] = place[::-1]  # of equal rows the first is written last
@@ -103,7 +106,7 @@ class NeighbourScores:
     rows: Rows  # the scored papers
     cited_by: Scores  # total weight of the neighbours that cite the paper, in [0, 1]
     cited_by_closest: Scores  # likewise, for the first `CLOSEST` neighbours
-    cited_by_count: Counts  # neighbours that cite the paper
+    cited_by_count: CitationCounts  # neighbours that cite the paper
     co_cited: Scores  # weighted sum of its co-citation cosines with the neighbours, in [0, 1]
     coupled: Scores  # likewise, of bibliographic coupling; 0 if its references are unknown
     neighbours: Rows  # those with known references, closest first; shape (neighbours,)
@@ -123,7 +126,11 @@ class NeighbourScores:
 
 
 def neighbour_scores(
-    graph: TemporalGraph, snapshot: GraphSnapshot, rows: Rows, config: ExpandConfig
+    graph: TemporalGraph,
+    snapshot: GraphSnapshot,
+    rows: Rows,
+    neighbours: int = NEIGHBOURS,
+    k0: int = RRF_K0,
 ) -> NeighbourScores:
     """Compute the neighbour scores of one query, for all papers with a score; their rows rise.
 
@@ -135,15 +142,15 @@ def neighbour_scores(
     """
     is_citing = snapshot.is_citing(rows)
     is_cited = snapshot.citations(rows) > 0
-    citing = _weights(rows, is_citing, config)
-    first = config.replace(neighbours=min(CLOSEST, config.neighbours))
+    citing = _weights(rows, is_citing, neighbours, k0)
+    closest = _weights(rows, is_citing, min(CLOSEST, neighbours), k0)
     cites = graph.index.graph.lists
     scratch = graph.scratch
     scores = {
         "cited_by": citing.times(cites, scratch),
-        "cited_by_closest": _weights(rows, is_citing, first).times(cites, scratch),
+        "cited_by_closest": closest.times(cites, scratch),
         "cited_by_count": replace(citing, weights=np.ones(len(citing.rows))).times(cites, scratch),
-        "co_cited": _co_cited(graph, snapshot, _weights(rows, is_cited, config)),
+        "co_cited": _co_cited(graph, snapshot, _weights(rows, is_cited, neighbours, k0)),
         "coupled": _coupled(graph, snapshot, citing),
     }
     distinct = _distinct(np.concatenate([vector.rows for vector in scores.values()]))
@@ -157,8 +164,8 @@ def neighbour_scores(
     return NeighbourScores(
         rows=distinct,
         **columns,
-        neighbours=rows[is_citing][: config.neighbours],
-        cited_neighbours=rows[is_cited][: config.neighbours],
+        neighbours=rows[is_citing][:neighbours],
+        cited_neighbours=rows[is_cited][:neighbours],
     )
 
 
@@ -168,11 +175,11 @@ def _distinct(rows: Rows) -> Rows:
     return rows[np.concatenate([[True], rows[1:] != rows[:-1]])[: len(rows)]]
 
 
-def _weights(rows: Rows, mask: Flags, config: ExpandConfig) -> SparseVector:
+def _weights(rows: Rows, mask: Flags, neighbours: int, k0: int) -> SparseVector:
     """Return the weights of the neighbours: the first papers of a list that a mask selects."""
-    positions = np.flatnonzero(mask)[: config.neighbours]
-    by_rank: Weights = 1 / (config.k0 + np.arange(1, len(rows) + 1))
-    whole = (1 / (config.k0 + np.arange(1, config.neighbours + 1))).sum()
+    positions = np.flatnonzero(mask)[:neighbours]
+    by_rank: Floats = 1 / (k0 + np.arange(1, len(rows) + 1))
+    whole = (1 / (k0 + np.arange(1, neighbours + 1))).sum()
     return SparseVector(rows[positions], by_rank[positions] / whole)
 
 
@@ -207,9 +214,9 @@ class ExpandedCandidates(CandidateSet):
 class CandidateExpander:
     """A stage that adds the papers that the neighbours of each query cite or are cited together with."""
 
-    def __init__(self, graph: TemporalGraph, config: ExpandConfig | None = None) -> None:
-        """Prepare; `graph` defines the known citations, `config` the number and the weights of neighbours."""
-        self.config = config or ExpandConfig()
+    def __init__(self, graph: TemporalGraph, neighbours: int = NEIGHBOURS) -> None:
+        """Prepare; `graph` defines the known citations, `neighbours` is their number."""
+        self.neighbours = neighbours
         self.graph = graph
         self._id_rank = graph.index.id_rank
         self._years = graph.index.papers.years
@@ -229,12 +236,12 @@ class CandidateExpander:
         for i, (retrieved, snapshot) in enumerate(zip(candidates, snapshots, strict=True)):
             known = np.array(sorted(batch.known_references(i)), np.int32)
             closest = np.concatenate([known, retrieved.rows[~np.isin(retrieved.rows, known)]])
-            scores = neighbour_scores(self.graph, snapshot, closest, self.config)
+            scores = neighbour_scores(self.graph, snapshot, closest, self.neighbours)
             weight = scores.cited_by + scores.co_cited
             keep = within(batch.eligible[i], self._years, scores.rows) & (weight > 0)
             found = scores.rows[keep], weight[keep]
-            added = Hits.ordered(*found, self._id_rank, self.config.extra)
-            hits = rrf([retrieved.hits, added], self._id_rank, weights=[1, self.config.weight])
+            added = Hits.ordered(*found, self._id_rank, EXTRA)
+            hits = rrf([retrieved.hits, added], self._id_rank, weights=[1, WEIGHT])
             expanded.append(
                 ExpandedCandidates(
                     hits=hits,
@@ -314,9 +321,7 @@ def linked_similarity(
     )
 
 
-def thinned(
-    links: Rows, lengths: npt.NDArray[np.int64], chosen: Flags
-) -> tuple[npt.NDArray[np.intp], Rows]:
+def thinned(links: Rows, lengths: Counts, chosen: Flags) -> tuple[npt.NDArray[np.intp], Rows]:
     """Return an even sample of at most `MAX_LINKS` of the chosen links of each paper, after the places of the papers.
 
     `links` holds the links of one paper after the other, `lengths` how many each has, `chosen` which of them count.

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec import plugins
+from citerec.arrays import Counts, Flags, Rows, Scores
 from citerec.bibliography.keys import name_key, same_person
 from citerec.config import RRF_K0
 from citerec.corpus.papers import NO_YEAR, Papers, codes
@@ -34,7 +35,7 @@ from citerec.rank.expand import (
 )
 from citerec.rerank.reranker import NAME as RERANK
 from citerec.retrieve.fuse import min_max, ranks_and_scores
-from citerec.rules.known import GraphSnapshot, Rows, Scores, TemporalGraph
+from citerec.rules.known import GraphSnapshot, TemporalGraph
 from citerec.text import STOP_WORDS, contents
 from citerec.types import Query
 
@@ -44,8 +45,8 @@ COVERED = 0.8  # a draft of the corpus' field is that near to its candidates, or
 REFERENCES = 5  # in the corpus, of a paper, in most corpora
 
 Values = npt.NDArray[Any]  # shape (papers,)
-Matrix = npt.NDArray[np.float32]  # shape (papers, features); NaN where a value is unknown
-Table = npt.NDArray[np.float32]  # shape (sentences, candidates)
+Matrix = Scores  # shape (papers, features); NaN where a value is unknown
+Table = Scores  # shape (sentences, candidates)
 
 
 class Group(StrEnum):
@@ -241,7 +242,7 @@ class Signals:
         return self.missing if table is None else reduce(table)
 
 
-def _occurrences(numbers: Rows, rows: Rows) -> npt.NDArray[np.int64]:
+def _occurrences(numbers: Rows, rows: Rows) -> Counts:
     """Return how often each row occurs among some rising numbers, shape of `rows`."""
     return np.searchsorted(numbers, rows, "right") - np.searchsorted(numbers, rows, "left")
 
@@ -503,7 +504,7 @@ class Features:
 def without_groups(
     matrix: Matrix,
     groups: Collection[Group],
-    rows: npt.NDArray[np.bool_] | None = None,
+    rows: Flags | None = None,
     *,
     keep: Collection[str] = (),
     added: Sequence[Feature] = (),

@@ -22,18 +22,19 @@ import orjson
 from pydantic import Field
 from threadpoolctl import ThreadpoolController
 
-from citerec.config import ExpandConfig, RecommendConfig, Settings, read_settings
+from citerec.arrays import Floats, Rows, Scores
+from citerec.config import RecommendConfig, Settings, read_settings
 from citerec.errors import ConfigError, ModelError
 from citerec.folder import IndexFolder
 from citerec.io import check_model, is_regular, read_record, sha256_of
-from citerec.rank.expand import ExpandedCandidates
+from citerec.rank.expand import NEIGHBOURS, ExpandedCandidates
 from citerec.rank.features import FEATURES, NAMES, Feature, Features, Group, Matrix, added_features
 from citerec.rank.trees import read_booster
 from citerec.rerank.reranker import NAME as RERANK
 from citerec.rerank.reranker import OpenReranker, name_of
 from citerec.retrieve.fuse import ranks_and_scores, sigmoid
 from citerec.rules.held_out import RANKER, own_model
-from citerec.rules.known import Rows, Scores, TemporalGraph
+from citerec.rules.known import TemporalGraph
 from citerec.types import CandidateSet, Hits, Progress, Query, QueryBatch, no_progress
 
 NAME = "ranker"  # the name of the hits of this stage
@@ -42,7 +43,6 @@ DEFAULT = Path(__file__).parent / "default"  # the ranker of the package
 SENTENCE_WEIGHTS = np.array([feature.sentence_weight for feature in FEATURES], np.float64)
 TOP = 100  # best papers of a list, on which the calibration is fitted
 
-Contributions = npt.NDArray[np.float64]
 ListFeature = Literal["coverage", "references", "known"]  # features of `Group.LIST`
 
 
@@ -60,11 +60,11 @@ class Calibration(Settings):
     offset: float
     weights: dict[ListFeature, float] = Field(default_factory=dict)
 
-    def probabilities(self, scores: Scores, matrix: Matrix) -> npt.NDArray[np.float64]:
+    def probabilities(self, scores: Scores, matrix: Matrix) -> Floats:
         """Return the probability of each paper, shape (papers,); `matrix` has the features of their list or lists."""
         return sigmoid(self.terms(scores, matrix).sum(axis=1) + self.offset)
 
-    def terms(self, scores: npt.NDArray[Any], matrix: Matrix) -> npt.NDArray[np.float64]:
+    def terms(self, scores: npt.NDArray[Any], matrix: Matrix) -> Floats:
         """Return what the score and each feature add to the logits, shape (papers, 1 + weights)."""
         columns = [matrix[:, NAMES.index(name)] for name in self.weights]
         factors = [self.scale, *self.weights.values()]
@@ -95,7 +95,7 @@ class LtrModel:
     model: Any
     features: tuple[str, ...] = NAMES  # that the model reads; the others are not computed
     added: tuple[Feature, ...] = ()  # features that are not citerec's own: the last columns
-    expand: ExpandConfig = ExpandConfig()  # how the candidates of the model are expanded
+    neighbours: int = NEIGHBOURS  # of the expansion of its candidates
     calibration: Calibration | None = None  # None if its scores have no probabilities
     # sha256 of the rerankers, or names of objects, that it was trained with; empty if unknown
     rerankers: tuple[str, ...] = ()
@@ -119,7 +119,7 @@ class LtrModel:
             )
         return scores
 
-    def contributions(self, matrix: Matrix) -> Contributions:
+    def contributions(self, matrix: Matrix) -> Floats:
         """Return what each feature adds to each score, shape (papers, columns + 1); the last is the base.
 
         All are 0 for a user's model, whose contributions are unknown.
@@ -146,7 +146,7 @@ class Ranker(LtrModel):
             return np.zeros(0, np.float32)
         return self.model.predict(self._inputs(matrix), num_threads=1).astype(np.float32)
 
-    def contributions(self, matrix: Matrix) -> Contributions:
+    def contributions(self, matrix: Matrix) -> Floats:
         """Return what each feature adds to each score; it is 0 for features that the model does not read."""
         whole = super().contributions(matrix)
         if len(matrix):
@@ -164,7 +164,7 @@ class Ranker(LtrModel):
     def _places(self) -> list[int]:
         return [self.columns.index(name) for name in self.features]
 
-    def _inputs(self, matrix: Matrix) -> npt.NDArray[np.float64]:
+    def _inputs(self, matrix: Matrix) -> Floats:
         return matrix[:, self._places].astype(np.float64)
 
 
@@ -230,7 +230,7 @@ def open_ranker(
         features=names,
         added=added,
         model=booster,
-        expand=ExpandConfig(neighbours=spec.neighbours),
+        neighbours=spec.neighbours,
         calibration=of_variant.calibration,
         rerankers=tuple(map(str, spec.provenance.get("rerankers", ()))),
         retrievers=tuple(map(str, spec.provenance.get("retrievers", ()))),

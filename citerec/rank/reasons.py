@@ -13,6 +13,7 @@ from textwrap import shorten
 import numpy as np
 import numpy.typing as npt
 
+from citerec.arrays import Rows
 from citerec.bibliography.keys import same_person
 from citerec.corpus.papers import NO_YEAR, Papers
 from citerec.rank.expand import NeighbourScores
@@ -23,7 +24,7 @@ from citerec.rerank.reranker import OpenReranker
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.fuse import ranks_and_scores
 from citerec.retrieve.hybrid import sentence_alone
-from citerec.rules.known import RECENT_YEARS, GraphSnapshot, Rows, TemporalGraph
+from citerec.rules.known import RECENT_YEARS, GraphSnapshot, TemporalGraph
 from citerec.text import percentage, plural
 from citerec.types import CandidateSet, Query, Recommendation
 

@@ -19,15 +19,14 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 
-from citerec.config import ExpandConfig
+from citerec.arrays import Floats, Rows
 from citerec.rank.expand import SparseVector, neighbour_scores
 from citerec.rank.reasons import MAX_REASONS, matching, quoted, semantic, such_as
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
 from citerec.retrieve.fuse import min_max, ranks_and_scores, summed
-from citerec.rules.known import GraphSnapshot, Rows, TemporalGraph, within
+from citerec.rules.known import GraphSnapshot, TemporalGraph, within
 from citerec.text import plural
 from citerec.types import CandidateSet, Eligibility, Hits, Query, Recommendation
 
@@ -124,7 +123,7 @@ class SeedRetriever:
         return self._bm25.matches(self._titles(candidates.seeds), rows, most=most)
 
 
-def source_points(name: str, hits: Hits) -> npt.NDArray[np.float64]:
+def source_points(name: str, hits: Hits) -> Floats:
     """Return the scores of a source, scaled to [0, 1]; `hits` has at least one paper."""
     if name in ("dense", "bm25"):
         return min_max(hits.scores)
@@ -136,8 +135,7 @@ def graph_scores(
     graph: TemporalGraph, snapshot: GraphSnapshot, seeds: Rows
 ) -> dict[str, SparseVector]:
     """Return the positive scores of papers by each source of the citation graph, which connects them with the seeds."""
-    config = ExpandConfig(neighbours=len(seeds), k0=_EQUAL)
-    neighbours = neighbour_scores(graph, snapshot, seeds, config)
+    neighbours = neighbour_scores(graph, snapshot, seeds, len(seeds), _EQUAL)
     citing, shared = np.unique(graph.all_citers.sampled(seeds)[0], return_counts=True)
     known = snapshot.is_citing(citing)
     citing = citing[known]

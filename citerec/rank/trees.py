@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from citerec.arrays import Counts, Floats
 from citerec.errors import ModelError
 from citerec.io import read_record
 
@@ -40,8 +40,6 @@ _INTEGERS = re.compile(r"[-0-9 ]*")
 _NUMBERS = re.compile(r"[-+.0-9e ]*")
 _NUMERICAL = {0, 2, 4, 6, 8, 10}  # decision types of numerical splits; odd ones are categorical
 _INFO = re.compile(r"none|\[[-+.0-9e]+:[-+.0-9e]+\]")
-
-Inputs = npt.NDArray[np.float64]  # shape (rows, features); NaN where a value is missing
 
 
 def read_booster(file: Path, features: int) -> Any:
@@ -163,7 +161,7 @@ def _fields(lines: list[str], known: set[str]) -> dict[str, str]:
     return fields
 
 
-def _integers(fields: dict[str, str], name: str, count: int) -> npt.NDArray[np.int64]:
+def _integers(fields: dict[str, str], name: str, count: int) -> Counts:
     numbers = _numbers(fields, name, count, _INTEGERS)
     if np.abs(numbers).max(initial=0) >= 2**31:
         raise ValueError(f"its {name} are too large")
@@ -172,7 +170,7 @@ def _integers(fields: dict[str, str], name: str, count: int) -> npt.NDArray[np.i
 
 def _numbers(
     fields: dict[str, str], name: str, count: int, pattern: re.Pattern[str] = _NUMBERS
-) -> Inputs:
+) -> Floats:
     text = fields.get(name, "missing")
     if name == "threshold":  # LightGBM may write an infinite one
         text = text.replace("inf", "1e308")

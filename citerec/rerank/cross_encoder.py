@@ -140,7 +140,6 @@ class CrossEncoder:
         config: EncodeConfig | None = None,
         *,
         name: str = "",
-        log: Log = no_log,
         runner: Runner | None = None,
     ) -> None:
         """Make a cross-encoder of an open model, which may be moved to another device and precision.
@@ -155,7 +154,7 @@ class CrossEncoder:
         self.fingerprint = sha256_of_files(weights_files(source))  # of the weights
         self.config = config or EncodeConfig()
         self.backend = "onnx" if runner else "torch"
-        self._runner = runner or TorchBackend(reranker_net(parts), self.config, log)
+        self._runner = runner or TorchBackend(reranker_net(parts), self.config)
         self.device = self._runner.device
         self.precision = self._runner.precision
         self._turn = RLock()  # `progress` may score other pairs: a server lets small requests in
@@ -236,7 +235,7 @@ def open_cross_encoder(
     on settings and machine alone, so that each process gives a request the same scores.
 
     A relative folder is also searched in the index. Limits of tokens, and `pairs`, the candidates of a query, are the
-    model's own where they are 0. `log` also receives what is fetched from the hub, before the download starts.
+    model's own where they are 0. `log` receives what is fetched from the hub, before the download starts.
     ModelError if it does not exist, or is not a trained cross-encoder; ConfigError if a limit or the device is not
     possible; MissingExtraError if it needs an extra of citerec that is not installed.
     """
@@ -251,7 +250,7 @@ def open_cross_encoder(
         if model is None:
             opened = _exported(folder, config, limits, pairs)
             parts, runner = opened or (load_reranker(folder, *limits), None)
-            model = CrossEncoder(parts, folder, config, name=name, log=log, runner=runner)
+            model = CrossEncoder(parts, folder, config, name=name, runner=runner)
             _open_rerankers[key] = model
         return model
 

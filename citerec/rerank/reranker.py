@@ -13,6 +13,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from citerec import plugins
+from citerec.arrays import Rows, Scores
 from citerec.config import RerankConfig
 from citerec.encode.spec import EncodeConfig
 from citerec.errors import ConfigError, ModelError
@@ -25,9 +26,8 @@ from citerec.rules.held_out import (
     trained_on_other_data,
     trained_on_other_splits,
 )
-from citerec.rules.known import Rows, Scores
 from citerec.stages import Reranker
-from citerec.types import Hits, Log, Progress, Query, falling, no_log, no_progress
+from citerec.types import Hits, Json, Log, Progress, Query, falling, no_log, no_progress
 
 AUTO = "auto"
 NONE = "none"
@@ -116,7 +116,7 @@ class OpenReranker:
             best += f"{how['precision']}{where}"
         return f"{best}{weight}"
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> Json:
         """Return the description for a report."""
         shown = Path(self.name).name if Path(self.name).is_absolute() else self.name
         return {"model": shown, "depth": self.depth, "weight": self.weight, **self.settings}

@@ -18,14 +18,14 @@ from string import punctuation
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from citerec.arrays import Rows, Scores
 from citerec.config import Bm25Config, StopWords
 from citerec.errors import IndexDamagedError
 from citerec.folder import IndexFolder
 from citerec.index.bm25 import LENGTHS, NO_TERM, POSTINGS, ROWS, Ints, analyze, open_postings
 from citerec.inputs import check_rows, open_array
-from citerec.rules.known import Scores, in_years
+from citerec.rules.known import in_years
 from citerec.text import STOP_WORDS, WORD, QueryForm, contents, without_stop_words
 from citerec.types import Eligibility, Hits, Query
 
@@ -33,8 +33,6 @@ from citerec.types import Eligibility, Hits, Query
 ABSTRACT_SHARE = 0.5
 WORTH_COMPILING = 200  # queries after which the import of numba, about a second, has paid off
 _ONE = np.float32(1)
-
-Docs = npt.NDArray[np.int32]  # documents of Lucene: papers with text
 
 
 def resolve(config: Bm25Config, index: IndexFolder) -> Bm25Config:
@@ -70,7 +68,7 @@ class Bm25Retriever:
         self._papers = len(index.papers)
         self._id_rank = index.id_rank
         try:
-            self._rows: Docs = open_array(index.bm25 / ROWS, np.int32)  # of each document
+            self._rows: Rows = open_array(index.bm25 / ROWS, np.int32)  # of each document
             check_rows(ROWS, self._rows, self._papers, distinct=True)
             tokens = index.manifest.counts.get("bm25_tokens", 0)
             self._postings = open_postings(index.path / POSTINGS, len(self._rows), tokens)
@@ -137,7 +135,7 @@ class Bm25Retriever:
         found = np.flatnonzero((scores >= least) & (scores > 0))
         return Hits.ordered(self._rows[found], scores[found], self._id_rank, k)
 
-    def scores_of_papers(self, queries: Sequence[Query], rows: Docs) -> Scores:
+    def scores_of_papers(self, queries: Sequence[Query], rows: Rows) -> Scores:
         """Return the score of each distinct paper for each query, shape (queries, papers); 0 without a common term."""
         documents = self._documents[rows]
         has_text = documents >= 0
@@ -175,7 +173,7 @@ class Bm25Retriever:
             matching.append([word for word in words if word.lower() not in STOP_WORDS][:most])
         return matching
 
-    def _table(self, queries: Sequence[Mapping[int, int]], docs: Docs) -> Scores:
+    def _table(self, queries: Sequence[Mapping[int, int]], docs: Rows) -> Scores:
         """Return the scores of distinct documents, eligible or not, shape (queries, documents); 0 without a term.
 
         The costs depend on the documents, and hardly on the size of the index.
@@ -202,7 +200,7 @@ class Bm25Retriever:
         return counts * idf.astype(np.float32)
 
     @cached_property
-    def _documents(self) -> Docs:
+    def _documents(self) -> Rows:
         """The document of each row, shape (papers,); -1 for a paper without text."""
         documents = np.full(self._papers, -1, np.int32)
         documents[self._rows] = np.arange(len(self._rows), dtype=np.int32)

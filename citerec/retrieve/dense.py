@@ -7,13 +7,13 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
+from citerec.arrays import Rows, Scores, Vectors
 from citerec.config import DenseConfig
 from citerec.encode.spec import Similarity
 from citerec.errors import EncoderMismatchError, ModelError
 from citerec.folder import IndexFolder
-from citerec.index.vectors import RowsAndScores, Vectors, on_threads, unit, vectors_of
+from citerec.index.vectors import RowsAndScores, on_threads, unit, vectors_of
 from citerec.text import encoder_text, sentences
 from citerec.types import Eligibility, Hits, Query, SentenceScores
 
@@ -91,11 +91,11 @@ class DenseRetriever:
             nearest = self._nearest(np.ascontiguousarray(vectors, np.float32), eligible, most)
         return [Hits.ordered(*hits, self._id_rank, most) for hits in nearest]
 
-    def approximate_vectors(self, rows: npt.NDArray[np.int32]) -> Vectors:
+    def approximate_vectors(self, rows: Rows) -> Vectors:
         """Return the vectors of some papers, shape (len(rows), dim); those of int8 where a search reads these."""
         return self._vectors.approximate(rows)
 
-    def directions(self, rows: npt.NDArray[np.int32]) -> Vectors:
+    def directions(self, rows: Rows) -> Vectors:
         """Return the vectors of some papers as `approximate_vectors` does, but of length 1."""
         vectors = self.approximate_vectors(rows)
         return vectors if self._vectors.similarity is Similarity.COSINE else unit(vectors)
@@ -105,9 +105,7 @@ class DenseRetriever:
 class LexicalScores(Protocol):
     """Scores any papers by their words; `Bm25Retriever` does."""
 
-    def scores_of_papers(
-        self, queries: Sequence[Query], rows: npt.NDArray[np.int32]
-    ) -> npt.NDArray[np.float32]:
+    def scores_of_papers(self, queries: Sequence[Query], rows: Rows) -> Scores:
         """Return the score of each paper for each query, shape (queries, papers); 0 without a common term."""
         ...
 

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from citerec.arrays import Floats, Rows, Scores
 from citerec.config import RRF_K0, FuseConfig, FuseMethod
 from citerec.types import Hits
 
-Points = npt.NDArray[np.float64]
-Rank = npt.NDArray[np.int32]
+Rank = Rows
 
 _LEAST_SPREAD = 1e-9  # least range of scores, as in ranx; a smaller range counts as this one
 
@@ -54,9 +54,7 @@ def weighted_sum(
     return summed(rankings, [min_max(hits.scores) for hits in rankings], weights, id_rank, k)
 
 
-def ranks_and_scores(
-    hits: Hits, rows: npt.NDArray[np.int32]
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+def ranks_and_scores(hits: Hits, rows: Rows) -> tuple[Rows, Scores]:
     """Return the rank, from 1, and the score of papers in the hits of one stage, both in the shape of `rows`.
 
     A paper that the stage did not find has rank 0 and score NaN.
@@ -72,7 +70,7 @@ def ranks_and_scores(
     return ranks, scores
 
 
-def standardised(scores: npt.NDArray[np.floating]) -> Points:
+def standardised(scores: npt.NDArray[np.floating]) -> Floats:
     """Scale the scores of one list to mean 0 and standard deviation 1; all 0 if all scores are equal."""
     if not len(scores):
         return np.zeros(0)
@@ -82,12 +80,12 @@ def standardised(scores: npt.NDArray[np.floating]) -> Points:
 
 def interpolated(
     scores: npt.NDArray[np.floating], before: npt.NDArray[np.floating], weight: float
-) -> Points:
+) -> Floats:
     """Return weight * new score + (1 - weight) * score before, each standardised over the list."""
     return weight * standardised(scores) + (1 - weight) * standardised(before)
 
 
-def min_max(scores: npt.NDArray[np.float32]) -> Points:
+def min_max(scores: Scores) -> Floats:
     """Scale the scores of one list linearly to [0, 1]; all 0 if all scores are equal."""
     if not len(scores):
         return np.zeros(0)
@@ -95,14 +93,14 @@ def min_max(scores: npt.NDArray[np.float32]) -> Points:
     return (wide - wide.min()) / max(np.ptp(wide), _LEAST_SPREAD)
 
 
-def sigmoid(logits: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def sigmoid(logits: Floats) -> Floats:
     """Return 1 / (1 + exp(-logit)) of each number, in [0, 1], same shape; no logit overflows."""
     return 0.5 * (1 + np.tanh(logits / 2))
 
 
 def summed(
     rankings: Sequence[Hits],
-    points: Sequence[Points],
+    points: Sequence[Floats],
     weights: Sequence[float],
     id_rank: Rank,
     k: int | None = None,

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import orjson
 
+from citerec.arrays import Flags, Rows
 from citerec.bibliography.keys import title_key
 from citerec.corpus.splits import QUERIES, open_queries, read_ids, splits_sha256
 from citerec.errors import IndexDamagedError
@@ -27,9 +27,6 @@ RERANKER = "reranker"
 RANKER = "ranker"
 # entry of a record of training: the data of the base model and of the teacher, and of those that they learned from
 BASES = "base_indexes"
-
-Flags = npt.NDArray[np.bool_]
-Rows = npt.NDArray[np.int32]
 
 
 def held_out_rows(index: IndexFolder) -> Rows:

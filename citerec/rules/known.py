@@ -23,16 +23,15 @@ from threading import local
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
+from citerec.arrays import Counts, Flags, Floats, Rows, Years
 from citerec.corpus.graph import UNDATED, CitedBy, Graph
 from citerec.corpus.papers import NO_YEAR, Papers
 from citerec.folder import IndexFolder
-from citerec.rules.held_out import Flags, Rows, train_papers
+from citerec.rules.held_out import train_papers
 from citerec.types import YEARS, Eligibility, Query
 
-Counts = npt.NDArray[np.int32]
-Scores = npt.NDArray[np.float32]
+CitationCounts = Rows  # int32, as row numbers
 
 RECENT_YEARS = 3  # years of recent citations
 
@@ -69,7 +68,7 @@ def query_rows(queries: Sequence[Query], papers: Papers) -> list[tuple[int, ...]
     return [tuple(sorted({row for _ in docids if (row := next(rows)) >= 0})) for docids in ids]
 
 
-def within(eligible: Eligibility, years: npt.NDArray[np.int32], rows: Rows) -> Flags:
+def within(eligible: Eligibility, years: Years, rows: Rows) -> Flags:
     """Return which of `rows` are eligible, same shape; `years` holds the year of each row of the index."""
     keep = np.ones(len(rows), np.bool_)
     if eligible.excluded:
@@ -78,7 +77,7 @@ def within(eligible: Eligibility, years: npt.NDArray[np.int32], rows: Rows) -> F
     return keep & in_years(eligible, years[rows])
 
 
-def in_years(eligible: Eligibility, years: npt.NDArray[np.int32]) -> Flags:
+def in_years(eligible: Eligibility, years: Years) -> Flags:
     """Return which years are eligible, same shape; an unknown one is."""
     last = YEARS[-1] if eligible.year_max is None else eligible.year_max
     keep = years <= last  # an unknown year is 0
@@ -87,7 +86,7 @@ def in_years(eligible: Eligibility, years: npt.NDArray[np.int32]) -> Flags:
     return keep
 
 
-def mask(eligible: Eligibility, years: npt.NDArray[np.int32]) -> Flags:
+def mask(eligible: Eligibility, years: Years) -> Flags:
     """Return which rows are eligible, shape (n,): `within` for a stage that reads every row."""
     return within(eligible, years, np.arange(len(years), dtype=np.int32))
 
@@ -103,7 +102,7 @@ class GraphSnapshot:
     own: tuple[int, ...]  # rows whose citations would be known by their year, but are not
     graph: Graph
     cited_by: CitedBy  # its transpose
-    years: npt.NDArray[np.int32]  # of the papers, shape (papers,)
+    years: Years  # of the papers, shape (papers,)
 
     def is_citing(self, rows: Rows) -> Flags:
         """Return whether the references of some papers are known, shape of `rows`."""
@@ -114,18 +113,20 @@ class GraphSnapshot:
             known &= rows != row
         return known
 
-    def citations(self, rows: Rows) -> Counts:
+    def citations(self, rows: Rows) -> CitationCounts:
         """Return how many known citations some papers have, shape of `rows`."""
         return self._without_own(self.cited_by.counts(rows, self.before), rows, self.own)
 
-    def recent_citations(self, rows: Rows) -> Counts:
+    def recent_citations(self, rows: Rows) -> CitationCounts:
         """Return how many of them are of the last `RECENT_YEARS` years, shape of `rows`."""
         before = UNDATED if self.before is None else self.before
         recent = self.cited_by.counts(rows, before) - self.cited_by.counts(rows, self.recent_from)
         own = tuple(row for row in self.own if self.years[row] >= max(self.recent_from, 1))
         return self._without_own(recent.clip(min=0), rows, own)
 
-    def _without_own(self, counts: Counts, rows: Rows, own: tuple[int, ...]) -> Counts:
+    def _without_own(
+        self, counts: CitationCounts, rows: Rows, own: tuple[int, ...]
+    ) -> CitationCounts:
         for row in own:
             counts -= np.isin(rows, self.graph.references(row))
         return counts
@@ -162,7 +163,7 @@ def first_unknown_year(
     return min((year for year in (query.year, after) if year is not None), default=None)
 
 
-def citing_before(year: int | None, years: npt.NDArray[np.int32]) -> Flags:
+def citing_before(year: int | None, years: Years) -> Flags:
     """Return a mask of the papers that were published before a year, shape (n,); all papers for None."""
     if year is None:
         return np.ones(len(years), np.bool_)
@@ -254,12 +255,12 @@ class TemporalGraph:
         return of_train_papers, of_train_papers.transposed(self._years)
 
     @cached_property
-    def _citing_by_year(self) -> npt.NDArray[np.int64]:
+    def _citing_by_year(self) -> Counts:
         """The number of papers with references of each year from `NO_YEAR` on."""
         return np.bincount(self._years[np.diff(self._known[0].indptr) > 0])
 
     @cached_property
-    def _references_by_year(self) -> npt.NDArray[np.float64]:
+    def _references_by_year(self) -> Floats:
         """Likewise, the number of their references."""
         degrees = np.diff(self._known[0].indptr)
         return np.bincount(self._years[degrees > 0], degrees[degrees > 0]).astype(np.float64)

@@ -11,12 +11,13 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from citerec.arrays import Counts, Flags, Floats, Scores
 from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.rank.features import FEATURES, NAMES, Feature, Group, Matrix, without_groups
 from citerec.rank.ltr import DEFAULT, TOP, Calibration, Variant, read_spec
 from citerec.rank.trees import load
-from citerec.train.data import F1_DEPTH, Flags, Numbers, logistic, query_measures
+from citerec.train.data import F1_DEPTH, Numbers, logistic, query_measures
 from citerec.train.settings import RankerTraining
 
 DEEP = 200  # ranks whose pairs count; a reference list needs more than the first rank
@@ -35,7 +36,6 @@ MISSING = (
 _QUIET: Mapping[str, Any] = {"verbosity": -1, "max_bin": 127}
 
 Measures = Mapping[str, float]  # f1@20 and mrr
-Counts = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +46,7 @@ class RankerExamples:
     cited: Flags  # shape (papers,)
     sizes: Counts  # papers of each query, shape (queries,)
     gold: Counts  # cited papers of each query, retrieved or not, shape (queries,)
-    weights: npt.NDArray[np.float32]  # of each paper, shape (papers,)
+    weights: Scores  # of each paper, shape (papers,)
 
     @classmethod
     def one(cls, matrix: Matrix, cited: Flags, gold: int, weights: Any = None) -> Self:
@@ -127,7 +127,7 @@ class Trees:
         """The number of trees."""
         return self.booster.best_iteration or self.booster.current_iteration()
 
-    def scores(self, matrix: Matrix) -> npt.NDArray[np.float64]:
+    def scores(self, matrix: Matrix) -> Floats:
         """Return the score of each paper, shape (papers,); `matrix` has all features."""
         return self.booster.predict(_read(matrix, self.features, self.added))
 

@@ -12,13 +12,14 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from citerec.arrays import Counts, Flags, Floats, Rows
 from citerec.corpus.papers import NO_YEAR, no_later
 from citerec.corpus.splits import gold_citations
 from citerec.errors import ConfigError
 from citerec.evaluation.protocol import load_eval_set
 from citerec.folder import IndexFolder
 from citerec.retrieve.fuse import sigmoid
-from citerec.rules.held_out import Flags, HeldOut, Rows, held_out_rows, train_rows
+from citerec.rules.held_out import HeldOut, held_out_rows, train_rows
 from citerec.stages import FirstStage
 from citerec.types import CandidateSet, Eligibility, Progress, Query, QueryBatch
 
@@ -34,7 +35,7 @@ Numbers = npt.NDArray[np.floating]
 class Lists:
     """A list of rows for each query; list `i` is `indices[indptr[i]:indptr[i + 1]]` (CSR layout)."""
 
-    indptr: npt.NDArray[np.int64]  # shape (queries + 1,)
+    indptr: Counts  # shape (queries + 1,)
     indices: Rows  # shape (entries,)
 
     @classmethod
@@ -57,12 +58,12 @@ class Lists:
         return self.indices[self.indptr[i] : self.indptr[i + 1]]
 
     @property
-    def lengths(self) -> npt.NDArray[np.int64]:
+    def lengths(self) -> Counts:
         """The number of rows of each list, shape (queries,)."""
         return np.diff(self.indptr)
 
     @property
-    def segment_ids(self) -> npt.NDArray[np.int64]:
+    def segment_ids(self) -> Counts:
         """The list number of each entry, shape (entries,)."""
         return np.repeat(np.arange(len(self)), self.lengths)
 
@@ -106,7 +107,7 @@ class Pairs:
         at = np.searchsorted(self._keys, keys).clip(max=len(self._keys) - 1)
         return self._keys[at] == keys
 
-    def _key(self, queries: Integers | int, papers: Integers) -> npt.NDArray[np.int64]:
+    def _key(self, queries: Integers | int, papers: Integers) -> Counts:
         return np.asarray(queries, np.int64) * self._papers + papers
 
 
@@ -261,7 +262,7 @@ def dev_measures(lists: Iterable[tuple[Numbers, Flags, int]]) -> dict[str, float
     return {"mrr": mrr, "f1": f1}
 
 
-def query_measures(lists: Iterable[tuple[Numbers, Flags, int]]) -> npt.NDArray[np.float64]:
+def query_measures(lists: Iterable[tuple[Numbers, Flags, int]]) -> Floats:
     """Return of each query 1 / rank of its first cited candidate, and F1 at 20, shape (queries, 2).
 
     A query has the scores and labels of its candidates, shape (candidates,), and the number of papers that it cites,

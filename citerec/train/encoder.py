@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from citerec.arrays import Flags, Rows
 from citerec.config import Bm25Config, RecommendConfig
 from citerec.encode.encoder import Encoder, TransformerEncoder, fingerprint_of
 from citerec.encode.models import ModelSource
@@ -20,10 +21,8 @@ from citerec.rules.known import within
 from citerec.text import encoder_text
 from citerec.train import trainer
 from citerec.train.data import (
-    Flags,
     Lists,
     Pairs,
-    Rows,
     TrainingData,
     candidate_sets,
     dev_measures,
@@ -31,7 +30,7 @@ from citerec.train.data import (
     load_training_data,
 )
 from citerec.train.settings import EncoderTraining
-from citerec.types import Eligibility, Log, Paper, Progress, Query, no_log, no_progress
+from citerec.types import Eligibility, Json, Log, Paper, Progress, Query, no_log, no_progress
 
 NAME = "encoder"  # its folder among the models of an index
 MARGIN = 1.0  # of the triplets, in units of the distance; SPECTER's
@@ -244,7 +243,7 @@ class _Net:
         parts = replace(self.parts, model=copy.deepcopy(self.parts.model).cpu())
         return TransformerEncoder(parts, self.fingerprint, config.running)
 
-    def save(self, folder: Path) -> dict[str, Any]:
+    def save(self, folder: Path) -> Json:
         """Write the model, which transformers, sentence-transformers and citerec open; return what its card shows."""
         spec = self.parts.spec
         self.parts.model.config._name_or_path = ""  # otherwise the local path of the base model
@@ -292,7 +291,7 @@ def train_encoder(
     plan = trainer.plan_of(config, index)
     state = trainer.TrainingState(target)
 
-    def hard() -> dict[str, Any]:
+    def hard() -> trainer.Arrays:
         if not config.hard:
             return asdict(Lists.each([data.queries[:0]] * len(data.queries)))
         if config.recipe == "specter":

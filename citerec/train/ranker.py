@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from citerec import plugins
-from citerec.config import RANKING_DEPTH, ExpandConfig, RecommendConfig, RerankConfig
+from citerec.arrays import Flags
+from citerec.config import RANKING_DEPTH, RecommendConfig, RerankConfig
 from citerec.encode.encoder import reopen
 from citerec.encode.models import find_model, weights_files
 from citerec.encode.spec import EncodeConfig
@@ -25,7 +26,7 @@ from citerec.evaluation.significance import ALPHA, randomisation_test
 from citerec.folder import IndexFolder
 from citerec.io import building, check_writable, sha256_of_files
 from citerec.pipeline import Pipeline
-from citerec.rank.expand import CandidateExpander
+from citerec.rank.expand import NEIGHBOURS, CandidateExpander
 from citerec.rank.features import (
     FEATURES,
     Feature,
@@ -67,7 +68,6 @@ from citerec.train.boost import (
 )
 from citerec.train.data import (
     F1,
-    Flags,
     LabelledQueries,
     TrainingData,
     dev_queries,
@@ -75,14 +75,13 @@ from citerec.train.data import (
     query_measures,
 )
 from citerec.train.settings import RankerTraining
-from citerec.types import Hits, Log, Progress, no_log, no_progress
+from citerec.types import Hits, Json, Log, Progress, no_log, no_progress
 
 PACKAGES = ("lightgbm", "numpy", "scipy")
 BLOCK = 64  # queries whose candidates are in memory at once
 NEGATIVES = 400  # sampled candidates per query that it does not cite, at most
 CITATION_LAG = 5  # years; half of the queries do not know the newest citations, of 1 to so many
 KNOWN_FRACTION = 0.15  # of the train queries, which know half of their references, as with --cited
-EXPAND = ExpandConfig()  # how the references of neighbours join the candidates
 
 # (name, make) -> arrays, which an interrupted training may have saved
 ArrayCache = Callable[[str, Callable[[], trainer.Arrays]], trainer.Arrays]
@@ -174,7 +173,7 @@ class Gatherer:
     ) -> Iterator[tuple[Matrix, Flags, int]]:
         """Yield for each query the features of its candidates, their gold mask, and the gold count."""
         graph = self._graph.lagged(citation_lag)
-        expand = CandidateExpander(graph, EXPAND)
+        expand = CandidateExpander(graph)
         pipeline = Pipeline(self._first_stage, (expand,), RANKING_DEPTH, queries_per_part=BLOCK)
         for start in range(0, len(queries), BLOCK):
             part = queries.at(range(start, min(start + BLOCK, len(queries))))
@@ -354,14 +353,14 @@ def _reranker(index: IndexFolder, config: RankerTraining) -> str | None:
 
 def _plan(
     indexes: Sequence[IndexFolder], config: RankerTraining, withheld: Sequence[IndexFolder]
-) -> dict[str, Any]:
+) -> Json:
     """Return what a training depends on: the settings, and papers, splits, encoder and reranker of each index."""
     facts = [_facts(index, _reranker(index, config)) for index in indexes]
     held = [trainer.corpus_facts(index) for index in withheld]
     return _shown(config) | {"indexes": facts, "withheld": held}
 
 
-def _shown(config: RankerTraining) -> dict[str, Any]:
+def _shown(config: RankerTraining) -> Json:
     """Return the settings as JSON values, without local paths."""
     return config.model_dump(mode="json") | {"reranker": Path(config.reranker).name}
 
@@ -373,7 +372,7 @@ def _folder_of(reranker: str | None, index: IndexFolder) -> Path | None:
     return find_model(reranker, base=index.path).folder
 
 
-def _facts(index: IndexFolder, reranker: str | None) -> dict[str, Any]:
+def _facts(index: IndexFolder, reranker: str | None) -> Json:
     folder = _folder_of(reranker, index)
     weights = sha256_of_files(weights_files(folder)) if folder else reranker
     return trainer.corpus_facts(index) | {"encoder": index.encoder_weights, "reranker": weights}
@@ -440,7 +439,7 @@ def train_on(
             specs[variant] = VariantSpec(
                 file=file, features=trees.features, calibration=fitted.calibration
             )
-        spec = RankerSpec(format=1, neighbours=EXPAND.neighbours, variants=specs, provenance=origin)
+        spec = RankerSpec(format=1, neighbours=NEIGHBOURS, variants=specs, provenance=origin)
         write_spec(folder, spec)
         meaning = {feature.name: feature.meaning for feature in (*FEATURES, *full.trees.added)}
         shown = {"rounds": full.trees.rounds, "meaning": meaning, "spec": SPEC, "top": TOP}

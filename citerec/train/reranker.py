@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from citerec.arrays import Flags, Rows
 from citerec.bibliography.keys import title_key
 from citerec.config import RecommendConfig
 from citerec.encode.spec import Similarity
@@ -32,12 +33,10 @@ from citerec.text import pair_text
 from citerec.train import trainer
 from citerec.train.data import (
     F1,
-    Flags,
     LabelledQueries,
     Lists,
     Numbers,
     Pairs,
-    Rows,
     TrainingData,
     candidate_sets,
     dev_measures,
@@ -47,12 +46,10 @@ from citerec.train.data import (
     query_measures,
 )
 from citerec.train.settings import RerankerTraining
-from citerec.types import CandidateSet, Hits, Log, Progress, no_log, no_progress
+from citerec.types import CandidateSet, Hits, Json, Log, Progress, no_log, no_progress
 
 MISSING = -1  # fills a list with too few negatives
 WEIGHTS: tuple[float, ...] = tuple(np.linspace(0, 1, 21).round(4).tolist())  # of a reranker
-
-Places = npt.NDArray[np.int32]  # numbers of entries of the candidate lists
 
 
 def _first_stage(index: IndexFolder, config: RerankerTraining, log: Log) -> HybridRetriever:
@@ -143,7 +140,7 @@ class RerankerExamples:
     def __len__(self) -> int:
         return len(self.places)
 
-    def __getitem__(self, i: int) -> Places:
+    def __getitem__(self, i: int) -> Rows:
         return self.places[i]
 
     @cached_property
@@ -347,7 +344,7 @@ def train_reranker(
         }
         facts = {"plan": plan, "encoder": plan["encoder"], "counts": counts}
 
-        def save(folder: Path) -> dict[str, Any]:
+        def save(folder: Path) -> Json:
             """Write the model, which transformers, sentence-transformers and citerec open."""
             model = parts.model
             model.config._name_or_path = ""  # otherwise the local path of the base model
@@ -424,7 +421,7 @@ def _trainer(
     budget = trainer.tokens_at_once(parts.model, arguments)
     tokens: dict[int, list[int]] = {}  # of papers, by row
 
-    def collated(drawn: Sequence[Places]) -> dict[str, Any]:
+    def collated(drawn: Sequence[Rows]) -> dict[str, Any]:
         """Return the examples in pieces that fit memory, each of examples of similar length."""
         places = np.stack(drawn)
         entries = places[places != MISSING]
@@ -437,12 +434,12 @@ def _trainer(
         ]
         return {"pieces": [piece(places[group]) for group in batches(sizes, budget)]}
 
-    def made_pairs(places: Places) -> list[tuple[list[int], int]]:
+    def made_pairs(places: Rows) -> list[tuple[list[int], int]]:
         entries = places[places != MISSING]
         rows = zip(query_rows[entries].tolist(), lists.indices[entries].tolist(), strict=True)
         return [pair(tokens[q], tokens[p], parts.specials, parts.spec) for q, p in rows]
 
-    def piece(places: Places) -> dict[str, Any]:
+    def piece(places: Rows) -> dict[str, Any]:
         """Return the input of some examples: the model's, and for each example the places of its pairs in it."""
         present = places != MISSING
         pairs = made_pairs(places)

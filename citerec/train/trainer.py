@@ -39,7 +39,7 @@ from citerec.machine import provenance, versions
 from citerec.rules.held_out import BASES, data_of, recorded_indexes
 from citerec.text import filled
 from citerec.train.settings import ModelTraining, RerankerTraining
-from citerec.types import Log, Progress
+from citerec.types import Json, Log, Progress
 
 EVERY = 600.0  # seconds between checkpoints: what a crash loses at most
 TIMED = 20.0  # seconds of updates that the rate is taken from
@@ -56,7 +56,7 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 # --- what a training depends on
 
 
-def corpus_facts(index: IndexFolder) -> dict[str, Any]:
+def corpus_facts(index: IndexFolder) -> Json:
     """Return what identifies the papers and splits of an index."""
     corpus, splits = data_of(index)
     return {"corpus_sha256": corpus, "splits_sha256": splits}
@@ -68,7 +68,7 @@ def encoder_folder(index: IndexFolder) -> Path | None:
     return recorded_folder(str(recorded["source"]), base=index.path) if recorded else None
 
 
-def plan_of(config: ModelTraining, index: IndexFolder) -> dict[str, Any]:
+def plan_of(config: ModelTraining, index: IndexFolder) -> Json:
     """Return what the training of a transformer depends on: settings, base model, papers, splits, and a teacher.
 
     The base model is identified by its name, or by the sha256 of the weights of a local folder.
@@ -89,7 +89,7 @@ def was_trained_so(model: Path, index: IndexFolder, config: ModelTraining) -> bo
     return read_training(model).get("plan") == plan_of(config, index)
 
 
-def read_training(model: Path) -> dict[str, Any]:
+def read_training(model: Path) -> Json:
     """Return the content of training.json; empty if it cannot be read."""
     try:
         return orjson.loads((model / TRAINING).read_bytes())
@@ -143,7 +143,7 @@ class TrainingState:
         return self.model.absolute().with_name(f".{self.model.name}.training")
 
     @contextmanager
-    def open(self, plan: dict[str, Any], *, resume: bool, log: Log) -> Generator[None]:
+    def open(self, plan: Json, *, resume: bool, log: Log) -> Generator[None]:
         """Start a training, or resume one of the same plan; a block that ends without an error removes the folder.
 
         LockedError if another process trains the model. Of the processes of one training, the first does all this.
@@ -511,7 +511,7 @@ def own_folder(target: Path, *, is_better: bool) -> Path:
 def finish_folder(
     folder: Path,
     facts: Mapping[str, Any],
-    settings: dict[str, Any],
+    settings: Json,
     packages: Sequence[str],
     card: str,
     shown: Mapping[str, Any],

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from citerec.arrays import Flags
 from citerec.folder import IndexFolder, open_index
 from citerec.io import CARD, building, seal_model
 from citerec.java import start_jvm
@@ -32,7 +33,7 @@ from citerec.rank.ltr import (
 )
 from citerec.recommendations import UNLIKELY
 from citerec.train.boost import Numbers, RankerExamples, TopList, calibrated, top_lists
-from citerec.train.data import F1_DEPTH, Flags, LabelledQueries, dev_queries
+from citerec.train.data import F1_DEPTH, LabelledQueries, dev_queries
 from citerec.train.ranker import Gatherer, with_known_half
 from citerec.train.settings import RankerTraining
 from citerec.types import Eligibility, no_progress

@@ -14,9 +14,9 @@ from typing import Self
 import numpy as np
 import orjson
 
+from citerec.arrays import Vectors
 from citerec.encode.encoder import Encoder
 from citerec.errors import BadInputError, writing
-from citerec.index.vectors import Vectors
 from citerec.inputs import read_rows, save_array
 from citerec.io import replacing
 from citerec.lab.scidocs.layout import LABELLED, RANKED, loads
