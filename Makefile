@@ -8,7 +8,7 @@ PAGE := tests/page
 MINUTES := 30
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all check check-page format docs docs-check bench reproduce fuzz faults dist sbom clean attack
+.PHONY: help demo test test-all check check-page format update docs docs-check bench reproduce fuzz faults dist sbom clean attack
 
 help: ## Show what there is to make
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk 'BEGIN {FS = ":.*## "} {printf "  make %-10s %s\n", $$1, $$2}'
@@ -60,6 +60,7 @@ check: $(VENV)/dev.ok check-page ## Lint, format, types, layers; of the page, to
 	$(BIN)/ruff format --check
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
+	$(BIN)/zizmor --offline --quiet .github
 
 # Without Node 20 or the npm registry the tools of the page are left out; it needs none to run.
 check-page:
@@ -73,6 +74,11 @@ format: $(VENV)/dev.ok ## Format the code
 	$(BIN)/ruff check --fix-only --quiet
 	$(BIN)/ruff format
 	@test ! -f $(PAGE)/node_modules/npm.ok || npm run --silent --prefix $(PAGE) format -- --write
+
+update: $(VENV)/dev.ok ## Make anew what is generated: the reference of commands, tables of results, golden runs
+	$(BIN)/python docs/tools/cli_reference.py
+	$(BIN)/citerec experiment table
+	$(BIN)/python experiments/golden.py expect
 
 docs: $(VENV)/docs.ok ## Build the documentation into site/; a broken link fails
 	$(BIN)/python docs/tools/stage.py .site

@@ -130,8 +130,9 @@ def build_index(
     source = check_inputs(Path(corpus), index, force=config.force)
     builders(config.retrievers)  # before anything is read
     encoder = None
-    if config.encoder and config.encoder != AUTO:
-        encoder = open_encoder(config.encoder, config.encode, base=index, log=log)
+    if config.encoder:
+        name = auto_encoder(log) if config.encoder == AUTO else config.encoder
+        encoder = open_encoder(name, config.encode, base=index, log=log)
     with locked(index), building(index) as folder:
         check_target(index, force=config.force)  # another build may have finished in between
         report = _build(folder, index, config, source, None, set(), encoder, progress, log)
@@ -274,8 +275,6 @@ def _build(
         progress("finishing", 1, 2)
         collector.counts["bm25_tokens"] = tokens.result()
         progress("finishing", 2, 2)
-    auto = auto_encoder(len(collector.rows), log) if config.encoder == AUTO else None
-    encoder = open_encoder(auto, config.encode, log=log) if auto else encoder
     vectors: Json = {"encoder": None}
     if encoder:
         if old:  # vectors are stored as in the old index

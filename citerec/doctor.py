@@ -102,8 +102,12 @@ def as_table(findings: tuple[Finding, ...]) -> "Table":
 
 
 def _python() -> Iterator[Check]:
-    found = f"{platform.python_version()} ({sys.executable}), {platform.platform()}"
-    yield "version", sys.version_info >= (3, 11), found, "install Python 3.11 or newer"
+    yield (
+        "version",
+        sys.version_info >= (3, 11),
+        f"{platform.python_version()} ({sys.executable}), {platform.platform()}",
+        "install Python 3.11 or newer",
+    )
 
 
 def _java() -> Iterator[Check]:
@@ -124,23 +128,33 @@ def _cpu() -> Iterator[Check]:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     yield "model", True, f"{model or platform.processor() or 'unknown'}, {cores} cores", ""
     present = sorted(flags & machine.FEATURES)
-    found = ", ".join(present) or ("none for models" if flags else "unknown")
-    yield "features", bool(present), found, "models may be slow; BM25 is not"
+    yield (
+        "features",
+        bool(present),
+        ", ".join(present) or ("none for models" if flags else "unknown"),
+        "models may be slow; BM25 is not",
+    )
 
 
 def _gpu() -> Iterator[Check]:
     found = "; ".join(names := machine.gpus()) or "no NVIDIA GPU found"
     yield "device", bool(names), found, "not needed: everything runs on the CPU"
     if names and find_spec("torch"):
-        advice = "install a torch built for it: pytorch.org"
-        yield ("torch", *machine.runs([*PYTHON, TRY_TORCH], TORCH_SECONDS), advice)
+        yield (
+            "torch",
+            *machine.runs([*PYTHON, TRY_TORCH], TORCH_SECONDS),
+            "install a torch built for it: pytorch.org",
+        )
 
 
 def _packages() -> Iterator[Check]:
     for requirement in _requirements():
-        found = machine.versions([requirement.name])[requirement.name] or "not installed"
-        advice = f"pip install '{requirement.name}{requirement.specifier}'"
-        yield requirement.name, _fits(requirement), found, advice
+        yield (
+            requirement.name,
+            _fits(requirement),
+            machine.versions([requirement.name])[requirement.name] or "not installed",
+            f"pip install '{requirement.name}{requirement.specifier}'",
+        )
 
 
 def _extras() -> Iterator[Check]:

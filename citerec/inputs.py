@@ -135,8 +135,9 @@ def read_rows(path: Path, expected: str) -> Iterator[tuple[int, bytes]]:
     try:
         with open_unpacked(path) as (stream, _):
             for number, row in lines_of(stream, MAX_ROW):
-                if number == 1:
-                    refuse_binary(path, row, expected)
+                other = other_format(row) if number == 1 else ""
+                if other and other != _TABLE:  # which is rows of text
+                    raise BadInputError(path, f"this is {other}; expected {expected} in UTF-8")
                 if len(row) > MAX_ROW:
                     message = f"a line of more than {MAX_ROW:,} bytes; expected {expected}"
                     raise BadInputError(path, message, line=number)
@@ -168,13 +169,6 @@ def other_format(data: bytes) -> str:
     """Return what a file is, by its first bytes, and what to do, if it is known not to be read as text; else empty."""
     start = data[:4096].removeprefix(BOM).lstrip()
     return next((name for pattern, name in _OTHERS if pattern.match(start)), "")
-
-
-def refuse_binary(path: Path, start: bytes, expected: str) -> None:
-    """Raise BadInputError for a file that is no text, by its first bytes; a table is rows of text."""
-    other = other_format(start)
-    if other and other != _TABLE:
-        raise BadInputError(path, f"this is {other}; expected {expected} in UTF-8")
 
 
 def damaged(path: Path, line: int, error: Exception) -> BadInputError:

@@ -93,8 +93,13 @@ def _temporary(target: Path) -> Path:
     prefix = f".{target.name[:30]}.building-{socket.gethostname()}-"
     for left in target.parent.glob(f"{glob.escape(prefix)}*"):
         pid = left.name.removeprefix(prefix).partition("-")[0]
-        if pid.isdigit() and not _is_alive(int(pid)):
-            _remove(left)
+        if pid.isdigit():
+            try:
+                os.kill(int(pid), 0)
+            except ProcessLookupError:
+                _remove(left)
+            except OSError:  # it is another user's
+                continue
     # several threads may write one file or folder
     return target.with_name(f"{prefix}{os.getpid()}-{uuid4().hex[:8]}")
 
@@ -103,15 +108,6 @@ def _remove(path: Path) -> None:
     shutil.rmtree(path, ignore_errors=True)
     with suppress(OSError):
         path.unlink()
-
-
-def _is_alive(pid: int) -> bool:
-    """Whether a process of this host exists."""
-    try:
-        os.kill(pid, 0)
-    except OSError as error:
-        return not isinstance(error, ProcessLookupError)
-    return True
 
 
 def replace_folder(workspace: Path, target: Path) -> None:

@@ -31,7 +31,6 @@ COMPILING = (
     "-XX:Tier4CompileThreshold=300000",
     "-XX:Tier4BackEdgeThreshold=800000",
 )
-LIBJVM = ("lib/server/libjvm.so", "lib/server/libjvm.dylib", "bin/server/jvm.dll")
 
 _lock = Lock()
 _started_in: int | None = None  # id of the process that the JVM was started in
@@ -50,10 +49,7 @@ class Java:
         """The reason why Lucene cannot run on it; empty if it can."""
         if not self.version:
             return "it has no release file that states a version"
-        if self.version < MIN_JAVA:
-            return f"it is Java {self.version}"
-        has_library = any((self.home / lib).is_file() for lib in LIBJVM)
-        return "" if has_library else "it has no JVM library"
+        return f"it is Java {self.version}" if self.version < MIN_JAVA else ""
 
 
 def candidates() -> Iterator[Java]:
@@ -165,18 +161,24 @@ def _options(java: Java) -> Iterator[str]:
 def java_class(name: str) -> Any:
     """Return the Python proxy of a Java class; starts the JVM if it is not running."""
     start_jvm()
-    return import_module("jnius").autoclass(name)
+    import jnius
+
+    return jnius.autoclass(name)
 
 
 def as_type(java_type: str, value: Any) -> Any:
     """Cast `value` to `java_type`, so that pyjnius selects the right overload."""
-    return import_module("jnius").cast(java_type, value)
+    import jnius
+
+    return jnius.cast(java_type, value)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def leave_thread() -> None:
     """Detach the calling thread from the JVM; worker threads call it before they end."""
     if "jnius" in sys.modules:  # otherwise no JVM was started
-        import_module("jnius").detach()
+        import jnius
+
+        jnius.detach()  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def is_java_exception(error: BaseException) -> bool:

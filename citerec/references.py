@@ -54,12 +54,15 @@ def chosen_papers(
 
 def _closest(entry: Entry, matches: Sequence[Paper]) -> Paper:
     """Return the match that agrees best with an entry."""
-
-    def agreement(candidate: Paper) -> tuple[bool, ...]:
-        is_same = candidate.id in entry.ids, candidate.year == entry.year
-        return _has_doi(entry, candidate), _has_title(entry, candidate), *is_same
-
-    return max(matches, key=agreement)
+    return max(
+        matches,
+        key=lambda match: (
+            _has_doi(entry, match),
+            _has_title(entry, match),
+            match.id in entry.ids,
+            match.year == entry.year,
+        ),
+    )
 
 
 # --- Comparing it with a corpus

@@ -126,8 +126,9 @@ class Corpus:
             PaperNotFoundError: If the corpus does not have it.
         """
         row = self._row(id)
-        references = len(self.index.graph.references(row))
-        return PaperDetails(self.index.papers[row], references, int(self._counts[row]))
+        return PaperDetails(
+            self.index.papers[row], len(self.index.graph.references(row)), int(self._counts[row])
+        )
 
     def references(self, id: str, *, k: int = 20, offset: int = 0) -> LinkedPapers:
         """Return a page of the papers of the corpus that a paper cites; see `paper` for `id` and errors."""
@@ -173,16 +174,13 @@ class Corpus:
         papers = self.index.papers
         given = [paper_id.strip() for paper_id in ids]
         bare = [_PREFIX.sub("", given_id) for given_id in given]
-        exact = papers.rows_of(given).tolist()
-        other = papers.rows_of(bare).tolist()
-        keys = {id_key(bare_id) for bare_id in bare}
-        by_doi = rows_by_doi(keys, papers) if min(exact, default=0) < 0 else {}
+        keys = [id_key(bare_id) for bare_id in bare]
+        by_doi = rows_by_doi(keys, papers)
         found: list[int | None] = []
-        for row, bare_row, without_prefix in zip(exact, other, bare, strict=True):
-            first = row if row >= 0 else bare_row
-            found.append(
-                first if first >= 0 else min(by_doi.get(id_key(without_prefix), ()), default=None)
-            )
+        pairs = zip(papers.rows_of(given).tolist(), papers.rows_of(bare).tolist(), strict=True)
+        for pair, key in zip(pairs, keys, strict=True):
+            rows = [row for row in pair if row >= 0] or sorted(by_doi.get(key, ()))
+            found.append(rows[0] if rows else None)
         return found
 
     def _hits(self, query: Query, filter: SearchFilter, needed: int) -> Hits:

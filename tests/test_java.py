@@ -9,7 +9,7 @@ import pytest
 
 from citerec import java
 from citerec.errors import JavaError
-from citerec.java import LIBJVM, Java, candidates, check_heap, find_java
+from citerec.java import Java, candidates, check_heap, find_java
 
 VARIABLES = (
     *("CITEREC_JAVA_HOME", "JAVA_HOME", "CITEREC_JAVA_HEAP", "JVM_PATH"),
@@ -23,11 +23,8 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(variable, raising=False)
 
 
-def a_java(home: Path, version: str | None, *, library: bool = True) -> Path:
+def a_java(home: Path, version: str | None) -> Path:
     """Make a folder that looks like a Java, but cannot run."""
-    for name in LIBJVM if library else ():
-        (home / name).parent.mkdir(parents=True, exist_ok=True)
-        (home / name).touch()
     home.mkdir(parents=True, exist_ok=True)
     if version is not None:
         (home / "release").write_text(f'IMPLEMENTOR="Nobody"\nJAVA_VERSION={version}\n')
@@ -61,7 +58,12 @@ def test_lucene_runs_on_the_packaged_java_without_a_message_under_any_locale(
         "print(java_class('java.lang.Runtime').getRuntime().maxMemory())"
     )
 
-    bad = {"JAVA_HOME": java_17, "JVM_PATH": java_17 / LIBJVM[0], "PATH": "/nowhere", "LC_ALL": "C"}
+    bad = {
+        "JAVA_HOME": java_17,
+        "JVM_PATH": java_17 / "libjvm.so",
+        "PATH": "/nowhere",
+        "LC_ALL": "C",
+    }
     child = in_a_child(program, CITEREC_JAVA_HEAP="96m", **bad)
 
     assert child.stderr == ""
@@ -128,18 +130,17 @@ def test_candidates_come_in_the_order_of_their_places(
 
 
 @pytest.mark.parametrize(
-    ("version", "library", "fault"),
+    ("version", "fault"),
     [
-        ('"1.8.0_292"', False, "it is Java 8"),  # its library lies elsewhere
-        ('"17.0.15"', True, "it is Java 17"),
-        ('"21.0.8"', False, "it has no JVM library"),
-        ('"later"', True, "no release file that states a version"),
+        ('"1.8.0_292"', "it is Java 8"),
+        ('"17.0.15"', "it is Java 17"),
+        ('"later"', "no release file that states a version"),
     ],
 )
 def test_a_bad_citerec_java_home_is_one_line_that_names_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str, library: bool, fault: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str, fault: str
 ) -> None:
-    home = a_java(tmp_path / "mine", version, library=library)
+    home = a_java(tmp_path / "mine", version)
     monkeypatch.setenv("CITEREC_JAVA_HOME", str(home))
 
     with pytest.raises(JavaError) as caught:

@@ -164,12 +164,6 @@ from citerec.encode.models import find_model
 source = find_model(sys.argv[1], log=lambda line: print("told:", line))
 print(source.location, source.revision, *sorted(p.name for p in source.folder.iterdir()))
 """
-AUTO = """
-from citerec.encode import mpnet
-from citerec.encode.models import auto_encoder
-mpnet.WHEELS = ["none"]  # they may be installed
-print(auto_encoder(9, lambda line: print("told:", line)))
-"""
 
 
 def run(code: str, home: Path, *arguments: str, **variables: str) -> list[str]:
@@ -249,38 +243,3 @@ def test_offline_is_said_plainly(tmp_path: Path, variables: dict[str, str], why:
         f"HubError: allenai/specter is not in the local cache and cannot be fetched: {why}"
     )
     assert said.endswith("; then copy its cache, or name the folder of the model")
-
-
-def test_auto_is_specter_where_the_hub_can_be_reached(tmp_path: Path) -> None:
-    tiny_bert(tmp_path / "hub" / "allenai" / "specter", positions=512)
-
-    with Hub(tmp_path / "hub").running() as address:
-        first = run(AUTO, tmp_path / "home", HF_ENDPOINT=address)
-    second = run(AUTO, tmp_path / "home", HF_HUB_OFFLINE="1")
-
-    assert first[0].startswith("told: fetching allenai/specter from ")
-    assert first[1:] == second == ["specter"]
-
-
-WITHOUT = """
-import importlib.util as u; f = u.find_spec
-u.find_spec = lambda name, *a: None if name.startswith('gt_') else f(name, *a)
-"""
-
-
-@pytest.mark.parametrize(
-    ("before", "name", "words"),
-    [
-        pytest.param("", "minilm", ["all-MiniLM-L6-v2 is used instead"], marks=NEEDS_MINILM),
-        (WITHOUT, "None", ["citerec[minilm]", "BM25 alone"]),
-    ],
-    ids=["minilm", "none"],
-)
-def test_auto_is_minilm_else_none_with_a_warning_where_specter_is_out_of_reach(
-    tmp_path: Path, before: str, name: str, words: list[str]
-) -> None:
-    warning, found = run(before + AUTO, tmp_path, HF_HUB_OFFLINE="1")
-
-    assert found == name
-    assert warning.startswith("told: warning: encoder auto: allenai/specter is not in the local")
-    assert all(word in warning for word in words)

@@ -156,7 +156,7 @@ def _closing(text: str, at: int, end: int, brackets: re.Pattern[str]) -> int:
 # --- Inherited fields
 
 _NO_PAPERS = frozenset({"xdata", "set", "control"})  # types of BibLaTeX that are no works
-_OWN = frozenset({"title", "subtitle", "author", "abstract", "doi", "url", "pages", "crossref"})
+_OWN = frozenset("title subtitle author abstract doi url pages crossref".split())
 _GENERATIONS = 3  # of entries that inherit from each other; they may form a circle
 
 
@@ -184,10 +184,10 @@ _EXTENDED = re.compile(
 )  # parts of a name, or an option of all names
 _PIECE = re.compile(r'(?:"[^"]*"|\{(?:[^{}]|\{[^{}]*\})*\}|[^,])+')
 _NOBODY = frozenset({"", "others", "et al.", "et al"})
-_ORDER = ("given", "middle", "prefix", "family", "suffix")
+_ORDER = "given middle prefix family suffix".split()
 _ONLINE = re.compile(r"://|www\.|\b(?:online|web ?site|accessed)\b", re.IGNORECASE)
-_ADDRESSES = ("doi", "url", "ee", "bdsk-url-1", "howpublished")
-_REMARKS = ("publisher", "note", "archiveprefix", "eprinttype", "institution")
+_ADDRESSES = "doi url ee bdsk-url-1 howpublished".split()
+_REMARKS = "publisher note archiveprefix eprinttype institution".split()
 _MACRO = re.compile(r"\\([a-z]+)(?![A-Za-z])")
 # bibtexparser divides a name at these
 _LETTER = re.compile(r"\\(~\s?(?:\{[^{}]*\}|\\?[A-Za-z])|(?:aa|AA|ae|AE|oe|OE|ss|[oOlLij])\s)")

@@ -30,7 +30,7 @@ _OTHER_TYPE = re.compile(
     r"thes|dissert|report|rprt|conf|cpaper|proceedings|chap|book|incollection|software|data|comp"
 )
 # of BibTeX, RIS and CSL; an entry of such a type without a venue is taken for a preprint
-_TYPES = frozenset({"misc", "unpublished", "online", "unpb", "preprint", "article", "manuscript"})
+_TYPES = frozenset("misc unpublished online unpb preprint article manuscript".split())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,8 +111,7 @@ class PaperList:
     @property
     def keys(self) -> frozenset[str]:
         """All citation keys, and ids as in the file: a list of keys has them as ids."""
-        keys = (key for entry in self.entries for key in (entry.key, *entry.ids))
-        return frozenset(filter(None, keys))
+        return frozenset(key for entry in self.entries for key in (entry.key, *entry.ids) if key)
 
 
 def first_year(text: str) -> int | None:

@@ -21,9 +21,9 @@ from citerec.errors import BadInputError, BadRecordError, shown
 from citerec.types import Json
 
 T = TypeVar("T")
-_IDS = ("id", "_id", "paperId", "paper_id", "corpusid")
-_ADDRESSES = ("doi", "DOI", "url", "URL", "id")
-_REMARKS = ("publisher", "genre", "note", "archive", "number")
+_IDS = "id _id paperId paper_id corpusid"
+_ADDRESSES = "doi DOI url URL id".split()
+_REMARKS = "publisher genre note archive number".split()
 _CSL = frozenset({"author", "issued", "container-title", "DOI"})
 
 
@@ -77,6 +77,7 @@ def to_entry(item: Any, place: Entry, name: Path | str, *, strict: bool = True) 
         stated = item.strip() if isinstance(item, str) else ""
         return replace(place, ids=(stated,) if stated else ())
     fields = Fields(cast("Json", item), Path(name), place.line or 0)
+    is_csl = not _CSL.isdisjoint(fields.record)
 
     def first(keys: str, read: Callable[[str], T], default: T) -> T:
         """Read the first of some fields that has a value."""
@@ -91,7 +92,7 @@ def to_entry(item: Any, place: Entry, name: Path | str, *, strict: bool = True) 
     def text(key: str) -> str:
         if key == "abstract_inverted_index":
             return fields.restored(key)
-        return plain_text(fields.text(key)) if fields.record.keys() & _CSL else fields.text(key)
+        return plain_text(fields.text(key)) if is_csl else fields.text(key)
 
     def docid(key: str) -> str:
         return number_text(fields.get(key)) or fields.text(key)
@@ -103,13 +104,7 @@ def to_entry(item: Any, place: Entry, name: Path | str, *, strict: bool = True) 
             if found is not None and found < 1000:
                 fields.fail(f"{key!r} must be a year such as 2019, or null; found {found}")
             return found
-        date = fields.of(value if isinstance(value, dict) else {"raw": value})
-        part = date.get("date-parts")
-        while isinstance(part, list) and part:  # [[2019, 5]]: the year is first
-            part = cast("list[Any]", part)[0]
-        return first_year(
-            " ".join((number_text(part), *map(date.short, ("raw", "literal", "year"))))
-        )
+        return first_year(str(value))  # {"date-parts": [[2019, 5]]}: the year is first
 
     def authors(key: str) -> tuple[str, ...]:
         if isinstance(names := fields.get(key), str):  # as in the snapshot of arXiv
@@ -125,11 +120,10 @@ def to_entry(item: Any, place: Entry, name: Path | str, *, strict: bool = True) 
     addresses = _strings(fields, *_ADDRESSES)
     note = "".join(_strings(fields, "note"))
     dois = dois_of(" ".join(addresses)) or dois_of(note)
-    stated = kind = "".join(_strings(fields, "type")).lower()
-    if kind == "article" and not fields.record.keys() & _CSL:
-        kind = ""  # which means a preprint in CSL only
+    stated = "".join(_strings(fields, "type")).lower()
+    kind = "" if stated == "article" and not is_csl else stated  # a preprint in CSL only
     venue = first("venue container-title journal", fields.venue, "")
-    ids = (number_text(fields.get(key)) for key in (*_IDS, "doi", "DOI"))
+    ids = (number_text(fields.get(key)) for key in f"{_IDS} doi DOI".split())
     return replace(
         place,
         ids=tuple(filter(None, (*ids, *dois))),
@@ -138,8 +132,8 @@ def to_entry(item: Any, place: Entry, name: Path | str, *, strict: bool = True) 
         year=first("year publication_year issued", year, None),
         authors=first("authors author authorships", authors, ()),
         venue=venue,
-        key=first(" ".join(_IDS), docid, ""),
-        has_citation_key=bool(fields.record.keys() & _CSL),
+        key=first(_IDS, docid, ""),
+        has_citation_key=is_csl,
         dois=dois,
         context=first("context", text, ""),
         note=note,

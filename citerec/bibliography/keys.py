@@ -11,34 +11,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from html import unescape
-from importlib import import_module
-from typing import Any
+from pathlib import Path
 from urllib.parse import unquote
 
 from citerec.bibliography.markup import plain_text
+from citerec.io import read_toml
 from citerec.text import normalized, one_line
 from citerec.types import Paper
 
-_ACCENTS = {
-    "`": "\u0300", "'": "\u0301", "^": "\u0302", "~": "\u0303", "=": "\u0304", "u": "\u0306",
-    ".": "\u0307", '"': "\u0308", "r": "\u030a", "H": "\u030b", "v": "\u030c", "d": "\u0323",
-    "c": "\u0327", "k": "\u0328", "b": "\u0331", "t": "\u0361", "textcommabelow": "\u0326",
-}  # fmt: skip
-LETTERS = {
-    "ss": "ß", "o": "ø", "O": "Ø", "l": "ł", "L": "Ł", "ae": "æ", "AE": "Æ", "oe": "œ", "OE": "Œ",
-    "aa": "å", "AA": "Å", "i": "ı", "j": "ȷ", "dh": "ð", "DH": "Ð", "th": "þ", "TH": "Þ",
-    "dj": "đ", "DJ": "Đ", "ng": "ŋ", "NG": "Ŋ",
-}  # fmt: skip
+_TABLES = read_toml(Path(__file__).with_name("latex.toml"))
+_ACCENTS: dict[str, str] = _TABLES["accents"]
+LETTERS: dict[str, str] = _TABLES["letters"]
 _BASES = LETTERS | {"i": "i", "j": "j"}  # under an accent
-_SYMBOLS = {  # where pylatexenc has another text, or none
-    "textbackslash": "\\", "textasciicircum": "^", "textbraceleft": "{", "textbraceright": "}",
-    "copyright": "©", "degree": "°", "circ": "°", "euro": "€", "pounds": "£", "S": "§", "P": "¶",
-    "ddag": "‡", "sqrt": "√", "LaTeX": "LaTeX", "TeX": "TeX", "BibTeX": "BibTeX", "textbar": "|",
-    "textunderscore": "_", "slash": "/", "textless": "<", "textgreater": ">", "less": "<",
-    "greater": ">", "lt": "<", "gt": ">", "textperiodcentered": "·", "thinspace": " ",
-    "enspace": " ", "space": " ", "epsilon": "ε", "phi": "φ", "vartheta": "θ", "varkappa": "κ",
-    "varpi": "π", "varrho": "ρ", "varsigma": "σ",
-}  # fmt: skip
 _LIGATURES = {"~": " ", "---": "—", "--": "–", "``": "“", "''": "”"}
 _SPACES = frozenset(" ,;:\\\t\n")  # as in `\,`: these stand for a space
 
@@ -79,7 +63,7 @@ def _plain(token: re.Match[str]) -> str:
     if command := token["command"]:
         if command in LETTERS:
             return LETTERS[command]
-        symbol = _SYMBOLS.get(command) or _symbols().get(command, "")
+        symbol = _symbols().get(command, "")
         # `\less sub\greater` is a tag, `\log n` are two words
         return symbol if symbol in {"", "<", ">"} else symbol + token["space"]
     if escaped := token["escaped"]:
@@ -89,14 +73,17 @@ def _plain(token: re.Match[str]) -> str:
 
 @cache
 def _symbols() -> dict[str, str]:
-    """Return the text of every command of pylatexenc that takes no argument and stands for a text of its own."""
-    database: Any = import_module("pylatexenc.latex2text").get_default_latex_context_db()
+    """Return the texts of commands without an argument: of our table, else of pylatexenc."""
+    from pylatexenc.latex2text import get_default_latex_context_db
+
+    database = get_default_latex_context_db()
     texts = {spec.macroname: spec.simplify_repl for spec in database.iter_macro_specs()}
-    return {
+    stated = {
         name: text
         for name, text in texts.items()
         if isinstance(text, str) and text.isprintable() and not set("%<,\\") & set(text)
     }
+    return stated | _TABLES["symbols"]
 
 
 # --- Ids and titles
@@ -229,8 +216,7 @@ def same_person(name: str, other: str) -> bool | None:
 
 
 _PARTICLES = frozenset(
-    {"al", "bin", "da", "dal", "de", "del", "della", "den", "der", "di", "do", "dos", "du", "el"}
-    | {"ibn", "la", "las", "le", "los", "op", "ten", "ter", "van", "von", "zu", "zum", "zur"}
+    "al bin da dal de del della den der di do dos du el ibn la las le los op ten ter van von zu zum zur".split()
 )
 _SUFFIX = re.compile(r"(?:jr|sr)\.?|i{2,3}|iv", re.IGNORECASE)
 _INITIALS = re.compile(r"[A-Z]{1,3}")  # after the family name, as in PubMed: Ribler RL

@@ -17,42 +17,30 @@ Any other venue is `UNKNOWN`: such a paper is written as a type that claims no k
 """
 
 import re
-from enum import Enum, auto
+from enum import StrEnum
+from pathlib import Path
 
 from citerec.bibliography.entry import SERVER
+from citerec.io import read_toml
 from citerec.text import one_line
 from citerec.types import Paper
 
 
-class Kind(Enum):
-    """A kind of publication."""
+class Kind(StrEnum):
+    """A kind of publication, as `kinds.toml` names it."""
 
-    JOURNAL = auto()  # an article of a journal or magazine
-    CONFERENCE = auto()  # a paper in proceedings
-    CHAPTER = auto()
-    BOOK = auto()
-    THESIS = auto()
-    REPORT = auto()
-    PREPRINT = auto()
-    UNKNOWN = auto()
+    JOURNAL = "journal"  # an article of a journal or magazine
+    CONFERENCE = "conference"  # a paper in proceedings
+    CHAPTER = "chapter"
+    BOOK = "book"
+    THESIS = "thesis"
+    REPORT = "report"
+    PREPRINT = "preprint"
+    UNKNOWN = "unknown"
 
 
-_TYPES = {
-    name: kind
-    for kind, names in {
-        Kind.JOURNAL: "journalarticle articlejournal journal jour jrnl magazinearticle articlemagazine mgzn"
-        " articlenewspaper newspaperarticle letter editorial erratum correction note",
-        Kind.CONFERENCE: "conference inproceedings conferencepaper paperconference proceedingsarticle proceedingspaper"
-        " cpaper conf confproceedings proceedings",
-        Kind.CHAPTER: "incollection inbook bookchapter bookpart booksection chapter chap entry referenceentry"
-        " entryencyclopedia entrydictionary",
-        Kind.BOOK: "book monograph editedbook referencebook collection mvbook ebook",
-        Kind.THESIS: "thesis thes phdthesis mastersthesis masterthesis dissertation",
-        Kind.REPORT: "techreport report rprt reportseries workingpaper standard",
-        Kind.PREPRINT: "preprint postedcontent unpublished unpb",
-    }.items()
-    for name in names.split()
-}
+KINDS = read_toml(Path(__file__).with_name("kinds.toml"))
+_TYPES = {name: kind for kind in Kind for name in KINDS[kind]["stated"].split()}
 _JOURNAL_ARTICLES = {"article", "review", "articlereview"}  # unless the venue is a conference
 MAX_NAME = 300  # characters of a venue's name that are read
 _NOT_LETTERS = re.compile(r"[\W\d_]+")

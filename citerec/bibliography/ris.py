@@ -5,9 +5,7 @@ end tag.
 """
 
 import re
-from importlib import import_module
 from itertools import accumulate
-from typing import Any
 
 from citerec.bibliography.entry import Entry, first_year, is_preprint
 from citerec.bibliography.keys import dois_of
@@ -35,7 +33,8 @@ def read_records(text: str) -> list[tuple[int, Json]]:
 
 def _fields(text: str) -> Json:
     """Return the fields of a record whose text begins after its first tag; of a repeated text the first counts."""
-    parser: Any = import_module("rispy").RisParser  # it has no types
+    from rispy import RisParser
+
     kind, *lines = text.split("\n")
     values: dict[str, list[str]] = {"TY": [kind.strip()]}
     tag = ""  # none: further lines of the first one, of an unknown tag, or of a repeated text
@@ -45,8 +44,8 @@ def _fields(text: str) -> Json:
             tag = line[:2]
             if tag == "ER":
                 break
-            is_text = tag not in parser.DEFAULT_LIST_TAGS
-            is_known = tag in parser.DEFAULT_MAPPING or tag in _MORE
+            is_text = tag not in RisParser.DEFAULT_LIST_TAGS
+            is_known = tag in RisParser.DEFAULT_MAPPING or tag in _MORE
             if not is_known or (is_text and tag in values):
                 tag = ""
         if tag:
@@ -54,8 +53,8 @@ def _fields(text: str) -> Json:
             parts = _LINKS.split(value) if tag == "UR" else [value]
             values.setdefault(tag, []).extend(part.strip() for part in parts)
     return {
-        parser.DEFAULT_MAPPING.get(tag, tag): parts
-        if tag in parser.DEFAULT_LIST_TAGS
+        RisParser.DEFAULT_MAPPING.get(tag, tag): parts
+        if tag in RisParser.DEFAULT_LIST_TAGS
         else " ".join(filter(None, parts))
         for tag, parts in values.items()
     }

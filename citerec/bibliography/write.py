@@ -6,13 +6,11 @@ command: BibTeX also counts the brace of `\{`, and an unbalanced one would end t
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib import import_module
-from itertools import count, product
+from itertools import chain, count
 from string import ascii_lowercase
-from typing import Any
 
 from citerec.bibliography.keys import LETTERS, doi_of, paper_doi, split_name
-from citerec.bibliography.publication import Kind, kind_of
+from citerec.bibliography.publication import KINDS, Kind, kind_of
 from citerec.io import indented_json
 from citerec.text import normalized, one_line, web_address
 from citerec.types import Json, Paper
@@ -20,20 +18,9 @@ from citerec.types import Json, Paper
 NO_NOTES: Mapping[str, str] = {}  # of an author, by id
 RETRACTED = "Retracted"  # the note of such a paper
 LONG = 3  # words of a title; a shorter one in capitals only may be an acronym
-_TYPES = {  # of BibTeX, RIS and CSL
-    Kind.JOURNAL: ("article", "JOUR", "article-journal"),
-    Kind.CONFERENCE: ("inproceedings", "CPAPER", "paper-conference"),
-    Kind.CHAPTER: ("incollection", "CHAP", "chapter"),
-    Kind.BOOK: ("book", "BOOK", "book"),
-    Kind.THESIS: ("phdthesis", "THES", "thesis"),
-    Kind.REPORT: ("techreport", "RPRT", "report"),
-    Kind.PREPRINT: ("misc", "UNPB", "article"),
-    Kind.UNKNOWN: ("misc", "GEN", "document"),
-}
 _ASCII = str.maketrans({letter: name.lower() for name, letter in LETTERS.items()})
 _STOP = frozenset(
-    {"a", "an", "and", "are", "as", "at", "by", "can", "do", "does", "for", "from", "how", "in"}
-    | {"is", "it", "of", "on", "or", "the", "to", "toward", "towards", "via", "what", "with"}
+    "a an and are as at by can do does for from how in is it of on or the to toward towards via what with".split()
 )
 _WORD = re.compile(r"[^\W_]+")
 _ESCAPES = str.maketrans(
@@ -63,7 +50,7 @@ def citation_keys(papers: Sequence[Paper], taken: Iterable[str] = ()) -> Iterato
         words = (_ascii(word) for word in _WORD.findall(paper.title))
         word = next((w for w in words if w and w not in _STOP), "")
         base = f"{family or 'anon'}{paper.year or ''}{word}"
-        ends = ("".join(end) for n in count() for end in product(ascii_lowercase, repeat=n))
+        ends = chain([""], ascii_lowercase, map(str, count(2)))
         key = next(key for end in ends if (key := base + end) not in used)
         used.add(key)
         yield key
@@ -97,7 +84,7 @@ def bibtex_entry(key: str, paper: Paper, note: str = "") -> str:
         "annotation": _escape(one_line(note)),
     }
     lines = [f"  {name} = {{{value}}},\n" for name, value in fields.items() if value]
-    name = "mastersthesis" if "master" in paper.type.lower() else _TYPES[kind][0]
+    name = "mastersthesis" if "master" in paper.type.lower() else KINDS[kind]["bibtex"]
     return f"@{name}{{{key},\n{''.join(lines)}}}\n"
 
 
@@ -176,7 +163,8 @@ def ris(
     """Return papers as records of RIS, a blank line after each but the last; `keys` are in place of their ids."""
     texts = (notes.get(paper.id, "") for paper in papers)
     records = list(map(_ris_record, keys or [paper.id for paper in papers], papers, texts))
-    rispy: Any = import_module("rispy")  # it has no types
+    import rispy
+
     # rispy writes a number before each record, which is not part of RIS
     writer = type("Writer", (rispy.RisWriter,), {"set_header": lambda self, count: ""})  # pyright: ignore[reportUnknownLambdaType]
     return rispy.dumps(records, implementation=writer) if records else ""
@@ -188,7 +176,7 @@ def _ris_record(key: str, paper: Paper, note: str) -> Json:
     venue, publisher = _venue_and_publisher(paper, kind)
     names = (split_name(name) for name in paper.authors if one_line(name))
     record = {
-        "type_of_reference": _TYPES[kind][1],
+        "type_of_reference": KINDS[kind]["ris"],
         "id": one_line(key),
         "title": one_line(paper.title),
         "authors": [", ".join(filter(None, (n.family, n.given, n.suffix))) for n in names],
@@ -226,7 +214,7 @@ def csl_item(paper: Paper, note: str = "") -> Json:
         venue, publisher = "", venue
     fields = {
         "id": paper.id,
-        "type": _TYPES[kind][2],
+        "type": KINDS[kind]["csl"],
         "title": one_line(paper.title),
         "author": [
             {"literal": name.family}

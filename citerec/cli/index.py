@@ -16,13 +16,13 @@ from citerec.config import DenseKind, setting
 from citerec.embed import EmbedConfig
 from citerec.encode.spec import EncodeConfig
 from citerec.errors import CiterecError, ConfigError
+from citerec.types import Log
 
 if TYPE_CHECKING:
     from citerec.embed import EncodeElsewhere
 
 GENERIC_NAMES = {"corpus", "papers", "data", "part", "documents"}
 NAMES = "specter, specter2, scincl, scibert, minilm, mpnet, a hub id or a folder; "
-AUTO_CHOICE = "auto: mpnet if installed and done in half an hour, else SPECTER, else MiniLM"
 VECTORS = {
     "--encoder": "encoder",
     "--dense-index": "dense.kind",
@@ -44,7 +44,7 @@ class IndexOptions(BuildConfig):
     """How a corpus is read and embedded."""
 
     encoder: str | None = setting(
-        "auto", f"{NAMES}none for BM25 alone; {AUTO_CHOICE}, else none.", min_length=1
+        "auto", f"{NAMES}none for BM25 alone; auto: minilm.", min_length=1
     )
 
 
@@ -53,7 +53,7 @@ class EncodeOptions(EmbedConfig):
 
     encoder: str = setting(
         "auto",
-        f"{NAMES}{AUTO_CHOICE}; where the index has an encoder, auto keeps it.",
+        f"{NAMES}auto: minilm; where the index has an encoder, auto keeps it.",
         min_length=1,
     )
     encode: EncodeConfig = EncodeConfig()
@@ -113,7 +113,7 @@ def index(
             raise ConfigError("name a corpus: citerec index CORPUS (see: citerec index --help)")
         target = named
         check_inputs(corpus, target, force=config.force)  # before Ray starts
-        encoder = chosen_encoder(config.encoder, target)
+        encoder = chosen_encoder(config.encoder, target, console.log)
     with (
         encode_where(target, ray, console) as elsewhere,
         console.progress(in_bytes="reading") as progress,
@@ -158,14 +158,10 @@ def encode(
     """Encode the papers of an index again; the rest of the index is unchanged."""
     from citerec.embed import embed_anew
     from citerec.encode.encoder import open_encoder
-    from citerec.encode.models import AUTO, auto_encoder
     from citerec.folder import find_index, open_index
 
-    folder = open_index(find_index(index))
-    target = folder.path
-    name = chosen_encoder(config.encoder, target)
-    if name == AUTO:
-        name = auto_encoder(folder.manifest.counts["papers"], console.log)
+    target = open_index(find_index(index)).path
+    name = chosen_encoder(config.encoder, target, console.log)
     if name is None:
         raise ConfigError("there is no encoder; choose one with --encoder MODEL")
     model = open_encoder(name, config.encode, base=target, log=console.log)
@@ -175,9 +171,9 @@ def encode(
     console.log(f"{target}: encoded by {model.fingerprint}")
 
 
-def chosen_encoder(named: str | None, target: Path) -> str | None:
+def chosen_encoder(named: str | None, target: Path, log: Log) -> str | None:
     """Return the encoder to use, None for BM25 alone; `auto` is that of an existing index, if there is one."""
-    from citerec.encode.models import AUTO, recorded_folder
+    from citerec.encode.models import AUTO, auto_encoder, recorded_folder
     from citerec.encode.spec import Fingerprint
     from citerec.folder import read_manifest
 
@@ -188,7 +184,7 @@ def chosen_encoder(named: str | None, target: Path) -> str | None:
     except CiterecError:  # there is no readable index
         recorded = None
     if not recorded:
-        return AUTO
+        return auto_encoder(log)
     source = Fingerprint(**recorded).source
     return str(recorded_folder(source, base=target) or source)
 

@@ -238,7 +238,7 @@ def collect(plan: Plan, progress: Progress = no_progress, log: Log = no_log) -> 
                 # around new references, and what cites the old ones since
                 known = {paper.id for paper in read_collected(plan.folder)}
                 added = [i for i in seeds if i not in set(previous["seeds"])]
-                around = snowball(source, added, config.papers, progress) if added else []
+                around = snowball(source, added, config.papers, progress)
                 since = (datetime.fromisoformat(previous["started"]) - LATE).date().isoformat()
                 room = max(config.papers - len(around), 0)
                 later = newer(source, previous["seeds"], since, known | set(around), room)

@@ -75,26 +75,11 @@ def resolve(
     return list(dict.fromkeys(found)), unresolved
 
 
-def ranked(
-    touched: Mapping[str, Set[str]], seeds: Set[str], counts: Mapping[str, int]
-) -> list[str]:
-    """Return papers best first: by seeds touched, expanded papers touched, citations (`counts`), rising id.
-
-    `touched` holds for each paper the expanded papers that cite it or that it cites.
-    """
-
-    def key(paper: str) -> tuple[int, int, int, str]:
-        others = touched[paper]
-        return (-len(others & seeds), -len(others), -counts.get(paper, 0), paper)
-
-    return sorted(touched, key=key)
-
-
 def snowball(source: Source, seeds: Sequence[str], papers: int, progress: Progress) -> list[str]:
     """Return the ids of at most `papers` works around the seeds; the seeds are first.
 
     The first round expands the seeds. While there is room, further rounds expand the best works so far, `EXPANDED` at a
-    time. A round ranks what it found as `ranked` states. There are never fewer than seeds.
+    time. A round ranks what it found as `_best` states. There are never fewer than seeds.
     """
     chosen = dict.fromkeys(seeds)
     waiting = list(seeds)
@@ -143,8 +128,18 @@ def newer(
 
 
 def _best(source: Source, touched: Mapping[str, Set[str]], seeds: Set[str], most: int) -> list[str]:
-    """Return the best `most` works that the service has with a title."""
-    order = ranked(touched, seeds, source.times_cited(sorted(touched)))
+    """Return the best `most` works that the service has with a title.
+
+    Those with more seeds touched are better, then those with more expanded papers touched, with more citations, and
+    with a lower id. `touched` holds for each paper the expanded papers that cite it or that it cites.
+    """
+    counts = source.times_cited(sorted(touched))
+
+    def key(paper: str) -> tuple[int, int, int, str]:
+        others = touched[paper]
+        return (-len(others & seeds), -len(others), -counts[paper], paper)
+
+    order = sorted(touched, key=key)
     found: list[str] = []
     start = 0
     end = most

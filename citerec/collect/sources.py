@@ -203,8 +203,7 @@ class OpenAlex(_Works):
         few = [i for i in counts if counts[i] <= most or since]
         many = ([i] for i in counts if i not in few)
         for group in (*_batches(few, self.batch), *many):
-            filters = f"cites:{'|'.join(group)}{dated}"
-            params = {"filter": filters, "sort": "cited_by_count:desc"}
+            params = {"filter": f"cites:{'|'.join(group)}{dated}", "sort": "cited_by_count:desc"}
             for work in self._all(params, len(group) * most):
                 yield from ((work.id, i) for i in work.citations if i in group)
 
@@ -336,9 +335,11 @@ class SemanticScholar(_Works):
         offset = 0
         while offset < self.most_listed:
             path = f"/graph/v1/paper/{quote(paper_id, safe='')}/{what}"
-            fields = "paperId,citationCount,year,publicationDate"
-            limit = min(1000, self.most_listed - offset)
-            params = {"fields": fields, "limit": str(limit), "offset": str(offset)}
+            params = {
+                "fields": "paperId,citationCount,year,publicationDate",
+                "limit": str(min(1000, self.most_listed - offset)),
+                "offset": str(offset),
+            }
             answer = self.client.fetch(path, params, optional=True) or {}
             papers = (link.get(key) or {} for link in answer.get("data") or [])
             page = [raw for raw in papers if raw.get("paperId")]

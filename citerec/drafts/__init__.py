@@ -177,15 +177,14 @@ def _plain(text: str) -> Entry:
     labels = [label_of(f"{line}:") or (None, 0) for line in lines]
     starts = [number for number, (part, _) in enumerate(labels) if part is Part.ABSTRACT]
     is_labelled = labels[0][0] is Part.TITLE
-    first = lines[0][labels[0][1] :] if is_labelled else lines[0]
-    end = 1 if first else 2
+    if is_labelled:
+        lines[0] = lines[0][labels[0][1] :]
+    end = 1 if lines[0] else 2
     if starts and (is_labelled or starts[0] < 2):
         end = starts[0]
-    rest = lines[end:]
-    if end in starts:
-        rest[0] = rest[0][labels[end][1] :]
-    title = " ".join([first, *lines[1:end]] if end else [])
-    return Entry(title=title.strip(), abstract=" ".join(rest).strip(), line=1)
+        lines[end] = lines[end][labels[end][1] :]
+    title = " ".join(lines[:end])
+    return Entry(title=title.strip(), abstract=" ".join(lines[end:]).strip(), line=1)
 
 
 # --- documents that hold one draft

@@ -55,14 +55,12 @@ def cited_references(
         return PaperList(())
     faults: list[str] = []
     by_source = [_from_file(file, path, faults) for file in dict.fromkeys(files)]
-    formatted, origin = _formatted(source, path)
-    if not formatted or any(entries for _, entries in by_source):
+    formatted = _formatted(source, path)
+    if not formatted[1] or any(entries for _, entries in by_source):
         notices += faults
-    by_source.append((origin, formatted))
-    sources = tuple(file for file, entries in by_source if entries)
-    entries = dict(
-        ChainMap(*(entries for _, entries in by_source))
-    )  # the first of a repeated key counts
+    by_source.append(formatted)
+    # the first of a repeated key counts
+    entries = dict(ChainMap(*(entries for _, entries in by_source)))
     if not entries:
         if keys != [EVERY_KEY]:
             count = plural(len(keys), "citation key")
@@ -72,9 +70,8 @@ def cited_references(
     wanted = [key for key in dict.fromkeys(wanted) if key != EVERY_KEY]
     if missing := [key for key in wanted if key not in entries]:
         some = ", ".join(missing[:_SHOWN]) + (", …" if len(missing) > _SHOWN else "")
-        notices.append(
-            f"{plural(len(missing), 'citation key')} not in {', '.join(sources)}: {some}"
-        )
+        sources = ", ".join(file for file, of_file in by_source if of_file)
+        notices.append(f"{plural(len(missing), 'citation key')} not in {sources}: {some}")
     return PaperList(tuple(entries[key] for key in wanted if key in entries))
 
 
@@ -113,8 +110,8 @@ _LABEL = r"\[(?:[^\[\]{}]|\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})*\]\s*"
 _ITEM = re.compile(rf"\\bibitem(?![A-Za-z@])\s*(?:{_LABEL})?\{{([^{{}}]{{1,300}})\}}")
 
 
-def _formatted(source: str, path: Path | None) -> tuple[dict[str, Entry], str]:
-    """Return the formatted references of a draft by key, and the name of their source: the draft, else its `.bbl`."""
+def _formatted(source: str, path: Path | None) -> tuple[str, dict[str, Entry]]:
+    """Return the source of the formatted references of a draft, itself or its `.bbl`, and these references by key."""
     name = path.name if path else "the draft"
     if source and path and not _ITEM.search(source):
         try:
@@ -133,7 +130,7 @@ def _formatted(source: str, path: Path | None) -> tuple[dict[str, Entry], str]:
         item = source[match.end() : end][:MAX_ITEM].split("\\end{thebibliography}", maxsplit=1)[0]
         if text := to_text(item):
             entries.setdefault(match[1].strip(), printed(text, item))
-    return entries, name
+    return name, entries
 
 
 def printed(text: str, source: str = "") -> Entry:
@@ -194,7 +191,9 @@ def printed_references(lines: Sequence[str], *, whole: bool = False) -> PaperLis
     parts = [part_at(line.strip("# ")) or line.startswith("#") for line in lines]
     heads = [number for number, part in enumerate(parts) if part is Part.REFERENCES]
     if not heads:
-        return PaperList(()) if whole else noted_references(lines)
+        found = [] if whole else _NOTE.findall("\n".join(lines))
+        notes = map(joined, map(str.splitlines, found))
+        return PaperList(tuple(printed(note) for note in notes if is_reference(note)))
     first = heads[-1] + 1
     last = next((number for number in range(first, len(lines)) if parts[number]), len(lines))
     kept = [line.strip() for line in lines[first:last] if line.strip()]
@@ -209,12 +208,6 @@ def references_at(lines: Sequence[str], starts: Sequence[int] = ()) -> PaperList
     ends = pairwise([*starts, len(lines)])
     texts = [_OWN.sub("", joined(lines[start:end])) for start, end in ends]
     return PaperList(tuple(printed(text) for text in texts[:2_000]))
-
-
-def noted_references(lines: Sequence[str]) -> PaperList:
-    """Return the references in the footnotes of a text."""
-    notes = map(joined, map(str.splitlines, _NOTE.findall("\n".join(lines))))
-    return PaperList(tuple(printed(note) for note in notes if is_reference(note)))
 
 
 _HYPHEN = re.compile(r"([a-zß-ÿ])[-\u00ad\u2010]\n([a-zß-ÿ])")

@@ -47,7 +47,7 @@ _DOCUMENT_CLASS = re.compile(r"\\document(?:class|style)(?![A-Za-z@])|\\begin\s*
 _DOTLESS = re.compile(r"\\([\"'`^~=.])\s*\{\s*\\([ij])\s*\}")
 _FLUSH = re.compile(r"\{flush(?:left|right)\}")  # pandoc knows the third of them alone
 _CAPITAL_CITE = re.compile(r"\\Cite(?=[a-z]*[*\s\[{])")  # at the start of a sentence
-_NOT_TEXT = (".pdf", ".png", ".jpg", ".eps", ".cls", ".sty", ".pgf", ".tikz", ".pdf_tex")
+_NOT_TEXT = tuple(".pdf .png .jpg .eps .cls .sty .pgf .tikz .pdf_tex".split())
 _ABSTRACT_COMMAND = re.compile(r"\\abstract\s*\{")
 
 
@@ -197,18 +197,17 @@ def without_faults(
     if len(parts) == 1:
         return "\n", [text.strip()]
     # in two parts, outside of groups and environments, and near the middle
-    depths = accumulate(map(_opened, parts), initial=0)
+    # an environment ends what is still open in it
+    opened = (
+        1000 * (part.count("\\begin{") - part.count("\\end{")) + part.count("{") - part.count("}")
+        for part in parts
+    )
+    depths = accumulate(opened, initial=0)
     costs = [(depth, abs(2 * place - len(parts)), place) for place, depth in enumerate(depths)]
     place = min(costs[1:-1])[-1]
     first, left_out = without_faults("".join(parts[:place]), reads, before, after)
     second, more = without_faults("".join(parts[place:]), reads, before, after)
     return first + second, left_out + more
-
-
-def _opened(part: str) -> int:
-    """Return how much a part opens more than it closes; an environment ends what is still open in it."""
-    environments = part.count("\\begin{") - part.count("\\end{")
-    return 1000 * environments + part.count("{") - part.count("}")
 
 
 # --- the files of a project

@@ -65,7 +65,7 @@ _NAME_MARKS = re.compile(r"[*†‡§¶∗^]|\d+(?:,\d+)*|\[.*?\]")
 _NO_NAME = re.compile(
     r"[@/\\{}]|anonymous|universit|institut|department|corresponding", re.IGNORECASE
 )
-_LEFT_OUT = {"Cite", "Note", "RawBlock", "Image", "Table", "Figure", "CodeBlock"}
+_LEFT_OUT = frozenset("Cite Note RawBlock Image Table Figure CodeBlock".split())
 _SPACES = {"Space", "SoftBreak", "LineBreak", "HorizontalRule"}
 _QUOTES = {"SingleQuote": "‘’", "DoubleQuote": "“”"}
 _RAW_CITE = re.compile(

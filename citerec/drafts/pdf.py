@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from ctypes import c_double
-from itertools import pairwise, product
+from itertools import pairwise
 from math import hypot
 from statistics import mode
 from time import process_time
@@ -240,12 +240,6 @@ def _abstract_label(text: str) -> int:
     return label[1] if label and label[0] in {Part.ABSTRACT, Part.SUMMARY} else 0
 
 
-def _before_sentence(text: str) -> int:
-    """Return where a sentence after the word "Abstract" begins; 0 without one."""
-    label = _BEFORE_SENTENCE.match(text)
-    return label.end() if label else 0
-
-
 def _ends_abstract(text: str) -> bool:
     """Whether a line is no longer of the abstract above it."""
     label = label_of(text)
@@ -260,11 +254,12 @@ def abstract_of(lines: Sequence[Line]) -> str:
     Without one, the first long paragraph of page one that is before the introduction or of another size than the body;
     empty if there is none.
     """
-    finders = (_abstract_label, _before_sentence)
-    for find, (place, heading) in product(finders, enumerate(lines)):
-        begin = find(heading.text)
-        if not begin:
-            continue
+    texts = [line.text for line in lines]
+    begins = [(place, end) for place, text in enumerate(texts) if (end := _abstract_label(text))]
+    labels = enumerate(map(_BEFORE_SENTENCE.match, texts))
+    begins += [(place, label.end()) for place, label in labels if label]
+    for place, begin in begins:
+        heading = lines[place]
         first = heading._replace(text=heading.text[begin:])
         kept = [first] if first.text else []
         near = kept or lines[place + 1 : place + 6]
@@ -277,12 +272,14 @@ def abstract_of(lines: Sequence[Line]) -> str:
                 kept.append(line)
         if kept:
             return joined([line.text for line in kept])
-    before = next(
-        (n for n, line in enumerate(lines) if part_at(line.text) is Part.INTRODUCTION), len(lines)
-    )
+    ends = (n for n, text in enumerate(texts) if part_at(text) is Part.INTRODUCTION)
+    end = next(ends, len(lines))
     size = mode(round(line.size, 1) for line in lines)
-    is_apart = [n < before or abs(line.size - size) > 0.03 * size for n, line in enumerate(lines)]
-    apart = [line for line, is_it in zip(lines, is_apart, strict=True) if is_it and not line.page]
+    apart = [
+        line
+        for n, line in enumerate(lines)
+        if not line.page and (n < end or abs(line.size - size) > 0.03 * size)
+    ]
     texts = (joined([line.text for line in block]) for block in _blocks(apart))
     long = (text for text in texts if len(text) >= _LEAST_ABSTRACT)
     return next((text for text in long if not _NO_ABSTRACT.search(text)), "")

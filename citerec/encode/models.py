@@ -1,7 +1,6 @@
 """Finds models by name, folder or hub id, and the files of their folders; the only module for huggingface_hub."""
 
 import importlib.util
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,9 +10,8 @@ from typing import Any
 import orjson
 
 from citerec.encode import mpnet
-from citerec.errors import MissingExtraError, ModelError, extra, shown
+from citerec.errors import ModelError, extra, shown
 from citerec.io import check_model, is_inside, is_regular, read_record
-from citerec.machine import may_have_gpu
 from citerec.types import Json, Log, no_log
 
 AUTO = "auto"
@@ -27,9 +25,6 @@ NAMES = {  # hub ids by name
     "scibert": "allenai/scibert_scivocab_uncased",
     MPNET: f"sentence-transformers/{mpnet.NAME}",
 }
-# that `auto` may take; papers a minute on a core
-MPNET_MINUTES = 30
-MPNET_PAPERS = 170
 # SPECTER2 consists of a base model and the proximity adapter, whose id means both
 ADAPTERS = {"specter2": "allenai/specter2"}
 ADAPTER_FOLDER = "adapter"  # in a model folder
@@ -131,31 +126,15 @@ def recorded_folder(location: str, *, base: Path) -> Path | None:
     return folder if folder.is_absolute() else None
 
 
-def auto_encoder(papers: int, log: Log = no_log) -> str | None:
-    """Resolve `--encoder auto` for so many papers; `log` receives what was decided, and why.
-
-    It is mpnet where that is installed and takes half an hour at most, else SPECTER, else MiniLM, else None.
-    """
-    if mpnet.is_installed():
-        minutes = papers // (MPNET_PAPERS * (os.cpu_count() or 1))
-        if minutes <= MPNET_MINUTES or may_have_gpu():
-            log("encoder auto: mpnet, which is installed")
-            return MPNET
-        log(f"encoder auto: not mpnet, which would take about {minutes:,} minutes")
-    try:
-        return find_model(SPECTER, log=log).name
-    except HubError as error:
-        why = f"{NAMES[SPECTER]} is not in the local cache and cannot be fetched: {error.why}"
-    try:
-        name = find_model(MINILM).name
-        chosen = (
-            "all-MiniLM-L6-v2 is used instead, a general model that was not trained on citations"
-        )
-    except (MissingExtraError, ModelError) as error:
-        name = None
-        chosen = f"and no MiniLM: {error}; until then BM25 alone, no dense retrieval"
-    log(f"warning: encoder auto: {why}; {chosen}")
-    return name
+def auto_encoder(log: Log = no_log) -> str:
+    """Return what `--encoder auto` means on every machine: MiniLM; `log` receives what else there is."""
+    others = ", ".join(name for name in NAMES if name not in (MPNET, SPECTER, "scibert"))
+    installed = "installed; better, and several times slower" if mpnet.is_installed() else "wheels"
+    log(
+        f"encoder auto: all-MiniLM-L6-v2, which comes with citerec; others by name: {MPNET} ({installed}), {SPECTER}, "
+        f"{others} (downloads; not measured here)"
+    )
+    return MINILM
 
 
 def files_of(folder: Path, adapter: Path | None = None) -> list[Path]:

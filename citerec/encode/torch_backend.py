@@ -4,13 +4,13 @@ On a CPU several batches run in parallel, one thread each: with small matrices, 
 their time waiting for each other.
 """
 
-import importlib
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
@@ -104,8 +104,9 @@ def open_folder(folder: Path, kind: str) -> tuple[Any, Any, list[str]]:
     """
     files_of(folder)  # or an error that says what is missing
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")  # else it warns about forks
-    importlib.import_module("torch")  # without torch, transformers can be imported but fails later
-    transformers: Any = importlib.import_module("transformers")
+    import_module("torch")  # without torch, transformers can be imported but fails later
+    import transformers
+
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     local: Any = {"local_files_only": True, "trust_remote_code": False}

@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from itertools import combinations
 from threading import Lock
 from typing import Any
@@ -233,6 +232,8 @@ def _as_arrays(run: Run, qrels: Qrels, qids: Sequence[str]) -> tuple[Floats, Flo
 
 def _ranx_metric(name: str) -> tuple[Any, float, int]:
     """Return ranx's function of a metric, its depth (0 for all; the persistence of rbp) and the least relevance."""
-    parameters: Any = import_module("ranx.meta.evaluate").extract_metric_and_params
-    metric, depth, level = parameters(name)
-    return import_module("ranx.metrics").metric_switch(metric), depth, level
+    from ranx.meta.evaluate import extract_metric_and_params
+    from ranx.metrics import metric_switch
+
+    metric, depth, level = extract_metric_and_params(name)
+    return metric_switch(metric), depth, level

@@ -32,7 +32,6 @@ from citerec.evaluation.metrics import (
 from citerec.evaluation.protocol import NOT_DRAWN
 from citerec.evaluation.significance import ALPHA, RESAMPLES
 from citerec.evaluation.tables import NONE, Cell, Table, decimal, heading, latex, terminal
-from citerec.export.terminal import PlainConsole
 from citerec.io import building
 from citerec.run import Qrels, Run, write_qrels, write_run
 from citerec.text import csv_cell, html_page
@@ -102,6 +101,8 @@ class Assessment:
 
     def __str__(self) -> str:
         """Return the table of the systems, and the pairs whose first metric differs significantly."""
+        from citerec.export.terminal import PlainConsole
+
         console = PlainConsole(width=160)
         with console.capture() as text:
             console.print(terminal(summary_table(self)))

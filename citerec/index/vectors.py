@@ -14,7 +14,6 @@ import os
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from importlib import import_module
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -47,7 +46,9 @@ RowsAndScores = tuple[Rows, Scores]
 
 def load() -> Any:
     """Import faiss, which is slow to import."""
-    return import_module("faiss")
+    import faiss
+
+    return faiss
 
 
 @contextmanager

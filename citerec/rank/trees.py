@@ -7,7 +7,6 @@ A wrong number in the text can crash the process, and a model may be a downloade
 import logging
 import re
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +72,7 @@ def load(*, hide_optional: bool = False) -> Any:
     hidden: dict[str, Any] = dict.fromkeys(OPTIONAL if hides else ())
     sys.modules.update(hidden)
     try:
-        lightgbm = import_module("lightgbm")
+        import lightgbm
     finally:
         for name in hidden:
             del sys.modules[name]

@@ -209,7 +209,7 @@ def _holds_records(file: Path) -> bool:
     head = head_of(file).removeprefix(BOM).lstrip()
     if name.name in SIDE_FILES:
         return False
-    if name.suffix in RECORD_SUFFIXES or (name.suffix == "" and name.name != file.name):
+    if name.suffix in RECORD_SUFFIXES:
         is_spread = name.suffix == ".json" and SPREAD.match(head) and not _PAGE.match(head)
         return file.stat().st_size > 0 and not is_spread
     return _OPENING.match(head) is not None

@@ -165,10 +165,10 @@ def _parsed_name(parts: Any) -> str | None:
 def _arxiv_year(fields: Fields, docid: str) -> int | None:
     """Return the year of the first version; else that in the id; else that of the last update."""
     created = next((version.text("created") for version in fields.objects("versions")), "")
-    of_id = _ARXIV_ID.fullmatch(docid)
-    if of_id and not first_year(created):
-        return int(of_id[1]) + (1900 if int(of_id[1]) > 90 else 2000)
-    return first_year(created) or first_year(fields.text("update_date"))
+    year = first_year(created)
+    if not year and (of_id := _ARXIV_ID.fullmatch(docid)):
+        year = int(of_id[1]) + (1900 if int(of_id[1]) > 90 else 2000)
+    return year or first_year(fields.text("update_date"))
 
 
 def _csl(fields: Fields) -> Paper:

@@ -109,8 +109,6 @@ def _record(element: Element) -> Json:
     article = element.find("MedlineCitation/Article")
     book = element.find("BookDocument")
     body = article if article is not None else book if book is not None else Element("none")
-    pmid = element.find("MedlineCitation/PMID")
-    pmid = pmid if pmid is not None else body.find("PMID")
 
     def text(*paths: str) -> str:
         return next(filter(None, (_text(body.find(path)) for path in paths)), "")
@@ -118,13 +116,12 @@ def _record(element: Element) -> Json:
     types = [_text(kind) for kind in body.iterfind("PublicationTypeList/PublicationType")]
     corrections = element.iterfind("MedlineCitation/CommentsCorrectionsList/CommentsCorrections")
     links = [correction.get("RefType") for correction in corrections]
-    docid = _text(pmid)
+    docid = _text(element.find("MedlineCitation/PMID")) or text("PMID")
     pages = [text(f"Pagination/{key}") for key in ("StartPage", "EndPage")]
     dois = [
         *body.iterfind("ELocationID[@EIdType='doi']"),
         # not those of the references, which are deeper
-        *element.iterfind("PubmedData/ArticleIdList/ArticleId[@IdType='doi']"),
-        *element.iterfind("PubmedBookData/ArticleIdList/ArticleId[@IdType='doi']"),
+        *element.iterfind("*/ArticleIdList/ArticleId[@IdType='doi']"),
     ]
     parts = body.findall("Abstract/AbstractText")
     labelled = ((one_line(part.get("Label", "")), _text(part)) for part in parts)

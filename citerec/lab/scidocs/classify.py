@@ -26,7 +26,9 @@ def load(module: str) -> Any:
 
 def one_thread() -> Any:
     """Return a context with one OpenMP thread: sums have a fixed order, so results are reproducible."""
-    return import_module("threadpoolctl").threadpool_limits(1, user_api="openmp")
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(1, user_api="openmp")
 
 
 CS = tuple(10.0**power for power in range(-4, 3))
