@@ -96,9 +96,7 @@ class OpenSearchIndex:
         return results
 
 
-def index_body(
-    index: IndexFolder, config: Bm25Config = DEFAULT, *, shards: int = 1, replicas: int = 1
-) -> Json:
+def index_body(index: IndexFolder, config: Bm25Config = DEFAULT, *, shards: int = 1) -> Json:
     """Return settings and mapping of an OpenSearch index; the analysis is Lucene's for English, as in the folder."""
     fields: Json = {
         "id": {"type": "keyword"},
@@ -113,7 +111,6 @@ def index_body(
         fields["vector"] = {"type": "knn_vector", "dimension": int(dense["dim"]), "method": method}
     settings = {
         "number_of_shards": shards,
-        "number_of_replicas": replicas,
         "knn": index.is_embedded,
         "refresh_interval": "-1",  # `load` refreshes at its end
         "similarity": {"default": {"type": "BM25", "k1": config.k1, "b": config.b}},

@@ -15,7 +15,8 @@ from citerec.types import Json
 
 _START = re.compile(r"^TY  -(?= |$)", re.MULTILINE)
 _ONE_SPACE = re.compile(r"^([A-Z][A-Z0-9]) -(?= |$)", re.MULTILINE)
-_LINKS = re.compile(r";\s*(?=\w+:|www\.|10\.)")  # a DOI may have a semicolon
+_TAG = re.compile(r"^([A-Z][^a-z\n])  -.?", re.MULTILINE)  # rispy's rule
+_LINKS = re.compile(r"\n|;\s*(?=\w+:|www\.|10\.)")  # a DOI may have a semicolon
 _MORE = ("BT", "CT", "L3")  # tags that rispy does not know
 # Zotero's order
 _TITLES = ("title", "primary_title", "CT")
@@ -36,23 +37,16 @@ def read_records(text: str) -> list[tuple[int, Json]]:
 def _fields(text: str) -> Json:
     """Return the fields of a record whose text begins after its first tag; of a repeated text the first counts."""
     parser: Any = import_module("rispy").RisParser  # it has no types
-    kind, *lines = text.split("\n")
-    values: dict[str, list[str]] = {"TY": [kind.strip()]}
-    tag = ""  # none: further lines of the first one, of an unknown tag, or of a repeated text
-    for line in lines:
-        is_tagged = line[2:5] == "  -" and line[:2].isupper() and line[:1].isalpha()  # rispy's rule
-        if is_tagged:
-            tag = line[:2]
-            if tag == "ER":
-                break
-            is_text = tag not in parser.DEFAULT_LIST_TAGS
-            is_known = tag in parser.DEFAULT_MAPPING or tag in _MORE
-            if not is_known or (is_text and tag in values):
-                tag = ""
-        if tag:
-            value = line[6:] if is_tagged else line
-            parts = _LINKS.split(value) if tag == "UR" else [value]
-            values.setdefault(tag, []).extend(part.strip() for part in parts)
+    kind, *pieces = _TAG.split(text)
+    values: dict[str, list[str]] = {"TY": [kind.partition("\n")[0].strip()]}
+    for tag, value in zip(pieces[::2], pieces[1::2], strict=True):
+        is_repeated = tag in values and tag not in parser.DEFAULT_LIST_TAGS
+        if tag == "ER":
+            break
+        if (tag in parser.DEFAULT_MAPPING or tag in _MORE) and not is_repeated:
+            lines = value.removesuffix("\n")
+            parts = _LINKS.split(lines) if tag == "UR" else lines.split("\n")
+            values.setdefault(tag, []).extend(map(str.strip, parts))
     return {
         parser.DEFAULT_MAPPING.get(tag, tag): parts
         if tag in parser.DEFAULT_LIST_TAGS
