@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.config import Bm25Config, RecommendConfig
+from citerec.corpus.papers import Rows
 from citerec.encode.spec import Similarity
 from citerec.errors import ConfigError, OpenSearchError, extra
 from citerec.folder import DENSE, PAPERS, IndexFolder
@@ -196,7 +197,7 @@ class OpenSearchBm25:
         found = self._search(queries, _filters(self._index, eligible), k)
         return [Hits.ordered(*pair, self._index.id_rank, k) for pair in found]
 
-    def scores_of_papers(self, queries: Sequence[Query], rows: npt.NDArray[np.int32]) -> Floats:
+    def scores_of_papers(self, queries: Sequence[Query], rows: Rows) -> Floats:
         """Return the score of each distinct paper for each query, 0 without a common term, shape (queries, papers)."""
         table = np.zeros((len(queries), len(rows)), np.float32)
         place = np.full(len(self._index.papers), -1, np.int64)

@@ -5,6 +5,7 @@ end tag.
 """
 
 import re
+from functools import partial
 from importlib import import_module
 from itertools import accumulate
 from typing import Any
@@ -63,10 +64,7 @@ def first_text(fields: Json, *names: str) -> str:
 
 def to_entry(line: int, fields: Json) -> Entry:
     """Return a record as an entry; one that is unpublished and names no venue is a preprint."""
-
-    def text(*names: str) -> str:
-        return first_text(fields, *names)
-
+    text = partial(first_text, fields)
     kind = text("type_of_reference")
     title = text(*_TITLES)
     venue = text(*_VENUES)

@@ -257,9 +257,9 @@ def main_file(sources: Mapping[str, bytes]) -> str:
     }
     parts = set[str]().union(*includes.values())
     stems = {PurePosixPath(name).stem for name in sources}
-
-    def order(name: str) -> tuple[bool | int, ...]:
-        return (
+    return min(
+        sources,
+        key=lambda name: (
             PurePosixPath(name).stem in parts,
             not _MAIN_CLASS.search(sources[name]),
             bool(_OTHER_NAME.search(name)),
@@ -267,6 +267,5 @@ def main_file(sources: Mapping[str, bytes]) -> str:
             not _MAIN_NAME.search(name),
             name.count("/"),
             -len(sources[name]),
-        )
-
-    return min(sources, key=order)
+        ),
+    )
