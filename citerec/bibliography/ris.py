@@ -16,7 +16,7 @@ from citerec.types import Json
 
 _START = re.compile(r"^TY  -(?= |$)", re.MULTILINE)
 _ONE_SPACE = re.compile(r"^([A-Z][A-Z0-9]) -(?= |$)", re.MULTILINE)
-_TAG = re.compile(r"^([A-Z][^a-z\n])  -.?", re.MULTILINE)  # rispy's rule
+_TAG = re.compile(r"\n([A-Z][^a-z\n])  -.?")  # rispy's rule
 _LINKS = re.compile(r"\n|;\s*(?=\w+:|www\.|10\.)")  # a DOI may have a semicolon
 _MORE = ("BT", "CT", "L3")  # tags that rispy does not know
 # Zotero's order
@@ -39,14 +39,13 @@ def _fields(text: str) -> Json:
     """Return the fields of a record whose text begins after its first tag; of a repeated text the first counts."""
     parser: Any = import_module("rispy").RisParser  # it has no types
     kind, *pieces = _TAG.split(text)
-    values: dict[str, list[str]] = {"TY": [kind.partition("\n")[0].strip()]}
+    values = {"TY": [kind.partition("\n")[0].strip()]}
     for tag, value in zip(pieces[::2], pieces[1::2], strict=True):
         is_repeated = tag in values and tag not in parser.DEFAULT_LIST_TAGS
         if tag == "ER":
             break
         if (tag in parser.DEFAULT_MAPPING or tag in _MORE) and not is_repeated:
-            lines = value.removesuffix("\n")
-            parts = _LINKS.split(lines) if tag == "UR" else lines.split("\n")
+            parts = _LINKS.split(value) if tag == "UR" else value.split("\n")
             values.setdefault(tag, []).extend(map(str.strip, parts))
     return {
         parser.DEFAULT_MAPPING.get(tag, tag): parts
