@@ -23,14 +23,6 @@ from citerec.errors import JavaError
 
 MIN_JAVA = 21
 DEFAULT_HEAP = "2g"
-# The second compiler takes only what runs very often. By default it also compiles what runs for a second, which takes
-# more processor time than it saves; the loops of a large corpus reach these numbers at once.
-COMPILING = (
-    "-XX:Tier4InvocationThreshold=100000",
-    "-XX:Tier4MinInvocationThreshold=10000",
-    "-XX:Tier4CompileThreshold=300000",
-    "-XX:Tier4BackEdgeThreshold=800000",
-)
 
 _lock = Lock()
 _started_in: int | None = None  # id of the process that the JVM was started in
@@ -136,26 +128,34 @@ def start_jvm() -> None:
         _started_in = os.getpid()
 
 
-def _options(java: Java) -> Iterator[str]:
-    # Java puts guard pages into the stack of the thread that starts it, by default after 1 MB; the threaded LAPACK of
-    # SciPy, which needs more stack, would hit them and end the process.
-    yield "-Xss8m"
-    yield "-Xrs"  # Python keeps handling Ctrl-C, and forked workers do not hang
-    yield "-XX:+UseSerialGC"  # needs a fifth less memory than the default collector
-    yield from COMPILING
-    # Nothing on stdout, stderr and in the working folder.
+def _options(java: Java) -> list[str]:
     logging = Path(__file__).with_name("java_logging.properties")
-    yield "-XX:+DisplayVMOutputToStderr"  # the messages of a JVM that cannot start
-    yield "-Xlog:disable"  # its warnings, which would go to stdout
-    yield f"-Djava.util.logging.config.file={logging}"  # Lucene's own log
-    yield "-Dlog4j2.level=OFF"  # Anserini's log, if it finds no configuration
-    yield "-Dlog4j2.statusLoggerLevel=OFF"
-    yield f"-Dlog4j2.configurationFile={logging.with_name('java_log4j2.properties')}"
     reports = Path(gettempdir())  # for crash reports; %p is the process id
-    yield f"-XX:ErrorFile={reports / 'hs_err_pid%p.log'}"
-    yield f"-XX:ReplayDataFile={reports / 'replay_pid%p.log'}"
+    options = [
+        # Java puts guard pages into the stack of the thread that starts it, by default after 1 MB; the threaded LAPACK
+        # of SciPy, which needs more stack, would hit them and end the process.
+        "-Xss8m",
+        "-Xrs",  # Python keeps handling Ctrl-C, and forked workers do not hang
+        "-XX:+UseSerialGC",  # needs a fifth less memory than the default collector
+        # The second compiler takes only what runs very often. By default it also compiles what runs for a second, which
+        # takes more processor time than it saves; the loops of a large corpus reach these numbers at once.
+        "-XX:Tier4InvocationThreshold=100000",
+        "-XX:Tier4MinInvocationThreshold=10000",
+        "-XX:Tier4CompileThreshold=300000",
+        "-XX:Tier4BackEdgeThreshold=800000",
+        # Nothing on stdout, stderr and in the working folder.
+        "-XX:+DisplayVMOutputToStderr",  # the messages of a JVM that cannot start
+        "-Xlog:disable",  # its warnings, which would go to stdout
+        f"-Djava.util.logging.config.file={logging}",  # Lucene's own log
+        "-Dlog4j2.level=OFF",  # Anserini's log, if it finds no configuration
+        "-Dlog4j2.statusLoggerLevel=OFF",
+        f"-Dlog4j2.configurationFile={logging.with_name('java_log4j2.properties')}",
+        f"-XX:ErrorFile={reports / 'hs_err_pid%p.log'}",
+        f"-XX:ReplayDataFile={reports / 'replay_pid%p.log'}",
+    ]
     if java.version >= 23:  # older versions do not know the option
-        yield "--sun-misc-unsafe-memory-access=allow"  # Lucene 9.9 uses it, and Java would warn
+        options.append("--sun-misc-unsafe-memory-access=allow")  # of Lucene 9.9; Java would warn
+    return options
 
 
 def java_class(name: str) -> Any:

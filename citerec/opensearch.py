@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.config import Bm25Config, RecommendConfig
+from citerec.corpus.papers import Rows
 from citerec.encode.spec import Similarity
 from citerec.errors import ConfigError, OpenSearchError, extra
 from citerec.folder import DENSE, PAPERS, IndexFolder
@@ -97,9 +98,7 @@ class OpenSearchIndex:
         return results
 
 
-def index_body(
-    index: IndexFolder, config: Bm25Config = DEFAULT, *, shards: int = 1, replicas: int = 1
-) -> Json:
+def index_body(index: IndexFolder, config: Bm25Config = DEFAULT, *, shards: int = 1) -> Json:
     """Return settings and mapping of an OpenSearch index; the analysis is Lucene's for English, as in the folder."""
     fields: Json = {
         "id": {"type": "keyword"},
@@ -114,7 +113,6 @@ def index_body(
         fields["vector"] = {"type": "knn_vector", "dimension": int(dense["dim"]), "method": method}
     settings = {
         "number_of_shards": shards,
-        "number_of_replicas": replicas,
         "knn": index.is_embedded,
         "refresh_interval": "-1",  # `load` refreshes at its end
         "similarity": {"default": {"type": "BM25", "k1": config.k1, "b": config.b}},
@@ -200,7 +198,7 @@ class OpenSearchBm25:
         found = self._search(queries, _filters(self._index, eligible), k)
         return [Hits.ordered(*pair, self._index.id_rank, k) for pair in found]
 
-    def scores_of_papers(self, queries: Sequence[Query], rows: npt.NDArray[np.int32]) -> Floats:
+    def scores_of_papers(self, queries: Sequence[Query], rows: Rows) -> Floats:
         """Return the score of each distinct paper for each query, 0 without a common term, shape (queries, papers)."""
         table = np.zeros((len(queries), len(rows)), np.float32)
         place = np.full(len(self._index.papers), -1, np.int64)

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from citerec.bibliography.keys import id_key, title_key
-from citerec.corpus.papers import NO_YEAR
+from citerec.corpus.papers import NO_YEAR, Lengths, Rows
 from citerec.errors import ConfigError, PaperNotFoundError
 from citerec.folder import IndexFolder
 from citerec.matching import rows_by_doi
@@ -151,7 +150,7 @@ class Corpus:
         own = np.repeat(rows, counts)
         among = [papers.ids_at(side[np.isin(cited, rows)].tolist()) for side in (own, cited)]
 
-        def others(linked: npt.NDArray[np.int32]) -> tuple[tuple[Paper, int], ...]:
+        def others(linked: Rows) -> tuple[tuple[Paper, int], ...]:
             found, links = np.unique(linked[~np.isin(linked, rows)], return_counts=True)
             order = np.lexsort((self.index.id_rank[found], -links))[:k]
             best = {int(found[i]): int(links[i]) for i in order if links[i] > 1}
@@ -204,14 +203,14 @@ class Corpus:
             raise PaperNotFoundError(self.index.path, id.strip())
         return row
 
-    def _page(self, rows: npt.NDArray[np.int32], k: int, offset: int) -> LinkedPapers:
+    def _page(self, rows: Rows, k: int, offset: int) -> LinkedPapers:
         order = np.lexsort((self.index.id_rank[rows], -self._counts[rows]))
         chosen = rows[order][offset : offset + k].tolist()
         papers = self.index.papers.at(chosen)
         return LinkedPapers(tuple(papers[row] for row in chosen), len(rows), offset)
 
     @cached_property
-    def _counts(self) -> npt.NDArray[np.int64]:
+    def _counts(self) -> Lengths:
         """How many papers of the corpus cite each row, shape (papers,)."""
         return self.index.graph.citation_counts()
 

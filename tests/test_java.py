@@ -75,6 +75,8 @@ def test_lucene_runs_on_the_packaged_java_without_a_message_under_any_locale(
 
 def test_a_jvm_library_that_does_not_load_points_to_the_doctor(tmp_path: Path) -> None:
     broken = a_java(tmp_path / "broken", '"21.0.8"')
+    (broken / "lib" / "server").mkdir(parents=True)
+    (broken / "lib" / "server" / "libjvm.so").touch()
 
     child = in_a_child("import citerec.java as j; j.start_jvm()", CITEREC_JAVA_HOME=broken)
 

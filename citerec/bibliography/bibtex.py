@@ -7,7 +7,7 @@ comment, does not count escaped braces, and refuses an entry without a key.
 
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import orjson
@@ -198,12 +198,14 @@ _NUMBER = re.compile(  # of a chapter, before its title or alone
 )
 
 
+def first_text(fields: Mapping[str, str], *names: str) -> str:
+    """Return the first of the named fields that is not empty, as plain text; else an empty string."""
+    return to_text(next((fields[name] for name in names if fields.get(name)), ""))
+
+
 def to_entry(line: int, fields: Mapping[str, str]) -> Entry:
     """Return a record as plain text; `@misc` and `@unpublished` without a venue are preprints."""
-
-    def text(*names: str) -> str:
-        return to_text(next((fields[n] for n in names if fields.get(n)), ""))
-
+    text = partial(first_text, fields)
     addresses = [link(fields.get(name, "")) for name in _ADDRESSES]
     links = " ".join(addresses)
     dois = dois_of(links) or dois_of(fields.get("note", ""))

@@ -94,9 +94,6 @@ def to_entry(item: Any, place: Entry, name: Path | str, *, strict: bool = True) 
             return fields.restored(key)
         return plain_text(fields.text(key)) if is_csl else fields.text(key)
 
-    def docid(key: str) -> str:
-        return number_text(fields.get(key)) or fields.text(key)
-
     def year(key: str) -> int | None:
         value = fields.get(key)
         if not isinstance(value, (dict, str) if key == "issued" else dict):
@@ -132,7 +129,7 @@ def to_entry(item: Any, place: Entry, name: Path | str, *, strict: bool = True) 
         year=first("year publication_year issued", year, None),
         authors=first("authors author authorships", authors, ()),
         venue=venue,
-        key=first(_IDS, docid, ""),
+        key=first(_IDS, lambda key: number_text(fields.get(key)) or fields.text(key), ""),
         has_citation_key=is_csl,
         dois=dois,
         context=first("context", text, ""),

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from html import unescape
+from itertools import filterfalse
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -252,7 +253,7 @@ def split_name(name: str) -> Name:
     if "," in name:  # `Last, First`, `Last, First, Jr.` or `Last, Jr., First`
         family, *rest = [*filter(None, map(str.strip, name.split(",")))] or [""]
         suffix = " ".join(filter(_SUFFIX.fullmatch, rest))
-        given = " ".join(part for part in rest if not _SUFFIX.fullmatch(part))
+        given = " ".join(filterfalse(_SUFFIX.fullmatch, rest))
         return Name(family, given, suffix, group=not (given or suffix) and " " in family)
     suffix = words.pop() if len(words) > 2 and _SUFFIX.fullmatch(words[-1]) else ""
     # capitals after an initial are a family name

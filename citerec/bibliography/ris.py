@@ -5,6 +5,7 @@ end tag.
 """
 
 import re
+from functools import partial
 from itertools import accumulate
 
 from citerec.bibliography.entry import Entry, first_year, is_preprint
@@ -13,7 +14,8 @@ from citerec.types import Json
 
 _START = re.compile(r"^TY  -(?= |$)", re.MULTILINE)
 _ONE_SPACE = re.compile(r"^([A-Z][A-Z0-9]) -(?= |$)", re.MULTILINE)
-_LINKS = re.compile(r";\s*(?=\w+:|www\.|10\.)")  # a DOI may have a semicolon
+_TAG = re.compile(r"\n([A-Z][^a-z\n])  -.?")  # rispy's rule
+_LINKS = re.compile(r"\n|;\s*(?=\w+:|www\.|10\.)")  # a DOI may have a semicolon
 _MORE = ("BT", "CT", "L3")  # tags that rispy does not know
 # Zotero's order
 _TITLES = ("title", "primary_title", "CT")
@@ -35,23 +37,15 @@ def _fields(text: str) -> Json:
     """Return the fields of a record whose text begins after its first tag; of a repeated text the first counts."""
     from rispy import RisParser
 
-    kind, *lines = text.split("\n")
-    values: dict[str, list[str]] = {"TY": [kind.strip()]}
-    tag = ""  # none: further lines of the first one, of an unknown tag, or of a repeated text
-    for line in lines:
-        is_tagged = line[2:5] == "  -" and line[:2].isupper() and line[:1].isalpha()  # rispy's rule
-        if is_tagged:
-            tag = line[:2]
-            if tag == "ER":
-                break
-            is_text = tag not in RisParser.DEFAULT_LIST_TAGS
-            is_known = tag in RisParser.DEFAULT_MAPPING or tag in _MORE
-            if not is_known or (is_text and tag in values):
-                tag = ""
-        if tag:
-            value = line[6:] if is_tagged else line
-            parts = _LINKS.split(value) if tag == "UR" else [value]
-            values.setdefault(tag, []).extend(part.strip() for part in parts)
+    kind, *pieces = _TAG.split(text)
+    values = {"TY": [kind.partition("\n")[0].strip()]}
+    for tag, value in zip(pieces[::2], pieces[1::2], strict=True):
+        is_repeated = tag in values and tag not in RisParser.DEFAULT_LIST_TAGS
+        if tag == "ER":
+            break
+        if (tag in RisParser.DEFAULT_MAPPING or tag in _MORE) and not is_repeated:
+            parts = _LINKS.split(value) if tag == "UR" else value.split("\n")
+            values.setdefault(tag, []).extend(map(str.strip, parts))
     return {
         RisParser.DEFAULT_MAPPING.get(tag, tag): parts
         if tag in RisParser.DEFAULT_LIST_TAGS
@@ -68,10 +62,7 @@ def first_text(fields: Json, *names: str) -> str:
 
 def to_entry(line: int, fields: Json) -> Entry:
     """Return a record as an entry; one that is unpublished and names no venue is a preprint."""
-
-    def text(*names: str) -> str:
-        return first_text(fields, *names)
-
+    text = partial(first_text, fields)
     kind = text("type_of_reference")
     title = text(*_TITLES)
     venue = text(*_VENUES)

@@ -185,7 +185,6 @@ def coins(paper: Paper) -> str:
         ("rft_id", f"info:doi/{item['DOI']}" if "DOI" in item else item.get("URL")),
     ]
     for name in item.get("author", ()):
-        parts = (name.get(part) for part in ("literal", "family", "given", "suffix"))
         key = "rft.aucorp" if "literal" in name else "rft.au"
-        fields.append((key, ", ".join(filter(None, parts))))
+        fields.append((key, ", ".join(name.values())))
     return urlencode([(key, text) for key, text in fields if text], quote_via=quote, safe="")

@@ -174,12 +174,12 @@ def _ris_record(key: str, paper: Paper, note: str) -> Json:
     kind = kind_of(paper)
     first, _, last = one_line(paper.pages).partition("-")
     venue, publisher = _venue_and_publisher(paper, kind)
-    names = (split_name(name) for name in paper.authors if one_line(name))
+    names = csl_item(paper).get("author", [])
     record = {
         "type_of_reference": KINDS[kind]["ris"],
         "id": one_line(key),
         "title": one_line(paper.title),
-        "authors": [", ".join(filter(None, (n.family, n.given, n.suffix))) for n in names],
+        "authors": [", ".join(name.values()) for name in names],
         "year": str(paper.year) if paper.year is not None else "",
         "journal_name" if kind is Kind.JOURNAL else "secondary_title": venue,
         "volume": one_line(paper.volume),

@@ -134,12 +134,15 @@ def _best(source: Source, touched: Mapping[str, Set[str]], seeds: Set[str], most
     with a lower id. `touched` holds for each paper the expanded papers that cite it or that it cites.
     """
     counts = source.times_cited(sorted(touched))
-
-    def key(paper: str) -> tuple[int, int, int, str]:
-        others = touched[paper]
-        return (-len(others & seeds), -len(others), -counts[paper], paper)
-
-    order = sorted(touched, key=key)
+    order = sorted(
+        touched,
+        key=lambda paper: (
+            -len(touched[paper] & seeds),
+            -len(touched[paper]),
+            -counts[paper],
+            paper,
+        ),
+    )
     found: list[str] = []
     start = 0
     end = most

@@ -15,6 +15,7 @@ from urllib.parse import quote
 from citerec.bibliography.fields import Fields
 from citerec.bibliography.markup import plain_text
 from citerec.collect.client import Client, RefusedError, Service
+from citerec.corpus.readers.files import KEYS
 from citerec.corpus.readers.json_formats import JSON_FORMATS
 from citerec.errors import BadRecordError, InvalidValueError
 from citerec.types import Json, Paper
@@ -352,13 +353,7 @@ def _s2_paper(fields: Fields) -> Paper:
     references = (reference.short("paperId") for reference in fields.objects("references"))
     title = plain_text(fields.title())
     return fields.paper(
-        {
-            "id": "paperId",
-            "type": "publicationTypes",
-            "volume": "journal.volume",
-            "pages": "journal.pages",
-            "times_cited": "citationCount",
-        },
+        KEYS["s2"],
         title=title,
         retracted=bool(_RETRACTED.match(title)),  # the service has no field for it
         abstract=plain_text(fields.text("abstract")),

@@ -23,6 +23,7 @@ from citerec.text import one_line
 from citerec.types import BIBLIOGRAPHIC, Json, Paper
 
 Rows = npt.NDArray[np.int32]
+Lengths = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.uint64]
 
 BATCH = 4096  # papers per Arrow batch, so that division gives the batch of a row
@@ -214,7 +215,7 @@ class Papers:
         """Whether any paper has an author."""
         return any(np.diff(_ends(chunk)).any() for chunk in self._table["authors"].chunks)
 
-    def lengths(self, name: str, rows: Rows) -> npt.NDArray[np.int64]:
+    def lengths(self, name: str, rows: Rows) -> Lengths:
         """Return the bytes of a text, or the number of authors, of some rows, shape of `rows`; no text is read."""
         lengths = np.zeros(len(rows), np.int64)
         batches = rows // BATCH
@@ -240,7 +241,7 @@ class Papers:
         chunks = self._table[name].chunks
         return pa.concat_arrays(chunks) if chunks else _NO_TEXTS
 
-    def authors(self) -> tuple[Any, npt.NDArray[np.int64]]:
+    def authors(self) -> tuple[Any, Lengths]:
         """Return the names of all authors as one Arrow array, and how many each row has, shape (n,)."""
         chunks = self._table["authors"].chunks
         names = pa.concat_arrays([chunk.flatten() for chunk in chunks]) if chunks else _NO_TEXTS

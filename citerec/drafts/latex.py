@@ -58,7 +58,7 @@ def flatten(data: bytes, name: str, folder: Path | None, notices: list[str]) -> 
     paths and links that lead outside are refused; `notices` receives a line for each file that is not read, or not
     UTF-8. BadInputError if the draft has more than `MAX_SOURCE` characters or `MAX_FILES` files.
     """
-    size = files = 0
+    sizes = list[int]()
 
     def included(wanted: str, active: tuple[Path, ...]) -> str:
         if wanted.lower().endswith(_NOT_TEXT):
@@ -84,14 +84,12 @@ def flatten(data: bytes, name: str, folder: Path | None, notices: list[str]) -> 
         return " "
 
     def expanded(part: bytes, label: str, active: tuple[Path, ...]) -> str:
-        nonlocal size, files
         source, foreign = decoded(part.replace(b"\0", b""))
         if foreign:
             count = plural(foreign, f"byte of {label} is", f"bytes of {label} are")
             notices.append(f"{count} not UTF-8, and read as Windows-1252")
-        size = size + len(source)
-        files = files + 1
-        if size > MAX_SOURCE or files > MAX_FILES:
+        sizes.append(len(source))
+        if sum(sizes) > MAX_SOURCE or len(sizes) > MAX_FILES:
             raise BadInputError(
                 name,
                 "this LaTeX draft with the files that it includes has more than "
@@ -257,9 +255,9 @@ def main_file(sources: Mapping[str, bytes]) -> str:
     }
     parts = set[str]().union(*includes.values())
     stems = {PurePosixPath(name).stem for name in sources}
-
-    def order(name: str) -> tuple[bool | int, ...]:
-        return (
+    return min(
+        sources,
+        key=lambda name: (
             PurePosixPath(name).stem in parts,
             not _MAIN_CLASS.search(sources[name]),
             bool(_OTHER_NAME.search(name)),
@@ -267,6 +265,5 @@ def main_file(sources: Mapping[str, bytes]) -> str:
             not _MAIN_NAME.search(name),
             name.count("/"),
             -len(sources[name]),
-        )
-
-    return min(sources, key=order)
+        ),
+    )

@@ -14,10 +14,12 @@ import orjson
 from citerec.bibliography.fields import Fields
 from citerec.errors import BadInputError, BadRecordError, InvalidValueError, shown
 from citerec.inputs import BOM, MAX_LINE, UNREADABLE, damaged, lines_of, open_unpacked, reading
+from citerec.io import read_toml
 from citerec.types import Json, Log, Paper
 
 HEAD = 64 * 2**10  # bytes by which a format is recognised, unpacked
 REPORT_EVERY = 500  # records
+KEYS = read_toml(Path(__file__).with_name("keys.toml"))  # by the source of JSON
 
 
 @dataclass(frozen=True, slots=True)

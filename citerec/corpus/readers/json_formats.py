@@ -18,6 +18,7 @@ from citerec.bibliography.json_entries import to_entry
 from citerec.bibliography.keys import doi_of, dois_of, id_key, to_text
 from citerec.bibliography.markup import plain_text
 from citerec.corpus.readers.files import (
+    KEYS,
     BytesRead,
     Format,
     Located,
@@ -28,34 +29,8 @@ from citerec.corpus.readers.files import (
 )
 from citerec.errors import BadInputError, BadRecordError
 from citerec.inputs import read_rows
-from citerec.types import BIBLIOGRAPHIC, Json, Log, Paper
+from citerec.types import Json, Log, Paper
 
-OPENRESEARCH = {
-    "abstract": "paperAbstract",
-    "citations": "outCitations",
-    "url": "s2Url",
-    "volume": "journalVolume",
-    "pages": "journalPages",
-}
-BEIR = {  # years, authors and references are in `metadata`, if anywhere, as SciDocs has them
-    "id": "_id",
-    "abstract": "text",
-    "citations": "metadata.references",
-    **{
-        name: f"metadata.{name}"
-        for name in ("year", "authors", "venue", *BIBLIOGRAPHIC, "retracted")
-    },
-}
-OPENALEX = {
-    "year": "publication_year",
-    "authors": "authorships",
-    "url": "primary_location.landing_page_url",
-    "volume": "biblio.volume",
-    "issue": "biblio.issue",
-    "publisher": "primary_location.source.host_organization_name",
-    "times_cited": "cited_by_count",
-    "retracted": "is_retracted",
-}
 # Two digits of the year begin the ids of arXiv: `hep-th/9901001` until March 2007, `0704.0001` since.
 _ARXIV_ID = re.compile(r"(?:[a-z-]+(?:\.[A-Za-z-]+)?/)?([0-9]{2})[0-9]{2}\.?[0-9]{3,5}")
 _WORK = re.compile(r"(?:https?://openalex\.org/(?:works/)?)?[Ww]([0-9]{1,18})")
@@ -67,7 +42,7 @@ def _openalex(fields: Fields) -> Paper:
         fields.fail(f"'id' must be that of a work, such as W1; found {fields.id()!r}")
     title = fields.record.get("title") or fields.record.get("display_name") or ""
     return fields.paper(
-        OPENALEX,
+        KEYS["openalex"],
         id=docid,  # the short one, such as W2741809807, as API clients use it
         title=plain_text(fields.of({"title": title}).title()),
         abstract=plain_text(fields.restored("abstract_inverted_index")),
@@ -126,7 +101,7 @@ def _aminer(fields: Fields) -> Paper:
         }
     )
     return record.paper(
-        {"type": "doc_type", "times_cited": "n_citation"},
+        KEYS["aminer"],
         abstract=record.text("abstract") or record.restored("indexed_abstract"),
         venue=record.venue("venue"),
         citations=record.items(
@@ -188,12 +163,6 @@ def _csl(fields: Fields) -> Paper:
 
 # --- Crossref
 
-CROSSREF = {
-    "authors": "author",
-    "url": "URL",
-    "pages": "page",
-    "times_cited": "is-referenced-by-count",
-}
 _DATES = ("issued", "published-print", "published-online", "posted")
 
 
@@ -212,7 +181,7 @@ def _crossref(fields: Fields, notices: Collection[str] = ()) -> Paper:
     )
     docid = id_key(fields.id("DOI"))
     return fields.paper(
-        CROSSREF,
+        KEYS["crossref"],
         id=docid,
         title=plain_text(title),
         abstract=plain_text(fields.text("abstract")),
@@ -294,17 +263,17 @@ JSON_FORMATS: Mapping[str, Format] = {
         note=NO_CITATIONS.replace("this library", "the snapshot of arXiv"),
     ),
     "openresearch": _json(
-        lambda fields: fields.paper(OPENRESEARCH),
+        lambda fields: fields.paper(KEYS["openresearch"]),
         "id",
         "paperAbstract outCitations inCitations s2Url keyPhrases",
     ),
     "citeomatic": _json(
-        lambda fields: fields.paper({"citations": "out_citations"}),
+        lambda fields: fields.paper(KEYS["citeomatic"]),
         "id",
         "out_citations in_citations key_phrases out_citation_count",
     ),
     "beir": _json(
-        lambda fields: fields.of({"title": "", **fields.record}).paper(BEIR), "_id", "text"
+        lambda fields: fields.of({"title": "", **fields.record}).paper(KEYS["beir"]), "_id", "text"
     ),
     "aminer": _json(_aminer, "title", "references n_citation indexed_abstract fos"),
     "canonical": _json(Fields.paper, "title", "id", ""),

@@ -11,7 +11,6 @@ from typing import Any, BinaryIO
 
 from citerec.bibliography import bibtex, ris
 from citerec.bibliography.fields import NO_CITATIONS, Fields, library_paper
-from citerec.bibliography.keys import to_text
 from citerec.bibliography.paper_list import decode
 from citerec.corpus.readers.files import (
     BytesRead,
@@ -62,10 +61,7 @@ def _bibtex_rows(text: str) -> list[tuple[int, Any]]:
 def _bibtex_paper(fields: Fields) -> Paper:
     """Turn one entry into a paper; its key is its id."""
     raw = fields.record
-
-    def text(*names: str) -> str:
-        return to_text(next((raw[name] for name in names if raw.get(name)), ""))
-
+    text = partial(bibtex.first_text, raw)
     return library_paper(
         fields,
         [raw[bibtex.KEY]],
@@ -88,10 +84,7 @@ BIBTEX = Format(
 
 def _ris_paper(fields: Fields) -> Paper:
     entry = ris.to_entry(fields.line, fields.record)
-
-    def text(name: str) -> str:
-        return ris.first_text(fields.record, name)
-
+    text = partial(ris.first_text, fields.record)
     return library_paper(
         fields,
         [text("id"), *entry.dois, text("accession_number")],

@@ -17,6 +17,7 @@ import orjson
 
 from citerec.bibliography.fields import Fields, number_text
 from citerec.corpus.readers.files import (
+    KEYS,
     BytesRead,
     Format,
     Located,
@@ -30,11 +31,11 @@ from citerec.errors import BadInputError, OutputError, extra, shown
 from citerec.text import one_line, some_of
 from citerec.types import Json, Log, Paper
 
-_KINDS: Mapping[str, frozenset[str]] = {  # the first whose keys a record has
-    "citations": frozenset({"citingcorpusid", "citedcorpusid"}),
-    "paper-ids": frozenset({"corpusid", "sha"}),
-    "abstracts": frozenset({"corpusid", "abstract"}),
-    "papers": frozenset({"corpusid", "title"}),
+_KINDS = {  # the first whose keys a record has
+    "citations": "citingcorpusid citedcorpusid",
+    "paper-ids": "corpusid sha",
+    "abstracts": "corpusid abstract",
+    "papers": "corpusid title",
 }
 BATCH = 8_192  # rows that are fetched at once
 # A sort in too little memory fails: a 32nd of the packed dumps, from 256 MB to 4 GB; beyond it DuckDB uses the disk.
@@ -62,7 +63,8 @@ _COLUMNS = {
 def _kind(record: Json) -> str | None:
     if "id" in record or "_id" in record:
         return None
-    return next((kind for kind, needed in _KINDS.items() if needed <= record.keys()), None)
+    keys = record.keys()
+    return next((kind for kind, needed in _KINDS.items() if keys >= {*needed.split()}), None)
 
 
 def _papers(source: Source, read: BytesRead, log: Log, scratch: Path | None) -> Iterator[Located]:
@@ -147,12 +149,7 @@ def _paper(fields: Fields) -> Paper:
         fields.fail(f"'corpusid' must be a whole number, found {shown(raw.get('corpusid'))}")
     named = {"id": raw.get("id") or corpus, "title": raw.get("title") or ""}
     return fields.of({**raw, **named, "year": raw.get("year") or None}).paper(
-        {
-            "type": "publicationtypes",
-            "volume": "journal.volume",
-            "pages": "journal.pages",
-            "times_cited": "citationcount",
-        },
+        KEYS["s2ag"],
         doi=fields.doi("externalids.DOI"),
         venue=fields.text("venue") or fields.short("journal.name"),
     )
