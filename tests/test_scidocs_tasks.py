@@ -9,7 +9,7 @@ from sklearn.svm import LinearSVC
 
 from citerec.lab.scidocs.classify import CS, LabelledVectors, classify, macro_f1
 from citerec.lab.scidocs.layout import Click, PaperMetadata
-from citerec.lab.scidocs.ranking import average_precision, ndcg, ranked_query, score_ranking
+from citerec.lab.scidocs.ranking import ranked_query, score_ranking
 from citerec.lab.scidocs.recommendation import (
     FEATURES,
     Clicks,
@@ -18,7 +18,7 @@ from citerec.lab.scidocs.recommendation import (
     recommend,
     score_clicks,
 )
-from citerec.lab.scidocs.topics import find_clusters, topic_map
+from citerec.lab.scidocs.topics import topic_map
 from citerec.types import Paper
 
 
@@ -56,24 +56,7 @@ def test_macro_f1_is_the_mean_over_classes_however_few_papers_each_has() -> None
     assert macro_f1(["a", "a", "a", "b"], ["a"] * 4) == pytest.approx((6 / 7 + 0) / 2)
 
 
-def test_a_paper_without_a_vector_is_a_vector_of_zeros() -> None:
-    vectors, labels = clusters(20)
-    part = LabelledVectors(vectors, tuple(labels))
-    blank = LabelledVectors(np.full((1, 8), np.nan, np.float32), ("a",))
-    zeros = LabelledVectors(np.zeros((1, 8), np.float32), ("a",))
-
-    assert classify(part, part, blank) == classify(part, part, zeros)
-
-
 # Ranking
-
-
-def test_the_measures_of_a_ranking_by_hand() -> None:
-    found, judged = np.array([1, 0, 1, 0]), np.array([1, 1, 1, 0, 0])  # one of three is not found
-
-    assert average_precision(found, judged) == pytest.approx((1 / 1 + 2 / 3) / 3)
-    best = 1 + 1 / log2(3) + 1 / log2(4)
-    assert ndcg(found, judged) == pytest.approx((1 + 1 / log2(4)) / best)
 
 
 def test_the_measures_are_those_of_scikit_learn() -> None:
@@ -198,12 +181,3 @@ def test_far_clusters_are_their_topics_and_the_seed_makes_the_map() -> None:
     assert len({c for c, _ in told}) == len(told)  # no cluster is of two topics
     assert found.homogeneity > 0.8
     assert np.array_equal(found.xy, again.xy)
-
-
-def test_clusters_are_found_by_density_alone() -> None:
-    rng = np.random.default_rng(6)
-    one, other = rng.uniform(0, 1, (50, 2)), rng.uniform(0, 1, (50, 2)) + 100
-    found = find_clusters(np.concatenate([one, other, [[50.0, 50.0]]]))
-
-    assert set(found[:50]) & set(found[50:100]) <= {-1}
-    assert found[100] == -1
