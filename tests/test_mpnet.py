@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.tiny import tiny_mpnet
+from support.types import MonkeyPatch
 
 from citerec.doctor import examine
 from citerec.encode import models, mpnet
@@ -24,7 +25,7 @@ PAPERS = [Paper(id=str(n), title=t, abstract=a) for n, (t, a) in enumerate(TEXTS
 
 
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def site(tmp_path: Path, monkeypatch: MonkeyPatch) -> Path:
     """A folder of packages that holds the wheels of a tiny model."""
     monkeypatch.setattr(mpnet, "WHEELS", [f"tiny-{wheel}" for wheel in mpnet.WHEELS])
     site, content = tmp_path / "site", _zipped(tmp_path)
@@ -98,7 +99,7 @@ def test_a_missing_or_damaged_part_is_one_line(site: Path, tmp_path: Path, patte
 
 
 def test_auto_takes_it_for_corpora_that_it_encodes_in_half_an_hour(
-    site: Path, monkeypatch: pytest.MonkeyPatch
+    site: Path, monkeypatch: MonkeyPatch
 ) -> None:
     lines: list[str] = []
     monkeypatch.setattr(models, "may_have_gpu", lambda: False)
