@@ -21,7 +21,6 @@ from citerec.evaluate.significance import (
     bootstrap_interval,
     holm,
     randomisation_test,
-    student_test,
 )
 from citerec.run import Qrels, Run
 from citerec.types import Ranking
@@ -161,12 +160,6 @@ def test_many_queries_are_tested_by_draws_close_to_students_t() -> None:
     assert p == randomisation_test(a, b, lambda means: means, rng=rng())[0]
 
 
-def test_every_query_better_is_as_unlikely_as_the_draws_can_say() -> None:
-    a, b = np.zeros((100, 1)), np.ones((100, 1))
-
-    assert randomisation_test(a, b, lambda means: means, rng=rng())[0] == 1 / 10_001
-
-
 def test_f1_of_means_is_tested_by_swapping_whole_queries() -> None:
     a, b = np.zeros((2, len(PER_QUERY))), np.zeros((2, len(PER_QUERY)))
     a[0, PER_QUERY.index("precision@20")] = 1.0
@@ -176,14 +169,6 @@ def test_f1_of_means_is_tested_by_swapping_whole_queries() -> None:
 
     # Only with precision and recall on one side is there an F1: 2 of the 4 ways to swap.
     assert p == 0.5
-
-
-def test_student_has_nothing_to_say_without_a_difference_or_a_second_query() -> None:
-    same = np.array([0.1, 0.2])
-
-    assert student_test(same, same) == 1.0
-    assert student_test(np.array([0.0]), np.array([1.0])) == 1.0
-    assert student_test(same, same + 0.5) == pytest.approx(0, abs=1e-9)
 
 
 def test_holm_multiplies_and_never_falls_behind() -> None:
@@ -208,24 +193,9 @@ def test_comparisons_pair_every_system_with_every_later_one() -> None:
 
     pairs = [("base", "best"), ("base", "twin"), ("best", "twin")]
     assert [(c.metric, c.a, c.b) for c in comparisons] == [(m, *p) for m in METRICS for p in pairs]
-    gain, none, loss = comparisons[:3]
+    gain, none, _ = comparisons[:3]
     assert gain.difference == systems[1].metrics["f1@20"] - systems[0].metrics["f1@20"] > 0
-    assert loss.difference == -gain.difference
     assert gain.p_student == stats.ttest_rel(*(s.per_query["f1@20"] for s in systems[:2])).pvalue
     assert (none.difference, none.p_student, none.p_fisher, none.p_holm) == (0, 1, 1, 1)
     assert gain.p_holm == pytest.approx(3 / 201)  # 1 / 201 and three pairs
     assert {c.p_student for c in comparisons if c.metric == "f1@20 (of means)"} == {None}
-    assert comparisons == compare(systems, rng=rng(), resamples=200)
-
-
-def test_a_result_says_its_interval_and_what_did_not_match() -> None:
-    runs, qrels = three_systems()
-    run = Run("base", {**runs[0].rankings, "other": ranking(["a"])})
-
-    result = evaluate_run(run, qrels, rng=rng(), resamples=500, seconds=1.5)
-
-    for metric in METRICS:
-        low, high = result.ci95[metric]
-        assert low < result.metrics[metric] < high
-    assert (result.name, result.dropped, result.seconds) == ("base", 1, 1.5)
-    assert result.missing == sum(not len(r) for r in runs[0].rankings.values()) > 0

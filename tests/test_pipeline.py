@@ -116,28 +116,6 @@ class ByRank:
 DRAFT = Query(id="draft", title="Dense passage retrieval for question answering", year=2021)
 
 
-def test_a_retriever_of_ones_own_is_fused_with_others(dense_sample: IndexFolder) -> None:
-    bm25 = Bm25Retriever(dense_sample)
-    recommender = Recommender(dense_sample, PLAIN.replace(k=5), retrievers=[bm25, Shelf()])
-
-    items = recommender.recommend(DRAFT)
-
-    assert recommender.retriever_names == ("bm25", "shelf")
-    assert {name for item in items for name in item.stages} == {"bm25", "shelf"}
-    for item in items:  # each score is the reciprocal rank fusion of the two
-        ranks = [stage.rank for stage in item.stages.values()]
-        assert item.score == pytest.approx(sum(1 / (60 + rank) for rank in ranks))
-
-
-def test_the_ranker_orders_what_a_retriever_of_ones_own_finds(dense_sample: IndexFolder) -> None:
-    recommender = Recommender(dense_sample, RecommendConfig(k=5), retrievers=[Shelf()])
-
-    items = recommender.recommend(DRAFT, explain=True)
-
-    assert len(items) == 5 and all(item.probability is not None for item in items)
-    assert all("bm25" not in item.stages for item in items)
-
-
 def test_a_reranker_of_ones_own_orders_the_best_fifty(dense_sample: IndexFolder) -> None:
     plain = Recommender(dense_sample, PLAIN.replace(k=50)).recommend(DRAFT)
 

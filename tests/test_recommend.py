@@ -1,7 +1,6 @@
 """The pipeline as one object."""
 
-import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from math import exp
@@ -9,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.corpora import records
 from support.tiny_ranker import tiny_ranker
+from support.types import Build
 
 from citerec.config import RecommendConfig, RerankConfig
 from citerec.folder import IndexFolder
@@ -18,27 +19,12 @@ from citerec.rules.known import QueryOptions
 from citerec.text import percentage
 from citerec.types import Query, Recommendation, StageHit
 
-Build = Callable[..., IndexFolder]
-
-CORPUS = [
-    {"id": "old", "title": "Graph drawing", "year": 1990},
-    {"id": "new", "title": "Drawing graphs with tensors", "year": 2020},
-    {"id": "undated", "title": "Tensor graphs"},
-    {"id": "10.1145/ABC", "title": "The quark model", "year": 2000},
-    {"id": "https://doi.org/10.1145/X.7", "title": "Zebra stripes", "year": 2000},
-]
-
 
 def ids(found: Sequence[Recommendation]) -> list[str]:
     return [item.paper.id for item in found]
 
 
 PLAIN = RecommendConfig(ranker="none")  # as the stages before the ranker leave the list
-
-
-@pytest.fixture
-def tiny(build: Build) -> Recommender:
-    return Recommender(build(CORPUS), PLAIN)
 
 
 def test_papers_come_best_first_with_the_rank_and_score_of_each_stage(
@@ -71,41 +57,8 @@ def test_what_progress_raises_ends_a_batch_between_two_steps(sample_index: Index
         list(recommender.recommend_many(drafts, QueryOptions(k=120, explain=True), progress))
 
     ranked = [("ranking", place) for place in range(8)]  # eight drafts are searched together
-    assert steps == [
-        ("searching", 0),
-        *ranked,
-        *[("explaining", 0), ("explaining", 100)],
-        steps[-1],
-    ]
-    assert steps[-1] == ("explaining", 0)  # of the second draft
-
-
-def test_of_many_sentences_progress_ends_the_choice(sample_index: IndexFolder) -> None:
-    recommender = Recommender(sample_index, RecommendConfig(few_queries=True))
-    draft = Query(id="d", title="Dense retrieval", named=False)
-    sentences = [replace(draft, id=f"{n}", context=f"We search {n} texts.") for n in range(40)]
-    steps: list[int] = []
-
-    def progress(task: str, done: int, total: int) -> None:
-        steps.append(done)
-        if done == 32:
-            raise TimeoutError
-
-    with pytest.raises(TimeoutError):
-        recommender.recommend_sentences(sentences, progress=progress, most=2)
-
-    assert steps == [0, 8, 16, 24, 32]  # eight sentences are searched together
-
-
-def test_the_querys_year_is_the_bound_unless_another_is_given(tiny: Recommender) -> None:
-    query = Query(id="draft", title="graph", year=2000)
-
-    def under(year_max: int | None) -> set[str]:
-        return set(ids(tiny.recommend(query, year_max=year_max)))
-
-    assert under(None) == {"old", "undated"}
-    assert under(1980) == {"undated"}
-    assert under(2020) == {"old", "undated", "new"}
+    explained = [("explaining", done) for done in (0, 100, 0)]  # the last of the second draft
+    assert steps == [("searching", 0), *ranked, *explained]
 
 
 def test_a_draft_that_is_in_the_corpus_under_another_id_is_treated_as_that_paper(
@@ -127,18 +80,6 @@ def test_a_draft_that_is_in_the_corpus_under_another_id_is_treated_as_that_paper
     assert lines[0].startswith("9 of 18 drafts are in the corpus; the first: 'draft0' is in")
     assert lines[1].startswith(f"'draft0' is in this corpus ({papers[0].id}, by its title)")
     assert len(lines) == 1 + 1  # one line a batch
-
-
-def test_a_long_batch_is_the_sum_of_its_parts(sample_index: IndexFolder) -> None:
-    recommender = Recommender(sample_index, PLAIN.replace(k=3))
-    papers = [sample_index.papers[row] for row in range(300)]
-    queries = [Query(id=f"as {paper.id}", title=paper.title) for paper in papers]
-    options = QueryOptions(excluded=frozenset({5}))
-
-    together = list(recommender.recommend_many(queries, options))
-
-    for row in (0, 255, 256, 299):
-        assert together[row] == next(recommender.recommend_many([queries[row]], options))
 
 
 # --- reranking
@@ -173,59 +114,21 @@ def test_a_reranked_list_is_in_the_order_of_its_scores_then_as_it_was(
     assert all(a.score > b.score for a, b in pairwise(found[3:]))
 
 
-def test_the_index_s_own_reranker_is_used_unless_none_is_wanted(
-    build: Build, tiny_reranker_model: str
-) -> None:
-    index = build(CORPUS)
-    assert Recommender(index).reranker == ""
-
-    shutil.copytree(tiny_reranker_model, index.models / "reranker")
-
-    config = reranking("auto", depth=2)
-    assert Recommender(index, RecommendConfig(reranker=config)).reranker == "models/reranker"
-    assert Recommender(index, RecommendConfig(reranker="none")).reranker == ""
-
-
-CITING = [
-    {"id": "a", "title": "Drawing graphs", "year": 2010, "citations": ["classic", "tool"]},
-    {"id": "b", "title": "Drawing large graphs", "year": 2012, "citations": ["classic"]},
-    {"id": "classic", "title": "Planarity", "year": 1974},
-    {"id": "tool", "title": "Software for layout", "year": 2001, "authors": ["Ann Bee"]},
-    {"id": "late", "title": "Graphs", "year": 2019, "citations": ["tool", "b"]},
-]
+CITING = records(
+    """
+{"id": "a", "title": "Drawing graphs", "year": 2010, "citations": ["classic", "tool"]},
+{"id": "b", "title": "Drawing large graphs", "year": 2012, "citations": ["classic"]},
+{"id": "classic", "title": "Planarity", "year": 1974},
+{"id": "tool", "title": "Software for layout", "year": 2001, "authors": ["Ann Bee"]},
+{"id": "late", "title": "Graphs", "year": 2019, "citations": ["tool", "b"]}
+"""
+)
 DRAWING = Query(id="d", title="Drawing graphs", year=2015, authors=("A. Bee",))
 
 
 def ranked(build: Build, folder: Path, weights: dict[str, float], **settings: Any) -> Recommender:
     ranker = str(tiny_ranker(folder, weights))
     return Recommender(build(CITING), RecommendConfig(ranker=ranker, **settings))
-
-
-def test_what_close_papers_cite_is_recommended_and_why_is_said(
-    build: Build, tmp_path: Path
-) -> None:
-    recommender = ranked(build, tmp_path / "ranker", {"cited_by_similar_count": 1})
-
-    found = recommender.recommend(DRAWING, explain=True)
-
-    assert ids(found) == ["classic", "tool", "a", "b"]  # cited by both, by one, by none
-    assert found[0].stages.keys() == {"expand", "ranker"}
-    assert found[0].stages["ranker"] == StageHit(1, found[0].score)
-    assert found[2].stages.keys() == {"bm25", "ranker"}
-    assert (
-        found[0].reasons[0]
-        == 'cited by 2 of the 2 papers most like yours, such as "Drawing graphs"'
-    )
-
-
-def test_authors_count_unless_they_may_not(build: Build, tmp_path: Path) -> None:
-    weights = {"author_overlap": 5.0, "cited_by_similar": 1.0}
-    recommender = ranked(build, tmp_path / "ranker", weights)
-    config = RecommendConfig(ranker=str(tmp_path / "ranker"), authors=False)
-    blind = Recommender(recommender.index, config)
-
-    assert ids(recommender.recommend(DRAWING))[0] == "tool"
-    assert ids(blind.recommend(DRAWING))[0] == "classic"
 
 
 def test_references_that_one_has_guide_the_ranker_and_stay_out(
@@ -248,16 +151,6 @@ def test_rejected_papers_leave_a_list_whose_order_stays(build: Build, tmp_path: 
     assert found.ids == (every.ids[0], *every.ids[2:])
     assert [item.score for item in found] == [item.score for item in every if item.rank != 2]
     assert found.not_found == ("nobody",)
-
-
-def test_a_diverse_list_puts_the_unlike_before_the_alike(build: Build) -> None:
-    index = build(CITING)
-    plain, diverse = (
-        Recommender(index, RecommendConfig(k=2, ranker="none", diversity=d)) for d in (0, 0.9)
-    )
-
-    assert ids(plain.recommend(DRAWING)) == ["a", "b"]
-    assert ids(diverse.recommend(Query(id="d", title="Drawing graphs layout")))[1] == "tool"
 
 
 def test_a_batch_is_ranked_as_each_query_alone(build: Build, tmp_path: Path) -> None:
