@@ -12,13 +12,13 @@ import typer
 from support.corpora import SAMPLE
 from support.hub import cached
 from support.tiny import tiny_bert
+from support.types import MonkeyPatch, Write
 
 from citerec.build import BuildConfig, build_index
 from citerec.cli import COMMANDS, make_app
 from citerec.config import FuseConfig, FuseMethod
 from citerec.encode import mpnet
 from citerec.encode.spec import EncoderSpec
-from citerec.evaluate.systems import RERANKED, SYSTEMS
 from citerec.folder import IndexFolder, open_index
 from citerec.io import seal_model
 from citerec.tuned import write_tuned
@@ -45,7 +45,7 @@ def sample(dense_sample: IndexFolder, tmp_path: Path) -> Path:
 
 
 def test_auto_offline_takes_minilm_and_says_so(
-    cli: Cli, write_jsonl: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+    cli: Cli, write_jsonl: Write, monkeypatch: MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mpnet, "WHEELS", ["none"])  # they may be installed
     corpus = write_jsonl([{"id": "a", "title": TITLE}, {"id": "b", "title": "Graphs"}])
@@ -85,17 +85,6 @@ def test_encode_gives_an_index_vectors_that_recommend_uses(cli: Cli, tiny_model:
     for item in items:
         ranks = [stage["rank"] for stage in item["stages"].values()]
         assert item["score"] == pytest.approx(sum(1 / (60 + rank) for rank in ranks))
-
-
-def test_evaluate_compares_the_stages_and_their_fusion(cli: Cli, sample: Path) -> None:
-    code, _, _ = cli("evaluate", "--output", "report", "--systems", "all")
-
-    report = json.loads(Path("report/report.json").read_text())
-    assert code == 0
-    assert [system["name"] for system in report["systems"]] == [
-        name for name in SYSTEMS if name not in RERANKED
-    ]
-    assert report["provenance"]["settings"]["index"]["encoder"]["dim"] == 32
 
 
 def test_tune_writes_what_recommend_then_uses(cli: Cli, sample: Path) -> None:
@@ -150,25 +139,6 @@ def test_info_shows_the_fusion_in_use_and_where_it_comes_from(cli: Cli, sample: 
 
     shown = "weighted, bm25 0.3 + dense 0.7 (tuned on 29 dev queries)\n"
     assert f"fusion  {shown}" in cli("info")[1]
-
-
-def test_a_trained_encoder_lies_in_the_index_and_moves_with_it(
-    cli: Cli, sample: Path, tiny_model: str, tmp_path: Path
-) -> None:
-    (tmp_path / "short.toml").write_text("max_tokens = 64\n")  # the tiny model has 128 positions
-    how = ("--epochs", 1, "--config", tmp_path / "short.toml")
-    own = (
-        sample / "models" / "encoder"
-    )  # where `train-encoder` puts one that is better than its base
-    trained = cli("train-encoder", "--model", tiny_model, "--output", own, *how)
-    embedded = cli("encode", "--encoder", own)
-    sample.rename(tmp_path / "indexes" / "moved")
-
-    code, out, _ = cli("recommend", "--title", TITLE, "--format", "json", "--k", 1)
-
-    assert (trained[0], embedded[0], code) == (0, 0, 0), (trained, embedded)
-    assert "dense" in json.loads(out)[0]["stages"]
-    assert cli("verify")[0] == 0
 
 
 BAD: dict[str, tuple[list[str], str]] = {
@@ -325,19 +295,6 @@ def test_recommend_reranks_with_the_index_s_own_and_says_how(cli: Cli, own: Path
     items: list[dict[str, Any]] = json.loads(out)
     assert [item["stages"]["rerank"]["rank"] for item in items] == [1, 2, 3, 4, 5]
     assert {name for item in items for name in item["stages"]} == {"bm25", "dense", "rerank"}
-
-
-def test_evaluate_compares_what_is_reranked(cli: Cli, own: Path) -> None:
-    code, _, err = cli("evaluate", "--output", "report", *RUN, "--rerank-depth", 5)
-
-    report = json.loads(Path("report/report.json").read_text())
-    assert code == 0
-    names = [system["name"] for system in report["systems"]]
-    assert names[:6] == ["bm25", "dense", "rrf", "bm25+rerank", "rerank", "rerank-alone"]
-    assert "reranking the best 5 by models/reranker" in err
-    [told] = report["provenance"]["settings"]["rerank"]
-    assert (told["model"], told["depth"], told["weight"]) == ("models/reranker", 5, 1)
-    assert (told["backend"], told["precision"]) == ("torch", "float32")
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from shutil import copytree
 from typing import Any
 
 import pytest
+from support.types import Capture, MonkeyPatch, Write
 
 pytest.importorskip("ray", reason="ray is not installed", exc_type=ImportError)
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
@@ -18,12 +19,9 @@ os.environ["RAY_AUTH_TOKEN"] = token_hex(32)  # not the user's, which a file wou
 from citerec import embed
 from citerec.build import BuildConfig, build_index
 from citerec.cli import run
-from citerec.config import RecommendConfig, RerankConfig
-from citerec.distributed import connected, map_in_actors, recommend_in_actors
+from citerec.distributed import connected, map_in_actors
 from citerec.errors import ClusterError, ModelError
 from citerec.folder import IndexFolder, open_index
-from citerec.recommend import Recommender
-from citerec.types import Query
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 NODE = {"num_cpus": 1, "object_store_memory": 2**27}
@@ -47,7 +45,7 @@ def cluster(nodes: Any) -> Iterator[None]:
 
 
 def test_a_lost_worker_loses_no_item_and_writes_nothing_among_the_results(
-    cluster: None, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    cluster: None, tmp_path: Path, capfd: Capture
 ) -> None:
     marker = str(tmp_path / "killed")
 
@@ -84,30 +82,13 @@ def test_an_error_of_a_worker_is_one_line(cluster: None) -> None:
         list(map_in_actors([0], lambda: lambda item: 1 // item))
 
 
-def test_recommendations_of_workers_equal_those_of_this_process(
-    dense_sample: IndexFolder, tiny_reranker_model: str, cluster: None
-) -> None:
-    config = RecommendConfig(
-        k=5, reranker=RerankConfig(model=tiny_reranker_model, depth=10), ranker="none"
-    )
-    recommender = Recommender(dense_sample, config)
-    papers = dense_sample.papers.at(range(len(dense_sample.papers))).values()
-    queries = [Query(id=p.id, title=p.title, abstract=p.abstract, year=p.year) for p in papers]
-    assert len(queries) > 256  # two blocks
-
-    expected = list(recommender.recommend_many(queries))
-    found = list(recommend_in_actors(recommender, queries))
-
-    assert found == expected
-
-
 def test_the_commands_give_the_same_with_and_without_ray(
     nodes: Any,
     sample_index: IndexFolder,
     tiny_model: str,
     tmp_path: Path,
     capsys: Any,
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(embed, "SHARD", 20)
     index, plain = (copytree(sample_index.path, tmp_path / name) for name in ("ray", "plain"))
@@ -134,8 +115,8 @@ def test_an_index_built_with_ray_equals_one_built_without(
     nodes: Any,
     tiny_model: str,
     tmp_path: Path,
-    write_jsonl: Callable[..., Path],
-    monkeypatch: pytest.MonkeyPatch,
+    write_jsonl: Write,
+    monkeypatch: MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(embed, "SHARD", 7)
     corpus = write_jsonl([{"id": f"p{i}", "title": f"paper on term {i}"} for i in range(50)])
