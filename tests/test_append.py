@@ -19,18 +19,19 @@ from pybtex.exceptions import PybtexError
 from support.tools import run_python
 from support.types import Capture, MonkeyPatch
 
-from citerec import references
+from citerec import Recommendations, references
 from citerec.bibliography import bibtex, ris
 from citerec.cli import run
 from citerec.errors import (
     BadInputError,
     CiterecError,
+    ConfigError,
     FileChangedError,
     LockedError,
     OutputError,
 )
 from citerec.references import append_papers
-from citerec.types import Paper
+from citerec.types import Paper, Query, Recommendation
 
 Bib = Callable[[bytes | str], Path]  # writes refs.bib
 TREES = Paper(
@@ -543,3 +544,12 @@ def test_wrong_options_are_one_line_before_the_work(
     assert (code, captured.out) == (2, "")
     assert words in captured.err
     assert not (sample_place / "refs.bib").exists()
+
+
+def test_a_rank_that_a_list_does_not_have_is_refused(tmp_path: Path) -> None:
+    found = Recommendations(
+        Query(id="q", title="Trees"), (Recommendation(rank=1, paper=TREES, score=1),)
+    )
+
+    with pytest.raises(ConfigError, match="no rank 4; there are 1"):
+        found.append(tmp_path / "refs.bib", pick=[4])

@@ -3,7 +3,6 @@
 import json
 import random
 import shutil
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 
@@ -262,20 +261,6 @@ def test_a_batch_gives_what_its_queries_give_one_by_one(
         alone = search(sample, query, k=20, eligible=rule)
         assert hits.rows.tolist() == alone.rows.tolist()
         assert hits.scores.tolist() == alone.scores.tolist()
-
-
-def test_retrievers_in_two_threads_do_not_disturb_each_other(
-    sample_index: IndexFolder, sample_queries: list[Query]
-) -> None:
-    retrievers = [Bm25Retriever(sample_index, Bm25Config(k1=k1, b=b)) for k1, b in CORNERS]
-
-    def scores(retriever: Bm25Retriever) -> list[list[float]]:
-        return [search(retriever, query).scores.tolist() for query in sample_queries]
-
-    with ThreadPoolExecutor(len(retrievers)) as pool:
-        results = list(pool.map(scores, retrievers * 3))
-
-    assert results == [scores(retriever) for retriever in retrievers] * 3
 
 
 # --- key terms and stop words

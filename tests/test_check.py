@@ -9,6 +9,7 @@ import pytest
 from support.corpora import records
 from support.types import Capture, MonkeyPatch
 
+from citerec import RecommendConfig, Recommender
 from citerec.cli import run
 from citerec.corpus.lists import parse_paper_list, read_paper_list
 from citerec.corpus.papers import Papers, open_lookup, write_papers
@@ -277,3 +278,11 @@ def test_the_command_prints_a_summary_and_each_problem(
         "title": "Attention Is All You Need", "file": "2018", "corpus": "2017",
         "id": "vaswani2017attention",
     }  # fmt: skip
+
+
+def test_a_recommender_checks_references(sample_index: IndexFolder, tmp_path: Path) -> None:
+    (tmp_path / "refs.bib").write_text(ATTENTION.replace("2017", "2018"))
+    config = RecommendConfig(encoder="none", ranker="none")
+
+    with Recommender(sample_index, config) as recommender:
+        assert brief(recommender.check(tmp_path / "refs.bib")) == [("year", "2018", "2017")]

@@ -19,6 +19,7 @@ from citerec.cli import COMMANDS, make_app
 from citerec.config import FuseConfig, FuseMethod
 from citerec.encode import mpnet
 from citerec.encode.spec import EncoderSpec
+from citerec.evaluate.systems import RERANKED, SYSTEMS
 from citerec.folder import IndexFolder, open_index
 from citerec.io import seal_model
 from citerec.tuned import write_tuned
@@ -85,6 +86,17 @@ def test_encode_gives_an_index_vectors_that_recommend_uses(cli: Cli, tiny_model:
     for item in items:
         ranks = [stage["rank"] for stage in item["stages"].values()]
         assert item["score"] == pytest.approx(sum(1 / (60 + rank) for rank in ranks))
+
+
+def test_evaluate_compares_the_stages_and_their_fusion(cli: Cli, sample: Path) -> None:
+    code, _, _ = cli("evaluate", "--output", "report", "--systems", "all")
+
+    report = json.loads(Path("report/report.json").read_text())
+    assert code == 0
+    assert [system["name"] for system in report["systems"]] == [
+        name for name in SYSTEMS if name not in RERANKED
+    ]
+    assert report["provenance"]["settings"]["index"]["encoder"]["dim"] == 32
 
 
 def test_tune_writes_what_recommend_then_uses(cli: Cli, sample: Path) -> None:

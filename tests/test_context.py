@@ -15,6 +15,7 @@ from support.types import Invoke
 from citerec import Query, RecommendConfig, Recommender
 from citerec.config import Bm25Config
 from citerec.drafts.context import read_context, without_markers
+from citerec.errors import ConfigError
 from citerec.folder import IndexFolder
 from citerec.rank.ltr import Calibration
 from citerec.retrieve.bm25 import Bm25Retriever
@@ -72,6 +73,20 @@ def cli(index: IndexFolder, invoke: Callable[..., Any]) -> Invoke:
 )
 def test_citation_markers_are_removed_and_nothing_else(text: str, plain: str) -> None:
     assert without_markers(text) == plain
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "the context is empty"),
+        (" \n", "the context is empty"),
+        ("[CITE] [12] (Smith, 2020)", "no words besides citation markers"),
+        ("word " * 5000, "the context has 25,000 characters; expected a sentence of at most"),
+    ],
+)
+def test_a_context_without_words_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        read_context(text)
 
 
 @pytest.mark.parametrize(

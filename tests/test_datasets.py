@@ -199,6 +199,9 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     for folder in ("mine", "o", "given/papers-2017-02-21.zip"):
         with pytest.raises(ConfigError):
             got(DATASETS["dblp"], tmp_path / folder, source)
+    (tmp_path / "o" / "SOURCE.json").write_text("{}")
+    with pytest.raises(BadInputError):
+        read_record(tmp_path / "o")
 
 
 def test_a_damaged_archive_leaves_nothing(tmp_path: Path) -> None:
@@ -276,6 +279,8 @@ def test_all_papers_of_scidocs_are_held_out_by_id_or_title(
     assert "openresearch exists; use --force" in shown.err
     assert "3 train queries dropped" in shown.err
     assert "10 papers" in shown.out
+    assert run(["datasets", "info", "scidocs"]) == 0
+    assert "mag/train.csv" in capfd.readouterr().out
 
 
 def test_statistics_count_what_the_protocol_counts(tmp_path: Path) -> None:

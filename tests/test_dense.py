@@ -181,20 +181,6 @@ def test_a_score_is_the_inner_product_or_minus_the_distance(build: Build) -> Non
     assert by_distance.scores == pytest.approx([0, -np.sqrt(0.8), -np.sqrt(2)])
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_query_gets_the_same_alone_and_in_a_batch(every_kind: Build, kind: DenseKind) -> None:
-    retriever = opened(every_kind(kind))
-    queries = some_vectors(60, seed=8)
-    rules = [RULES[i % len(RULES)] for i in range(60)]
-
-    together = retriever.search(queries, rules, 50)
-
-    for i in range(60):
-        [alone] = retriever.search(queries[i : i + 1], rules[i : i + 1], 50)
-        assert together[i].rows.tolist() == alone.rows.tolist()
-        assert together[i].scores.tolist() == alone.scores.tolist()
-
-
 # --- k eligible hits come back, fewer only if fewer are eligible
 
 

@@ -21,7 +21,7 @@ from citerec.encode.encoder import Encoder, open_encoder, reopen
 from citerec.encode.models import find_model
 from citerec.encode.spec import EncodeConfig, EncoderSpec, Fingerprint, Pooling, Precision
 from citerec.errors import ModelError
-from citerec.types import Paper, Query
+from citerec.types import Paper
 
 SPEC = EncoderSpec(max_tokens=128)
 F32 = EncodeConfig(precision=Precision.FLOAT32)
@@ -43,12 +43,6 @@ def encoder(folder: Path, request: pytest.FixtureRequest) -> Encoder:
 
 
 # --- what comes out; the values are checked in test_torch_backend
-
-
-def test_a_draft_is_read_as_a_paper_is(encoder: Encoder) -> None:
-    assert np.array_equal(encoder.encode([PAPERS[5]]), encoder.encode([Query.of(PAPERS[5])]))
-    assert encoder.encode([]).shape == (0, 32)
-    assert encoder.dim == 32
 
 
 @settings(max_examples=20, deadline=None)

@@ -161,6 +161,19 @@ def test_the_table_has_a_row_for_every_file(corpus: Path, tmp_path: Path, row: M
     assert waits.endswith("| not run here |")
 
 
+def test_a_result_that_cannot_be_read_is_named(
+    tmp_path: Path, row: Callable[..., Experiment]
+) -> None:
+    row()
+    result = tmp_path / "experiments" / "results" / "bm25" / "row.json"
+    result.parent.mkdir(parents=True)
+    for content in (b"", b"[]", b'{"metrics": {}}'):
+        result.write_bytes(content)
+
+        with pytest.raises(BadInputError):
+            tables(tmp_path / "experiments")
+
+
 # --- rows of other kinds
 
 
@@ -256,10 +269,13 @@ def test_a_row_is_in_float32_whatever_was_run_before(
     papers = [*open_index(folder).papers.at(range(4)).values()]
 
     outcome = run_experiment(asked, tmp_path / "indexes")
+    made = (folder / "manifest.json").stat().st_mtime_ns
+    assert run_experiment(asked, tmp_path / "indexes").metrics == outcome.metrics
 
     exact = open_encoder(tiny_model, EncodeConfig(precision=Precision.FLOAT32)).encode(papers)
     stored = vectors_of(open_index(folder)).vectors(np.arange(4, dtype=np.int32))
     assert stored == pytest.approx(exact, abs=1e-5)
+    assert (folder / "manifest.json").stat().st_mtime_ns == made  # these are kept
     assert outcome.result["provenance"]["settings"]["dtype"] == "float32"
     assert os.environ["CITEREC_DTYPE"] == "bfloat16"  # of the user
 
@@ -397,9 +413,6 @@ def test_what_a_page_names_of_the_experiments_is_there(page: str) -> None:
         assert missing_names(" ".join(names)) == [], path
 
 
-# --- what others published
-
-
 def test_the_rows_of_specters_tables_hold_its_published_figures() -> None:
     root = Path(__file__).parent.parent / "experiments"
 
@@ -411,3 +424,6 @@ def test_the_rows_of_specters_tables_hold_its_published_figures() -> None:
     assert published("specter_table2") == [*TABLE_2.values()]
     assert published("specter_table3") == [*TABLE_3.values()]
     assert published("specter_fig2") == [*FIGURE_2.values()]
+
+
+# --- what others published

@@ -310,19 +310,6 @@ def an_index(folder: Path) -> Path:
     return folder
 
 
-def test_the_only_index_need_not_be_named(tmp_path: Path) -> None:
-    with pytest.raises(IndexNotFoundError, match="citerec index CORPUS, or try: citerec demo"):
-        find_index(None, root=tmp_path / "missing")
-    only = an_index(tmp_path / "one")
-    an_index(tmp_path / ".two.building-host-1")  # a build in progress
-    (tmp_path / "README.md").write_text("Generated.")
-
-    assert find_index(None, root=tmp_path) == only
-    an_index(tmp_path / "a")
-    with pytest.raises(IndexNotFoundError, match=r"several indexes: .*/a, .*/one; choose one"):
-        find_index(None, root=tmp_path)
-
-
 def test_a_bare_name_is_an_index_here_or_under_indexes(
     tmp_path: Path, monkeypatch: MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -103,3 +104,22 @@ def test_references_are_kept_across_batches(tmp_path: Path) -> None:
     assert counts["citations"] == count - 1  # the last cites a paper that is not there
     assert counts["unknown_references"] == 1
     assert graph.indices.tolist() == list(range(1, count))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("indptr.npy", np.array([0, 2, 1, 2])),
+        ("indices.npy", np.array([2, 1], np.int32)),
+        ("indices.npy", np.array([1.0, 2.0])),
+        ("cited_by_years.npy", np.zeros(3, np.int16)),
+    ],
+)
+def test_an_array_that_is_no_part_of_a_graph_is_refused(
+    tmp_path: Path, name: str, content: np.ndarray
+) -> None:
+    made(tmp_path, {"a": ("b", "c"), "b": (), "c": ()})
+    np.save(tmp_path / name, content)
+
+    with pytest.raises(ValueError, match=name):
+        open_graph(tmp_path, 3)

@@ -66,22 +66,6 @@ def test_co_citation_and_coupling_are_cosines(graph: TemporalGraph) -> None:
     )
 
 
-def test_the_closest_neighbours_are_ten(build: Build) -> None:
-    papers = [
-        {"id": f"p{i}", "title": "P", "year": 2000, "citations": ["c" if i else "first"]}
-        for i in range(12)
-    ]
-    index = build([*papers, {"id": "c", "title": "C", "year": 1990}, {"id": "first", "title": "F"}])
-    graph = TemporalGraph(index, CitationScope.EARLIER)
-    flat = ExpandConfig(neighbours=12, k0=10**6)  # all have the same weight
-
-    found = neighbour_scores(graph, graph.snapshot_before(2010), rows(*range(12)), flat)
-
-    at = found.at(rows(12, 13))
-    assert at.cited_by.tolist() == pytest.approx([11 / 12, 1 / 12], abs=1e-4)
-    assert at.cited_by_closest.tolist() == pytest.approx([9 / 10, 1 / 10], abs=1e-4)
-
-
 def test_papers_without_known_references_are_no_neighbours(graph: TemporalGraph) -> None:
     at = scores(graph, (5, 3, 0, 1), (3,))
 

@@ -22,6 +22,7 @@ from citerec.corpus.readers import (
     files,
     find_source,
     read_papers,
+    sha256_of,
 )
 from citerec.corpus.readers.files import StreamFaultError, first_record, json_records
 from citerec.errors import BadInputError, BadRecordError, ConfigError
@@ -226,6 +227,8 @@ def test_an_index_is_no_corpus_nor_a_part_of_one(tmp_path: Path) -> None:
     a_file(tmp_path, b"ARROW1", "indexes/x/papers.arrow")
 
     assert find_source(tmp_path).files == (tmp_path / "papers.jsonl",)
+    with pytest.raises(BadInputError, match="neither a file nor a folder"):
+        find_source(Path("/dev/null"))
     with pytest.raises(BadInputError, match="this is an index, not a corpus"):
         find_source(tmp_path / "indexes" / "x")
 
@@ -250,6 +253,21 @@ def test_records_of_no_format_are_shown(tmp_path: Path) -> None:
         detect_format(find_source(a_file(tmp_path, b"Attention Is All You Need", "library")))
     with pytest.raises(ConfigError, match=", ".join(FORMATS)):
         list(read_papers(source, "endnote"))
+
+
+def test_the_checksum_of_one_file_is_its_own_and_of_a_folder_covers_every_shard(
+    tmp_path: Path,
+) -> None:
+    alone = sha256_of(find_source(a_file(tmp_path, TWO, "folder/0.jsonl")))
+    a_file(tmp_path, TWO, "folder/1.jsonl")
+    both = sha256_of(find_source(tmp_path / "folder"))
+    a_file(tmp_path, TWO + b"\n", "folder/1.jsonl")
+
+    changed = sha256_of(find_source(tmp_path / "folder"))
+
+    # printf '{"id": "a", "title": "A"}\n{"id": "b", "title": "B"}\n' | sha256sum
+    assert alone == "d8e611eddff80782d4ba37e061db7d3eb1ba2f31e2a70a70f975e9fa1c172481"
+    assert len({alone, both, changed}) == 3
 
 
 # --- JSON streams

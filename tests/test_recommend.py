@@ -153,6 +153,16 @@ def test_rejected_papers_leave_a_list_whose_order_stays(build: Build, tmp_path: 
     assert found.not_found == ("nobody",)
 
 
+def test_a_diverse_list_puts_the_unlike_before_the_alike(build: Build) -> None:
+    index = build(CITING)
+    plain, diverse = (
+        Recommender(index, RecommendConfig(k=2, ranker="none", diversity=d)) for d in (0, 0.9)
+    )
+
+    assert ids(plain.recommend(DRAWING)) == ["a", "b"]
+    assert ids(diverse.recommend(Query(id="d", title="Drawing graphs layout")))[1] == "tool"
+
+
 def test_a_batch_is_ranked_as_each_query_alone(build: Build, tmp_path: Path) -> None:
     recommender = ranked(build, tmp_path / "ranker", {"cited_by_similar": 1, "bm25": 1})
     queries = [DRAWING, Query(id="e", title="Planarity", year=2011), Query(id="f", title="None")]

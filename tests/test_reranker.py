@@ -96,7 +96,10 @@ def test_all_queries_are_scored_together_and_only_to_the_depth(sample_index: Ind
 
     a, b = reranker(sample_index, judge, 2).rerank(QUERIES, [hits([0, 1, 2, 3]), hits([3, 2])])
 
-    assert judge.asked == [[[0, 1], [3, 2]]]
+    [nothing] = reranker(sample_index, judge, 2).rerank(QUERIES[:1], [hits([])])
+
+    assert (len(nothing.hits), len(nothing.scored)) == (0, 0)
+    assert judge.asked[0] == [[0, 1], [3, 2]]
     assert a.hits.rows.tolist() == [1, 0, 2, 3]
     assert b.hits.rows.tolist() == [3, 2]
     assert a.scored.rows.tolist() == [1, 0]

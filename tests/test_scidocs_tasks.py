@@ -89,16 +89,6 @@ def test_of_candidates_equally_far_the_later_docid_stands_first() -> None:
     assert score_ranking([late], lambda rows: vectors[rows]).map == 1
 
 
-def test_distances_may_be_rounded_before_they_are_compared() -> None:
-    vectors = np.array([[0.0], [1.000001], [1.000004]], np.float32)
-    query = ranked_query(0, ["x", "y"], [1, 2], [1, 0])  # y is the later docid
-
-    exact = score_ranking([query], lambda rows: vectors[rows])
-    rounded = score_ranking([query], lambda rows: vectors[rows], decimals=5)
-
-    assert (exact.map, rounded.map) == (1, 1 / 2)
-
-
 def record(paper: str, title: str, year: int | None, **more: set[str]) -> PaperMetadata:
     made = Paper(id=paper, title=title, year=year)
     names = ("authors", "references", "cited_by")

@@ -111,6 +111,19 @@ def test_a_ranker_orders_the_whole_pool(sample_index: IndexFolder, tmp_path: Pat
     assert systems.run("ranker")[1] > systems.run("bm25")[1]  # type: ignore[operator]
 
 
+def test_a_ranker_reads_what_the_reranker_thinks(
+    sample_index: IndexFolder, rerank: RerankConfig, tmp_path: Path
+) -> None:
+    eval_set = load_eval_set(sample_index, "test")
+    ranker = tiny_ranker(tmp_path / "ranker", {"rerank": 1.0, "bm25": 0.1})
+    plain = Systems(sample_index, eval_set, EvalConfig(ranker=str(ranker)))
+    read = Systems(sample_index, eval_set, EvalConfig(ranker=str(ranker), rerank=rerank))
+
+    lists = zip(plain.hits("ranker"), read.hits("ranker"), strict=True)
+
+    assert any(a.rows[:5].tolist() != b.rows[:5].tolist() for a, b in lists)
+
+
 # --- names, baselines and the ceiling
 
 

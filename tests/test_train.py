@@ -455,6 +455,10 @@ def test_commands_write_into_the_index_and_say_what_was_learned(
     assert not (index / "models" / "reranker").exists()
     assert run(command) == 2  # the model exists
     assert "--force" in capsys.readouterr().err
+    file.write_text(f'model = "{base}"\ndev_queries = 5\nmax_tokens = 24\n')
+    command[0] = "train-encoder"
+    assert run([*command, "--output", str(tmp_path / "encoder")]) == 0
+    assert "dev mrr" in capsys.readouterr().out
 
 
 # --- all in order
