@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -290,6 +291,15 @@ def test_a_main_title_of_one_word_is_found_by_year_and_author(
     entry: Entry, rows: list[int]
 ) -> None:
     assert found_in([COLBERT, "Search with ColBERT"], entry) == [rows]
+
+
+def test_a_main_title_of_two_papers_is_the_one_that_agrees() -> None:
+    later = replace(COLBERT, title="ColBERT: Denoised Supervision", year=2022)
+    same_year = replace(later, year=2021)
+    entry = colbert(2020, "Omar Khattab")
+
+    assert found_in([later, COLBERT], entry) == [[1]]
+    assert found_in([same_year, COLBERT], entry) == [[]]  # both may be it
 
 
 def test_a_title_near_to_two_papers_is_the_one_that_agrees() -> None:
