@@ -8,7 +8,7 @@ import re
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from support.corpora import SAMPLE
 from support.tiny import tiny_bert, tiny_reranker
-from support.tools import pdflatex_fault, run_pdflatex
+from support.types import Build, Capture, Invoke, MonkeyPatch, Write
 
 from citerec.build import BuildConfig, build_index
 from citerec.cli import run
@@ -78,6 +78,15 @@ def sample_index(tmp_path_factory: pytest.TempPathFactory, java: None) -> IndexF
     return open_index(folder)
 
 
+@pytest.fixture
+def sample_place(tmp_path: Path, monkeypatch: MonkeyPatch, sample_index: IndexFolder) -> Path:
+    """The folder that the test runs in, which has the index of the sample."""
+    (tmp_path / "indexes").mkdir()
+    (tmp_path / "indexes" / "sample").symlink_to(sample_index.path)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 @pytest.fixture(scope="session")
 def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The folder of a tiny BERT of random weights, which pools by the mean and compares by cosine."""
@@ -101,21 +110,8 @@ def tiny_reranker_model(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(tiny_reranker(tmp_path_factory.mktemp("models") / "reranker"))
 
 
-@pytest.fixture(scope="session")
-def compile_latex(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Path], None]:
-    """Check that pdflatex compiles a text; the test is skipped where pdflatex itself does not work."""
-    if fault := pdflatex_fault(tmp_path_factory.mktemp("latex")):
-        pytest.skip(fault)
-
-    def check(text: str, folder: Path) -> None:
-        done = run_pdflatex(text, folder)
-        assert done.returncode == 0, done.stdout
-
-    return check
-
-
 @pytest.fixture
-def write_jsonl(tmp_path: Path) -> Callable[..., Path]:
+def write_jsonl(tmp_path: Path) -> Write:
     """Write records as JSON lines; returns the file."""
 
     def write(records: Sequence[Mapping[str, Any]], name: str = "corpus.jsonl") -> Path:
@@ -128,9 +124,7 @@ def write_jsonl(tmp_path: Path) -> Callable[..., Path]:
 
 
 @pytest.fixture
-def build(
-    tmp_path: Path, write_jsonl: Callable[..., Path], java: None
-) -> Callable[..., IndexFolder]:
+def build(tmp_path: Path, write_jsonl: Write, java: None) -> Build:
     """Index records; returns the opened index."""
 
     def make(records: Sequence[Mapping[str, Any]], **settings: Any) -> IndexFolder:
@@ -142,9 +136,7 @@ def build(
 
 
 @pytest.fixture
-def invoke(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., tuple[int, str, str]]:
+def invoke(tmp_path: Path, capsys: Capture, monkeypatch: MonkeyPatch) -> Invoke:
     """Run a command in an empty folder, in this process; returns code, stdout and stderr."""
     monkeypatch.chdir(tmp_path)
 

@@ -1,8 +1,6 @@
 """Analysis without Java gives the terms of Lucene's own, or leaves the text to it."""
 
 import gzip
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +8,7 @@ import orjson
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from support.tools import run_python
 
 from citerec.folder import IndexFolder
 from citerec.index.bm25 import analyze_by_lucene, analyze_in_python
@@ -78,11 +77,7 @@ print(len(hits), sorted({"jnius", "numba"} & set(sys.modules)))
 
 
 def test_a_query_starts_no_java_and_imports_no_numba(sample_index: IndexFolder) -> None:
-    command = [sys.executable, "-c", SEARCH, str(sample_index.path)]
-
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-
-    assert done.stdout == "5 []\n"
+    assert run_python(SEARCH, sample_index.path).stdout == "5 []\n"
 
 
 def texts() -> Iterator[str]:

@@ -5,16 +5,17 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.corpora import records
 from support.guide import BLOCK, GUIDE
+from support.tools import run_python
+from support.types import Build, MonkeyPatch
 
 import citerec
 from citerec import CiterecError, Paper, Query, RecommendConfig, Recommender
-from citerec.cli import run
 from citerec.drafts import parse_queries
 from citerec.encode.models import HubError
 from citerec.errors import BadInputError, ConfigError
@@ -22,14 +23,14 @@ from citerec.export import Format, formats
 from citerec.folder import IndexFolder
 from citerec.request import NO_REFERENCES, Request
 
-Build = Callable[..., IndexFolder]
-
-PAPERS = [
-    {"id": "old", "title": "Graph drawing", "year": 1990, "authors": ["Ann Lee", "Bo Wu"]},
-    {"id": "new", "title": "Drawing graphs with tensors", "year": 2020},
-    {"id": "undated", "title": "Tensor graphs"},
-    {"id": "10.1145/ABC", "title": "The quark model", "year": 2000},
-]
+PAPERS = records(
+    """
+{"id": "old", "title": "Graph drawing", "year": 1990, "authors": ["Ann Lee", "Bo Wu"]},
+{"id": "new", "title": "Drawing graphs with tensors", "year": 2020},
+{"id": "undated", "title": "Tensor graphs"},
+{"id": "10.1145/ABC", "title": "The quark model", "year": 2000}
+"""
+)
 PLAIN = RecommendConfig(ranker="none")  # BM25 alone
 
 
@@ -42,23 +43,13 @@ def tiny(build: Build) -> Recommender:
 
 
 def test_an_index_is_opened_by_a_string_a_path_or_its_name_under_indexes(
-    sample_index: IndexFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sample_index: IndexFolder, sample_place: Path
 ) -> None:
-    (tmp_path / "indexes").mkdir()
-    (tmp_path / "indexes" / "vis").symlink_to(sample_index.path)
-    monkeypatch.chdir(tmp_path)
+    path = sample_index.path
 
-    found = [
-        citerec.open(str(sample_index.path)),
-        citerec.open(sample_index.path),
-        citerec.open("vis"),
-        citerec.open(),
-        Recommender(sample_index),
-    ]
+    opened = [citerec.open(str(path)), citerec.open(path), citerec.open("sample"), citerec.open()]
 
-    assert {one.recommend(title="Citation recommendation").ids for one in found} == {
-        found[0].recommend(title="Citation recommendation").ids
-    }
+    assert len({found.recommend(title="Citation recommendation").ids for found in opened}) == 1
 
 
 def test_a_closed_recommender_refuses_drafts(tiny: Recommender) -> None:
@@ -95,13 +86,11 @@ def test_a_title_a_query_and_a_list_of_queries_give_the_same_papers(tiny: Recomm
     [
         ((), {}, "there is no draft; give one by"),
         ((Query(id="a", title="A"),), {"title": "B"}, "title and abstract are of a draft"),
-        ((Query(id="a", title="A"),), {"abstract": "B"}, "title and abstract are of a draft"),
         (("graph drawing",), {}, "expected a query, found str; for a text: title="),
         (([{"title": "A"}],), {}, "expected a query, found list"),
         ((), {"title": " "}, "it has no title"),
         ((), {"title": "A", "year": 20201}, "must be a year such as 2019"),
         ((), {"title": "A", "year_max": 0}, "year_max must be a year"),
-        ((), {"title": "A", "year_max": float("nan")}, "year_max must be a year"),
     ],
 )
 def test_arguments_that_do_not_go_together_are_refused(
@@ -112,29 +101,6 @@ def test_arguments_that_do_not_go_together_are_refused(
 
 
 # --- excluded and cited
-
-
-def test_papers_are_excluded_by_id_doi_or_title(tiny: Recommender) -> None:
-    text = "graph drawing of quarks"
-
-    assert tiny.recommend(title=text, excluded=["old", "new"]).ids == ("10.1145/ABC", "undated")
-    assert "10.1145/ABC" not in tiny.recommend(title=text, excluded=["doi:10.1145/abc"]).ids
-    assert "old" not in tiny.recommend(title=text, cited=["Graph Drawing"]).ids
-    assert "old" not in tiny.recommend(title=text, cited=("old",)).ids
-
-
-@pytest.mark.parametrize("as_path", [str, Path])
-def test_a_bibliography_is_given_by_its_path(
-    tiny: Recommender, tmp_path: Path, as_path: Callable[[Path], Any]
-) -> None:
-    (tmp_path / "refs.bib").write_text(
-        "@misc{a, title = {Graph drawing}}\n@misc{b, title = {Not in this corpus at all}}\n"
-    )
-
-    found = tiny.recommend(title="graph drawing", cited=as_path(tmp_path / "refs.bib"))
-
-    assert found.ids == ("new", "undated")
-    assert found.not_found == ("Not in this corpus at all",)
 
 
 def test_a_draft_that_is_in_the_corpus_is_noticed(build: Build) -> None:
@@ -157,20 +123,6 @@ def test_a_draft_that_is_in_the_corpus_is_noticed(build: Build) -> None:
     assert str(mine).endswith(f"\n{mine.notices[0]}")
     assert (other.notices, old.notices) == ((), ())  # the id of a query says that it is this paper
     assert lines == [*mine.notices]
-
-
-def test_what_the_corpus_does_not_have_is_named(build: Build) -> None:
-    lines: list[str] = []
-    recommender = Recommender(build(PAPERS), PLAIN, lines.append)
-
-    found = recommender.recommend(title="tensor", excluded=["nope", "old"], cited=["10.1/x"])
-
-    assert found.not_found == ("nope", "10.1/x")
-    assert str(found).endswith("\nNot in this corpus: nope; 10.1/x")
-    assert lines == [
-        "excluded: 2 references, 1 of them in this corpus; not found: nope",
-        "cited: 1 reference, 0 of them in this corpus; not found: 10.1/x",
-    ]
 
 
 def test_the_references_of_a_document_are_counted_as_papers_in_one_line(
@@ -200,35 +152,10 @@ def test_the_references_of_a_document_are_counted_as_papers_in_one_line(
 # --- what comes out
 
 
-def test_a_result_prints_as_the_table_of_the_command_line(
-    tiny: Recommender, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "60")
-
-    text = str(tiny.recommend(title="graph drawing", k=1))
-
+def test_a_result_prints_as_the_table_of_the_command_line(tiny: Recommender) -> None:
     found = tiny.recommend(title="graph drawing", k=1)
-    assert [line.split() for line in text.split("\n")] == [
-        ["#", "Year", "Paper", "Score"],
-        ["1", "1990", "Graph", "drawing", f"{found[0].score:.4f}"],
-        ["Lee", "et", "al.", "·", "old"],
-    ]
-    assert repr(found) == text
 
-
-def test_dicts_are_the_json_of_the_command_line(
-    sample_index: IndexFolder, capsys: pytest.CaptureFixture[str]
-) -> None:
-    options = "--k 3 --explain --fields authors,doi --format json --quiet".split()
-    index = str(sample_index.path)
-    assert run(["recommend", "--title", "Citation graphs", "--index", index, *options]) == 0
-    printed = json.loads(capsys.readouterr().out)
-
-    found = citerec.open(sample_index.path).recommend(title="Citation graphs", k=3, explain=True)
-
-    assert found.to_dicts(["authors", "doi"]) == printed
-    with pytest.raises(ConfigError, match="no field 'colour'; choose from title, year"):
-        found.to_dicts(["colour"])
+    assert str(found) == repr(found) == found.export("table").rstrip("\n")
 
 
 def test_a_result_is_exported_in_every_format(tiny: Recommender) -> None:
@@ -240,8 +167,10 @@ def test_a_result_is_exported_in_every_format(tiny: Recommender) -> None:
     assert json.loads(texts["json"]) == found.to_dicts()
     assert texts["trec"].startswith("query Q0 old 1 ")
     assert set(texts) >= {*Format}
-    with pytest.raises(ConfigError, match="no format 'word'; choose from table, json"):
+    with pytest.raises(ConfigError, match="no format 'word'; choose"):
         found.export("word")
+    with pytest.raises(ConfigError, match="no field 'colour'; choose"):
+        found.to_dicts(["colour"])
 
 
 # --- papers in memory
@@ -327,7 +256,7 @@ def test_a_record_that_is_no_paper_is_named(papers: Any, message: str) -> None:
         citerec.from_papers(papers)
 
 
-def test_a_failed_build_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_build_leaves_nothing(tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
     with pytest.raises(CiterecError):
@@ -353,11 +282,7 @@ IMPORTS = {  # code, and what it does not import
 def test_libraries_are_imported_when_they_are_used(code: str) -> None:
     script = f"import sys; {code}; print({{*{IMPORTS[code].split()}}} & {{*sys.modules}})"
 
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
-
-    assert done.stdout == "set()\n"
+    assert run_python(script).stdout == "set()\n"
 
 
 def test_the_package_has_what_it_lists() -> None:
@@ -421,4 +346,4 @@ def test_a_program_that_uses_citerec_passes_strict_type_checks(tmp_path: Path) -
     right = [one for one in faults if not one["file"].endswith("wrong.py")]
     assert [f"{one['file'][-22:]} {one['message']}" for one in right] == []
     assert {one["range"]["start"]["line"] for one in faults} == {3, 4}
-    assert json.loads(done.stdout)["summary"]["filesAnalyzed"] == len([*tmp_path.glob("*.py")])
+    assert json.loads(done.stdout)["summary"]["filesAnalyzed"] == 2

@@ -1,10 +1,10 @@
 """The audit: what a query may not know is taken away, and what differs is named."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from support.types import Build, Capture, MonkeyPatch
 
 from citerec.cli import run
 from citerec.corpus.papers import open_lookup
@@ -15,8 +15,6 @@ from citerec.folder import IndexFolder
 from citerec.matching import write_tables
 from citerec.rules import known as known_module
 from citerec.types import Hits
-
-Build = Callable[..., IndexFolder]
 
 # q, of 2005, may know what b cites; not what late (2005) and future (2006) cite.
 CORPUS = [
@@ -107,8 +105,8 @@ def test_a_list_with_a_paper_of_a_later_year_is_named(index: IndexFolder) -> Non
 def test_a_fault_ends_with_exit_code_1_and_names_the_query(
     index: IndexFolder,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    monkeypatch: MonkeyPatch,
+    capsys: Capture,
 ) -> None:
     everybody = lambda year, years: np.ones(len(years), np.bool_)  # noqa: E731
     monkeypatch.setattr(known_module, "citing_before", everybody)

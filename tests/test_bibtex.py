@@ -4,6 +4,7 @@ from itertools import starmap
 from pathlib import Path
 
 import pytest
+from support.tables import table
 
 from citerec.bibliography.bibtex import read_records, to_entry
 from citerec.bibliography.entry import Entry
@@ -90,19 +91,18 @@ def test_names_have_the_parts_that_biblatex_gives_them(names: str, expected: lis
 
 @pytest.mark.parametrize(
     ("journal", "venue"),
-    [
-        (r"{\apj}", "The Astrophysical Journal"),
-        (r'"\aap"', "Astronomy and Astrophysics"),
-        (r"{{\apj} Letters}", "The Astrophysical Journal Letters"),
-        (r"{\textbackslash mnras}", "Monthly Notices of the Royal Astronomical Society"),  # Zotero
-        ("{åp}", "Astronomy and Astrophysics"),  # Zotero, of \aap
-        (
-            "pasp",
-            "Publications of the Astronomical Society of the Pacific",
-        ),  # its string is elsewhere
-        (r"{\jofx}", "jofx"),
-        (r"{\em Nature}", "Nature"),
-    ],
+    table(
+        r"""
+{\apj} | The Astrophysical Journal
+"\aap" | Astronomy and Astrophysics
+{{\apj} Letters} | The Astrophysical Journal Letters
+{\textbackslash mnras} | Monthly Notices of the Royal Astronomical Society
+{åp} | Astronomy and Astrophysics
+pasp | Publications of the Astronomical Society of the Pacific
+{\jofx} | jofx
+{\em Nature} | Nature
+"""
+    ),
 )
 def test_macros_of_nasa_ads_are_journals(journal: str, venue: str) -> None:
     found = entry(f"title={{T}}, journal={journal}, eprint={{1101.1093}}, archiveprefix={{arXiv}}")

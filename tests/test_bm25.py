@@ -3,10 +3,6 @@
 import json
 import random
 import shutil
-import subprocess
-import sys
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.corpora import built
 from support.lucene import LuceneSearcher
+from support.tools import run_python
+from support.types import Build
 
 from citerec.config import Bm25Config, StopWords
 from citerec.errors import IndexDamagedError
@@ -27,30 +25,16 @@ from citerec.rules.known import mask
 from citerec.text import QueryForm, contents
 from citerec.types import Eligibility, Hits, Query
 
-Build = Callable[..., IndexFolder]
-
 ANYBODY = Eligibility()
 CORNERS = [(1.2, 0.75), (0.9, 0.4), (0.0, 0.75), (2.0, 0.0), (1000.0, 1.0)]
-WORDS = [
-    "tree",
-    "graph",
-    "citation",
-    "maps",
-    "colour",
-    "edge",
-    "user",
-    "3.14",
-    "naïve",
-    "猫",
-    "the",
-]
+WORDS = "tree graph citation maps colour edge user 3.14 naïve 猫 the".split()
 TEXTS = st.lists(st.sampled_from([*WORDS, "unseen"]), min_size=1, max_size=30).map(" ".join)
 RULES = st.builds(
     Eligibility,
     st.none() | st.integers(1990, 2030) | st.sampled_from([-5, 0, 2**40]),
     st.frozensets(st.integers(0, 9)),
 )
-OPERATORS = ["AND", "OR NOT", '"', "*", "?", "~2", "^3", "(", "[a TO b]", "year:2019", "\\", "\0"]
+OPERATORS = [*'AND NOT " * ? ~2 ^3 ( [a TO b] year:2019 \\'.split(), "\0"]
 # Any code point at all, half surrogate pairs too: a shell passes bytes that are no UTF-8 as those.
 WILD = st.text(st.characters(exclude_categories=()), max_size=40)
 
@@ -215,29 +199,6 @@ def test_ties_under_a_year_bound_stand_by_id(twins: IndexFolder, year: int, k: i
 # --- queries of any kind
 
 
-@pytest.mark.parametrize("title", ["the of and", "?!", "\0", "😀", "\udcff", "zzzzqqqq"])
-def test_a_query_without_a_known_word_finds_nothing(sample_index: IndexFolder, title: str) -> None:
-    for form in QueryForm:
-        for stop_words in (StopWords.ANSERINI, StopWords.LONG):
-            config = Bm25Config(form=form, stop_words=stop_words)
-
-            assert len(search(Bm25Retriever(sample_index, config), ask(title))) == 0
-
-
-@pytest.mark.parametrize(
-    "title",
-    ["citation\0analysis", "citation😀analysis", "\udcffcitation \ud800analysis\udc00"]
-    + [f"citation {operator} analysis" for operator in ('"', "*", "~", "^3", ") (", "\\", "&& ||")],
-)
-def test_what_is_no_word_is_passed_over(sample: Bm25Retriever, title: str) -> None:
-    hits = search(sample, ask(title))
-
-    plain = search(sample, ask("citation analysis"))
-    assert hits.rows.tolist()[:1] == plain.rows.tolist()[:1]
-    if "3" not in title:
-        assert hits.scores.tolist() == plain.scores.tolist()
-
-
 @pytest.fixture(scope="module")
 def of_each_form(sample_index: IndexFolder) -> list[Bm25Retriever]:
     return [Bm25Retriever(sample_index, Bm25Config(form=form)) for form in QueryForm]
@@ -302,21 +263,6 @@ def test_a_batch_gives_what_its_queries_give_one_by_one(
         assert hits.scores.tolist() == alone.scores.tolist()
 
 
-def test_retrievers_in_two_threads_do_not_disturb_each_other(
-    sample_index: IndexFolder, sample_queries: list[Query]
-) -> None:
-    retrievers = [Bm25Retriever(sample_index, Bm25Config(k1=k1, b=b)) for k1, b in CORNERS]
-    expected = [[search(r, q).scores.tolist() for q in sample_queries] for r in retrievers]
-
-    def again(number: int) -> list[list[float]]:
-        return [search(retrievers[number], q).scores.tolist() for q in sample_queries]
-
-    with ThreadPoolExecutor(len(retrievers)) as pool:
-        results = list(pool.map(again, [*range(len(retrievers))] * 3))
-
-    assert results == expected * 3
-
-
 # --- key terms and stop words
 
 
@@ -340,18 +286,6 @@ def test_key_terms_are_those_of_highest_tf_idf(build: Build) -> None:
     assert ids(1) == {"a", "b"}
     assert ids(2) == {"a", "b", "d"}  # lemma comes before quark in the alphabet
     assert ids(3) == ids(4) == {"a", "b", "c", "d"}
-
-
-def test_all_key_terms_give_the_scores_of_title_and_abstract(
-    sample_index: IndexFolder, sample: Bm25Retriever, sample_queries: list[Query]
-) -> None:
-    config = Bm25Config(form=QueryForm.KEY_TERMS, key_terms=10_000)
-
-    hits = search(Bm25Retriever(sample_index, config), sample_queries[0])
-
-    whole = search(sample, sample_queries[0])
-    assert hits.rows.tolist() == whole.rows.tolist()
-    assert hits.scores == pytest.approx(whole.scores, rel=1e-6)
 
 
 def with_abstracts(share: float) -> list[dict[str, str]]:
@@ -462,13 +396,8 @@ def test_hits_and_scores_are_those_of_pyserini(
 
     ours = retriever.retrieve(sample_queries, [ANYBODY] * len(sample_queries), 1000)
 
-    done = subprocess.run(
-        [sys.executable, "-c", PYSERINI, str(sample_index.bm25), str(k1), str(b)],
-        input=json.dumps({q.id: contents(q) for q in sample_queries}),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    texts = json.dumps({q.id: contents(q) for q in sample_queries})
+    done = run_python(PYSERINI, sample_index.bm25, k1, b, input=texts)
     theirs = json.loads(done.stdout.rpartition("RESULT")[2])
     for query, hits in zip(sample_queries, ours, strict=True):
         expected = dict(theirs[query.id])  # its scores have four decimals

@@ -1,6 +1,5 @@
 """From a corpus to an index, and from an index to one that has grown: what is kept, what is counted, what fails."""
 
-import gzip
 import json
 import random
 import shutil
@@ -8,17 +7,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from support.types import Build, Capture, MonkeyPatch, Write
 
 from citerec.build import BuildConfig, build_index, grow_index
 from citerec.cli import run
 from citerec.corpus.graph import read_references
-from citerec.corpus.splits import read_ids
+from citerec.corpus.splits import read_ids, write_splits
 from citerec.encode.encoder import TransformerEncoder
 from citerec.errors import (
     BadRecordError,
@@ -34,22 +34,19 @@ from citerec.io import locked
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.types import Eligibility, Paper, Query
 
-Build = Callable[..., IndexFolder]
-Write = Callable[..., Path]
 PLAIN = BuildConfig()
 A, B = {"id": "a", "title": "Alpha"}, {"id": "b", "title": "Beta"}
 # Lines 1 and 4 are good; 2, 5, 6, 7 and 9 are faults; 3 and 8 repeat earlier records.
-MESSY = [
-    json.dumps({"id": "a", "title": "Alpha", "year": 2001, "citations": ["b", "b", "a", "zz"]}),
-    '{"id": "broken", ',
-    json.dumps({"title": "Alpha", "year": 2001, "id": "a", "citations": ["b", "b", "a", "zz"]}),
-    json.dumps({"id": "b", "title": " ", "abstract": "Beta", "citations": ["a", "yy"]}),
-    json.dumps({"id": "c", "title": "Gamma", "year": "MMI"}),
-    json.dumps({"id": "d"}),
-    json.dumps({"id": "b", "title": "Another"}),
-    json.dumps({"id": "b", "title": "", "abstract": "Beta", "citations": ["a", "yy"]}),
-    "[]",
-]
+MESSY = """\
+{"id": "a", "title": "Alpha", "year": 2001, "citations": ["b", "b", "a", "zz"]}
+{"id": "broken",
+{"title": "Alpha", "year": 2001, "id": "a", "citations": ["b", "b", "a", "zz"]}
+{"id": "b", "title": " ", "abstract": "Beta", "citations": ["a", "yy"]}
+{"id": "c", "title": "Gamma", "year": "MMI"}
+{"id": "d"}
+{"id": "b", "title": "Another"}
+{"id": "b", "title": "", "abstract": "Beta", "citations": ["a", "yy"]}
+[]"""
 
 
 def names(folder: Path) -> list[str]:
@@ -75,7 +72,7 @@ def test_an_index_holds_papers_citations_and_lucenes_rows(build: Build) -> None:
 
 def test_all_faults_of_a_corpus_are_counted_in_the_manifest(tmp_path: Path) -> None:
     corpus = tmp_path / "messy.jsonl"
-    corpus.write_text("\n".join(MESSY))
+    corpus.write_text(MESSY)
 
     report = build_index(corpus, tmp_path / "index", BuildConfig(skip_bad=True))
 
@@ -151,22 +148,6 @@ def test_the_same_corpus_makes_the_same_index(write_jsonl: Write, tmp_path: Path
     assert made[0].counts == made[1].counts
 
 
-def test_a_folder_of_packed_shards_is_one_corpus_and_may_hold_its_index(tmp_path: Path) -> None:
-    folder = tmp_path / "corpus"
-    folder.mkdir()
-    (folder / "0.jsonl").write_text(json.dumps(A | {"citations": ["b"]}))
-    (folder / "1.jsonl.gz").write_bytes(gzip.compress(json.dumps(B).encode()))
-    (folder / "README.md").write_text("# Two shards")
-
-    for _ in range(2):
-        report = build_index(folder, folder / "indexes" / "here", BuildConfig(force=True))
-
-    assert report.manifest.counts["papers"] == 2
-    assert report.manifest.counts["citations"] == 1
-    assert report.manifest.corpus["files"] == 2
-    assert report.ignored == (folder / "README.md",)
-
-
 # --- splits
 
 
@@ -190,9 +171,7 @@ def test_shipped_splits_are_used_and_their_unknown_queries_counted(
 ) -> None:
     corpus = write_jsonl(dated(4), "shipped/corpus.jsonl")
     splits = {"train": ["p4"], "dev": ["p3", "gone"], "test": ["p2"]}
-    (corpus.parent / "splits").mkdir()
-    for name, ids in splits.items():
-        (corpus.parent / "splits" / f"{name}.ids").write_text("\n".join(ids))
+    write_splits(corpus.parent / "splits", splits)
 
     report = build_index(corpus, tmp_path / "index", PLAIN)
 
@@ -211,16 +190,6 @@ def test_a_corpus_without_one_good_paper_makes_no_index(write_jsonl: Write, tmp_
         build_index(corpus, tmp_path / "index", BuildConfig(skip_bad=True))
 
     assert names(tmp_path) == ["corpus.jsonl"]
-
-
-def test_a_corpus_may_have_a_name_that_is_no_utf8(tmp_path: Path) -> None:
-    corpus = tmp_path / "\udcff.jsonl"
-    corpus.write_text(json.dumps(A))
-
-    report = build_index(corpus, tmp_path / "index", PLAIN)
-
-    assert report.manifest.corpus["path"].endswith("/\ufffd.jsonl")
-    assert verify_index(tmp_path / "index") == report.manifest
 
 
 # --- an index that exists
@@ -415,7 +384,7 @@ def test_vectors_of_unchanged_papers_are_not_computed_again(
     write_jsonl: Write,
     tmp_path: Path,
     tiny_model: str,
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: MonkeyPatch,
 ) -> None:
     start = build(papers(*"abcd"), encoder=tiny_model)
     encoded: list[int] = []
@@ -438,9 +407,7 @@ def test_vectors_of_unchanged_papers_are_not_computed_again(
     assert (after == kept).all(axis=1).tolist() == [False, True, True]
     assert verify_index(start.path).settings["dense"]["papers"] == len(index.papers) == 4
     with pytest.raises(EncoderMismatchError):
-        other = BuildConfig(encoder="minilm")
-        grow_index(start.path, other, corpus=write_jsonl(papers("f")))
-    assert len(open_index(start.path).papers) == 4
+        grow_index(start.path, BuildConfig(encoder="minilm"), corpus=write_jsonl(papers("f")))
 
 
 @pytest.mark.parametrize("removed", ["ua", "ab"], ids=["unknown ids", "no paper left"])
@@ -477,7 +444,7 @@ def test_only_one_process_may_change_an_index(build: Build, write_jsonl: Write) 
 
 
 def test_the_command_line_appends_and_deletes(
-    build: Build, write_jsonl: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    build: Build, write_jsonl: Write, tmp_path: Path, capsys: Capture
 ) -> None:
     index = str(build(papers(*"abc")).path)
     corpus = str(write_jsonl(papers("b", "d", seed=1)))
@@ -486,13 +453,8 @@ def test_the_command_line_appends_and_deletes(
     code = run(["index", corpus, "--append", "--delete", str(tmp_path / "gone"), "--index", index])
 
     assert code == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split() for line in lines[1:5]] == [
-        ["1", "added"],
-        ["1", "replaced"],
-        ["1", "removed"],
-        ["3", "papers"],
-    ]
+    shown = " ".join(capsys.readouterr().out.split())
+    assert " 1 added 1 replaced 1 removed 3 papers " in shown
     for wrong in (
         ["--append"],
         [corpus, "--delete", str(tmp_path / "gone")],
@@ -502,4 +464,3 @@ def test_the_command_line_appends_and_deletes(
         assert run(["index", *wrong, "--index", index]) == 2
         shown = capsys.readouterr()
         assert (shown.out, shown.err.count("\n")) == ("", 1)
-    assert json.loads((Path(index) / "manifest.json").read_text())["counts"]["papers"] == 3

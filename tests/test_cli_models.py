@@ -12,6 +12,7 @@ import typer
 from support.corpora import SAMPLE
 from support.hub import cached
 from support.tiny import tiny_bert
+from support.types import Write
 
 from citerec.build import BuildConfig, build_index
 from citerec.cli import COMMANDS, make_app
@@ -41,9 +42,7 @@ def sample(dense_sample: IndexFolder, tmp_path: Path) -> Path:
     return copy
 
 
-def test_auto_is_minilm_and_says_what_else_there_is(
-    cli: Cli, write_jsonl: Callable[..., Path]
-) -> None:
+def test_auto_is_minilm_and_says_what_else_there_is(cli: Cli, write_jsonl: Write) -> None:
     corpus = write_jsonl([{"id": "a", "title": TITLE}, {"id": "b", "title": "Graphs"}])
 
     code, out, err = cli("index", corpus, "--index", "made")
@@ -265,19 +264,6 @@ def test_recommend_reranks_with_the_index_s_own_and_says_how(cli: Cli, own: Path
     items: list[dict[str, Any]] = json.loads(out)
     assert [item["stages"]["rerank"]["rank"] for item in items] == [1, 2, 3, 4, 5]
     assert {name for item in items for name in item["stages"]} == {"bm25", "dense", "rerank"}
-
-
-def test_evaluate_compares_what_is_reranked(cli: Cli, own: Path) -> None:
-    code, _, err = cli("evaluate", "--output", "report", *RUN, "--rerank-depth", 5)
-
-    report = json.loads(Path("report/report.json").read_text())
-    assert code == 0
-    names = [system["name"] for system in report["systems"]]
-    assert names[:6] == ["bm25", "dense", "rrf", "bm25+rerank", "rerank", "rerank-alone"]
-    assert "reranking the best 5 by models/reranker" in err
-    [told] = report["provenance"]["settings"]["rerank"]
-    assert (told["model"], told["depth"], told["weight"]) == ("models/reranker", 5, 1)
-    assert (told["backend"], told["precision"]) == ("torch", "float32")
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """What a file or a pasted text is, decided by one function; and lists of papers in every format that an index reads."""
 
-import json
 import textwrap
 from pathlib import Path
 
@@ -20,18 +19,10 @@ World Health Organization. (2020). Global map report. https://doi.org/10.1000/xy
 WRAPPED = "\n".join(textwrap.fill(line, 40, subsequent_indent="    ") for line in APA.splitlines())
 DRAFT = "Maps, Trees and Graphs: 2010–2020\n\nSince 2010, as Lovelace, A. (2017) notes, maps grew. Others, too."
 PRINTED, IDS, TEXT = "a printed list of references", "a list of ids", "plain text"
-WORKS = {
-    "meta": {"count": 2},
-    "results": [
-        {
-            "id": "https://openalex.org/W7",
-            "title": "Trees",
-            "referenced_works": [],
-            "authorships": [],
-        },
-        {"id": "https://openalex.org/A7", "title": "No work", "referenced_works": []},
-    ],
-}
+WORKS = """{"meta": {"count": 2}, "results": [
+ {"id": "https://openalex.org/W7", "title": "Trees", "referenced_works": [], "authorships": []},
+ {"id": "https://openalex.org/A7", "title": "No work", "referenced_works": []}
+]}""".replace("\n", "")
 PUBMED = """<?xml version="1.0"?><PubmedArticleSet><PubmedArticle><MedlineCitation><PMID>7</PMID><Article>
 <ArticleTitle>Trees</ArticleTitle><Abstract><AbstractText>\\documentclass{minimal}</AbstractText></Abstract>
 </Article></MedlineCitation></PubmedArticle></PubmedArticleSet>"""
@@ -83,7 +74,7 @@ PUBMED = """<?xml version="1.0"?><PubmedArticleSet><PubmedArticle><MedlineCitati
         ("Provider: X\n\nTY  - JOUR\nTI  - A\n", "a list of papers (ris)"),
         ("TY  - JOUR\nAB  - We\n\\documentclass{minimal}\nER  - ", "a list of papers (ris)"),
         (PUBMED, "a list of papers (pubmed)"),
-        (json.dumps(WORKS), "a list of papers (openalex)"),
+        (WORKS, "a list of papers (openalex)"),
         ('{"title": "A"}', "a list of papers (json)"),
         ("\\documentclass{article}\\cite{a}", "a draft (LaTeX)"),
         ("# Maps\n\n## Trees\nText.", "a draft (Markdown)"),
@@ -101,7 +92,7 @@ def test_a_wrapped_list_has_as_many_references_as_the_same_list_on_lines() -> No
 
 
 def test_what_an_index_reads_is_a_list_too(tmp_path: Path) -> None:
-    (tmp_path / "works").write_text(json.dumps(WORKS))
+    (tmp_path / "works").write_text(WORKS)
 
     works, pubmed = read_paper_list(tmp_path / "works"), parse_paper_list(PUBMED, "refs")
 
@@ -143,29 +134,18 @@ def test_an_index_says_what_to_do_with_what_is_no_corpus(
 
 
 def test_an_upload_is_what_its_content_is_whatever_its_name(tmp_path: Path) -> None:
-    lists = {
-        "a.txt": APA,
-        "b.json": json.dumps(WORKS),
-        "c": PUBMED,
-        "d.jsonl": 2 * '{"title": "A"}\n',
-    }
-    one_record, nbib = (
-        Upload("e.json", b'{"title": "Trees", "abstract": "Grow."}'),
-        "PMID- 1\nTI  - A\n",
-    )
+    lists = {"a.txt": APA, "b.json": WORKS, "c": PUBMED, "d.jsonl": 2 * '{"title": "A"}\n'}
+    one_record = Upload("e.json", b'{"title": "Trees", "abstract": "Grow."}')
+    uploads = [Upload(name, text.encode()) for name, text in lists.items()]
+    nbib = Upload("f.nbib", b"PMID- 1\nTI  - A\n")
 
-    read = read_files([Upload(name, text.encode()) for name, text in lists.items()], str(tmp_path))
-    both = read_files(
-        [Upload("f.nbib", nbib.encode()), Upload("a.txt", APA.encode())], str(tmp_path)
-    )
+    read, both = (read_files(files, str(tmp_path)) for files in (uploads, [nbib, uploads[0]]))
 
     assert read.draft is None
-    assert {name: len(one.entries) for name, one in read.lists} == {
-        "a.txt": 3,
-        "b.json": 1,
-        "c": 1,
-        "d.jsonl": 2,
-    }
+    assert [(name, len(found.entries)) for name, found in read.lists] == [
+        *(("a.txt", 3), ("b.json", 1)),
+        *(("c", 1), ("d.jsonl", 2)),
+    ]
     assert [name for name, _ in both.lists] == ["a.txt"]
     assert "f.nbib: this is PubMed's .nbib" in "".join([*both.unread, *map(str, both.faults)])
     draft = read_files([one_record, Upload("a.txt", APA.encode())], str(tmp_path)).draft

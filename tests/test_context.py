@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.corpora import built
+from support.corpora import built, records
 from support.tiny_ranker import tiny_ranker
+from support.types import Invoke
 
 from citerec import Query, RecommendConfig, Recommender
 from citerec.config import Bm25Config
@@ -21,15 +22,15 @@ from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.hybrid import SENTENCE_WEIGHT, HybridRetriever
 from citerec.types import Eligibility, QueryKind
 
-Build = Callable[..., IndexFolder]
-EXPERIMENTS = Path(__file__).parent.parent / "experiments"
-PAPERS = [
-    {"id": "late", "title": "Late interaction over token vectors", "year": 2020},
-    {"id": "sparse", "title": "Sparse vectors of expanded terms", "year": 2021},
-    {"id": "trees", "title": "Drawing large trees", "year": 2002, "doi": "10.5555/TREES"},
-    {"id": "graphs", "title": "Drawing graphs and trees in the plane", "year": 2004},
-    {"id": "zebra", "title": "Stripes of zebras", "year": 1999},
-]
+PAPERS = records(
+    """
+{"id": "late", "title": "Late interaction over token vectors", "year": 2020},
+{"id": "sparse", "title": "Sparse vectors of expanded terms", "year": 2021},
+{"id": "trees", "title": "Drawing large trees", "year": 2002, "doi": "10.5555/TREES"},
+{"id": "graphs", "title": "Drawing graphs and trees in the plane", "year": 2004},
+{"id": "zebra", "title": "Stripes of zebras", "year": 1999}
+"""
+)
 DRAFT = Query(id="d", title="Drawing trees", abstract="We draw trees in the plane.")
 SENTENCE = "Late interaction keeps token vectors [CITE]"
 
@@ -46,7 +47,7 @@ def tiny(index: IndexFolder) -> Recommender:
 
 
 @pytest.fixture
-def cli(index: IndexFolder, invoke: Callable[..., Any]) -> Callable[..., tuple[int, str, str]]:
+def cli(index: IndexFolder, invoke: Callable[..., Any]) -> Invoke:
     """Run `recommend` on the small index."""
     return partial(invoke, "recommend", "--index", index.path, "--ranker", "none")
 
@@ -172,15 +173,12 @@ def test_the_words_of_a_sentence_are_added_to_its_scores(
 # --- the command line
 
 
-def test_a_batch_has_a_sentence_in_each_line(
-    cli: Callable[..., tuple[int, str, str]], tmp_path: Path
-) -> None:
-    lines = [
-        {"id": "a", "title": "Drawing trees", "context": SENTENCE},
-        {"id": "b", "context": "Zebras have stripes (Doe, 1999)"},
-        {"id": "c", "title": "Drawing trees"},
-    ]
-    (tmp_path / "q.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+def test_a_batch_has_a_sentence_in_each_line(cli: Invoke, tmp_path: Path) -> None:
+    (tmp_path / "q.jsonl").write_text(
+        f"""{{"id": "a", "title": "Drawing trees", "context": "{SENTENCE}"}}
+{{"id": "b", "context": "Zebras have stripes (Doe, 1999)"}}
+{{"id": "c", "title": "Drawing trees"}}"""
+    )
 
     code, out, _ = cli("--query", "q.jsonl", "--format", "jsonl")
 
@@ -201,7 +199,7 @@ def test_a_batch_has_a_sentence_in_each_line(
     ],
 )
 def test_what_does_not_fit_a_context_is_an_error_in_one_line(
-    cli: Callable[..., tuple[int, str, str]],
+    cli: Invoke,
     tmp_path: Path,
     arguments: tuple[str, ...],
     message: str,

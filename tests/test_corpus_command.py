@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.tables import table
+from support.types import Write
 
 from citerec.corpus.tools import merged_paper
 from citerec.inputs import zstd
 from citerec.types import Paper
 
 Cli = Callable[..., "tuple[int, str, str]"]
-Made = Callable[..., Path]
+Made = Write
 
 
 @pytest.fixture
@@ -114,29 +116,7 @@ def test_what_is_there_is_replaced_only_by_force(cli: Cli, made: Made, tmp_path:
     assert len(lines(tmp_path / "out.jsonl")) == 1
 
 
-def test_a_broken_record_may_be_skipped(cli: Cli, made: Made) -> None:
-    made("papers.jsonl", [record("a", year=2001), {"id": "b"}])
-
-    code, out, _ = cli("convert", "papers.jsonl", "-o", "more.jsonl", "--skip-bad")
-
-    assert code == 0
-    assert counts(out) == {"papers": "1", "records left out: missing fields": "1"}
-
-
 # --- merge
-
-
-def test_records_of_one_corpus_with_the_same_id_are_joined(
-    cli: Cli, made: Made, tmp_path: Path
-) -> None:
-    twice = [{"abstract": "They are counted."}, {"year": 1999}, {"doi": "10.5555/birds"}]
-    made("a.jsonl", [record("W1", "Counting Birds in the Rain", **more) for more in twice])
-
-    code, _, _ = cli("merge", "a.jsonl", "-o", "out.jsonl")
-
-    [paper] = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
-    assert (code, paper["id"], paper["year"], paper["doi"]) == (0, "W1", 1999, "10.5555/birds")
-    assert paper["abstract"] == "They are counted."
 
 
 def test_papers_are_joined_by_doi_then_by_title_and_year(
@@ -295,45 +275,27 @@ def test_a_corpus_without_citations_gives_a_random_sample(cli: Cli, made: Made) 
 
 # --- Bad inputs
 
-BAD: dict[str, tuple[list[str], str]] = {
-    "no corpus": (["info", "missing.bib"], "missing.bib: no such file or folder"),
-    "unknown format": (["info", "good.jsonl", "--format", "word"], "no format 'word'; there are: "),
-    "wrong format": (
-        ["convert", "good.jsonl", "--format", "ris", "-o", "x.jsonl"],
-        "good.jsonl holds no valid paper",
-    ),
-    "no output": (["convert", "good.jsonl"], "Missing option '--output' / '-o'"),
-    "suffix": (
-        ["convert", "good.jsonl", "-o", "x.csv"],
-        "x.csv must be named .jsonl, .jsonl.gz or .jsonl.zst",
-    ),
-    "no folder": (["convert", "good.jsonl", "-o", "no/x.jsonl"], "there is no folder no"),
-    "folder as output": (
-        ["convert", "good.jsonl", "-o", "folder.jsonl"],
-        "folder.jsonl already exists",
-    ),
-    "input missing": (
-        ["merge", "good.jsonl", "no.jsonl", "-o", "x.jsonl"],
-        "no.jsonl: no such file",
-    ),
-    "bad record in a merge": (
-        ["merge", "good.jsonl", "bad.jsonl", "-o", "x.jsonl"],
-        "bad.jsonl, line 2: no 'title'",
-    ),
-    "conflict": (
-        ["convert", "twice.bib", "-o", "x.jsonl"],
-        "twice.bib, line 2: id 'a' is already in",
-    ),
-    "sample of none": (
-        ["sample", "good.jsonl", "-n", "0", "-o", "x.jsonl"],
-        "Invalid value for '-n'",
-    ),
-}
+BAD = table(
+    """
+info missing.bib | missing.bib: no such file or folder
+info good.jsonl --format word | no format 'word'; there are:
+convert good.jsonl --format ris -o x.jsonl | good.jsonl holds no valid paper
+convert good.jsonl | Missing option '--output' / '-o'
+convert good.jsonl -o x.csv | x.csv must be named .jsonl, .jsonl.gz or .jsonl.zst
+convert good.jsonl -o no/x.jsonl | there is no folder no
+convert good.jsonl -o folder.jsonl | folder.jsonl already exists
+merge good.jsonl no.jsonl -o x.jsonl | no.jsonl: no such file
+merge good.jsonl bad.jsonl -o x.jsonl | bad.jsonl, line 2: no 'title'
+convert twice.bib -o x.jsonl | twice.bib, line 2: id 'a' is already in
+sample good.jsonl -n 0 -o x.jsonl | Invalid value for '-n'
+"""
+)
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_bad_input_is_one_line_and_leaves_nothing(cli: Cli, tmp_path: Path, name: str) -> None:
-    arguments, message = BAD[name]
+@pytest.mark.parametrize(("command", "message"), BAD)
+def test_bad_input_is_one_line_and_leaves_nothing(
+    cli: Cli, tmp_path: Path, command: str, message: str
+) -> None:
     for file, content in {
         "good.jsonl": b'{"id": "a", "title": "A"}\n',
         "bad.jsonl": b'{"id": "b", "title": "B"}\n{"id": "a", "year": 2001}\n',
@@ -343,7 +305,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(cli: Cli, tmp_path: Path, name
     (tmp_path / "folder.jsonl").mkdir()
     before = sorted(tmp_path.iterdir())
 
-    code, out, err = cli(*arguments)
+    code, out, err = cli(*command.split())
 
     assert (code, out) == (2, "")
     assert err.startswith("citerec: error: ")

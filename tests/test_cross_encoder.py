@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from support.corpora import built
 from support.tiny import WORDS, tiny_bert, tiny_reranker
+from support.types import MonkeyPatch
 
 from citerec.encode import torch_backend
 from citerec.encode.spec import EncodeConfig, Precision
 from citerec.errors import ModelError
 from citerec.folder import IndexFolder
-from citerec.rerank import cross_encoder
 from citerec.rerank.cross_encoder import CrossEncoder, load_reranker, open_cross_encoder
 from citerec.rerank.pair import NAME, RerankerSpec, default_depth, pair_flops
 from citerec.text import pair_text
@@ -88,20 +88,11 @@ def test_a_probability_is_the_calibrated_sigmoid(reranker: CrossEncoder) -> None
     assert found == pytest.approx([0.5, 0.880797, 0.119203, 1.0, 0.0], abs=1e-6)
 
 
-def test_any_text_at_all_gets_a_score(reranker: CrossEncoder, index: IndexFolder) -> None:
-    odd = [".", "\0", "half a pair \ud83d", "日本語 🎉", "graph " * 900]
-    queries = [Query(id=str(n), title=title) for n, title in enumerate(odd)]
-
-    found = reranker.score(index, queries, [ROWS[0]] * len(odd))
-
-    assert np.isfinite(found).all()
-
-
 # --- whatever the company
 
 
 def test_batches_threads_and_order_hardly_change_a_score(
-    folder: Path, reranker: CrossEncoder, index: IndexFolder, monkeypatch: pytest.MonkeyPatch
+    folder: Path, reranker: CrossEncoder, index: IndexFolder, monkeypatch: MonkeyPatch
 ) -> None:
     rows = np.random.default_rng(0).permutation(len(index.papers)).astype(np.int32)[:60]
     (expected,) = reranker.score(index, QUERIES[:1], [rows])
@@ -117,22 +108,9 @@ def test_batches_threads_and_order_hardly_change_a_score(
         assert found[::-1] == pytest.approx(expected, abs=1e-4)
 
 
-def test_many_pairs_are_read_in_parts(
-    reranker: CrossEncoder, index: IndexFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told: list[tuple[str, int, int]] = []
-    expected = reranker.score(index, QUERIES, ROWS)
-    monkeypatch.setattr(cross_encoder, "AT_ONCE", 4)  # of six pairs
-
-    found = reranker.score(index, QUERIES, ROWS, lambda *what: told.append(what))
-
-    assert np.concatenate(found) == pytest.approx(np.concatenate(expected), abs=1e-4)
-    assert told == [("reranking", 4, 6), ("reranking", 6, 6)]
-
-
 @pytest.mark.parametrize("threads", [1, 2])
 def test_other_pairs_may_be_scored_between_two_batches(
-    folder: Path, index: IndexFolder, monkeypatch: pytest.MonkeyPatch, threads: int
+    folder: Path, index: IndexFolder, monkeypatch: MonkeyPatch, threads: int
 ) -> None:
     monkeypatch.setattr(torch_backend, "FLOAT32_TOKENS", 1)  # a batch for each pair
     how = EncodeConfig(precision=Precision.FLOAT32, threads=threads)

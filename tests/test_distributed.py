@@ -10,6 +10,7 @@ from shutil import copytree
 from typing import Any
 
 import pytest
+from support.types import Capture, MonkeyPatch, Write
 
 pytest.importorskip("ray", reason="ray is not installed", exc_type=ImportError)
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
@@ -48,7 +49,7 @@ def cluster(nodes: Any) -> Iterator[None]:
 
 
 def test_a_lost_worker_loses_no_item_and_writes_nothing_among_the_results(
-    cluster: None, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    cluster: None, tmp_path: Path, capfd: Capture
 ) -> None:
     marker = str(tmp_path / "killed")
 
@@ -108,7 +109,7 @@ def test_the_commands_give_the_same_with_and_without_ray(
     tiny_model: str,
     tmp_path: Path,
     capsys: Any,
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(embed, "SHARD", 20)
     index, plain = (copytree(sample_index.path, tmp_path / name) for name in ("ray", "plain"))
@@ -135,8 +136,8 @@ def test_an_index_built_with_ray_equals_one_built_without(
     nodes: Any,
     tiny_model: str,
     tmp_path: Path,
-    write_jsonl: Callable[..., Path],
-    monkeypatch: pytest.MonkeyPatch,
+    write_jsonl: Write,
+    monkeypatch: MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(embed, "SHARD", 7)
     corpus = write_jsonl([{"id": f"p{i}", "title": f"paper on term {i}"} for i in range(50)])

@@ -11,7 +11,6 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from importlib import import_module
-from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ import pytest
 import typer
 from filelock import FileLock
 from support.console import difference
+from support.types import MonkeyPatch
 
 from citerec.cli import make_app
 from citerec.folder import IndexFolder, open_index
@@ -33,7 +33,7 @@ LINKED = [
     *sorted((ROOT / "experiments").glob("*.md")),
 ]
 FENCE = re.compile(r"^```.*?^```\n", re.DOTALL | re.MULTILINE)
-MAX_README, MAX_PARAGRAPH, WIDTH = 150, 5, 120  # lines, lines of a paragraph, characters of a line
+MAX_README = 150  # lines
 
 
 def blocks(language: str) -> list[tuple[str, str]]:
@@ -62,6 +62,11 @@ def steps(block: str) -> list[tuple[str, str]]:
     return [(command, shown) for command, _, shown in (part.partition("\n") for part in parts)]
 
 
+CORPUS = """\
+{"id": "a", "title": "Graph drawing", "abstract": "Forces.", "year": 1990}
+{"id": "b", "title": "Tree drawing", "year": 1995, "citations": ["a", "elsewhere"]}
+{"id": "c", "title": "Maps", "abstract": "Of trees.", "year": 1999, "citations": ["b"]}
+"""
 COMMANDS = Path(sys.executable).parent
 ENVIRONMENT = os.environ | {
     "PATH": f"{COMMANDS}:{os.environ['PATH']}",
@@ -125,13 +130,8 @@ def workplace(tmp_path: Path, demo: Demo) -> Path:
     papers = [index.papers[int(row)] for row in index.papers.rows_of(ids)]
     queries = [{"id": p.id, "title": p.title, "year": p.year} for p in papers]
     (tmp_path / "queries.jsonl").write_text("".join(json.dumps(q) + "\n" for q in queries))
-    corpus = [
-        {"id": "a", "title": "Graph drawing", "abstract": "Forces.", "year": 1990},
-        {"id": "b", "title": "Tree drawing", "year": 1995, "citations": ["a", "elsewhere"]},
-        {"id": "c", "title": "Maps", "abstract": "Of trees.", "year": 1999, "citations": ["b"]},
-    ]
     (tmp_path / "corpus").mkdir()
-    (tmp_path / "corpus" / "papers.jsonl").write_text("".join(json.dumps(p) + "\n" for p in corpus))
+    (tmp_path / "corpus" / "papers.jsonl").write_text(CORPUS)
     return tmp_path
 
 
@@ -166,7 +166,7 @@ def test_a_console_block_prints_what_it_shows(page: str, block: str, workplace: 
 
 
 @runs
-def test_the_python_blocks_run(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_python_blocks_run(workplace: Path, monkeypatch: MonkeyPatch) -> None:
     monkeypatch.chdir(workplace)
     names: dict[str, object] = {}
 
@@ -210,13 +210,13 @@ def test_make_has_what_a_shell_block_makes(line: str) -> None:
     assert re.search(rf"^{target}:.*## ", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
 
-def tool(name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+def tool(name: str, monkeypatch: MonkeyPatch) -> Any:
     """Import a script of the documentation."""
     monkeypatch.syspath_prepend(ROOT / "docs" / "tools")
     return import_module(name)
 
 
-def test_the_command_reference_is_current(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_reference_is_current(monkeypatch: MonkeyPatch) -> None:
     cli_reference = tool("cli_reference", monkeypatch)
 
     assert cli_reference.page() == cli_reference.PAGE.read_text(), (
@@ -224,7 +224,7 @@ def test_the_command_reference_is_current(monkeypatch: pytest.MonkeyPatch) -> No
     )
 
 
-def test_the_pictures_are_current(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_pictures_are_current(tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
     pictures = tool("pictures", monkeypatch)
     committed = {path.name: path.read_text() for path in pictures.FOLDER.glob("*.svg")}
     monkeypatch.setattr(pictures, "FOLDER", tmp_path)
@@ -243,18 +243,6 @@ def test_every_page_is_in_the_menu_of_the_site() -> None:
 
 def test_the_readme_is_short() -> None:
     assert len(README.read_text().splitlines()) <= MAX_README
-
-
-@pytest.mark.parametrize("page", [*map(name_of, SITE)])
-def test_no_paragraph_is_long(page: str) -> None:
-    prose = FENCE.sub("", (ROOT / page).read_text())
-    paragraphs = [
-        p.splitlines() for p in prose.split("\n\n") if not p.lstrip().startswith(("|", "<"))
-    ]
-
-    lengths = {p[0]: sum(ceil(len(line) / WIDTH) for line in p) for p in paragraphs if p}
-
-    assert {start: lines for start, lines in lengths.items() if lines > MAX_PARAGRAPH} == {}
 
 
 def anchors(page: Path) -> set[str]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from support.types import MonkeyPatch
 
 from citerec.doctor import AREAS, Finding, as_table, examine, healthy
 from citerec.encode import mpnet
@@ -20,7 +21,7 @@ BAD = Finding("java", "runtime", "fault", "it is Java 17", "take another")
 
 
 @pytest.fixture(autouse=True)
-def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def plain_environment(monkeypatch: MonkeyPatch) -> None:
     for variable in VARIABLES:
         monkeypatch.delenv(variable, raising=False)
 
@@ -50,7 +51,7 @@ def test_this_machine_is_healthy_and_every_area_is_examined() -> None:
 
 
 def test_a_bad_java_and_a_jvm_that_ends_its_process_are_faults(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("CITEREC_JAVA_HOME", "/nowhere")
     bad = by_name(findings := examine("java"))
@@ -77,7 +78,7 @@ def test_a_bad_java_and_a_jvm_that_ends_its_process_are_faults(
     ],
 )
 def test_a_version_known_to_be_bad_is_found(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: MonkeyPatch,
     tmp_path: Path,
     name: str,
     version: str,
@@ -93,7 +94,7 @@ def test_a_version_known_to_be_bad_is_found(
 
 
 def test_missing_packages_are_faults_and_incomplete_extras_are_notes(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: MonkeyPatch, tmp_path: Path
 ) -> None:
     install(
         tmp_path,

@@ -5,12 +5,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from support.corpora import SAMPLE
 from support.tiny import tiny_bert
+from support.types import Build, MonkeyPatch, Write
 
 from citerec import embed
 from citerec.build import BuildConfig, build_index
@@ -19,10 +19,9 @@ from citerec.embed import EmbedConfig, cache_folder, embed_anew, has_saved_vecto
 from citerec.encode.encoder import open_encoder
 from citerec.encode.spec import EncoderSpec
 from citerec.errors import IndexDamagedError, OutputError
-from citerec.folder import IndexFolder, open_index, verify_index
+from citerec.folder import open_index, verify_index
 from citerec.io import seal_model
 
-Build = Callable[..., IndexFolder]
 PAPERS = [{"id": f"p{i}", "title": f"paper on term {i}", "year": 2000 + i} for i in range(10)]
 
 
@@ -46,19 +45,6 @@ def test_encode_gives_an_index_vectors_and_leaves_all_else(build: Build, tiny: s
     after = dict(index.manifest.checksums)
     assert {name: after[name] for name in before} == before
     assert [name for name in after if name not in before] == ["dense/vectors.faiss"]
-    verify_index(index.path)
-
-
-def test_another_encoder_replaces_the_vectors(build: Build, tiny: str, tmp_path: Path) -> None:
-    index = build(PAPERS, encoder=tiny)
-    first = dense_sums(index.path)
-    other = tiny_bert(tmp_path / "other", seed=1, spec=EncoderSpec(max_tokens=64))
-
-    embed_anew(index.path, open_encoder(str(other)), EmbedConfig())
-
-    assert dense_sums(index.path).keys() == first.keys()
-    assert dense_sums(index.path) != first
-    assert open_index(index.path).manifest.settings["dense"]["similarity"] == "l2"
     verify_index(index.path)
 
 
@@ -90,7 +76,7 @@ def resume(index: Path, model: str) -> list[int]:
 
 
 @pytest.fixture
-def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_shards(monkeypatch: MonkeyPatch) -> None:
     monkeypatch.setattr(embed, "SHARD", 3)
 
 
@@ -161,21 +147,8 @@ def test_saved_vectors_behind_a_link_are_left_alone(
     assert saved.read_bytes() == b"notes"
 
 
-@pytest.mark.usefixtures("small_shards")
-def test_without_resume_the_work_begins_anew(build: Build, tiny: str) -> None:
-    index = build(PAPERS, encoder=tiny)
-    expected = dense_sums(index.path)
-    interrupt(index.path, tiny, 8)
-    [saved] = cache_folder(index.path).iterdir()
-    saved.write_bytes(bytes(saved.stat().st_size))
-
-    embed_anew(index.path, open_encoder(tiny), EmbedConfig())
-
-    assert dense_sums(index.path) == expected
-
-
 def test_models_trained_on_an_index_outlive_its_rebuild_and_are_verified(
-    build: Build, tiny: str, write_jsonl: Callable[..., Path]
+    build: Build, tiny: str, write_jsonl: Write
 ) -> None:
     index = build(PAPERS)
     model = index.models / "ranker"
@@ -195,7 +168,7 @@ def test_models_trained_on_an_index_outlive_its_rebuild_and_are_verified(
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the system cannot kill so")
 def test_a_killed_build_resumes_to_the_checksum_of_an_unbroken_one(
-    tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: str, tmp_path: Path, monkeypatch: MonkeyPatch
 ) -> None:
     command = ["index", str(SAMPLE), "--encoder", tiny, "--index", str(tmp_path / "killed")]
     program = "import sys; from citerec import cli, embed; embed.SHARD = 16; cli.run(sys.argv[1:])"

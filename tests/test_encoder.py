@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from importlib.util import find_spec
@@ -15,13 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.adapters import write_adapter
 from support.tiny import tiny_bert
+from support.tools import run_python
+from support.types import MonkeyPatch
 
 from citerec.encode import onnx, torch_backend
 from citerec.encode.encoder import Encoder, open_encoder, reopen
 from citerec.encode.models import find_model
 from citerec.encode.spec import EncodeConfig, EncoderSpec, Fingerprint, Pooling, Precision
 from citerec.errors import ModelError
-from citerec.types import Paper, Query
+from citerec.types import Paper
 
 SPEC = EncoderSpec(max_tokens=128)
 F32 = EncodeConfig(precision=Precision.FLOAT32)
@@ -45,12 +45,6 @@ def encoder(folder: Path, request: pytest.FixtureRequest) -> Encoder:
 # --- what comes out; the values are checked in test_torch_backend
 
 
-def test_a_draft_is_read_as_a_paper_is(encoder: Encoder) -> None:
-    assert np.array_equal(encoder.encode([PAPERS[5]]), encoder.encode([Query.of(PAPERS[5])]))
-    assert encoder.encode([]).shape == (0, 32)
-    assert encoder.dim == 32
-
-
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.text(st.characters(exclude_categories=()), max_size=30), max_size=5))
 def test_any_text_at_all_can_be_encoded(encoder: Encoder, titles: list[str]) -> None:
@@ -71,7 +65,7 @@ def test_an_encoder_may_be_used_by_several_threads(encoder: Encoder) -> None:
 
 
 def test_progress_reaches_the_end_and_an_error_in_it_ends_the_work(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, monkeypatch: MonkeyPatch
 ) -> None:
     for name in ("CPU_TOKENS", "FLOAT32_TOKENS"):
         monkeypatch.setattr(torch_backend, name, 128)
@@ -122,11 +116,7 @@ def test_a_model_that_torch_opened_is_opened_for_few_texts_without_torch(tmp_pat
     folder = tiny_bert(tmp_path, spec=replace(SPEC, max_tokens=99))
     open_encoder(str(folder), F32)
 
-    done = subprocess.run(
-        [sys.executable, "-c", ONE_QUERY, str(folder)], capture_output=True, text=True, check=True
-    )
-
-    assert done.stdout == "False True\n"
+    assert run_python(ONE_QUERY, folder).stdout == "False True\n"
     assert open_encoder(str(folder), FEW).fingerprint == open_encoder(str(folder), F32).fingerprint
 
 
@@ -143,7 +133,7 @@ def test_changed_weights_are_exported_anew(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fault", ["no cache", "no trace"])
 def test_torch_encodes_few_texts_where_a_model_cannot_be_exported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
+    tmp_path: Path, monkeypatch: MonkeyPatch, fault: str
 ) -> None:
     folder = str(tiny_bert(tmp_path, spec=SPEC, seed=7))
     expected = open_encoder(str(tiny_bert(tmp_path / "same", spec=SPEC, seed=7)), F32)
@@ -158,7 +148,7 @@ def test_torch_encodes_few_texts_where_a_model_cannot_be_exported(
     assert encoder.encode(PAPERS) == pytest.approx(expected.encode(PAPERS), abs=1e-5)
 
 
-def test_only_the_newest_exports_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_newest_exports_are_kept(tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
     monkeypatch.setattr(onnx, "cache_folder", lambda: tmp_path / "cache")
     monkeypatch.setattr(onnx, "KEPT", 2)
 

@@ -12,50 +12,52 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.corpora import SAMPLE
+from support.corpora import SAMPLE, records
 from support.tiny import tiny_bert
+from support.types import MonkeyPatch
 
 from citerec.build import BuildConfig, build_index
-from citerec.config import Bm25Config, Precision, StopWords
+from citerec.config import Precision
+from citerec.corpus.splits import write_splits
 from citerec.encode.encoder import open_encoder
 from citerec.encode.spec import EncodeConfig
 from citerec.errors import BadInputError, ConfigError
-from citerec.evaluation.protocol import CitationScope
 from citerec.folder import IndexFolder, open_index
 from citerec.index.vectors import vectors_of
 from citerec.lab.datasets.fetch import DatasetRecord, write_record
-from citerec.lab.experiment.row import Experiment, Reranking, read_experiment
-from citerec.lab.experiment.rules import Rules
+from citerec.lab.experiment.row import Experiment, read_experiment
 from citerec.lab.experiment.run import Verdict, judge, run_experiment, write_result
 from citerec.lab.experiment.table import tables, tables_as_latex
 from citerec.lab.scidocs.published import FIGURE_2, TABLE_1, TABLE_2, TABLE_3
-from citerec.text import QueryForm
+
+MakeRow = Callable[..., Experiment]
 
 # q and r each cite the one other paper of their word, so that BM25 puts it first: MRR 1.
-PAPERS = [
-    {"id": "a", "title": "Apples", "year": 2000},
-    {"id": "b", "title": "Bears", "year": 2000},
-    {"id": "q", "title": "Apples again", "year": 2001, "citations": ["a"]},
-    {"id": "r", "title": "Bears again", "year": 2001, "citations": ["b"]},
-]
+PAPERS = records(
+    """
+{"id": "a", "title": "Apples", "year": 2000},
+{"id": "b", "title": "Bears", "year": 2000},
+{"id": "q", "title": "Apples again", "year": 2001, "citations": ["a"]},
+{"id": "r", "title": "Bears again", "year": 2001, "citations": ["b"]}
+"""
+)
 SPLITS = {"train": [], "dev": ["r"], "test": ["q", "a"]}
 HEAD = 'title = "BM25"\nclaim = "It finds words."\ncost = "1 s"\n'
 
 
 @pytest.fixture
-def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def corpus(tmp_path: Path, monkeypatch: MonkeyPatch) -> Path:
     """A corpus with its splits in the folder that the test runs in."""
     monkeypatch.chdir(tmp_path)
     folder = Path("fruit")
-    (folder / "splits").mkdir(parents=True)
+    folder.mkdir()
     (folder / "papers.jsonl").write_text("".join(json.dumps(paper) + "\n" for paper in PAPERS))
-    for name, ids in SPLITS.items():
-        (folder / "splits" / f"{name}.ids").write_text("\n".join(ids))
+    write_splits(folder / "splits", SPLITS)
     return folder
 
 
 @pytest.fixture
-def row(tmp_path: Path) -> Callable[..., Experiment]:
+def row(tmp_path: Path) -> MakeRow:
     """Write a row and read it."""
 
     def make(more: str = "", *, corpus: str = "fruit", name: str = "row") -> Experiment:
@@ -68,23 +70,6 @@ def row(tmp_path: Path) -> Callable[..., Experiment]:
 
 
 # --- reading
-
-
-def test_a_row_says_what_is_run_and_what_it_should_give(row: Callable[..., Experiment]) -> None:
-    read = row(
-        'split = "dev"\nsystem = "bm25-title"\nknown_graph = "earlier"\n'
-        'bm25 = { k1 = 2, form = "title", stop_words = "long" }\nexpect = { mrr = 0.5 }'
-    )
-
-    assert (read.title, read.table, read.split, read.system) == (
-        "BM25",
-        "bm25",
-        "dev",
-        "bm25-title",
-    )
-    assert read.known_graph is CitationScope.EARLIER
-    assert read.bm25 == Bm25Config(k1=2, form=QueryForm.TITLE, stop_words=StopWords.LONG)
-    assert read.expect == {"mrr": 0.5}
 
 
 # --- judging
@@ -118,7 +103,7 @@ def test_ok_is_within_2_thousandths_and_near_within_10(
 # --- running
 
 
-def test_a_row_is_run_end_to_end(corpus: Path, row: Callable[..., Experiment]) -> None:
+def test_a_row_is_run_end_to_end(corpus: Path, row: MakeRow) -> None:
     outcome = run_experiment(row("expect = { mrr = 1.0, map = 0.4 }"), Path("indexes"))
 
     assert outcome.metrics["mrr"] == 1
@@ -128,24 +113,6 @@ def test_a_row_is_run_end_to_end(corpus: Path, row: Callable[..., Experiment]) -
     assert (result["corpus"], result["queries"], result["verdict"]) == ("fruit", 1, "FAIL")
     assert sum(result["left_out"].values()) == 1  # a cites nothing
     assert (Path("indexes") / corpus / "manifest.json").is_file()
-
-
-def test_a_result_tells_the_settings_that_were_searched_with(
-    corpus: Path, row: Callable[..., Experiment]
-) -> None:
-    def settings(more: str) -> dict[str, object] | None:
-        outcome = run_experiment(row(more), Path("indexes"))
-        return outcome.result["provenance"]["settings"]["bm25"]
-
-    plain, title = settings(""), settings('system = "bm25-title"')
-
-    assert plain and title
-    assert (plain["stop_words"], plain["form"]) == (
-        "long",
-        "title+abstract",
-    )  # none has an abstract
-    assert title["form"] == "title"
-    assert settings('system = "random"') is None
 
 
 @pytest.mark.parametrize(
@@ -159,11 +126,10 @@ def test_a_result_tells_the_settings_that_were_searched_with(
             "mv splits/dev.ids x; mv splits/test.ids splits/dev.ids; mv x splits/test.ids",
             "has other splits than fruit",
         ),
-        ("rm -r splits", "has other splits than fruit"),
     ],
 )
 def test_an_index_of_another_corpus_or_other_splits_is_refused_with_advice(
-    corpus: Path, row: Callable[..., Experiment], change: str, fault: str
+    corpus: Path, row: MakeRow, change: str, fault: str
 ) -> None:
     run_experiment(row(), Path("indexes"))
     subprocess.run(change, shell=True, cwd=corpus, check=True)
@@ -176,9 +142,7 @@ def test_an_index_of_another_corpus_or_other_splits_is_refused_with_advice(
 # --- results and tables
 
 
-def test_the_table_has_a_row_for_every_file(
-    corpus: Path, tmp_path: Path, row: Callable[..., Experiment]
-) -> None:
+def test_the_table_has_a_row_for_every_file(corpus: Path, tmp_path: Path, row: MakeRow) -> None:
     outcome = run_experiment(row("expect = { mrr = 1.0 }"), Path("indexes"))
     row(corpus="nowhere", name="waits")
 
@@ -210,50 +174,10 @@ def test_a_result_that_cannot_be_read_is_named(
             tables(tmp_path / "experiments")
 
 
-def test_published_figures_stand_beside_ours(
-    corpus: Path, tmp_path: Path, row: Callable[..., Experiment]
-) -> None:
-    theirs = 'published = { mrr = 0.25 }\nsource = "A paper"'
-    outcome = run_experiment(row(theirs), Path("indexes"))
-    row(f'kind = "published"\n{theirs}', name="theirs")
-    write_result(outcome, tmp_path / "experiments" / "results")
-
-    done, alone = tables(tmp_path / "experiments").splitlines()[-2:]
-
-    assert " | 1.0000 / 0.250 | " in done  # MRR: ours, theirs
-    assert " | – / 0.250 | " in alone
-    assert alone.endswith("| published |")
-    latex = tables_as_latex(tmp_path / "experiments")
-    assert r"1.0000 / 0.250" in latex
-    assert latex.count(r"\begin{tabular}") == 1
-
-
-def test_a_table_says_its_title_its_figures_and_rows_of_other_folders(
-    corpus: Path, tmp_path: Path, row: Callable[..., Experiment]
-) -> None:
-    row(name="elsewhere")
-    folder = tmp_path / "experiments" / "main_results"
-    folder.mkdir(parents=True)
-    (folder / "one.toml").write_text(f'{HEAD}corpus = "fruit"')
-    (folder / "table.toml").write_text(
-        'title = "Table 2"\nnote = "All of it."\ncolumns = ["mrr"]\nrows = ["bm25/elsewhere.toml"]'
-    )
-
-    text = tables(tmp_path / "experiments")
-
-    table = text[text.index("## Table 2") :].splitlines()
-    assert table[2] == "All of it."
-    assert table[4] == "| row | corpus | mrr | verdict |"
-    assert [line.split("](")[1].split(")")[0] for line in table[6:8]] == [
-        "main_results/one.toml",
-        "bm25/elsewhere.toml",
-    ]
-
-
 # --- rows of other kinds
 
 
-def test_a_row_waits_for_what_is_not_here(corpus: Path, row: Callable[..., Experiment]) -> None:
+def test_a_row_waits_for_what_is_not_here(corpus: Path, row: MakeRow) -> None:
     missing = run_experiment(row(corpus="nowhere"), Path("indexes"))
     unfetched = run_experiment(row(corpus="datasets/dblp"), Path("indexes"))
     theirs = row('kind = "published"\npublished = { mrr = 0.5 }\nsource = "A paper"')
@@ -298,15 +222,13 @@ def test_a_row_waits_for_what_is_not_here(corpus: Path, row: Callable[..., Exper
         'ranker = "r"',
     ],
 )
-def test_a_row_of_any_kind_that_cannot_be_is_refused(
-    row: Callable[..., Experiment], more: str
-) -> None:
+def test_a_row_of_any_kind_that_cannot_be_is_refused(row: MakeRow, more: str) -> None:
     with pytest.raises(BadInputError):
         row(more)
 
 
 def test_a_row_waits_until_its_test_papers_were_left_out_of_training(
-    corpus: Path, row: Callable[..., Experiment]
+    corpus: Path, row: MakeRow
 ) -> None:
     shutil.copytree(corpus, "datasets/openresearch")
     asked = row('trained_on = "datasets/openresearch"\napart = ["dblp"]')
@@ -333,47 +255,28 @@ def test_the_committed_tables_are_what_rows_and_results_give() -> None:
 # --- rows with vectors
 
 
-def test_a_row_with_an_encoder_gets_an_index_of_its_own(
-    corpus: Path, row: Callable[..., Experiment], tiny_model: str, tmp_path: Path
-) -> None:
-    asked = row(f'system = "rrf"\nencoder = "{tiny_model}"')
-
-    outcome = run_experiment(asked, tmp_path / "indexes")
-
-    assert outcome.verdict is Verdict.MEASURED
-    settings = outcome.result["provenance"]["settings"]
-    assert settings["encoder"]["dim"] == 32
-    assert (settings["fuse"]["method"], settings["fuse"]["k0"]) == ("rrf", 60)
-    assert [p.name for p in (tmp_path / "indexes").iterdir()] == [asked.index_name]
-
-
 def test_a_row_is_in_float32_whatever_was_run_before(
     corpus: Path,
-    row: Callable[..., Experiment],
+    row: MakeRow,
     tiny_model: str,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("CITEREC_DTYPE", "bfloat16")
     asked = row(f'system = "dense"\nencoder = "{tiny_model}"')
     folder = tmp_path / "indexes" / asked.index_name
     build_index(corpus, folder, BuildConfig(encoder=tiny_model))
-    is_open = open_encoder(tiny_model)  # as of an index that is searched in this process
     papers = [*open_index(folder).papers.at(range(4)).values()]
-    coarse = vectors_of(open_index(folder)).vectors(np.arange(4, dtype=np.int32))
 
-    first = run_experiment(asked, tmp_path / "indexes")
+    outcome = run_experiment(asked, tmp_path / "indexes")
     made = (folder / "manifest.json").stat().st_mtime_ns
-    again = run_experiment(asked, tmp_path / "indexes")
+    assert run_experiment(asked, tmp_path / "indexes").metrics == outcome.metrics
 
-    assert is_open.precision == "bfloat16"
     exact = open_encoder(tiny_model, EncodeConfig(precision=Precision.FLOAT32)).encode(papers)
     stored = vectors_of(open_index(folder)).vectors(np.arange(4, dtype=np.int32))
-    assert np.abs(coarse - exact).max() > 1e-3
     assert stored == pytest.approx(exact, abs=1e-5)
     assert (folder / "manifest.json").stat().st_mtime_ns == made  # these are kept
-    assert first.metrics == again.metrics
-    assert first.result["provenance"]["settings"]["dtype"] == "float32"
+    assert outcome.result["provenance"]["settings"]["dtype"] == "float32"
     assert os.environ["CITEREC_DTYPE"] == "bfloat16"  # of the user
 
 
@@ -382,9 +285,9 @@ def test_a_row_is_in_float32_whatever_was_run_before(
 
 def test_a_row_that_reranks_tells_with_what(
     corpus: Path,
-    row: Callable[..., Experiment],
+    row: MakeRow,
     tiny_reranker_model: str,
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("CITEREC_DTYPE", "bfloat16")
     asked = row(
@@ -398,16 +301,14 @@ def test_a_row_that_reranks_tells_with_what(
     assert (asked.index_name, asked.candidates) == ("fruit", "bm25")
     assert settings["candidates"] == "bm25"
     assert settings["bm25"]["k1"] == 1.2
-    [told] = settings["rerank"]
-    assert (told["model"], told["depth"], told["weight"]) == ("reranker", 3, 0.5)
-    assert (told["query_tokens"], told["candidate_tokens"]) == (16, 32)
-    assert len(told["weights"]) == 64  # a sha256
-    assert (told["backend"], told["precision"]) == ("torch", "float32")
+    [used] = settings["rerank"]
+    assert (used["model"], used["depth"], used["weight"]) == ("reranker", 3, 0.5)
+    assert (used["query_tokens"], used["precision"]) == (16, "float32")
     assert outcome.metrics["recall@1000"] == 1
 
 
 def test_a_row_trains_its_reranker_once_and_leaves_others_alone(
-    row: Callable[..., Experiment], tmp_path: Path, sample_index: IndexFolder
+    row: MakeRow, tmp_path: Path, sample_index: IndexFolder
 ) -> None:
     indexes = tmp_path / "indexes"
     shutil.copytree(sample_index.path, indexes / "papers.jsonl")
@@ -436,17 +337,11 @@ def test_a_row_trains_its_reranker_once_and_leaves_others_alone(
     assert made() == files
     assert list(files) == ["reranker-one", "reranker-two"]  # not the one that `recommend` reads
 
-    models = indexes / "papers.jsonl" / "models"
-    (models / "reranker-one").rename(models / "reranker")  # trained as the row says
-    assert weights("one").split() == ["models/reranker", first.split()[1]]
-
 
 # --- rows that rank
 
 
-def test_a_row_trains_its_ranker_once_beside_the_indexs_own(
-    corpus: Path, row: Callable[..., Experiment]
-) -> None:
+def test_a_row_trains_its_ranker_once_beside_the_indexs_own(corpus: Path, row: MakeRow) -> None:
     other = {"id": "c", "title": "Bears once more", "year": 2000}  # which r does not cite
     with (corpus / "papers.jsonl").open("a") as papers:
         papers.write(json.dumps(other) + "\n")
@@ -494,16 +389,6 @@ def missing_names(text: str) -> list[str]:
     ]
 
 
-def test_a_name_that_leads_nowhere_is_found() -> None:
-    for gone in (
-        *("`reranker/vis_gone.toml`", "(GONE.md)", "specter_table9/", "python experiments/gone.py"),
-        *("`dense/*_gone.toml`", "results/gone/", "`results/<table>/gone-<row>.json`"),
-    ):
-        assert len(missing_names(f"It is in {gone}, as `bm25/vis.toml` is.")) == 1, gone
-    assert missing_names("`bm25/vis.toml`, `dense/*_rrf.toml`, results/<table>/<row>.json.") == []
-    assert missing_names("10 pairs/s of `indexes/mine`, in models/encoder; see TABLES.md.") == []
-
-
 @pytest.mark.parametrize(
     "file",
     [
@@ -528,23 +413,6 @@ def test_what_a_page_names_of_the_experiments_is_there(page: str) -> None:
         assert missing_names(" ".join(names)) == [], path
 
 
-def test_every_key_that_the_readme_explains_is_a_key_of_a_row() -> None:
-    readme = (EXPERIMENTS / "README.md").read_text(encoding="utf-8")
-    _, _, section = readme.partition("### Keys of a row\n")
-    lines = section.partition("\n\n`make")[0].splitlines()
-    cells = [line.split(" | ")[0] for line in lines if line.startswith("| `")]
-    without_values = re.sub(r"= [^{,}]+", "", " ".join(cells))
-    keys = re.findall(r"[a-z]\w+", without_values)
-
-    assert len(keys) > 10
-    parts = (Experiment, Reranking, Rules, Bm25Config)
-    known = {name for part in parts for name in part.model_fields}
-    assert [key for key in keys if key not in known] == []
-
-
-# --- what others published
-
-
 def test_the_rows_of_specters_tables_hold_its_published_figures() -> None:
     root = Path(__file__).parent.parent / "experiments"
 
@@ -556,3 +424,6 @@ def test_the_rows_of_specters_tables_hold_its_published_figures() -> None:
     assert published("specter_table2") == [*TABLE_2.values()]
     assert published("specter_table3") == [*TABLE_3.values()]
     assert published("specter_fig2") == [*FIGURE_2.values()]
+
+
+# --- what others published

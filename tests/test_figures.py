@@ -7,96 +7,58 @@ from pathlib import Path
 from statistics import median
 
 import pytest
+from support.tables import table
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "experiments" / "results"
 # the columns of every table of quality, in this order; some show the first three
 CORPORA = ("vis", "acm_vis", "biomed", "labour", "ecology")
-F1, MRR, R1000 = "f1@20", "mrr", "recall@1000"
-
-QUALITY = {  # page: metrics of a cell, and first cell of a row: rows of results by corpus
-    "README.md": (
-        (F1, MRR),
-        {
-            "BM25": "bm25/{}",
-            "BM25 and vectors, fused": "dense/{}_rrf",
-            "with the default learning-to-rank model": "ranker/{}_ranker",
-            "with such a model that was not trained on this corpus": "ranker/{}_left-out",
-        },
-    ),
-    "docs/results.md": (
-        (F1, MRR),
-        {
-            "BM25": "bm25/{}",
-            "vectors": "dense/{}_dense",
-            "RRF of both": "dense/{}_rrf",
-            "default learning-to-rank model": "ranker/{}_ranker",
-            "a model trained without this corpus": "ranker/{}_left-out",
-        },
-    ),
-    "docs/how/bm25.md": (
-        (F1,),
-        {
-            "title and abstract": "bm25/{}",
-            "key terms": "bm25/{}_key",
-            "title": "bm25/{}_title",
-        },
-    ),
-    "docs/how/dense.md": (
-        (F1, R1000),
-        {
-            "MiniLM, untrained": "dense/{}_dense",
-        },
-    ),
-    "docs/how/fusion.md": (
-        (F1,),
-        {
-            "BM25": "bm25/{}",
-            "MiniLM": "dense/{}_dense",
-            "RRF of both": "dense/{}_rrf",
-            "weighted sum, weights of dev": "dense/{}_weighted",
-        },
-    ),
-    "docs/how/expansion.md": (
-        (R1000,),
-        {
-            "RRF of BM25 and MiniLM": "dense/{}_rrf",
-            "with expansion": "ranker/{}_expanded",
-        },
-    ),
-    "docs/how/ranking.md": (
-        (F1,),
-        {
-            "BM25": "bm25/{}",
-            "RRF of BM25 and MiniLM": "dense/{}_rrf",
-            "the default model": "ranker/{}_ranker",
-            "a model that was not trained on this corpus": "ranker/{}_left-out",
-        },
-    ),
-}
-SPEED = {  # page: first cell of a row: rows of the benchmark, in the order of the figures
-    "README.md": {
-        "BM25 search in 101,021 papers": "search.citerec search.citerec.memory search.pyserini search.pyserini.memory",
-        "encoding with MiniLM": "encode.citerec encode.sentence-transformers",
-        "building an index, BM25": "index.citerec index.anserini",
-        "one query in a running process: BM25, vectors, ranked": "latency.ranked.p50",
-        "`citerec recommend`, the whole process, 4,552 papers": "cold.ranked cold.ranked.memory",
-    },
-    "docs/results.md": {
-        "BM25 search, 101,021 papers, 2 threads": "search.citerec search.pyserini",
-        "the same, peak memory": "search.citerec.memory search.pyserini.memory",
-        "encoding with MiniLM": "encode.citerec encode.sentence-transformers",
-        "one query, BM25 and vectors, ranked": "latency.ranked.p50",
-        "whole process, one query, ranked, 4,552 papers": "cold.ranked cold.ranked.memory",
-    },
-    "docs/guides/engineers.md": {
-        "BM25, one query": "latency.bm25.p50",
-        "BM25 and vectors, ranked": "latency.ranked.p50",
-        "the whole process, BM25 and vectors, ranked": "cold.ranked",
-        "BM25, throughput": "search.citerec",
-        "encoding with MiniLM": "encode.citerec",
-    },
-}
+QUALITY = table(  # page, metrics of a cell, first cell of a row: results of the row by corpus
+    """
+README.md | f1@20 mrr | BM25 | bm25/{}
+README.md | f1@20 mrr | BM25 and vectors, fused | dense/{}_rrf
+README.md | f1@20 mrr | with the default learning-to-rank model | ranker/{}_ranker
+README.md | f1@20 mrr | with such a model that was not trained on this corpus | ranker/{}_left-out
+docs/results.md | f1@20 mrr | BM25 | bm25/{}
+docs/results.md | f1@20 mrr | vectors | dense/{}_dense
+docs/results.md | f1@20 mrr | RRF of both | dense/{}_rrf
+docs/results.md | f1@20 mrr | default learning-to-rank model | ranker/{}_ranker
+docs/results.md | f1@20 mrr | a model trained without this corpus | ranker/{}_left-out
+docs/how/bm25.md | f1@20 | title and abstract | bm25/{}
+docs/how/bm25.md | f1@20 | key terms | bm25/{}_key
+docs/how/bm25.md | f1@20 | title | bm25/{}_title
+docs/how/dense.md | f1@20 recall@1000 | MiniLM, untrained | dense/{}_dense
+docs/how/fusion.md | f1@20 | BM25 | bm25/{}
+docs/how/fusion.md | f1@20 | MiniLM | dense/{}_dense
+docs/how/fusion.md | f1@20 | RRF of both | dense/{}_rrf
+docs/how/fusion.md | f1@20 | weighted sum, weights of dev | dense/{}_weighted
+docs/how/expansion.md | recall@1000 | RRF of BM25 and MiniLM | dense/{}_rrf
+docs/how/expansion.md | recall@1000 | with expansion | ranker/{}_expanded
+docs/how/ranking.md | f1@20 | BM25 | bm25/{}
+docs/how/ranking.md | f1@20 | RRF of BM25 and MiniLM | dense/{}_rrf
+docs/how/ranking.md | f1@20 | the default model | ranker/{}_ranker
+docs/how/ranking.md | f1@20 | a model that was not trained on this corpus | ranker/{}_left-out
+"""
+)
+SPEED = table(  # page, first cell of a row: rows of the benchmark, in the order of the figures
+    """
+README.md | BM25 search in 101,021 papers | search.citerec search.citerec.memory search.pyserini search.pyserini.memory
+README.md | encoding with MiniLM | encode.citerec encode.sentence-transformers
+README.md | building an index, BM25 | index.citerec index.anserini
+README.md | one query in a running process: BM25, vectors, ranked | latency.ranked.p50
+README.md | `citerec recommend`, the whole process, 4,552 papers | cold.ranked cold.ranked.memory
+docs/results.md | BM25 search, 101,021 papers, 2 threads | search.citerec search.pyserini
+docs/results.md | the same, peak memory | search.citerec.memory search.pyserini.memory
+docs/results.md | encoding with MiniLM | encode.citerec encode.sentence-transformers
+docs/results.md | one query, BM25 and vectors, ranked | latency.ranked.p50
+docs/results.md | whole process, one query, ranked, 4,552 papers | cold.ranked cold.ranked.memory
+docs/guides/engineers.md | BM25, one query | latency.bm25.p50
+docs/guides/engineers.md | BM25 and vectors, ranked | latency.ranked.p50
+docs/guides/engineers.md | the whole process, BM25 and vectors, ranked | cold.ranked
+docs/guides/engineers.md | BM25, throughput | search.citerec
+docs/guides/engineers.md | encoding with MiniLM | encode.citerec
+"""
+)
 
 
 def row(page: str, label: str) -> list[str]:
@@ -120,9 +82,9 @@ def assert_shown(shown: list[str], expected: list[float]) -> None:
         assert float(figure.replace(",", "")) == pytest.approx(value, abs=unit / 2 + 1e-9)
 
 
-def metrics(result: str, names: tuple[str, ...]) -> list[float]:
+def metrics(result: str, names: str) -> list[float]:
     measured = json.loads((RESULTS / f"{result}.json").read_text())["metrics"]
-    return [measured[name] for name in names]
+    return [measured[name] for name in names.split()]
 
 
 @cache
@@ -134,19 +96,18 @@ def benchmark() -> dict[str, float]:
     return {row["name"]: median(row["values"]) for row in rows}
 
 
-@pytest.mark.parametrize("page", QUALITY)
-def test_the_figures_of_quality_are_those_of_their_rows(page: str) -> None:
-    names, rows = QUALITY[page]
-    for label, result in rows.items():
-        cells = row(page, label)
-        shown = [corpus for corpus, cell in zip(CORPORA, cells, strict=False) if cell]
+@pytest.mark.parametrize(("page", "names", "label", "result"), QUALITY)
+def test_the_figures_of_quality_are_those_of_their_rows(
+    page: str, names: str, label: str, result: str
+) -> None:
+    cells = row(page, label)
+    shown = [corpus for corpus, cell in zip(CORPORA, cells, strict=False) if cell]
 
-        expected = [value for corpus in shown for value in metrics(result.format(corpus), names)]
+    expected = [value for corpus in shown for value in metrics(result.format(corpus), names)]
 
-        assert_shown(figures(cells), expected)
+    assert_shown(figures(cells), expected)
 
 
-@pytest.mark.parametrize("page", SPEED)
-def test_the_figures_of_speed_are_those_of_the_benchmark(page: str) -> None:
-    for label, names in SPEED[page].items():
-        assert_shown(figures(row(page, label)), [benchmark()[name] for name in names.split()])
+@pytest.mark.parametrize(("page", "label", "names"), SPEED)
+def test_the_figures_of_speed_are_those_of_the_benchmark(page: str, label: str, names: str) -> None:
+    assert_shown(figures(row(page, label)), [benchmark()[name] for name in names.split()])

@@ -14,6 +14,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 import pytest
+from support.types import Build, MonkeyPatch, Write
 
 from citerec.config import RecommendConfig
 from citerec.corpus.papers import SCHEMA
@@ -80,17 +81,6 @@ def flip(file: Path, place: int) -> None:
     content = bytearray(file.read_bytes())
     content[place] ^= 0x10
     file.write_bytes(content)
-
-
-def test_an_open_index_has_its_parts(sample_index: IndexFolder) -> None:
-    index = open_index(sample_index.path)
-
-    count = index.manifest.counts["papers"]
-    in_order = index.papers.ids[np.argsort(index.id_rank)].tolist()
-    assert len(index.papers) == len(index.graph.indptr) - 1 == count
-    assert len(index.graph.indices) == index.manifest.counts["citations"]
-    assert in_order == sorted(in_order)
-    assert verify_index(sample_index.path) == sample_index.manifest
 
 
 def test_an_open_index_can_be_read_after_it_was_removed(copy: Path) -> None:
@@ -292,7 +282,7 @@ def test_a_model_names_no_file_outside_its_folder(
 
 
 def test_readers_see_a_whole_index_all_through_its_rebuilds(
-    build: Callable[..., IndexFolder], write_jsonl: Callable[..., Path]
+    build: Build, write_jsonl: Write
 ) -> None:
     def papers(count: int) -> list[dict[str, object]]:
         return [{"id": f"p{i}", "title": "T", "citations": ["p0"]} for i in range(count)]
@@ -320,21 +310,8 @@ def an_index(folder: Path) -> Path:
     return folder
 
 
-def test_the_only_index_need_not_be_named(tmp_path: Path) -> None:
-    with pytest.raises(IndexNotFoundError, match="citerec index CORPUS, or try: citerec demo"):
-        find_index(None, root=tmp_path / "missing")
-    only = an_index(tmp_path / "one")
-    an_index(tmp_path / ".two.building-host-1")  # a build in progress
-    (tmp_path / "README.md").write_text("Generated.")
-
-    assert find_index(None, root=tmp_path) == only
-    an_index(tmp_path / "a")
-    with pytest.raises(IndexNotFoundError, match=r"several indexes: .*/a, .*/one; choose one"):
-        find_index(None, root=tmp_path)
-
-
 def test_a_bare_name_is_an_index_here_or_under_indexes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     under = an_index(tmp_path / "indexes" / "vis")

@@ -6,33 +6,14 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from citerec.config import RecommendConfig
 from citerec.encode.encoder import Encoder, open_encoder
 from citerec.folder import IndexFolder
-from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
-from citerec.retrieve.fuse import rrf
-from citerec.retrieve.hybrid import HybridRetriever, open_hybrid
+from citerec.retrieve.hybrid import HybridRetriever
 from citerec.rules.known import eligible
 from citerec.types import Query
 
 DRAFT = Query(id="d", title="Retrieval with a language model", abstract="Search.", year=2018)
-
-
-def test_the_list_is_the_fusion_of_what_bm25_and_the_vectors_find(
-    dense_sample: IndexFolder, tiny_model: str
-) -> None:
-    rules = eligible([DRAFT], dense_sample.papers)
-    [words] = Bm25Retriever(dense_sample).retrieve([DRAFT], rules, 1000)
-    encoder = open_encoder(tiny_model)
-    [vectors] = DenseRetriever(dense_sample, encoder).retrieve([DRAFT], rules, 1000)
-
-    [found] = open_hybrid(dense_sample, RecommendConfig()).candidates([DRAFT], rules, 20)
-
-    expected = rrf([words, vectors], dense_sample.id_rank, k=20)
-    assert found.hits.rows.tolist() == expected.rows.tolist()
-    assert np.allclose(found.hits.scores, expected.scores)
-    assert list(found.hits_by_source) == ["bm25", "dense"]
 
 
 class CountingEncoder:

@@ -2,7 +2,6 @@
 
 import bz2
 import gzip
-import json
 import shutil
 from collections.abc import Callable
 from functools import partial
@@ -10,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.corpora import built
+from support.types import Build, Capture, MonkeyPatch
 
 from citerec import inputs
 from citerec.build import BuildConfig, build_index
@@ -20,7 +21,7 @@ from citerec.drafts import read_queries
 from citerec.errors import BadInputError, ModelError, OutputError
 from citerec.evaluation.protocol import EvalConfig, load_eval_set
 from citerec.evaluation.systems import Systems
-from citerec.folder import IndexFolder, open_index
+from citerec.folder import IndexFolder
 from citerec.inputs import (
     MAX_FILE,
     MAX_ROW,
@@ -31,14 +32,11 @@ from citerec.inputs import (
     save_array,
     zstd,
 )
-from citerec.lab.experiment.row import read_experiment
-from citerec.lab.experiment.run import run_experiment
 from citerec.lab.scidocs.vectors import read_vectors
 from citerec.run import read_qrels, read_run
 from citerec.train.ranker import train_ranker
 from citerec.train.settings import RankerTraining
 
-Build = Callable[..., IndexFolder]
 READERS: dict[str, Callable[[Path], object]] = {
     "run": read_run,
     "qrels": read_qrels,
@@ -127,7 +125,7 @@ def never(what: str, done: int, total: int) -> None:
 
 
 def test_the_corpus_is_checked_before_an_encoder_is_looked_for(
-    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    corpus: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     common = ("--index", str(tmp_path / "index"), "--encoder", "no/such-encoder")
 
@@ -136,25 +134,6 @@ def test_the_corpus_is_checked_before_an_encoder_is_looked_for(
     assert run(["index", str(tmp_path / "nothing.jsonl"), *common]) == 2
     assert "nothing.jsonl" in capsys.readouterr().err
     assert not (tmp_path / "index").exists()
-
-
-def test_a_row_checks_the_splits_of_all_its_corpora_before_the_first_is_indexed(
-    corpus: Path, tmp_path: Path
-) -> None:
-    shutil.copytree(corpus, tmp_path / "whole")
-    (tmp_path / "whole" / "splits" / "dev.ids").write_text("")
-    (tmp_path / "training.toml").write_text("trees = 5\n")
-    row = tmp_path / "row.toml"
-    row.write_text(
-        'title = "A row"\nclaim = "None"\ncost = "None"\nencoder = "minilm"\nsystem = "ranker"\n'
-        f'corpus = "{tmp_path / "whole"}"\n'
-        f'train_ranker = "{tmp_path / "training.toml"}"\nranker_corpora = ["{corpus}"]\n'
-    )
-
-    with pytest.raises(BadInputError, match=r"dev.ids is missing"):
-        run_experiment(read_experiment(row), tmp_path / "indexes", never)
-
-    assert not (tmp_path / "indexes").exists()
 
 
 def papers(name: str, count: int = 20) -> list[dict[str, object]]:
@@ -188,9 +167,7 @@ def test_an_encoder_that_is_gone_stops_an_evaluation_before_anything_is_searched
 def test_all_indexes_are_checked_before_a_ranker_is_trained_on_the_first(
     without_encoder: IndexFolder, tmp_path: Path
 ) -> None:
-    (tmp_path / "first.jsonl").write_text("\n".join(map(json.dumps, papers("q"))))
-    build_index(tmp_path / "first.jsonl", tmp_path / "first", BuildConfig())
-    first, config = open_index(tmp_path / "first"), RankerTraining()
+    first, config = built(tmp_path / "first", papers("q")), RankerTraining()
 
     with pytest.raises(ModelError, match="model"):
         train_ranker([first, without_encoder], tmp_path / "ranker", config, progress=never)
@@ -213,7 +190,7 @@ def test_all_indexes_are_checked_before_a_ranker_is_trained_on_the_first(
     ],
 )
 def test_a_reader_that_takes_too_much_is_one_clear_line(
-    work: str, monkeypatch: pytest.MonkeyPatch
+    work: str, monkeypatch: MonkeyPatch
 ) -> None:
     monkeypatch.setattr(inputs, "MAX_SECONDS", 1)
 

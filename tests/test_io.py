@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from support.types import MonkeyPatch
 
 from citerec.errors import BadInputError, OutputError
 from citerec.io import (
@@ -81,7 +82,7 @@ def test_a_folder_appears_when_all_is_written(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("platform", ["linux", "darwin"])  # only Linux swaps two folders
 def test_a_folder_is_replaced_as_a_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, platform: str
+    tmp_path: Path, monkeypatch: MonkeyPatch, platform: str
 ) -> None:
     monkeypatch.setattr(sys, "platform", platform)
     target = old(tmp_path / "index")
@@ -167,18 +168,6 @@ def test_a_link_is_followed_only_if_the_user_named_it(tmp_path: Path, follow: bo
     assert names(tmp_path) == ["file", "link"]
 
 
-def test_a_file_that_cannot_be_moved_is_named_as_the_user_knows_it(tmp_path: Path) -> None:
-    (tmp_path / "file").mkdir()
-
-    with (
-        pytest.raises(IsADirectoryError, match=r"'[^']*/file' -> "),
-        replacing(tmp_path / "file") as temporary,
-    ):
-        temporary.write_text("new")
-
-    assert names(tmp_path) == ["file"]
-
-
 @pytest.mark.parametrize("make", [os.symlink, os.link])
 def test_a_lock_writes_through_no_link(tmp_path: Path, make: Callable[[Path, Path], None]) -> None:
     file = tmp_path / "file"
@@ -236,7 +225,7 @@ def test_entries_are_listed_by_kind_and_a_pipe_is_not_read(tmp_path: Path) -> No
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path: Path, monkeypatch: MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     folder = cache_folder()
     assert folder
@@ -244,7 +233,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def weights(tmp_path: Path, monkeypatch: MonkeyPatch) -> Path:
     """A large file that was written a minute ago, as far as the clock says."""
     file = tmp_path / "model.safetensors"
     file.write_bytes(b"1" * CACHED_SIZE)

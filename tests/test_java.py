@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.types import MonkeyPatch
 
 from citerec import java
 from citerec.errors import JavaError
@@ -18,7 +19,7 @@ VARIABLES = (
 
 
 @pytest.fixture(autouse=True)
-def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def plain_environment(monkeypatch: MonkeyPatch) -> None:
     for variable in VARIABLES:
         monkeypatch.delenv(variable, raising=False)
 
@@ -119,7 +120,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), java_class("java.lang.Ma
 
 
 def test_candidates_come_in_the_order_of_their_places(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("CITEREC_JAVA_HOME", str(tmp_path / "ours"))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "theirs"))
@@ -140,7 +141,7 @@ def test_candidates_come_in_the_order_of_their_places(
     ],
 )
 def test_a_bad_citerec_java_home_is_one_line_that_names_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str, fault: str
+    monkeypatch: MonkeyPatch, tmp_path: Path, version: str, fault: str
 ) -> None:
     home = a_java(tmp_path / "mine", version)
     monkeypatch.setenv("CITEREC_JAVA_HOME", str(home))
@@ -154,7 +155,7 @@ def test_a_bad_citerec_java_home_is_one_line_that_names_it(
 
 
 def test_a_java_that_is_new_enough_is_used_and_a_missing_one_is_not(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: MonkeyPatch, tmp_path: Path
 ) -> None:
     for version, major in (('"21.0.8"', 21), ('"25"', 25), ('"22-ea"', 22)):
         home = a_java(tmp_path / str(major), version)
@@ -166,7 +167,7 @@ def test_a_java_that_is_new_enough_is_used_and_a_missing_one_is_not(
 
 
 def test_without_a_suitable_java_the_error_lists_what_there_is(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: MonkeyPatch, tmp_path: Path
 ) -> None:
     old = a_java(tmp_path / "old", '"11.0.2"')
     monkeypatch.setattr(java, "candidates", lambda: iter([Java(old, "JAVA_HOME", 11)]))

@@ -24,7 +24,6 @@ from citerec.evaluation.significance import (
     cross_validate,
     holm,
     randomisation_test,
-    student_test,
 )
 from citerec.run import Qrels, Run
 from citerec.types import Ranking
@@ -164,12 +163,6 @@ def test_many_queries_are_tested_by_draws_close_to_students_t() -> None:
     assert p == randomisation_test(a, b, lambda means: means, rng=rng())[0]
 
 
-def test_every_query_better_is_as_unlikely_as_the_draws_can_say() -> None:
-    a, b = np.zeros((100, 1)), np.ones((100, 1))
-
-    assert randomisation_test(a, b, lambda means: means, rng=rng())[0] == 1 / 10_001
-
-
 def test_f1_of_means_is_tested_by_swapping_whole_queries() -> None:
     a, b = np.zeros((2, len(PER_QUERY))), np.zeros((2, len(PER_QUERY)))
     a[0, PER_QUERY.index("precision@20")] = 1.0
@@ -209,14 +202,6 @@ def test_a_query_is_measured_with_the_setting_that_the_others_select() -> None:
     assert gain == pytest.approx(-0.1)  # what four queries select is 0 on the fifth
 
 
-def test_student_has_nothing_to_say_without_a_difference_or_a_second_query() -> None:
-    same = np.array([0.1, 0.2])
-
-    assert student_test(same, same) == 1.0
-    assert student_test(np.array([0.0]), np.array([1.0])) == 1.0
-    assert student_test(same, same + 0.5) == pytest.approx(0, abs=1e-9)
-
-
 def test_holm_multiplies_and_never_falls_behind() -> None:
     # Sorted: .01 * 4, .02 * 3, .021 * 2 which may not fall below .06, .9 * 1.
     assert holm([0.9, 0.02, 0.01, 0.021]) == pytest.approx([0.9, 0.06, 0.04, 0.06])
@@ -239,9 +224,8 @@ def test_comparisons_pair_every_system_with_every_later_one() -> None:
 
     pairs = [("base", "best"), ("base", "twin"), ("best", "twin")]
     assert [(c.metric, c.a, c.b) for c in comparisons] == [(m, *p) for m in METRICS for p in pairs]
-    gain, none, loss = comparisons[:3]
+    gain, none, _ = comparisons[:3]
     assert gain.difference == systems[1].metrics["f1@20"] - systems[0].metrics["f1@20"] > 0
-    assert loss.difference == -gain.difference
     assert gain.p_student == stats.ttest_rel(*(s.per_query["f1@20"] for s in systems[:2])).pvalue
     assert (none.difference, none.p_student, none.p_fisher, none.p_holm) == (0, 1, 1, 1)
     assert gain.p_holm == pytest.approx(3 / 10_001)  # 1 / 10,001 and three pairs

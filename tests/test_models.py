@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +15,8 @@ import pytest
 from support.adapters import write_adapter
 from support.http_server import Handler, running
 from support.tiny import tiny_bert
+from support.tools import run_python
+from support.types import MonkeyPatch
 
 from citerec.encode.models import adapter_files, find_model, model_files
 from citerec.encode.spec import EncoderSpec
@@ -44,7 +45,7 @@ def test_a_folder_is_recorded_by_its_whole_path_or_relative_to_the_index(tmp_pat
 
 
 def test_a_folder_that_is_there_wins_over_a_hub_id(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: MonkeyPatch
 ) -> None:
     tiny_bert(tmp_path / "allenai" / "specter")
     monkeypatch.chdir(tmp_path)
@@ -61,7 +62,7 @@ def test_what_is_no_folder_and_no_hub_id_is_one_clear_line(name: str) -> None:
 # --- MiniLM
 
 
-def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_names_the_extra(monkeypatch: MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [])
     sys.path_importer_cache.clear()
 
@@ -110,21 +111,20 @@ class Hub:
 
             def _about(self, path: list[str]) -> None:
                 folder = hub.root / path[0] / path[1]
-                found = [f for f in sorted(folder.rglob("*")) if f.is_file()]
                 files = [
-                    (f.relative_to(folder).as_posix(), f.stat().st_size, _sha1(f)) for f in found
+                    {"type": "file", "path": name, "rfilename": name, "size": file.stat().st_size}
+                    | {"oid": _sha1(file), "blobId": _sha1(file)}
+                    for file in sorted(folder.rglob("*"))
+                    for name in [file.relative_to(folder).as_posix()]
+                    if file.is_file()
                 ]
                 if not folder.is_dir():
                     self.answer(404, b"{}", {"X-Error-Code": "RepoNotFound"})
                 elif "tree" in path:
-                    keys = ("path", "size", "oid")
-                    tree = [{"type": "file"} | dict(zip(keys, f, strict=True)) for f in files]
-                    self.answer(200, json.dumps(tree).encode())
+                    self.answer(200, json.dumps(files).encode())
                 else:
-                    keys = ("rfilename", "size", "blobId")
                     about = {"id": "/".join(path[:2]), "_id": "1", "sha": COMMIT, "private": False}
-                    about |= {"tags": [], "downloads": 0, "likes": 0}
-                    about["siblings"] = [dict(zip(keys, f, strict=True)) for f in files]
+                    about |= {"tags": [], "downloads": 0, "likes": 0, "siblings": files}
                     self.answer(200, json.dumps(about).encode())
 
             def _send(self, file: Path) -> None:
@@ -170,15 +170,7 @@ def run(code: str, home: Path, *arguments: str, **variables: str) -> list[str]:
     """Run code in a process of its own, with a cache of its own; return what it says."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("HF_", "TRANSFORMERS"))}
     environment |= {"HF_HOME": str(home), "HF_HUB_DISABLE_PROGRESS_BARS": "1", **variables}
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environment,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    return run_python(code, *arguments, env=environment).stdout.splitlines()
 
 
 def test_a_model_is_fetched_after_that_was_said_and_then_found_in_the_cache(

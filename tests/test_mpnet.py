@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.tiny import tiny_mpnet
+from support.types import MonkeyPatch
 
 from citerec.doctor import examine
 from citerec.encode import mpnet
@@ -24,7 +25,7 @@ PAPERS = [Paper(id=str(n), title=t, abstract=a) for n, (t, a) in enumerate(TEXTS
 
 
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def site(tmp_path: Path, monkeypatch: MonkeyPatch) -> Path:
     """A folder of packages that holds the wheels of a tiny model."""
     monkeypatch.setattr(mpnet, "WHEELS", [f"tiny-{wheel}" for wheel in mpnet.WHEELS])
     site, content = tmp_path / "site", _zipped(tmp_path)

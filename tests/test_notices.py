@@ -1,20 +1,19 @@
 """What people are told: drafts that nothing covers, lists that are empty, what is loading."""
 
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.corpora import SAMPLE
+from support.tables import table
+from support.types import Build, Capture, MonkeyPatch
 
 from citerec.build import BuildConfig, build_index
 from citerec.cli import run
 from citerec.folder import IndexFolder
 from citerec.recommend import Recommender
 from citerec.types import Query
-
-Build = Callable[..., IndexFolder]
 
 
 def recommend(index: IndexFolder, *arguments: object) -> int:
@@ -67,55 +66,35 @@ PAPERS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "why"),
-    [
-        (
-            ("--title", "Zebras"),
-            "no word of the draft occurs in the 2 eligible papers, and this index has no vectors",
-        ),
-        (
-            ("--title", "Drawing", "--year-max", 1980),
-            "all 2 papers are later than 1980: they are of 1990 to 1995; change --year-min or --year-max",
-        ),
-        (
-            ("--title", "Drawing", "--year-min", 2011, "--year-max", 2012),
-            "all 2 papers are earlier than 2011 or later than 2012: they are of 1990 to 1995",
-        ),
-        (
-            ("--title", "Drawing", "--exclude", "all.txt"),
-            "none of 2 papers is eligible: 2 excluded; leave out --exclude or --cited",
-        ),
-        (
-            ("--title", "Drawing", "--year-max", 1991, "--exclude", "a.txt"),
-            "none of 2 papers is eligible: 1 excluded and 1 later than 1991",
-        ),
-        (("--title", "Zebras", "--exclude", "a.txt"), "occurs in the 1 eligible paper, and"),
-    ],
+EMPTY = table(
+    """
+Zebras | no word of the draft occurs in the 2 eligible papers, and this index has no vectors
+Drawing --year-max 1980 | all 2 papers are later than 1980: they are of 1990 to 1995; change --year-min or --year-max
+Drawing --year-min 2011 --year-max 2012 | all 2 papers are earlier than 2011 or later than 2012: they are of 1990 to
+Drawing --exclude all.txt | none of 2 papers is eligible: 2 excluded; leave out --exclude or --cited
+Drawing --year-max 1991 --exclude a.txt | none of 2 papers is eligible: 1 excluded and 1 later than 1991
+Zebras --exclude a.txt | occurs in the 1 eligible paper, and
+"""
 )
+
+
+@pytest.mark.parametrize(("title", "why"), EMPTY)
 def test_an_empty_list_says_why_with_numbers(
-    build: Build,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: tuple[object, ...],
-    why: str,
+    build: Build, tmp_path: Path, monkeypatch: MonkeyPatch, capsys: Capture, title: str, why: str
 ) -> None:
     index = build(PAPERS)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "all.txt").write_text("a\nb\n")
     (tmp_path / "a.txt").write_text("a\n")
 
-    assert recommend(index, *arguments) == 0
+    assert recommend(index, "--title", *title.split()) == 0
 
     text = " ".join(capsys.readouterr().out.split())
     assert text.startswith("No eligible paper of this corpus matches: ")
     assert why in text
 
 
-def test_the_format_of_dois_says_how_many_papers_have_none(
-    build: Build, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_format_of_dois_says_how_many_papers_have_none(build: Build, capsys: Capture) -> None:
     with_doi = {"id": "a", "title": "Drawing trees", "doi": "10.1000/trees", "year": 2000}
     index = build([with_doi, {"id": "b", "title": "Drawing maps", "year": 2001}])
 

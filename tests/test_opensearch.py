@@ -5,18 +5,19 @@ It is no server of OpenSearch. With CITEREC_TEST_OPENSEARCH=http://localhost:920
 
 import os
 import re
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from secrets import token_hex
 from shutil import copytree
 from typing import Any
 
-import numpy as np
 import pytest
+from support.corpora import records
+from support.types import Build, MonkeyPatch, Write
 
 pytest.importorskip("opensearchpy", reason="opensearch-py is not installed")
 
-from support.opensearch import FakeServer, Shelf, opensearch_server
+from support.opensearch import FakeServer, opensearch_server
 
 from citerec.cli import run
 from citerec.config import Bm25Config, RecommendConfig
@@ -28,7 +29,6 @@ from citerec.opensearch import (
     OpenSearchBm25,
     OpenSearchIndex,
     OpenSearchVectors,
-    index_body,
     load,
     open_retrievers,
 )
@@ -39,14 +39,15 @@ from citerec.rules.known import eligible
 from citerec.text import QueryForm
 from citerec.types import Eligibility, Hits, Query
 
-Build = Callable[..., IndexFolder]
-PAPERS = [
-    {"id": "b", "title": "Drawing graphs", "year": 2001},
-    {"id": "a", "title": "Drawing graphs", "year": 2001},
-    {"id": "c", "title": "Drawing graphs of trees"},
-    {"id": "d", "title": "Drawn graphs, drawn trees", "year": 2010},
-    {"id": "e", "title": "Neural parsing", "year": 2005},
-]
+PAPERS = records(
+    """
+{"id": "b", "title": "Drawing graphs", "year": 2001},
+{"id": "a", "title": "Drawing graphs", "year": 2001},
+{"id": "c", "title": "Drawing graphs of trees"},
+{"id": "d", "title": "Drawn graphs, drawn trees", "year": 2010},
+{"id": "e", "title": "Neural parsing", "year": 2005}
+"""
+)
 DRAFT = Query(id="q", title="How to draw a graph", year=2005)
 ALL = Eligibility()
 
@@ -64,7 +65,7 @@ def sample(fake: FakeServer, dense_sample: IndexFolder) -> Generator[OpenSearchI
 
     url = os.environ.get("CITEREC_TEST_OPENSEARCH")
     server = OpenSearchIndex(url or fake.url, f"citerec-{token_hex(4)}")
-    assert load(server, dense_sample, body=index_body(dense_sample, shards=3)) == 300
+    assert load(server, dense_sample) == 300
     yield server
     opensearchpy.OpenSearch(hosts=[url]).indices.delete(index=server.name) if url else None
 
@@ -72,7 +73,7 @@ def sample(fake: FakeServer, dense_sample: IndexFolder) -> Generator[OpenSearchI
 @pytest.fixture(autouse=True)
 def healthy(fake: FakeServer) -> Iterator[None]:
     yield
-    fake.failed_shards, fake.answers_html = 0, False
+    fake.failed_shards = 0
 
 
 @pytest.fixture
@@ -123,20 +124,6 @@ def test_vectors_find_what_the_index_finds(
         assert one.scores == pytest.approx(other.scores, abs=1e-6)
         sure = other.scores > other.scores[-1:] + 1e-6  # the last ones are as near as the next
         assert {*other.rows[sure].tolist()} <= {*one.rows.tolist()}
-
-
-def test_given_papers_are_scored_as_by_lucene(
-    sample: OpenSearchIndex, dense_sample: IndexFolder
-) -> None:
-    queries = [*drafts(dense_sample)[:4], Query(id="stop words", title="the of")]
-    rows = np.random.default_rng(0).permutation(300).astype(np.int32)[:120]
-
-    expected = Bm25Retriever(dense_sample).scores_of_papers(queries, rows)
-    found = OpenSearchBm25(sample, dense_sample).scores_of_papers(queries, rows)
-
-    scale = found[0].max() / expected[0].max()  # k1 + 1 in OpenSearch 2
-    assert (expected[:4] > 0).any(1).all()
-    assert found == pytest.approx(scale * expected, rel=1e-5)
 
 
 @pytest.mark.parametrize("ranker", ["none", "auto"])
@@ -206,7 +193,7 @@ def test_a_load_may_be_repeated(
 
 
 def test_a_load_that_was_not_completed_is_not_searched(
-    fake: FakeServer, build: Build, monkeypatch: pytest.MonkeyPatch
+    fake: FakeServer, build: Build, monkeypatch: MonkeyPatch
 ) -> None:
     index, server = build(PAPERS), OpenSearchIndex(fake.url, "half")
 
@@ -223,7 +210,7 @@ def test_a_load_that_was_not_completed_is_not_searched(
 
 
 def test_papers_that_were_appended_are_loaded_by_another_load(
-    fake: FakeServer, build: Build, tmp_path: Path, write_jsonl: Callable[..., Path]
+    fake: FakeServer, build: Build, tmp_path: Path, write_jsonl: Write
 ) -> None:
     server, index = OpenSearchIndex(fake.url, "grown"), build(PAPERS[:3])
     load(server, index)
@@ -241,19 +228,6 @@ def test_papers_that_were_appended_are_loaded_by_another_load(
         load(server, index)
     with pytest.raises(OpenSearchError, match="no load was completed"):
         OpenSearchBm25(server, index)
-
-
-def test_vectors_of_another_dimension_are_refused(
-    fake: FakeServer, dense_sample: IndexFolder, made: tuple[OpenSearchIndex, IndexFolder]
-) -> None:
-    body = index_body(dense_sample)
-    body["mappings"]["properties"]["vector"]["dimension"] += 1
-    server = OpenSearchIndex(fake.url, "wide")
-
-    with pytest.raises(OpenSearchError, match="Vector dimension mismatch"):
-        load(server, dense_sample, body=body)
-    with pytest.raises(ConfigError, match="has no vectors"):
-        OpenSearchVectors(*made)
 
 
 def test_vectors_of_another_encoder_are_refused(
@@ -298,14 +272,6 @@ def test_a_search_that_is_not_whole_is_an_error(
     del fake.shelves[made[0].name]
     with pytest.raises(OpenSearchError, match="no such index"):
         bm25.retrieve([DRAFT], [ALL], 10)
-
-
-def test_another_kind_of_server_is_an_error(build: Build, fake: FakeServer) -> None:
-    fake.shelves["papers"] = Shelf({}, {"properties": {}})
-    fake.answers_html = True
-
-    with pytest.raises(OpenSearchError, match="text/html"):
-        OpenSearchBm25(OpenSearchIndex(fake.url, "papers"), build(PAPERS))
 
 
 def test_what_opensearch_cannot_do_is_refused(made: tuple[OpenSearchIndex, IndexFolder]) -> None:

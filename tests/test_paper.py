@@ -3,12 +3,12 @@
 import json
 import re
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from support.corpora import SAMPLE
 from support.hub import COMMIT, cached_scibert, cached_specter
+from support.types import Invoke, MonkeyPatch
 
 from citerec.encode.spec import read_spec
 from citerec.folder import open_index
@@ -19,7 +19,7 @@ PAPERS = 60  # the latest of the sample; the oldest 48 are train queries, if the
 
 
 @pytest.fixture
-def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workplace(tmp_path: Path, monkeypatch: MonkeyPatch) -> Path:
     """A folder with a small corpus, and a cache that has SPECTER and SciBERT."""
     papers = [json.loads(line) for line in SAMPLE.read_text().splitlines()]
     latest = sorted(papers, key=lambda paper: paper["year"])[-PAPERS:]
@@ -33,9 +33,7 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_system_of_the_papers_is_five_commands(
-    workplace: Path, invoke: Callable[..., tuple[int, str, str]]
-) -> None:
+def test_the_system_of_the_papers_is_five_commands(workplace: Path, invoke: Invoke) -> None:
     first, more = re.findall(r"^```sh\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
     commands = [shlex.split(line) for line in first.splitlines()]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.tables import table
 
 from citerec.bibliography.entry import Entry, PaperList
 from citerec.bibliography.keys import dois_of, id_key, name_key, title_key, to_text
@@ -190,17 +191,19 @@ def test_a_doi_is_found_in_the_fields_that_programs_write_it_to(tmp_path: Path, 
 
 @pytest.mark.parametrize(
     ("title", "key"),
-    [
-        ("BERT: Pre-training of Deep Nets!", "bert pre training of deep nets"),
-        (r"{\"U}ber  {BERT}", "uber bert"),
-        (r"Über {\textless}i{\textgreater}BERT{\textless}/i{\textgreater}", "uber bert"),
-        ("Straße & C₆₀ \ufb01x", "strasse c60 fix"),
-        (r"$\alpha$-helix of C$_{60}$", "α helix of c60"),
-        ("α-helix of C60", "α helix of c60"),
-        ("深度学习：综述", "深度学习 综述"),
-        ("Обучение", "обучение"),
-        ("?!", ""),
-    ],
+    table(
+        r"""
+BERT: Pre-training of Deep Nets! | bert pre training of deep nets
+{\"U}ber  {BERT} | uber bert
+Über {\textless}i{\textgreater}BERT{\textless}/i{\textgreater} | uber bert
+Straße & C₆₀ ﬁx | strasse c60 fix
+$\alpha$-helix of C$_{60}$ | α helix of c60
+α-helix of C60 | α helix of c60
+深度学习：综述 | 深度学习 综述
+Обучение | обучение
+?! |
+"""
+    ),
 )
 def test_titles_are_compared_by_letters_and_digits(title: str, key: str) -> None:
     assert title_key(title) == key
@@ -314,64 +317,55 @@ def test_a_title_near_to_two_papers_is_the_one_that_agrees() -> None:
 LONG = "Deep graph drawing at scale"
 
 
-@pytest.mark.parametrize(
-    ("title", "year", "authors", "rows"),
-    [
-        ("Editorial", None, (), [0]),
-        ("Editorial", 2012, ("Lovelace, A.",), [0]),
-        ("Editorial", 2012, (), [0]),
-        ("Editorial", 2013, (), []),
-        ("Editorial", 2011, ("C. Babbage",), []),
-        (LONG, 2012, ("C. Babbage",), []),
-        (LONG, 2011, ("C. Babbage",), [0]),  # the authors may be misspelt
-        (LONG, 2019, ("A. Lovelace",), [0]),  # an edition of later
-        (LONG, 2019, (), []),
-    ],
+EQUAL = table(  # the paper is of 2011 and by Ada Lovelace
+    """
+Editorial | | | same
+Editorial | 2012 | Lovelace, A. | same
+Editorial | 2012 | | same
+Editorial | 2013 | | other
+Editorial | 2011 | C. Babbage | other
+Deep graph drawing at scale | 2012 | C. Babbage | other
+Deep graph drawing at scale | 2011 | C. Babbage | same
+Deep graph drawing at scale | 2019 | A. Lovelace | same
+Deep graph drawing at scale | 2019 | | other
+"""
 )
+
+
+@pytest.mark.parametrize(("title", "year", "author", "found"), EQUAL)
 def test_an_equal_title_is_the_paper_unless_year_and_authors_disagree(
-    title: str, year: int | None, authors: tuple[str, ...], rows: list[int]
+    title: str, year: str, author: str, found: str
 ) -> None:
     paper = Paper(id="p", title=title, year=2011, authors=("Ada Lovelace",))
 
-    assert found_in([paper], Entry(title=title, year=year, authors=authors)) == [rows]
+    entry = Entry(title=title, year=int(year or 0) or None, authors=(author,) if author else ())
+
+    assert found_in([paper], entry) == [[0] if found == "same" else []]
 
 
-def test_entries_have_year_and_authors_in_every_format(tmp_path: Path) -> None:
-    texts = (
-        "@misc{a, title = {T}, date = {2019-05}, author = {Lovelace, Ada and others}}",
-        "TY  - JOUR\nTI  - T\nPY  - 2019/05\nAU  - Lovelace, Ada\nER  - \n",
-        '[{"title": "T", "issued": {"date-parts": [[2019]]}, "author": [{"given": "Ada", "family": "Lovelace"}]}]',
-        '{"title": "T", "year": 2019, "authors": ["Ada Lovelace"]}\n',
-    )
-    wrong = excluded(tmp_path, '{"title": "A", "year": "soon", "authors": [7]}\n"B"\n')
-
-    for text in texts:
-        [entry] = excluded(tmp_path, text).entries
-        assert (entry.title, entry.year, entry.authors) == ("T", 2019, ("Ada Lovelace",)), text
-    assert [(entry.year, entry.authors) for entry in wrong.entries] == [(None, ())] * 2
-
-
-@pytest.mark.parametrize(
-    ("doi", "other", "title", "year", "is_same"),
-    [
-        ("10.1000/a", "10.1000/b", f"{LONG}: Layouts of Millions", 2011, False),
-        ("10.1000/a", "10.1000/b", LONG, 2012, False),
-        ("10.1000/a", "10.1000/b", LONG, 2011, True),  # the DOI may be wrong
-        ("10.1000/a", "https://doi.org/10.1000/A", f"{LONG}: Layouts of Millions", 2011, True),
-        ("10.48550/arXiv.2101.00001", "10.1000/b", f"{LONG}: Layouts of Millions", 2012, True),
-        ("10.1000/a", "10.1101/2020.01.02.123456", LONG, 2012, True),
-        ("10.1101/gr.1234", "10.1000/b", LONG, 2012, False),  # no bioRxiv
-        ("10.5281/zenodo.1", "10.5281/zenodo.2", LONG, 2012, True),  # two versions
-        ("10.48550/arXiv.2101.00001", "10.48550/arXiv.2202.00002", LONG, 2012, False),
-    ],
+DOIS = table(
+    """
+10.1000/a | 10.1000/b | Deep graph drawing at scale: Layouts of Millions | 2011 | other
+10.1000/a | 10.1000/b | Deep graph drawing at scale | 2012 | other
+10.1000/a | 10.1000/b | Deep graph drawing at scale | 2011 | same, as a DOI may be wrong
+10.1000/a | https://doi.org/10.1000/A | Deep graph drawing at scale: Layouts of Millions | 2011 | same
+10.48550/arXiv.2101.00001 | 10.1000/b | Deep graph drawing at scale: Layouts of Millions | 2012 | same
+10.1000/a | 10.1101/2020.01.02.123456 | Deep graph drawing at scale | 2012 | same
+10.1101/gr.1234 | 10.1000/b | Deep graph drawing at scale | 2012 | other, as it is none of bioRxiv
+10.5281/zenodo.1 | 10.5281/zenodo.2 | Deep graph drawing at scale | 2012 | same, in two versions
+10.48550/arXiv.2101.00001 | 10.48550/arXiv.2202.00002 | Deep graph drawing at scale | 2012 | other
+"""
 )
+
+
+@pytest.mark.parametrize(("doi", "other", "title", "year", "found"), DOIS)
 def test_dois_of_two_publications_are_of_two_papers(
-    doi: str, other: str, title: str, year: int, is_same: bool
+    doi: str, other: str, title: str, year: str, found: str
 ) -> None:
     paper = Paper(id="p", title=title, year=2011, authors=("Ada Lovelace",), doi=other)
-    entry = Entry(title=LONG, year=year, authors=("A. Lovelace",), dois=(doi,))
+    entry = Entry(title=LONG, year=int(year), authors=("A. Lovelace",), dois=(doi,))
 
-    assert found_in([paper], entry) == [[0] if is_same else []]
+    assert found_in([paper], entry) == [[0] if found.startswith("same") else []]
 
 
 def test_a_draft_with_another_doi_is_another_paper() -> None:
@@ -381,21 +375,26 @@ def test_a_draft_with_another_doi_is_another_paper() -> None:
     assert not is_draft_of(draft, Paper(id="p", title=LONG, doi="10.1000/b"))
 
 
-@pytest.mark.parametrize(
-    ("title", "year", "authors", "same"),
-    [
-        ("Deep graph drawing at scale", None, (), True),
-        ("Deep graph drawing at scale", 2012, ("Lovelace, A.",), True),
-        ("Deep graph drawing at scale", 2012, ("C. Babbage",), False),
-        ("Deep graph drawing at scale", 2020, ("Ada Lovelace",), False),
-        ("Editorial", None, (), False),
-        ("Editorial", 2011, ("A. Lovelace",), True),
-        ("Editorial", 2014, ("A. Lovelace",), False),
-    ],
+DRAFTS = table(
+    """
+Deep graph drawing at scale | | | same
+Deep graph drawing at scale | 2012 | Lovelace, A. | same
+Deep graph drawing at scale | 2012 | C. Babbage | other
+Deep graph drawing at scale | 2020 | Ada Lovelace | other
+Editorial | | | other
+Editorial | 2011 | A. Lovelace | same
+Editorial | 2014 | A. Lovelace | other
+"""
 )
+
+
+@pytest.mark.parametrize(("title", "year", "author", "found"), DRAFTS)
 def test_a_draft_of_the_same_title_is_the_paper_unless_something_contradicts_it(
-    title: str, year: int | None, authors: tuple[str, ...], same: bool
+    title: str, year: str, author: str, found: str
 ) -> None:
     paper = Paper(id="p", title=title, year=2011, authors=("Ada Lovelace",))
 
-    assert is_draft_of(Query(id="q", title=title, year=year, authors=authors), paper) is same
+    authors = (author,) if author else ()
+    draft = Query(id="q", title=title, year=int(year or 0) or None, authors=authors)
+
+    assert is_draft_of(draft, paper) is (found == "same")

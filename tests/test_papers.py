@@ -1,6 +1,5 @@
 """papers.arrow and lookup/: what goes in comes out, by row, docid, DOI, title and author."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from shutil import rmtree
@@ -11,14 +10,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.corpora import records
+from support.types import Build
 
 from citerec.bibliography.entry import Entry, PaperList
 from citerec.corpus.papers import BATCH, NO_YEAR, Papers, Table, codes_of, open_lookup, write_papers
-from citerec.folder import IndexFolder
 from citerec.matching import listed_rows, recognise, write_tables
 from citerec.types import Paper, Query, id_fault
 
-Build = Callable[..., IndexFolder]
 WILD = st.builds(
     Paper,
     id=st.text(min_size=1).filter(lambda text: not id_fault(text)),
@@ -89,14 +88,15 @@ def test_an_index_without_the_column_of_retractions_is_read(tmp_path: Path) -> N
 
 # --- Tables
 
-CORPUS: list[dict[str, Any]] = [
-    {"id": "10.1000/A", "title": "Graph Drawing: A Survey of Methods", "authors": ["Ann Bee"], "year": 2001},
-    {"id": "b", "title": "A survey of maps of all trees", "doi": "https://doi.org/10.1000/B",
-     "authors": ["Dee, C.", "Bee, A."],
-     "year": 2003, "citations": ["10.1000/A"]},
-    {"id": "c", "title": "Grâph drawing -- a survey of methods", "year": 2002, "citations": ["10.1000/A", "b"]},
-    {"id": "d", "title": "", "abstract": "No title.", "authors": ["?"], "year": None, "citations": ["b"]},
-]  # fmt: skip
+CORPUS: list[dict[str, Any]] = records(
+    """
+{"id": "10.1000/A", "title": "Graph Drawing: A Survey of Methods", "authors": ["Ann Bee"], "year": 2001},
+{"id": "b", "title": "A survey of maps of all trees", "doi": "https://doi.org/10.1000/B", "authors": ["Dee, C.",
+ "Bee, A."], "year": 2003, "citations": ["10.1000/A"]},
+{"id": "c", "title": "Grâph drawing -- a survey of methods", "year": 2002, "citations": ["10.1000/A", "b"]},
+{"id": "d", "title": "", "abstract": "No title.", "authors": ["?"], "year": null, "citations": ["b"]}
+"""
+)
 
 
 def test_a_list_and_drafts_are_found_by_id_doi_and_title(build: Build) -> None:

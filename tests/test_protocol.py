@@ -1,13 +1,15 @@
 """The protocol: who is asked, what counts as right, what may be known."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.corpora import records
+from support.types import Build
 
 from citerec.build import BuildConfig, build_index
 from citerec.config import Bm25Config
+from citerec.corpus.splits import write_splits
 from citerec.errors import ConfigError
 from citerec.evaluation.protocol import (
     NO_GOLD,
@@ -18,36 +20,33 @@ from citerec.evaluation.protocol import (
     EvalSet,
     load_eval_set,
 )
-from citerec.evaluation.systems import CEILINGS, RERANKED, SYSTEMS, Systems, bm25_of
+from citerec.evaluation.systems import CEILINGS, RERANKED, SYSTEMS, Systems
 from citerec.folder import IndexFolder, open_index
 from citerec.lab.experiment.rules import TOO_FEW, Rules, restricted
 from citerec.rules.held_out import train_rows
-from citerec.text import QueryForm
 from citerec.types import Eligibility, Query
-
-Build = Callable[..., IndexFolder]
-TRAIN, EARLIER = CitationScope.TRAIN, CitationScope.EARLIER
 
 # a 2000 ← b 2001, c 2002, q 2003, future 2005
 # b 2001 ← c, future, undated;   c 2002 ← d 2002, q;   future ← q (a citation of a later paper)
-CORPUS = [
-    {"id": "a", "title": "Alpha", "year": 2000},
-    {"id": "b", "title": "Beta", "year": 2001, "citations": ["a"]},
-    {"id": "c", "title": "Gamma", "year": 2002, "citations": ["a", "b"]},
-    {"id": "d", "title": "Delta", "year": 2002, "citations": ["c"]},
-    {"id": "q", "title": "Alpha beta", "year": 2003, "citations": ["a", "c", "future", "gone"]},
-    {"id": "future", "title": "Alpha alpha", "year": 2005, "citations": ["a", "b"]},
-    {"id": "undated", "title": "Alpha once more", "citations": ["b"]},
-]
+CORPUS = records(
+    """
+{"id": "a", "title": "Alpha", "year": 2000},
+{"id": "b", "title": "Beta", "year": 2001, "citations": ["a"]},
+{"id": "c", "title": "Gamma", "year": 2002, "citations": ["a", "b"]},
+{"id": "d", "title": "Delta", "year": 2002, "citations": ["c"]},
+{"id": "q", "title": "Alpha beta", "year": 2003, "citations": ["a", "c", "future", "gone"]},
+{"id": "future", "title": "Alpha alpha", "year": 2005, "citations": ["a", "b"]},
+{"id": "undated", "title": "Alpha once more", "citations": ["b"]}
+"""
+)
 SPLITS = {"train": ["b", "c"], "dev": ["d"], "test": ["q", "undated", "a", "not-here"]}
 
 
 def a_corpus(folder: Path, splits: dict[str, list[str]] = SPLITS) -> IndexFolder:
-    (folder / "made" / "splits").mkdir(parents=True)
+    (folder / "made").mkdir()
     lines = "".join(json.dumps(record) + "\n" for record in CORPUS)
     (folder / "made" / "corpus.jsonl").write_text(lines)
-    for name, ids in splits.items():
-        (folder / "made" / "splits" / f"{name}.ids").write_text("\n".join(ids))
+    write_splits(folder / "made" / "splits", splits)
     build_index(folder / "made", folder / "index", BuildConfig())
     return open_index(folder / "index")
 
@@ -126,31 +125,28 @@ def test_every_system_stays_within_what_is_eligible(dense_sample: IndexFolder, n
         assert all((papers[i].year or 0) <= (query.year or 0) for i in ranking.ids)
 
 
-def test_the_forms_of_bm25_differ_in_what_they_search_with() -> None:
-    setting = EvalConfig(bm25=Bm25Config(k1=2, form=QueryForm.KEY_TERMS))
-
-    assert bm25_of("bm25", setting) == setting.bm25
-    assert bm25_of("bm25-title", setting) == Bm25Config(k1=2, form=QueryForm.TITLE)
-    assert bm25_of("random", setting) is None
-
-
 # --- queries that a corpus ships, as BEIR's
 
 
-BEIR = [
-    {"_id": "d1", "title": "Alpha", "text": "one", "metadata": {"year": 2000}},
-    {"_id": "d2", "title": "Beta", "text": "two", "metadata": {"year": 2010, "references": ["d1"]}},
-    {"_id": "d3", "title": "Alpha beta", "text": "three", "metadata": {"references": ["d1"]}},
-    {"_id": "d4", "title": "What alpha owes to beta", "text": "Much."},
-]
+BEIR = records(
+    """
+{"_id": "d1", "title": "Alpha", "text": "one", "metadata": {"year": 2000}},
+{"_id": "d2", "title": "Beta", "text": "two", "metadata": {"year": 2010, "references": ["d1"]}},
+{"_id": "d3", "title": "Alpha beta", "text": "three", "metadata": {"references": ["d1"]}},
+{"_id": "d4", "title": "What alpha owes to beta", "text": "Much."}
+"""
+)
 BEIR[-1]["metadata"] = {"year": 2004, "references": ["d1"]}
-BEIR_QUERIES = [
-    {"_id": "q1", "text": "alpha paper", "metadata": {"year": 2005}},
-    {"_id": "q2", "text": "beta"},
-    {"_id": "q3", "text": "cites nothing that is here"},
-    {"_id": "d3", "text": "alpha beta", "metadata": {"year": 2020}},
-    {"_id": "q4", "text": "What Alpha owes to Beta. Much."},  # d4, by its text
-]
+# q4 is d4, by its text
+BEIR_QUERIES = records(
+    """
+{"_id": "q1", "text": "alpha paper", "metadata": {"year": 2005}},
+{"_id": "q2", "text": "beta"},
+{"_id": "q3", "text": "cites nothing that is here"},
+{"_id": "d3", "text": "alpha beta", "metadata": {"year": 2020}},
+{"_id": "q4", "text": "What Alpha owes to Beta. Much."}
+"""
+)
 BEIR_QRELS = (
     "q1 d1 1,q1 d2 2,q1 d3 3,q1 d4 0,q2 d2 1,q3 elsewhere 1,d3 d1 1,d3 d3 1,q4 d1 1,q4 d2 1,q4 d4 1"
 )
@@ -160,8 +156,8 @@ BEIR_QRELS = (
 def beir(tmp_path: Path) -> IndexFolder:
     folder = tmp_path / "beir"
     (folder / "qrels").mkdir(parents=True)
-    for name, records in (("corpus", BEIR), ("queries", BEIR_QUERIES)):
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
+    for name, papers in (("corpus", BEIR), ("queries", BEIR_QUERIES)):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(paper) + "\n" for paper in papers))
     lines = ["query-id\tcorpus-id\tscore", *("\t".join(q.split()) for q in BEIR_QRELS.split(","))]
     (folder / "qrels" / "test.tsv").write_text("\n".join(lines) + "\n")
     build_index(folder, tmp_path / "index", BuildConfig())
@@ -194,9 +190,9 @@ def test_shipped_queries_are_searched_with_their_text(beir: IndexFolder) -> None
 
 
 def test_citations_by_the_query_in_the_corpus_are_not_known_to_it(beir: IndexFolder) -> None:
-    run, _ = Systems(beir, load_eval_set(beir, "test"), EvalConfig(known_graph=EARLIER)).run(
-        "most-cited"
-    )
+    run, _ = Systems(
+        beir, load_eval_set(beir, "test"), EvalConfig(known_graph=CitationScope.EARLIER)
+    ).run("most-cited")
 
     # d1 is cited by d2 (2010), d4 (2004) and by d3, which has no year there, and is a query here.
     found = {qid: dict(zip(r.ids, r.scores, strict=True)) for qid, r in run.rankings.items()}

@@ -1,11 +1,12 @@
 """Queries and judgements that a BEIR folder ships."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.types import Write
 
 from citerec.build import BuildConfig, build_index
 from citerec.corpus.splits import ShippedQueries, open_queries, shipped_queries
@@ -32,7 +33,7 @@ FOUND = ShippedQueries(
     },
     gold={"test": {"q1": {"d1": 1}, "q2": {"d2": 2}}},
 )
-Ship = Callable[..., Path]
+Ship = Write
 
 
 @pytest.fixture

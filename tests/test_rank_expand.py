@@ -1,18 +1,14 @@
 """Neighbour scores, expansion and the walk: arithmetic by hand, and dense linear algebra as the oracle."""
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
+from support.corpora import records
+from support.types import Build
 
-from citerec.folder import IndexFolder
 from citerec.rank.expand import (
     MAX_LINKS,
     CandidateExpander,
     NeighbourScores,
-    SparseVector,
     neighbour_scores,
     thinned,
     walk,
@@ -20,16 +16,17 @@ from citerec.rank.expand import (
 from citerec.rules.known import CitationScope, TemporalGraph, eligible
 from citerec.types import CandidateSet, Hits, Query, QueryBatch
 
-Build = Callable[..., IndexFolder]
-
-CORPUS = [  # rows 0 to 5
-    {"id": "near", "title": "N", "year": 2001, "citations": ["cited", "classic"]},
-    {"id": "next", "title": "M", "year": 2002, "citations": ["classic"]},
-    {"id": "cited", "title": "C", "year": 2000},
-    {"id": "classic", "title": "K", "year": 1990},
-    {"id": "survey", "title": "S", "year": 2003, "citations": ["near", "cited", "far"]},
-    {"id": "far", "title": "F", "year": 1995},
-]
+# rows 0 to 5
+CORPUS = records(
+    """
+{"id": "near", "title": "N", "year": 2001, "citations": ["cited", "classic"]},
+{"id": "next", "title": "M", "year": 2002, "citations": ["classic"]},
+{"id": "cited", "title": "C", "year": 2000},
+{"id": "classic", "title": "K", "year": 1990},
+{"id": "survey", "title": "S", "year": 2003, "citations": ["near", "cited", "far"]},
+{"id": "far", "title": "F", "year": 1995}
+"""
+)
 TWO = (2, 0)  # neighbours and k0: weights 1 and 1/2, of 3/2 in all
 
 
@@ -154,23 +151,3 @@ def test_of_many_linked_papers_an_even_sample_is_read() -> None:
     assert 7 not in even
     gaps = np.diff(even)
     assert (gaps.min(), gaps.max()) == (2, 4)  # every 2.49th, and once 7 between two of them
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_a_product_is_that_of_scipy_bit_by_bit(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    matrix = csr_array((rng.random((50, 50)) < 0.2).astype(np.float32))
-    rows = rng.permutation(50)[:20].astype(np.int32)
-    weights = rng.random(20)
-    start = csr_array((weights, rows, [0, 20]), shape=(1, 50))
-
-    def lists(of: np.ndarray) -> Any:
-        parts = [matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]] for row in of.tolist()]
-        return np.concatenate(parts).astype(np.int32), np.array([len(part) for part in parts])
-
-    scratch = np.empty(50, np.int32)
-    product = SparseVector(rows, weights).times(lists, scratch).times(lists, scratch)
-
-    expected = (start @ matrix) @ matrix
-    assert product.rows.tolist() == expected.indices.tolist()
-    assert product.weights.tolist() == expected.data.tolist()

@@ -1,6 +1,6 @@
 """Features: what is known of each candidate, as of the query's year; arithmetic by hand."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import log, sqrt
 
@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.corpora import built
+from support.corpora import built, records
 from support.tiny_ranker import column
+from support.types import Build
 
 from citerec.bibliography.keys import name_key, same_person
 from citerec.corpus.graph import Graph
-from citerec.evaluation.audit import audit
-from citerec.evaluation.protocol import EvalConfig, EvalSet
 from citerec.folder import IndexFolder
 from citerec.index.vectors import unit
 from citerec.rank.expand import CandidateExpander, ExpandedCandidates
@@ -25,7 +24,6 @@ from citerec.rank.features import (
     Features,
     Group,
     Matrix,
-    VenueRates,
     found_in,
     jaccard,
     near,
@@ -41,31 +39,19 @@ from citerec.retrieve.dense import LEAST_WORDS, MAX_SENTENCES, sentence_queries
 from citerec.rules.known import CitationScope, TemporalGraph, eligible
 from citerec.types import CandidateSet, Hits, Query, QueryBatch, QueryVector, SentenceScores
 
-Build = Callable[..., IndexFolder]
-
-CORPUS = [  # rows 0 to 6; a query of 2010 does not know what 4, 5 and 6 cite
-    {
-        "id": "near",
-        "title": "Drawing graphs",
-        "year": 2008,
-        "authors": ["Ann Bee"],
-        "citations": ["cited", "old"],
-    },
-    {
-        "id": "next",
-        "title": "Trees",
-        "year": 2009,
-        "authors": ["C. Dee"],
-        "citations": ["old"],
-        "abstract": "Tall.",
-        "venue": "VIS",
-    },
-    {"id": "cited", "title": "Drawing", "year": 2000, "authors": ["Bee, A."], "venue": "VIS 1"},
-    {"id": "old", "title": "Graphs", "year": 1970, "venue": "Elsewhere"},
-    {"id": "same year", "title": "S", "year": 2010, "citations": ["cited", "near"]},
-    {"id": "later", "title": "L", "year": 2012, "citations": ["near", "next", "old"]},
-    {"id": "undated", "title": "U", "citations": ["cited"]},
-]
+# rows 0 to 6; a query of 2010 does not know what 4, 5 and 6 cite
+CORPUS = records(
+    """
+{"id": "near", "title": "Drawing graphs", "year": 2008, "authors": ["Ann Bee"], "citations": ["cited", "old"]},
+{"id": "next", "title": "Trees", "year": 2009, "authors": ["C. Dee"], "citations": ["old"], "abstract": "Tall.",
+ "venue": "VIS"},
+{"id": "cited", "title": "Drawing", "year": 2000, "authors": ["Bee, A."], "venue": "VIS 1"},
+{"id": "old", "title": "Graphs", "year": 1970, "venue": "Elsewhere"},
+{"id": "same year", "title": "S", "year": 2010, "citations": ["cited", "near"]},
+{"id": "later", "title": "L", "year": 2012, "citations": ["near", "next", "old"]},
+{"id": "undated", "title": "U", "citations": ["cited"]}
+"""
+)
 QUERY = Query(id="q", title="Drawing trees", year=2010, authors=("A. Bee", "X. Y."), venue="VIS 2")
 VECTORS = np.array([[3, 4], [0, 2], [1, 0], [0, 1], [1, 1], [9, 9], [9, 9]], np.float32)
 VECTOR = QueryVector(np.array([2, 0], np.float32), lambda rows: unit(VECTORS[rows]))
@@ -169,17 +155,6 @@ def test_an_unknown_value_is_nan_and_not_zero(index: IndexFolder) -> None:
     assert known == {"bm25", "bm25_rank", "rrf", *of_text}
 
 
-def test_without_authors_or_candidates_there_is_nothing_to_know(build: Build) -> None:
-    index = build([{**paper, "authors": []} for paper in CORPUS])
-
-    _, matrix = computed(index)
-    empty, nothing = computed(index, found=CandidateSet(hits(), {"bm25": hits(), "dense": hits()}))
-
-    assert np.isnan(column(matrix, "author_overlap")).all()
-    assert np.isnan(column(matrix, "self_cited")).all()
-    assert (len(empty.rows), nothing.shape) == (0, (0, len(FEATURES)))
-
-
 def test_undated_citations_are_not_recent(build: Build) -> None:
     undated = [{key: value for key, value in paper.items() if key != "year"} for paper in CORPUS]
 
@@ -228,20 +203,6 @@ def test_only_features_that_the_model_reads_are_computed(index: IndexFolder) -> 
 
     assert column(some, "walk") == column(whole, "walk")
     assert np.isnan(column(some, "linked_similarity")).all()
-
-
-def test_the_audit_recomputes_features_of_vectors(index: IndexFolder) -> None:
-    queries = tuple(replace(QUERY, id=paper) for paper in ("same year", "outside"))
-    rules = tuple(eligible(queries, index.papers))
-    eval_set = EvalSet("test", queries, rules, {query.id: frozenset() for query in queries})
-    scores = np.arange(7, dtype=np.float32)
-    alone = SentenceScores(vectors=lambda: VECTORS[:2], bm25=lambda rows: scores[None, rows])
-    found = [replace(FOUND, sentences=alone)] * 2
-
-    checked = audit(index, eval_set, EvalConfig(known_graph=CitationScope.EARLIER), found, [])
-
-    assert checked.faults == ()
-    assert checked.features == len(NAMES) - len({"rerank", "coupling"})
 
 
 # --- sentences
@@ -397,20 +358,3 @@ def test_a_venue_is_the_same_in_another_year(build: Build) -> None:
 
     assert same.tolist() == pytest.approx([1, 0, np.nan], nan_ok=True)
     assert np.isnan(same_venue(papers, "", ALL)).all()
-
-
-def test_of_a_large_venue_an_even_sample_of_papers_is_counted(
-    build: Build, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of the four papers of Vis, the first and the third are read: they cite Bio, the others Geo."""
-    monkeypatch.setattr("citerec.rank.features.MAX_VENUE_PAPERS", 2)
-    cited = [{"id": name, "title": name, "year": 2000, "venue": name} for name in ("Bio", "Geo")]
-    citing = [
-        {"id": f"v{i}", "title": "Vis", "year": 2005, "venue": "Vis", "citations": [other]}
-        for i, other in enumerate(["Bio", "Geo", "Bio", "Geo"])
-    ]
-    graph = TemporalGraph(build([*cited, *citing]), CitationScope.PUBLISHED)
-
-    rates = VenueRates(graph).rates(graph.snapshot_before(2010), "Vis", ALL[:2])
-
-    assert rates.tolist() == [1, 0]

@@ -1,7 +1,6 @@
 """A learned ranker: its folder, its variants, its reasons, and lists that do not say the same thing twice."""
 
 import re
-from collections.abc import Callable
 from math import log1p
 from pathlib import Path
 
@@ -9,9 +8,9 @@ import numpy as np
 import orjson
 import pytest
 from support.tiny_ranker import tiny_ranker
+from support.types import Build
 
 from citerec.errors import ModelError
-from citerec.folder import IndexFolder
 from citerec.io import model_faults, seal_model
 from citerec.pipeline import by_vectors, by_words, diversified
 from citerec.rank.expand import neighbour_scores
@@ -83,7 +82,7 @@ def test_a_ranker_that_cannot_be_used_is_refused(folder: Path, tmp_path: Path) -
 
 
 @pytest.fixture
-def facts(build: Callable[..., IndexFolder]) -> Facts:
+def facts(build: Build) -> Facts:
     """Of a query that is like two papers, both of which cite the paper at row 0."""
     papers = [
         {"id": "p", "title": "P", "year": 2009, "authors": ["Bo Lee", "Ann B. Roe", "C. Dee"]},

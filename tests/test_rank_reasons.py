@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.types import Build
 
-from citerec.folder import IndexFolder
 from citerec.rank.expand import neighbour_scores
 from citerec.rank.reasons import Facts
 from citerec.rules.known import CitationScope, TemporalGraph
@@ -43,7 +43,7 @@ OWN = ["T1", "T2", "T3", "T4", "T5"]  # references of the query
 
 
 @pytest.fixture
-def facts_of(build: Callable[..., IndexFolder]) -> Callable[[list[int]], Facts]:
+def facts_of(build: Build) -> Callable[[list[int]], Facts]:
     graph = TemporalGraph(build(records()), CitationScope.EARLIER)
     rows = np.array([int(title[1:]) for title in NEIGHBOURS], np.int32)
     snapshot = graph.snapshot_before(YEAR)

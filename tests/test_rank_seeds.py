@@ -1,7 +1,5 @@
 """What a list of references lacks: the counts of the citation graph, the list without a draft, and its errors."""
 
-import json
-from collections.abc import Callable
 from functools import partial
 from math import sqrt
 from pathlib import Path
@@ -9,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.corpora import built
+from support.corpora import built, records
+from support.types import Build, Invoke
 
 from citerec import Query, RecommendConfig, Recommender
 from citerec.errors import ConfigError
-from citerec.export import Format
 from citerec.folder import IndexFolder
 from citerec.rank.seeds import (
     CITED_BY,
@@ -26,20 +24,21 @@ from citerec.rank.seeds import (
 from citerec.request import ListedPapers, list_query
 from citerec.rules.known import CitationScope, TemporalGraph
 
-Build = Callable[..., IndexFolder]
-Cli = Callable[..., tuple[int, str, str]]
+Cli = Invoke
 # s1, s2 and s3 are the list. `hub` is cited together with all three; `cites2` cites two of them; s3 cites `base`.
-PAPERS: list[dict[str, Any]] = [
-    {"id": "s1", "title": "Drawing trees", "year": 2000},
-    {"id": "s2", "title": "Drawing graphs", "year": 2001},
-    {"id": "s3", "title": "Drawing maps", "year": 2002, "citations": ["base"]},
-    {"id": "base", "title": "Planarity", "year": 1974},
-    {"id": "hub", "title": "Layout", "year": 2003},
-    {"id": "cites2", "title": "Edges", "year": 2006, "citations": ["s1", "s2"]},
-    {"id": "review1", "title": "Review", "year": 2010, "citations": ["s1", "s2", "hub"]},
-    {"id": "review2", "title": "Survey", "year": 2012, "citations": ["s2", "s3", "hub"]},
-    {"id": "apart", "title": "Quarks", "year": 2011},
-]
+PAPERS: list[dict[str, Any]] = records(
+    """
+{"id": "s1", "title": "Drawing trees", "year": 2000},
+{"id": "s2", "title": "Drawing graphs", "year": 2001},
+{"id": "s3", "title": "Drawing maps", "year": 2002, "citations": ["base"]},
+{"id": "base", "title": "Planarity", "year": 1974},
+{"id": "hub", "title": "Layout", "year": 2003},
+{"id": "cites2", "title": "Edges", "year": 2006, "citations": ["s1", "s2"]},
+{"id": "review1", "title": "Review", "year": 2010, "citations": ["s1", "s2", "hub"]},
+{"id": "review2", "title": "Survey", "year": 2012, "citations": ["s2", "s3", "hub"]},
+{"id": "apart", "title": "Quarks", "year": 2011}
+"""
+)
 LIST = ["s1", "s2", "s3"]
 
 
@@ -174,39 +173,6 @@ def test_lists_and_drafts_are_not_mixed(index: IndexFolder) -> None:
 
 
 # --- the command line
-
-
-@pytest.mark.parametrize("format", Format)
-def test_every_format_takes_a_list(cli: Cli, format: str) -> None:
-    code, out, err = cli("--cited", "refs.txt", "--format", format, "--explain")
-
-    assert code == 0
-    assert "hub" in out or "Layout" in out or (format == Format.DOI and not out)  # none has a DOI
-    assert "cited: 4 references, 3 of them in this corpus; not found: nobody" in err
-
-
-def test_the_command_gives_the_list_of_python(cli: Cli, tiny: Recommender) -> None:
-    code, out, _ = cli("--cited", "refs.txt", "--format", "json", "--year-max", "2010")
-
-    assert code == 0
-    assert [item["id"] for item in json.loads(out)] == list(
-        tiny.recommend(cited=LIST, year_max=2010).ids
-    )
-
-
-def test_a_model_that_needs_a_draft_is_not_used(cli: Cli) -> None:
-    plain = cli("--cited", "refs.txt", "--format", "json")[1]
-
-    code, out, _ = cli("--cited", "refs.txt", "--format", "json", "--ranker", "models/ranker")
-
-    assert (code, out) == (0, plain)
-
-
-def test_a_draft_with_references_is_ranked_as_a_draft(cli: Cli) -> None:
-    code, out, _ = cli("--title", "Layout", "--cited", "refs.txt", "--format", "json")
-
-    assert code == 0
-    assert "ranker" in json.loads(out)[0]["stages"]
 
 
 @pytest.mark.parametrize(

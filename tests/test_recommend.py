@@ -1,7 +1,6 @@
 """The pipeline as one object."""
 
-import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from math import exp
@@ -9,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.corpora import records
 from support.tiny_ranker import tiny_ranker
+from support.types import Build
 
 from citerec.config import RecommendConfig, RerankConfig
 from citerec.drafts import QueryFile
@@ -19,27 +20,12 @@ from citerec.request import ListedPapers, Request
 from citerec.text import percentage
 from citerec.types import Query, Recommendation, StageHit
 
-Build = Callable[..., IndexFolder]
-
-CORPUS = [
-    {"id": "old", "title": "Graph drawing", "year": 1990},
-    {"id": "new", "title": "Drawing graphs with tensors", "year": 2020},
-    {"id": "undated", "title": "Tensor graphs"},
-    {"id": "10.1145/ABC", "title": "The quark model", "year": 2000},
-    {"id": "https://doi.org/10.1145/X.7", "title": "Zebra stripes", "year": 2000},
-]
-
 
 def ids(found: Sequence[Recommendation]) -> list[str]:
     return [item.paper.id for item in found]
 
 
 PLAIN = RecommendConfig(ranker="none")  # as the stages before the ranker leave the list
-
-
-@pytest.fixture
-def tiny(build: Build) -> Recommender:
-    return Recommender(build(CORPUS), PLAIN)
 
 
 def test_papers_come_best_first_with_the_rank_and_score_of_each_stage(
@@ -73,13 +59,8 @@ def test_what_progress_raises_ends_a_batch_between_two_steps(sample_index: Index
         list(recommender.recommend_many(request, progress=progress))
 
     ranked = [("ranking", place) for place in range(8)]  # eight drafts are searched together
-    assert steps == [
-        ("searching", 0),
-        *ranked,
-        *[("explaining", 0), ("explaining", 100)],
-        steps[-1],
-    ]
-    assert steps[-1] == ("explaining", 0)  # of the second draft
+    explained = [("explaining", done) for done in (0, 100, 0)]  # the last of the second draft
+    assert steps == [("searching", 0), *ranked, *explained]
 
 
 def test_of_many_sentences_progress_ends_the_choice(sample_index: IndexFolder) -> None:
@@ -176,59 +157,21 @@ def test_a_reranked_list_is_in_the_order_of_its_scores_then_as_it_was(
     assert all(a.score > b.score for a, b in pairwise(found[3:]))
 
 
-def test_the_index_s_own_reranker_is_used_unless_none_is_wanted(
-    build: Build, tiny_reranker_model: str
-) -> None:
-    index = build(CORPUS)
-    assert Recommender(index).reranker == ""
-
-    shutil.copytree(tiny_reranker_model, index.models / "reranker")
-
-    config = reranking("auto", depth=2)
-    assert Recommender(index, RecommendConfig(reranker=config)).reranker == "models/reranker"
-    assert Recommender(index, RecommendConfig(reranker="none")).reranker == ""
-
-
-CITING = [
-    {"id": "a", "title": "Drawing graphs", "year": 2010, "citations": ["classic", "tool"]},
-    {"id": "b", "title": "Drawing large graphs", "year": 2012, "citations": ["classic"]},
-    {"id": "classic", "title": "Planarity", "year": 1974},
-    {"id": "tool", "title": "Software for layout", "year": 2001, "authors": ["Ann Bee"]},
-    {"id": "late", "title": "Graphs", "year": 2019, "citations": ["tool", "b"]},
-]
+CITING = records(
+    """
+{"id": "a", "title": "Drawing graphs", "year": 2010, "citations": ["classic", "tool"]},
+{"id": "b", "title": "Drawing large graphs", "year": 2012, "citations": ["classic"]},
+{"id": "classic", "title": "Planarity", "year": 1974},
+{"id": "tool", "title": "Software for layout", "year": 2001, "authors": ["Ann Bee"]},
+{"id": "late", "title": "Graphs", "year": 2019, "citations": ["tool", "b"]}
+"""
+)
 DRAWING = Query(id="d", title="Drawing graphs", year=2015, authors=("A. Bee",))
 
 
 def ranked(build: Build, folder: Path, weights: dict[str, float], **settings: Any) -> Recommender:
     ranker = str(tiny_ranker(folder, weights))
     return Recommender(build(CITING), RecommendConfig(ranker=ranker, **settings))
-
-
-def test_what_close_papers_cite_is_recommended_and_why_is_said(
-    build: Build, tmp_path: Path
-) -> None:
-    recommender = ranked(build, tmp_path / "ranker", {"cited_by_similar_count": 1})
-
-    found = recommender.recommend(DRAWING, explain=True)
-
-    assert ids(found) == ["classic", "tool", "a", "b"]  # cited by both, by one, by none
-    assert found[0].stages.keys() == {"expand", "ranker"}
-    assert found[0].stages["ranker"] == StageHit(1, found[0].score)
-    assert found[2].stages.keys() == {"bm25", "ranker"}
-    assert (
-        found[0].reasons[0]
-        == 'cited by 2 of the 2 papers most like yours, such as "Drawing graphs"'
-    )
-
-
-def test_authors_count_unless_they_may_not(build: Build, tmp_path: Path) -> None:
-    weights = {"author_overlap": 5.0, "cited_by_similar": 1.0}
-    recommender = ranked(build, tmp_path / "ranker", weights)
-    config = RecommendConfig(ranker=str(tmp_path / "ranker"), authors=False)
-    blind = Recommender(recommender.index, config)
-
-    assert ids(recommender.recommend(DRAWING))[0] == "tool"
-    assert ids(blind.recommend(DRAWING))[0] == "classic"
 
 
 def test_references_that_one_has_guide_the_ranker_and_stay_out(

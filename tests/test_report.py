@@ -62,12 +62,8 @@ def test_report_json_has_the_promised_shape(report: Assessment, tmp_path: Path) 
     write_report(report, tmp_path / "out")
 
     content = json.loads((tmp_path / "out" / "report.json").read_text())
-    assert [content[key] for key in ("corpus", "split", "queries", "known_graph")] == [
-        "tiny",
-        "test",
-        8,
-        "train",
-    ]
+    assert (content["corpus"], content["split"]) == ("tiny", "test")
+    assert (content["queries"], content["known_graph"]) == (8, "train")
     first, second = content["systems"]
     assert [first["name"], second["name"]] == ["bm25", "best"]
     assert tuple(first["metrics"]) == tuple(first["ci95"]) == METRICS
@@ -93,17 +89,6 @@ def test_the_folder_holds_every_part_and_replaces_a_former_report(
     assert read_qrels(folder / "qrels.txt") == QRELS
     assert read_run(folder / "bm25.run") == report.evaluation.runs[0]
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["out"]
-
-
-def test_a_written_run_with_equal_scores_keeps_its_order(tmp_path: Path) -> None:
-    tied = Run("tied", {"q1": Ranking(("a", "b", "c"), (3.0, 3.0, 1.0))})
-
-    write_report(assess(replace(evaluation(tied), qrels={"q1": {"b": 1}})), tmp_path / "out")
-
-    lines = [line.split() for line in (tmp_path / "out" / "tied.run").read_text().splitlines()]
-    scores = np.array([line[4] for line in lines], np.float32)
-    assert [line[2] for line in lines] == ["a", "b", "c"]
-    assert (np.diff(scores) < 0).all()  # trec_eval reads 32-bit floats
 
 
 def test_further_metrics_are_measured_and_shown(tmp_path: Path) -> None:
@@ -135,17 +120,6 @@ def test_a_spreadsheet_takes_no_cell_of_per_query_csv_for_a_formula(tmp_path: Pa
         rows = list(csv.DictReader(file))
     assert [row["qid"] for row in rows] == ["-7", "'=HYPERLINK(x)", "'@q"]
     assert [float(row["'+run mrr"]) for row in rows] == [1, 1, 0]
-
-
-def test_per_query_csv_has_a_row_for_every_query(report: Assessment, tmp_path: Path) -> None:
-    write_report(report, tmp_path / "out")
-
-    with (tmp_path / "out" / "per_query.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [row["qid"] for row in rows] == sorted(QRELS)
-    assert [int(row["n_gold"]) for row in rows] == [GOLD[row["qid"]] for row in rows]
-    assert [float(row["bm25 mrr"]) for row in rows] == [0.25] * 8
-    assert float(rows[0]["best precision@20"]) == 1 / 20
 
 
 def test_the_best_value_is_bold_and_bears_the_letters_of_those_it_beats(report: Assessment) -> None:
@@ -228,12 +202,6 @@ def test_run_files_are_safe_and_distinct_where_case_is_ignored() -> None:
         "_.run",
     ]
     assert len(files[6]) == 84
-
-
-def test_a_system_does_not_depend_on_those_beside_it(report: Assessment) -> None:
-    alone = assess(evaluation(Run("best", shifted(0))))
-
-    assert alone.systems[0].ci95 == report.systems[1].ci95
 
 
 def test_what_cannot_be_evaluated_is_refused() -> None:

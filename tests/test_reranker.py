@@ -2,12 +2,13 @@
 
 import math
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from support.types import Build
 
 from citerec.arrays import Rows, Scores
 from citerec.config import RerankConfig
@@ -17,7 +18,6 @@ from citerec.rerank.pair import read_reranker_spec, write_reranker_spec
 from citerec.rerank.reranker import OpenReranker, choose_reranker, open_reranker, reordered
 from citerec.types import Hits, Progress, Query
 
-Build = Callable[..., IndexFolder]
 QUERIES = [Query(id="a", title="A"), Query(id="b", title="B")]
 ID_RANK = np.arange(10, dtype=np.int32)  # the docid of row 0 is the first of all
 
@@ -96,18 +96,14 @@ def test_all_queries_are_scored_together_and_only_to_the_depth(sample_index: Ind
 
     a, b = reranker(sample_index, judge, 2).rerank(QUERIES, [hits([0, 1, 2, 3]), hits([3, 2])])
 
-    assert judge.asked == [[[0, 1], [3, 2]]]
+    [nothing] = reranker(sample_index, judge, 2).rerank(QUERIES[:1], [hits([])])
+
+    assert (len(nothing.hits), len(nothing.scored)) == (0, 0)
+    assert judge.asked[0] == [[0, 1], [3, 2]]
     assert a.hits.rows.tolist() == [1, 0, 2, 3]
     assert b.hits.rows.tolist() == [3, 2]
     assert a.scored.rows.tolist() == [1, 0]
     assert a.scored.scores.tolist() == pytest.approx([0.2, 0.1])
-
-
-def test_a_query_without_candidates_has_an_empty_list(sample_index: IndexFolder) -> None:
-    a, b = reranker(sample_index, Judge(floats(1)), 5).rerank(QUERIES, [hits([]), hits([0])])
-
-    assert (len(a.hits), len(a.scored)) == (0, 0)
-    assert b.hits.rows.tolist() == [0]
 
 
 def test_a_calibrated_reranker_that_decides_alone_gives_probabilities(
@@ -139,16 +135,6 @@ def test_auto_is_the_reranker_of_the_index_else_none(
     assert choose_reranker("auto", index) == RerankConfig(model=str(own))
     assert "by models/reranker: 32+32 tokens, torch " in str(open_reranker(index, RerankConfig()))
     assert choose_reranker("none", index) is None
-
-
-def test_settings_reach_the_model(sample_index: IndexFolder, tiny_reranker_model: str) -> None:
-    of_pair = {"query_tokens": 20, "candidate_tokens": 40, "precision": "float32"}
-    config = RerankConfig(model=tiny_reranker_model, depth=7, weight=0.25, device="cpu", **of_pair)
-
-    opened = open_reranker(sample_index, config)
-
-    assert (opened.depth, opened.weight) == (7, 0.25)
-    assert opened.settings.items() >= {**of_pair, "backend": "torch"}.items()
 
 
 def test_the_weight_is_the_given_one_else_of_the_model_else_1(

@@ -1,13 +1,14 @@
 """Which papers a query may be given, and which citations may be known for it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
+from support.corpora import records
+from support.types import Build
 
-from citerec.folder import IndexFolder
 from citerec.rank.expand import CandidateExpander
 from citerec.rank.features import NAMES, Features
 from citerec.rules.known import (
@@ -20,16 +21,17 @@ from citerec.rules.known import (
 )
 from citerec.types import CandidateSet, Hits, Query, QueryBatch
 
-Build = Callable[..., IndexFolder]
 Paper = dict[str, Any]
 
-CORPUS: list[Paper] = [
-    {"id": "a", "title": "A", "year": 2000},
-    {"id": "b", "title": "B", "year": 2001, "citations": ["a"]},
-    {"id": "c", "title": "C", "year": 2005, "citations": ["a", "b"]},
-    {"id": "d", "title": "D", "year": 2006, "citations": ["a"]},
-    {"id": "undated", "title": "U", "citations": ["a"]},
-]
+CORPUS: list[Paper] = records(
+    """
+{"id": "a", "title": "A", "year": 2000},
+{"id": "b", "title": "B", "year": 2001, "citations": ["a"]},
+{"id": "c", "title": "C", "year": 2005, "citations": ["a", "b"]},
+{"id": "d", "title": "D", "year": 2006, "citations": ["a"]},
+{"id": "undated", "title": "U", "citations": ["a"]}
+"""
+)
 ALL = np.arange(5, dtype=np.int32)
 
 
@@ -153,29 +155,28 @@ def test_snapshots_are_those_of_going_through_all_papers(known: TemporalGraph) -
 
 
 def test_no_age_is_negative_and_the_last_three_years_are_three(build: Build) -> None:
-    corpus = [
-        {"id": "cited", "title": "Graphs", "year": 2015},
-        *(
-            {"id": f"p{year}", "title": "Drawing graphs", "year": year, "citations": ["cited"]}
-            for year in range(2015, 2020)
-        ),
+    citing = [
+        {"id": f"p{year}", "title": "Drawing graphs", "year": year, "citations": ["cited"]}
+        for year in range(2015, 2020)
     ]
-    graph = TemporalGraph(build(corpus), CitationScope.PUBLISHED)
-    papers = graph.index.papers
+    graph = TemporalGraph(
+        build([{"id": "cited", "title": "Graphs", "year": 2015}, *citing]), CitationScope.PUBLISHED
+    )
     everything = Hits(np.arange(6, dtype=np.int32), np.zeros(6, np.float32))
 
-    def features(year: int, year_max: int | None = None) -> dict[str, tuple[float, float]]:
+    def ages_and_recent(year: int, year_max: int | None = None) -> tuple[list[float], float]:
         query = Query(id="new", title="Drawing graphs", year=year)
-        batch = QueryBatch([query], eligible([query], papers, year_max=year_max))
-        [one] = CandidateExpander(graph).run(batch, [CandidateSet(everything, {})])
-        matrix = Features(graph, ("age", "citations_3y")).matrix(query, one)
+        batch = QueryBatch([query], eligible([query], graph.index.papers, year_max=year_max))
+        [candidates] = CandidateExpander(graph).run(batch, [CandidateSet(everything, {})])
+        matrix = Features(graph, ("age", "citations_3y")).matrix(query, candidates)
         ages, recent = (matrix[:, NAMES.index(name)] for name in ("age", "citations_3y"))
-        ids = papers.ids_at(one.rows.tolist())
-        return {i: (a, round(np.expm1(r))) for i, a, r in zip(ids, ages, recent, strict=True)}
+        at_cited = candidates.rows.tolist().index(0)
+        return ages.tolist(), float(np.expm1(recent[at_cited]).round())
 
-    of_draft, beyond = features(2018), features(2010, year_max=2019)
+    ages, recent = ages_and_recent(2018)
+    later_ages, later_recent = ages_and_recent(2010, year_max=2019)
 
-    assert of_draft["cited"] == (3, 3)  # by p2016, p2017 and p2018
-    assert of_draft["p2018"][0] == 0  # of the draft's own year
-    assert beyond["cited"][1] == 3  # by p2017, p2018 and p2019
-    assert min(age for age, _ in beyond.values()) >= 0
+    assert (max(ages), min(ages)) == (3, 0)  # of `cited` and of the draft's own year
+    assert recent == 3  # by p2016, p2017 and p2018
+    assert later_recent == 3  # by p2017, p2018 and p2019
+    assert min(later_ages) >= 0

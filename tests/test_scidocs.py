@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.corpora import built
-from support.scidocs_folder import PAPERS, PROPENSITY, TOPICS, topic, write_published
+from support.scidocs_folder import PAPERS, TOPICS, topic, write_published
 from support.tiny import tiny_bert
 from typer.testing import CliRunner
 
@@ -19,15 +19,8 @@ from citerec.encode.spec import EncoderSpec
 from citerec.errors import BadInputError, CiterecError, ConfigError, ModelError
 from citerec.folder import IndexFolder
 from citerec.lab.scidocs.from_index import TASKS, evaluate, index_tasks
-from citerec.lab.scidocs.layout import (
-    read_clicks,
-    read_judgements,
-    read_labels,
-    read_metadata,
-    read_propensity,
-)
-from citerec.lab.scidocs.published import GROUPS, METRICS, SPECTER, TABLE_1, TABLE_2, TABLE_3
-from citerec.lab.scidocs.suite import means, run_published
+from citerec.lab.scidocs.published import GROUPS, METRICS, SPECTER
+from citerec.lab.scidocs.suite import run_published
 from citerec.lab.scidocs.vectors import SHARD, CachedVectors, vectors_in
 from citerec.text import EncoderForm
 from citerec.types import Paper
@@ -54,11 +47,6 @@ def by_topic(papers: Sequence[Paper]) -> Vectors:
     return (corners + 0.05 * rng.standard_normal(corners.shape)).astype(np.float32)
 
 
-def by_chance(papers: Sequence[Paper]) -> Vectors:
-    """A vector that says nothing of a paper."""
-    return np.random.default_rng(1).standard_normal((len(papers), 4)).astype(np.float32)
-
-
 # The published folder
 
 
@@ -74,15 +62,6 @@ def test_vectors_that_know_the_topic_solve_every_task(published: Path) -> None:
     assert run_published(published, lambda _: by_topic) == found
 
 
-def test_vectors_by_chance_rank_as_chance_does(published: Path) -> None:
-    found = run_published(published, lambda _: by_chance).metrics
-
-    ranked = [found[f"{task} map"] for task in ("co-view", "co-read", "cite", "co-cite")]
-    assert 0.15 < np.mean(ranked) < 0.4  # table 1 has 25 %
-    assert found["cls"] == pytest.approx((found["mag f1"] + found["mesh f1"]) / 2)
-    assert found["average"] == pytest.approx(np.mean([found[metric] for metric in METRICS]))
-
-
 def test_papers_without_a_vector_are_counted(published: Path) -> None:
     def without_p00(papers: Sequence[Paper]) -> Vectors:
         vectors = by_topic(papers)
@@ -91,32 +70,17 @@ def test_papers_without_a_vector_are_counted(published: Path) -> None:
 
     found = run_published(published, lambda _: without_p00)
 
-    lines = (published / "cite" / "test.qrel").read_text().split("\n")
-    as_query = any(line.startswith("p00 ") for line in lines)
-    as_paper = sum(" p00 " in line and not line.startswith("p00 ") for line in lines)
+    as_paper = (published / "cite" / "test.qrel").read_text().count(" 0 p00 ")
     assert found.counts["mag papers without a vector"] == 1
-    assert found.counts["cite queries without a vector"] == int(as_query)
-    assert found.counts["cite papers without a vector"] == as_paper
+    assert found.counts["cite papers without a vector"] == as_paper > 0
+
+
+@pytest.mark.parametrize("task", ["mag", "cite", "recommendation"])
+def test_vectors_that_are_no_numbers_or_too_few_are_refused(published: Path, task: str) -> None:
     with pytest.raises(ModelError, match="vectors of shape"):
-        run_published(published, lambda _: lambda papers: by_topic(papers)[:-1])
-    for task in ("mag", "cite", "recommendation"):
-        with pytest.raises(ModelError, match="none of 60 papers has a vector"):
-            run_published(
-                published, lambda _: lambda papers: by_topic(papers) * np.inf, tasks=[task]
-            )
-
-
-def test_table_1_is_whole_and_its_averages_are_those_of_its_figures() -> None:
-    assert len(TABLE_1) == 10
-    assert TABLE_1["Random"]["mag f1"] == 0.048
-    assert TABLE_1[SPECTER]["co-view map"] == 0.836
-    for figures in TABLE_1.values():
-        assert set(figures) == {*METRICS, "average"}
-        assert means(figures)["average"] == pytest.approx(figures["average"], abs=0.0011)
-    ours = means(TABLE_1[SPECTER])
-    assert TABLE_2[SPECTER] == TABLE_3[SPECTER]
-    for group in ("cls", "cite", "rec", "average"):  # the paper's mean for usr is not its table's
-        assert ours[group] == pytest.approx(TABLE_2[SPECTER][group], abs=0.0006)
+        run_published(published, lambda _: lambda papers: by_topic(papers)[:-1], tasks=[task])
+    with pytest.raises(ModelError, match="none of 60 papers has a vector"):
+        run_published(published, lambda _: lambda papers: by_topic(papers) * np.inf, tasks=[task])
 
 
 # Bad folders
@@ -159,22 +123,6 @@ def test_what_is_wrong_is_said_with_its_file_and_place(
         run_published(folder, lambda _: by_topic)
 
 
-def test_what_the_files_say_is_read(published: Path) -> None:
-    judged = read_judgements(published / "cite" / "test.qrel")
-    clicks = read_clicks(published / "recomm" / "test.csv", 4)
-    records = read_metadata(published / "paper_metadata_recomm.json", ["p07", "p09", "missing"])
-
-    assert len(judged) == 8
-    assert all(sum(query.gains) == 5 and len(query.ids) == 30 for query in judged)
-    assert all(click.shown[click.position - 1] == click.clicked for click in clicks)
-    assert read_propensity(published / "recomm/propensity_scores.json").tolist() == PROPENSITY
-    assert set(read_labels(published, "mag")["test"].labels) == {"class 0", "class 1"}
-    assert list(records) == ["p07", "p09"]
-    assert records["p07"].paper.abstract == ""  # null in the file
-    assert (records["p07"].paper.year, records["p09"].paper.year) == (1993, None)
-    assert records["p07"].cited_by == {"p09", "p11"}
-
-
 # From an index
 
 
@@ -208,21 +156,15 @@ def test_vectors_that_know_the_venue_solve_what_is_told_by_venue(index: IndexFol
 
     assert found.metrics["venue f1"] == 1.0
     assert found.metrics["cite map"] > 0.8
-    assert found.metrics["coupling map"] > 0.7
     assert not found.left_out
-    assert found.counts["cite queries"] == 40
     tasks = [metric for metrics in TASKS.values() for metric in metrics]
-    assert set(found.metrics) == {*tasks, "average"}
     assert found.metrics["average"] == pytest.approx(np.mean([found.metrics[m] for m in tasks]))
-    assert evaluate(index_tasks(index), place.astype(np.float32).__getitem__) == found
 
 
 def test_the_tasks_of_an_index_are_what_they_say(index: IndexFolder) -> None:
-    records = made_corpus()
-    tasks = index_tasks(index)
-    years = [int(str(record["year"])) for record in records]
-    cites = [{int(str(i)[1:]) for i in record["citations"]} for record in records]  # type: ignore[attr-defined]
-    names = [set(record["authors"]) for record in records]  # type: ignore[call-overload]
+    graph, papers = index.graph, index.papers
+    cites = [{*graph.references(row).tolist()} for row in range(400)]
+    names = [{*papers[row].authors} for row in range(400)]
     late = set(range(360, 400))
 
     def related(task: str, a: int, b: int) -> bool:
@@ -235,7 +177,7 @@ def test_the_tasks_of_an_index_are_what_they_say(index: IndexFolder) -> None:
         citing = {n for n in range(400) if {a, b} <= cites[n]}
         return bool(citing) and citing <= late
 
-    for task, queries in tasks.ranked.items():
+    for task, queries in index_tasks(index).ranked.items():
         for query in queries:
             found = query.candidates[query.gains > 0].tolist()
             others = query.candidates[query.gains == 0].tolist()
@@ -244,10 +186,9 @@ def test_the_tasks_of_an_index_are_what_they_say(index: IndexFolder) -> None:
             assert all(related(task, query.query, row) for row in found)
             assert not any(related(task, query.query, row) for row in others)
             assert query.query not in query.candidates
-            if task != "co-cite":
-                assert query.query in late
+            assert task == "co-cite" or query.query in late
             if task == "cite":
-                assert all(years[row] <= years[query.query] for row in others)
+                assert (papers.years[others] <= papers.years[query.query]).all()
                 assert {*others} <= set[int]().union(*cites)  # as what goes with a query is
 
 

@@ -12,7 +12,7 @@ from sklearn.svm import LinearSVC
 from citerec.errors import MissingExtraError
 from citerec.lab.scidocs.classify import CS, LabelledVectors, classify, macro_f1
 from citerec.lab.scidocs.layout import Click, PaperMetadata
-from citerec.lab.scidocs.ranking import average_precision, ndcg, ranked_query, score_ranking
+from citerec.lab.scidocs.ranking import ranked_query, score_ranking
 from citerec.lab.scidocs.recommendation import (
     FEATURES,
     Clicks,
@@ -59,24 +59,7 @@ def test_macro_f1_is_the_mean_over_classes_however_few_papers_each_has() -> None
     assert macro_f1(["a", "a", "a", "b"], ["a"] * 4) == pytest.approx((6 / 7 + 0) / 2)
 
 
-def test_a_paper_without_a_vector_is_a_vector_of_zeros() -> None:
-    vectors, labels = clusters(20)
-    part = LabelledVectors(vectors, tuple(labels))
-    blank = LabelledVectors(np.full((1, 8), np.nan, np.float32), ("a",))
-    zeros = LabelledVectors(np.zeros((1, 8), np.float32), ("a",))
-
-    assert classify(part, part, blank) == classify(part, part, zeros)
-
-
 # Ranking
-
-
-def test_the_measures_of_a_ranking_by_hand() -> None:
-    found, judged = np.array([1, 0, 1, 0]), np.array([1, 1, 1, 0, 0])  # one of three is not found
-
-    assert average_precision(found, judged) == pytest.approx((1 / 1 + 2 / 3) / 3)
-    best = 1 + 1 / log2(3) + 1 / log2(4)
-    assert ndcg(found, judged) == pytest.approx((1 + 1 / log2(4)) / best)
 
 
 def test_the_measures_are_those_of_scikit_learn() -> None:
@@ -107,16 +90,6 @@ def test_of_candidates_equally_far_the_later_docid_stands_first() -> None:
 
     assert score_ranking([early], lambda rows: vectors[rows]).map == 1 / 2
     assert score_ranking([late], lambda rows: vectors[rows]).map == 1
-
-
-def test_distances_may_be_rounded_before_they_are_compared() -> None:
-    vectors = np.array([[0.0], [1.000001], [1.000004]], np.float32)
-    query = ranked_query(0, ["x", "y"], [1, 2], [1, 0])  # y is the later docid
-
-    exact = score_ranking([query], lambda rows: vectors[rows])
-    rounded = score_ranking([query], lambda rows: vectors[rows], decimals=5)
-
-    assert (exact.map, rounded.map) == (1, 1 / 2)
 
 
 def record(paper: str, title: str, year: int | None, **more: set[str]) -> PaperMetadata:

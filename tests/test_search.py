@@ -1,27 +1,27 @@
 """`Recommender.corpus`: search by keywords, papers by id or DOI, references and cited_by."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
+from support.corpora import records
+from support.types import Build
 
-from citerec import Recommender
-from citerec.config import RecommendConfig
 from citerec.errors import ConfigError, PaperNotFoundError
-from citerec.folder import IndexFolder
 from citerec.search import Corpus, SearchFilter
 
-PAPERS: list[dict[str, Any]] = [
-    {"id": "a", "title": "Maps of large trees", "year": 2001, "authors": ["Ada Müller"], "venue": "VIS"},
-    {"id": "b", "title": "Trees, trees and more trees", "year": 2010, "authors": ["Bo Root"],
-     "venue": "Journal of Trees", "doi": "https://doi.org/10.1234/ROOTS", "citations": ["a"]},
-    {"id": "c", "title": "Leaves of trees", "authors": ["Cy Leaf"], "citations": ["a", "b"]},
-    {"id": "10.1234/soil", "title": "Soil", "year": 2020, "citations": ["a", "c"]},
-]  # fmt: skip
+PAPERS: list[dict[str, Any]] = records(
+    """
+{"id": "a", "title": "Maps of large trees", "year": 2001, "authors": ["Ada Müller"], "venue": "VIS"},
+{"id": "b", "title": "Trees, trees and more trees", "year": 2010, "authors": ["Bo Root"],
+ "venue": "Journal of Trees", "doi": "https://doi.org/10.1234/ROOTS", "citations": ["a"]},
+{"id": "c", "title": "Leaves of trees", "authors": ["Cy Leaf"], "citations": ["a", "b"]},
+{"id": "10.1234/soil", "title": "Soil", "year": 2020, "citations": ["a", "c"]}
+"""
+)
 
 
 @pytest.fixture
-def corpus(build: Callable[..., IndexFolder]) -> Corpus:
+def corpus(build: Build) -> Corpus:
     return Corpus(build(PAPERS))
 
 
@@ -66,31 +66,6 @@ def test_wrong_arguments_name_themselves(corpus: Corpus) -> None:
         SearchFilter(year_min=2010, year_max=2001)
 
 
-@pytest.mark.parametrize(
-    "id",
-    [
-        "b",
-        " b ",
-        "CorpusId:b",
-        "10.1234/roots",
-        "DOI:10.1234/Roots",
-        "https://doi.org/10.1234/roots",
-    ],
-)
-def test_a_paper_is_found_by_its_id_or_doi(corpus: Corpus, id: str) -> None:
-    found = corpus.paper(id)
-
-    assert (found.paper.id, found.references, found.cited_by) == ("b", 1, 1)
-
-
-def test_many_papers_are_looked_up_at_once(corpus: Corpus) -> None:
-    ids = ["DOI:10.1234/roots", "none", "c", "10.1234/none", "arXiv:a"]
-
-    assert corpus.rows_of(ids) == [1, None, 2, None, 0]
-    assert corpus.counts(["b", "x"]) == [(1, 1), (0, 0)]
-    assert corpus.years == (2001, 2020)
-
-
 def test_an_unknown_paper_is_an_error_that_says_what_to_do(corpus: Corpus) -> None:
     with pytest.raises(PaperNotFoundError, match="no paper with the id or DOI 'x'; find its id"):
         corpus.paper("x")
@@ -113,13 +88,3 @@ def test_papers_are_connected_by_links_prior_and_derivative_works(corpus: Corpus
     assert later.derivative == ()
     assert earlier.links == (("c", "a"),)
     assert [(paper.id, links) for paper, links in earlier.derivative] == [("10.1234/soil", 2)]
-
-
-def test_a_recommender_has_the_corpus_of_its_index(build: Callable[..., IndexFolder]) -> None:
-    config = RecommendConfig(encoder="none", reranker="none", ranker="none")
-    with Recommender(build(PAPERS), config) as recommender:
-        found = recommender.corpus.search("trees")
-
-        assert found.ids == recommender.recommend(context="trees").ids
-    with pytest.raises(ConfigError, match="closed"):
-        _ = recommender.corpus

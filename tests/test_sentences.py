@@ -7,6 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 from support.documents import pdf, word
+from support.types import Capture
 
 from citerec import Recommender, Request
 from citerec.cli import run
@@ -84,7 +85,7 @@ def test_sentences_of_chinese_end_without_a_blank_and_count_by_characters() -> N
 
 
 def test_the_surest_sentence_is_first_with_three_papers(
-    sample_index: IndexFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str], address: str
+    sample_index: IndexFolder, tmp_path: Path, capsys: Capture, address: str
 ) -> None:
     draft = tmp_path / "draft.md"
     draft.write_text(MARKDOWN.replace("We search text by vectors", "Zebras like stripes"))
@@ -123,7 +124,7 @@ def test_of_many_sentences_those_that_suit_the_draft_are_answered(
     assert "1 of 2 sentences" in log[0]
 
 
-def test_a_draft_without_such_a_sentence_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_draft_without_such_a_sentence_is_an_error(capsys: Capture) -> None:
     page = Path("citerec/serve/page/static/where.js").read_text(encoding="utf-8")
     words = page.split('message.includes("')[1].split('"')[0]  # by which the page knows this error
 

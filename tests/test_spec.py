@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.tables import table
 from support.tiny import tiny_bert
 
 from citerec.encode.spec import (
@@ -153,45 +154,24 @@ def test_a_sentence_model_of_euclidean_similarity_is_compared_by_distance(tmp_pa
     assert read_spec(folder).similarity is Similarity.L2
 
 
-@pytest.mark.parametrize(
-    ("kinds", "pooling", "more", "said"),
-    [
-        (["Transformer", "Pooling", "Dense"], {}, {}, "Transformer, Pooling, Dense; only"),
-        (["BoW"], {}, {}, "the modules are BoW"),
-        (
-            ["Transformer", "Pooling"],
-            {"pooling_mode": "lasttoken"},
-            {},
-            "'lasttoken' is not a valid Pooling",
-        ),
-        (
-            ["Transformer", "Pooling"],
-            {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True},
-            {},
-            "is not a valid Pooling",
-        ),
-        (
-            ["Transformer", "Pooling"],
-            {"pooling_mode": "cls"},
-            {"config_sentence_transformers": {"similarity_fn_name": "manhattan"}},
-            "'manhattan'; expected cosine or euclidean",
-        ),
-        (
-            ["Transformer", "Pooling"],
-            {"pooling_mode": "cls"},
-            {"config_sentence_transformers": {"default_prompt_name": "query"}},
-            "adds a prompt",
-        ),
-    ],
+REFUSED = table(  # modules, the settings of the pooling, and of the model
+    """
+Transformer Pooling Dense | {} | {} | Transformer, Pooling, Dense; only
+BoW | {} | {} | the modules are BoW
+Transformer Pooling | {"pooling_mode": "lasttoken"} | {} | 'lasttoken' is not a valid Pooling
+Transformer Pooling | {"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": true} | {} | is not a valid Pooling
+Transformer Pooling | {"pooling_mode": "cls"} | {"similarity_fn_name": "manhattan"} | expected cosine or euclidean
+Transformer Pooling | {"pooling_mode": "cls"} | {"default_prompt_name": "query"} | adds a prompt
+"""
 )
-def test_what_cannot_be_done_is_refused(
-    tmp_path: Path,
-    kinds: list[str],
-    pooling: dict[str, object],
-    more: dict[str, dict[str, object]],
-    said: str,
-) -> None:
-    folder = sentence_model(tmp_path, *kinds, pooling=pooling, **more)
 
-    with pytest.raises(ModelError, match=said):
+
+@pytest.mark.parametrize(("kinds", "pooling", "settings", "fault"), REFUSED)
+def test_what_cannot_be_done_is_refused(
+    tmp_path: Path, kinds: str, pooling: str, settings: str, fault: str
+) -> None:
+    more = {"config_sentence_transformers": json.loads(settings)} if settings != "{}" else {}
+    folder = sentence_model(tmp_path, *kinds.split(), pooling=json.loads(pooling), **more)
+
+    with pytest.raises(ModelError, match=fault):
         read_spec(folder)

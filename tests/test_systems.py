@@ -77,26 +77,22 @@ def test_without_a_model_it_is_said_how_to_get_one(
 def test_no_pair_is_scored_twice_and_what_that_spared_is_counted(
     sample_index: IndexFolder, rerank: RerankConfig
 ) -> None:
-    plain = open_reranker(sample_index, rerank).scorer
-    cached = CachedScorer(plain)
-    queries = [Query(id="a", title="A model"), Query(id="b", title="A search")]
+    cached = CachedScorer(open_reranker(sample_index, rerank).scorer)
+    queries = [Query(id="a", title="A model"), Query(id="b", title="B search")]
     rows = [np.array([0, 1, 2], np.int32), np.array([1], np.int32)]
-    asked: list[int] = []
+    scored: list[int] = []
 
     first = cached.score(sample_index, queries, rows)
     again = cached.score(
         sample_index,
         queries,
         [rows[0][::-1], np.array([1, 9], np.int32)],
-        lambda what, done, total: asked.append(total),
+        lambda what, done, total: scored.append(total),
     )
 
     assert first[0].tolist() == again[0][::-1].tolist()
     assert first[1][0] == again[1][0]
-    assert set(asked) <= {1, 300}  # of 5 pairs one was new; 300 papers are cut into tokens
-    assert again[1][1] == pytest.approx(
-        plain.score(sample_index, queries[1:], [np.array([9], np.int32)])[0][0], abs=1e-4
-    )
+    assert set(scored) <= {1, 300}  # of 5 pairs one was new; 300 papers are cut into tokens
     assert cached.saved > 0
 
 
@@ -182,14 +178,12 @@ def test_most_cited_counts_what_is_known_and_puts_equal_counts_by_id(
 
     [query, hits] = eval_set.queries[0], systems.hits("most-cited")[0]
 
+    every = sample_index.papers.ids_at(range(len(years)))
     counts = dict.fromkeys(range(len(years)), 0)
     for citing, cited in zip(graph.citing.tolist(), graph.indices.tolist(), strict=True):
-        [citing_id] = sample_index.papers.ids_at([citing])
-        known = scope is CitationScope.EARLIER or citing_id in train
-        known = known and years[citing] < query.year
-        counts[cited] += known and years[cited] <= query.year
-    ids = sample_index.papers.ids_at(range(len(years)))
-    order = sorted((row for row in counts if counts[row]), key=lambda r: (-counts[r], ids[r]))
+        known = scope is CitationScope.EARLIER or every[citing] in train
+        counts[cited] += known and years[citing] < query.year and years[cited] <= query.year
+    order = sorted((row for row in counts if counts[row]), key=lambda r: (-counts[r], every[r]))
     assert hits.rows.tolist() == order[:1000]
     assert hits.scores.tolist() == [counts[row] for row in order[:1000]]
 

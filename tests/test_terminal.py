@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.table import Table
 from rich.text import Text
+from support.types import Capture, MonkeyPatch
 
 from citerec.cli import run
 from citerec.export.terminal import PlainConsole
@@ -70,7 +71,7 @@ def test_a_console_reads_no_markup_and_prints_no_control_character() -> None:
 
 
 @pytest.fixture
-def workplace(tmp_path: Path, sample_index: IndexFolder, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workplace(tmp_path: Path, sample_index: IndexFolder, monkeypatch: MonkeyPatch) -> Path:
     """A folder with an index and files whose names and contents are hostile."""
     shutil.copytree(sample_index.path, tmp_path / "indexes" / "sample")
     files = {
@@ -106,9 +107,7 @@ COMMANDS: list[Sequence[str]] = [
 
 @pytest.mark.parametrize("arguments", COMMANDS, ids=lambda arguments: ascii(arguments[:3])[1:40])
 @pytest.mark.usefixtures("workplace")
-def test_no_error_acts_on_the_terminal(
-    arguments: Sequence[str], capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_no_error_acts_on_the_terminal(arguments: Sequence[str], capfd: Capture) -> None:
     code = run(arguments)
 
     out, err = capfd.readouterr()
@@ -120,7 +119,7 @@ def test_no_error_acts_on_the_terminal(
 
 
 def test_info_shows_what_an_index_was_built_from_and_does_not_obey_it(
-    workplace: Path, capfd: pytest.CaptureFixture[str]
+    workplace: Path, capfd: Capture
 ) -> None:
     record = {"id": "a", "title": "A", "citations": []}
     corpus = EVIL_NAME.replace("\udcff", "") + ".jsonl"
@@ -136,7 +135,7 @@ def test_info_shows_what_an_index_was_built_from_and_does_not_obey_it(
 
 
 def test_notes_and_tables_show_what_a_file_holds_and_do_not_obey_it(
-    workplace: Path, capfd: pytest.CaptureFixture[str]
+    workplace: Path, capfd: Capture
 ) -> None:
     (workplace / "a\u202e.run").write_text("q Q0 d 1 1 t\n")
     (workplace / "gold.txt").write_text("q 0 d 1\n")

@@ -1,20 +1,20 @@
 """Training the final ranker: what it learns from, what it may not know, the folder that it leaves."""
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from support.corpora import built
 from support.tiny import tiny_reranker
+from support.types import Build, Capture
 
-from citerec.build import BuildConfig, build_index
 from citerec.cli import run
 from citerec.errors import ModelExistsError
-from citerec.folder import IndexFolder, open_index
+from citerec.folder import IndexFolder
 from citerec.io import model_faults
-from citerec.rank.features import FEATURES, NAMES, Feature, Group
+from citerec.rank.features import FEATURES, NAMES
 from citerec.rank.ltr import Variant, open_ranker
 from citerec.rules.held_out import held_out
 from citerec.rules.known import CitationScope, TemporalGraph
@@ -31,8 +31,6 @@ from citerec.train.ranker import (
 from citerec.train.settings import RankerTraining
 from citerec.train.trainer import TrainingState
 from citerec.types import CandidateSet, Eligibility, Hits, Query, no_progress
-
-Build = Callable[..., IndexFolder]
 
 # Each paper cites the one before; the last fifth are the dev and test queries.
 CHAIN = [
@@ -113,19 +111,6 @@ def test_every_train_query_is_shown_once_and_dev_queries_with_all_their_candidat
     assert (dev.sizes.tolist(), np.flatnonzero(dev.cited).tolist()) == ([8], [7])
 
 
-def test_a_feature_of_a_program_is_one_more_column_that_the_model_reads(
-    chain: IndexFolder, tmp_path: Path
-) -> None:
-    row = Feature("row", Group.ADDED, lambda signals: signals.rows, "the row of the paper")
-    few = config(least_rows=1, queries=0)
-
-    examples = gather_examples(chain, None, [], few, first_stage=Everything(chain), features=[row])
-    train_on([examples], tmp_path / "ranker", few, print)
-
-    assert examples.dev.matrix[:, -1].tolist() == [*range(8)]
-    assert open_ranker(tmp_path / "ranker", features=[row]).features[-1] == "row"
-
-
 def test_of_many_uncited_papers_some_are_drawn_and_stand_for_the_others() -> None:
     matrix = np.zeros((100, len(NAMES)), np.float32)
     cited = np.arange(100) == 99
@@ -144,14 +129,13 @@ def test_a_query_that_another_index_asks_is_left_out_by_id_and_by_title(
 
     assert allowed.tolist() == [False, False, True, True]
     assert dev_queries(chain, None, 0, held=held_out([chain], ("dev",))) is None
-    papers = [
-        {"id": f"o{n}", "title": f"Paper {9 - n}", "year": 2000 + n, "citations": [f"o{n - 1}"]}
-        for n in range(10)
-    ]
-    corpus = tmp_path / "other.jsonl"  # whose dev and test queries are Paper 1 and Paper 0
-    corpus.write_text("\n".join(map(json.dumps, papers)))
-    build_index(corpus, tmp_path / "other", BuildConfig())
-    other = open_index(tmp_path / "other")
+    other = built(  # whose dev and test queries are Paper 1 and Paper 0
+        tmp_path / "other",
+        [
+            {"id": f"o{n}", "title": f"Paper {9 - n}", "year": 2000 + n, "citations": [f"o{n - 1}"]}
+            for n in range(10)
+        ],
+    )
     examples = gather_examples(chain, None, [other], config(), first_stage=Everything(chain))
     assert len(examples.train) == 6
 
@@ -206,9 +190,7 @@ def test_the_folder_holds_every_variant_its_record_and_its_card(
     assert "| bm25 |" in card and str(tmp_path) not in card + record
 
 
-def test_a_corpus_too_small_is_refused_and_leaves_nothing(
-    build: Build, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_corpus_too_small_is_refused_and_leaves_nothing(build: Build, capsys: Capture) -> None:
     papers = [{"id": i, "title": i, "year": 2000 + n} for n, i in enumerate("abc")]
     papers[1]["citations"] = papers[2]["citations"] = ["a"]
     index = build(papers)

@@ -6,25 +6,13 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 
-SPECTER2 = {  # what adapter_config.json of allenai/specter2 says of the bottleneck
-    "adapter_residual_before_ln": False,
-    "cross_adapter": False,
-    "inv_adapter": None,
-    "is_parallel": False,
-    "leave_out": [],
-    "ln_after": False,
-    "ln_before": False,
-    "mh_adapter": False,
-    "non_linearity": "relu",
-    "original_ln_after": True,
-    "original_ln_before": True,
-    "output_adapter": True,
-    "phm_layer": False,
-    "reduction_factor": 16,
-    "residual_before_ln": True,
-    "scaling": 1.0,
-    "use_gating": False,
-}
+# what adapter_config.json of allenai/specter2 says of the bottleneck
+SPECTER2 = json.loads("""{
+"adapter_residual_before_ln": false, "cross_adapter": false, "inv_adapter": null, "is_parallel": false,
+"leave_out": [], "ln_after": false, "ln_before": false, "mh_adapter": false, "non_linearity": "relu",
+"original_ln_after": true, "original_ln_before": true, "output_adapter": true, "phm_layer": false,
+"reduction_factor": 16, "residual_before_ln": true, "scaling": 1.0, "use_gating": false
+}""")
 
 
 def write_adapter(

@@ -24,6 +24,11 @@ def real_corpus(name: str) -> Path:
     return folder
 
 
+def records(text: str) -> list[dict[str, Any]]:
+    """Return records that are written as JSON, apart by commas."""
+    return json.loads(f"[{text}]")
+
+
 def built(folder: Path, records: Iterable[Mapping[str, Any]]) -> IndexFolder:
     """Index records in a folder; return the opened index."""
     folder.mkdir(exist_ok=True)

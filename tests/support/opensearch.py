@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from http.server import ThreadingHTTPServer
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 
@@ -55,28 +54,14 @@ class Shelf:
     written: dict[str, Json] = field(default_factory=dict[str, Json])
     visible: dict[str, Json] = field(default_factory=dict[str, Json])
 
-    def shard(self, docid: str) -> int:
-        return crc32(docid.encode()) % self.settings.get("number_of_shards", 1)
-
-    def write(self, docid: str, content: Json) -> None:
-        for name, value in content.items():
-            spec = self.mapping["properties"][name]
-            if spec["type"] == "knn_vector" and len(value) != spec["dimension"]:
-                reason = f"Vector dimension mismatch. Expected: {spec['dimension']}"
-                raise RefusedError("mapper_parsing_exception", reason)
-        self.written[docid] = content
-
-    def search(self, body: Json, *, by_all_shards: bool) -> Json:
+    def search(self, body: Json) -> Json:
         assert {*body} == {"size", "track_total_hits", "stored_fields", "query", "sort"}
         assert body["sort"] == ORDER
         if body["size"] > 10_000:
             raise RefusedError("illegal_argument_exception", "Result window is too large")
         [(kind, content)] = body["query"].items()
-        scores = (
-            self._nearest(**content["vector"])
-            if kind == "knn"
-            else self._matching(by_all_shards=by_all_shards, **content)
-        )
+        is_knn = kind == "knn"
+        scores = self._nearest(**content["vector"]) if is_knn else self._matching(**content)
         best = sorted(scores, key=lambda docid: (-scores[docid], docid))[: body["size"]]
         return {"hits": [{"sort": [scores[docid], docid]} for docid in best]}
 
@@ -85,7 +70,6 @@ class Shelf:
         *,
         should: list[Json],
         minimum_should_match: int,
-        by_all_shards: bool,
         filter: list[Json] = [],  # noqa: B006
     ) -> dict[str, float]:
         assert len(should) <= 1024, "maxClauseCount is set to 1024"
@@ -93,7 +77,7 @@ class Shelf:
         scores: Counter[str] = Counter()
         for clause in should:
             [(name, spec)] = clause["term"].items()
-            scores.update(self._bm25(name, spec["value"], spec["boost"], by_all_shards))
+            scores.update(self._bm25(name, spec["value"], spec["boost"]))
         accepted = [self._accepts(one) for one in filter]
         return {
             docid: float(np.float32(score))
@@ -101,21 +85,18 @@ class Shelf:
             if all(accepts(docid) for accepts in accepted)
         }
 
-    def _bm25(self, name: str, term: str, boost: float, by_all_shards: bool) -> dict[str, float]:
+    def _bm25(self, name: str, term: str, boost: float) -> dict[str, float]:
         similarity = self.settings["similarity"]["default"]
         k1, b = similarity["k1"], similarity["b"]
-        groups: dict[int, dict[str, Counter[str]]] = {}
-        for docid, content in self.visible.items():
-            group = groups.setdefault(0 if by_all_shards else self.shard(docid), {})
-            group[docid] = terms_of(content[name])
+        documents = {docid: terms_of(found[name]) for docid, found in self.visible.items()}
+        frequencies = {docid: terms[term] for docid, terms in documents.items() if term in terms}
+        average = sum(map(Counter.total, documents.values())) / len(documents)
+        df = len(frequencies)
+        idf = math.log(1 + (len(documents) - df + 0.5) / (df + 0.5))
         scores: dict[str, float] = {}
-        for group in groups.values():
-            frequencies = {docid: terms[term] for docid, terms in group.items() if term in terms}
-            df, average = len(frequencies), sum(map(Counter.total, group.values())) / len(group)
-            idf = math.log(1 + (len(group) - df + 0.5) / (df + 0.5))
-            for docid, tf in frequencies.items():
-                norm = k1 * (1 - b + b * rounded(group[docid].total()) / average)
-                scores[docid] = boost * idf * (k1 + 1) * tf / (tf + norm)
+        for docid, tf in frequencies.items():
+            norm = k1 * (1 - b + b * rounded(documents[docid].total()) / average)
+            scores[docid] = boost * idf * (k1 + 1) * tf / (tf + norm)
         return scores
 
     def _nearest(self, vector: list[float], k: int, filter: Json | None = None) -> dict[str, float]:
@@ -131,12 +112,8 @@ class Shelf:
                 score = 1 / (1 + float(((np.array(vector) - stored) ** 2).sum()))
             if accepts(docid):
                 found[docid] = float(np.float32(score))
-        of_shards, kept = Counter[int](), dict[str, float]()
-        for docid in sorted(found, key=lambda docid: -found[docid]):  # k of each shard
-            of_shards[self.shard(docid)] += 1
-            if of_shards[self.shard(docid)] <= k:
-                kept[docid] = found[docid]
-        return kept
+        best = sorted(found, key=lambda docid: -found[docid])[:k]
+        return {docid: found[docid] for docid in best}
 
     def _accepts(self, query: Json) -> Callable[[str], bool]:
         [(kind, content)] = query.items()
@@ -157,7 +134,6 @@ class FakeServer:
     url: str = ""
     shelves: dict[str, Shelf] = field(default_factory=dict[str, Shelf])
     failed_shards: int = 0  # that do not answer a search
-    answers_html: bool = False
 
     def answer(self, method: str, path: str, body: bytes) -> Json:
         name, _, action = path.strip("/").rpartition("/")
@@ -190,20 +166,19 @@ class FakeServer:
         for action, content in zip(lines[::2], lines[1::2], strict=True):
             target = action["index"]
             items.append({"index": {"_id": target["_id"], "status": 201}})
-            try:
-                self._shelf(target["_index"]).write(target["_id"], content)
-            except RefusedError as error:
-                items[-1]["index"] |= error.content
-        return {"errors": any("error" in one["index"] for one in items), "items": items}
+            self._shelf(target["_index"]).written[target["_id"]] = content
+        return {"errors": False, "items": items}
 
     def _msearch(self, body: bytes) -> Json:
         lines, responses = [json.loads(line) for line in body.splitlines()], list[Json]()
         shards: dict[str, Any] = {"total": 5, "failed": self.failed_shards}
         shards["failures"] = [{"reason": {"reason": "Data too large"}}] * self.failed_shards
         for header, search in zip(lines[::2], lines[1::2], strict=True):
-            dfs = header.get("search_type") == "dfs_query_then_fetch"
+            # else each shard would count the frequency of a term in its own documents
+            is_vector = "knn" in search["query"]
+            assert is_vector or header["search_type"] == "dfs_query_then_fetch"
             try:
-                hits = self._shelf(header["index"]).search(search, by_all_shards=dfs)
+                hits = self._shelf(header["index"]).search(search)
                 answer = {"timed_out": False, "_shards": shards, "hits": hits}
             except RefusedError as error:
                 answer = error.content
@@ -223,10 +198,7 @@ def opensearch_server() -> Generator[FakeServer]:
                 content = fake.answer(self.command, self.path.split("?")[0], self.body())
             except RefusedError as error:
                 status, content = error.content["status"], error.content
-            if fake.answers_html:
-                self.answer(status, b"<html>", {"Content-Type": "text/html"})
-            else:
-                self.answer(status, json.dumps(content).encode())
+            self.answer(status, json.dumps(content).encode())
 
         do_GET = do_PUT = do_POST = do_HEAD = handle_any
 

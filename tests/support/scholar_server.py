@@ -172,12 +172,10 @@ class ScholarServer(ThreadingHTTPServer):
             "doi": f"https://doi.org/{paper['doi']}" if paper.get("doi") else None,
             "title": paper["title"],
             "publication_year": paper.get("year"),
-            "type": "article",
             "authorships": [{"author": {"display_name": a}} for a in paper.get("authors", [])],
             "primary_location": {"source": {"display_name": paper.get("venue")}},
             "locations": [{"landing_page_url": url} for url in [paper.get("merged")] if url],
             "is_retracted": bool(paper.get("retracted")),
-            "biblio": {"volume": "1", "issue": None, "first_page": "1", "last_page": "9"},
             "cited_by_count": len(self.cited_by[i]),
             "referenced_works": [
                 f"https://openalex.org/{self.number[r]}" for r in self.references[i]
@@ -249,8 +247,6 @@ class ScholarServer(ThreadingHTTPServer):
         if not 1 <= size <= 200:
             message = "per-page parameter must be between 1 and 200."
             raise RefusedError(400, {"error": "Pagination error.", "message": message})
-        if cursor not in {"", "*"} and not cursor.isdecimal():
-            raise RefusedError(400, {"error": "Pagination error.", "message": "Invalid cursor"})
         start = int(cursor) if cursor not in {"", "*"} else 0
         following = str(start + size) if start + size < len(found) and cursor else None
         names = params.get("select", "id,title").split(",")
@@ -270,14 +266,10 @@ class ScholarServer(ThreadingHTTPServer):
             refuse_paper(f"Unrecognized or unsupported fields: [{fields}]")
         every = {
             "externalIds": {"DOI": paper["doi"]} if paper.get("doi") else {},
-            "url": f"https://www.semanticscholar.org/paper/{self.hash[i]}",
             "title": paper["title"],
             "abstract": paper.get("abstract") or None,
             "venue": paper.get("venue", ""),
             "year": paper.get("year"),
-            "publicationDate": None,
-            "publicationTypes": ["JournalArticle"],
-            "journal": {"name": paper.get("venue", ""), "volume": "1", "pages": "1-9"},
             "authors": [{"authorId": "1", "name": a} for a in paper.get("authors", [])],
             "citationCount": len(self.cited_by[i]),
             "referenceCount": len(paper.get("citations", [])),
