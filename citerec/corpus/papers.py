@@ -47,10 +47,10 @@ _YEAR = SCHEMA.get_field_index("year")
 
 def codes_of(keys: Iterable[str]) -> Codes:
     """Return the codes of keys, shape (keys,)."""
-    digests = [
+    digests = b"".join(
         blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest() for key in keys
-    ]
-    return np.frombuffer(b"".join(digests), "<u8").astype(np.uint64, copy=False)
+    )
+    return np.frombuffer(digests, "<u8").astype(np.uint64, copy=False)
 
 
 @dataclass(frozen=True, slots=True)
