@@ -44,7 +44,8 @@ _UNDERSCORE = re.compile(r"(?<!\$)\\_(?!\{)")
 def citation_keys(papers: Sequence[Paper], taken: Iterable[str] = ()) -> Iterator[str]:
     """Yield a key for each paper: last name of the first author, year, first word of the title that is no stop word.
 
-    It is ASCII in lower case; a key that is in use gets a letter, after z a number. `taken` are keys that are in use, in any case.
+    It is ASCII in lower case; a key that is in use gets a letter, after z a number. `taken` are keys that are in use, in
+    any case.
     """
     used = {key.lower() for key in taken}
     for paper in papers:
