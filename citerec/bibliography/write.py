@@ -7,7 +7,7 @@ command: BibTeX also counts the brace of `\{`, and an unbalanced one would end t
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
-from itertools import chain, count
+from itertools import count, product
 from string import ascii_lowercase
 from typing import Any
 
@@ -44,8 +44,7 @@ _UNDERSCORE = re.compile(r"(?<!\$)\\_(?!\{)")
 def citation_keys(papers: Sequence[Paper], taken: Iterable[str] = ()) -> Iterator[str]:
     """Yield a key for each paper: last name of the first author, year, first word of the title that is no stop word.
 
-    It is ASCII in lower case; a key that is in use gets a letter, after z a number. `taken` are keys that are in use, in
-    any case.
+    It is ASCII in lower case; a key that is in use gets a letter. `taken` are keys that are in use, in any case.
     """
     used = {key.lower() for key in taken}
     for paper in papers:
@@ -53,7 +52,7 @@ def citation_keys(papers: Sequence[Paper], taken: Iterable[str] = ()) -> Iterato
         words = (_ascii(word) for word in _WORD.findall(paper.title))
         word = next((w for w in words if w and w not in _STOP), "")
         base = f"{family or 'anon'}{paper.year or ''}{word}"
-        ends = chain([""], ascii_lowercase, map(str, count(2)))
+        ends = ("".join(end) for n in count() for end in product(ascii_lowercase, repeat=n))
         key = next(key for end in ends if (key := base + end) not in used)
         used.add(key)
         yield key
