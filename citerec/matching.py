@@ -252,8 +252,8 @@ def _names(described: Described) -> set[str]:
 
 
 def _last_names(described: Described) -> set[str]:
-    keys = (name_key(author).split() for author in described.authors)
-    return {key[-1] for key in keys if key and len(key[-1]) > 1}
+    names = (name_key(author).rpartition(" ")[2] for author in described.authors)
+    return {name for name in names if len(name) > 1}
 
 
 # --- Drafts and lists in a corpus
@@ -302,8 +302,11 @@ def _rows_of_text(text: str, papers: Papers) -> list[int]:
     codes = ["".join(words[:n]) for n in range(LEAST_WORDS, min(len(words), _MOST_WORDS))]
     found = _tables(papers).titles.rows_of(codes)
     by_row = papers.at(row for rows in found for row in rows.tolist())
-    texts = {row: title_key(f"{paper.title} {paper.abstract}") for row, paper in by_row.items()}
-    return [row for row, text in texts.items() if text.startswith(key)]
+    return [
+        row
+        for row, paper in by_row.items()
+        if title_key(f"{paper.title} {paper.abstract}").startswith(key)
+    ]
 
 
 def listed_rows(paper_list: PaperList, papers: Papers) -> list[frozenset[int]]:
@@ -314,8 +317,11 @@ def listed_rows(paper_list: PaperList, papers: Papers) -> list[frozenset[int]]:
     named = [_named_in(entry, papers) for entry in paper_list.entries]
     similar = _similar_in([e.title for of_entry in named for e in of_entry], papers)
     candidates = papers.at(row for titles in similar.values() for row in titles.rows)
-    keys = (e.key for e in paper_list.entries if e.has_citation_key and e.title)
-    keyed = papers.at(row for key in keys if (row := by_id.get(key, -1)) >= 0)
+    keyed = papers.at(
+        row
+        for entry in paper_list.entries
+        if entry.has_citation_key and entry.title and (row := by_id.get(entry.key, -1)) >= 0
+    )
 
     def is_id(entry: Entry, docid: str, row: int) -> bool:
         """Whether it is more than a citation key that happens to be the id of another paper."""

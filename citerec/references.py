@@ -185,15 +185,14 @@ def _has_doi(entry: Entry, paper: Paper) -> bool:
 
 def _has_title(entry: Entry, paper: Paper) -> bool:
     """Whether a paper has the title of an entry, up to case, accents, punctuation and hyphens."""
-    first = title_key(entry.title)
-    second = title_key(paper.title)
-    return first.replace(" ", "") == second.replace(" ", "")
+    return title_key(entry.title).replace(" ", "") == title_key(paper.title).replace(" ", "")
 
 
 def _is_published(paper: Paper) -> bool:
     """Whether a paper of the corpus appeared somewhere, and not on a preprint server."""
-    is_preprint = publication.kind_of(paper) is publication.Kind.PREPRINT
-    return bool(paper.venue.strip()) and not is_preprint and not SERVER.search(paper.venue)
+    if not paper.venue.strip() or SERVER.search(paper.venue):
+        return False
+    return publication.kind_of(paper) is not publication.Kind.PREPRINT
 
 
 def _earlier_entries(entries: Sequence[Entry]) -> Mapping[int, int]:

@@ -132,13 +132,12 @@ def differ_in_doi(dois: Collection[str], others: Collection[str]) -> bool:
     contradict that of its publication, nor one version of a repository another.
     """
     server = _PREPRINT.findall  # empty for a publication
-    are_equal = {
+    return {
         doi.lower() == other.lower()
         for doi in dois
         for other in others
         if doi and other and server(doi) == server(other)
-    }
-    return are_equal == {False}
+    } == {False}
 
 
 def is_preprint(type: str, venue: str, remarks: Iterable[str], addresses: Iterable[str]) -> bool:

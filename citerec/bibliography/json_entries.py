@@ -38,8 +38,8 @@ def read_entries(text: str, name: Path | str, *, strict: bool, part: str = "pape
     with suppress(orjson.JSONDecodeError):
         first = orjson.loads(lines[0][1])
     if len(lines) > 1 and isinstance(first, dict):
-        values = ((_loads(line, name, line=n), Entry(line=n)) for n, line in lines)
-        return [to_entry(value, place, name, strict=strict) for value, place in values]
+        items = ((_loads(line, name, line=n), Entry(line=n)) for n, line in lines)
+        return [to_entry(item, place, name, strict=strict) for item, place in items]
     value = _loads(text, name)
     if isinstance(value, dict) and value.get("citerec") == "shelf":
         part = "draft" if strict else part  # of queries

@@ -78,11 +78,12 @@ def _symbols() -> dict[str, str]:
     from pylatexenc.latex2text import get_default_latex_context_db
 
     database = get_default_latex_context_db()
-    texts = {spec.macroname: spec.simplify_repl for spec in database.iter_macro_specs()}
     stated = {
-        name: text
-        for name, text in texts.items()
-        if isinstance(text, str) and text.isprintable() and not set("%<,\\") & set(text)
+        spec.macroname: text
+        for spec in database.iter_macro_specs()
+        if isinstance(text := spec.simplify_repl, str)
+        and text.isprintable()
+        and not set("%<,\\") & set(text)
     }
     return stated | _TABLES["symbols"]
 

@@ -6,7 +6,7 @@ command: BibTeX also counts the brace of `\{`, and an unbalanced one would end t
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, count
+from itertools import count, product
 from string import ascii_lowercase
 
 from citerec.bibliography.keys import LETTERS, doi_of, paper_doi, split_name
@@ -50,7 +50,7 @@ def citation_keys(papers: Sequence[Paper], taken: Iterable[str] = ()) -> Iterato
         words = (_ascii(word) for word in _WORD.findall(paper.title))
         word = next((w for w in words if w and w not in _STOP), "")
         base = f"{family or 'anon'}{paper.year or ''}{word}"
-        ends = chain([""], ascii_lowercase, map(str, count(2)))
+        ends = ("".join(end) for n in count() for end in product(ascii_lowercase, repeat=n))
         key = next(key for end in ends if (key := base + end) not in used)
         used.add(key)
         yield key

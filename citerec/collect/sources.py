@@ -264,8 +264,7 @@ class SemanticScholar(_Works):
         """Return the work whose title matches best; empty if none is close."""
         params = {"query": title[:500], "fields": self.light}
         answer = self.client.fetch("/graph/v1/paper/search/match", params, optional=True) or {}
-        works = (_work(raw, _s2_paper) for raw in answer.get("data") or [])
-        return [work for work in works if work]
+        return [work for raw in answer.get("data") or [] if (work := _work(raw, _s2_paper))]
 
     def search(self, text: str, most: int) -> list[str]:
         """Return the ids of at most `most` works that have all words of a query, the most cited first."""

@@ -47,10 +47,10 @@ _YEAR = SCHEMA.get_field_index("year")
 
 def codes_of(keys: Iterable[str]) -> Codes:
     """Return the codes of keys, shape (keys,)."""
-    digests = [
+    digests = b"".join(
         blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest() for key in keys
-    ]
-    return np.frombuffer(b"".join(digests), "<u8").astype(np.uint64, copy=False)
+    )
+    return np.frombuffer(digests, "<u8").astype(np.uint64, copy=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,10 +260,11 @@ class Papers:
         """Return the rows of docids, shape (len(docids),); -1 for a docid that is not in the index."""
         assert self.lookup
         pairs = zip(docids, self.lookup.ids.rows_of(docids), strict=True)
-        rows_of = (
-            [row for row in rows.tolist() if self._id(row) == docid] for docid, rows in pairs
-        )
-        return np.array([rows[0] if rows else -1 for rows in rows_of], np.int32)
+        found = [
+            next((row for row in rows.tolist() if self._id(row) == docid), -1)
+            for docid, rows in pairs
+        ]
+        return np.array(found, np.int32)
 
     def _id(self, row: int) -> str:
         batch, offset = divmod(row, BATCH)

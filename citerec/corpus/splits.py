@@ -68,11 +68,12 @@ def shipped_splits(folder: Path) -> dict[str, list[str]] | None:
         raise BadInputError(folder / FOLDER, message)
     splits = {name: read_ids(file) for name, file in files.items()}
     seen: dict[str, str] = {}
-    for name, docid in ((name, docid) for name, ids in splits.items() for docid in ids):
-        if docid in seen:
-            message = f"{docid!r} is a {seen[docid]} query, too; expected it once"
-            raise BadInputError(files[name], message)
-        seen[docid] = name
+    for name, ids in splits.items():
+        for docid in ids:
+            if docid in seen:
+                fault = f"{docid!r} is a {seen[docid]} query, too; expected it once"
+                raise BadInputError(files[name], fault)
+            seen[docid] = name
     return splits
 
 
@@ -88,8 +89,8 @@ def read_ids(path: Path) -> list[str]:
 
 def splits_sha256(folder: Path) -> str:
     """Return one sha256 of the splits in a folder."""
-    files = [folder / f"{name}.ids" for name in SPLITS]
-    return hashlib.sha256("".join(map(sha256_of, files)).encode()).hexdigest()
+    sums = "".join(sha256_of(folder / f"{name}.ids") for name in SPLITS)
+    return hashlib.sha256(sums.encode()).hexdigest()
 
 
 def write_splits(folder: Path, splits: Mapping[str, Sequence[str]]) -> None:

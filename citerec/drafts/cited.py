@@ -203,8 +203,12 @@ def printed_references(lines: Sequence[str], *, whole: bool = False) -> PaperLis
 
 def references_at(lines: Sequence[str], starts: Sequence[int] = ()) -> PaperList:
     """Return the references that begin at some lines: by default at marks, else at capitals after a sentence."""
-    ended = [n for n in range(len(lines)) if not n or re.search(r"[.)\d]$", lines[n - 1])]
-    starts = starts or marked(lines) or [n for n in ended if lines[n][0].isupper()]
+    starts = starts or marked(lines)
+    starts = starts or [
+        n
+        for n, line in enumerate(lines)
+        if line[0].isupper() and (not n or re.search(r"[.)\d]$", lines[n - 1]))
+    ]
     ends = pairwise([*starts, len(lines)])
     texts = [_OWN.sub("", joined(lines[start:end])) for start, end in ends]
     return PaperList(tuple(printed(text) for text in texts[:2_000]))

@@ -49,9 +49,10 @@ def claim_at_place(text: str) -> str:
     Text up to a citation before the place is left out, and, if another one follows, text after the place. A year alone
     closes no claim, as in `Smith (2020) shows it`. The whole text is returned without a place, or if little is left.
     """
-    found = [match for match in _MARKER.finditer(text) if _is_marker(match)]
     ends = [
-        marker for marker in found if marker["place"] or not _ONLY_YEARS.fullmatch(marker[0][1:-1])
+        marker
+        for marker in _MARKER.finditer(text)
+        if marker["place"] or (_is_marker(marker) and not _ONLY_YEARS.fullmatch(marker[0][1:-1]))
     ]
     place = next((number for number, end in enumerate(ends) if end["place"]), None)
     if place is None:

@@ -34,14 +34,11 @@ from citerec.types import Json
 
 MAX_INPUT = 16 * 2**20  # bytes of a draft
 MAX_SEARCH = 30  # seconds to find what pandoc cannot read of a LaTeX draft
-_READERS = {
-    DocumentFormat.LATEX: "latex+raw_tex",  # without it, the arguments of unknown commands are lost
-    DocumentFormat.MARKDOWN: "markdown-smart+bracketed_spans",
-    DocumentFormat.DOCX: "docx+styles",
-    DocumentFormat.ODT: "odt",
-    DocumentFormat.RTF: "rtf",
-    DocumentFormat.HTML: "html",
-    DocumentFormat.TYPST: "typst",
+_READERS = {  # where they have another name than the format
+    "LaTeX": "latex+raw_tex",  # without it, the arguments of unknown commands are lost
+    "Markdown": "markdown-smart+bracketed_spans",
+    "Word": "docx+styles",
+    "OpenDocument": "odt",
 }
 _OFFICE = {DocumentFormat.DOCX, DocumentFormat.ODT}
 _CHUNK = re.compile(  # of R Markdown and Quarto: ```{r name, echo = FALSE}
@@ -166,7 +163,7 @@ def _converted(data: bytes, kind: DocumentFormat, name: str) -> tuple[Json, str]
             f"this {kind} draft has {len(data):,} bytes; expected at most {MAX_INPUT:,}; {INSTEAD}",
         )
     data = _PRELUDE + data if kind is DocumentFormat.LATEX else data
-    done = run_pandoc(["-f", _READERS[kind], "-t", "json"], data, "drafts")
+    done = run_pandoc(["-f", _READERS.get(kind, kind.lower()), "-t", "json"], data, "drafts")
     if done.returncode != 0:
         return {}, one_line(done.stderr.decode("utf-8", "replace"))[:200]
     return orjson.loads(done.stdout), ""

@@ -195,9 +195,11 @@ def _crossref(fields: Fields, notices: Collection[str] = ()) -> Paper:
 
 def _retractions(work: Fields, key: str) -> set[str]:
     """Return the DOIs of the retractions among the updates of a work."""
-    updates = work.objects(key)
-    retractions = (update for update in updates if update.short("type").lower() == "retraction")
-    return {doi_of(update.short("DOI")).lower() for update in retractions}
+    return {
+        doi_of(update.short("DOI")).lower()
+        for update in work.objects(key)
+        if update.short("type").lower() == "retraction"
+    }
 
 
 def _crossref_papers(

@@ -160,9 +160,13 @@ def _title(title: str, vernacular: str, book: str) -> str:
 def _year(body: Element) -> int | None:
     """Return the year of the issue, else of the electronic publication; of `1998 Dec-1999 Jan` the first."""
     paths = ("Journal/JournalIssue/PubDate", "Book/PubDate", "ArticleDate", "ContributionDate")
-    dates = (date for path in paths for date in body.iterfind(path))
-    texts = (_text(date.find(name)) for date in dates for name in ("Year", "MedlineDate"))
-    return next((year for text in texts if (year := first_year(text))), None)
+    years = (
+        first_year(_text(date.find(name)))
+        for path in paths
+        for date in body.iterfind(path)
+        for name in ("Year", "MedlineDate")
+    )
+    return next(filter(None, years), None)
 
 
 def _name(author: Element) -> str:
