@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any
 
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # ONNX Runtime reads it when it is imported
 if TYPE_CHECKING:
-    from citerec.build import BuildConfig, build_index
+    from citerec.build.index import BuildConfig, build_index
     from citerec.config import Bm25Config, RecommendConfig
     from citerec.errors import CiterecError
     from citerec.evaluation.evaluate import evaluate
-    from citerec.folder import open_index, verify_index
     from citerec.in_memory import from_papers
+    from citerec.index.folder import open_index, verify_index
     from citerec.recommend import Recommender, open  # noqa: A004
     from citerec.recommendations import Recommendations
     from citerec.request import Request
@@ -60,11 +60,11 @@ __all__ = [
 ]
 
 _HOMES = {
-    "build": ("BuildConfig", "build_index"),
+    "build.index": ("BuildConfig", "build_index"),
     "config": ("Bm25Config", "RecommendConfig"),
     "evaluation.evaluate": ("evaluate",),
     "errors": ("CiterecError",),
-    "folder": ("open_index", "verify_index"),
+    "index.folder": ("open_index", "verify_index"),
     "in_memory": ("from_papers",),
     "recommend": ("Recommender", "open"),
     "recommendations": ("Recommendations",),

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from citerec.build import BuildConfig, build_index
+from citerec.build.index import BuildConfig, build_index
 from citerec.config import RecommendConfig
 from citerec.encode.models import HubError
 from citerec.errors import BadInputError, shown

@@ -13,17 +13,13 @@ from typing import TYPE_CHECKING, Self
 
 from citerec.bibliography.entry import PaperList
 from citerec.config import RANKING_DEPTH, RecommendConfig
+from citerec.display import plural
 from citerec.errors import ConfigError, IndexReplacedError
-from citerec.folder import IndexFolder, PathLike, find_index, open_index, read_manifest
-from citerec.matching import recognise
-from citerec.pipeline import (
-    DIVERSE,
-    DiversityStage,
-    Pipeline,
-    RerankingStage,
-    rank_stages,
-    reranker_of,
-)
+from citerec.graph.temporal import CitationScope, TemporalGraph
+from citerec.index.folder import IndexFolder, PathLike, find_index, open_index, read_manifest
+from citerec.match.papers import recognise
+from citerec.pipeline import Pipeline, RerankingStage, rank_stages, reranker_of
+from citerec.rank.diversify import DIVERSE, DiversityStage
 from citerec.rank.features import Feature, declared_features
 from citerec.rank.ltr import LtrModel, ranker_of, retriever_notice
 from citerec.rank.reasons import MOST_WORDS, with_reasons
@@ -38,14 +34,8 @@ from citerec.recommendations import (
 from citerec.request import ListedPapers, PaperListLike, Request
 from citerec.rerank.reranker import OpenReranker
 from citerec.retrieve.hybrid import open_hybrid
-from citerec.rules.known import (
-    CitationScope,
-    TemporalGraph,
-    eligible,
-    within,
-)
+from citerec.rules.eligible import eligible, within
 from citerec.stages import RankModel, Reranker, Retriever, Stage
-from citerec.text import plural
 from citerec.types import (
     CandidateSet,
     Eligibility,
@@ -61,7 +51,7 @@ from citerec.types import (
 )
 
 if TYPE_CHECKING:
-    from citerec.references import ReferenceCheck
+    from citerec.match.check import ReferenceCheck
     from citerec.search import Corpus
 
 AT_ONCE = 256  # queries of a batch that are searched together; more take memory and save no time
@@ -366,7 +356,7 @@ class Recommender:
         Raises:
             BadInputError: If the file is missing or cannot be read.
         """
-        from citerec.references import check_references
+        from citerec.match.check import check_references
 
         is_read = isinstance(references, PaperList)
         if not is_read:

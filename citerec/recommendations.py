@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from citerec.corpus.papers import NO_YEAR
+from citerec.display import percentage, plural, some_of, visible
 from citerec.errors import ConfigError
 from citerec.export import Format, Result, pieces
-from citerec.folder import IndexFolder
+from citerec.index.folder import IndexFolder
+from citerec.index.papers import NO_YEAR
 from citerec.retrieve.fuse import ranks_and_scores
-from citerec.rules.known import in_years, mask
-from citerec.text import percentage, plural, some_of, visible
+from citerec.rules.eligible import in_years, mask
 from citerec.types import (
     CandidateSet,
     Eligibility,
@@ -29,7 +29,7 @@ from citerec.types import (
 )
 
 if TYPE_CHECKING:
-    from citerec.references import Appended
+    from citerec.match.append import Appended
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -94,14 +94,14 @@ class Recommendations(Result, Sequence[Recommendation]):
         return "".join(pieces([self], format, batch=False))
 
     def append(self, path: str | PathLike[str], *, pick: Iterable[int] | None = None) -> "Appended":
-        """Add the papers to a BibTeX or RIS file as `citerec.references.append_papers` does.
+        """Add the papers to a BibTeX or RIS file as `citerec.match.append.append_papers` does.
 
         `pick` holds the ranks of the papers, from 1; all by default.
 
         Raises:
             CiterecError: If there is no such rank, the file is broken, or it cannot be written.
         """
-        from citerec.references import append_papers
+        from citerec.match.append import append_papers
 
         papers = {item.rank: item.paper for item in self}
         ranks = papers if pick is None else sorted({*pick})

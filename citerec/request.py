@@ -14,12 +14,12 @@ from citerec.bibliography.entry import PaperList
 from citerec.bibliography.keys import title_key
 from citerec.bibliography.paper_list import paper_list_of
 from citerec.config import SENTENCE_K, RecommendConfig
-from citerec.corpus.papers import Papers
+from citerec.display import plural, some_of
 from citerec.drafts import QueryFile
 from citerec.drafts.context import sentence_query, without_query_markers
 from citerec.errors import ConfigError
-from citerec.matching import listed_rows
-from citerec.text import plural, some_of
+from citerec.index.papers import Papers
+from citerec.match.papers import listed_rows
 from citerec.types import Query, QueryKind
 
 PaperListLike = str | PathLike[str] | Iterable[str] | PaperList  # a file, or ids, DOIs or titles

@@ -8,13 +8,13 @@ from functools import cached_property
 import numpy as np
 
 from citerec.bibliography.keys import id_key, title_key
-from citerec.corpus.papers import NO_YEAR, Lengths, Rows
+from citerec.display import one_line
 from citerec.errors import ConfigError, PaperNotFoundError
-from citerec.folder import IndexFolder
-from citerec.matching import rows_by_doi
+from citerec.index.folder import IndexFolder
+from citerec.index.papers import NO_YEAR, Lengths, Rows
+from citerec.match.papers import rows_by_doi
 from citerec.recommendations import Recommendations, as_recommendations
 from citerec.retrieve.bm25 import Bm25Retriever
-from citerec.text import one_line
 from citerec.types import YEARS, CandidateSet, Eligibility, Hits, Paper, Query, QueryKind
 
 # what may precede an id, as in the API of Semantic Scholar

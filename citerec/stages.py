@@ -22,8 +22,8 @@ import numpy.typing as npt
 
 from citerec import plugins
 from citerec.errors import ConfigError
-from citerec.folder import IndexFolder
-from citerec.rules.known import within
+from citerec.index.folder import IndexFolder
+from citerec.rules.eligible import within
 from citerec.types import (
     CandidateSet,
     Eligibility,

@@ -30,7 +30,7 @@ from typing import Any
 
 import httpx
 
-from citerec.machine import provenance
+from citerec.encode.machine import provenance
 
 HERE = Path(__file__).resolve().parent
 SAMPLE = HERE.parent / "citerec" / "sample" / "papers.jsonl"

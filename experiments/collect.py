@@ -21,18 +21,18 @@ from typing import Any, cast
 import numpy as np
 import orjson
 
-from citerec.build import BuildConfig, build_index
+from citerec.build.index import BuildConfig, build_index
+from citerec.build.vectors import EmbedConfig, embed_anew
 from citerec.collect.run import CollectConfig, collect, make_plan
 from citerec.collect.sources import SourceName
 from citerec.config import RecommendConfig
 from citerec.corpus.lists import read_paper_list
-from citerec.embed import EmbedConfig, embed_anew
 from citerec.encode.encoder import Encoder, open_encoder
+from citerec.encode.machine import provenance
 from citerec.evaluation.significance import student_test
-from citerec.folder import open_index
-from citerec.java import start_jvm
-from citerec.machine import provenance
-from citerec.matching import listed_rows
+from citerec.index.folder import open_index
+from citerec.index.java import start_jvm
+from citerec.match.papers import listed_rows
 from citerec.recommend import Recommender
 from citerec.request import ListedPapers
 from citerec.types import Paper, Progress, Query, no_progress

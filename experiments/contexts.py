@@ -18,13 +18,14 @@ from sklearn.metrics import roc_auc_score
 from citerec.bibliography.keys import split_name
 from citerec.config import RANKING_DEPTH, RecommendConfig
 from citerec.drafts.context import has_marker, without_markers, without_query_markers
+from citerec.encode.machine import provenance
 from citerec.evaluation.protocol import load_eval_set
-from citerec.folder import IndexFolder, open_index
-from citerec.machine import provenance
+from citerec.graph.temporal import CitationScope, TemporalGraph
+from citerec.index.folder import IndexFolder, open_index
 from citerec.pipeline import Pipeline, rank_stages
 from citerec.rank.ltr import DEFAULT, open_ranker
 from citerec.retrieve.hybrid import open_hybrid
-from citerec.rules.known import CitationScope, TemporalGraph, eligible
+from citerec.rules.eligible import eligible
 from citerec.text import STOP_WORDS, WORD, sentences
 from citerec.types import CandidateSet, Query, QueryBatch, QueryKind
 

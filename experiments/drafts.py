@@ -19,18 +19,18 @@ import numpy as np
 import orjson
 
 from citerec.config import RANKING_DEPTH, Bm25Config, RecommendConfig
-from citerec.corpus.graph import Graph
+from citerec.encode.machine import provenance
 from citerec.evaluation.metrics import evaluate_run, per_query
 from citerec.evaluation.protocol import EvalSet, load_eval_set
 from citerec.evaluation.significance import student_test
-from citerec.folder import IndexFolder, open_index
-from citerec.java import start_jvm
-from citerec.machine import provenance
+from citerec.files.trec import Run
+from citerec.graph.temporal import CitationScope, TemporalGraph
+from citerec.index.folder import IndexFolder, open_index
+from citerec.index.graph import Graph
+from citerec.index.java import start_jvm
 from citerec.pipeline import rank_stages
 from citerec.rank.ltr import DEFAULT, open_ranker
 from citerec.retrieve.hybrid import open_hybrid
-from citerec.rules.known import CitationScope, TemporalGraph
-from citerec.run import Run
 from citerec.types import CandidateSet, Query, QueryBatch, Ranking
 
 HERE = Path(__file__).resolve().parent

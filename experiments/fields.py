@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import orjson
 
+from citerec.encode.machine import provenance
 from citerec.evaluation.significance import bootstrap_interval, student_test
-from citerec.folder import open_index
-from citerec.java import start_jvm
-from citerec.machine import provenance
+from citerec.index.folder import open_index
+from citerec.index.java import start_jvm
 from citerec.rank.features import NAMES
 from citerec.rank.ltr import DEFAULT, Variant, open_ranker
 from citerec.train.boost import RankerExamples

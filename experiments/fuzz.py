@@ -38,23 +38,23 @@ from hypothesis import strategies as st
 from mcp import Client
 from starlette.testclient import TestClient
 
-from citerec.build import BuildConfig, build_index
+from citerec.build.corpora import open_corpus, summarise
+from citerec.build.index import BuildConfig, build_index
 from citerec.collect import sources
 from citerec.config import RecommendConfig, read_settings
 from citerec.corpus.lists import read_paper_list
 from citerec.corpus.readers import json_formats
-from citerec.corpus.tools import open_corpus, summarise
 from citerec.drafts import read_queries
 from citerec.drafts.context import sentence_query
+from citerec.encode.machine import provenance
 from citerec.errors import CiterecError, ConfigError
-from citerec.io import read_toml
-from citerec.java import start_jvm
+from citerec.files.reading import read_toml
+from citerec.files.trec import read_qrels, read_run
+from citerec.index.java import start_jvm
 from citerec.lab.experiment.row import read_experiment
-from citerec.machine import provenance
+from citerec.match.append import append_papers
 from citerec.rank.ltr import read_spec
 from citerec.rank.trees import read_booster
-from citerec.references import append_papers
-from citerec.run import read_qrels, read_run
 from citerec.serve.app import create_app
 from citerec.serve.mcp import create_server
 from citerec.serve.service import Service

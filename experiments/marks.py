@@ -20,18 +20,19 @@ import numpy as np
 import orjson
 from scipy.sparse import csr_array
 
-from citerec.arrays import Rows, Scores
 from citerec.config import RANKING_DEPTH, RecommendConfig
+from citerec.encode.machine import provenance
 from citerec.evaluation.metrics import per_query
 from citerec.evaluation.protocol import load_eval_set
 from citerec.evaluation.significance import student_test
-from citerec.folder import IndexFolder, open_index
-from citerec.machine import provenance
+from citerec.files.arrays import Rows, Scores
+from citerec.files.trec import Run
+from citerec.graph.temporal import CitationScope, TemporalGraph
+from citerec.index.folder import IndexFolder, open_index
 from citerec.pipeline import Pipeline, rank_stages
 from citerec.rank.ltr import DEFAULT, TOP, open_ranker
 from citerec.retrieve.hybrid import open_hybrid
-from citerec.rules.known import CitationScope, TemporalGraph, eligible
-from citerec.run import Run
+from citerec.rules.eligible import eligible
 from citerec.types import Hits, Query, QueryBatch, Ranking
 
 RESULTS = Path(__file__).resolve().parent / "results" / "marks"

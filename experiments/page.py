@@ -18,7 +18,7 @@ import axe_playwright_python
 import orjson
 from playwright.sync_api import expect, sync_playwright
 
-from citerec.machine import provenance
+from citerec.encode.machine import provenance
 
 HERE = Path(__file__).resolve().parent
 RESULT, PAGE = HERE / "results" / "page.json", HERE / "PAGE.md"

@@ -24,12 +24,12 @@ import orjson
 from citerec.bibliography.entry import PaperList
 from citerec.bibliography.keys import title_key
 from citerec.corpus.lists import read_paper_list
-from citerec.corpus.papers import Papers
 from citerec.drafts import read_queries
+from citerec.encode.machine import provenance
 from citerec.errors import CiterecError
-from citerec.folder import open_index
-from citerec.machine import provenance
-from citerec.matching import listed_rows, same_title
+from citerec.index.folder import open_index
+from citerec.index.papers import Papers
+from citerec.match.papers import listed_rows, same_title
 from citerec.serve.uploads import Upload, read_files
 
 HERE = Path(__file__).resolve().parent

@@ -97,7 +97,7 @@ def measured(path: Path) -> dict[str, Any]:
     """Return the processor seconds of each stage on one index, and the memory of the process in MiB."""
     from citerec import recommend
     from citerec.config import RecommendConfig
-    from citerec.folder import open_index
+    from citerec.index.folder import open_index
     from citerec.rank.trees import load
 
     watch, before = Stopwatch(), memory()
@@ -159,7 +159,7 @@ def _instrument(one: Any, module: Any, watch: Stopwatch) -> None:
 def _rare(one: Any, index: Any, drafts: Sequence[Any]) -> dict[str, float]:
     """Return the costs of what not every query needs."""
     from citerec.bibliography.entry import Entry, PaperList
-    from citerec.matching import listed_rows
+    from citerec.match.papers import listed_rows
 
     watch = Stopwatch()
     candidates = one.retriever.candidates(drafts[:1], [recommend_rule(1999)], 1000)

@@ -16,13 +16,13 @@ import numpy as np
 import orjson
 
 from citerec.config import RerankConfig
+from citerec.encode.machine import provenance
 from citerec.evaluation.metrics import per_query
 from citerec.evaluation.protocol import EvalConfig, EvalSet, load_eval_set
 from citerec.evaluation.significance import student_test
 from citerec.evaluation.systems import DEPTH, Systems
-from citerec.folder import open_index
-from citerec.java import start_jvm
-from citerec.machine import provenance
+from citerec.index.folder import open_index
+from citerec.index.java import start_jvm
 from citerec.rank.ltr import DEFAULT
 from citerec.train.reranker import train_reranker
 from citerec.train.settings import RerankerTraining

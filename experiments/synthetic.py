@@ -25,9 +25,9 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from citerec.build import BuildConfig, build_index
+from citerec.build.index import BuildConfig, build_index
 from citerec.encode.spec import Similarity
-from citerec.folder import DENSE, IndexFolder, checksums, open_index, write_manifest
+from citerec.index.folder import DENSE, IndexFolder, checksums, open_index, write_manifest
 from citerec.index.vectors import vectors_of, write_dense
 
 Rows = npt.NDArray[np.int64]

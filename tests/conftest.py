@@ -18,12 +18,12 @@ from support.corpora import SAMPLE
 from support.tiny import tiny_bert, tiny_reranker
 from support.types import Build, Capture, Invoke, MonkeyPatch, Write
 
-from citerec.build import BuildConfig, build_index
+from citerec.build.index import BuildConfig, build_index
 from citerec.cli import run
 from citerec.encode import onnx
 from citerec.encode.spec import EncoderSpec, Pooling, Similarity
-from citerec.folder import IndexFolder, open_index
-from citerec.java import start_jvm
+from citerec.index.folder import IndexFolder, open_index
+from citerec.index.java import start_jvm
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # a test fetches no model
 USER_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()

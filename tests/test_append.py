@@ -19,7 +19,7 @@ from pybtex.exceptions import PybtexError
 from support.tools import run_python
 from support.types import Capture, MonkeyPatch
 
-from citerec import Recommendations, references
+from citerec import Recommendations
 from citerec.bibliography import bibtex, ris
 from citerec.cli import run
 from citerec.errors import (
@@ -30,7 +30,8 @@ from citerec.errors import (
     LockedError,
     OutputError,
 )
-from citerec.references import append_papers
+from citerec.match import append as references
+from citerec.match.append import append_papers
 from citerec.types import Paper, Query, Recommendation
 
 Bib = Callable[[bytes | str], Path]  # writes refs.bib
@@ -455,7 +456,7 @@ def test_a_file_that_is_saved_again_and_again_stays_as_it_is(bib: Bib) -> None:
 
 APPEND = """
 import sys
-from citerec.references import append_papers
+from citerec.match.append import append_papers
 from citerec.types import Paper
 
 class Slow(list):

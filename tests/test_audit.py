@@ -7,13 +7,13 @@ import pytest
 from support.types import Build, Capture, MonkeyPatch
 
 from citerec.cli import run
-from citerec.corpus.papers import open_lookup
 from citerec.evaluation.audit import audit, without_future
 from citerec.evaluation.protocol import CitationScope, EvalConfig, load_eval_set
 from citerec.evaluation.systems import Systems
-from citerec.folder import IndexFolder
-from citerec.matching import write_tables
-from citerec.rules import known as known_module
+from citerec.graph import temporal
+from citerec.index.folder import IndexFolder
+from citerec.index.papers import open_lookup
+from citerec.match.papers import write_tables
 from citerec.types import Hits
 
 # q, of 2005, may know what b cites; not what late (2005) and future (2006) cite.
@@ -109,7 +109,7 @@ def test_a_fault_ends_with_exit_code_1_and_names_the_query(
     capsys: Capture,
 ) -> None:
     everybody = lambda year, years: np.ones(len(years), np.bool_)  # noqa: E731
-    monkeypatch.setattr(known_module, "citing_before", everybody)
+    monkeypatch.setattr(temporal, "citing_before", everybody)
 
     code = run(
         [

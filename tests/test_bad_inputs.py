@@ -18,8 +18,8 @@ from support.tools import command_fault
 from support.types import Capture, MonkeyPatch
 
 from citerec.cli import run
-from citerec.folder import IndexFolder
-from citerec.inputs import zstd
+from citerec.files.reading import zstd
+from citerec.index.folder import IndexFolder
 
 COMMAND = [sys.executable, "-c", "from citerec.cli import main; main()"]
 SAMPLE = Path(__file__).parent.parent / "citerec" / "sample" / "papers.jsonl"

@@ -17,11 +17,11 @@ from support.types import Build
 
 from citerec.config import Bm25Config, StopWords
 from citerec.errors import IndexDamagedError
-from citerec.folder import IndexFolder, open_index
 from citerec.index.bm25 import LENGTHS, ROWS, byte_of_length
-from citerec.java import java_class
+from citerec.index.folder import IndexFolder, open_index
+from citerec.index.java import java_class
 from citerec.retrieve.bm25 import Bm25Retriever, resolve
-from citerec.rules.known import mask
+from citerec.rules.eligible import mask
 from citerec.text import QueryForm, contents
 from citerec.types import Eligibility, Hits, Query
 
@@ -375,7 +375,7 @@ def test_a_damaged_part_is_named(sample_index: IndexFolder, tmp_path: Path, name
 
 PYSERINI = """
 import json, sys
-from citerec.java import start_jvm
+from citerec.index.java import start_jvm
 start_jvm()
 from pyserini.search.lucene import LuceneSearcher
 folder, k1, b = sys.argv[1], float(sys.argv[2]), float(sys.argv[3])

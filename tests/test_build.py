@@ -15,10 +15,8 @@ import numpy as np
 import pytest
 from support.types import Build, Capture, MonkeyPatch, Write
 
-from citerec.build import BuildConfig, build_index, grow_index
+from citerec.build.index import BuildConfig, build_index, grow_index
 from citerec.cli import run
-from citerec.corpus.graph import read_references
-from citerec.corpus.splits import read_ids, write_splits
 from citerec.encode.encoder import TransformerEncoder
 from citerec.errors import (
     BadRecordError,
@@ -28,9 +26,11 @@ from citerec.errors import (
     IndexNotFoundError,
     LockedError,
 )
-from citerec.folder import IndexFolder, open_index, verify_index
+from citerec.files.atomic import locked
+from citerec.index.folder import IndexFolder, open_index, verify_index
+from citerec.index.graph import read_references
+from citerec.index.splits import read_ids, write_splits
 from citerec.index.vectors import vectors_of
-from citerec.io import locked
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.types import Eligibility, Paper, Query
 

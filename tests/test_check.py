@@ -12,10 +12,10 @@ from support.types import Capture, MonkeyPatch
 from citerec import RecommendConfig, Recommender
 from citerec.cli import run
 from citerec.corpus.lists import parse_paper_list, read_paper_list
-from citerec.corpus.papers import Papers, open_lookup, write_papers
-from citerec.folder import IndexFolder
-from citerec.matching import MOST_ALIKE, listed_rows, similar_titles, write_tables
-from citerec.references import Problem, ReferenceCheck, check_references
+from citerec.index.folder import IndexFolder
+from citerec.index.papers import Papers, open_lookup, write_papers
+from citerec.match.check import Problem, ReferenceCheck, check_references
+from citerec.match.papers import MOST_ALIKE, listed_rows, similar_titles, write_tables
 from citerec.types import Paper
 
 Check = Callable[..., ReferenceCheck]

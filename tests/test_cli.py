@@ -22,9 +22,9 @@ from citerec.cli import COMMANDS
 from citerec.cli.console import ConsoleOutput
 from citerec.drafts import read_queries
 from citerec.export import Format
-from citerec.folder import IndexFolder, open_index
+from citerec.files.trec import read_qrels, read_run
+from citerec.index.folder import IndexFolder, open_index
 from citerec.retrieve.bm25 import Bm25Retriever
-from citerec.run import read_qrels, read_run
 from citerec.types import Query
 
 SAMPLE = Path(__file__).parent.parent / "citerec" / "sample"
@@ -586,7 +586,7 @@ def test_an_interruption_has_exit_code_1_and_a_fault_of_ours_its_traceback(
         def fail(*_: object) -> None:
             raise error
 
-        monkeypatch.setattr("citerec.folder.open_index", fail)
+        monkeypatch.setattr("citerec.index.folder.open_index", fail)
 
     raising(KeyboardInterrupt())
     assert sample("info") == Done(1, "", INTERRUPTED)

@@ -14,12 +14,12 @@ from support.hub import cached
 from support.tiny import tiny_bert
 from support.types import Write
 
-from citerec.build import BuildConfig, build_index
+from citerec.build.index import BuildConfig, build_index
 from citerec.cli import COMMANDS, make_app
 from citerec.encode.spec import EncoderSpec
 from citerec.evaluation.systems import RERANKED, SYSTEMS
-from citerec.folder import IndexFolder, open_index
-from citerec.io import seal_model
+from citerec.files.checksums import seal_model
+from citerec.index.folder import IndexFolder, open_index
 
 Cli = Callable[..., "tuple[int, str, str]"]
 TITLE = "Dense retrieval of passages"

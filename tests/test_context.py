@@ -16,7 +16,7 @@ from citerec import Query, RecommendConfig, Recommender
 from citerec.config import Bm25Config
 from citerec.drafts.context import read_context, without_markers
 from citerec.errors import ConfigError
-from citerec.folder import IndexFolder
+from citerec.index.folder import IndexFolder
 from citerec.rank.ltr import Calibration
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.hybrid import SENTENCE_WEIGHT, HybridRetriever

@@ -11,8 +11,8 @@ import pytest
 from support.tables import table
 from support.types import Write
 
-from citerec.corpus.tools import merged_paper
-from citerec.inputs import zstd
+from citerec.build.corpora import merged_paper
+from citerec.files.reading import zstd
 from citerec.types import Paper
 
 Cli = Callable[..., "tuple[int, str, str]"]

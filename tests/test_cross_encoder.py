@@ -14,7 +14,7 @@ from support.types import MonkeyPatch
 from citerec.encode import torch_backend
 from citerec.encode.spec import EncodeConfig, Precision
 from citerec.errors import ModelError
-from citerec.folder import IndexFolder
+from citerec.index.folder import IndexFolder
 from citerec.rerank.cross_encoder import CrossEncoder, load_reranker, open_cross_encoder
 from citerec.rerank.pair import NAME, RerankerSpec, default_depth, pair_flops
 from citerec.text import pair_text

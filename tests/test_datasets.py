@@ -15,11 +15,11 @@ import pytest
 from support.http_server import Handler, running
 from support.types import MonkeyPatch
 
-from citerec.build import BuildConfig, build_index
+from citerec.build.index import BuildConfig, build_index
 from citerec.cli import run
-from citerec.corpus.splits import read_ids, write_splits
 from citerec.errors import BadInputError, ConfigError, OutputError
-from citerec.folder import IndexFolder, open_index
+from citerec.index.folder import IndexFolder, open_index
+from citerec.index.splits import read_ids, write_splits
 from citerec.lab.datasets.catalogue import (
     DATASETS,
     PAPERS,

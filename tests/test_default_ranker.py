@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 from support.tiny_ranker import tiny_ranker
 
-from citerec.io import CARD, TRAINING, model_faults, seal_model
+from citerec.files.checksums import CARD, TRAINING, model_faults, seal_model
 from citerec.rank.ltr import Calibration, Variant, open_ranker
 
 SCRIPTS = Path(__file__).parent.parent / "experiments" / "ranker"

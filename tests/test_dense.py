@@ -17,11 +17,11 @@ from citerec.errors import (
     IndexReplacedError,
     ModelError,
 )
-from citerec.folder import IndexFolder, checksums, open_index, write_manifest
+from citerec.index.folder import IndexFolder, checksums, open_index, write_manifest
 from citerec.index.vectors import similarities, write_dense
 from citerec.recommend import Recommender
 from citerec.retrieve.dense import DenseRetriever
-from citerec.rules.known import mask
+from citerec.rules.eligible import mask
 from citerec.types import Eligibility, Hits, Query
 
 Vectors = npt.NDArray[np.float32]

@@ -16,13 +16,13 @@ pytest.importorskip("ray", reason="ray is not installed", exc_type=ImportError)
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 os.environ["RAY_AUTH_TOKEN"] = token_hex(32)  # not the user's, which a file would hold
 
-from citerec import embed
-from citerec.build import BuildConfig, build_index
+from citerec.build import vectors as embed
+from citerec.build.index import BuildConfig, build_index
 from citerec.cli import run
+from citerec.cluster.ray import connected, map_in_actors, recommend_in_actors
 from citerec.config import RecommendConfig, RerankConfig
-from citerec.distributed import connected, map_in_actors, recommend_in_actors
 from citerec.errors import ClusterError, ModelError
-from citerec.folder import IndexFolder, open_index
+from citerec.index.folder import IndexFolder, open_index
 from citerec.recommend import Recommender
 from citerec.request import ListedPapers, Request
 from citerec.types import Query

@@ -21,7 +21,7 @@ from support.console import difference
 from support.types import MonkeyPatch
 
 from citerec.cli import make_app
-from citerec.folder import IndexFolder, open_index
+from citerec.index.folder import IndexFolder, open_index
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"

@@ -7,9 +7,9 @@ import pytest
 from rich.console import Console
 from support.types import MonkeyPatch
 
-from citerec.doctor import AREAS, Finding, as_table, examine, healthy
+from citerec.cli.doctor import AREAS, Finding, as_table, examine, healthy
 from citerec.encode import mpnet
-from citerec.machine import processor
+from citerec.encode.machine import processor
 
 VARIABLES = (
     *("CITEREC_JAVA_HOME", "JAVA_HOME", "CITEREC_JAVA_HEAP", "JAVA_TOOL_OPTIONS"),

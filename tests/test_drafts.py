@@ -12,7 +12,6 @@ from support.documents import pdf, placed, raw_pdf, rezipped, word
 from support.tables import table
 from support.types import MonkeyPatch
 
-from citerec import inputs
 from citerec.drafts import (
     MAX_FIRST_PARAGRAPHS,
     QueryFile,
@@ -22,8 +21,9 @@ from citerec.drafts import (
 )
 from citerec.drafts.cited import printed_references
 from citerec.errors import BadInputError
-from citerec.folder import IndexFolder
-from citerec.matching import listed_rows
+from citerec.files import isolated as inputs
+from citerec.index.folder import IndexFolder
+from citerec.match.papers import listed_rows
 
 ABSTRACT = "We rank the papers that a manuscript should cite, without any figure."
 TITLE = "Ranking References for Manuscripts"

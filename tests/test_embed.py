@@ -12,15 +12,15 @@ from support.corpora import SAMPLE
 from support.tiny import tiny_bert
 from support.types import Build, MonkeyPatch, Write
 
-from citerec import embed
-from citerec.build import BuildConfig, build_index
+from citerec.build import vectors as embed
+from citerec.build.index import BuildConfig, build_index
+from citerec.build.vectors import EmbedConfig, cache_folder, embed_anew, has_saved_vectors
 from citerec.cli import run
-from citerec.embed import EmbedConfig, cache_folder, embed_anew, has_saved_vectors
 from citerec.encode.encoder import open_encoder
 from citerec.encode.spec import EncoderSpec
 from citerec.errors import IndexDamagedError, OutputError
-from citerec.folder import open_index, verify_index
-from citerec.io import seal_model
+from citerec.files.checksums import seal_model
+from citerec.index.folder import open_index, verify_index
 
 PAPERS = [{"id": f"p{i}", "title": f"paper on term {i}", "year": 2000 + i} for i in range(10)]
 
@@ -171,7 +171,7 @@ def test_a_killed_build_resumes_to_the_checksum_of_an_unbroken_one(
     tiny: str, tmp_path: Path, monkeypatch: MonkeyPatch
 ) -> None:
     command = ["index", str(SAMPLE), "--encoder", tiny, "--index", str(tmp_path / "killed")]
-    program = "import sys; from citerec import cli, embed; embed.SHARD = 16; cli.run(sys.argv[1:])"
+    program = "import sys, citerec.build.vectors as v; v.SHARD = 16; from citerec import cli; cli.run(sys.argv[1:])"
     monkeypatch.setattr(embed, "SHARD", 16)
     build_index(SAMPLE, tmp_path / "unbroken", BuildConfig(encoder=tiny))
     with subprocess.Popen(

@@ -16,13 +16,13 @@ from support.corpora import SAMPLE, records
 from support.tiny import tiny_bert
 from support.types import MonkeyPatch
 
-from citerec.build import BuildConfig, build_index
+from citerec.build.index import BuildConfig, build_index
 from citerec.config import Precision
-from citerec.corpus.splits import write_splits
 from citerec.encode.encoder import open_encoder
 from citerec.encode.spec import EncodeConfig
 from citerec.errors import BadInputError, ConfigError
-from citerec.folder import IndexFolder, open_index
+from citerec.index.folder import IndexFolder, open_index
+from citerec.index.splits import write_splits
 from citerec.index.vectors import vectors_of
 from citerec.lab.datasets.fetch import DatasetRecord, write_record
 from citerec.lab.experiment.row import Experiment, read_experiment

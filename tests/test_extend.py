@@ -23,8 +23,8 @@ from citerec.errors import ConfigError, IndexDamagedError, ModelError
 from citerec.evaluation.protocol import EvalConfig, load_eval_set
 from citerec.evaluation.systems import Systems
 from citerec.export import formats
-from citerec.folder import IndexFolder, open_index
-from citerec.io import read_toml
+from citerec.files.reading import read_toml
+from citerec.index.folder import IndexFolder, open_index
 from citerec.rank.features import NAMES, Feature
 from citerec.rank.ltr import open_ranker
 from citerec.retrieve.bm25 import Bm25Retriever

@@ -17,7 +17,6 @@ import pytest
 from support.types import Build, MonkeyPatch, Write
 
 from citerec.config import RecommendConfig
-from citerec.corpus.papers import SCHEMA
 from citerec.encode.models import find_model
 from citerec.errors import (
     CiterecError,
@@ -27,7 +26,8 @@ from citerec.errors import (
     ModelDamagedError,
     ModelError,
 )
-from citerec.folder import (
+from citerec.files.checksums import MODEL_SUMS, check_model, model_faults, seal_model, sealed
+from citerec.index.folder import (
     FORMAT,
     NAME,
     IndexFolder,
@@ -38,13 +38,13 @@ from citerec.folder import (
     verify_index,
     write_manifest,
 )
-from citerec.io import MODEL_SUMS, check_model, model_faults, seal_model, sealed
+from citerec.index.papers import SCHEMA
 from citerec.retrieve.hybrid import open_hybrid
 
 REBUILDS = """
 import sys
 from pathlib import Path
-from citerec.build import BuildConfig, build_index
+from citerec.build.index import BuildConfig, build_index
 few, many, index = map(Path, sys.argv[1:])
 for corpus in [few, many] * 2:
     build_index(corpus, index, BuildConfig(force=True))

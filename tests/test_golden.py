@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from support.corpora import SAMPLE
 
-from citerec.build import BuildConfig, build_index
+from citerec.build.index import BuildConfig, build_index
 from citerec.evaluation.protocol import EvalConfig, load_eval_set
 from citerec.evaluation.systems import Systems
-from citerec.folder import IndexFolder, open_index
-from citerec.rules.known import CitationScope
-from citerec.run import Run, read_run
+from citerec.files.trec import Run, read_run
+from citerec.graph.temporal import CitationScope
+from citerec.index.folder import IndexFolder, open_index
 
 GOLDEN = Path(__file__).parent.parent / "experiments" / "golden" / "sample"
 CLOSE = 1e-4

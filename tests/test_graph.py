@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from citerec.corpus.graph import (
+from citerec.index.graph import (
     Graph,
     gathered,
     open_graph,
@@ -16,7 +16,7 @@ from citerec.corpus.graph import (
     write_graph,
     write_references,
 )
-from citerec.corpus.papers import BATCH, NO_YEAR
+from citerec.index.papers import BATCH, NO_YEAR
 
 
 def made(

@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.encode.encoder import Encoder, open_encoder
-from citerec.folder import IndexFolder
+from citerec.index.folder import IndexFolder
 from citerec.retrieve.dense import DenseRetriever
 from citerec.retrieve.hybrid import HybridRetriever
-from citerec.rules.known import eligible
+from citerec.rules.eligible import eligible
 from citerec.types import Query
 
 DRAFT = Query(id="d", title="Retrieval with a language model", abstract="Search.", year=2018)

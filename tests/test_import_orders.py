@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from citerec.folder import IndexFolder
+from citerec.index.folder import IndexFolder
 
 PREAMBLE = """
 import json
@@ -18,8 +18,8 @@ from pathlib import Path
 results = {}
 
 def jvm():
-    from citerec.folder import open_index
-    from citerec.java import start_jvm
+    from citerec.index.folder import open_index
+    from citerec.index.java import start_jvm
     from citerec.retrieve.bm25 import Bm25Retriever
     from citerec.types import Eligibility, Query
 

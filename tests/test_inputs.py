@@ -12,28 +12,21 @@ import pytest
 from support.corpora import built
 from support.types import Build, Capture, MonkeyPatch
 
-from citerec import inputs
-from citerec.build import BuildConfig, build_index
+from citerec.build.index import BuildConfig, build_index
 from citerec.cli import run
 from citerec.corpus.lists import read_paper_list
-from citerec.corpus.splits import read_ids, shipped_queries
 from citerec.drafts import read_queries
 from citerec.errors import BadInputError, ModelError, OutputError
 from citerec.evaluation.protocol import EvalConfig, load_eval_set
 from citerec.evaluation.systems import Systems
-from citerec.folder import IndexFolder
-from citerec.inputs import (
-    MAX_FILE,
-    MAX_ROW,
-    isolated,
-    read_rows,
-    read_stream,
-    read_whole,
-    save_array,
-    zstd,
-)
+from citerec.files import isolated as inputs
+from citerec.files.arrays import save_array
+from citerec.files.isolated import isolated
+from citerec.files.reading import MAX_FILE, MAX_ROW, read_rows, read_stream, read_whole, zstd
+from citerec.files.trec import read_qrels, read_run
+from citerec.index.folder import IndexFolder
+from citerec.index.splits import read_ids, shipped_queries
 from citerec.lab.scidocs.vectors import read_vectors
-from citerec.run import read_qrels, read_run
 from citerec.train.ranker import train_ranker
 from citerec.train.settings import RankerTraining
 

@@ -15,27 +15,16 @@ import pytest
 from support.types import MonkeyPatch
 
 from citerec.errors import BadInputError, OutputError
-from citerec.io import (
-    CACHED_SIZE,
-    building,
-    cache_folder,
-    decoded,
-    entries,
-    is_inside,
-    is_private,
-    locked,
-    read_record,
-    read_toml,
-    refuse_links,
-    replacing,
-    sha256_of_files,
-)
+from citerec.files.atomic import building, locked, refuse_links, replacing
+from citerec.files.cache import CACHED_SIZE, cache_folder, is_private, sha256_of_files
+from citerec.files.checksums import entries, is_inside, read_record
+from citerec.files.reading import decoded, read_toml
 
 HOST = socket.gethostname()
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from citerec.io import building, replacing
+from citerec.files.atomic import building, replacing
 with building(Path(sys.argv[1])) as folder, replacing(Path(sys.argv[2])) as file:
     (folder / "half").write_text("new")
     file.write_text("half")
@@ -238,7 +227,7 @@ def weights(tmp_path: Path, monkeypatch: MonkeyPatch) -> Path:
     file = tmp_path / "model.safetensors"
     file.write_bytes(b"1" * CACHED_SIZE)
     now = time.time() + 60
-    monkeypatch.setattr("citerec.io.time.time", lambda: now)
+    monkeypatch.setattr("citerec.files.cache.time.time", lambda: now)
     return file
 
 

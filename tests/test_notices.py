@@ -9,9 +9,9 @@ from support.corpora import SAMPLE
 from support.tables import table
 from support.types import Build, Capture, MonkeyPatch
 
-from citerec.build import BuildConfig, build_index
+from citerec.build.index import BuildConfig, build_index
 from citerec.cli import run
-from citerec.folder import IndexFolder
+from citerec.index.folder import IndexFolder
 from citerec.recommend import Recommender
 from citerec.types import Query
 

@@ -19,23 +19,23 @@ pytest.importorskip("opensearchpy", reason="opensearch-py is not installed")
 
 from support.opensearch import FakeServer, opensearch_server
 
+from citerec.build.vectors import EmbedConfig, embed_anew
 from citerec.cli import run
-from citerec.config import Bm25Config, RecommendConfig
-from citerec.embed import EmbedConfig, embed_anew
-from citerec.encode.encoder import open_encoder
-from citerec.errors import ConfigError, OpenSearchError
-from citerec.folder import IndexFolder, open_index
-from citerec.opensearch import (
+from citerec.cluster.opensearch import (
     OpenSearchBm25,
     OpenSearchIndex,
     OpenSearchVectors,
     load,
     open_retrievers,
 )
+from citerec.config import Bm25Config, RecommendConfig
+from citerec.encode.encoder import open_encoder
+from citerec.errors import ConfigError, OpenSearchError
+from citerec.index.folder import IndexFolder, open_index
 from citerec.recommend import Recommender
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
-from citerec.rules.known import eligible
+from citerec.rules.eligible import eligible
 from citerec.text import QueryForm
 from citerec.types import Eligibility, Hits, Query
 

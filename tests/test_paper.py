@@ -11,7 +11,7 @@ from support.hub import COMMIT, cached_scibert, cached_specter
 from support.types import Invoke, MonkeyPatch
 
 from citerec.encode.spec import read_spec
-from citerec.folder import open_index
+from citerec.index.folder import open_index
 from citerec.rerank.pair import read_reranker_spec
 
 PAGE = Path(__file__).parent.parent / "docs" / "how" / "paper.md"

@@ -15,8 +15,8 @@ from citerec.bibliography.keys import dois_of, id_key, name_key, title_key, to_t
 from citerec.bibliography.paper_list import paper_list_of
 from citerec.corpus.lists import parse_paper_list, read_paper_list
 from citerec.errors import BadInputError
-from citerec.folder import IndexFolder
-from citerec.matching import (
+from citerec.index.folder import IndexFolder
+from citerec.match.papers import (
     is_draft_of,
     listed_rows,
     rows_of_entry,

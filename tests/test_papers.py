@@ -14,8 +14,8 @@ from support.corpora import records
 from support.types import Build
 
 from citerec.bibliography.entry import Entry, PaperList
-from citerec.corpus.papers import BATCH, NO_YEAR, Papers, Table, codes_of, open_lookup, write_papers
-from citerec.matching import listed_rows, recognise, write_tables
+from citerec.index.papers import BATCH, NO_YEAR, Papers, Table, codes_of, open_lookup, write_papers
+from citerec.match.papers import listed_rows, recognise, write_tables
 from citerec.types import Paper, Query, id_fault
 
 WILD = st.builds(

@@ -15,11 +15,12 @@ from citerec.config import (
 from citerec.errors import ConfigError
 from citerec.evaluation.protocol import EvalConfig, load_eval_set
 from citerec.evaluation.systems import Systems
-from citerec.folder import IndexFolder
+from citerec.graph.temporal import CitationScope
+from citerec.index.folder import IndexFolder
 from citerec.rank.features import NAMES
 from citerec.recommend import Recommender
 from citerec.retrieve.bm25 import Bm25Retriever
-from citerec.rules.known import CitationScope, mask
+from citerec.rules.eligible import mask
 from citerec.types import Eligibility, Hits, Paper, Query
 
 DEPTH = 1000  # papers per query, of both

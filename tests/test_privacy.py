@@ -16,7 +16,7 @@ import typer
 from support.corpora import SAMPLE
 
 from citerec.cli import make_app
-from citerec.folder import IndexFolder
+from citerec.index.folder import IndexFolder
 
 SENDS = {"collect", "datasets fetch"}  # what they are for
 TITLE = "Dense Passage Retrieval for Open-Domain Question Answering"

@@ -7,9 +7,8 @@ import pytest
 from support.corpora import records
 from support.types import Build
 
-from citerec.build import BuildConfig, build_index
+from citerec.build.index import BuildConfig, build_index
 from citerec.config import Bm25Config
-from citerec.corpus.splits import write_splits
 from citerec.errors import ConfigError
 from citerec.evaluation.protocol import (
     NO_GOLD,
@@ -21,7 +20,8 @@ from citerec.evaluation.protocol import (
     load_eval_set,
 )
 from citerec.evaluation.systems import CEILINGS, RERANKED, SYSTEMS, Systems
-from citerec.folder import IndexFolder, open_index
+from citerec.index.folder import IndexFolder, open_index
+from citerec.index.splits import write_splits
 from citerec.lab.experiment.rules import TOO_FEW, Rules, restricted
 from citerec.rules.held_out import train_rows
 from citerec.types import Eligibility, Query

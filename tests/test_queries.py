@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from support.types import Write
 
-from citerec.build import BuildConfig, build_index
-from citerec.corpus.splits import ShippedQueries, open_queries, shipped_queries
+from citerec.build.index import BuildConfig, build_index
 from citerec.errors import BadInputError
-from citerec.folder import open_index
+from citerec.index.folder import open_index
+from citerec.index.splits import ShippedQueries, open_queries, shipped_queries
 from citerec.types import Query
 
 CORPUS = [

@@ -5,6 +5,7 @@ import pytest
 from support.corpora import records
 from support.types import Build
 
+from citerec.graph.temporal import CitationScope, TemporalGraph
 from citerec.rank.expand import (
     MAX_LINKS,
     CandidateExpander,
@@ -13,7 +14,7 @@ from citerec.rank.expand import (
     thinned,
     walk,
 )
-from citerec.rules.known import CitationScope, TemporalGraph, eligible
+from citerec.rules.eligible import eligible
 from citerec.types import CandidateSet, Hits, Query, QueryBatch
 
 # rows 0 to 5

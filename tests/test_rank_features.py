@@ -13,8 +13,9 @@ from support.tiny_ranker import column
 from support.types import Build
 
 from citerec.bibliography.keys import name_key, same_person
-from citerec.corpus.graph import Graph
-from citerec.folder import IndexFolder
+from citerec.graph.temporal import CitationScope, TemporalGraph
+from citerec.index.folder import IndexFolder
+from citerec.index.graph import Graph
 from citerec.index.vectors import unit
 from citerec.rank.expand import CandidateExpander, ExpandedCandidates
 from citerec.rank.features import (
@@ -36,7 +37,7 @@ from citerec.rank.features import (
 )
 from citerec.rank.ltr import Variant
 from citerec.retrieve.dense import LEAST_WORDS, MAX_SENTENCES, sentence_queries
-from citerec.rules.known import CitationScope, TemporalGraph, eligible
+from citerec.rules.eligible import eligible
 from citerec.types import CandidateSet, Hits, Query, QueryBatch, QueryVector, SentenceScores
 
 # rows 0 to 6; a query of 2010 does not know what 4, 5 and 6 cite

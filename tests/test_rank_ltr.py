@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from support.tiny_ranker import tiny_ranker
 
 from citerec.config import RecommendConfig
+from citerec.display import percentage
 from citerec.errors import ModelError
 from citerec.export import Format, Result, pieces
-from citerec.folder import IndexFolder
-from citerec.io import seal_model
+from citerec.files.checksums import seal_model
+from citerec.index.folder import IndexFolder
 from citerec.rank.features import NAMES, Matrix
 from citerec.rank.ltr import DEFAULT, TOP, Calibration, Variant, open_ranker
 from citerec.recommend import Recommender
-from citerec.text import percentage
 from citerec.train.boost import RankerExamples, calibrated, top_lists
 from citerec.types import Query
 

@@ -11,13 +11,13 @@ from support.tiny_ranker import tiny_ranker
 from support.types import Build
 
 from citerec.errors import ModelError
-from citerec.io import model_faults, seal_model
-from citerec.pipeline import by_vectors, by_words, diversified
+from citerec.files.checksums import model_faults, seal_model
+from citerec.graph.temporal import CitationScope, TemporalGraph
+from citerec.rank.diversify import by_vectors, by_words, diversified
 from citerec.rank.expand import neighbour_scores
 from citerec.rank.features import FEATURES, NAMES, Matrix
 from citerec.rank.ltr import DEFAULT, Variant, open_ranker
 from citerec.rank.reasons import Facts, reasons
-from citerec.rules.known import CitationScope, TemporalGraph
 from citerec.types import Hits, Paper, Recommendation, StageHit
 
 

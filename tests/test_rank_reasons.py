@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from support.types import Build
 
+from citerec.graph.temporal import CitationScope, TemporalGraph
 from citerec.rank.expand import neighbour_scores
 from citerec.rank.reasons import Facts
-from citerec.rules.known import CitationScope, TemporalGraph
 
 PAPERS, YEAR = 60, 2012
 NEIGHBOURS = [f"T{i}" for i in range(3, 43, 4)]  # of the query, closest first

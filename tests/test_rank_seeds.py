@@ -12,7 +12,8 @@ from support.types import Build, Invoke
 
 from citerec import Query, RecommendConfig, Recommender
 from citerec.errors import ConfigError
-from citerec.folder import IndexFolder
+from citerec.graph.temporal import CitationScope, TemporalGraph
+from citerec.index.folder import IndexFolder
 from citerec.rank.seeds import (
     CITED_BY,
     CO_CITATION,
@@ -22,7 +23,6 @@ from citerec.rank.seeds import (
     graph_scores,
 )
 from citerec.request import ListedPapers, list_query
-from citerec.rules.known import CitationScope, TemporalGraph
 
 Cli = Invoke
 # s1, s2 and s3 are the list. `hub` is cited together with all three; `cites2` cites two of them; s3 cites `base`.

@@ -8,7 +8,7 @@ from support.tiny_ranker import tiny_ranker
 from support.tools import run_python
 
 from citerec.errors import ModelDamagedError, ModelError
-from citerec.io import seal_model
+from citerec.files.checksums import seal_model
 from citerec.rank.ltr import DEFAULT, Variant, open_ranker
 from citerec.rank.trees import checked
 

@@ -26,7 +26,7 @@ from citerec.corpus.readers import (
 )
 from citerec.corpus.readers.files import StreamFaultError, first_record, json_records
 from citerec.errors import BadInputError, BadRecordError, ConfigError
-from citerec.inputs import MAX_LINE, zstd
+from citerec.files.reading import MAX_LINE, zstd
 from citerec.types import Paper
 
 TWO = b'{"id": "a", "title": "A"}\n{"id": "b", "title": "B"}\n'

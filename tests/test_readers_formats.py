@@ -20,7 +20,7 @@ from support.types import Capture, MonkeyPatch
 from citerec.bibliography.fields import Fields
 from citerec.bibliography.markup import plain_text
 from citerec.bibliography.ris import read_records, to_entry
-from citerec.corpus.readers import detect_format, find_source, read_papers
+from citerec.corpus.readers import FORMATS, detect_format, find_source, read_papers
 from citerec.errors import BadInputError, BadRecordError, MissingExtraError
 from citerec.types import Paper
 
@@ -55,6 +55,14 @@ def shapes(*records: Any) -> list[str]:
 
 
 # --- One corpus of each format
+
+
+def test_each_format_has_records_here_and_a_row_in_the_documentation() -> None:
+    page = Path(__file__).parents[1] / "docs" / "reference" / "formats.md"
+    rows = page.read_text()
+
+    assert {*FORMATS} == {*RECORDS, "bibtex", "ris", "pubmed"}  # these are texts, below
+    assert [name for name in FORMATS if f"| `{name}` |" not in rows] == []
 
 
 def stated(records: str) -> list[Paper]:

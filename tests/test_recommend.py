@@ -13,11 +13,11 @@ from support.tiny_ranker import tiny_ranker
 from support.types import Build
 
 from citerec.config import RecommendConfig, RerankConfig
+from citerec.display import percentage
 from citerec.drafts import QueryFile
-from citerec.folder import IndexFolder
+from citerec.index.folder import IndexFolder
 from citerec.recommend import Recommender
 from citerec.request import ListedPapers, Request
-from citerec.text import percentage
 from citerec.types import Query, Recommendation, StageHit
 
 
@@ -79,17 +79,6 @@ def test_of_many_sentences_progress_ends_the_choice(sample_index: IndexFolder) -
         list(recommender.recommend_many(request, progress=progress))
 
     assert steps == [0, 8, 16, 24, 32]  # eight sentences are searched together
-
-
-def test_the_querys_year_is_the_bound_unless_another_is_given(tiny: Recommender) -> None:
-    query = Query(id="draft", title="graph", year=2000)
-
-    def under(year_max: int | None) -> set[str]:
-        return set(ids(tiny.recommend(query, year_max=year_max)))
-
-    assert under(None) == {"old", "undated"}
-    assert under(1980) == {"undated"}
-    assert under(2020) == {"old", "undated", "new"}
 
 
 def test_a_draft_that_is_in_the_corpus_under_another_id_is_treated_as_that_paper(

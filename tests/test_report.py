@@ -23,7 +23,7 @@ from citerec.evaluation.report import (
     write_report,
 )
 from citerec.evaluation.tables import Cell, Table, latex, terminal
-from citerec.run import Run, read_qrels, read_run
+from citerec.files.trec import Run, read_qrels, read_run
 from citerec.types import Ranking
 
 GOLD = {"q1": 1, "q2": 2, "q3": 3, "q4": 10, "q5": 20, "q6": 21, "q7": 4, "q8": 5}

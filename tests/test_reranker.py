@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from support.types import Build
 
-from citerec.arrays import Rows, Scores
 from citerec.config import RerankConfig
 from citerec.errors import ConfigError, ModelError
-from citerec.folder import IndexFolder
+from citerec.files.arrays import Rows, Scores
+from citerec.index.folder import IndexFolder
 from citerec.rerank.pair import read_reranker_spec, write_reranker_spec
 from citerec.rerank.reranker import OpenReranker, choose_reranker, open_reranker, reordered
 from citerec.types import Hits, Progress, Query

@@ -10,11 +10,11 @@ from support.types import Build, Invoke
 
 from citerec import RecommendConfig, Recommender
 from citerec.bibliography import write
-from citerec.build import BuildConfig, build_index, grow_index
-from citerec.corpus.tools import merge, open_corpus
+from citerec.build.corpora import merge, open_corpus
+from citerec.build.index import BuildConfig, build_index, grow_index
 from citerec.evaluation.protocol import load_eval_set
-from citerec.folder import open_index
-from citerec.rules.known import mask
+from citerec.index.folder import open_index
+from citerec.rules.eligible import mask
 from citerec.train.data import load_training_data
 from citerec.types import Query
 
@@ -168,7 +168,8 @@ def test_a_table_of_something_else_is_one_clear_line(
     corpus = written(tmp_path, "corpus.jsonl", CANONICAL)
     table = written(tmp_path, "other.csv", content)
 
-    code, _, err = invoke("index", corpus, "--retracted", table, "--index", tmp_path / "new")
+    target = ("--index", tmp_path / "new", "--encoder", "none")
+    code, _, err = invoke("index", corpus, "--retracted", table, *target)
 
     assert (code, err.count("\n"), fault in err) == (2, 1, True)
     assert not (tmp_path / "new").exists()

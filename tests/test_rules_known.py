@@ -9,16 +9,10 @@ import pytest
 from support.corpora import records
 from support.types import Build
 
+from citerec.graph.temporal import CitationScope, GraphSnapshot, TemporalGraph
 from citerec.rank.expand import CandidateExpander
 from citerec.rank.features import NAMES, Features
-from citerec.rules.known import (
-    CitationScope,
-    GraphSnapshot,
-    TemporalGraph,
-    eligible,
-    mask,
-    query_rows,
-)
+from citerec.rules.eligible import eligible, mask, query_rows
 from citerec.types import CandidateSet, Hits, Query, QueryBatch
 
 Paper = dict[str, Any]

@@ -9,7 +9,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from citerec.errors import BadInputError, OutputError
-from citerec.run import Run, read_qrels, read_run, trec_id, trec_qrels, write_qrels, write_run
+from citerec.files.trec import (
+    Run,
+    read_qrels,
+    read_run,
+    trec_id,
+    trec_qrels,
+    write_qrels,
+    write_run,
+)
 from citerec.types import Ranking
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)

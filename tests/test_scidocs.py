@@ -17,7 +17,7 @@ from citerec.cli.lab import STORE
 from citerec.encode.encoder import open_encoder
 from citerec.encode.spec import EncoderSpec
 from citerec.errors import BadInputError, CiterecError, ConfigError, ModelError
-from citerec.folder import IndexFolder
+from citerec.index.folder import IndexFolder
 from citerec.lab.scidocs.from_index import TASKS, evaluate, index_tasks
 from citerec.lab.scidocs.published import GROUPS, METRICS, SPECTER
 from citerec.lab.scidocs.suite import run_published

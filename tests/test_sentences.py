@@ -13,7 +13,7 @@ from citerec import Recommender, Request
 from citerec.cli import run
 from citerec.drafts import QueryFile, parse_queries
 from citerec.errors import ConfigError
-from citerec.folder import IndexFolder
+from citerec.index.folder import IndexFolder
 
 CLAIM = "Dense retrieval with two encoders answers open-domain questions."
 SECOND = "Pretrained language models improve the ranking of passages."

@@ -26,10 +26,10 @@ from support.tables import table
 from support.types import Capture, MonkeyPatch
 
 import citerec
-from citerec import inputs
 from citerec.cli import run
 from citerec.config import RecommendConfig, RerankConfig
-from citerec.folder import IndexFolder
+from citerec.files import isolated as inputs
+from citerec.index.folder import IndexFolder
 from citerec.serve import ServeConfig, app
 from citerec.serve.requests import ReadRequest, RecommendRequest
 from citerec.serve.service import OpenIndex, Service

@@ -23,7 +23,7 @@ from mcp_types import CallToolResult
 
 from citerec import RecommendConfig, Recommender
 from citerec.errors import BadInputError
-from citerec.folder import IndexFolder
+from citerec.index.folder import IndexFolder
 from citerec.search import SearchFilter
 from citerec.serve import ServeConfig
 from citerec.serve.mcp import create_server, http_app

@@ -33,7 +33,7 @@ from support.server import listening
 from citerec import serve
 from citerec.corpus.lists import read_paper_list
 from citerec.errors import BadInputError
-from citerec.folder import IndexFolder
+from citerec.index.folder import IndexFolder
 from citerec.serve import ServeConfig
 from citerec.serve.page import read_uploads
 from citerec.serve.requests import for_clients

@@ -10,7 +10,7 @@ pytest.importorskip("fastapi")
 
 
 from citerec import Recommender
-from citerec.folder import IndexFolder
+from citerec.index.folder import IndexFolder
 
 ROOT = Path(__file__).parent.parent
 RECIPES = ROOT / "docs" / "recipes"

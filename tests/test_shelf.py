@@ -20,7 +20,7 @@ from citerec.cli import run
 from citerec.corpus.lists import parse_paper_list
 from citerec.drafts import parse_queries
 from citerec.errors import BadInputError, CiterecError
-from citerec.folder import IndexFolder
+from citerec.index.folder import IndexFolder
 from citerec.types import Paper
 
 BERT, DPR = "devlin2019bert", "karpukhin2020dense"

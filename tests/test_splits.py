@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 from support.corpora import real_corpus
 
 from citerec.corpus.collector import RecordCounter
-from citerec.corpus.graph import Graph, open_graph, write_graph, write_references
-from citerec.corpus.papers import NO_YEAR
 from citerec.corpus.readers import find_source, read_papers
-from citerec.corpus.splits import (
+from citerec.errors import BadInputError
+from citerec.index.graph import Graph, open_graph, write_graph, write_references
+from citerec.index.papers import NO_YEAR
+from citerec.index.splits import (
     gold_citations,
     read_ids,
     shipped_splits,
     split_by_year,
     write_splits,
 )
-from citerec.errors import BadInputError
 
 
 def graph_of(*cited: list[int]) -> Graph:

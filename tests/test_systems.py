@@ -23,9 +23,10 @@ from citerec.evaluation.systems import (
     oracle_run,
     read_by,
 )
-from citerec.folder import IndexFolder
+from citerec.graph.temporal import PROTOCOL, CitationScope
+from citerec.index.folder import IndexFolder
 from citerec.rerank.reranker import open_reranker
-from citerec.rules.known import PROTOCOL, CitationScope, mask
+from citerec.rules.eligible import mask
 from citerec.types import Eligibility, Hits, Query
 
 

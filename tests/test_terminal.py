@@ -15,9 +15,9 @@ from rich.text import Text
 from support.types import Capture, MonkeyPatch
 
 from citerec.cli import run
+from citerec.display import csv_cell, visible, visible_line, visible_lines
 from citerec.export.terminal import PlainConsole
-from citerec.folder import IndexFolder
-from citerec.text import csv_cell, visible, visible_line, visible_lines
+from citerec.index.folder import IndexFolder
 
 ACTING = re.compile(
     r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u206f]"

@@ -9,14 +9,7 @@ from hypothesis import strategies as st
 
 from citerec.drafts import parse_queries
 from citerec.errors import BadInputError, shown
-from citerec.text import (
-    MAX_MARKS,
-    contents,
-    normalized,
-    sentences,
-    stream_safe,
-    without_stop_words,
-)
+from citerec.text import MAX_MARKS, contents, normalized, sentences, stream_safe, without_stop_words
 from citerec.types import Paper, Query
 
 ACUTE, DOT_BELOW = "\u0301", "\u0323"

@@ -15,12 +15,13 @@ from support.types import Build, Capture, MonkeyPatch
 
 from citerec.cli import run
 from citerec.config import RecommendConfig
-from citerec.corpus.splits import read_ids
 from citerec.encode.encoder import open_encoder
 from citerec.encode.spec import EncodeConfig, Precision
 from citerec.errors import ConfigError, LockedError, ModelExistsError, OutputError
-from citerec.folder import IndexFolder, open_index
-from citerec.io import locked, model_faults
+from citerec.files.atomic import locked
+from citerec.files.checksums import model_faults
+from citerec.index.folder import IndexFolder, open_index
+from citerec.index.splits import read_ids
 from citerec.rerank.cross_encoder import open_cross_encoder
 from citerec.rerank.pair import read_reranker_spec
 from citerec.retrieve.hybrid import open_hybrid

@@ -12,12 +12,12 @@ from support.types import Build, Capture
 
 from citerec.cli import run
 from citerec.errors import ModelExistsError
-from citerec.folder import IndexFolder
-from citerec.io import model_faults
+from citerec.files.checksums import model_faults
+from citerec.graph.temporal import CitationScope, TemporalGraph
+from citerec.index.folder import IndexFolder
 from citerec.rank.features import FEATURES, NAMES
 from citerec.rank.ltr import Variant, open_ranker
 from citerec.rules.held_out import held_out
-from citerec.rules.known import CitationScope, TemporalGraph
 from citerec.train.boost import IndexExamples, RankerExamples, fit
 from citerec.train.data import dev_queries, load_training_data
 from citerec.train.ranker import (

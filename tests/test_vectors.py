@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from citerec.arrays import Vectors
 from citerec.config import DenseIndexConfig, DenseKind
 from citerec.encode.spec import Similarity
 from citerec.errors import ModelError
+from citerec.files.arrays import Vectors
 from citerec.index import vectors
 from citerec.index.vectors import NAME, open_dense, resolve, similarities, write_dense
 from citerec.types import Eligibility

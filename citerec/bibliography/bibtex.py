@@ -15,7 +15,7 @@ import orjson
 from citerec.bibliography.entry import Entry, first_year, is_preprint
 from citerec.bibliography.keys import arxiv_dois, dois_of, link, split_name, to_text
 from citerec.bibliography.markup import plain_text
-from citerec.text import one_line
+from citerec.display import one_line
 
 # --- The grammar of entries
 

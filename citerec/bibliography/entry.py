@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from citerec.bibliography.keys import id_key, title_key
+from citerec.display import one_line
 from citerec.errors import BadInputError, InvalidValueError
-from citerec.text import one_line
 from citerec.types import MAX_ABSTRACT, MAX_TITLE, Query, QueryKind
 
 _FOUR_DIGITS = re.compile(r"(?<![0-9])[1-9][0-9]{3}(?![0-9])")

@@ -13,8 +13,8 @@ import orjson
 from citerec.bibliography.entry import Entry
 from citerec.bibliography.keys import dois_of
 from citerec.bibliography.markup import plain_text
+from citerec.display import one_line
 from citerec.errors import BadRecordError, shown
-from citerec.text import one_line
 from citerec.types import MAX_ABSTRACT, MAX_TITLE, YEARS, Json, Paper, id_fault, year_of
 
 MAX_ID = 512  # characters

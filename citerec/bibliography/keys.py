@@ -16,8 +16,9 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from citerec.bibliography.markup import plain_text
-from citerec.io import read_toml
-from citerec.text import normalized, one_line
+from citerec.display import one_line
+from citerec.files.reading import read_toml
+from citerec.text import normalized
 from citerec.types import Paper
 
 _TABLES = read_toml(Path(__file__).with_name("latex.toml"))

@@ -9,10 +9,9 @@ from pathlib import Path
 from citerec.bibliography import bibtex, json_entries, ris
 from citerec.bibliography.entry import Entry, PaperList
 from citerec.bibliography.keys import dois_of
+from citerec.display import plural
 from citerec.errors import BadInputError
-from citerec.inputs import other_format, read_stream, read_whole, reading
-from citerec.io import decoded
-from citerec.text import plural
+from citerec.files.reading import decoded, other_format, read_stream, read_whole, reading
 
 _STDIN = "standard input"
 _BIBTEX = re.compile(r"^[ \t]*@\s*[A-Za-z]+\s*[{(]", re.MULTILINE)

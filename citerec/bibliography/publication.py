@@ -21,8 +21,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from citerec.bibliography.entry import SERVER
-from citerec.io import read_toml
-from citerec.text import one_line
+from citerec.display import one_line
+from citerec.files.reading import read_toml
 from citerec.types import Paper
 
 

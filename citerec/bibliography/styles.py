@@ -13,10 +13,10 @@ from citerec.bibliography import write
 from citerec.bibliography.keys import paper_doi
 from citerec.bibliography.publication import KINDS, Kind, kind_of
 from citerec.config import Settings, setting
+from citerec.display import one_line, plural, some_of, visible_line
 from citerec.errors import ConfigError, extra
-from citerec.inputs import read_whole
-from citerec.pandoc import run_pandoc
-from citerec.text import one_line, plural, some_of, visible_line
+from citerec.files.pandoc import run_pandoc
+from citerec.files.reading import read_whole
 from citerec.types import Paper
 
 _HEAD = '<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>References</title>\n'

@@ -11,8 +11,9 @@ from string import ascii_lowercase
 
 from citerec.bibliography.keys import LETTERS, doi_of, paper_doi, split_name
 from citerec.bibliography.publication import KINDS, Kind, kind_of
-from citerec.io import indented_json
-from citerec.text import normalized, one_line, web_address
+from citerec.display import one_line, web_address
+from citerec.files.checksums import indented_json
+from citerec.text import normalized
 from citerec.types import Json, Paper
 
 NO_NOTES: Mapping[str, str] = {}  # of an author, by id

@@ -182,7 +182,7 @@ def _fault_of_input(error: Any) -> str:
         return f"{message} (see: {command} --help)"
     if isinstance(error, OSError) and error.errno == ENAMETOOLONG:
         return f"{str(error.filename)[:40]}... is too long for a file name"
-    from citerec.java import is_java_exception
+    from citerec.index.java import is_java_exception
 
     if is_java_exception(error) and "OutOfMemoryError" in str(error):
         return "Java has not enough memory; set it by CITEREC_JAVA_HEAP, such as 4g"

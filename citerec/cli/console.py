@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from citerec.config import Settings, setting
+from citerec.display import visible, visible_line
 from citerec.errors import OutputError, writing
-from citerec.text import visible, visible_line
 from citerec.types import Progress
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def show(renderable: "RenderableType") -> None:
 
 def check_output(output: Path | None) -> None:
     """Refuse an output file that cannot be written, before the work."""
-    from citerec.io import check_parent
+    from citerec.files.atomic import check_parent
 
     if output:
         check_parent(output)
@@ -146,7 +146,7 @@ def write_pieces(pieces: Iterable[str], output: Path | None = None) -> None:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 raise OutputError(f"cannot write standard output: {error.strerror}") from error
         return
-    from citerec.io import replacing
+    from citerec.files.atomic import replacing
 
     check_output(output)
     is_special = output.exists() and not output.is_file()  # a device or a pipe is not replaced

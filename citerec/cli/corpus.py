@@ -8,7 +8,7 @@ import typer
 
 from citerec.cli.console import ConsoleOutput, write_lines
 from citerec.cli.options import Force, Format, SkipBad, settings_options
-from citerec.text import plural
+from citerec.display import plural
 
 corpus = typer.Typer(
     no_args_is_help=True, help="Count, convert, merge and sample corpora of any format."
@@ -58,7 +58,7 @@ OF_INDEX = {"papers", "citations", "train_queries", "dev_queries", "test_queries
 @settings_options
 def info(path: CorpusPath, format: Format = "auto", *, console: ConsoleOutput) -> None:
     """Count papers, abstracts, citations inside and outside, years and duplicates of a corpus."""
-    from citerec.corpus.tools import open_corpus, summarise
+    from citerec.build.corpora import open_corpus, summarise
 
     opened = open_corpus(path, format, skip_bad=True)
     with console.progress(in_bytes="reading") as progress:
@@ -84,12 +84,12 @@ def convert(
     console: ConsoleOutput,
 ) -> None:
     """Convert a corpus of any format to canonical JSON lines."""
-    from citerec.corpus import tools
+    from citerec.build import corpora
 
-    tools.check_target(output, force=force)
-    opened = tools.open_corpus(path, format, skip_bad=skip_bad)
+    corpora.check_target(output, force=force)
+    opened = corpora.open_corpus(path, format, skip_bad=skip_bad)
     with console.progress(in_bytes="reading") as progress:
-        collector = tools.convert(opened, output, progress, console.log)
+        collector = corpora.convert(opened, output, progress, console.log)
     if not console.quiet:
         write_lines(f"{output}  (from {opened.format})", *count_lines(collector.counts))
     report_faults(collector.examples, opened.source.ignored, console)
@@ -109,8 +109,8 @@ def merge(
     console: ConsoleOutput,
 ) -> None:
     """Join corpora by DOI, then by title and year; each field is the most complete one."""
-    from citerec.corpus.tools import check_target, open_corpus
-    from citerec.corpus.tools import merge as merge_corpora
+    from citerec.build.corpora import check_target, open_corpus
+    from citerec.build.corpora import merge as merge_corpora
 
     check_target(output, force=force)
     opened = [open_corpus(path, skip_bad=skip_bad) for path in paths]
@@ -137,8 +137,8 @@ def sample(
     console: ConsoleOutput,
 ) -> None:
     """Draw papers that are connected by citations; an index of them is split by year."""
-    from citerec.corpus.tools import check_target, open_corpus
-    from citerec.corpus.tools import sample as draw
+    from citerec.build.corpora import check_target, open_corpus
+    from citerec.build.corpora import sample as draw
 
     check_target(output, force=force)
     opened = open_corpus(path, format, skip_bad=skip_bad)

@@ -15,7 +15,7 @@ from citerec.evaluation.protocol import EvalConfig
 
 if TYPE_CHECKING:
     from citerec.evaluation.audit import Audit
-    from citerec.run import Run
+    from citerec.files.trec import Run
 
 REPORTS = Path("reports")
 FAULTS = 5  # faults of an audit that are printed
@@ -83,14 +83,14 @@ def evaluate(
     console: ConsoleOutput,
 ) -> None:
     """Evaluate rankings against the citations of papers, and write a report."""
+    from citerec.encode.machine import provenance
     from citerec.evaluation.evaluate import with_systems
     from citerec.evaluation.metrics import METRICS, metric_names
     from citerec.evaluation.protocol import EvalSet, load_eval_set
     from citerec.evaluation.report import Evaluation, assess, summary_table, write_report
     from citerec.evaluation.systems import systems
     from citerec.evaluation.tables import terminal
-    from citerec.machine import provenance
-    from citerec.run import read_qrels, trec_qrels
+    from citerec.files.trec import read_qrels, trec_qrels
 
     wanted = metric_names(metrics)
     files = run or []
@@ -168,7 +168,7 @@ def refuse_options_of_systems(ctx: typer.Context) -> None:
 
 def given_runs(files: Sequence[Path], taken: Sequence[str]) -> list["Run"]:
     """Read external runs; a run is named after its file, and its folder if a system or another file has that name."""
-    from citerec.run import read_run
+    from citerec.files.trec import read_run
 
     stems = [file.name.removesuffix(".gz").rpartition(".")[0] or file.name for file in files]
     names = [
@@ -181,7 +181,7 @@ def given_runs(files: Sequence[Path], taken: Sequence[str]) -> list["Run"]:
 def report_folder(output: Path | None, name: str) -> Path:
     """Return the report folder; refuse one that cannot be written, or holds anything but a report."""
     from citerec.evaluation.report import refuse_others_files
-    from citerec.io import check_writable
+    from citerec.files.atomic import check_writable
 
     folder = output or REPORTS / name
     refuse_others_files(folder)

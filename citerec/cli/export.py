@@ -8,8 +8,8 @@ import typer
 from citerec.bibliography.styles import ReferenceConfig, notice_of, references
 from citerec.cli.console import ConsoleOutput, check_output, write_result
 from citerec.cli.options import Index, open_named, settings_options
+from citerec.display import plural, some_of
 from citerec.errors import BadInputError
-from citerec.text import plural, some_of
 
 
 @settings_options
@@ -28,7 +28,7 @@ def export(
 ) -> None:
     """Write papers of the corpus as references: for a reference manager, or in a citation style."""
     from citerec.corpus.lists import read_paper_list
-    from citerec.references import chosen_papers
+    from citerec.match.check import chosen_papers
 
     check_output(output)
     listed = read_paper_list(papers)

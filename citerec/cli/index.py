@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from citerec.build import BuildConfig
+from citerec.build.index import BuildConfig
+from citerec.build.vectors import EmbedConfig
 from citerec.cli.console import ConsoleOutput, write_lines
 from citerec.cli.corpus import index_lines, report_faults
 from citerec.cli.options import MODEL, Index, Ray, settings_options, under
 from citerec.config import DenseKind, setting
-from citerec.embed import EmbedConfig
 from citerec.encode.spec import EncodeConfig
 from citerec.errors import CiterecError, ConfigError
 from citerec.types import Log
 
 if TYPE_CHECKING:
-    from citerec.embed import EncodeElsewhere
+    from citerec.build.vectors import EncodeElsewhere
 
 GENERIC_NAMES = {"corpus", "papers", "data", "part", "documents"}
 NAMES = "specter, specter2, scincl, scibert, minilm, mpnet, a hub id or a folder; "
@@ -89,8 +89,8 @@ def index(
     console: ConsoleOutput,
 ) -> None:
     """Build an index folder from a corpus, or a new one from an index: add, replace and remove papers."""
-    from citerec.build import build_index, check_inputs, grow_index
-    from citerec.folder import find_index
+    from citerec.build.index import build_index, check_inputs, grow_index
+    from citerec.index.folder import find_index
 
     marks = corpus is None and config.retracted is not None
     changes = append or delete is not None or marks
@@ -139,7 +139,7 @@ def default_index(corpus: Path) -> Path:
 
     A file with a generic name such as "corpus" or "papers" gets the name of its folder.
     """
-    from citerec.folder import INDEXES
+    from citerec.index.folder import INDEXES
 
     path = Path(os.path.realpath(corpus))  # `resolve` fails at a link that leads to itself
     stem = path.name if path.is_dir() else path.name.split(".")[0]
@@ -156,9 +156,9 @@ def encode(
     console: ConsoleOutput,
 ) -> None:
     """Encode the papers of an index again; the rest of the index is unchanged."""
-    from citerec.embed import embed_anew
+    from citerec.build.vectors import embed_anew
     from citerec.encode.encoder import open_encoder
-    from citerec.folder import find_index, open_index
+    from citerec.index.folder import find_index, open_index
 
     target = open_index(find_index(index)).path
     name = chosen_encoder(config.encoder, target, console.log)
@@ -175,7 +175,7 @@ def chosen_encoder(named: str | None, target: Path, log: Log) -> str | None:
     """Return the encoder to use, None for BM25 alone; `auto` is that of an existing index, if there is one."""
     from citerec.encode.models import AUTO, auto_encoder, recorded_folder
     from citerec.encode.spec import Fingerprint
-    from citerec.folder import read_manifest
+    from citerec.index.folder import read_manifest
 
     if named != AUTO:
         return None if named == "none" else named
@@ -194,13 +194,13 @@ def encode_where(
     target: Path, ray: str | None, console: ConsoleOutput
 ) -> "Generator[EncodeElsewhere | None]":
     """Connect to the cluster of `--ray`, if it is given; log how to resume interrupted work that saved vectors."""
-    from citerec.embed import has_saved_vectors
+    from citerec.build.vectors import has_saved_vectors
 
     try:
         if ray is None:
             yield None
         else:
-            from citerec.distributed import connected, encode_in_actors
+            from citerec.cluster.ray import connected, encode_in_actors
 
             with connected(ray):
                 yield encode_in_actors

@@ -11,11 +11,11 @@ import typer
 from citerec.cli.console import ConsoleOutput, show, write_lines, write_pieces, write_result
 from citerec.cli.corpus import index_lines
 from citerec.cli.options import AsFormat, Index, open_named, settings_options
-from citerec.text import plural
+from citerec.display import plural
 
 if TYPE_CHECKING:
-    from citerec.folder import IndexFolder
-    from citerec.references import ReferenceCheck
+    from citerec.index.folder import IndexFolder
+    from citerec.match.check import ReferenceCheck
 
 SAMPLE = Path(__file__).parent.parent / "sample"
 NEXT_STEPS = """
@@ -31,7 +31,7 @@ What to do next:
 @settings_options
 def info(index: Index = None, format: AsFormat = "table", *, console: ConsoleOutput) -> None:
     """Show the content of an index."""
-    from citerec.folder import NAME
+    from citerec.index.folder import NAME
 
     folder = open_named(index)
     manifest = folder.manifest
@@ -76,7 +76,7 @@ def settings_in_use(folder: "IndexFolder") -> list[str]:
 @settings_options
 def verify(index: Index = None, *, console: ConsoleOutput) -> None:
     """Check every byte of an index against its manifest."""
-    from citerec.folder import find_index, verify_index
+    from citerec.index.folder import find_index, verify_index
 
     path = find_index(index)
     manifest = verify_index(path)
@@ -87,8 +87,8 @@ def verify(index: Index = None, *, console: ConsoleOutput) -> None:
 @settings_options
 def doctor(format: AsFormat = "table", *, console: ConsoleOutput) -> None:
     """Check whether this machine can run everything, and show how to fix problems."""
-    from citerec.doctor import as_table, examine, healthy
-    from citerec.io import indented_json
+    from citerec.cli.doctor import as_table, examine, healthy
+    from citerec.files.checksums import indented_json
 
     findings = examine()
     if format == "json":
@@ -102,13 +102,13 @@ def doctor(format: AsFormat = "table", *, console: ConsoleOutput) -> None:
 @settings_options
 def demo(*, console: ConsoleOutput) -> None:
     """Index the bundled sample and recommend papers for a sample draft."""
-    from citerec.build import BuildConfig, build_index
+    from citerec.build.index import BuildConfig, build_index
     from citerec.config import RecommendConfig
     from citerec.drafts import read_queries
     from citerec.encode.models import MINILM, find_model
     from citerec.errors import MissingExtraError
     from citerec.export import Format, pieces
-    from citerec.folder import INDEXES, open_index
+    from citerec.index.folder import INDEXES, open_index
     from citerec.recommend import Recommender
 
     target = INDEXES / "sample"
@@ -146,8 +146,8 @@ def check(
 ) -> None:
     """Compare your references with the corpus: retracted papers, other years, DOIs or titles, preprints, duplicates."""
     from citerec.corpus.lists import read_paper_list
-    from citerec.io import indented_json
-    from citerec.references import check_references
+    from citerec.files.checksums import indented_json
+    from citerec.match.check import check_references
 
     folder = open_named(index)
     console.detail(f"{folder.path}: {plural(folder.manifest.counts['papers'], 'paper')}")
@@ -174,7 +174,7 @@ def check(
 
 def problem_lines(report: "ReferenceCheck") -> Iterator[str]:
     """Yield the problems in words, those of one entry under a line that names it."""
-    from citerec.references import Problem
+    from citerec.match.check import Problem
 
     for place, findings in groupby(report.findings, key=lambda finding: finding.place):
         yield place

@@ -30,7 +30,7 @@ def run(
     console: ConsoleOutput,
 ) -> None:
     """Run rows of a table and compare their metrics with the expected values."""
-    from citerec.folder import INDEXES
+    from citerec.index.folder import INDEXES
     from citerec.lab.experiment.row import read_experiment
     from citerec.lab.experiment.run import Verdict, run_experiment
     from citerec.lab.experiment.run import write_result as write

@@ -20,7 +20,7 @@ from pydantic.fields import FieldInfo
 from citerec.errors import BadInputError
 
 if TYPE_CHECKING:
-    from citerec.folder import IndexFolder
+    from citerec.index.folder import IndexFolder
 
 AsFormat = Annotated[Literal["table", "json"], typer.Option("--format", help="The output format.")]
 Index = Annotated[
@@ -190,7 +190,7 @@ def _named(process: Callable[[Any, Any], Any], context: Any, value: Any) -> Any:
 
 def open_named(index: Path | None) -> "IndexFolder":
     """Open the index of `--index`; without it, the only one under `indexes/`."""
-    from citerec.folder import find_index, open_index
+    from citerec.index.folder import find_index, open_index
 
     return open_index(find_index(index))
 
@@ -207,7 +207,7 @@ def default_map(path: Path, command: Any, names: Collection[str]) -> dict[str, A
 
     It has a table for each command, such as `[recommend]` or `[corpus.convert]`; `names` are those of all commands.
     """
-    from citerec.io import read_toml
+    from citerec.files.reading import read_toml
 
     tables = read_toml(path)
     if unknown := [name for name in tables if name.replace("_", "-") not in names]:

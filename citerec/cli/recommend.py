@@ -15,9 +15,9 @@ from pydantic import ConfigDict
 from citerec.cli.console import ConsoleOutput, check_output, write_pieces
 from citerec.cli.options import BM25, RERANK, Index, Ray, open_named, settings_options, under
 from citerec.config import RecommendConfig, Settings, setting
+from citerec.display import plural, some_of
 from citerec.errors import BadInputError, ConfigError
-from citerec.inputs import read_whole
-from citerec.text import plural, some_of
+from citerec.files.reading import read_whole
 from citerec.types import Progress, QueryKind
 
 if TYPE_CHECKING:
@@ -279,7 +279,7 @@ def open_recommender(
     if ray is None or drafts.by_sentence:  # one draft needs no cluster
         yield recommender, recommender.recommend_many
         return
-    from citerec.distributed import connected, recommend_in_actors
+    from citerec.cluster.ray import connected, recommend_in_actors
 
     with connected(ray):
         threads = config.bm25.threads or 1
@@ -310,8 +310,8 @@ def checked_fields(shown: ListOptions) -> tuple[str, ...]:
 def picked_ranks(shown: ListOptions, k: int, *, batch: bool) -> list[int] | None:
     """Return the ranks that `--pick` lists, such as 1,3,7 or 1-5; None for all. Check `--append` before the work."""
     if shown.append:
-        from citerec.io import check_writable
-        from citerec.references import read_reference_file
+        from citerec.files.atomic import check_writable
+        from citerec.match.append import read_reference_file
 
         if batch:
             raise ConfigError("--append needs a single draft")

@@ -11,7 +11,7 @@ from citerec.cli.console import ConsoleOutput
 from citerec.cli.options import MODEL, Index, settings_options, under
 from citerec.config import RecommendConfig, RerankConfig, Settings, setting
 from citerec.errors import BadInputError, ConfigError, extra
-from citerec.inputs import read_whole
+from citerec.files.reading import read_whole
 from citerec.serve import Port, ServeConfig
 
 TOKENS = "CITEREC_TOKENS"  # environment variable: bearer tokens, separated by white space
@@ -87,7 +87,7 @@ def serve(
         from citerec.serve.app import serve as run
         from citerec.serve.guard import log_to_stderr
         from citerec.serve.service import Service
-    from citerec.folder import find_index
+    from citerec.index.folder import find_index
     from citerec.rank.trees import load
 
     settings = access.checked(settings)
@@ -128,7 +128,7 @@ def mcp(
         from citerec.serve.app import serve as run
         from citerec.serve.mcp import http_app, run_stdio
         from citerec.serve.service import Service
-    from citerec.folder import find_index, open_index
+    from citerec.index.folder import find_index, open_index
 
     is_http = transport == "http"
     if not is_http and (settings.model_fields_set or access.model_fields_set):

@@ -14,7 +14,7 @@ from citerec.config import Settings, setting
 from citerec.train.settings import EncoderTraining, RankerTraining, RerankerTraining, TrainPlan
 
 if TYPE_CHECKING:
-    from citerec.folder import IndexFolder
+    from citerec.index.folder import IndexFolder
     from citerec.train.trainer import TrainingReport
 
 COMMON = {f"--{name}": name for name in ("queries", "seed", "threads")}
@@ -149,7 +149,7 @@ def _training(
     index: Path | None, name: str, options: RunOptions, console: ConsoleOutput, ctx: typer.Context
 ) -> "Generator[tuple[IndexFolder, dict[str, Any]]]":
     """Yield the index, and how its training runs; if it is interrupted, log how to resume it."""
-    from citerec.java import start_jvm
+    from citerec.index.java import start_jvm
     from citerec.train.trainer import TrainingState
 
     if name != "encoder":  # the others search

@@ -18,9 +18,9 @@ from urllib.parse import urlsplit
 
 import orjson
 
+from citerec.display import one_line
 from citerec.errors import CiterecError, ConfigError, writing
-from citerec.io import locked, refuse_links, replacing
-from citerec.text import one_line
+from citerec.files.atomic import locked, refuse_links, replacing
 from citerec.types import Log
 
 if TYPE_CHECKING:

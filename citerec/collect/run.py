@@ -16,6 +16,7 @@ from pydantic import model_validator
 
 from citerec.bibliography.entry import Entry
 from citerec.bibliography.keys import title_key
+from citerec.build.corpora import canonical_line, write_lines
 from citerec.collect.client import Client, CollectError, Service, open_cache, reading_answers
 from citerec.collect.snowball import (
     EXPANDED,
@@ -37,11 +38,10 @@ from citerec.collect.sources import (
 )
 from citerec.config import Settings, setting
 from citerec.corpus import readers
-from citerec.corpus.tools import canonical_line, write_lines
+from citerec.display import csv_cell, one_line, plural
+from citerec.encode.machine import versions
 from citerec.errors import ConfigError
-from citerec.io import indented_json, sha256_of
-from citerec.machine import versions
-from citerec.text import csv_cell, one_line, plural
+from citerec.files.checksums import indented_json, sha256_of
 from citerec.types import Json, Log, Paper, Progress, no_log, no_progress
 
 PAPERS = "papers.jsonl.gz"

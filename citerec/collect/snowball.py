@@ -9,7 +9,7 @@ from citerec.bibliography.entry import Entry
 from citerec.bibliography.keys import arxiv_dois, doi_of, title_key
 from citerec.collect.client import RefusedError
 from citerec.collect.sources import PAPER_ID, WORK_ID, Source, citation_count
-from citerec.matching import rows_of_entry, similar_titles
+from citerec.match.papers import rows_of_entry, similar_titles
 from citerec.types import Paper, Progress
 
 # citing works of one paper that are listed

@@ -10,7 +10,7 @@ from pathlib import Path
 from citerec.bibliography.keys import doi_of, paper_doi
 from citerec.corpus.readers import Located, Source, size_of
 from citerec.errors import BadInputError, BadRecordError
-from citerec.inputs import read_rows
+from citerec.files.reading import read_rows
 from citerec.types import Paper, Progress
 
 EXAMPLES = 5  # faults that are kept as examples

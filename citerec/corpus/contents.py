@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from citerec.bibliography.paper_list import DATED, Kind, kind_of
-from citerec.inputs import BOM, other_format
+from citerec.files.reading import BOM, other_format
 
 _LOOK = 2**16  # bytes at the start that decide
 _LIBRARY = re.compile(rb"^[ \t]*@\s*[A-Za-z]+\s*[{(]|^TY {1,2}-(?: |\r?$)", re.MULTILINE)

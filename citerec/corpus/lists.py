@@ -22,7 +22,7 @@ from citerec.corpus.contents import (
 )
 from citerec.corpus.readers import Source, read_papers, recognise
 from citerec.errors import BadInputError
-from citerec.inputs import other_format
+from citerec.files.reading import other_format
 from citerec.types import Paper
 
 _ENTRIES = frozenset({"bibtex", "ris", "csl", "canonical", "json"})  # formats of `read_entries`

@@ -13,10 +13,11 @@ from pathlib import Path
 
 from citerec.bibliography.entry import Entry, PaperList, first_year
 from citerec.corpus.contents import ContentKind, DocumentFormat
+from citerec.display import one_line, plural
 from citerec.drafts.headings import SECTIONS, Part, label_of, part_at, part_of
 from citerec.errors import BadInputError, ConfigError
-from citerec.inputs import isolated, other_format
-from citerec.text import one_line, plural
+from citerec.files.isolated import isolated
+from citerec.files.reading import other_format
 from citerec.types import Query
 
 _READS = (

@@ -12,10 +12,10 @@ from pathlib import Path
 from citerec.bibliography.entry import Entry, PaperList
 from citerec.bibliography.keys import arxiv_dois, dois_of, to_text
 from citerec.corpus.lists import read_paper_list
+from citerec.display import plural
 from citerec.drafts.headings import Part, part_at
 from citerec.errors import BadInputError
-from citerec.io import decoded
-from citerec.text import plural
+from citerec.files.reading import decoded
 
 EVERY_KEY = "*"  # as in \nocite{*}
 _SHOWN = 5  # missing keys that a notice names

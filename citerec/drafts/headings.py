@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from citerec.bibliography.keys import title_key
-from citerec.io import read_toml
+from citerec.files.reading import read_toml
 
 _MOST = 80  # characters of a heading
 _NUMBER = re.compile(  # of a chapter or section

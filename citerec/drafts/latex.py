@@ -9,11 +9,12 @@ from collections.abc import Callable, Mapping
 from itertools import accumulate
 from pathlib import Path, PurePosixPath
 
+from citerec.display import plural
 from citerec.drafts import INSTEAD
 from citerec.drafts.cited import braced, inside
 from citerec.errors import BadInputError
-from citerec.io import decoded, is_regular
-from citerec.text import plural
+from citerec.files.atomic import is_regular
+from citerec.files.reading import decoded
 
 MAX_SOURCE = 16 * 2**20  # characters of a draft with all its files
 MAX_FILES = 500

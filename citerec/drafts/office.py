@@ -16,7 +16,7 @@ from zlib import error
 
 from citerec.bibliography.entry import Entry
 from citerec.bibliography.json_entries import to_entry
-from citerec.text import one_line
+from citerec.display import one_line
 
 _MOST = 64 * 2**20  # bytes of a part of the file
 _PARTS = ("word/document.xml", "word/footnotes.xml", "word/endnotes.xml", "content.xml")

@@ -14,6 +14,7 @@ import orjson
 
 from citerec.bibliography.entry import Entry, PaperList
 from citerec.bibliography.keys import dois_of, title_key, to_text
+from citerec.display import one_line, plural
 from citerec.drafts import (
     INSTEAD,
     LEAST_ABSTRACT,
@@ -28,8 +29,8 @@ from citerec.drafts.cited import braced, cited_references, is_reference
 from citerec.drafts.headings import SECTIONS, Part, label_of, part_of, without_label
 from citerec.drafts.office import field_references, stated_title
 from citerec.errors import BadInputError
-from citerec.pandoc import run_pandoc
-from citerec.text import one_line, plural, word_count
+from citerec.files.pandoc import run_pandoc
+from citerec.text import word_count
 from citerec.types import Json
 
 MAX_INPUT = 16 * 2**20  # bytes of a draft

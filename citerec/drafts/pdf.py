@@ -19,7 +19,7 @@ from citerec.drafts import Document
 from citerec.drafts.cited import joined, marked, references_at
 from citerec.drafts.headings import Part, label_of, part_at
 from citerec.errors import BadInputError, extra
-from citerec.inputs import MAX_SECONDS
+from citerec.files.isolated import MAX_SECONDS
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument

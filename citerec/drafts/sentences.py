@@ -5,10 +5,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from citerec.display import one_line
 from citerec.drafts.cited import joined
 from citerec.drafts.context import has_marker
 from citerec.drafts.headings import Part, part_at, part_of, without_label
-from citerec.text import one_line, sentences, word_count
+from citerec.text import sentences, word_count
 from citerec.types import MAX_TITLE, Query
 
 LEAST_WORDS = 5  # of a sentence

@@ -11,7 +11,6 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from citerec import plugins
-from citerec.arrays import Vectors
 from citerec.encode.models import (
     HubError,
     ModelSource,
@@ -31,7 +30,8 @@ from citerec.encode.spec import (
 )
 from citerec.encode.torch_backend import Parts, TorchBackend, encoder_net, load_parts
 from citerec.errors import ModelError
-from citerec.io import sha256_of_files
+from citerec.files.arrays import Vectors
+from citerec.files.cache import sha256_of_files
 from citerec.text import encoder_text
 from citerec.types import Log, Paper, Progress, Query, no_log, no_progress
 

@@ -11,7 +11,8 @@ import orjson
 
 from citerec.encode import mpnet
 from citerec.errors import ModelError, extra, shown
-from citerec.io import check_model, is_inside, is_regular, read_record
+from citerec.files.atomic import is_regular
+from citerec.files.checksums import check_model, is_inside, read_record
 from citerec.types import Json, Log, no_log
 
 AUTO = "auto"

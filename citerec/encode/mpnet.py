@@ -12,7 +12,8 @@ from pathlib import Path
 from zipfile import ZipFile
 
 from citerec.errors import ModelError
-from citerec.io import building, cache_folder
+from citerec.files.atomic import building
+from citerec.files.cache import cache_folder
 from citerec.types import Log
 
 NAME = "all-mpnet-base-v2"

@@ -16,18 +16,12 @@ from typing import Any
 import numpy as np
 import orjson
 
-from citerec.arrays import Scores
 from citerec.encode.models import files_of
 from citerec.encode.torch_backend import Net, Tokens, TorchBackend, batches, padded
-from citerec.io import (
-    building,
-    cache_folder,
-    is_private,
-    model_faults,
-    private_folder,
-    seal_model,
-    sha256_of_files,
-)
+from citerec.files.arrays import Scores
+from citerec.files.atomic import building
+from citerec.files.cache import cache_folder, is_private, private_folder, sha256_of_files
+from citerec.files.checksums import model_faults, seal_model
 
 FORMAT = 2  # of what is exported
 FOLDER = "onnx"  # in the cache

@@ -16,9 +16,9 @@ from pydantic import Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from citerec.config import ModelConfig, Precision
+from citerec.encode.machine import about_cpu, processor
 from citerec.errors import ConfigError, ModelError
-from citerec.io import indented_json, read_record
-from citerec.machine import about_cpu, processor
+from citerec.files.checksums import indented_json, read_record
 from citerec.text import EncoderForm
 from citerec.types import Json
 

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import orjson
 
-from citerec.arrays import Counts, Scores
 from citerec.encode.models import bottleneck_files, files_of
 from citerec.encode.spec import (
     EncodeConfig,
@@ -31,6 +30,7 @@ from citerec.encode.spec import (
     requested_precision,
 )
 from citerec.errors import ConfigError, ModelError
+from citerec.files.arrays import Counts, Scores
 
 # per batch
 CPU_TOKENS = 2048

@@ -16,13 +16,14 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import compute
 
-from citerec.arrays import Flags
-from citerec.corpus.papers import Papers
 from citerec.evaluation.protocol import EvalConfig, EvalSet
-from citerec.folder import IndexFolder
+from citerec.files.arrays import Flags
+from citerec.graph.temporal import TemporalGraph, citations_of, citing_before
+from citerec.index.folder import IndexFolder
+from citerec.index.papers import Papers
 from citerec.rank.expand import NEIGHBOURS, CandidateExpander, ExpandedCandidates
 from citerec.rank.features import FEATURES, NAMES, Feature, Features, Matrix
-from citerec.rules.known import TemporalGraph, citations_of, citing_before, query_rows, within
+from citerec.rules.eligible import query_rows, within
 from citerec.types import CandidateSet, Hits, Progress, QueryBatch, no_progress
 
 AT_ONCE = 64  # queries whose candidate sets are in memory at once

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from citerec.encode.machine import provenance
 from citerec.errors import ConfigError
 from citerec.evaluation.metrics import METRICS, metric_names
 from citerec.evaluation.protocol import EvalConfig, EvalSet, load_eval_set
@@ -18,13 +19,12 @@ from citerec.evaluation.systems import (
     names_of,
     systems,
 )
-from citerec.folder import IndexFolder, PathLike, open_index
-from citerec.machine import provenance
+from citerec.files.trec import trec_run
+from citerec.index.folder import IndexFolder, PathLike, open_index
 from citerec.rank.ltr import DEFAULT, SPEC
 from citerec.rerank.reranker import choose_reranker
 from citerec.retrieve.bm25 import resolve
 from citerec.rules.held_out import RANKER, own_model, own_name, trained_on_other_data
-from citerec.run import trec_run
 from citerec.types import Log, Progress, no_log, no_progress
 
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from citerec.arrays import Floats
 from citerec.config import RANKING_DEPTH
 from citerec.errors import ConfigError
 from citerec.evaluation.significance import (
@@ -22,7 +21,8 @@ from citerec.evaluation.significance import (
     randomisation_test,
     student_test,
 )
-from citerec.run import Qrels, Run
+from citerec.files.arrays import Floats
+from citerec.files.trec import Qrels, Run
 
 METRICS = ("f1@20", "f1@20 (of means)", "mrr", "recall@100", "recall@1000", "ndcg@20", "map")
 PER_QUERY = tuple("f1@20 mrr recall@100 recall@1000 ndcg@20 map precision@20 recall@20".split())

@@ -23,12 +23,13 @@ from citerec.config import (
     Settings,
     setting,
 )
-from citerec.corpus.papers import NO_YEAR
-from citerec.corpus.splits import SPLITS, gold_citations, open_queries, read_ids
 from citerec.errors import ConfigError
-from citerec.folder import IndexFolder
-from citerec.rules.known import CitationScope, eligible, query_rows
-from citerec.run import Qrels
+from citerec.files.trec import Qrels
+from citerec.graph.temporal import CitationScope
+from citerec.index.folder import IndexFolder
+from citerec.index.papers import NO_YEAR
+from citerec.index.splits import SPLITS, gold_citations, open_queries, read_ids
+from citerec.rules.eligible import eligible, query_rows
 from citerec.types import Eligibility, Query
 
 NOT_HERE = "not in the corpus"  # reasons why queries are left out

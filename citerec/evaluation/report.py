@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import orjson
 
+from citerec.display import csv_cell, html_page
 from citerec.errors import ConfigError
 from citerec.evaluation.metrics import (
     METRICS,
@@ -32,9 +33,8 @@ from citerec.evaluation.metrics import (
 from citerec.evaluation.protocol import NOT_DRAWN
 from citerec.evaluation.significance import ALPHA, RESAMPLES
 from citerec.evaluation.tables import NONE, Cell, Table, decimal, heading, latex, terminal
-from citerec.io import building
-from citerec.run import Qrels, Run, write_qrels, write_run
-from citerec.text import csv_cell, html_page
+from citerec.files.atomic import building
+from citerec.files.trec import Qrels, Run, write_qrels, write_run
 from citerec.types import Json
 
 JSON = "report.json"

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from citerec.arrays import Floats
+from citerec.files.arrays import Floats
 
 Statistic = Callable[[Floats], Floats]
 """Maps (..., m) column means to (..., figures)."""

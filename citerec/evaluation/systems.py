@@ -14,14 +14,16 @@ from typing import Protocol, TypeAlias, cast, runtime_checkable
 import numpy as np
 
 from citerec import plugins
-from citerec.arrays import Rows, Scores
 from citerec.config import Bm25Config, FuseConfig, RerankConfig
 from citerec.encode.encoder import reopen
 from citerec.encode.spec import EncodeConfig
 from citerec.errors import ConfigError
 from citerec.evaluation.audit import Audit, audit
 from citerec.evaluation.protocol import EvalConfig, EvalSet
-from citerec.folder import IndexFolder
+from citerec.files.arrays import Rows, Scores
+from citerec.files.trec import Qrels, Run
+from citerec.graph.temporal import CitationScope, TemporalGraph
+from citerec.index.folder import IndexFolder
 from citerec.pipeline import Pipeline, RerankingStage, configure_for_ranker, rank_stages
 from citerec.rank.expand import NEIGHBOURS, CandidateExpander
 from citerec.rank.features import declared_features
@@ -30,8 +32,7 @@ from citerec.rerank.reranker import NONE, OpenReranker, Scorer, open_reranker
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
 from citerec.retrieve.hybrid import HybridRetriever
-from citerec.rules.known import CitationScope, TemporalGraph, mask
-from citerec.run import Qrels, Run
+from citerec.rules.eligible import mask
 from citerec.stages import FirstStage, Retriever, Stage
 from citerec.text import QueryForm
 from citerec.types import (

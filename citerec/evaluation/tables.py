@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from citerec.text import visible, visible_lines
+from citerec.display import visible, visible_lines
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from citerec import plugins
 from citerec.errors import ConfigError
-from citerec.io import indented_json
+from citerec.files.checksums import indented_json
 from citerec.types import Paper, Query, Recommendation
 
 __all__ = ["Exporter", "Format", "Result", "formats", "pieces"]
@@ -85,7 +85,7 @@ def pieces(
             for result in results:
                 yield indented_json(jsonl.items(result, fields)).decode()
         case Format.TREC:
-            from citerec.run import trec_lists
+            from citerec.files.trec import trec_lists
 
             lists = (
                 (

@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from citerec.bibliography.keys import split_name
+from citerec.display import percentage, visible, visible_lines
 from citerec.export import Result
-from citerec.text import percentage, visible, visible_lines
 from citerec.types import Paper, Recommendation
 
 _NARROWEST = 40  # columns; a narrower table has no room for titles

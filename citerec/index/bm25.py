@@ -32,11 +32,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from citerec.arrays import Counts, Rows
 from citerec.errors import OutputError
-from citerec.folder import BM25
-from citerec.inputs import check_ends, open_array, save_array
-from citerec.java import as_type, is_java_exception, java_class, leave_thread
+from citerec.files.arrays import Counts, Rows, check_ends, open_array, save_array
+from citerec.index.folder import BM25
+from citerec.index.java import as_type, is_java_exception, java_class, leave_thread
 from citerec.text import contents
 from citerec.types import Paper
 

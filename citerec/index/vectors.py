@@ -21,12 +21,12 @@ from weakref import finalize
 
 import numpy as np
 
-from citerec.arrays import Counts, Flags, Rows, Scores, Vectors
 from citerec.config import DenseIndexConfig, DenseKind
 from citerec.encode.spec import Similarity
 from citerec.errors import IndexDamagedError, ModelError, writing
-from citerec.folder import DENSE, IndexFolder
-from citerec.rules.known import mask
+from citerec.files.arrays import Counts, Flags, Rows, Scores, Vectors
+from citerec.index.folder import DENSE, IndexFolder
+from citerec.rules.eligible import mask
 from citerec.types import Eligibility, Json, Progress, no_progress
 
 NAME = "vectors.faiss"  # the file of the vectors in an index

@@ -18,11 +18,12 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from citerec.arrays import Counts, Flags, Floats, Rows, Scores
 from citerec.config import RANKING_DEPTH, RRF_K0
+from citerec.files.arrays import Counts, Flags, Floats, Rows, Scores
+from citerec.graph.temporal import CitationCounts, GraphSnapshot, TemporalGraph
 from citerec.index.vectors import unit
 from citerec.retrieve.fuse import rrf
-from citerec.rules.known import CitationCounts, GraphSnapshot, TemporalGraph, within
+from citerec.rules.eligible import within
 from citerec.types import CandidateSet, Hits, Progress, QueryBatch, QueryVector, no_progress
 
 EXPAND = "expand"  # the name of the hits of the expansion

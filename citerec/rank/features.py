@@ -18,11 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec import plugins
-from citerec.arrays import Counts, Flags, Rows, Scores
 from citerec.bibliography.keys import name_key, same_person
 from citerec.config import RRF_K0
-from citerec.corpus.papers import NO_YEAR, Papers, codes
 from citerec.errors import ConfigError
+from citerec.files.arrays import Counts, Flags, Rows, Scores
+from citerec.graph.temporal import GraphSnapshot, TemporalGraph
+from citerec.index.papers import NO_YEAR, Papers, codes
 from citerec.index.vectors import unit
 from citerec.rank.expand import (
     CLOSEST,
@@ -35,7 +36,6 @@ from citerec.rank.expand import (
 )
 from citerec.rerank.reranker import NAME as RERANK
 from citerec.retrieve.fuse import min_max, ranks_and_scores
-from citerec.rules.known import GraphSnapshot, TemporalGraph
 from citerec.text import STOP_WORDS, contents
 from citerec.types import Query
 

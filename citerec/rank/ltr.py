@@ -22,11 +22,13 @@ import orjson
 from pydantic import Field
 from threadpoolctl import ThreadpoolController
 
-from citerec.arrays import Floats, Rows, Scores
 from citerec.config import RecommendConfig, Settings, read_settings
 from citerec.errors import ConfigError, ModelError
-from citerec.folder import IndexFolder
-from citerec.io import check_model, is_regular, read_record, sha256_of
+from citerec.files.arrays import Floats, Rows, Scores
+from citerec.files.atomic import is_regular
+from citerec.files.checksums import check_model, read_record, sha256_of
+from citerec.graph.temporal import TemporalGraph
+from citerec.index.folder import IndexFolder
 from citerec.rank.expand import NEIGHBOURS, ExpandedCandidates
 from citerec.rank.features import FEATURES, NAMES, Feature, Features, Group, Matrix, added_features
 from citerec.rank.trees import read_booster
@@ -34,7 +36,6 @@ from citerec.rerank.reranker import NAME as RERANK
 from citerec.rerank.reranker import OpenReranker, name_of
 from citerec.retrieve.fuse import ranks_and_scores, sigmoid
 from citerec.rules.held_out import RANKER, own_model
-from citerec.rules.known import TemporalGraph
 from citerec.types import CandidateSet, Hits, Progress, Query, QueryBatch, no_progress
 
 NAME = "ranker"  # the name of the hits of this stage

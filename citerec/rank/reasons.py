@@ -13,9 +13,11 @@ from textwrap import shorten
 import numpy as np
 import numpy.typing as npt
 
-from citerec.arrays import Rows
 from citerec.bibliography.keys import same_person
-from citerec.corpus.papers import NO_YEAR, Papers
+from citerec.display import percentage, plural
+from citerec.files.arrays import Rows
+from citerec.graph.temporal import RECENT_YEARS, GraphSnapshot, TemporalGraph
+from citerec.index.papers import NO_YEAR, Papers
 from citerec.rank.expand import NeighbourScores
 from citerec.rank.features import FEATURES, NAMES, Feature, written_by
 from citerec.rank.ltr import LtrModel, RankedCandidates, reads_probability
@@ -24,8 +26,6 @@ from citerec.rerank.reranker import OpenReranker
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.fuse import ranks_and_scores
 from citerec.retrieve.hybrid import sentence_alone
-from citerec.rules.known import RECENT_YEARS, GraphSnapshot, TemporalGraph
-from citerec.text import percentage, plural
 from citerec.types import CandidateSet, Query, Recommendation
 
 MAX_REASONS = 4  # reasons per paper

@@ -20,14 +20,15 @@ from itertools import chain
 
 import numpy as np
 
-from citerec.arrays import Floats, Rows
+from citerec.display import plural
+from citerec.files.arrays import Floats, Rows
+from citerec.graph.temporal import GraphSnapshot, TemporalGraph
 from citerec.rank.expand import SparseVector, neighbour_scores
 from citerec.rank.reasons import MAX_REASONS, matching, quoted, semantic, such_as
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever
 from citerec.retrieve.fuse import min_max, ranks_and_scores, summed
-from citerec.rules.known import GraphSnapshot, TemporalGraph, within
-from citerec.text import plural
+from citerec.rules.eligible import within
 from citerec.types import CandidateSet, Eligibility, Hits, Query, Recommendation
 
 CO_CITATION = "co-citation"

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from citerec.arrays import Counts, Floats
 from citerec.errors import ModelError
-from citerec.io import read_record
+from citerec.files.arrays import Counts, Floats
+from citerec.files.checksums import read_record
 
 HEAD = {
     *("version", "num_class", "num_tree_per_iteration", "label_index", "max_feature_idx"),

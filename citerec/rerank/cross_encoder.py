@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import orjson
 
-from citerec.corpus.papers import Papers
+from citerec.encode.machine import may_have_gpu
 from citerec.encode.models import find_model, weights_files
 from citerec.encode.onnx import OnnxBackend, Runner, export, export_key, exported
 from citerec.encode.spec import EncodeConfig, Precision, requested_precision
@@ -25,9 +25,9 @@ from citerec.encode.torch_backend import (
     refuse_missing,
 )
 from citerec.errors import ModelError
-from citerec.folder import IndexFolder
-from citerec.io import sha256_of_files
-from citerec.machine import may_have_gpu
+from citerec.files.cache import sha256_of_files
+from citerec.index.folder import IndexFolder
+from citerec.index.papers import Papers
 from citerec.rerank.pair import (
     RerankerSpec,
     Specials,

@@ -13,11 +13,11 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from citerec import plugins
-from citerec.arrays import Rows, Scores
 from citerec.config import RerankConfig
 from citerec.encode.spec import EncodeConfig
 from citerec.errors import ConfigError, ModelError
-from citerec.folder import IndexFolder
+from citerec.files.arrays import Rows, Scores
+from citerec.index.folder import IndexFolder
 from citerec.retrieve.fuse import Rank, interpolated, min_max
 from citerec.rules.held_out import (
     RERANKER,

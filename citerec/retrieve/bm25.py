@@ -19,13 +19,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from citerec.arrays import Rows, Scores
 from citerec.config import Bm25Config, StopWords
 from citerec.errors import IndexDamagedError
-from citerec.folder import IndexFolder
+from citerec.files.arrays import Rows, Scores, check_rows, open_array
 from citerec.index.bm25 import LENGTHS, NO_TERM, POSTINGS, ROWS, Ints, analyze, open_postings
-from citerec.inputs import check_rows, open_array
-from citerec.rules.known import in_years
+from citerec.index.folder import IndexFolder
+from citerec.rules.eligible import in_years
 from citerec.text import STOP_WORDS, WORD, QueryForm, contents, without_stop_words
 from citerec.types import Eligibility, Hits, Query
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
-from citerec.arrays import Rows, Scores, Vectors
 from citerec.config import DenseConfig
 from citerec.encode.spec import Similarity
 from citerec.errors import EncoderMismatchError, ModelError
-from citerec.folder import IndexFolder
+from citerec.files.arrays import Rows, Scores, Vectors
+from citerec.index.folder import IndexFolder
 from citerec.index.vectors import RowsAndScores, on_threads, unit, vectors_of
 from citerec.text import encoder_text, sentences
 from citerec.types import Eligibility, Hits, Query, SentenceScores

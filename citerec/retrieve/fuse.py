@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from citerec.arrays import Floats, Rows, Scores
 from citerec.config import RRF_K0, FuseConfig, FuseMethod
+from citerec.files.arrays import Floats, Rows, Scores
 from citerec.types import Hits
 
 Rank = Rows

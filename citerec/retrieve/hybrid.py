@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from citerec import plugins
 from citerec.config import RANKING_DEPTH, RRF_K0, FuseConfig, FuseMethod, RecommendConfig
 from citerec.errors import ConfigError
-from citerec.folder import IndexFolder
+from citerec.index.folder import IndexFolder
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever, LexicalScores, scores_by_sentence
 from citerec.retrieve.fuse import fuse, rrf, weighted_sum

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 import orjson
 
-from citerec.arrays import Flags, Rows
 from citerec.bibliography.keys import title_key
-from citerec.corpus.splits import QUERIES, open_queries, read_ids, splits_sha256
 from citerec.errors import IndexDamagedError
-from citerec.folder import IndexFolder
-from citerec.io import TRAINING, is_regular, read_record
+from citerec.files.arrays import Flags, Rows
+from citerec.files.atomic import is_regular
+from citerec.files.checksums import TRAINING, read_record
+from citerec.index.folder import IndexFolder
+from citerec.index.splits import QUERIES, open_queries, read_ids, splits_sha256
 
 HELD_OUT = ("dev", "test")  # the splits whose queries no model is trained on
 # the folders of an index's own models, under models/

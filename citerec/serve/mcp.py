@@ -16,17 +16,18 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types import CallToolResult, InputRequiredResult, ToolAnnotations
 from pydantic import BaseModel, Field, ValidationError
 
-from citerec import Paper, Recommendations
 from citerec.bibliography.keys import paper_doi
 from citerec.bibliography.write import bibtex_entry, citation_keys
 from citerec.config import config_error
+from citerec.display import one_line
 from citerec.drafts import short
 from citerec.errors import CiterecError
+from citerec.recommendations import Recommendations
 from citerec.search import SearchFilter
 from citerec.serve.guard import Guard, ProblemError
 from citerec.serve.requests import Abstract, Title, Year, for_client, for_clients, read_list
 from citerec.serve.service import OpenIndex, Service, late
-from citerec.text import one_line
+from citerec.types import Paper
 
 Output = dict[str, Any]
 INSTRUCTIONS = """\

@@ -14,7 +14,6 @@ import orjson
 from fastapi import Response
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema
 
-from citerec import Recommendations, RecommendConfig
 from citerec.bibliography.entry import PaperList
 from citerec.bibliography.paper_list import paper_list_of
 from citerec.bibliography.styles import (
@@ -23,8 +22,9 @@ from citerec.bibliography.styles import (
     notice_of,
     references,
 )
-from citerec.config import Bm25Config, RerankConfig, Settings, StopWords, setting
+from citerec.config import Bm25Config, RecommendConfig, RerankConfig, Settings, StopWords, setting
 from citerec.corpus.lists import parse_paper_list
+from citerec.display import some_of
 from citerec.drafts import QueryFile
 from citerec.errors import (
     BadInputError,
@@ -37,13 +37,14 @@ from citerec.errors import (
     PaperNotFoundError,
 )
 from citerec.export.jsonl import FIELDS, place
-from citerec.inputs import isolated
-from citerec.references import chosen_papers
+from citerec.files.isolated import isolated
+from citerec.match.check import chosen_papers
+from citerec.recommendations import Recommendations
 from citerec.request import NONE, ListedPapers, Request
 from citerec.serve.guard import KINDS, LOG, MEDIA_TYPE, ProblemError, internal_error
 from citerec.serve.service import OpenIndex, Service
 from citerec.serve.uploads import MAX_DRAFT, MAX_QUERIES, read_drafts, within_limits
-from citerec.text import QueryForm, some_of
+from citerec.text import QueryForm
 from citerec.types import MAX_TITLE, StageHit
 
 MAX_RESULTS = 1000  # papers of one answer

@@ -11,11 +11,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import BaseModel, Field
 
-from citerec import Paper
 from citerec.bibliography.keys import paper_doi
 from citerec.serve.guard import ProblemError
 from citerec.serve.requests import Papers, ReadRequest, RecommendRequest, json, recommended
 from citerec.serve.service import OpenIndex, answer
+from citerec.types import Paper
 
 
 class ScholarRequest(BaseModel):

@@ -24,8 +24,10 @@ import orjson
 from fastapi import Depends, Request
 from pydantic import BaseModel
 
-from citerec import RecommendConfig, Recommender, open_index
-from citerec.io import MODEL_SUMS
+from citerec.config import RecommendConfig
+from citerec.files.checksums import MODEL_SUMS
+from citerec.index.folder import open_index
+from citerec.recommend import Recommender
 from citerec.serve import ServeConfig
 from citerec.serve.guard import ProblemError
 

@@ -18,11 +18,11 @@ from citerec.bibliography.entry import PaperList
 from citerec.corpus.contents import Content, ContentKind, DocumentFormat
 from citerec.corpus.lists import read_paper_list
 from citerec.corpus.readers import recognise
+from citerec.display import plural, visible
 from citerec.drafts import NO_TITLE, QueryFile, parse_queries
 from citerec.drafts.latex import main_file
 from citerec.drafts.sentences import paragraphs
 from citerec.errors import BadInputError, ConfigError
-from citerec.text import plural, visible
 
 MAX_QUERIES = 64  # of a request; of the sentences of a draft, as many are answered
 MAX_SENTENCES = 1_000  # of a draft without a reference, from which these are chosen

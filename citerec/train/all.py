@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from citerec.build.vectors import EmbedConfig, embed_anew
 from citerec.config import DenseIndexConfig
-from citerec.embed import EmbedConfig, embed_anew
 from citerec.encode.encoder import open_encoder, reopen
 from citerec.encode.models import weights_files
 from citerec.encode.spec import EncodeConfig
-from citerec.folder import IndexFolder, open_index
-from citerec.io import replace_folder, sha256_of_files
+from citerec.files.atomic import replace_folder
+from citerec.files.cache import sha256_of_files
+from citerec.index.folder import IndexFolder, open_index
 from citerec.rank.ltr import Variant
 from citerec.rules.held_out import RANKER, RERANKER
 from citerec.train import encoder, ranker, reranker

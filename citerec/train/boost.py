@@ -11,9 +11,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from citerec.arrays import Counts, Flags, Floats, Scores
 from citerec.errors import ConfigError
-from citerec.folder import IndexFolder
+from citerec.files.arrays import Counts, Flags, Floats, Scores
+from citerec.index.folder import IndexFolder
 from citerec.rank.features import FEATURES, NAMES, Feature, Group, Matrix, without_groups
 from citerec.rank.ltr import DEFAULT, TOP, Calibration, Variant, read_spec
 from citerec.rank.trees import load

@@ -12,12 +12,12 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from citerec.arrays import Counts, Flags, Floats, Rows
-from citerec.corpus.papers import NO_YEAR, no_later
-from citerec.corpus.splits import gold_citations
 from citerec.errors import ConfigError
 from citerec.evaluation.protocol import load_eval_set
-from citerec.folder import IndexFolder
+from citerec.files.arrays import Counts, Flags, Floats, Rows
+from citerec.index.folder import IndexFolder
+from citerec.index.papers import NO_YEAR, no_later
+from citerec.index.splits import gold_citations
 from citerec.retrieve.fuse import sigmoid
 from citerec.rules.held_out import HeldOut, held_out_rows, train_rows
 from citerec.stages import FirstStage

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from citerec.arrays import Flags, Rows
 from citerec.config import Bm25Config, RecommendConfig
 from citerec.encode.encoder import Encoder, TransformerEncoder, fingerprint_of
 from citerec.encode.models import ModelSource
@@ -15,9 +14,10 @@ from citerec.encode.spec import NAME as SPEC
 from citerec.encode.spec import EncoderSpec, Fingerprint, Pooling, Similarity, read_spec, write_spec
 from citerec.encode.torch_backend import Parts, load_parts
 from citerec.errors import ConfigError
-from citerec.folder import IndexFolder
+from citerec.files.arrays import Flags, Rows
+from citerec.index.folder import IndexFolder
 from citerec.retrieve.hybrid import open_hybrid
-from citerec.rules.known import within
+from citerec.rules.eligible import within
 from citerec.text import encoder_text
 from citerec.train import trainer
 from citerec.train.data import (

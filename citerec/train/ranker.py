@@ -16,15 +16,17 @@ from typing import Any
 import numpy as np
 
 from citerec import plugins
-from citerec.arrays import Flags
 from citerec.config import RANKING_DEPTH, RecommendConfig, RerankConfig
 from citerec.encode.encoder import reopen
 from citerec.encode.models import find_model, weights_files
 from citerec.encode.spec import EncodeConfig
 from citerec.errors import ConfigError, ModelError
 from citerec.evaluation.significance import ALPHA, randomisation_test
-from citerec.folder import IndexFolder
-from citerec.io import building, check_writable, sha256_of_files
+from citerec.files.arrays import Flags
+from citerec.files.atomic import building, check_writable
+from citerec.files.cache import sha256_of_files
+from citerec.graph.temporal import CitationScope, TemporalGraph
+from citerec.index.folder import IndexFolder
 from citerec.pipeline import Pipeline
 from citerec.rank.expand import NEIGHBOURS, CandidateExpander
 from citerec.rank.features import (
@@ -55,7 +57,6 @@ from citerec.rules.held_out import (
     own_model,
     trained_on_other_data,
 )
-from citerec.rules.known import CitationScope, TemporalGraph
 from citerec.stages import FirstStage
 from citerec.train import trainer
 from citerec.train.boost import (

@@ -11,14 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from citerec.arrays import Flags, Rows
 from citerec.bibliography.keys import title_key
 from citerec.config import RecommendConfig
 from citerec.encode.spec import Similarity
 from citerec.encode.torch_backend import batches, check_positions, padded
 from citerec.errors import ConfigError
 from citerec.evaluation.significance import ALPHA, cross_validate
-from citerec.folder import IndexFolder
+from citerec.files.arrays import Flags, Rows
+from citerec.graph.temporal import CitationScope, TemporalGraph
+from citerec.index.folder import IndexFolder
 from citerec.index.vectors import vectors_of
 from citerec.pipeline import Pipeline, rank_stages
 from citerec.rank.ltr import ranker_of
@@ -28,7 +29,6 @@ from citerec.rerank.pair import RerankerSpec, pair, write_reranker_spec
 from citerec.retrieve.fuse import interpolated, standardised
 from citerec.retrieve.hybrid import HybridRetriever, open_hybrid
 from citerec.rules.held_out import RERANKER
-from citerec.rules.known import CitationScope, TemporalGraph
 from citerec.text import pair_text
 from citerec.train import trainer
 from citerec.train.data import (

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from citerec.config import Bm25Config, Precision, Seed, Settings, Threads, read_settings, setting
 from citerec.encode.spec import EncodeConfig
-from citerec.io import read_toml
+from citerec.files.reading import read_toml
 from citerec.rerank.pair import SideTokens
 from citerec.text import EncoderForm
 

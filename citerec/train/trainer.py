@@ -21,23 +21,16 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
+from citerec.display import filled
+from citerec.encode.machine import provenance, versions
 from citerec.encode.models import ModelSource, find_model, is_name, recorded_folder, weights_files
 from citerec.encode.spec import Precision, has_bfloat16
 from citerec.errors import ConfigError, ModelExistsError, extra, writing
-from citerec.folder import IndexFolder
-from citerec.io import (
-    CARD,
-    TRAINING,
-    building,
-    indented_json,
-    locked,
-    refuse_links,
-    seal_model,
-    sha256_of_files,
-)
-from citerec.machine import provenance, versions
+from citerec.files.atomic import building, locked, refuse_links
+from citerec.files.cache import sha256_of_files
+from citerec.files.checksums import CARD, TRAINING, indented_json, seal_model
+from citerec.index.folder import IndexFolder
 from citerec.rules.held_out import BASES, data_of, recorded_indexes
-from citerec.text import filled
 from citerec.train.settings import ModelTraining, RerankerTraining
 from citerec.types import Json, Log, Progress
 

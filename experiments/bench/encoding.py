@@ -117,7 +117,7 @@ def serve_encoder(name: str, work: Work) -> None:
 def _papers(work: Work) -> list[Any]:
     import numpy as np
 
-    from citerec.folder import open_index
+    from citerec.index.folder import open_index
 
     papers = open_index(work.index).papers
     rows = np.linspace(0, len(papers) - 1, min(TEXTS, len(papers))).astype(int)

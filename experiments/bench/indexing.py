@@ -54,7 +54,7 @@ def measure_indexing(
 
 def index_with_anserini(work: Work) -> None:
     """Run Anserini's indexer on the converted corpus, in this process."""
-    from citerec.java import java_class
+    from citerec.index.java import java_class
 
     arguments = [
         *("-collection", "JsonCollection", "-input", str(work.anserini)),

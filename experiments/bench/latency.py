@@ -64,7 +64,7 @@ def serve_latency(name: str, work: Work) -> None:
 
 def _recommender(name: str, work: Work) -> Callable[[Any], object]:
     from citerec.config import RecommendConfig, RerankConfig
-    from citerec.folder import open_index
+    from citerec.index.folder import open_index
     from citerec.recommend import Recommender
 
     rerank = RerankConfig(model=str(model_of(work)), depth=DEPTH, threads=work.threads)
@@ -84,7 +84,7 @@ def _queries(work: Work) -> list[Any]:
     import numpy as np
 
     from citerec.evaluation.protocol import load_eval_set
-    from citerec.folder import open_index
+    from citerec.index.folder import open_index
 
     queries = load_eval_set(open_index(work.dense), "test").queries
     chosen = np.linspace(0, len(queries) - 1, min(QUERIES + WARM, len(queries))).astype(int)

@@ -24,7 +24,7 @@ def record(path: Path, group: str, rows: list[Row], settings: dict[str, Any], **
         settings: How.
         **more: What else there is to say of the group.
     """
-    from citerec.machine import provenance
+    from citerec.encode.machine import provenance
 
     results: dict[str, Any] = orjson.loads(path.read_bytes()) if path.is_file() else {}
     made = provenance(settings)

@@ -31,7 +31,7 @@ Score = Callable[[], Any]  # a score of each pair, in their order
 def citerec(work: Work, precision: str, tokens: tuple[int, int] = (256, 256)) -> Score:
     """Open citerec's cross-encoder; the tokens of the corpus are cut before, once."""
     from citerec.encode.spec import EncodeConfig, Precision
-    from citerec.folder import open_index
+    from citerec.index.folder import open_index
     from citerec.rerank.cross_encoder import open_cross_encoder
 
     config = EncodeConfig(threads=work.threads, precision=Precision(precision))
@@ -55,7 +55,7 @@ def sentence_transformers(work: Work, precision: str) -> Score:
     import torch
     from sentence_transformers import CrossEncoder
 
-    from citerec.folder import open_index
+    from citerec.index.folder import open_index
     from citerec.text import pair_text
 
     torch.set_num_threads(work.threads)
@@ -201,7 +201,7 @@ def _pairs(work: Work) -> tuple[list[Any], list[Any]]:
     import numpy as np
 
     from citerec.evaluation.protocol import load_eval_set
-    from citerec.folder import open_index
+    from citerec.index.folder import open_index
 
     index, kept = open_index(work.index), work.folder / "pairs.json"
     eval_set = load_eval_set(index, "test")
@@ -220,7 +220,7 @@ def _pairs(work: Work) -> tuple[list[Any], list[Any]]:
 
 def _flops(work: Work, names: Iterable[str]) -> dict[str, float]:
     """Return the operations of one pair for each system, by the tokens that it reads."""
-    from citerec.folder import open_index
+    from citerec.index.folder import open_index
     from citerec.text import pair_text
 
     papers, (queries, rows) = open_index(work.index).papers, _pairs(work)

@@ -47,8 +47,8 @@ def _postings_bytes(work: Work) -> float:
     """Return the bytes of the postings of a query's terms, of the mean query."""
     import numpy as np
 
-    from citerec.folder import open_index
     from citerec.index.bm25 import NO_TERM, open_postings
+    from citerec.index.folder import open_index
 
     index = open_index(work.index)
     documents = len(np.load(index.bm25 / "rows.npy"))

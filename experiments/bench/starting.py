@@ -70,7 +70,7 @@ BATCH_GOAL = "at least 10 drafts/s"
 
 def measure_batch(work: Work, rounds: int) -> list[Row]:
     """Time `citerec recommend` with all defaults for a file of drafts that have abstracts."""
-    from citerec.folder import open_index
+    from citerec.index.folder import open_index
 
     build_dense(work)
     papers = open_index(work.dense).papers

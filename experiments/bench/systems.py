@@ -33,9 +33,9 @@ def lucene(work: Work) -> Search:
     """Open the Lucene part of the same index by Lucene's own searcher; papers of equal scores are ordered by id."""
     import numpy as np
 
-    from citerec.folder import open_index
     from citerec.index.bm25 import CONTENTS, ROWS, analyzer, open_reader
-    from citerec.java import as_type, java_class
+    from citerec.index.folder import open_index
+    from citerec.index.java import as_type, java_class
     from citerec.types import Hits
 
     index = open_index(work.index)
@@ -65,7 +65,7 @@ def lucene(work: Work) -> Search:
 
 def pyserini(work: Work) -> Search:
     """Open Pyserini on the Lucene part of the same index, in a JVM with the same heap."""
-    from citerec.java import start_jvm
+    from citerec.index.java import start_jvm
 
     start_jvm()
     from pyserini.search.lucene import LuceneSearcher
@@ -144,7 +144,7 @@ SYSTEMS: dict[str, tuple[Callable[[Work], Search], str]] = {
 def _citerec(work: Work, *, bounded: bool) -> Search:
     from citerec.config import Bm25Config, StopWords
     from citerec.evaluation.protocol import load_eval_set
-    from citerec.folder import open_index
+    from citerec.index.folder import open_index
     from citerec.retrieve.bm25 import Bm25Retriever
     from citerec.types import Eligibility
 

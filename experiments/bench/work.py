@@ -95,7 +95,7 @@ def build_dense(work: Work) -> None:
 def prepare_peers(work: Work) -> None:
     """Give each peer that is installed its own index, and write the queries; needs the JVM."""
     from citerec.evaluation.protocol import load_eval_set
-    from citerec.folder import open_index
+    from citerec.index.folder import open_index
     from citerec.text import contents
 
     index = open_index(work.index)
@@ -118,7 +118,7 @@ def prepare_peers(work: Work) -> None:
 
 def convert_for_anserini(work: Work) -> None:
     """Write the corpus as JSONL with Anserini's fields, in several files so that threads share it."""
-    from citerec.folder import open_index
+    from citerec.index.folder import open_index
     from citerec.text import contents
 
     work.anserini.mkdir(exist_ok=True)
@@ -141,7 +141,7 @@ def _corpus_of(index: Path) -> str | None:
 
 def _lucene_analysis() -> Any:
     """Return a function that analyses a text as the Lucene index was."""
-    from citerec.java import java_class
+    from citerec.index.java import java_class
 
     utils = java_class("io.anserini.analysis.AnalyzerUtils")
     analyzer = java_class("io.anserini.analysis.DefaultEnglishAnalyzer").newDefaultInstance()

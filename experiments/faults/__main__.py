@@ -34,12 +34,12 @@ from rich.console import Console  # noqa: E402
 from rich.progress import track  # noqa: E402
 from trap import missing  # noqa: E402
 
-from citerec.machine import about_cpu, processor, provenance  # noqa: E402
+from citerec.encode.machine import about_cpu, processor, provenance  # noqa: E402
 
 PAGE = HERE.parent / "FAULTS.md"
 ERRORS = (errno.ENOSPC, errno.EIO)  # alternate; of mmap ENOMEM
 KINDS = ("ENOSPC", "EIO", "ENOMEM", "kill")
-LIGHT = "citerec.cli citerec.build citerec.recommend citerec.lab.experiment.run httpx numba scipy pyarrow"
+LIGHT = "citerec.cli citerec.build.index citerec.recommend citerec.lab.experiment.run httpx numba scipy pyarrow"
 HEAVY = (
     f"{LIGHT} torch torch.onnx onnx onnxruntime.transformers.optimizer transformers sentence_transformers datasets "
     "accelerate lightgbm ranx citerec.train.all"

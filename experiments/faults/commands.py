@@ -20,12 +20,12 @@ from support.corpora import SAMPLE  # pyright: ignore[reportMissingImports]
 from support.tiny import tiny_bert, tiny_reranker  # pyright: ignore[reportMissingImports]
 from trap import Fault, run_trapped
 
-from citerec.build import BuildConfig, build_index
+from citerec.build.index import BuildConfig, build_index
 from citerec.cli import run
 from citerec.encode.spec import EncoderSpec, Pooling, Similarity
 from citerec.errors import CiterecError
-from citerec.folder import NAME, verify_index
-from citerec.io import sha256_of
+from citerec.files.checksums import sha256_of
+from citerec.index.folder import NAME, verify_index
 
 DRAFT = f"--query {SAMPLE.parent / 'draft.json'}"
 SMALL = "--model {tiny} --steps 1 --batch 2 --queries 4 --device cpu --force"

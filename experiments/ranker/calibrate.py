@@ -16,10 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
-from citerec.arrays import Flags
-from citerec.folder import IndexFolder, open_index
-from citerec.io import CARD, building, seal_model
-from citerec.java import start_jvm
+from citerec.files.arrays import Flags
+from citerec.files.atomic import building
+from citerec.files.checksums import CARD, seal_model
+from citerec.index.folder import IndexFolder, open_index
+from citerec.index.java import start_jvm
 from citerec.rank.features import Group, without_groups
 from citerec.rank.ltr import (
     DEFAULT,

@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from citerec.io import CARD, TRAINING, building, seal_model
+from citerec.files.atomic import building
+from citerec.files.checksums import CARD, TRAINING, seal_model
 from citerec.rank.ltr import DEFAULT
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from citerec.folder import IndexFolder, open_index
-from citerec.java import start_jvm
+from citerec.index.folder import IndexFolder, open_index
+from citerec.index.java import start_jvm
 from citerec.rank.ltr import Variant
 from citerec.train.boost import IndexExamples
 from citerec.train.ranker import gather_examples, train_on

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from citerec.build import BuildConfig, build_index
-from citerec.folder import IndexFolder, open_index
+from citerec.build.index import BuildConfig, build_index
+from citerec.index.folder import IndexFolder, open_index
 
 SAMPLE = Path(__file__).parent.parent.parent / "citerec" / "sample" / "papers.jsonl"
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.index.bm25 import CONTENTS, analyzer, open_reader
-from citerec.java import as_type, java_class
+from citerec.index.java import as_type, java_class
 
 
 class LuceneSearcher:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from citerec.io import seal_model
+from citerec.files.checksums import seal_model
 from citerec.rank.features import FEATURES, NAMES
 from citerec.rank.ltr import Calibration, RankerSpec, Variant, VariantSpec, write_spec
 from citerec.rank.trees import load

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from citerec.folder import IndexFolder
+from citerec.index.folder import IndexFolder
 
 Build = Callable[..., IndexFolder]  # of records, with settings
 Write = Callable[..., Path]  # records to a file of a name

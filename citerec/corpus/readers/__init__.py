@@ -29,8 +29,8 @@ from citerec.corpus.readers.libraries import BIBTEX, RIS
 from citerec.corpus.readers.pubmed import PUBMED
 from citerec.corpus.readers.s2ag import S2AG
 from citerec.errors import BadInputError, ConfigError
-from citerec.inputs import BOM, other_format, reading
-from citerec.io import sha256_of as file_sha256
+from citerec.files.checksums import sha256_of as file_sha256
+from citerec.files.reading import BOM, other_format, reading
 from citerec.types import Log, Paper, no_log
 
 __all__ = ["FORMATS", "Format", "Located", "Source", "detect_format", "find_source", "read_papers"]

@@ -13,8 +13,16 @@ import orjson
 
 from citerec.bibliography.fields import Fields
 from citerec.errors import BadInputError, BadRecordError, InvalidValueError, shown
-from citerec.inputs import BOM, MAX_LINE, UNREADABLE, damaged, lines_of, open_unpacked, reading
-from citerec.io import read_toml
+from citerec.files.reading import (
+    BOM,
+    MAX_LINE,
+    UNREADABLE,
+    damaged,
+    lines_of,
+    open_unpacked,
+    read_toml,
+    reading,
+)
 from citerec.types import Json, Log, Paper
 
 HEAD = 64 * 2**10  # bytes by which a format is recognised, unpacked

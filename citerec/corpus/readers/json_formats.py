@@ -28,7 +28,7 @@ from citerec.corpus.readers.files import (
     read_file,
 )
 from citerec.errors import BadInputError, BadRecordError
-from citerec.inputs import read_rows
+from citerec.files.reading import read_rows
 from citerec.types import Json, Log, Paper
 
 # Two digits of the year begin the ids of arXiv: `hep-th/9901001` until March 2007, `0704.0001` since.

@@ -21,8 +21,8 @@ from citerec.corpus.readers.files import (
     located,
     read_file,
 )
-from citerec.inputs import BOM, read_stream
-from citerec.text import web_address
+from citerec.display import web_address
+from citerec.files.reading import BOM, read_stream
 from citerec.types import Log, Paper
 
 

@@ -24,7 +24,7 @@ from citerec.corpus.readers.files import (
     StreamFaultError,
     papers_of,
 )
-from citerec.text import one_line
+from citerec.display import one_line
 from citerec.types import Json, Log
 
 CHUNK = 2**20  # bytes read at once

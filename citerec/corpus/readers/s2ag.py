@@ -27,8 +27,8 @@ from citerec.corpus.readers.files import (
     located,
     papers_of,
 )
+from citerec.display import one_line, some_of
 from citerec.errors import BadInputError, OutputError, extra, shown
-from citerec.text import one_line, some_of
 from citerec.types import Json, Log, Paper
 
 _KINDS = {  # the first whose keys a record has

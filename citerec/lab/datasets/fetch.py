@@ -20,7 +20,8 @@ from typing import IO, Any
 import orjson
 
 from citerec.errors import BadInputError, ConfigError, writing
-from citerec.io import building, indented_json, refuse_links, replacing, sha256_of
+from citerec.files.atomic import building, refuse_links, replacing
+from citerec.files.checksums import indented_json, sha256_of
 from citerec.lab.datasets.catalogue import SOURCE, UNSTATED, Dataset, DatasetError, DatasetFile
 from citerec.types import Log, Progress
 

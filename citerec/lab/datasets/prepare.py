@@ -17,10 +17,12 @@ import numpy.typing as npt
 import orjson
 
 from citerec.corpus.collector import RecordCounter
-from citerec.corpus.graph import Graph, open_graph, write_graph, write_references
-from citerec.corpus.papers import NO_YEAR
 from citerec.corpus.readers import Source, read_papers, size_of
-from citerec.corpus.splits import (
+from citerec.errors import BadInputError, ConfigError, writing
+from citerec.index.folder import IndexFolder
+from citerec.index.graph import Graph, open_graph, write_graph, write_references
+from citerec.index.papers import NO_YEAR
+from citerec.index.splits import (
     FOLDER,
     SPLITS,
     gold_citations,
@@ -29,8 +31,6 @@ from citerec.corpus.splits import (
     split_by_year,
     write_splits,
 )
-from citerec.errors import BadInputError, ConfigError, writing
-from citerec.folder import IndexFolder
 from citerec.types import Paper, Progress
 
 

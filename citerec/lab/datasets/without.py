@@ -25,10 +25,10 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.corpus.readers import detect_format, find_source, read_papers
-from citerec.corpus.splits import FOLDER as SPLITS_FOLDER
-from citerec.corpus.splits import read_ids
 from citerec.errors import BadInputError, ConfigError, writing
-from citerec.io import replacing
+from citerec.files.atomic import replacing
+from citerec.index.splits import FOLDER as SPLITS_FOLDER
+from citerec.index.splits import read_ids
 from citerec.lab.datasets.catalogue import DatasetError
 from citerec.lab.datasets.fetch import DatasetRecord, read_record, write_record
 from citerec.lab.scidocs.layout import METADATA, read_json

@@ -15,7 +15,7 @@ from citerec.errors import BadInputError, ConfigError
 from citerec.evaluation.metrics import METRICS
 from citerec.evaluation.protocol import CitationScope, KnownGraph
 from citerec.evaluation.systems import CANDIDATES, NEED_VECTORS, RANKED, RERANKED, systems
-from citerec.io import read_toml
+from citerec.files.reading import read_toml
 from citerec.lab.experiment.rules import Rules
 from citerec.lab.scidocs import published
 from citerec.lab.scidocs.from_index import TASKS

@@ -6,10 +6,10 @@ from dataclasses import replace
 from pydantic import Field
 
 from citerec.config import Settings
-from citerec.corpus.papers import NO_YEAR
 from citerec.errors import ConfigError
 from citerec.evaluation.protocol import EvalSet
-from citerec.folder import IndexFolder
+from citerec.index.folder import IndexFolder
+from citerec.index.papers import NO_YEAR
 from citerec.rules.held_out import train_papers
 from citerec.types import Eligibility, Query
 

@@ -15,21 +15,24 @@ from typing import Any
 
 import numpy as np
 
-from citerec.build import BuildConfig, build_index, check_splits
+from citerec.build.index import BuildConfig, build_index, check_splits
+from citerec.build.vectors import EmbedConfig, embed_anew
 from citerec.config import FuseMethod, Precision
 from citerec.corpus.readers import find_source, sha256_of
-from citerec.corpus.splits import SPLITS, open_queries, read_ids, shipped_queries, shipped_splits
-from citerec.embed import EmbedConfig, embed_anew
 from citerec.encode.encoder import Encoder, open_encoder
+from citerec.encode.machine import gpus, provenance
 from citerec.encode.models import HUB_ID, HubError, is_name
 from citerec.encode.spec import DTYPE_VARIABLE
 from citerec.errors import ConfigError, MissingExtraError, writing
 from citerec.evaluation.metrics import evaluate_run
 from citerec.evaluation.protocol import EvalConfig, load_eval_set
 from citerec.evaluation.systems import RANKED, RERANKED, Systems, bm25_of, fuse_of, read_by
-from citerec.folder import NAME, IndexFolder, open_index
+from citerec.files.atomic import replacing
+from citerec.files.checksums import indented_json
+from citerec.files.reading import read_toml
+from citerec.index.folder import NAME, IndexFolder, open_index
+from citerec.index.splits import SPLITS, open_queries, read_ids, shipped_queries, shipped_splits
 from citerec.index.vectors import vectors_of
-from citerec.io import indented_json, read_toml, replacing
 from citerec.lab.datasets.catalogue import FOLDER as DATASETS
 from citerec.lab.datasets.fetch import read_record
 from citerec.lab.datasets.prepare import corpus_statistics
@@ -44,7 +47,6 @@ from citerec.lab.experiment.rules import restricted
 from citerec.lab.scidocs.from_index import evaluate, index_tasks, venue_topics
 from citerec.lab.scidocs.suite import run_published
 from citerec.lab.scidocs.topics import draw_sample, draw_topics, topic_map
-from citerec.machine import gpus, provenance
 from citerec.rank.ltr import DEFAULT, open_ranker
 from citerec.retrieve.bm25 import resolve
 from citerec.rules.held_out import RERANKER

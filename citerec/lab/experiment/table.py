@@ -11,11 +11,11 @@ from typing import Any
 
 import orjson
 
+from citerec.display import visible
 from citerec.errors import BadInputError
 from citerec.evaluation.metrics import METRICS
 from citerec.evaluation.tables import NONE, Cell, Table, latex
-from citerec.inputs import read_whole
-from citerec.io import read_toml
+from citerec.files.reading import read_toml, read_whole
 from citerec.lab.experiment.row import (
     MEASURES,
     Experiment,
@@ -24,7 +24,6 @@ from citerec.lab.experiment.row import (
     read_experiment,
 )
 from citerec.lab.experiment.run import Verdict, judge
-from citerec.text import visible
 
 ABOUT = "table.toml"  # in the folder of the rows
 TEXT = (

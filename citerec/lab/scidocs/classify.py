@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from citerec.arrays import Vectors
 from citerec.errors import ModelError, extra
+from citerec.files.arrays import Vectors
 from citerec.lab.scidocs.ranking import has_vector
 
 

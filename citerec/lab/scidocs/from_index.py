@@ -28,11 +28,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from citerec.corpus.graph import Graph
-from citerec.corpus.papers import NO_YEAR, Papers, codes
-from citerec.corpus.splits import gold_citations, read_ids
 from citerec.errors import ConfigError
-from citerec.folder import IndexFolder
+from citerec.index.folder import IndexFolder
+from citerec.index.graph import Graph
+from citerec.index.papers import NO_YEAR, Papers, codes
+from citerec.index.splits import gold_citations, read_ids
 from citerec.lab.scidocs.classify import LabelledVectors, classify
 from citerec.lab.scidocs.ranking import RankedQuery, Rows, Take, ranked_query, score_ranking
 from citerec.lab.scidocs.suite import SuiteResult, ranking_counts, ranking_metrics

@@ -23,8 +23,8 @@ import numpy.typing as npt
 import orjson
 
 from citerec.errors import BadInputError, shown
-from citerec.folder import NAME as MANIFEST
-from citerec.inputs import MAX_DATASET, read_whole
+from citerec.files.reading import MAX_DATASET, read_whole
+from citerec.index.folder import NAME as MANIFEST
 from citerec.types import Paper
 
 SPLITS = ("train", "val", "test")

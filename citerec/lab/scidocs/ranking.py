@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from citerec.arrays import Vectors
 from citerec.errors import ModelError
+from citerec.files.arrays import Vectors
 
 Rows = npt.NDArray[np.int32]
 Take = Callable[[Rows], Vectors]

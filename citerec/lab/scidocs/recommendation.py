@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from citerec.arrays import Vectors
+from citerec.files.arrays import Vectors
 from citerec.lab.scidocs.layout import Click, Floats, PaperMetadata
 from citerec.types import Progress, no_progress
 

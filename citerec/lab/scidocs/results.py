@@ -5,12 +5,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from citerec.encode.machine import provenance
 from citerec.evaluation.tables import NONE, Cell, Table
-from citerec.io import indented_json
+from citerec.files.checksums import indented_json
 from citerec.lab.scidocs.from_index import TASKS
 from citerec.lab.scidocs.published import METRICS, TABLE_1
 from citerec.lab.scidocs.suite import SuiteResult
-from citerec.machine import provenance
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import numpy as np
 from citerec.encode.encoder import Encoder, open_encoder
 from citerec.encode.spec import EncodeConfig, Fingerprint
 from citerec.errors import ConfigError
-from citerec.folder import IndexFolder
+from citerec.index.folder import IndexFolder
 from citerec.index.vectors import vectors_of as opened
 from citerec.lab.scidocs.from_index import evaluate, index_tasks
 from citerec.lab.scidocs.layout import check_folder

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from citerec.arrays import Vectors
 from citerec.errors import ConfigError, ModelError
+from citerec.files.arrays import Vectors
 from citerec.lab.scidocs.classify import LabelledVectors, classify
 from citerec.lab.scidocs.layout import (
     LABELLED,

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from citerec.arrays import Vectors
 from citerec.errors import ConfigError, extra, writing
+from citerec.files.arrays import Vectors
 from citerec.lab.scidocs.classify import load, one_thread
 
 SAMPLE = 2000  # papers of a map

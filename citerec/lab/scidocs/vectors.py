@@ -14,11 +14,11 @@ from typing import Self
 import numpy as np
 import orjson
 
-from citerec.arrays import Vectors
 from citerec.encode.encoder import Encoder
 from citerec.errors import BadInputError, writing
-from citerec.inputs import read_rows, save_array
-from citerec.io import replacing
+from citerec.files.arrays import Vectors, save_array
+from citerec.files.atomic import replacing
+from citerec.files.reading import read_rows
 from citerec.lab.scidocs.layout import LABELLED, RANKED, loads
 from citerec.types import Log, Paper, Progress, no_log, no_progress
 

@@ -18,12 +18,13 @@ from fastapi import APIRouter, Query, Request, Response, UploadFile
 from fastapi.responses import HTMLResponse
 from fastapi.staticfiles import StaticFiles
 
-from citerec import Query as Draft
-from citerec import Recommendation, Recommendations, Recommender
 from citerec.bibliography.styles import coins
+from citerec.display import html_page, visible
 from citerec.errors import BadInputError
-from citerec.folder import IndexFolder
-from citerec.inputs import isolated
+from citerec.files.isolated import isolated
+from citerec.index.folder import IndexFolder
+from citerec.recommend import Recommender
+from citerec.recommendations import Recommendations
 from citerec.request import looked_up
 from citerec.serve.requests import (
     MAX_LISTED,
@@ -35,7 +36,8 @@ from citerec.serve.requests import (
 )
 from citerec.serve.service import OpenIndex, Served, Service, answer
 from citerec.serve.uploads import Upload, read_files
-from citerec.text import html_page, visible
+from citerec.types import Query as Draft
+from citerec.types import Recommendation
 
 STATIC = Path(__file__).parent / "static"
 FILES = StaticFiles(directory=STATIC)  # with ETags, and 304 for what a browser has

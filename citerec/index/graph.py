@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from citerec.corpus.papers import NO_YEAR, Lengths, Rows, write_rows
-from citerec.inputs import check_ends, check_rows, open_array, save_array
+from citerec.files.arrays import check_ends, check_rows, open_array, save_array
+from citerec.index.papers import NO_YEAR, Lengths, Rows, write_rows
 
 REFERENCES = "references.arrow"
 INDPTR = "indptr.npy"

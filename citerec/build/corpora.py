@@ -20,12 +20,12 @@ import orjson
 from citerec.bibliography.entry import differ_in_doi, is_preprint_doi
 from citerec.bibliography.keys import doi_of, name_key, paper_doi, title_key
 from citerec.corpus.collector import RecordCounter, byte_progress
-from citerec.corpus.graph import Graph, open_graph, write_graph, write_references
-from citerec.corpus.papers import NO_YEAR
 from citerec.corpus.readers import Source, detect_format, find_source, read_papers
 from citerec.errors import ConfigError, writing
-from citerec.inputs import zstd
-from citerec.io import check_parent, replacing
+from citerec.files.atomic import check_parent, replacing
+from citerec.files.reading import zstd
+from citerec.index.graph import Graph, open_graph, write_graph, write_references
+from citerec.index.papers import NO_YEAR
 from citerec.types import BIBLIOGRAPHIC, Json, Log, Paper, Progress, no_log, no_progress
 
 LEVEL = 6  # of gzip

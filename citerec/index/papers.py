@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from citerec.inputs import open_array, save_array
-from citerec.text import one_line
+from citerec.display import one_line
+from citerec.files.arrays import open_array, save_array
 from citerec.types import BIBLIOGRAPHIC, Json, Paper
 
 Rows = npt.NDArray[np.int32]

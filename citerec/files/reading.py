@@ -1,45 +1,76 @@
-"""Reads untrusted files within limits on size, time and memory; what may exceed them in a process of its own.
-
-gzip, zstd and bz2 are recognised by their first bytes and unpacked as a stream, so limits apply to the unpacked bytes.
-A parser never receives what exceeds a limit. Arrays are mapped after their type, length and range are checked; no
-pickle is read.
-"""
+"""Reading files of users: unpacked, decoded, within bounds; errors name the file, the line and what was found."""
 
 import bz2
-import os
-import pickle
 import re
-import signal
-import subprocess
 import sys
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
+import tomllib  # noqa: TID251 (here alone)
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from isal import igzip, igzip_lib
 
-from citerec.errors import BadInputError, CiterecError
+from citerec.errors import (
+    BadInputError,
+)
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+    pass
+
+
+_FOREIGN = re.compile("[\udc80-\udcff]")  # bytes that are not UTF-8, as Python keeps them
+
+
+def decoded(data: bytes) -> tuple[str, int]:
+    r"""Return UTF-8 as text, without a byte order mark, with lines ended by `\n`, and how many bytes were foreign.
+
+    A byte that is not UTF-8 is read as Windows-1252, whose letters are those of Latin-1; the others are not affected.
+    """
+    text = data.decode("utf-8-sig", "surrogateescape")
+    text, foreign = _FOREIGN.subn(_from_windows, text)
+    return text.replace("\r\n", "\n").replace("\r", "\n"), foreign
+
+
+def _from_windows(byte: re.Match[str]) -> str:
+    return bytes([ord(byte[0]) - 0xDC00]).decode("cp1252", "replace")
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return the content of a TOML file; BadInputError if it is none."""
+    try:
+        return tomllib.loads(read_whole(path).decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:  # also no UTF-8, a 32nd of May
+        raise BadInputError(path, f"not TOML: {error}") from error
+
 
 if sys.version_info >= (3, 14):
     from compression import zstd
 else:
     from backports import zstd
 
-T = TypeVar("T")
+
 MAX_LINE = 64 * 2**20  # bytes of a JSON record; the longest known record has 2 MB
+
+
 MAX_ROW = 2**20  # bytes of a row of a run, of qrels, ids or word vectors
+
+
 MAX_FILE = 256 * 2**20  # bytes of a file that is read as a whole
+
+
 MAX_DATASET = 4 * 2**30  # bytes of a published dataset's file that is read as a whole
+
+
 PACKED = re.compile(
     rb"(?P<gzip>\x1f\x8b)|(?P<bz2>BZh[1-9])"
     rb"|(?P<zstd>\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18)"  # the latter: a skippable frame, written by pzstd
 )
+
+
 _TABLE = "a table (pass its column of DOIs or titles alone, or export it as BibTeX or RIS)"
+
+
 OTHER_FORMATS = {  # by the first bytes, up to case and blanks; the first match decides
     rb"%pdf": "a PDF",
     rb"pk\x03\x04": "a zip archive or a Word document",
@@ -65,7 +96,11 @@ OTHER_FORMATS = {  # by the first bytes, up to case and blanks; the first match 
     rb'(?=[^\n]*[,;\t])(?:[^\n]*[,;\t])?"?(?:article )?(?:title|doi|di|ti)"?(?:[,;\t](?! )|\r?\n)': _TABLE,
     rb"[^\x00]*\x00": "binary data or UTF-16, not UTF-8 text",
 }
+
+
 _OTHERS = [(re.compile(pattern, re.IGNORECASE), name) for pattern, name in OTHER_FORMATS.items()]
+
+
 # raised when a damaged file is read
 UNREADABLE = (
     EOFError,
@@ -73,16 +108,9 @@ UNREADABLE = (
     cast("type[Exception]", igzip_lib.IsalError),  # its stub says that it is an object
     zstd.ZstdError,
 )
+
+
 BOM = b"\xef\xbb\xbf"
-# of a process of its own, and of each program that it runs
-MAX_SECONDS = 20  # of a processor
-MAX_WAIT = 60  # seconds until it ends
-MAX_MEMORY = 2**30  # bytes
-MAX_ANSWER = 64 * 2**20  # bytes of what it returns
-_ISOLATED = "_CITEREC_ISOLATED"  # environment variable
-
-
-# --- Texts
 
 
 @contextmanager
@@ -179,121 +207,3 @@ def damaged(path: Path, line: int, error: Exception) -> BadInputError:
     return BadInputError(
         path, f"the file is {condition} after line {line} ({error}); fetch it again or repack it"
     )
-
-
-# --- Readers in a process of their own
-
-
-def isolated(read: Callable[[], T], name: str, instead: str = "send less at once") -> T:
-    """Return what `read`, which can be pickled, returns in a process of its own.
-
-    A file may be made to loop, to recurse or to fill the memory; no other work waits for it then. BadInputError if it
-    exceeds a limit, which advises `instead`; errors of `read` are raised here.
-    """
-    if _ISOLATED in os.environ:
-        return read()
-    path = os.pathsep.join(folder for folder in sys.path if folder)
-    try:
-        done = subprocess.run(
-            [sys.executable, "-P", "-c", "from citerec.inputs import main; main()"],
-            input=pickle.dumps((read, MAX_SECONDS)),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=MAX_WAIT,
-            env=os.environ | {"PYTHONPATH": path, _ISOLATED: "1"},
-            check=False,
-        )
-        answer = pickle.loads(done.stdout)
-    except (subprocess.TimeoutExpired, EOFError, pickle.UnpicklingError):
-        fault = f"reading this needs too much time or memory; {instead}"
-        raise BadInputError(name, fault) from None
-    if isinstance(answer, CiterecError):
-        raise answer
-    if isinstance(answer, Exception):
-        fault = f"cannot be read: {type(answer).__name__}: {answer}"
-        raise BadInputError(name, fault) from answer
-    return answer
-
-
-def main() -> None:
-    """Write what the pickled reader on standard input returns or raises, pickled, to standard output."""
-
-    def late(*_: object) -> None:
-        raise TimeoutError
-
-    read, seconds = pickle.load(sys.stdin.buffer)
-    with suppress(ImportError, ValueError):  # Windows; there are lower limits
-        import resource
-
-        os.nice(5)
-        signal.signal(signal.SIGXCPU, late)
-        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
-        resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY, MAX_MEMORY))
-    output = sys.stdout.buffer
-    sys.stdout = sys.stderr
-    try:
-        answer = read()
-    except (MemoryError, RecursionError, TimeoutError):
-        return
-    except Exception as error:
-        answer = error
-    if len(data := pickle.dumps(answer)) <= MAX_ANSWER:
-        output.write(data)
-
-
-# --- Arrays of an index
-
-
-def save_array(path: Path, array: "npt.NDArray[Any]") -> None:
-    """Write an array as `np.save` does, which misses that its last write failed, except into such a stream."""
-    import numpy as np
-
-    with path.open("w+b") as stream:  # no `io.BufferedWriter`, past which numpy writes by itself
-        np.save(stream, array)
-
-
-def open_array(
-    path: Path, *kinds: "npt.DTypeLike", length: int | None = None
-) -> "npt.NDArray[Any]":
-    """Map the file of a one-dimensional array, of one of some types, into memory.
-
-    OSError if it cannot be read; ValueError if type, shape or `length` differ, or the file has more or fewer bytes than
-    its header states.
-    """
-    import numpy as np
-
-    try:
-        array = np.lib.format.open_memmap(path, mode="r")
-    except OSError:
-        raise
-    except Exception as error:  # numpy parses the header as Python: it may raise anything
-        raise ValueError(f"{path.name} is not a whole array as numpy writes it") from error
-    if array.ndim != 1 or array.dtype not in [np.dtype(kind) for kind in kinds]:
-        expected = " or ".join(str(np.dtype(kind)) for kind in kinds)
-        raise ValueError(f"{path.name}: {array.dtype} of shape {array.shape}, expected {expected}")
-    if length is not None and len(array) != length:
-        raise ValueError(f"{path.name} holds {len(array):,} numbers, expected {length:,}")
-    if path.stat().st_size != array.offset + array.nbytes:
-        raise ValueError(f"{path.name} has more bytes than {len(array):,} numbers need")
-    return np.asarray(array)  # slices of a memory map cost ten times as much
-
-
-def check_rows(
-    name: str, rows: "npt.NDArray[np.integer]", end: int, *, distinct: bool = False
-) -> None:
-    """Raise ValueError unless numbers are at least 0 and below `end`, and each at most once if `distinct`."""
-    import numpy as np
-
-    if len(rows) and not (rows.min() >= 0 and rows.max() < end):
-        raise ValueError(f"{name} names rows that are not from 0 to {end - 1:,}")
-    if distinct:
-        seen = np.zeros(end, np.bool_)
-        seen[rows] = True
-        if np.count_nonzero(seen) != len(rows):
-            raise ValueError(f"{name} names a row twice")
-
-
-def check_ends(name: str, ends: "npt.NDArray[np.integer]", last: int) -> None:
-    """Raise ValueError unless the offsets of consecutive lists start at 0, end at `last` and never fall."""
-    if not len(ends) or ends[0] != 0 or ends[-1] != last or (ends[1:] < ends[:-1]).any():
-        raise ValueError(f"{name} does not rise from 0 to {last:,}")

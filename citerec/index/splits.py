@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from citerec.corpus.graph import Graph
-from citerec.corpus.papers import NO_YEAR, no_later
 from citerec.errors import BadInputError
-from citerec.inputs import read_rows, reading
-from citerec.io import sha256_of
-from citerec.run import Qrels, read_qrels
+from citerec.files.checksums import sha256_of
+from citerec.files.reading import read_rows, reading
+from citerec.files.trec import Qrels, read_qrels
+from citerec.index.graph import Graph
+from citerec.index.papers import NO_YEAR, no_later
 from citerec.types import Query
 
 SPLITS = ("train", "dev", "test")

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from citerec.errors import BadInputError, OutputError, writing
-from citerec.inputs import read_rows
-from citerec.io import replacing
+from citerec.files.atomic import replacing
+from citerec.files.reading import read_rows
 from citerec.types import Ranking, falling, single
 
 Qrels: TypeAlias = Mapping[str, Mapping[str, int]]

@@ -16,17 +16,18 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.config import Bm25Config, RecommendConfig
-from citerec.corpus.papers import Rows
+from citerec.display import one_line
 from citerec.encode.spec import Similarity
 from citerec.errors import ConfigError, OpenSearchError, extra
-from citerec.folder import DENSE, PAPERS, IndexFolder
+from citerec.index.folder import DENSE, PAPERS, IndexFolder
+from citerec.index.papers import Rows
 from citerec.index.vectors import NAME as VECTORS
 from citerec.index.vectors import RowsAndScores, vectors_of
 from citerec.retrieve.bm25 import resolve, terms_of
 from citerec.retrieve.dense import DenseRetriever
 from citerec.retrieve.hybrid import encoder_of
 from citerec.stages import Retriever
-from citerec.text import QueryForm, contents, one_line
+from citerec.text import QueryForm, contents
 from citerec.types import Eligibility, Hits, Json, Progress, Query, no_progress
 
 Floats = npt.NDArray[np.float32]
@@ -281,7 +282,7 @@ def _check(server: OpenSearchIndex, index: IndexFolder, *parts: str) -> None:
     expected = _state_of(index)
     if wrong := [part for part in parts if found.get(part) != expected[part]]:
         holds = f"it holds other {wrong[0]} than {index.path}" if found else "no load was completed"
-        raise server.error(f"{holds}; load them: citerec.opensearch.load")
+        raise server.error(f"{holds}; load them: citerec.cluster.opensearch.load")
 
 
 def _filters(index: IndexFolder, eligible: Sequence[Eligibility]) -> list[Json]:

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from citerec.arrays import Vectors
 from citerec.config import DenseIndexConfig, Settings, setting
-from citerec.corpus.papers import Papers
 from citerec.errors import writing
-from citerec.folder import (
+from citerec.files.arrays import Vectors
+from citerec.files.atomic import building, link, locked, refuse_links
+from citerec.index.folder import (
     DENSE,
     MODELS,
     PAPERS,
@@ -28,7 +28,7 @@ from citerec.folder import (
     open_index,
     write_manifest,
 )
-from citerec.io import building, link, locked, refuse_links
+from citerec.index.papers import Papers
 from citerec.text import EncoderForm, encoder_text
 from citerec.types import Json, Paper, Progress, no_progress
 

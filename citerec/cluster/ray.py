@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from warnings import catch_warnings, simplefilter
 
-from citerec.arrays import Vectors
 from citerec.config import RerankConfig
 from citerec.encode.spec import Precision
 from citerec.errors import CiterecError, ClusterError, extra
-from citerec.folder import open_index
+from citerec.files.arrays import Vectors
+from citerec.index.folder import open_index
 from citerec.recommend import AT_ONCE, Recommender
 from citerec.recommendations import Recommendations
 from citerec.request import ListedPapers, Request

@@ -18,10 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
+from citerec.build.vectors import EmbedConfig, carry_models, embed, forget_vectors
 from citerec.config import DenseKind, setting
 from citerec.corpus.collector import RecordCounter, byte_progress, read_retracted
-from citerec.corpus.graph import open_graph, read_references, write_graph, write_references
-from citerec.corpus.papers import NO_YEAR, Papers, open_lookup, write_papers
 from citerec.corpus.readers import (
     Located,
     Source,
@@ -30,23 +29,14 @@ from citerec.corpus.readers import (
     read_papers,
     sha256_of,
 )
-from citerec.corpus.splits import FOLDER as SPLITS_FOLDER
-from citerec.corpus.splits import (
-    SPLITS,
-    open_queries,
-    read_ids,
-    shipped_queries,
-    shipped_splits,
-    split_by_year,
-    write_queries,
-    write_splits,
-)
-from citerec.embed import EmbedConfig, carry_models, embed, forget_vectors
 from citerec.encode.encoder import Encoder, open_encoder, reopen
 from citerec.encode.models import AUTO, auto_encoder
 from citerec.encode.spec import EncodeConfig
 from citerec.errors import ConfigError, EncoderMismatchError, IndexExistsError, shown
-from citerec.folder import (
+from citerec.files.arrays import save_array
+from citerec.files.atomic import building, check_writable, locked
+from citerec.index.bm25 import Bm25Builder
+from citerec.index.folder import (
     BM25,
     CITATIONS,
     ID_RANK,
@@ -60,11 +50,21 @@ from citerec.folder import (
     open_index,
     write_manifest,
 )
-from citerec.index.bm25 import Bm25Builder
-from citerec.inputs import save_array
-from citerec.io import building, check_writable, locked
-from citerec.java import start_jvm
-from citerec.matching import recognise, write_tables
+from citerec.index.graph import open_graph, read_references, write_graph, write_references
+from citerec.index.java import start_jvm
+from citerec.index.papers import NO_YEAR, Papers, open_lookup, write_papers
+from citerec.index.splits import FOLDER as SPLITS_FOLDER
+from citerec.index.splits import (
+    SPLITS,
+    open_queries,
+    read_ids,
+    shipped_queries,
+    shipped_splits,
+    split_by_year,
+    write_queries,
+    write_splits,
+)
+from citerec.match.papers import recognise, write_tables
 from citerec.stages import builders
 from citerec.types import Json, Log, Progress, no_log, no_progress
 

@@ -14,10 +14,9 @@ from importlib.util import find_spec
 from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
-from citerec import machine
-from citerec.encode import mpnet
+from citerec.encode import machine, mpnet
 from citerec.errors import JavaError
-from citerec.java import find_jar, find_java
+from citerec.index.java import find_jar, find_java
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -34,7 +33,7 @@ STYLES = {"ok": "green", "note": "yellow", "fault": "bold red"}
 PYTHON = (sys.executable, "-P", "-c")  # -P: no imports from the working folder
 TRY_LUCENE = """
 from citerec.index.bm25 import analyze_by_lucene
-from citerec.java import java_class
+from citerec.index.java import java_class
 
 assert analyze_by_lucene("Citations") == ["citat"]
 lucene = java_class("org.apache.lucene.util.Version").LATEST.toString()

@@ -16,24 +16,23 @@ import orjson
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
-from citerec.corpus.graph import Graph, open_graph
-from citerec.corpus.papers import Papers, open_lookup
-from citerec.corpus.splits import FOLDER as SPLITS_FOLDER
 from citerec.encode.spec import Fingerprint
 from citerec.errors import ConfigError, IndexDamagedError, IndexFormatError, IndexNotFoundError
-from citerec.inputs import check_rows, open_array
-from citerec.io import (
+from citerec.files.arrays import check_rows, open_array
+from citerec.files.atomic import is_regular, replacing
+from citerec.files.checksums import (
     checksums_of,
     entries,
     file_faults,
-    is_regular,
     model_faults,
     name_faults,
     read_record,
-    replacing,
     sealed,
     unexpected,
 )
+from citerec.index.graph import Graph, open_graph
+from citerec.index.papers import Papers, open_lookup
+from citerec.index.splits import FOLDER as SPLITS_FOLDER
 
 PathLike = str | os.PathLike[str]
 FORMAT = 5

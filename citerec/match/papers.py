@@ -5,7 +5,7 @@ another order of words, small spelling errors, joined words and a missing subtit
 the same. If both sides have years and authors, these contradict a match or confirm one that the titles leave open. A
 draft is recognised by its DOI or an equal title, unless year or authors contradict the title.
 
-An index stores tables of these keys (`citerec.corpus.papers.Lookup`), so that no query reads all papers.
+An index stores tables of these keys (`citerec.index.papers.Lookup`), so that no query reads all papers.
 """
 
 import re
@@ -23,8 +23,8 @@ from rapidfuzz.distance import Levenshtein
 
 from citerec.bibliography.entry import Entry, PaperList, differ_in_doi
 from citerec.bibliography.keys import doi_of, id_key, name_key, paper_doi, title_key
-from citerec.corpus.papers import BATCH, Lookup, Papers, Table, codes_of
-from citerec.rules.known import query_rows
+from citerec.index.papers import BATCH, Lookup, Papers, Table, codes_of
+from citerec.rules.eligible import query_rows
 from citerec.types import Paper, Query, QueryKind
 
 # Words of a title that identifies a paper; shorter ones ("Introduction") need more evidence.

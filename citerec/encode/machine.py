@@ -112,7 +112,7 @@ def _commit() -> str | None:
 
     It ends in "-dirty" if the code differs from that commit; other changes, for example to results, do not count.
     """
-    package = Path(__file__).parent
+    package = Path(__file__).parent.parent
     if not (package.parent / ".git").exists():
         return None
     git = ["git", "-C", str(package)]

@@ -1,0 +1,1 @@
+"""Builds indexes, their vectors, and corpora."""

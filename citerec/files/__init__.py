@@ -1,0 +1,1 @@
+"""Files of users, of citerec and of others: read, written, checked, cached."""

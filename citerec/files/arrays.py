@@ -1,0 +1,86 @@
+"""Arrays of an index: what a number in them means, how they are saved, opened and checked."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+import numpy as np
+import numpy.typing as npt
+
+
+def save_array(path: Path, array: "npt.NDArray[Any]") -> None:
+    """Write an array as `np.save` does, which misses that its last write failed, except into such a stream."""
+    import numpy as np
+
+    with path.open("w+b") as stream:  # no `io.BufferedWriter`, past which numpy writes by itself
+        np.save(stream, array)
+
+
+def open_array(
+    path: Path, *kinds: "npt.DTypeLike", length: int | None = None
+) -> "npt.NDArray[Any]":
+    """Map the file of a one-dimensional array, of one of some types, into memory.
+
+    OSError if it cannot be read; ValueError if type, shape or `length` differ, or the file has more or fewer bytes than
+    its header states.
+    """
+    import numpy as np
+
+    try:
+        array = np.lib.format.open_memmap(path, mode="r")
+    except OSError:
+        raise
+    except Exception as error:  # numpy parses the header as Python: it may raise anything
+        raise ValueError(f"{path.name} is not a whole array as numpy writes it") from error
+    if array.ndim != 1 or array.dtype not in [np.dtype(kind) for kind in kinds]:
+        expected = " or ".join(str(np.dtype(kind)) for kind in kinds)
+        raise ValueError(f"{path.name}: {array.dtype} of shape {array.shape}, expected {expected}")
+    if length is not None and len(array) != length:
+        raise ValueError(f"{path.name} holds {len(array):,} numbers, expected {length:,}")
+    if path.stat().st_size != array.offset + array.nbytes:
+        raise ValueError(f"{path.name} has more bytes than {len(array):,} numbers need")
+    return np.asarray(array)  # slices of a memory map cost ten times as much
+
+
+def check_rows(
+    name: str, rows: "npt.NDArray[np.integer]", end: int, *, distinct: bool = False
+) -> None:
+    """Raise ValueError unless numbers are at least 0 and below `end`, and each at most once if `distinct`."""
+    import numpy as np
+
+    if len(rows) and not (rows.min() >= 0 and rows.max() < end):
+        raise ValueError(f"{name} names rows that are not from 0 to {end - 1:,}")
+    if distinct:
+        seen = np.zeros(end, np.bool_)
+        seen[rows] = True
+        if np.count_nonzero(seen) != len(rows):
+            raise ValueError(f"{name} names a row twice")
+
+
+def check_ends(name: str, ends: "npt.NDArray[np.integer]", last: int) -> None:
+    """Raise ValueError unless the offsets of consecutive lists start at 0, end at `last` and never fall."""
+    if not len(ends) or ends[0] != 0 or ends[-1] != last or (ends[1:] < ends[:-1]).any():
+        raise ValueError(f"{name} does not rise from 0 to {last:,}")
+
+
+Flags = npt.NDArray[np.bool_]
+
+
+Rows = npt.NDArray[np.int32]  # row numbers of papers in an index
+
+
+Years = npt.NDArray[np.int32]
+
+
+Counts = npt.NDArray[np.int64]
+
+
+Scores = npt.NDArray[np.float32]
+
+
+Floats = npt.NDArray[np.float64]
+
+
+Vectors = npt.NDArray[np.float32]  # shape (n, dim)

@@ -1,0 +1,81 @@
+"""The user's cache: every file in it can be made again, and commands run without it."""
+
+import hashlib
+import os
+import re
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from citerec.errors import (
+    OutputError,
+)
+from citerec.files.atomic import is_regular, replacing
+
+CACHED_SIZE = 2**20  # bytes; checksums of files of at least this size in total are cached
+
+
+# seconds since the last change; a later change within the same clock tick would be missed
+SETTLED_SECONDS = 2
+
+
+def cache_folder() -> Path | None:
+    """Return citerec's folder in the user's cache, which may not exist yet; None where the system names none."""
+    from platformdirs import user_cache_path
+
+    folder = user_cache_path("citerec", appauthor=False)
+    return folder if folder.is_absolute() else None  # "~" stays where the home folder is unknown
+
+
+def is_private(file: Path) -> bool:
+    """Whether a cached file exists, is no link, and no other user could have written it."""
+    if not is_regular(file) or file.is_symlink():
+        return False
+    # Windows protects users' folders
+    status = file.stat()
+    getuid = getattr(os, "geteuid", None)
+    return getuid is None or (status.st_uid == getuid() and not status.st_mode & 0o022)
+
+
+def private_folder(folder: Path) -> bool:
+    """Create a folder in the cache if it does not exist; return whether it can be written."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK)
+
+
+def sha256_of_files(files: Sequence[Path]) -> str:
+    """Return one sha256 of the contents of files, in the given order; for one file its own sha256.
+
+    Checksums of large files are cached. A cached one is used while the system reports the same inodes, sizes and change
+    times; unlike the time of the last write, the change time cannot be set by programs.
+    """
+
+    def identity() -> str:
+        stats = [file.stat() for file in files]
+        return repr([(s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for s in stats])
+
+    is_large = sum(file.stat().st_size for file in files) >= CACHED_SIZE
+    cache = cache_folder() if is_large else None
+    before = identity()
+    name = hashlib.sha256(before.encode()).hexdigest()
+    file = cache / "sha256" / name if cache else None
+    cached = file.read_text(errors="replace") if file and is_private(file) else ""
+    if re.fullmatch("[0-9a-f]{64}", cached):
+        return cached
+    hashed = hashlib.sha256()
+    for member in files:
+        with member.open("rb") as stream:
+            hashlib.file_digest(stream, lambda: hashed)
+    digest = hashed.hexdigest()
+    if file:
+        newest = max(file.stat().st_ctime for file in files)
+        settled = before == identity() and abs(time.time() - newest) > SETTLED_SECONDS
+        if settled and private_folder(file.parent):
+            with suppress(OSError, OutputError), replacing(file) as temporary:
+                temporary.touch(mode=0o600)
+                temporary.write_text(digest)
+    return digest

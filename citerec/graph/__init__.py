@@ -1,0 +1,1 @@
+"""The citation graph as it was known at a time."""
