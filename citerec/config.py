@@ -17,7 +17,9 @@ RANKING_DEPTH = 1000  # candidates per query; no metric reads deeper
 SENTENCE_K = 3  # recommendations for each sentence of a draft
 RRF_K0 = 60  # damping of ranks in reciprocal rank fusion, as in its paper
 MAX_K1 = 1000  # far above any useful value; with a k1 of 1e30 Lucene's float32 scores become 0
-Threads = Annotated[int, Field(ge=0, le=1024, description="Threads; 0 for one per processor.")]
+Threads = Annotated[
+    int, Field(ge=0, le=1024, description="Threads; 0 for one per processor.")
+]
 Seed = Annotated[int, Field(ge=0, le=2**31 - 1, description="Random seed.")]
 
 
@@ -65,20 +67,28 @@ def read_settings(
         raise config_error(error, kind, where) from None
 
 
-def config_error(error: ValidationError, kind: type[BaseModel], where: str = "") -> ConfigError:
+def config_error(
+    error: ValidationError, kind: type[BaseModel], where: str = ""
+) -> ConfigError:
     """Return the error of invalid settings as one line: which setting, what it must be, and what was given."""
     # of a union, the error of the member that the value came closest to
     fault = max(error.errors(), key=lambda error: len(error["loc"]))
     # a location also names members of unions, such as `RerankConfig` and `literal['auto']`
     parts = [
-        str(p) for p in fault["loc"] if isinstance(p, int) or (p.isidentifier() and p == p.lower())
+        str(p)
+        for p in fault["loc"]
+        if isinstance(p, int) or (p.isidentifier() and p == p.lower())
     ]
     name = ".".join(parts)
     message = fault["msg"]
     if fault["type"] == "extra_forbidden":
         table: Any = kind
         for part in parts[:-1]:
-            table = table.model_fields[part].annotation if hasattr(table, "model_fields") else None
+            table = (
+                table.model_fields[part].annotation
+                if hasattr(table, "model_fields")
+                else None
+            )
         known = getattr(table, "model_fields", None)
         listed = f"; known settings: {', '.join(known)}" if known else ""
         return ConfigError(f"{where}unknown setting {name!r}{listed}")
@@ -115,7 +125,9 @@ class Bm25Config(Settings):
     key_terms: int = setting(
         20, "Terms that the form key-terms keeps: those of highest tf * idf.", ge=1
     )
-    stop_words: StopWords = setting(StopWords.AUTO, "Words that a BM25 query leaves out.")
+    stop_words: StopWords = setting(
+        StopWords.AUTO, "Words that a BM25 query leaves out."
+    )
     threads: Threads = 0  # parallel searches
 
 
@@ -132,7 +144,8 @@ class DenseIndexConfig(Settings):
     """How the vectors of an index are stored."""
 
     kind: DenseKind = setting(
-        DenseKind.AUTO, "auto: exact up to 50,000 papers, sq8 up to a million, hnsw above."
+        DenseKind.AUTO,
+        "auto: exact up to 50,000 papers, sq8 up to a million, hnsw above.",
     )
     threads: Threads = 0  # of the build
 
@@ -156,8 +169,12 @@ class FuseConfig(Settings):
     method: FuseMethod = setting(
         FuseMethod.RRF, "How BM25 and dense retrieval are fused: by ranks or by scores."
     )
-    k0: int = setting(RRF_K0, "rrf: damping; higher values weaken the first ranks.", ge=0)
-    bm25_weight: float = setting(0.5, "weighted: weight of BM25, in [0, 1].", ge=0, le=1)
+    k0: int = setting(
+        RRF_K0, "rrf: damping; higher values weaken the first ranks.", ge=0
+    )
+    bm25_weight: float = setting(
+        0.5, "weighted: weight of BM25, in [0, 1].", ge=0, le=1
+    )
     dense_weight: float = setting(
         0.5, "weighted: weight of dense retrieval, in [0, 1].", ge=0, le=1
     )
@@ -165,7 +182,9 @@ class FuseConfig(Settings):
     @model_validator(mode="after")
     def _has_weight(self) -> Self:
         if not any(self.weights.values()):
-            raise ValueError("the weights of bm25 and dense are both 0; set one of them above 0")
+            raise ValueError(
+                "the weights of bm25 and dense are both 0; set one of them above 0"
+            )
         return self
 
     @property
@@ -188,7 +207,9 @@ class ModelConfig(Settings):
     """How an encoder or a cross-encoder is run; the results hardly depend on it (vectors: cosine > 0.999)."""
 
     device: str = setting("auto", "Where the model runs: auto, cpu, cuda or cuda:1.")
-    precision: Precision = setting(Precision.AUTO, "Data type of the model's computations.")
+    precision: Precision = setting(
+        Precision.AUTO, "Data type of the model's computations."
+    )
     threads: Threads = 0
 
 
@@ -209,7 +230,9 @@ class RerankConfig(ModelConfig):
     query_tokens: int = setting(
         0, "Query tokens of an input, with special tokens; 0 for the model's own.", ge=0
     )
-    candidate_tokens: int = setting(0, "Candidate tokens of an input; 0 for the model's own.", ge=0)
+    candidate_tokens: int = setting(
+        0, "Candidate tokens of an input; 0 for the model's own.", ge=0
+    )
     weight: float | None = setting(
         None,
         "Weight of the reranker against the previous order; by default the model's own.",
@@ -245,10 +268,14 @@ class RecommendConfig(Settings):
     diversity: float = setting(
         0.0, "Penalty for similarity to papers ranked above, in [0, 1].", ge=0, le=1
     )
-    few_queries: bool = False  # the process ends after a few queries: prefer what opens faster
+    few_queries: bool = (
+        False  # the process ends after a few queries: prefer what opens faster
+    )
 
     @model_validator(mode="after")
     def _ranker_is_used(self) -> Self:
         if self.ranker == "none" and not (self.popularity and self.authors):
-            raise ValueError("popularity and authors are read by the ranker only, and it is none")
+            raise ValueError(
+                "popularity and authors are read by the ranker only, and it is none"
+            )
         return self

@@ -37,11 +37,17 @@ _TAGS = re.compile(r"[\U000e0000-\U000e007f]+")
 
 
 _VISIBLE: dict[int, int | str | None] = {  # in place of what controls a terminal
-    **{code: 0x2400 + code for code in range(0x20)},  # the picture of a control character
+    **{
+        code: 0x2400 + code for code in range(0x20)
+    },  # the picture of a control character
     **dict.fromkeys([*range(0x80, 0xA0), *range(0xFFF9, 0xFFFC)], "\ufffd"),
-    **dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x2070)], "\ufffd"),  # directions
+    **dict.fromkeys(
+        [*range(0x202A, 0x202F), *range(0x2066, 0x2070)], "\ufffd"
+    ),  # directions
     **dict.fromkeys(map(ord, "\t\r\x85\u2028\u2029"), " "),
-    **dict.fromkeys(map(ord, "\u061c\u200e\u200f\ufeff")),  # text is legible without these marks
+    **dict.fromkeys(
+        map(ord, "\u061c\u200e\u200f\ufeff")
+    ),  # text is legible without these marks
     0x0A: "\n",
     0x7F: "\u2421",
 }
@@ -109,7 +115,9 @@ def html_page(package: str, **shown: Any) -> str:
     """Return the filled `page.html` of a package; all text is escaped, and shown without control of its direction."""
 
     def clean(value: Any) -> Any:
-        return visible_lines(value) if type(value) is str else value  # not markup of the template
+        return (
+            visible_lines(value) if type(value) is str else value
+        )  # not markup of the template
 
     how = {"autoescape": True, "finalize": clean, "lstrip_blocks": True}
     return filled(package, "page.html", shown, **how)
@@ -119,6 +127,10 @@ def filled(package: str, template: str, shown: Mapping[str, Any], **how: Any) ->
     """Return a filled template of a package; `how` are options of jinja's environment."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    how |= {"undefined": StrictUndefined, "trim_blocks": True, "keep_trailing_newline": True}
+    how |= {
+        "undefined": StrictUndefined,
+        "trim_blocks": True,
+        "keep_trailing_newline": True,
+    }
     environment: Any = Environment(loader=PackageLoader(package, "."), **how)
     return environment.get_template(template).render(**shown)

@@ -52,7 +52,9 @@ class PaperNotFoundError(CiterecError):
 class BadInputError(CiterecError):
     """A file that cannot be read in the expected format."""
 
-    def __init__(self, path: Path | str, message: str, *, line: int | None = None) -> None:
+    def __init__(
+        self, path: Path | str, message: str, *, line: int | None = None
+    ) -> None:
         where = f"{path}" if line is None else f"{path}, line {line}"
         super().__init__(f"{where}: {message}")
         self.path = path
@@ -96,7 +98,9 @@ class IndexDamagedError(CiterecError):
 
     def __init__(self, index: Path, faults: list[str]) -> None:
         advice = f"rebuild it: citerec index CORPUS --index {index} --force"
-        if all(fault.startswith("models/") for fault in faults):  # a rebuild would keep them
+        if all(
+            fault.startswith("models/") for fault in faults
+        ):  # a rebuild would keep them
             advice = f"train the model again, or remove it from {index / 'models'}"
         super().__init__(f"{index} is damaged: {_some(faults)}; {advice}")
         self.faults = faults
@@ -164,7 +168,9 @@ class MissingExtraError(CiterecError):
     """An optional part of citerec that is not installed."""
 
     def __init__(self, module: str, extra: str) -> None:
-        super().__init__(f"{module} is not installed; run: pip install 'citerec[{extra}]'")
+        super().__init__(
+            f"{module} is not installed; run: pip install 'citerec[{extra}]'"
+        )
 
 
 class OutputError(CiterecError):
@@ -184,7 +190,9 @@ class JavaError(CiterecError):
 
 
 def _some(faults: list[str]) -> str:
-    return "; ".join(faults[:3]) + (f"; and {len(faults) - 3} more" if len(faults) > 3 else "")
+    return "; ".join(faults[:3]) + (
+        f"; and {len(faults) - 3} more" if len(faults) > 3 else ""
+    )
 
 
 @contextmanager

@@ -55,9 +55,13 @@ def from_papers(
         IndexExistsError: If an index is at `path`.
         ModelError: If there is no such encoder.
     """
-    build = BuildConfig(format="canonical", encoder=None if encoder == "none" else encoder)
+    build = BuildConfig(
+        format="canonical", encoder=None if encoder == "none" else encoder
+    )
     temporary = Path(mkdtemp(prefix="citerec-")) if path is None else None
-    remove = partial(shutil.rmtree, temporary, ignore_errors=True) if temporary else None
+    remove = (
+        partial(shutil.rmtree, temporary, ignore_errors=True) if temporary else None
+    )
     try:
         with TemporaryDirectory(prefix="citerec-") as folder:
             corpus = Path(folder, "papers.jsonl")
@@ -85,7 +89,9 @@ def _lines(papers: Any) -> Iterator[bytes]:
         records = papers.to_dicts()
     elif hasattr(papers, "to_dict"):  # of pandas
         records = papers.to_dict("records")
-    elif isinstance(papers, str | bytes | Mapping | Paper) or not hasattr(papers, "__iter__"):
+    elif isinstance(papers, str | bytes | Mapping | Paper) or not hasattr(
+        papers, "__iter__"
+    ):
         expected = "a list of dicts or papers, or a data frame; for a corpus file: citerec index"
         raise BadInputError(_SOURCE, f"found {shown(papers)}; expected {expected}")
     else:
@@ -101,14 +107,20 @@ def _lines(papers: Any) -> Iterator[bytes]:
         if fault:
             raise BadInputError(_SOURCE, f"record {number}: {fault}")
         values = {
-            key: plain for key, value in given.items() if (plain := _plain(value)) is not None
+            key: plain
+            for key, value in given.items()
+            if (plain := _plain(value)) is not None
         }
         for key in {"id", "citations"} & values.keys():
             value = values[key]
-            values[key] = [*map(_as_id, value)] if isinstance(value, list) else _as_id(value)
+            values[key] = (
+                [*map(_as_id, value)] if isinstance(value, list) else _as_id(value)
+            )
         yield orjson.dumps(values, default=str, option=orjson.OPT_APPEND_NEWLINE)
     if not number:
-        raise BadInputError(_SOURCE, "there is none; expected at least one paper with id and title")
+        raise BadInputError(
+            _SOURCE, "there is none; expected at least one paper with id and title"
+        )
 
 
 def _plain(value: Any) -> Any:
@@ -122,4 +134,6 @@ def _plain(value: Any) -> Any:
 
 
 def _as_id(value: Any) -> Any:
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    return (
+        str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    )

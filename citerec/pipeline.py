@@ -54,7 +54,9 @@ class RerankingStage:
         progress: Progress = no_progress,
     ) -> list[CandidateSet]:
         """Score the pairs of all queries together; papers below the depth keep their order."""
-        done = self.reranker.rerank(batch.queries, [found.hits for found in candidates], progress)
+        done = self.reranker.rerank(
+            batch.queries, [found.hits for found in candidates], progress
+        )
         reranked: list[CandidateSet] = []
         for before, after in zip(candidates, done, strict=True):
             probabilities = before.probabilities  # of a ranker, which are calibrated
@@ -79,7 +81,9 @@ class Pipeline:
     first_stage: FirstStage
     stages: tuple[Stage, ...] = ()
     depth: int = RANKING_DEPTH  # candidates of the first stage
-    queries_per_part: int = 64  # queries per part; the candidates of one part are in memory
+    queries_per_part: int = (
+        64  # queries per part; the candidates of one part are in memory
+    )
 
     def run(
         self, batch: QueryBatch, progress: Progress = no_progress
@@ -88,7 +92,9 @@ class Pipeline:
 
         All queries are searched at once; `progress` receives the number of reranked pairs of query and paper.
         """
-        retrieved = self.first_stage.candidates(batch.queries, batch.eligible, self.depth)
+        retrieved = self.first_stage.candidates(
+            batch.queries, batch.eligible, self.depth
+        )
         for start in range(0, len(batch), self.queries_per_part):
             positions = range(start, min(start + self.queries_per_part, len(batch)))
             part = batch.at(positions)
@@ -97,9 +103,13 @@ class Pipeline:
                 candidates = stage.run(part, candidates, progress)
             yield part, candidates
 
-    def all(self, batch: QueryBatch, progress: Progress = no_progress) -> list[CandidateSet]:
+    def all(
+        self, batch: QueryBatch, progress: Progress = no_progress
+    ) -> list[CandidateSet]:
         """Return the candidates of each query of a batch."""
-        return [found for _, candidates in self.run(batch, progress) for found in candidates]
+        return [
+            found for _, candidates in self.run(batch, progress) for found in candidates
+        ]
 
 
 def rank_stages(
@@ -133,7 +143,11 @@ def reranker_of(
     ConfigError as for `open_reranker`.
     """
     if reranker is not None:
-        requested = config.reranker if isinstance(config.reranker, RerankConfig) else RerankConfig()
+        requested = (
+            config.reranker
+            if isinstance(config.reranker, RerankConfig)
+            else RerankConfig()
+        )
         opened = OpenReranker.of(index, reranker, requested.weight)
     else:
         requested = choose_reranker(config.reranker, index)

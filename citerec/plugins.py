@@ -39,7 +39,11 @@ def names(group: str) -> tuple[str, ...]:
 def load(group: str, name: str) -> Any:
     """Import a part; ConfigError if there is none of this name, or its package cannot be imported."""
     if name not in _registered(group):
-        there = f"there are: {', '.join(names(group))}" if names(group) else "no package adds one"
+        there = (
+            f"there are: {', '.join(names(group))}"
+            if names(group)
+            else "no package adds one"
+        )
         part = group.removeprefix("citerec.").removesuffix("s")
         raise ConfigError(f"no {part} {name!r}; {there}")
     point = _registered(group)[name]
@@ -53,6 +57,8 @@ def load(group: str, name: str) -> Any:
 
 @cache
 def _registered(group: str) -> "dict[str, EntryPoint]":
-    from importlib.metadata import entry_points  # imported here, as few commands need it
+    from importlib.metadata import (
+        entry_points,
+    )  # imported here, as few commands need it
 
     return {point.name: point for point in entry_points(group=group)}

@@ -16,7 +16,13 @@ from citerec.config import RANKING_DEPTH, RecommendConfig
 from citerec.display import plural
 from citerec.errors import ConfigError, IndexReplacedError
 from citerec.graph.temporal import CitationScope, TemporalGraph
-from citerec.index.folder import IndexFolder, PathLike, find_index, open_index, read_manifest
+from citerec.index.folder import (
+    IndexFolder,
+    PathLike,
+    find_index,
+    open_index,
+    read_manifest,
+)
 from citerec.match.papers import recognise
 from citerec.pipeline import Pipeline, RerankingStage, rank_stages, reranker_of
 from citerec.rank.diversify import DIVERSE, DiversityStage
@@ -107,7 +113,9 @@ class Recommender:
         self._at_once = FEW_AT_ONCE if self.config.few_queries else AT_ONCE
         self.retriever = open_hybrid(index, self.config, log, retrievers=retrievers)
         named = getattr(self.config.reranker, "model", self.config.reranker)
-        added = declared_features((*self.retriever.retrievers, reranker or named), features)
+        added = declared_features(
+            (*self.retriever.retrievers, reranker or named), features
+        )
         custom = None if ranker is None else LtrModel(model=ranker, added=added)
         self._ranker: LtrModel | None = custom or ranker_of(index, self.config, added)
         in_use = (*self.retriever.names, *self.config.retrievers)
@@ -122,7 +130,9 @@ class Recommender:
         self.ranker = str(self._ranker or "")
         self._graph = TemporalGraph(index, CitationScope.PUBLISHED)
         self._is_open = True
-        if read_manifest(index.path) != index.manifest:  # parts of two indexes may be open
+        if (
+            read_manifest(index.path) != index.manifest
+        ):  # parts of two indexes may be open
             raise IndexReplacedError(index.path)
         self._removal = weakref.finalize(self, on_close) if on_close else None
 
@@ -250,7 +260,9 @@ class Recommender:
         queries = request.drafts.queries
         of_lists = {query.kind is QueryKind.REFERENCES for query in queries}
         if len(of_lists) > 1:
-            raise ConfigError("lists of references and drafts cannot be searched together")
+            raise ConfigError(
+                "lists of references and drafts cannot be searched together"
+            )
         if True in of_lists and not listed.cited:
             papers = plural(len(self.index.papers), "paper")
             raise ConfigError(
@@ -260,23 +272,36 @@ class Recommender:
         noticed: dict[str, list[str]] = {"in the corpus": [], "unreliable": []}
         for start in range(0, len(queries), self._at_once):
             progress("searching", start, len(queries))
-            batch, in_corpus = self._batch(queries[start : start + self._at_once], request, listed)
+            batch, in_corpus = self._batch(
+                queries[start : start + self._at_once], request, listed
+            )
             searched = self._searched(batch, request, listed, progress)
             originals = queries[start : start + self._at_once]
-            for query, notice, answer in zip(originals, in_corpus, searched, strict=True):
+            for query, notice, answer in zip(
+                originals, in_corpus, searched, strict=True
+            ):
                 notices = (notice, *answer.notices)
                 for lines, line in zip(noticed.values(), notices, strict=True):
                     is_named = len(queries) == 1 or query.id in line
                     if line:
                         lines.append(line if is_named else f"{query.id}: {line}")
                 yield replace(answer, query=query, notices=tuple(filter(None, notices)))
-        for kind, lines in noticed.items():  # a line for each kind, however many queries have it
+        for (
+            kind,
+            lines,
+        ) in noticed.items():  # a line for each kind, however many queries have it
             if lines:
-                count = f"{len(lines):,} of {len(queries):,} drafts are {kind}; the first: "
+                count = (
+                    f"{len(lines):,} of {len(queries):,} drafts are {kind}; the first: "
+                )
                 self._log(f"{count if len(lines) > 1 else ''}{lines[0]}")
 
     def _searched(
-        self, batch: QueryBatch, request: Request, listed: ListedPapers, progress: Progress
+        self,
+        batch: QueryBatch,
+        request: Request,
+        listed: ListedPapers,
+        progress: Progress,
     ) -> Iterator[Recommendations]:
         """Yield the recommendations for each query of a batch, each with one notice, which may be empty."""
         k = request.k or self.config.k
@@ -293,7 +318,9 @@ class Recommender:
                 fits = within(rejected, papers.years, found.rows)
                 lists.append(replace(found, hits=found.hits.only(fits).best(k)))
             by_row = papers.at(row for found in lists for row in found.rows.tolist())
-            for query, rule, found in zip(part.queries, part.eligible, lists, strict=True):
+            for query, rule, found in zip(
+                part.queries, part.eligible, lists, strict=True
+            ):
                 items = as_recommendations(found, by_row)
                 sureness = None
                 if query.is_sentence:
@@ -305,7 +332,9 @@ class Recommender:
                 yield Recommendations(
                     query,
                     items,
-                    empty_reason="" if items else explain_no_results(self.index, rule, query.kind),
+                    empty_reason=""
+                    if items
+                    else explain_no_results(self.index, rule, query.kind),
                     not_found=listed.not_found,
                     notices=(unreliable_notice(query, found),),
                     sureness=sureness,
@@ -342,11 +371,17 @@ class Recommender:
         agreement = list[float]()
         for start in range(0, len(queries), self._at_once):
             progress("searching", start, len(queries))
-            batch, _ = self._batch(queries[start : start + self._at_once], request, listed)
-            found = self.retriever.candidates(batch.queries, batch.eligible, RANKING_DEPTH)
+            batch, _ = self._batch(
+                queries[start : start + self._at_once], request, listed
+            )
+            found = self.retriever.candidates(
+                batch.queries, batch.eligible, RANKING_DEPTH
+            )
             agreement += [candidates.agreement for candidates in found]
         most = request.most_sentences
-        self._log(f"{most:,} of {len(queries):,} sentences are answered: searches agree most")
+        self._log(
+            f"{most:,} of {len(queries):,} sentences are answered: searches agree most"
+        )
         places = sorted(range(len(queries)), key=lambda place: -agreement[place])[:most]
         return request.with_queries([queries[place] for place in sorted(places)])
 
@@ -383,9 +418,13 @@ class Recommender:
 
     def _check_open(self) -> None:
         if not self._is_open:
-            raise ConfigError("this recommender is closed; open the index again: citerec.open(...)")
+            raise ConfigError(
+                "this recommender is closed; open the index again: citerec.open(...)"
+            )
 
-    def pipeline(self, depth: int, known: CitationScope = CitationScope.PUBLISHED) -> Pipeline:
+    def pipeline(
+        self, depth: int, known: CitationScope = CitationScope.PUBLISHED
+    ) -> Pipeline:
         """Return the pipeline of drafts for `depth` papers, with the citations that a scope knows."""
         stages = self._ranking if known is self._graph.scope else self._stages(known)
         return self._pipeline(depth, stages)
@@ -398,12 +437,19 @@ class Recommender:
     def _stages(self, known: CitationScope) -> tuple[Stage, ...]:
         reranker = self.open_reranker
         if self._ranker:
-            graph = self._graph if known is self._graph.scope else TemporalGraph(self.index, known)
+            graph = (
+                self._graph
+                if known is self._graph.scope
+                else TemporalGraph(self.index, known)
+            )
             return rank_stages(graph, self._ranker, reranker)
         return (RerankingStage(reranker),) if reranker else ()
 
     def _pipeline(
-        self, depth: int, stages: tuple[Stage, ...], lists: Sequence[Sequence[int]] | None = None
+        self,
+        depth: int,
+        stages: tuple[Stage, ...],
+        lists: Sequence[Sequence[int]] | None = None,
     ) -> Pipeline:
         """Return the pipeline for `depth` papers for each draft or sentence, or for each of some lists of references.
 
@@ -414,7 +460,9 @@ class Recommender:
         first_stage = self.retriever if lists is None else self._seed_retriever(lists)
         needed = [depth]
         if config.diversity > 0:
-            diversity = DiversityStage(self.index, self.retriever.dense, config.diversity, depth)
+            diversity = DiversityStage(
+                self.index, self.retriever.dense, config.diversity, depth
+            )
             stages = (*stages, diversity)
             needed.append(DIVERSE)
         if lists is None and self._ranker:
@@ -443,7 +491,9 @@ class Recommender:
             hits = Hits(candidates.rows[places], candidates.hits.scores[places])
             part = replace(candidates, hits=hits)
             if isinstance(part, SeedCandidates):
-                words = self._seed_retriever().matches(part, part.rows.tolist(), MOST_WORDS)
+                words = self._seed_retriever().matches(
+                    part, part.rows.tolist(), MOST_WORDS
+                )
                 explained += seed_reasons(self._graph, part, items[places], words)
                 continue
             explained += with_reasons(

@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 class Recommendations(Result, Sequence[Recommendation]):
     """The papers recommended for one query, best first; empty if nothing was found."""
 
-    not_found: tuple[str, ...] = ()  # entries of the lists of papers that are not in the corpus
+    not_found: tuple[
+        str, ...
+    ] = ()  # entries of the lists of papers that are not in the corpus
     # what the user should know, such as that the draft is in the corpus under another id
     notices: tuple[str, ...] = ()
 
@@ -50,7 +52,9 @@ class Recommendations(Result, Sequence[Recommendation]):
     def __getitem__(self, index: int) -> Recommendation: ...
     @overload
     def __getitem__(self, index: slice) -> tuple[Recommendation, ...]: ...
-    def __getitem__(self, index: int | slice) -> Recommendation | tuple[Recommendation, ...]:
+    def __getitem__(
+        self, index: int | slice
+    ) -> Recommendation | tuple[Recommendation, ...]:
         return self.recommendations[index]
 
     @property
@@ -82,7 +86,9 @@ class Recommendations(Result, Sequence[Recommendation]):
         from citerec.export.jsonl import FIELDS, items
 
         if unknown := [name for name in fields if name not in FIELDS]:
-            raise ConfigError(f"no field {unknown[0]!r}; choose from {', '.join(FIELDS)}")
+            raise ConfigError(
+                f"no field {unknown[0]!r}; choose from {', '.join(FIELDS)}"
+            )
         return items(self, fields)
 
     def export(self, format: str) -> str:
@@ -93,7 +99,9 @@ class Recommendations(Result, Sequence[Recommendation]):
         """
         return "".join(pieces([self], format, batch=False))
 
-    def append(self, path: str | PathLike[str], *, pick: Iterable[int] | None = None) -> "Appended":
+    def append(
+        self, path: str | PathLike[str], *, pick: Iterable[int] | None = None
+    ) -> "Appended":
         """Add the papers to a BibTeX or RIS file as `citerec.match.append.append_papers` does.
 
         `pick` holds the ranks of the papers, from 1; all by default.
@@ -106,12 +114,16 @@ class Recommendations(Result, Sequence[Recommendation]):
         papers = {item.rank: item.paper for item in self}
         ranks = papers if pick is None else sorted({*pick})
         if wrong := [rank for rank in ranks if rank not in papers]:
-            raise ConfigError(f"no rank {wrong[0]}; there are {len(self)} recommendations")
+            raise ConfigError(
+                f"no rank {wrong[0]}; there are {len(self)} recommendations"
+            )
         return append_papers(Path(path), [papers[rank] for rank in ranks])
 
     def __str__(self) -> str:
         lines = self.export(Format.TABLE).rstrip("\n")
-        missing = [f"Not in this corpus: {some_of(self.not_found)}"] if self.not_found else []
+        missing = (
+            [f"Not in this corpus: {some_of(self.not_found)}"] if self.not_found else []
+        )
         return "\n".join([lines, *map(visible, self.notices), *missing])
 
     __repr__ = __str__
@@ -122,11 +134,14 @@ def as_recommendations(
 ) -> tuple[Recommendation, ...]:
     """Return candidates as recommendations, in their order; `papers` holds each candidate by row."""
     rows = candidates.rows
-    ranks_of = {name: _places(hits, rows) for name, hits in candidates.hits_by_source.items()}
+    ranks_of = {
+        name: _places(hits, rows) for name, hits in candidates.hits_by_source.items()
+    }
     values: list[float | None] = [None] * len(rows)
     if candidates.probabilities:
         values = [
-            value if rank else None for rank, value in _places(candidates.probabilities, rows)
+            value if rank else None
+            for rank, value in _places(candidates.probabilities, rows)
         ]
     scored = zip(rows.tolist(), candidates.hits.scores.tolist(), values, strict=True)
     return tuple(
@@ -136,7 +151,9 @@ def as_recommendations(
             score=score,
             probability=probability,
             stages={
-                name: StageHit(*hits[place]) for name, hits in ranks_of.items() if hits[place][0]
+                name: StageHit(*hits[place])
+                for name, hits in ranks_of.items()
+                if hits[place][0]
             },
         )
         for place, (row, score, probability) in enumerate(scored)
@@ -171,7 +188,13 @@ def explain_no_results(index: IndexFolder, rule: Eligibility, kind: QueryKind) -
     outside = papers - int(in_years(rule, years).sum())
     late = f"later than {rule.year_max}"
     early = f"earlier than {rule.year_min}"
-    which = late if rule.year_min is None else f"{early} or {late}" if rule.year_max else early
+    which = (
+        late
+        if rule.year_min is None
+        else f"{early} or {late}"
+        if rule.year_max
+        else early
+    )
     if outside == papers:
         known = years[years != NO_YEAR]
         return (

@@ -22,13 +22,13 @@ from citerec.index.papers import Papers
 from citerec.match.papers import listed_rows
 from citerec.types import Query, QueryKind
 
-PaperListLike = str | PathLike[str] | Iterable[str] | PaperList  # a file, or ids, DOIs or titles
+PaperListLike = (
+    str | PathLike[str] | Iterable[str] | PaperList
+)  # a file, or ids, DOIs or titles
 NONE = "none"  # for `cited`: not even the references of the document
 LISTS = ("excluded", "cited", "rejected")
 MOST_SENTENCES = 500  # of a draft
-NO_REFERENCES = (
-    "no references were found; give them as a file of their own: .bib, .ris, or DOIs, one a line"
-)
+NO_REFERENCES = "no references were found; give them as a file of their own: .bib, .ris, or DOIs, one a line"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,13 +48,17 @@ class Request:
     year_max: int | None = None
     year_min: int | None = None  # earliest year of papers
     explain: bool = False  # whether to add reasons
-    most_sentences: int = MOST_SENTENCES  # of one draft, those on which the searches agree most
+    most_sentences: int = (
+        MOST_SENTENCES  # of one draft, those on which the searches agree most
+    )
 
     def __post_init__(self) -> None:
         if self.k is not None:
             RecommendConfig().replace(k=self.k)
         if self.year_max is not None and not self.year_max >= 1:
-            raise ConfigError(f"year_max must be a year such as 2019, got {self.year_max}")
+            raise ConfigError(
+                f"year_max must be a year such as 2019, got {self.year_max}"
+            )
         if self.year_max is not None and (self.year_min or 1) > self.year_max:
             raise ConfigError(
                 f"no year fits --year-min {self.year_min} and --year-max {self.year_max}"
@@ -140,10 +144,14 @@ class ListedPapers:
     excluded: frozenset[int] = frozenset()  # rows that are not eligible
     # rows of the known references, which are not eligible either
     cited: frozenset[int] = frozenset()
-    rejected: frozenset[int] = frozenset()  # rows that did not fit, which leave the list at its end
+    rejected: frozenset[int] = (
+        frozenset()
+    )  # rows that did not fit, which leave the list at its end
     not_found: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()  # one about each list, for the user
-    notices: tuple[str, ...] = ()  # those of them that are about the references of the document
+    notices: tuple[
+        str, ...
+    ] = ()  # those of them that are about the references of the document
 
     @classmethod
     def of(cls, request: Request, papers: Papers) -> Self:
@@ -185,11 +193,17 @@ def looked_up(
     """
     by_entry = listed_rows(listed, papers)
     rows = frozenset[int]().union(*by_entry)
-    found = len({title_key(paper.title) or paper.id for paper in papers.at(rows).values()})
+    found = len(
+        {title_key(paper.title) or paper.id for paper in papers.at(rows).values()}
+    )
     entries = zip(listed.entries, by_entry, strict=True)
-    missing = [entry.title or entry.place for entry, of_entry in entries if not of_entry]
+    missing = [
+        entry.title or entry.place for entry, of_entry in entries if not of_entry
+    ]
     missing = [*dict.fromkeys(missing), *listed.unread]
-    line = f"{plural(found + len(missing), 'reference')}, {found} of them in this corpus"
+    line = (
+        f"{plural(found + len(missing), 'reference')}, {found} of them in this corpus"
+    )
     if missing:
         line += f"; not found: {some_of(missing)}"
     counted = line if rows or missing else NO_REFERENCES
@@ -198,7 +212,11 @@ def looked_up(
 
 def list_query(name: str = "") -> Query:
     """Return the query that stands for a list of references; `name` is that of its file."""
-    title = f"Papers missing from {name}" if name.strip() else "Papers missing from the references"
+    title = (
+        f"Papers missing from {name}"
+        if name.strip()
+        else "Papers missing from the references"
+    )
     return Query(id="references", title=title, named=False, kind=QueryKind.REFERENCES)
 
 
@@ -226,5 +244,7 @@ def _listed(papers: PaperListLike | None, name: str) -> PaperList | None:
     if isinstance(papers, str | PathLike):
         from citerec.corpus.lists import read_paper_list
 
-        return read_paper_list(fspath(papers), "rejected" if name == "rejected" else "papers")
+        return read_paper_list(
+            fspath(papers), "rejected" if name == "rejected" else "papers"
+        )
     return paper_list_of(map(str, papers))

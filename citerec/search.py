@@ -15,10 +15,20 @@ from citerec.index.papers import NO_YEAR, Lengths, Rows
 from citerec.match.papers import rows_by_doi
 from citerec.recommendations import Recommendations, as_recommendations
 from citerec.retrieve.bm25 import Bm25Retriever
-from citerec.types import YEARS, CandidateSet, Eligibility, Hits, Paper, Query, QueryKind
+from citerec.types import (
+    YEARS,
+    CandidateSet,
+    Eligibility,
+    Hits,
+    Paper,
+    Query,
+    QueryKind,
+)
 
 # what may precede an id, as in the API of Semantic Scholar
-_PREFIX = re.compile(r"^(?:doi|corpusid|arxiv|mag|acl|pmid|pmcid|url):\s*", re.IGNORECASE)
+_PREFIX = re.compile(
+    r"^(?:doi|corpusid|arxiv|mag|acl|pmid|pmcid|url):\s*", re.IGNORECASE
+)
 DEEPEST = 50_000  # hits of the keywords that filters are applied to
 _READ_AT_ONCE = 256  # papers that are read together to apply the filters
 
@@ -46,8 +56,12 @@ class Connections:
     """How some papers are connected: with each other, and with other papers of the corpus by several of them."""
 
     links: tuple[tuple[str, str], ...]  # ids: the first paper cites the second
-    prior: tuple[tuple[Paper, int], ...]  # others that they cite, and how many of them do
-    derivative: tuple[tuple[Paper, int], ...]  # others that cite them, and how many each cites
+    prior: tuple[
+        tuple[Paper, int], ...
+    ]  # others that they cite, and how many of them do
+    derivative: tuple[
+        tuple[Paper, int], ...
+    ]  # others that cite them, and how many each cites
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,14 +79,18 @@ class SearchFilter:
 
     def __post_init__(self) -> None:
         if (self.year_min or YEARS[0]) > (self.year_max or YEARS[-1]):
-            raise ConfigError(f"no year fits year_min {self.year_min} and year_max {self.year_max}")
+            raise ConfigError(
+                f"no year fits year_min {self.year_min} and year_max {self.year_max}"
+            )
 
     def passes(self, paper: Paper) -> bool:
         """Whether a paper that is within the bounds, or of an unknown year, fulfils all of it."""
         is_bounded = self.year_min is not None or self.year_max is not None
         if is_bounded and paper.year is None:
             return False
-        has_author = not self.author or any(_has(name, self.author) for name in paper.authors)
+        has_author = not self.author or any(
+            _has(name, self.author) for name in paper.authors
+        )
         return has_author and (not self.venue or _has(paper.venue, self.venue))
 
 
@@ -92,7 +110,12 @@ class Corpus:
         return (int(known.min()), int(known.max())) if len(known) else None
 
     def search(
-        self, keywords: str, *, k: int = 20, offset: int = 0, filter: SearchFilter | None = None
+        self,
+        keywords: str,
+        *,
+        k: int = 20,
+        offset: int = 0,
+        filter: SearchFilter | None = None,
     ) -> Recommendations:
         """Find papers by keywords with BM25, best first.
 
@@ -106,14 +129,22 @@ class Corpus:
             ConfigError: If there are no keywords, `k` is less than 1, or `offset` is negative.
         """
         if not keywords.strip():
-            raise ConfigError("there are no keywords; give some, such as: dense retrieval")
+            raise ConfigError(
+                "there are no keywords; give some, such as: dense retrieval"
+            )
         if k < 1 or offset < 0:
-            raise ConfigError(f"k must be at least 1 and offset at least 0, got {k} and {offset}")
-        query = Query(id="query", title=one_line(keywords), named=False, kind=QueryKind.SENTENCE)
+            raise ConfigError(
+                f"k must be at least 1 and offset at least 0, got {k} and {offset}"
+            )
+        query = Query(
+            id="query", title=one_line(keywords), named=False, kind=QueryKind.SENTENCE
+        )
         bounds = filter or SearchFilter()
         hits = self._hits(query, bounds, offset + k)
         papers = self.index.papers.at(hits.rows.tolist())
-        items = as_recommendations(CandidateSet(hits, {Bm25Retriever.name: hits}), papers)[offset:]
+        items = as_recommendations(
+            CandidateSet(hits, {Bm25Retriever.name: hits}), papers
+        )[offset:]
         limits = "" if bounds == SearchFilter() else " and passes the filters"
         reason = f"no {'further ' if offset else ''}paper has these words{limits}"
         return Recommendations(query, items, "" if items else reason)
@@ -126,7 +157,9 @@ class Corpus:
         """
         row = self._row(id)
         return PaperDetails(
-            self.index.papers[row], len(self.index.graph.references(row)), int(self._counts[row])
+            self.index.papers[row],
+            len(self.index.graph.references(row)),
+            int(self._counts[row]),
         )
 
     def references(self, id: str, *, k: int = 20, offset: int = 0) -> LinkedPapers:
@@ -144,11 +177,15 @@ class Corpus:
         """
         papers = self.index.papers
         graph = self.index.graph
-        rows = np.unique([row for row in papers.rows_of(ids).tolist() if row >= 0]).astype(np.int32)
+        rows = np.unique(
+            [row for row in papers.rows_of(ids).tolist() if row >= 0]
+        ).astype(np.int32)
         cited, counts = graph.lists(rows)
         citing, _ = graph.transposed(papers.years).sampled(rows)
         own = np.repeat(rows, counts)
-        among = [papers.ids_at(side[np.isin(cited, rows)].tolist()) for side in (own, cited)]
+        among = [
+            papers.ids_at(side[np.isin(cited, rows)].tolist()) for side in (own, cited)
+        ]
 
         def others(linked: Rows) -> tuple[tuple[Paper, int], ...]:
             found, links = np.unique(linked[~np.isin(linked, rows)], return_counts=True)
@@ -157,7 +194,9 @@ class Corpus:
             read = papers.at(best)
             return tuple((read[row], n) for row, n in best.items())
 
-        return Connections(tuple(zip(*among, strict=True)), others(cited), others(citing))
+        return Connections(
+            tuple(zip(*among, strict=True)), others(cited), others(citing)
+        )
 
     def counts(self, ids: Sequence[str]) -> list[tuple[int, int]]:
         """Return how many papers of the corpus each of some papers cites, and how many cite it, by their exact ids."""
@@ -176,7 +215,9 @@ class Corpus:
         keys = [id_key(bare_id) for bare_id in bare]
         by_doi = rows_by_doi(keys, papers)
         found: list[int | None] = []
-        pairs = zip(papers.rows_of(given).tolist(), papers.rows_of(bare).tolist(), strict=True)
+        pairs = zip(
+            papers.rows_of(given).tolist(), papers.rows_of(bare).tolist(), strict=True
+        )
         for pair, key in zip(pairs, keys, strict=True):
             rows = [row for row in pair if row >= 0] or sorted(by_doi.get(key, ()))
             found.append(rows[0] if rows else None)

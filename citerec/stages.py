@@ -82,7 +82,10 @@ class Stage(Protocol):
     """
 
     def run(
-        self, batch: QueryBatch, candidates: Sequence[CandidateSet], progress: Progress = ...
+        self,
+        batch: QueryBatch,
+        candidates: Sequence[CandidateSet],
+        progress: Progress = ...,
     ) -> Sequence[CandidateSet]:
         """Return one candidate set per query, in the order given."""
         ...
@@ -134,13 +137,17 @@ def checked_hits(
             rows = np.asarray(hits.rows)
             scores = np.asarray(hits.scores, np.float32)
         except (AttributeError, TypeError, ValueError) as error:
-            raise fault(f"returned {type(hits).__name__} for a query: {error}") from error
+            raise fault(
+                f"returned {type(hits).__name__} for a query: {error}"
+            ) from error
         if (
             rows.shape != scores.shape
             or rows.ndim != 1
             or (rows.dtype.kind not in "iu" and len(rows))
         ):
-            raise fault(f"returned rows {rows.dtype} {rows.shape} with scores of {scores.shape}")
+            raise fault(
+                f"returned rows {rows.dtype} {rows.shape} with scores of {scores.shape}"
+            )
         rows = rows.astype(np.int64)
         if len(outside := rows[(rows < 0) | (rows >= len(index.papers))]):
             raise fault(
@@ -154,7 +161,9 @@ def checked_hits(
         allowed = within(rule, index.papers.years, rows)
         if not allowed.all():
             count = int((~allowed).sum())
-            raise fault(f"returned {count:,} of {len(rows):,} papers that a query may not be given")
+            raise fault(
+                f"returned {count:,} of {len(rows):,} papers that a query may not be given"
+            )
         checked.append(Hits.ordered(rows, scores, index.id_rank, k))
     return checked
 
@@ -162,7 +171,9 @@ def checked_hits(
 def builders(names: Sequence[str]) -> dict[str, Built]:
     """Return registered retrievers that keep data in an index; ConfigError if one is unknown, or keeps nothing."""
     found = {name: plugins.load(plugins.RETRIEVERS, name) for name in names}
-    if without := [name for name, factory in found.items() if not hasattr(factory, "build")]:
+    if without := [
+        name for name, factory in found.items() if not hasattr(factory, "build")
+    ]:
         raise ConfigError(
             f"the retriever {without[0]!r} keeps nothing in an index; name it where you search: "
             f"citerec recommend --retriever {without[0]}"

@@ -20,14 +20,25 @@ if TYPE_CHECKING:
     Vectors = npt.NDArray[np.float32]
 
 Json = dict[str, Any]  # an object of JSON, or a record that has its shape
-Progress = Callable[[str, int, int], None]  # receives the task, and how much of how much is done
+Progress = Callable[
+    [str, int, int], None
+]  # receives the task, and how much of how much is done
 Log = Callable[[str], None]  # receives a message for the user
 
 YEARS = range(1, 10_000)
 MAX_TITLE = 20_000  # characters
 MAX_ABSTRACT = 2_000_000  # characters
 # Bibliographic fields of a paper besides its authors, title, year and venue; all of them text.
-BIBLIOGRAPHIC = ("doi", "url", "type", "volume", "issue", "pages", "publisher", "times_cited")
+BIBLIOGRAPHIC = (
+    "doi",
+    "url",
+    "type",
+    "volume",
+    "issue",
+    "pages",
+    "publisher",
+    "times_cited",
+)
 
 
 def id_fault(value: object) -> str:
@@ -46,22 +57,32 @@ def year_of(value: Any) -> int | None:
 
     ValueError if it is not a whole number from 1 to 9999, or a bool.
     """
-    number: Any = int(value) if isinstance(value, float) and value.is_integer() else value
+    number: Any = (
+        int(value) if isinstance(value, float) and value.is_integer() else value
+    )
     if value is None:
         return None
-    if not hasattr(number, "__index__") or isinstance(value, bool) or index(number) not in YEARS:
+    if (
+        not hasattr(number, "__index__")
+        or isinstance(value, bool)
+        or index(number) not in YEARS
+    ):
         raise ValueError(f"must be a year such as 2019, or null; found {shown(value)}")
     return index(number)
 
 
-def _check(item: "Paper | Query", kind: str, texts: Sequence[str], lists: Sequence[str]) -> None:
+def _check(
+    item: "Paper | Query", kind: str, texts: Sequence[str], lists: Sequence[str]
+) -> None:
     """Check the fields of a paper or a query; its year becomes a Python int, its lists become tuples."""
     if fault := id_fault(item.id):
         raise InvalidValueError(f"a {kind}", f"its id {fault}")
     what = f"{kind} {item.id!r}"
     for name in ("title", *texts):
         if not isinstance(value := getattr(item, name), str):
-            raise InvalidValueError(what, f"its {name} must be a string, found {shown(value)}")
+            raise InvalidValueError(
+                what, f"its {name} must be a string, found {shown(value)}"
+            )
     try:
         object.__setattr__(item, "year", year_of(item.year))
     except ValueError as error:
@@ -94,11 +115,18 @@ class Paper:
     issue: str = ""
     pages: str = ""
     publisher: str = ""
-    times_cited: str = ""  # a number of all papers of the world, where the corpus states it
+    times_cited: str = (
+        ""  # a number of all papers of the world, where the corpus states it
+    )
     retracted: bool = False  # such a paper is never recommended
 
     def __post_init__(self) -> None:
-        _check(self, "paper", ("abstract", "venue", *BIBLIOGRAPHIC), ("authors", "citations"))
+        _check(
+            self,
+            "paper",
+            ("abstract", "venue", *BIBLIOGRAPHIC),
+            ("authors", "citations"),
+        )
 
 
 class QueryKind(StrEnum):
@@ -122,16 +150,25 @@ class Query:
     year: int | None = None  # papers of a later year are not eligible
     authors: tuple[str, ...] = ()
     venue: str = ""
-    named: bool = True  # whether the id was given; a generated one is not the id of a paper
+    named: bool = (
+        True  # whether the id was given; a generated one is not the id of a paper
+    )
     doi: str = ""  # a draft is recognised in the corpus by it
-    corpus_ids: tuple[str, ...] = ()  # papers of the corpus that this draft was recognised as
+    corpus_ids: tuple[
+        str, ...
+    ] = ()  # papers of the corpus that this draft was recognised as
     # the sentence of the draft that needs references; empty for the draft as a whole
     context: str = ""
     section: str = ""  # the heading of the draft before that sentence
     kind: QueryKind = QueryKind.DRAFT
 
     def __post_init__(self) -> None:
-        _check(self, "query", ("abstract", "venue", "doi", "context"), ("authors", "corpus_ids"))
+        _check(
+            self,
+            "query",
+            ("abstract", "venue", "doi", "context"),
+            ("authors", "corpus_ids"),
+        )
         object.__setattr__(self, "kind", QueryKind(self.kind))
         if not self.title.strip():
             fault = "it has no title, and a query needs one"
@@ -172,7 +209,9 @@ class Hits:
     scores: "Scores"
 
     @classmethod
-    def ordered(cls, rows: "Rows", scores: "Scores", id_rank: "Rows", k: int | None = None) -> Self:
+    def ordered(
+        cls, rows: "Rows", scores: "Scores", id_rank: "Rows", k: int | None = None
+    ) -> Self:
         """Sort papers by falling score, equal scores by rising docid, and keep the best `k`, or all.
 
         `rows` are distinct; `scores` have their shape, (hits,); `id_rank` is the rank of each row's docid among all
@@ -204,7 +243,9 @@ class Ranking:
 
     def __post_init__(self) -> None:
         if not len(self.ids) == len(self.scores) == len(set(self.ids)):
-            raise ValueError(f"{len(set(self.ids))} papers but {len(self.scores)} scores")
+            raise ValueError(
+                f"{len(set(self.ids))} papers but {len(self.scores)} scores"
+            )
         if not_finite := [s for s in self.scores if not isfinite(s)]:
             raise ValueError(f"scores must be finite, got {not_finite[0]}")
         for (a, x), (b, y) in pairwise(zip(self.ids, self.scores, strict=True)):
@@ -236,8 +277,12 @@ class QueryVector:
 class SentenceScores:
     """What compares papers with the title and each sentence of a query."""
 
-    vectors: Callable[[], "Vectors"] | None = None  # shape (sentences, dim); None without vectors
-    bm25: Callable[["Rows"], "Vectors"] | None = None  # shape (sentences, papers); None without it
+    vectors: Callable[[], "Vectors"] | None = (
+        None  # shape (sentences, dim); None without vectors
+    )
+    bm25: Callable[["Rows"], "Vectors"] | None = (
+        None  # shape (sentences, papers); None without it
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -247,8 +292,12 @@ class CandidateSet:
     hits: Hits  # all of them, in the order of the last stage
     # by the name of a retriever or a later stage: the papers that it found or scored
     hits_by_source: Mapping[str, Hits]
-    probabilities: Hits | None = field(default=None, kw_only=True)  # calibrated; None if unknown
-    query_vector: QueryVector | None = field(default=None, kw_only=True)  # None without vectors
+    probabilities: Hits | None = field(
+        default=None, kw_only=True
+    )  # calibrated; None if unknown
+    query_vector: QueryVector | None = field(
+        default=None, kw_only=True
+    )  # None without vectors
     sentences: SentenceScores = field(default=SentenceScores(), kw_only=True)
     # of the searches for a sentence and for its draft, in [0, 1]: 1 if both find the same paper first
     agreement: float = field(default=1.0, kw_only=True)
@@ -274,7 +323,9 @@ class Recommendation:
     rank: int  # from 1
     paper: Paper
     score: float  # of the last stage; comparable only within this list
-    probability: float | None = None  # calibrated, that the query cites it; None if no stage is
+    probability: float | None = (
+        None  # calibrated, that the query cites it; None if no stage is
+    )
     stages: Mapping[str, StageHit] = field(default_factory=dict[str, StageHit])
     reasons: tuple[str, ...] = ()
 
@@ -295,7 +346,9 @@ class QueryBatch:
 
     queries: Sequence[Query]
     eligible: Sequence[Eligibility]  # one per query
-    cited: Sequence[Sequence[int]] = ()  # rows of each query's known references; empty for none
+    cited: Sequence[
+        Sequence[int]
+    ] = ()  # rows of each query's known references; empty for none
 
     def __len__(self) -> int:
         return len(self.queries)

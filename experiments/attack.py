@@ -39,7 +39,9 @@ TOKEN = "a-token-of-this-attack-0123456789"
 ALLOWED = {"authorization": f"Bearer {TOKEN}"}
 DRAFT = {"title": "Attention over long documents", "k": 5}
 CITEREC = [sys.executable, "-m", "citerec"]
-WORD_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
+WORD_TYPE = (
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
+)
 Result = tuple[str, bool]  # what was tried, and whether it held
 
 
@@ -73,7 +75,9 @@ class Server:
     def client(self, **headers: str) -> httpx.Client:
         """Return a client with the token."""
         return httpx.Client(
-            base_url=f"http://127.0.0.1:{self.port}", headers=ALLOWED | headers, timeout=120
+            base_url=f"http://127.0.0.1:{self.port}",
+            headers=ALLOWED | headers,
+            timeout=120,
         )
 
     def connect(self) -> socket.socket:
@@ -124,7 +128,11 @@ def seen(answer: httpx.Response) -> int:
 def tokens(server: Server) -> Iterator[Result]:
     """Send each route each method with wrong tokens."""
     with server.client() as client:
-        paths = [*client.get("/openapi.json").json()["paths"], "/page/papers", "/page/example"]
+        paths = [
+            *client.get("/openapi.json").json()["paths"],
+            "/page/papers",
+            "/page/example",
+        ]
         paths += [
             "/page/draft",
             "/page/recommend",
@@ -132,16 +140,33 @@ def tokens(server: Server) -> Iterator[Result]:
             "/static/../v1/index",
             "//v1/index",
         ]
-        for path, method in product(paths, ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")):
+        for path, method in product(
+            paths, ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
+        ):
             if path in ("/healthz", "/readyz"):
                 continue
-            for token in ("", "Bearer", "Bearer x", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}"):
+            for token in (
+                "",
+                "Bearer",
+                "Bearer x",
+                f"Bearer {TOKEN}x",
+                f"Bearer {TOKEN[:-1]}",
+            ):
                 headers = {"authorization": token}
                 answer = client.request(method, path, headers=headers)
-                is_static = path.startswith("/static") and answer.status_code in (404, 405)
+                is_static = path.startswith("/static") and answer.status_code in (
+                    404,
+                    405,
+                )
                 yield f"{method} {path}", seen(answer) == 401 or is_static
-            for odd in (f"Basic {TOKEN}", f"Bearer {TOKEN}é", f"Bearer {TOKEN},{TOKEN}"):
-                answer = client.request(method, path, headers={b"authorization": odd.encode()})
+            for odd in (
+                f"Basic {TOKEN}",
+                f"Bearer {TOKEN}é",
+                f"Bearer {TOKEN},{TOKEN}",
+            ):
+                answer = client.request(
+                    method, path, headers={b"authorization": odd.encode()}
+                )
                 yield odd, seen(answer) == 401 or path.startswith("/static")
 
 
@@ -154,7 +179,14 @@ def names(server: Server) -> Iterator[Result]:
         "localhost.evil.com",
         "127.0.0.1.nip.io",
     )
-    hosts += ("localhost:x", "", "localhost evil.com", "[::1", "0x7f.1", "localhost/evil.com")
+    hosts += (
+        "localhost:x",
+        "",
+        "localhost evil.com",
+        "[::1",
+        "0x7f.1",
+        "localhost/evil.com",
+    )
     for host in hosts:
         answer = server.raw(
             f"GET /v1/index HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
@@ -170,9 +202,15 @@ def names(server: Server) -> Iterator[Result]:
             "*",
         ):
             headers = {"origin": origin, "host": own}
-            yield origin, seen(client.post("/v1/recommend", json=DRAFT, headers=headers)) == 403
+            yield (
+                origin,
+                seen(client.post("/v1/recommend", json=DRAFT, headers=headers)) == 403,
+            )
         headers = {"origin": f"http://{own}", "host": own}
-        yield "own", seen(client.post("/v1/recommend", json=DRAFT, headers=headers)) == 200
+        yield (
+            "own",
+            seen(client.post("/v1/recommend", json=DRAFT, headers=headers)) == 200,
+        )
 
 
 def malformed(server: Server) -> Iterator[Result]:
@@ -196,7 +234,10 @@ def malformed(server: Server) -> Iterator[Result]:
     )
     for length in lengths:
         answer = server.raw(head.encode() + length + b"\r\n\r\n" + after)
-        yield repr(length[:60]), answer[9:10] in (b"4", b"") and answer.count(b"HTTP/1.1 ") < 2
+        yield (
+            repr(length[:60]),
+            answer[9:10] in (b"4", b"") and answer.count(b"HTTP/1.1 ") < 2,
+        )
     for line in (
         b"\x16\x03\x01\x02\x00",
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
@@ -267,24 +308,32 @@ def oversize(server: Server) -> Iterator[Result]:
             with suppress(httpx.WriteError):
                 yield (
                     "a body",
-                    seen(client.post("/v1/recommend", content=content)) in (400, 413, 422),
+                    seen(client.post("/v1/recommend", content=content))
+                    in (400, 413, 422),
                 )
 
 
 def bombs() -> Iterator[tuple[str, bytes]]:
     """Yield the name and the content of files that are small, and large or endless to a reader."""
-    macros = "".join(f"\\def\\{b}{{{f'{chr(92)}{a}' * 8}}}" for a, b in pairwise("abcdefghijkl"))
+    macros = "".join(
+        f"\\def\\{b}{{{f'{chr(92)}{a}' * 8}}}" for a, b in pairwise("abcdefghijkl")
+    )
     start = "\\documentclass{article}\\title{A}"
     yield (
         "macros.tex",
         f"{start}\\def\\a{{x}}{macros}\\begin{{document}}\\l\\end{{document}}".encode(),
     )
-    yield "input.tex", (f"{start}\\begin{{document}}" + "\\input{x}\n" * 350_000).encode()
+    yield (
+        "input.tex",
+        (f"{start}\\begin{{document}}" + "\\input{x}\n" * 350_000).encode(),
+    )
     yield "quotes.md", b"---\ntitle: a\n---\n" + b">" * 100_000
     yield "deep.html", b"<html><title>A title</title><body>" + b"<div>" * 200_000
     yield (
         "many.bib",
-        b"".join(b"@article{k%d, title={A title %d}}\n" % (n, n) for n in range(150_000)),
+        b"".join(
+            b"@article{k%d, title={A title %d}}\n" % (n, n) for n in range(150_000)
+        ),
     )
     yield "braces.bib", b"@article{k, title={" + b"{" * 5_000_000
     text = "<w:p><w:r><w:t>ab cd</w:t></w:r></w:p>"
@@ -331,7 +380,9 @@ def word(body: str) -> bytes:
 
 def uploads(server: Server) -> Iterator[Result]:
     """Upload bombs, two at a time, and a good draft with each pair."""
-    good = {"files": ("good.docx", word("<w:p><w:r><w:t>Maps of trees</w:t></w:r></w:p>"))}
+    good = {
+        "files": ("good.docx", word("<w:p><w:r><w:t>Maps of trees</w:t></w:r></w:p>"))
+    }
     with server.client() as client, ThreadPoolExecutor(2) as pool:
 
         def send(bomb: tuple[str, bytes]) -> Result:
@@ -359,15 +410,26 @@ def sentences(server: Server) -> Iterator[Result]:
         for size in (1_000_000, 8_000_000):
             body = {"text": f"Maps\n\n{prose(size)}", "context": "all"}
             answer = client.post("/v1/recommend", json=body)
-            yield f"{size} characters", seen(answer) == 422 and " at most " in answer.text
+            yield (
+                f"{size} characters",
+                seen(answer) == 422 and " at most " in answer.text,
+            )
         longest = "".join(PROSE % (n, n) for n in range(1_000))
-        yield from answered_or_dropped(server, {"text": f"Maps\n\n{longest}", "context": "all"})
+        yield from answered_or_dropped(
+            server, {"text": f"Maps\n\n{longest}", "context": "all"}
+        )
 
 
 def batches(server: Server) -> Iterator[Result]:
     """Send large requests that are allowed: 50 drafts of 250 words, and as much as a request may have."""
-    drafts = [{"id": f"{n}", "title": f"Maps {n}", "abstract": prose(1_700)} for n in range(50)]
-    longest = [{"id": f"{n}", "title": f"Maps {n}", "abstract": prose(15_000)} for n in range(64)]
+    drafts = [
+        {"id": f"{n}", "title": f"Maps {n}", "abstract": prose(1_700)}
+        for n in range(50)
+    ]
+    longest = [
+        {"id": f"{n}", "title": f"Maps {n}", "abstract": prose(15_000)}
+        for n in range(64)
+    ]
     papers = [PROSE % (n, n) * 12 for n in range(10_000)]
     for body in (
         {"query": drafts, "explain": True},
@@ -384,15 +446,23 @@ def answered_or_dropped(server: Server, body: dict[str, Any]) -> Iterator[Result
         status = seen(client.post("/v1/recommend", json=body))
         yield f"a request of {len(str(body))} characters", status in (200, 504)
         time.sleep(2)
-        in_flight = re.findall(r"citerec_requests_in_flight (\d+)", client.get("/metrics").text)
+        in_flight = re.findall(
+            r"citerec_requests_in_flight (\d+)", client.get("/metrics").text
+        )
         yield "its work after that", int(in_flight[0]) <= 1  # that of the other client
 
 
 def stops(server: Server) -> Iterator[Result]:
     """Stop other servers beside a large request: by one signal, and by two."""
-    drafts = [{"id": f"{n}", "title": f"Maps {n}", "abstract": prose(15_000)} for n in range(64)]
+    drafts = [
+        {"id": f"{n}", "title": f"Maps {n}", "abstract": prose(15_000)}
+        for n in range(64)
+    ]
     body = {"query": drafts, "explain": True, "k": 1000}
-    for signals, most in ((1, 40), (2, 3)):  # seconds; the first waits 30 for requests in flight
+    for signals, most in (
+        (1, 40),
+        (2, 3),
+    ):  # seconds; the first waits 30 for requests in flight
         other = Server(server.folder)
         with other.client() as client, ThreadPoolExecutor(1) as pool:
             answer = pool.submit(client.post, "/v1/recommend", json=body)
@@ -420,14 +490,21 @@ def page(server: Server) -> Iterator[Result]:
         violations: list[str] = []
         tab.on(
             "console",
-            lambda one: violations.append(one.text) if "Content Security" in one.text else None,
+            lambda one: (
+                violations.append(one.text) if "Content Security" in one.text else None
+            ),
         )
         tab.goto(f"http://127.0.0.1:{server.port}/")
         tab.wait_for_load_state("networkidle")
         yield "the page itself", not violations and tab.locator("form").count() > 0
-        tab.evaluate("document.body.innerHTML += '<img src=x onerror=\"window.hit = 1\">'")
+        tab.evaluate(
+            "document.body.innerHTML += '<img src=x onerror=\"window.hit = 1\">'"
+        )
         tab.wait_for_timeout(500)
-        yield "an injected handler", tab.evaluate("window.hit") is None and bool(violations)
+        yield (
+            "an injected handler",
+            tab.evaluate("window.hit") is None and bool(violations),
+        )
         browser.close()
 
 
@@ -441,7 +518,10 @@ def paths(server: Server) -> Iterator[Result]:
         sys.prefix,
     )
     for text in SEEN:
-        yield "an answer", not any(one in text for one in (*secret, "site-packages", "Traceback"))
+        yield (
+            "an answer",
+            not any(one in text for one in (*secret, "site-packages", "Traceback")),
+        )
 
 
 # --- a restart behind a proxy
@@ -472,27 +552,46 @@ def nginx(folder: Path, ports: tuple[int, int]) -> Generator[int]:
 
 def restarts(folder: Path) -> Iterator[Result]:
     """Restart two servers in turn behind nginx, with another index, while 32 clients send requests."""
-    servers = [Server(folder, "--allow-host", "localhost", files=1024) for _ in range(2)]
+    servers = [
+        Server(folder, "--allow-host", "localhost", files=1024) for _ in range(2)
+    ]
     stop = Event()
 
     def ask(number: int) -> list[Result]:
         results: list[Result] = []
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
             while not stop.is_set():
-                body = {"title": f"Attention over {number} documents", "reranker": "none"}
+                body = {
+                    "title": f"Attention over {number} documents",
+                    "reranker": "none",
+                }
                 try:
                     answer = client.post("/v1/recommend", json=body)
                     results.append(
-                        (answer.json().get("version", answer.text), answer.status_code == 200)
+                        (
+                            answer.json().get("version", answer.text),
+                            answer.status_code == 200,
+                        )
                     )
                 except httpx.TransportError as error:
                     results.append((repr(error), False))
         return results
 
-    with nginx(folder, (servers[0].port, servers[1].port)) as port, ThreadPoolExecutor(32) as pool:
+    with (
+        nginx(folder, (servers[0].port, servers[1].port)) as port,
+        ThreadPoolExecutor(32) as pool,
+    ):
         asked = [pool.submit(ask, number) for number in range(32)]
         subprocess.run(
-            [*CITEREC, "index", str(SAMPLE), "--index", "indexes/sample", "--force", "--quiet"],
+            [
+                *CITEREC,
+                "index",
+                str(SAMPLE),
+                "--index",
+                "indexes/sample",
+                "--force",
+                "--quiet",
+            ],
             cwd=folder,
             check=True,
         )
@@ -527,7 +626,9 @@ ATTACKS: dict[str, Callable[[Server], Iterator[Result]]] = {
 
 
 @contextmanager
-def bystander(server: Server, times: list[float], failures: list[str]) -> Generator[None]:
+def bystander(
+    server: Server, times: list[float], failures: list[str]
+) -> Generator[None]:
     """Send a good request every 0.2 s until the block ends."""
     stop = Event()
 
@@ -558,7 +659,10 @@ def row(
         print(f"{name}: did not hold: {what[:200]}", file=sys.stderr)
     for failure in {*failures}:
         print(f"{name}: another client: {failure}", file=sys.stderr)
-    held, worst = sum(held for _, held in results), f"{max(times):.1f} s" if times else ""
+    held, worst = (
+        sum(held for _, held in results),
+        f"{max(times):.1f} s" if times else "",
+    )
     others = f"{len(times) - len(failures):,} of {len(times):,}" if times else ""
     memory = f"{peak:,} MB" if peak else ""
     return f"| {name} | {len(results):,} | {held:,} | {others} | {worst} | {memory} |"
@@ -569,9 +673,13 @@ def main(words: list[str]) -> None:
     rows: list[str] = []
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        subprocess.run([*CITEREC, "demo"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [*CITEREC, "demo"], cwd=folder, check=True, stdout=subprocess.DEVNULL
+        )
         (folder / "tokens").write_text(TOKEN)
-        server = Server(folder, "--token-file", str(folder / "tokens"), "--timeout", "10")
+        server = Server(
+            folder, "--token-file", str(folder / "tokens"), "--timeout", "10"
+        )
         for name, attack in ATTACKS.items():
             if words and not any(word in name for word in words):
                 continue
@@ -591,7 +699,15 @@ def main(words: list[str]) -> None:
     text = (__doc__ or "").partition("\n\n    make attack\n\n")[2]
     machine = provenance({})["machine"]
     about = f"{machine['processor']}, {machine['cores']} processors"
-    lines = ["# The server under attack", "", "Made by `make attack`.", "", text.strip(), "", head]
+    lines = [
+        "# The server under attack",
+        "",
+        "Made by `make attack`.",
+        "",
+        text.strip(),
+        "",
+        head,
+    ]
     lines += ["|---|--:|--:|--:|--:|--:|", *rows, "", f"Machine: {about}."]
     (HERE / "ATTACK.md").write_text("\n".join(lines) + "\n")
 

@@ -33,7 +33,9 @@ from bench.worker import serve
 RERANK_ROUNDS = 2  # each takes minutes
 HERE = Path(__file__).resolve().parent
 CORPUS = HERE.parent.parent / "shared" / "data" / "acm_vis"
-SMALL = CORPUS.with_name("vis")  # for a cold start, which is to show the start, not the corpus
+SMALL = CORPUS.with_name(
+    "vis"
+)  # for a cold start, which is to show the start, not the corpus
 SAMPLE = HERE.parent / "citerec" / "sample" / "papers.jsonl"
 GROUPS = (
     "search",
@@ -50,13 +52,17 @@ STEPS: dict[str, Callable[[Work], None]] = {  # what is done in a process of its
     "convert": convert_for_anserini,
     "anserini": index_with_anserini,
 }
-SERVERS: dict[str, Callable[[str, Work], None]] = {  # workers that answer, by how their names begin
+SERVERS: dict[
+    str, Callable[[str, Work], None]
+] = {  # workers that answer, by how their names begin
     "encode-": serve_encoder,
     "rerank-": serve_reranker,
     "latency-": serve_latency,
     "limit-": serve_limit,
 }
-SERVED: dict[str, Callable[[Work, Path, int], list[Row]]] = {  # groups that these servers answer
+SERVED: dict[
+    str, Callable[[Work, Path, int], list[Row]]
+] = {  # groups that these servers answer
     "encode": measure_encoding,
     "rerank": measure_reranking,
     "latency": measure_latency,
@@ -76,7 +82,10 @@ def main() -> None:
         else:
             serve(options.worker, work)
         return
-    results, page = options.output / "results" / "bench.json", options.output / "BENCH.md"
+    results, page = (
+        options.output / "results" / "bench.json",
+        options.output / "BENCH.md",
+    )
     with tempfile.TemporaryDirectory(prefix="citerec-bench-") as temporary:
         folder = (options.work or Path(temporary)).resolve()
         folder.mkdir(parents=True, exist_ok=True)
@@ -92,14 +101,20 @@ def main() -> None:
 
 
 def _measure(group: str, work: Work, rounds: int, results: Path) -> None:
-    if group in ("cold", "batch") and work.corpus == CORPUS.resolve() and SMALL.exists():
+    if (
+        group in ("cold", "batch")
+        and work.corpus == CORPUS.resolve()
+        and SMALL.exists()
+    ):
         work = replace(work, folder=work.folder / SMALL.name, corpus=SMALL.resolve())
         work.folder.mkdir(exist_ok=True)
     log(f"{group}: {work.corpus}")
     rows: list[Row]
     more: dict[str, Any] = {}
     if group == "search":
-        rows, compared = measure_search(work, Path(__file__), _step("prepare", work), rounds)
+        rows, compared = measure_search(
+            work, Path(__file__), _step("prepare", work), rounds
+        )
         more = {"compared": compared}
     elif group == "index":
         steps = _step("convert", work), _step("anserini", work)
@@ -117,25 +132,39 @@ def _measure(group: str, work: Work, rounds: int, results: Path) -> None:
     if group != "import":
         settings |= {"corpus": work.corpus.name, "threads": work.threads}
         if work.corpus == SAMPLE:
-            settings["note"] = "the bundled sample, so small that the figures mean little"
+            settings["note"] = (
+                "the bundled sample, so small that the figures mean little"
+            )
         if core := os.environ.get("OPENBLAS_CORETYPE"):
             settings["note"] = f"NumPy limited by OPENBLAS_CORETYPE={core}"
     record(results, group, rows, settings, **more)
     for row in rows:
-        versus = f"  ({row.ratio:.2f} x {row.ratio_to})" if row.ratio is not None else ""
+        versus = (
+            f"  ({row.ratio:.2f} x {row.ratio_to})" if row.ratio is not None else ""
+        )
         log(f"{row.name}: {row.median:.4g} {row.unit}{versus}")
 
 
 def _step(name: str, work: Work) -> list[str]:
     options = ["--work", str(work.folder), "--corpus", str(work.corpus)]
-    return [sys.executable, __file__, "--worker", name, *options, "--threads", str(work.threads)]
+    return [
+        sys.executable,
+        __file__,
+        "--worker",
+        name,
+        *options,
+        "--threads",
+        str(work.threads),
+    ]
 
 
 def _corpus(named: Path | None) -> Path:
     if named is not None and not named.exists():
         sys.exit(f"bench: no corpus at {named}")
     if named is None and not CORPUS.exists():
-        log(f"no corpus at {CORPUS}: measuring the bundled sample, whose figures mean little")
+        log(
+            f"no corpus at {CORPUS}: measuring the bundled sample, whose figures mean little"
+        )
         return SAMPLE
     return (named or CORPUS).resolve()
 
@@ -143,12 +172,20 @@ def _corpus(named: Path | None) -> Path:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--corpus", type=Path, help="default: ../shared/data/acm_vis")
-    parser.add_argument("--work", type=Path, help="keep indexes here; default: a temporary folder")
-    parser.add_argument("--output", type=Path, default=HERE, help="default: experiments/")
+    parser.add_argument(
+        "--work", type=Path, help="keep indexes here; default: a temporary folder"
+    )
+    parser.add_argument(
+        "--output", type=Path, default=HERE, help="default: experiments/"
+    )
     parser.add_argument("--only", type=_groups, default=GROUPS, help=",".join(GROUPS))
-    parser.add_argument("--rounds", type=int, default=5, help="of each system, after one more")
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="of each system, after one more"
+    )
     parser.add_argument("--threads", type=int, default=2, help="of each system")
-    parser.add_argument("--queries", type=int, default=15, help="whose candidates are reranked")
+    parser.add_argument(
+        "--queries", type=int, default=15, help="whose candidates are reranked"
+    )
     parser.add_argument("--worker", choices=_workers(), help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -156,13 +193,19 @@ def _options() -> argparse.Namespace:
 def _workers() -> list[str]:
     served = {"encode-": ENCODERS, "rerank-": RERANKERS, "latency-": LATENCIES}
     served |= {"limit-": LIMITS}
-    return [*STEPS, *SYSTEMS, *(kind + name for kind, names in served.items() for name in names)]
+    return [
+        *STEPS,
+        *SYSTEMS,
+        *(kind + name for kind, names in served.items() for name in names),
+    ]
 
 
 def _groups(text: str) -> tuple[str, ...]:
     chosen = tuple(text.split(","))
     if unknown := set(chosen) - {*GROUPS}:
-        raise argparse.ArgumentTypeError(f"no rows {', '.join(unknown)}; there are {GROUPS}")
+        raise argparse.ArgumentTypeError(
+            f"no rows {', '.join(unknown)}; there are {GROUPS}"
+        )
     return chosen
 
 

@@ -67,18 +67,29 @@ class CachedEncoder:
         new = [p for p in papers if (p.title, p.abstract) not in self._vectors]
         if new:
             vectors = self._encoder.encode(new, progress)
-            self._vectors |= {(p.title, p.abstract): v for p, v in zip(new, vectors, strict=True)}
+            self._vectors |= {
+                (p.title, p.abstract): v for p, v in zip(new, vectors, strict=True)
+            }
         return np.stack([self._vectors[p.title, p.abstract] for p in papers])
 
 
 def main() -> None:
     """Measure the corpora that are named, then write the page from all results."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("corpora", type=Path, nargs="*", help="folders with a corpus.jsonl.gz")
-    parser.add_argument("--drafts", type=int, default=50, help="drafts of each corpus; 0 for none")
-    parser.add_argument("--papers", type=int, default=300, help="papers of each draft's corpus")
     parser.add_argument(
-        "--story", type=int, default=1000, help="papers of the three commands; 0 to leave them out"
+        "corpora", type=Path, nargs="*", help="folders with a corpus.jsonl.gz"
+    )
+    parser.add_argument(
+        "--drafts", type=int, default=50, help="drafts of each corpus; 0 for none"
+    )
+    parser.add_argument(
+        "--papers", type=int, default=300, help="papers of each draft's corpus"
+    )
+    parser.add_argument(
+        "--story",
+        type=int,
+        default=1000,
+        help="papers of the three commands; 0 to leave them out",
     )
     options = parser.parse_args()
     sys.path.insert(0, str(HERE.parent / "tests"))
@@ -89,17 +100,27 @@ def main() -> None:
         papers = papers_of(folder / "corpus.jsonl.gz")
         with serving(papers) as server, tempfile.TemporaryDirectory() as work:
             os.environ |= {"OPENALEX_URL": server.url, "S2_URL": server.url}
-            os.environ |= {"OPENALEX_API_KEY": "local"}  # Semantic Scholar is used without a key
+            os.environ |= {
+                "OPENALEX_API_KEY": "local"
+            }  # Semantic Scholar is used without a key
             path = RESULTS / f"{folder.name}.json"
-            result: dict[str, Any] = orjson.loads(path.read_bytes()) if path.is_file() else {}
+            result: dict[str, Any] = (
+                orjson.loads(path.read_bytes()) if path.is_file() else {}
+            )
             result |= {"corpus": folder.name, "papers": len(papers)}
             result["provenance"] = provenance(vars(options) | {"corpora": None})
-            for held in held_out(papers, server, Path(work), options.drafts, options.papers):
-                save(path, result | {"held_out": held})  # so that an interrupted run is not lost
+            for held in held_out(
+                papers, server, Path(work), options.drafts, options.papers
+            ):
+                save(
+                    path, result | {"held_out": held}
+                )  # so that an interrupted run is not lost
                 result["held_out"] = held
             if options.story:
                 sources = (s.value for s in SourceName)
-                runs = [story(papers, server, Path(work), s, options.story) for s in sources]
+                runs = [
+                    story(papers, server, Path(work), s, options.story) for s in sources
+                ]
                 save(path, result | {"story": runs})
     PAGE.write_text(page(), encoding="utf-8")
     print(page())
@@ -110,13 +131,23 @@ def save(path: Path, result: Mapping[str, Any]) -> None:
     path.write_bytes(orjson.dumps(result, option=orjson.OPT_INDENT_2) + b"\n")
 
 
-def story(papers: Records, server: Any, work: Path, source: str, most: int) -> dict[str, Any]:
+def story(
+    papers: Records, server: Any, work: Path, source: str, most: int
+) -> dict[str, Any]:
     """Run the three commands; return the seconds of each, and the requests."""
     by_id = {paper["id"]: paper for paper in papers}
-    draft = max(papers, key=lambda paper: (len(paper.get("citations", [])), paper["id"]))
-    bib, query, corpus = work / "refs.bib", work / "draft.json", work / f"story-{source}"
+    draft = max(
+        papers, key=lambda paper: (len(paper.get("citations", [])), paper["id"])
+    )
+    bib, query, corpus = (
+        work / "refs.bib",
+        work / "draft.json",
+        work / f"story-{source}",
+    )
     bib.write_text(bibtex([by_id[i] for i in draft["citations"] if i in by_id]))
-    query.write_bytes(orjson.dumps({k: draft[k] for k in ("title", "abstract", "year")}))
+    query.write_bytes(
+        orjson.dumps({k: draft[k] for k in ("title", "abstract", "year")})
+    )
     index, start = work / f"index-{source}", len(server.requests)
     server.hidden = {draft["id"]}
     commands = {
@@ -163,23 +194,33 @@ def held_out(
         server.hidden, before = {draft["id"]}, len(server.requests)
         folder = work / f"draft-{number}"
         titles = {by_id[i]["title"] for i in hidden}
-        for name, share in one_draft(draft, given, titles, folder, encoder, most).items():
+        for name, share in one_draft(
+            draft, given, titles, folder, encoder, most
+        ).items():
             shares[name].append(share)
         requests.append(len(server.requests) - before)
         best = np.array(shares["recommend --cited"])
-        means = {name: round(float(np.mean(values)), 4) for name, values in shares.items()}
+        means = {
+            name: round(float(np.mean(values)), 4) for name, values in shares.items()
+        }
         print(f"{number}/{len(chosen)} {means}", file=sys.stderr)
         p = (
             {n: student_test(np.array(shares[n]), best) for n in ("bm25", "fusion")}
             if number > 1
             else {}
         )
-        yield {"drafts": number, "papers": most, "shares": means, "p": p, "encoder": ENCODER} | {
-            "requests": round(float(np.mean(requests)), 1)
-        }
+        yield {
+            "drafts": number,
+            "papers": most,
+            "shares": means,
+            "p": p,
+            "encoder": ENCODER,
+        } | {"requests": round(float(np.mean(requests)), 1)}
 
 
-def drawn(papers: Records, by_id: Mapping[str, Any], drafts: int) -> list[Mapping[str, Any]]:
+def drawn(
+    papers: Records, by_id: Mapping[str, Any], drafts: int
+) -> list[Mapping[str, Any]]:
     """Return papers with an abstract, a year and `LEAST_REFERENCES` references, always the same ones."""
     able = [
         paper
@@ -242,7 +283,9 @@ def bibtex(papers: Records) -> str:
 
 def page() -> str:
     """Return the results as a page."""
-    results = [orjson.loads(path.read_bytes()) for path in sorted(RESULTS.glob("*.json"))]
+    results = [
+        orjson.loads(path.read_bytes()) for path in sorted(RESULTS.glob("*.json"))
+    ]
     lines = [
         "# From a reference list to recommendations",
         "",
@@ -280,7 +323,10 @@ def story_rows(results: Records) -> Iterator[str]:
         for run in one.get("story", []):
             facts = [
                 one["corpus"],
-                *(run[k] for k in ("source", "references", "resolved", "papers", "requests")),
+                *(
+                    run[k]
+                    for k in ("source", "references", "resolved", "papers", "requests")
+                ),
             ]
             price = "-" if run["dollars"] is None else f"{run['dollars']:.3f}"
             yield f"| {' | '.join(map(str, [*facts, price, *run['seconds'].values()]))} |"
@@ -293,7 +339,14 @@ def held_out_rows(results: Records) -> Iterator[str]:
             continue
         shares = [f"{value:.3f}" for value in held["shares"].values()]
         ps = [f"{value:.4f}" for value in held["p"].values()] or ["-", "-"]
-        facts = [one["corpus"], held["drafts"], held["papers"], held["requests"], *shares, *ps]
+        facts = [
+            one["corpus"],
+            held["drafts"],
+            held["papers"],
+            held["requests"],
+            *shares,
+            *ps,
+        ]
         yield f"| {' | '.join(map(str, facts))} |"
 
 

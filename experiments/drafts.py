@@ -43,8 +43,12 @@ METRICS = ("f1@20", "mrr", "recall@1000")
 def main() -> None:
     """Measure the corpora that are named, then write the page from all results."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("indexes", type=Path, nargs="*", help="index folders with a test split")
-    parser.add_argument("--queries", type=int, default=400, help="test papers, drawn at random")
+    parser.add_argument(
+        "indexes", type=Path, nargs="*", help="index folders with a test split"
+    )
+    parser.add_argument(
+        "--queries", type=int, default=400, help="test papers, drawn at random"
+    )
     options = parser.parse_args()
     RESULTS.mkdir(parents=True, exist_ok=True)
     start_jvm()
@@ -59,7 +63,10 @@ def main() -> None:
 def measured(index: IndexFolder, most: int) -> dict[str, Any]:
     """Return the figures of both rankings, and p of their difference."""
     eval_set = some(load_eval_set(index, "test"), most)
-    drafts = [replace(query, id=f"draft:{query.id}", named=False) for query in eval_set.queries]
+    drafts = [
+        replace(query, id=f"draft:{query.id}", named=False)
+        for query in eval_set.queries
+    ]
     retriever = open_hybrid(index, RecommendConfig(bm25=Bm25Config()))
     found = retriever.candidates(drafts, eval_set.eligible, RANKING_DEPTH)
     runs = {known: Run(known, {}) for known in KNOWN}
@@ -93,7 +100,9 @@ def measured(index: IndexFolder, most: int) -> dict[str, Any]:
 
 def some(eval_set: EvalSet, most: int) -> EvalSet:
     """Return the same evaluation set with at most so many queries, always the same ones."""
-    chosen = np.sort(np.random.default_rng(0).permutation(len(eval_set.queries))[:most]).tolist()
+    chosen = np.sort(
+        np.random.default_rng(0).permutation(len(eval_set.queries))[:most]
+    ).tolist()
     queries = tuple(eval_set.queries[i] for i in chosen)
     return replace(
         eval_set,
@@ -121,11 +130,16 @@ def ranked(
     """Yield the ranking of one draft by what it knows."""
     for known in KNOWN:
         batch, candidates = QueryBatch(queries, rules), found
-        for stage in rank_stages(TemporalGraph(index, known), open_ranker(DEFAULT), None):
+        for stage in rank_stages(
+            TemporalGraph(index, known), open_ranker(DEFAULT), None
+        ):
             candidates = stage.run(batch, candidates)
         hits = candidates[0].hits.best(RANKING_DEPTH)
         ids = index.papers.ids_at(hits.rows.tolist())
-        yield known, Ranking.from_scores(dict(zip(ids, hits.scores.tolist(), strict=True)))
+        yield (
+            known,
+            Ranking.from_scores(dict(zip(ids, hits.scores.tolist(), strict=True))),
+        )
 
 
 def page() -> str:

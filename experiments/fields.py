@@ -51,16 +51,24 @@ Made by `python experiments/fields.py INDEX...`.
 def main() -> None:
     """Measure the indexes that are named, then write the page from all results."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("indexes", type=Path, nargs="*", help="index folders with a test split")
-    parser.add_argument("--examples", type=Path, required=True, help="a folder that keeps examples")
-    parser.add_argument("--own", type=Path, required=True, help="where rankers of each corpus go")
+    parser.add_argument(
+        "indexes", type=Path, nargs="*", help="index folders with a test split"
+    )
+    parser.add_argument(
+        "--examples", type=Path, required=True, help="a folder that keeps examples"
+    )
+    parser.add_argument(
+        "--own", type=Path, required=True, help="where rankers of each corpus go"
+    )
     options = parser.parse_args()
     RESULTS.mkdir(parents=True, exist_ok=True)
     start_jvm()
     for folder in options.indexes:
         result = measured(folder, options.examples, options.own)
         name = result["corpus"]
-        text = orjson.dumps(result, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY)
+        text = orjson.dumps(
+            result, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY
+        )
         (RESULTS / f"{name}.{result['encoder']}.json").write_bytes(text + b"\n")
     (HERE / "FIELDS.md").write_text(page(), encoding="utf-8")
 
@@ -74,7 +82,9 @@ def measured(folder: Path, examples: Path, own: Path) -> dict[str, Any]:
     gatherer = Gatherer(index, config, print)
     queries = dev_queries(index, None, config.seed, split="test")
     assert queries
-    test = RankerExamples(**cached("test", lambda: gatherer.whole(queries, no_progress).arrays))
+    test = RankerExamples(
+        **cached("test", lambda: gatherer.whole(queries, no_progress).arrays)
+    )
 
     if not (own / name).exists():
         alone = gather_examples(index, None, [], config, cached=cached)
@@ -87,14 +97,20 @@ def measured(folder: Path, examples: Path, own: Path) -> dict[str, Any]:
     }
     lists: dict[str, Any] = {}
     for what, order in orders.items():
-        each = [dev_measures([one]) for one in test.lists(np.asarray(order(test.matrix)))]
-        lists[what] = {metric: np.array([one[metric] for one in each]) for metric in METRICS}
+        each = [
+            dev_measures([one]) for one in test.lists(np.asarray(order(test.matrix)))
+        ]
+        lists[what] = {
+            metric: np.array([one[metric] for one in each]) for metric in METRICS
+        }
     rng = np.random.default_rng(config.seed)
     rows = {
         what: {
             metric: {
                 "mean": values.mean(),
-                "interval": bootstrap_interval(values[:, None], lambda means: means, rng=rng)[:, 0],
+                "interval": bootstrap_interval(
+                    values[:, None], lambda means: means, rng=rng
+                )[:, 0],
                 "p": student_test(values, lists[SHIPPED][metric]),
             }
             for metric, values in measures.items()
@@ -114,13 +130,23 @@ def measured(folder: Path, examples: Path, own: Path) -> dict[str, Any]:
 
 def page() -> str:
     """Return the page of all results."""
-    results = [orjson.loads(file.read_bytes()) for file in sorted(RESULTS.glob("*.json"))]
-    lines = [ABOUT, f"| corpus | queries | {BM25} | {RRF} | {SHIPPED} | {OWN} |", "|---" * 6 + "|"]
+    results = [
+        orjson.loads(file.read_bytes()) for file in sorted(RESULTS.glob("*.json"))
+    ]
+    lines = [
+        ABOUT,
+        f"| corpus | queries | {BM25} | {RRF} | {SHIPPED} | {OWN} |",
+        "|---" * 6 + "|",
+    ]
     for one in results:
-        cells = " | ".join(_cell(one["lists"], what) for what in (BM25, RRF, SHIPPED, OWN))
+        cells = " | ".join(
+            _cell(one["lists"], what) for what in (BM25, RRF, SHIPPED, OWN)
+        )
         lines.append(f"| {one['corpus']} | {one['queries']} | {cells} |")
     new = [one for one in results if one["corpus"] not in SEEN]
-    means = [(what, _means(results, what), _means(new, what)) for what in (SHIPPED, OWN)]
+    means = [
+        (what, _means(results, what), _means(new, what)) for what in (SHIPPED, OWN)
+    ]
     lines += [
         "",
         f"Means of the ratios to BM25; on the {len(new)} corpora that the default has not seen:",

@@ -79,7 +79,9 @@ Made by `make fuzz MINUTES={minutes:g}` on {cpu}, Python {python}.
 |---|--:|--:|--:|--:|--:|--:|
 """
 
-Read = Callable[[bytes, Path], object]  # of the content of a file, and a folder for files
+Read = Callable[
+    [bytes, Path], object
+]  # of the content of a file, and a folder for files
 Make = Callable[[Path], Read]  # prepares in a folder, once
 
 
@@ -103,7 +105,9 @@ class Outcome:
     exponent: float = 1.0
     repeated: bytes = b""  # the token of the exponent
     memory: float = 0.0  # MiB
-    faults: dict[str, str] = field(default_factory=dict)  # the input by the place of the fault
+    faults: dict[str, str] = field(
+        default_factory=dict
+    )  # the input by the place of the fault
 
 
 # --- families
@@ -132,7 +136,9 @@ def draft(name: str) -> Make:
 
     def read(file: Path) -> object:
         queries = read_queries(file)
-        with suppress(ConfigError):  # several drafts, or no sentence without a reference
+        with suppress(
+            ConfigError
+        ):  # several drafts, or no sentence without a reference
             queries = queries.stated(context="all")
         return queries
 
@@ -141,7 +147,9 @@ def draft(name: str) -> Make:
 
 def appended(file: Path) -> object:
     """Add a paper to a bibliography."""
-    return append_papers(file, [Paper(id="p", title="Ångström & {LaTeX}", authors=("A. B",))])
+    return append_papers(
+        file, [Paper(id="p", title="Ångström & {LaTeX}", authors=("A. B",))]
+    )
 
 
 def sample_service(folder: Path) -> Any:
@@ -177,9 +185,13 @@ def search(folder: Path) -> Read:
     client = sample_client(folder)
 
     def one(data: bytes, folder: Path) -> object:
-        values = iter(data[:2000].decode(errors="replace").split("\n"))  # a URL has a limit
+        values = iter(
+            data[:2000].decode(errors="replace").split("\n")
+        )  # a URL has a limit
         names = ("q", "year_min", "author", "offset")
-        return answered(client.get("/v1/search", params=dict(zip(names, values, strict=False))))
+        return answered(
+            client.get("/v1/search", params=dict(zip(names, values, strict=False)))
+        )
 
     return one
 
@@ -234,7 +246,18 @@ def works(data: bytes, folder: Path) -> object:
     ]
 
 
-JSON = [b"{", b"[", b'"', b"\\u0000", b"\\ud800", b"null", b"1e999", b"-1", b'"title":', b',"a":']
+JSON = [
+    b"{",
+    b"[",
+    b'"',
+    b"\\u0000",
+    b"\\ud800",
+    b"null",
+    b"1e999",
+    b"-1",
+    b'"title":',
+    b',"a":',
+]
 TEX = [
     b"\\input{x}",
     b"{",
@@ -246,7 +269,17 @@ TEX = [
     b"\\def\\a{\\a}",
     b"    ",
 ]
-BIB = [b"@article{a,", b"}", b"{", b'"', b"#", b"@comment{", b"@string{a={b}}", b" ", b"title={"]
+BIB = [
+    b"@article{a,",
+    b"}",
+    b"{",
+    b'"',
+    b"#",
+    b"@comment{",
+    b"@string{a={b}}",
+    b" ",
+    b"title={",
+]
 MARKED = [
     b"> ",
     b"[",
@@ -293,14 +326,14 @@ LATEX = (
     b"\n\\section{Introduction}Claims \\cite{a}. Others \\citep[see][p. 2]{b,c}.\n"
     rb"\begin{thebibliography}{1}\bibitem{a} B. Alpha. 2020.\end{thebibliography}\end{document}"
 )
-MARKDOWN = (
-    b"---\ntitle: Alpha\nabstract: Of b.\n---\n# Introduction\n\nClaims [@a; @b, p. 2]. Others.\n"
-)
+MARKDOWN = b"---\ntitle: Alpha\nabstract: Of b.\n---\n# Introduction\n\nClaims [@a; @b, p. 2]. Others.\n"
 HTML = b"<html><head><title>Alpha</title></head><body><h1>Alpha</h1><p>Of b. <a href='x'>[1]</a></p></body></html>"
 TYPST = b'#import "x.typ": y\n#show: y.with(title: [Alpha], abstract: [Of b.])\n= Introduction\nClaims @a.\n'
 TEXT = b"Alpha of beta\n\nAbstract: We show b. Others (Smith, 2020) show c [3].\n\nReferences\n[1] B, A. Alpha. 2020.\n"
 RANKING = b"q1 Q0 x 1 2.5 t\nq1 Q0 y 2 1.5 t\n"
-SETTINGS = b'k = 5\nfuse = { method = "rrf" }\n[bm25]\nk1 = 0.9\n[reranker]\nmodel = "none"\n'
+SETTINGS = (
+    b'k = 5\nfuse = { method = "rrf" }\n[bm25]\nk1 = 0.9\n[reranker]\nmodel = "none"\n'
+)
 ROW = b'title = "T"\nclaim = "C"\ncost = "1 s"\ncorpus = "corpus.jsonl"\nsystem = "bm25"\n[expect]\nmrr = 0.5\n'
 DRAFT = b'{"query": {"title": "Dense retrieval", "abstract": "Of b."}, "k": 3, "year_max": 2020, "explain": true}'
 TOOLS = [
@@ -327,12 +360,17 @@ def small_trees() -> bytes:
 def word() -> bytes:
     """Return a small Word document."""
     command = [pypandoc.get_pandoc_path(), "-f", "markdown", "-t", "docx", "-o", "-"]
-    return subprocess.run(command, input=MARKDOWN, capture_output=True, check=True).stdout
+    return subprocess.run(
+        command, input=MARKDOWN, capture_output=True, check=True
+    ).stdout
 
 
 def word_text(data: bytes, folder: Path) -> object:
     """Read a Word document whose text is damaged within its archive."""
-    with ZipFile(BytesIO(word())) as old, ZipFile(folder / "a.docx", "w", ZIP_DEFLATED) as new:
+    with (
+        ZipFile(BytesIO(word())) as old,
+        ZipFile(folder / "a.docx", "w", ZIP_DEFLATED) as new,
+    ):
         for name in old.namelist():
             new.writestr(name, data if name == WORD_TEXT else old.read(name))
     return read_queries(folder / "a.docx")
@@ -343,7 +381,10 @@ def pdf() -> bytes:
     page = fpdf.FPDF()
     page.set_compression(False)
     page.add_page()
-    for size, text in ((20, "Alpha of beta"), (10, "Abstract. We show b. 1 Introduction. Claims.")):
+    for size, text in (
+        (20, "Alpha of beta"),
+        (10, "Abstract. We show b. 1 Introduction. Claims."),
+    ):
         page.set_font("Times", size=size)
         page.multi_cell(0, 9, text, new_x="LMARGIN", new_y="NEXT")
     return bytes(page.output())
@@ -357,12 +398,20 @@ def families() -> dict[str, Family]:
         "corpus: Semantic Scholar": Family(corpus("s2.json"), [S2], JSON),
         "corpus: CSL-JSON": Family(corpus("csl.json"), [CSL], [*JSON, b"[[2020]]"]),
         "corpus: BibTeX": Family(corpus("a.bib"), [BIBTEX], BIB),
-        "corpus: RIS": Family(corpus("a.ris"), [RIS], [b"TY  - ", b"\nER  - ", b"AU  - "]),
-        "corpus: PubMed": Family(corpus("a.xml"), [PUBMED], [b"<PubmedArticle>", b"<", b"&a;"]),
-        "list of papers": Family(
-            reads_file("list.txt", read_paper_list), [BIBTEX, RIS, CSL, PAPER, TEXT], [*BIB, *WORDS]
+        "corpus: RIS": Family(
+            corpus("a.ris"), [RIS], [b"TY  - ", b"\nER  - ", b"AU  - "]
         ),
-        "bibliography that grows": Family(reads_file("a.bib", appended), [BIBTEX, RIS], BIB),
+        "corpus: PubMed": Family(
+            corpus("a.xml"), [PUBMED], [b"<PubmedArticle>", b"<", b"&a;"]
+        ),
+        "list of papers": Family(
+            reads_file("list.txt", read_paper_list),
+            [BIBTEX, RIS, CSL, PAPER, TEXT],
+            [*BIB, *WORDS],
+        ),
+        "bibliography that grows": Family(
+            reads_file("a.bib", appended), [BIBTEX, RIS], BIB
+        ),
         "draft: text": Family(draft("a.txt"), [TEXT, PAPER, BIBTEX], WORDS),
         "draft: LaTeX": Family(draft("a.tex"), [LATEX], TEX),
         "draft: Markdown": Family(draft("a.md"), [MARKDOWN], MARKED),
@@ -376,12 +425,20 @@ def families() -> dict[str, Family]:
         ),
         "draft: PDF": Family(draft("a.pdf"), [pdf()], [b"<<", b"[", b" 0 R", b"obj"]),
         "one sentence": Family(
-            lambda _: lambda data, _: sentence_query(data.decode(errors="replace")), [TEXT], WORDS
+            lambda _: lambda data, _: sentence_query(data.decode(errors="replace")),
+            [TEXT],
+            WORDS,
         ),
-        "run": Family(reads_file("a.run", read_run), [RANKING], [b"q1 ", b"\t", b"NaN", b"1e999"]),
-        "judgements": Family(reads_file("a.qrels", read_qrels), [b"q1 0 x 1\n"], [b"q1 ", b"-1"]),
+        "run": Family(
+            reads_file("a.run", read_run), [RANKING], [b"q1 ", b"\t", b"NaN", b"1e999"]
+        ),
+        "judgements": Family(
+            reads_file("a.qrels", read_qrels), [b"q1 0 x 1\n"], [b"q1 ", b"-1"]
+        ),
         "settings": Family(
-            reads_file("a.toml", lambda file: read_settings(RecommendConfig, read_toml(file))),
+            reads_file(
+                "a.toml", lambda file: read_settings(RecommendConfig, read_toml(file))
+            ),
             [SETTINGS],
             [b"[", b"a=", b"{a=", b'"""'],
         ),
@@ -389,7 +446,9 @@ def families() -> dict[str, Family]:
             reads_file("a.toml", read_experiment), [ROW], [b"[", b"a.", b"{a="]
         ),
         "trees of a ranker": Family(
-            reads_file("a.txt", lambda file: read_booster(file, 3).predict(np.zeros((2, 3)))),
+            reads_file(
+                "a.txt", lambda file: read_booster(file, 3).predict(np.zeros((2, 3)))
+            ),
             [small_trees()],
             [b"num_leaves=", b"-1", b"1e999", b" 0"],
         ),
@@ -400,12 +459,16 @@ def families() -> dict[str, Family]:
         ),
         "API: recommend": Family(request("/v1/recommend"), [DRAFT], JSON),
         "API: export": Family(
-            request("/v1/export"), [b'{"ids": ["vaswani2017attention"], "format": "bibtex"}'], JSON
+            request("/v1/export"),
+            [b'{"ids": ["vaswani2017attention"], "format": "bibtex"}'],
+            JSON,
         ),
         "API: connections": Family(
             request("/v1/connections"), [b'{"ids": ["vaswani2017attention"]}'], JSON
         ),
-        "API: search": Family(search, [b"dense\n2000\nsmith\n0"], [b'"', b"*", b"\xff", b"-1"]),
+        "API: search": Family(
+            search, [b"dense\n2000\nsmith\n0"], [b'"', b"*", b"\xff", b"-1"]
+        ),
         "API of Semantic Scholar": Family(
             request("/recommendations/v1/papers"),
             [b'{"positivePaperIds": ["vaswani2017attention"]}'],
@@ -426,7 +489,9 @@ def edited(draw: st.DrawFn, seeds: Sequence[bytes], tokens: Sequence[bytes]) -> 
     pieces = st.sampled_from([*tokens, b"\0", b"\n", b"\xff", "\u202e\u0301é".encode()])
     for _ in range(draw(st.integers(0, 6))):
         at = draw(st.integers(0, len(data)))
-        end = draw(st.integers(at, min(len(data), at + draw(st.sampled_from([1, 8, 2000])))))
+        end = draw(
+            st.integers(at, min(len(data), at + draw(st.sampled_from([1, 8, 2000]))))
+        )
         piece = draw(
             st.one_of(
                 pieces.flatmap(lambda one: st.integers(1, 200).map(lambda n: one * n)),
@@ -451,7 +516,9 @@ def tried(read: Read, data: bytes, folder: Path, outcome: Outcome) -> None:
         frames = traceback.extract_tb(error.__traceback__)
         own = [one for one in frames if f"{os.sep}citerec{os.sep}" in one.filename][-1:]
         where = f"{Path(own[0].filename).name}:{own[0].lineno}" if own else "?"
-        outcome.faults.setdefault(f"{type(error).__name__} at {where}", f"{error}: {data[:300]!r}")
+        outcome.faults.setdefault(
+            f"{type(error).__name__} at {where}", f"{error}: {data[:300]!r}"
+        )
     seconds = perf_counter() - start
     outcome.slowest = max(outcome.slowest, seconds)
     if seconds > LONGEST:
@@ -515,12 +582,18 @@ def fuzzed(name: str, seconds: float, number: int) -> Outcome:
 def main() -> None:
     """Fuzz every family, or those that are named; write a page; exit with 1 if a case did not hold."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("names", nargs="*", help="parts of the names of families; all by default")
-    parser.add_argument("--minutes", type=float, default=30, help="of all processes together")
+    parser.add_argument(
+        "names", nargs="*", help="parts of the names of families; all by default"
+    )
+    parser.add_argument(
+        "--minutes", type=float, default=30, help="of all processes together"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the first cases")
     options = parser.parse_args()
     chosen = [
-        name for name in families() if not options.names or any(p in name for p in options.names)
+        name
+        for name in families()
+        if not options.names or any(p in name for p in options.names)
     ]
     workers = os.cpu_count() or 1
     each = options.minutes * 60 * workers / len(chosen)

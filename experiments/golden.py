@@ -26,7 +26,9 @@ import pyarrow as pa
 ROOT = Path(__file__).resolve().parent.parent
 EXPECTED = ROOT / "experiments" / "golden" / "sample"
 SAMPLE = ROOT / "citerec" / "sample" / "papers.jsonl"
-TOP = 20  # papers of a list that are compared where the arithmetic of processors differs
+TOP = (
+    20  # papers of a list that are compared where the arithmetic of processors differs
+)
 DRAFTS = 100  # of an index, for which `recommend` is run
 RANKED = ("expanded", "ranker", "ranker-no-popularity", "ranker-no-authors")
 ALWAYS = ("bm25", "bm25-title", "bm25-key-terms", *RANKED, "most-cited", "random")
@@ -40,7 +42,9 @@ def citerec(*arguments: object) -> None:
     """Run a command of citerec in the same environment, one thread, float32."""
     script = "import sys; from citerec.cli import main; main(sys.argv[1:])"
     command = [sys.executable, "-c", script, *map(str, arguments)]
-    subprocess.run(command, check=True, env={**os.environ, **ONE_WAY}, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        command, check=True, env={**os.environ, **ONE_WAY}, stdout=subprocess.DEVNULL
+    )
 
 
 def write(folder: Path, indexes: Sequence[Path], reranker: str | None) -> None:
@@ -50,24 +54,45 @@ def write(folder: Path, indexes: Sequence[Path], reranker: str | None) -> None:
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir(parents=True)
         manifest = json.loads((index / "manifest.json").read_bytes())
-        systems = [*ALWAYS, *(WITH_VECTORS if manifest["settings"].get("encoder") else ())]
+        systems = [
+            *ALWAYS,
+            *(WITH_VECTORS if manifest["settings"].get("encoder") else ()),
+        ]
         with tempfile.TemporaryDirectory() as work:
             for known in ("train", "earlier"):
                 evaluated(index, systems, known, "none", Path(work) / known, target)
             if reranker:
                 reranked = [*WITH_RERANKER, "ranker"]
-                evaluated(index, reranked, "train", reranker, Path(work) / "reranked", target)
+                evaluated(
+                    index, reranked, "train", reranker, Path(work) / "reranked", target
+                )
             drafts = Path(work) / "drafts.jsonl"
-            drafts.write_text("".join(f"{json.dumps(draft)}\n" for draft in drafts_of(index)))
+            drafts.write_text(
+                "".join(f"{json.dumps(draft)}\n" for draft in drafts_of(index))
+            )
             for name, options in recommendations(reranker).items():
                 run = target / f"recommend-{name}.run"
-                common = ("--index", index, "--format", "trec", "--k", 100, "--output", run)
+                common = (
+                    "--index",
+                    index,
+                    "--format",
+                    "trec",
+                    "--k",
+                    100,
+                    "--output",
+                    run,
+                )
                 citerec("recommend", "--query", drafts, *common, *options, *PLAIN)
         print(f"{target}: {len(list(target.iterdir()))} runs")
 
 
 def evaluated(
-    index: Path, systems: Sequence[str], known: str, reranker: str, work: Path, target: Path
+    index: Path,
+    systems: Sequence[str],
+    known: str,
+    reranker: str,
+    work: Path,
+    target: Path,
 ) -> None:
     """Run systems over the test split, and take their runs."""
     how = ("--known-graph", known, "--reranker", reranker, "--ranker", "auto")
@@ -132,7 +157,9 @@ def expect() -> None:
         names = {*runs.glob("train-*.run"), *runs.glob("earlier-*.run")} - {
             *runs.glob("train-bm25*")
         }
-        for run in sorted(names):  # BM25 knows no citations, so one of its runs is enough
+        for run in sorted(
+            names
+        ):  # BM25 knows no citations, so one of its runs is enough
             lines = run.read_text().splitlines(keepends=True)
             whole = "bm25" in run.name
             kept = [line for line in lines if whole or int(line.split()[3]) <= TOP]
@@ -144,11 +171,17 @@ def main() -> int:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     commands = parser.add_subparsers(dest="command", required=True)
-    writing = commands.add_parser("write", help="write the runs of all systems on some indexes")
+    writing = commands.add_parser(
+        "write", help="write the runs of all systems on some indexes"
+    )
     writing.add_argument("folder", type=Path)
     writing.add_argument("--index", type=Path, action="append", required=True)
-    writing.add_argument("--reranker", help="a cross-encoder, for the systems that rerank")
-    comparing = commands.add_parser("compare", help="compare two folders of runs, byte by byte")
+    writing.add_argument(
+        "--reranker", help="a cross-encoder, for the systems that rerank"
+    )
+    comparing = commands.add_parser(
+        "compare", help="compare two folders of runs, byte by byte"
+    )
     comparing.add_argument("before", type=Path)
     comparing.add_argument("after", type=Path)
     commands.add_parser("expect", help="write what the tests expect of the sample")

@@ -103,7 +103,11 @@ class Weight:
 
 def package_files() -> list[Path]:
     """Return the files of the package without its lab."""
-    return [file for file in PACKAGE.rglob("*.py") if "lab" not in file.relative_to(PACKAGE).parts]
+    return [
+        file
+        for file in PACKAGE.rglob("*.py")
+        if "lab" not in file.relative_to(PACKAGE).parts
+    ]
 
 
 def by_folder() -> None:
@@ -132,7 +136,9 @@ def main(arguments: list[str]) -> None:
         return
     imported, entered = loaded(command)
     for file, functions in sorted(entered.items()) if names else ():
-        print(f"{functions:6,} functions of {lines(file):5,} lines in {file.relative_to(ROOT)}")
+        print(
+            f"{functions:6,} functions of {lines(file):5,} lines in {file.relative_to(ROOT)}"
+        )
     print(f"{len(imported)} modules imported, {sum(map(lines, imported)):,} lines")
     print(f"{len(entered)} modules entered, in {sum(entered.values()):,} functions")
 

@@ -36,9 +36,15 @@ from citerec.rules.eligible import eligible
 from citerec.types import Hits, Query, QueryBatch, Ranking
 
 RESULTS = Path(__file__).resolve().parent / "results" / "marks"
-CO_CITATION = np.float32(4)  # of 1, 2, 4 and 8 the best for halves of dev papers' references
+CO_CITATION = np.float32(
+    4
+)  # of 1, 2, 4 and 8 the best for halves of dev papers' references
 METRICS, MARKS = ("f1@20", "mrr"), (5, 10)
-HEAD = "| corpus | vectors | queries | list | f1@20 | p | mrr | p | against |\n" + "|---" * 9 + "|"
+HEAD = (
+    "| corpus | vectors | queries | list | f1@20 | p | mrr | p | against |\n"
+    + "|---" * 9
+    + "|"
+)
 NONE, HALF = "no marks", "half of the references"
 RISE, OUT, SINK = "co-cited rise", "rejected not eligible", "co-cited sink"
 COMPARED = {f"{n} taken": NONE for n in MARKS} | {
@@ -59,13 +65,21 @@ class Drafts:
         stages = rank_stages(self.graph, self.ranker, None)
         self.pipeline = Pipeline(self.retriever, stages, RANKING_DEPTH)
 
-    def lists(self, name: str, query: Query, yes: Rows, no: Rows) -> Iterator[tuple[str, Rows]]:
+    def lists(
+        self, name: str, query: Query, yes: Rows, no: Rows
+    ) -> Iterator[tuple[str, Rows]]:
         """Yield the list of a draft with taken and rejected papers, and its variants."""
         plain, rows = self._ranked(query, yes, yes)
         yield name, rows.rows
-        yield f"{name}, {RISE}", self._moved(rows, self.co_citation(plain, rows.rows, yes)).rows
+        yield (
+            f"{name}, {RISE}",
+            self._moved(rows, self.co_citation(plain, rows.rows, yes)).rows,
+        )
         yield f"{name}, {OUT}", self._ranked(query, yes, np.append(yes, no))[1].rows
-        yield f"{name}, {SINK}", self._moved(rows, -self.co_citation(plain, rows.rows, no)).rows
+        yield (
+            f"{name}, {SINK}",
+            self._moved(rows, -self.co_citation(plain, rows.rows, no)).rows,
+        )
 
     def _ranked(self, query: Query, yes: Rows, out: Rows) -> tuple[Any, Hits]:
         rules = eligible([query], self.index.papers, excluded=out.tolist())
@@ -83,7 +97,10 @@ class Drafts:
         for papers in (rows, others):
             columns, sizes = self.graph.all_citers.sampled(papers)
             known = one.expanded.snapshot.is_citing(columns).astype(np.float32)
-            shape, ends = (len(papers), len(self.index.papers)), np.append(0, np.cumsum(sizes))
+            shape, ends = (
+                (len(papers), len(self.index.papers)),
+                np.append(0, np.cumsum(sizes)),
+            )
             citing.append(csr_array((known, columns, ends), shape=shape))
         counts = [np.maximum(links.sum(axis=1), 1) for links in citing]
         cosines = (citing[0] @ citing[1].T).toarray() / np.sqrt(np.outer(*counts))
@@ -95,7 +112,10 @@ class Drafts:
         lists = dict(self.lists(NONE, query, nothing, nothing))
         seen = lists[NONE][: max(MARKS)]
         for most in MARKS:
-            yes, no = (seen[:most][np.isin(seen[:most], gold) == flag] for flag in (True, False))
+            yes, no = (
+                seen[:most][np.isin(seen[:most], gold) == flag]
+                for flag in (True, False)
+            )
             lists |= self.lists(f"{most} taken", query, yes, no)
         left = {name: rows[~np.isin(rows, seen)] for name, rows in lists.items()}
         return left, gold[~np.isin(gold, seen)]
@@ -108,8 +128,15 @@ class Drafts:
 
 def measured(index: IndexFolder, most: int) -> dict[str, Any]:
     """Return the figures of all lists, and p of the differences."""
-    eval_set, drafts, rng = load_eval_set(index, "test"), Drafts(index), np.random.default_rng(0)
-    runs, golds = dict[str, dict[str, Ranking]](), dict[str, dict[str, dict[str, int]]]()
+    eval_set, drafts, rng = (
+        load_eval_set(index, "test"),
+        Drafts(index),
+        np.random.default_rng(0),
+    )
+    runs, golds = (
+        dict[str, dict[str, Ranking]](),
+        dict[str, dict[str, dict[str, int]]](),
+    )
     for i in rng.permutation(len(eval_set.queries))[:most].tolist():
         query = eval_set.queries[i]
         gold = rng.permutation(index.papers.rows_of(sorted(eval_set.qrels[query.id])))
@@ -124,25 +151,48 @@ def measured(index: IndexFolder, most: int) -> dict[str, Any]:
     tables = {name: per_query(Run(name, of), golds[name]) for name, of in runs.items()}
     figures: dict[str, dict[str, Any]] = {}
     for name, table in tables.items():
-        other, figures[name] = tables[COMPARED.get(name, name)], {"queries": len(golds[name])}
+        other, figures[name] = (
+            tables[COMPARED.get(name, name)],
+            {"queries": len(golds[name])},
+        )
         for metric in METRICS:
             figures[name][metric] = round(float(table[metric].mean()), 5)
             figures[name][f"p {metric}"] = student_test(table[metric], other[metric])
-    of = {"corpus": index.path.name, "encoder": drafts.retriever.encoder or None, "lists": figures}
-    return of | {"provenance": provenance({"corpus_sha256": index.manifest.corpus["sha256"]})}
+    of = {
+        "corpus": index.path.name,
+        "encoder": drafts.retriever.encoder or None,
+        "lists": figures,
+    }
+    return of | {
+        "provenance": provenance({"corpus_sha256": index.manifest.corpus["sha256"]})
+    }
 
 
 def page(results: list[dict[str, Any]]) -> str:
     """Return the results as a page."""
     test = "p: Student's paired t-test against the list that the last column names."
-    lines = ["# Marks in a list", "", *(__doc__ or "").splitlines()[2:], "", test, "", HEAD]
+    lines = [
+        "# Marks in a list",
+        "",
+        *(__doc__ or "").splitlines()[2:],
+        "",
+        test,
+        "",
+        HEAD,
+    ]
     for one in results:
         start = f"| {one['corpus']} | {one['encoder'] or 'none'} "
         for name, other in ({NONE: "", HALF: ""} | COMPARED).items():
             row = one["lists"].get(name)
-            if row and (name in (NONE, HALF) or row["p f1@20"] < 1):  # else the same list
-                cells = " | ".join(f"{row[m]:.3f} | {row[f'p {m}']:.4f}" for m in METRICS)
-                lines.append(f"{start}| {row['queries']} | {name} | {cells} | {other} |")
+            if row and (
+                name in (NONE, HALF) or row["p f1@20"] < 1
+            ):  # else the same list
+                cells = " | ".join(
+                    f"{row[m]:.3f} | {row[f'p {m}']:.4f}" for m in METRICS
+                )
+                lines.append(
+                    f"{start}| {row['queries']} | {name} | {cells} | {other} |"
+                )
     return "\n".join(lines) + "\n"
 
 
@@ -150,7 +200,9 @@ def main() -> None:
     """Measure the corpora that are named, then write the page from all results."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("indexes", type=Path, nargs="*", help="index folders")
-    parser.add_argument("--queries", type=int, default=120, help="test papers, drawn at random")
+    parser.add_argument(
+        "--queries", type=int, default=120, help="test papers, drawn at random"
+    )
     options = parser.parse_args()
     RESULTS.mkdir(parents=True, exist_ok=True)
     for folder in options.indexes:

@@ -51,7 +51,9 @@ def take(page: Any) -> None:
     page.fill("#shelf textarea >> nth=0", "for the introduction")
     with page.expect_download() as saved:
         use(page, "[data-shelf=bibtex]")
-    assert "for the introduction" in Path(saved.value.path()).read_text(encoding="utf-8")
+    assert "for the introduction" in Path(saved.value.path()).read_text(
+        encoding="utf-8"
+    )
 
 
 def learn(page: Any) -> None:
@@ -133,7 +135,9 @@ def text(page: Any) -> None:
 
 def figure(page: Any) -> None:
     """See who cites whom in the list, and open a paper in the figure by keyboard."""
-    if page.locator("#explore-toggle").is_visible():  # the figure has no place of its own
+    if page.locator(
+        "#explore-toggle"
+    ).is_visible():  # the figure has no place of its own
         use(page, "#explore-toggle")
     page.focus(".figure [tabindex='0']")
     page.keyboard.press("ArrowRight")
@@ -177,7 +181,9 @@ def done(page: Any, task: Task) -> dict[str, Any]:
     return {
         "ms": round(1000 * (perf_counter() - start)),
         "axe": page.evaluate(SERIOUS),
-        "fits": page.evaluate("() => document.documentElement.scrollWidth <= innerWidth"),
+        "fits": page.evaluate(
+            "() => document.documentElement.scrollWidth <= innerWidth"
+        ),
     }
 
 
@@ -186,11 +192,18 @@ def run(address: str, draft: tuple[str, str], pictures: Path | None) -> dict[str
     found: dict[str, Any] = {}
     program = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))))
     with sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        browser = started.chromium.launch(
+            executable_path=program, args=["--no-sandbox"]
+        )
         for width in WIDTHS:
             for scheme in SCHEMES:
-                window: Any = {"viewport": {"width": width, "height": 720}, "color_scheme": scheme}
-                context = browser.new_context(**window, bypass_csp=True, reduced_motion="reduce")
+                window: Any = {
+                    "viewport": {"width": width, "height": 720},
+                    "color_scheme": scheme,
+                }
+                context = browser.new_context(
+                    **window, bypass_csp=True, reduced_motion="reduce"
+                )
                 page = context.new_page()
                 faults: list[str] = []
                 page.on("pageerror", lambda error, to=faults: to.append(str(error)))
@@ -203,7 +216,9 @@ def run(address: str, draft: tuple[str, str], pictures: Path | None) -> dict[str
                 for task in TASKS:
                     of[task.__name__] = done(page, task)
                     if pictures:
-                        page.screenshot(path=pictures / f"{width}-{scheme}-{task.__name__}.png")
+                        page.screenshot(
+                            path=pictures / f"{width}-{scheme}-{task.__name__}.png"
+                        )
                 assert not faults, faults
                 context.close()
         browser.close()
@@ -228,7 +243,8 @@ def markdown(windows: dict[str, Any]) -> str:
     for task in TASKS:
         cells = [window[task.__name__] for window in windows.values()]
         shown = [
-            f"{one['ms']} ({len(one['axe'])}){'' if one['fits'] else ' overflows'}" for one in cells
+            f"{one['ms']} ({len(one['axe'])}){'' if one['fits'] else ' overflows'}"
+            for one in cells
         ]
         lines.append(f"| {' | '.join([(task.__doc__ or '').rstrip('.'), *shown])} |")
     return "\n".join([*lines, ""])

@@ -112,7 +112,10 @@ def main() -> None:
     papers = open_index(options.index).papers if options.index else None
     RESULTS.mkdir(parents=True, exist_ok=True)
     for folder in options.folders:
-        kinds = {kind: asdict(counts) for kind, counts in sorted(counted(folder, papers).items())}
+        kinds = {
+            kind: asdict(counts)
+            for kind, counts in sorted(counted(folder, papers).items())
+        }
         for counts in kinds.values():
             seconds = counts["seconds"]
             counts["seconds"] = [round(median(seconds), 2), round(max(seconds), 2)]
@@ -124,7 +127,11 @@ def main() -> None:
 
 def counted(folder: Path, papers: Papers | None) -> dict[str, Counts]:
     """Read all files of a folder and return what was read of each kind."""
-    gold = {key: line for line in gold_lines(folder) for key in (line.get("file"), line.get("pdf"))}
+    gold = {
+        key: line
+        for line in gold_lines(folder)
+        for key in (line.get("file"), line.get("pdf"))
+    }
     kinds: defaultdict[str, Counts] = defaultdict(Counts)
     for path, kind in files_of(folder):
         counts = kinds[kind]
@@ -152,12 +159,18 @@ def gold_lines(folder: Path) -> Iterator[dict[str, Any]]:
 def files_of(folder: Path) -> Iterator[tuple[Path, str]]:
     """Yield the files and projects of a folder with their kinds."""
     for path in sorted(folder.iterdir()):
-        if path.suffix.lower() == ".zip" or (path.is_dir() and any(path.rglob("*.tex"))):
+        if path.suffix.lower() == ".zip" or (
+            path.is_dir() and any(path.rglob("*.tex"))
+        ):
             yield path, PROJECT
             continue
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
             suffix = file.suffix.lower()
-            if file.is_file() and file.name != "gold.jsonl" and suffix in {*DRAFTS, *LISTS}:
+            if (
+                file.is_file()
+                and file.name != "gold.jsonl"
+                and suffix in {*DRAFTS, *LISTS}
+            ):
                 yield file, DRAFTS.get(suffix, suffix)
 
 
@@ -167,22 +180,37 @@ def read_one(path: Path, kind: str) -> Read:
         cited = read_paper_list(path)
         return Read(title="", abstract="", cited=cited, notices=cited.unread)
     if kind == PROJECT:
-        files = [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path]
-        sent = [Upload(str(file.relative_to(path.parent)), file.read_bytes()) for file in files]
+        files = (
+            [file for file in path.rglob("*") if file.is_file()]
+            if path.is_dir()
+            else [path]
+        )
+        sent = [
+            Upload(str(file.relative_to(path.parent)), file.read_bytes())
+            for file in files
+        ]
         with tempfile.TemporaryDirectory() as folder:
             read = read_files(sent, folder)
         if not read.draft:
             raise next(iter(read.faults), CiterecError("no draft"))
         entries = tuple(entry for _, cited in read.lists for entry in cited.entries)
-        title, abstract, notices = read.draft["title"], read.draft["abstract"], read.notices
+        title, abstract, notices = (
+            read.draft["title"],
+            read.draft["abstract"],
+            read.notices,
+        )
         cited = PaperList(entries)
     else:
         drafts = read_queries(path)
         query = drafts.queries[0]
         title, abstract, notices = query.title, query.abstract, drafts.notices
         cited = drafts.cited
-    is_body = any("no abstract" in line or "abstract has only" in line for line in notices)
-    return Read(title=title, abstract="" if is_body else abstract, cited=cited, notices=notices)
+    is_body = any(
+        "no abstract" in line or "abstract has only" in line for line in notices
+    )
+    return Read(
+        title=title, abstract="" if is_body else abstract, cited=cited, notices=notices
+    )
 
 
 def count(counts: Counts, read: Read) -> None:
@@ -197,19 +225,29 @@ def count(counts: Counts, read: Read) -> None:
     counts.said_none += not references and says
 
 
-def compare(counts: Counts, read: Read, gold: dict[str, Any], papers: Papers | None) -> None:
+def compare(
+    counts: Counts, read: Read, gold: dict[str, Any], papers: Papers | None
+) -> None:
     """Add how much of what was read is right."""
     if title := gold.get("title"):
         counts.known += 1
         counts.titles_right += same_title(read.title, title)
     if abstract := gold.get("abstract"):
         counts.known_abstracts += 1
-        ours, theirs = (Counter(title_key(text).split()) for text in (read.abstract, abstract))
+        ours, theirs = (
+            Counter(title_key(text).split()) for text in (read.abstract, abstract)
+        )
         shared = (ours & theirs).total()
-        counts.abstracts_right += 2 * shared >= SAME_WORDS * (ours.total() + theirs.total())
+        counts.abstracts_right += 2 * shared >= SAME_WORDS * (
+            ours.total() + theirs.total()
+        )
     if papers is not None and (cited := gold.get("citations")):
         rows = {row for row in papers.rows_of(cited).tolist() if row >= 0}
-        found = set[int]().union(*listed_rows(read.cited, papers)) if read.cited else set[int]()
+        found = (
+            set[int]().union(*listed_rows(read.cited, papers))
+            if read.cited
+            else set[int]()
+        )
         counts.gold += len(rows)
         counts.found += len(rows & found)
         counts.wrong += len(found - rows)
@@ -223,14 +261,31 @@ def processor_seconds() -> float:
 
 def page() -> str:
     """Return the results as a page."""
-    results = [orjson.loads(path.read_bytes()) for path in sorted(RESULTS.glob("*.json"))]
-    rows = [(one["folder"], kind, one["kinds"][kind]) for one in results for kind in one["kinds"]]
+    results = [
+        orjson.loads(path.read_bytes()) for path in sorted(RESULTS.glob("*.json"))
+    ]
+    rows = [
+        (one["folder"], kind, one["kinds"][kind])
+        for one in results
+        for kind in one["kinds"]
+    ]
     text = ABOUT
     for folder, kind, counts in rows:
         read = counts["files"] - counts["refused"]
-        names = ("files", "refused", "titles", "abstracts", "with_references", "references")
+        names = (
+            "files",
+            "refused",
+            "titles",
+            "abstracts",
+            "with_references",
+            "references",
+        )
         facts = [folder, kind, *(counts[name] for name in names)]
-        facts += [read - counts["with_references"], counts["said_none"], *counts["seconds"]]
+        facts += [
+            read - counts["with_references"],
+            counts["said_none"],
+            *counts["seconds"],
+        ]
         text += f"| {' | '.join(map(str, facts))} |\n"
     text += RIGHT
     for folder, kind, counts in rows:

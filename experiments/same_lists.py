@@ -45,10 +45,19 @@ SETS = {"avx2": ("AVX2", AVX2), "avx512f": ("AVX-512", AVX512), "amx_tile": ("AM
 
 def citerec(variables: Mapping[str, str], threads: int, *arguments: object) -> None:
     """Run a command of citerec, whose libraries may use these instructions and so many threads."""
-    command = [sys.executable, "-m", "citerec", *map(str, arguments), "--threads", str(threads)]
+    command = [
+        sys.executable,
+        "-m",
+        "citerec",
+        *map(str, arguments),
+        "--threads",
+        str(threads),
+    ]
     own = {**os.environ, **ONE_WAY, "PYTHONPATH": str(ROOT), **variables}
     own |= {name: str(threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
-    subprocess.run([*command, "--quiet"], check=True, env=own, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [*command, "--quiet"], check=True, env=own, stdout=subprocess.DEVNULL
+    )
 
 
 def by_command(
@@ -56,7 +65,16 @@ def by_command(
 ) -> Lists:
     """Return the lists of `citerec recommend`."""
     output = work / "lists.jsonl"
-    options = ("--query", work / "drafts.jsonl", "--k", K, "--format", "jsonl", "--output", output)
+    options = (
+        "--query",
+        work / "drafts.jsonl",
+        "--k",
+        K,
+        "--format",
+        "jsonl",
+        "--output",
+        output,
+    )
     citerec(variables, threads, "recommend", "--index", index, *options, *more)
     lines = [json.loads(line) for line in output.read_text().splitlines()]
     return {line["query"]: pairs(line["results"]) for line in lines}
@@ -73,7 +91,9 @@ def by_python(drafts: list[dict[str, Any]], index: Path) -> Lists:
 
     with package.open(index) as recommender:
         lists = [recommender.recommend(package.Query(**draft), k=K) for draft in drafts]
-        return {d["id"]: pairs(one.to_dicts()) for d, one in zip(drafts, lists, strict=True)}
+        return {
+            d["id"]: pairs(one.to_dicts()) for d, one in zip(drafts, lists, strict=True)
+        }
 
 
 def by_servers(drafts: list[dict[str, Any]], index: Path) -> dict[str, Lists]:
@@ -93,13 +113,17 @@ def by_servers(drafts: list[dict[str, Any]], index: Path) -> dict[str, Lists]:
         async with Client(create_server(opened)) as client:
             lists: dict[str, list[tuple[str, float]]] = {}
             for draft in drafts:
-                arguments = {name: value for name, value in draft.items() if name != "id"}
+                arguments = {
+                    name: value for name, value in draft.items() if name != "id"
+                }
                 found = await client.call_tool("recommend", {**arguments, "k": K})
                 lists[draft["id"]] = pairs((found.structured_content or {})["results"])
             return lists
 
     client = TestClient(create_app(service), base_url="http://127.0.0.1")
-    answers = [client.post("/v1/recommend", json={"query": d, "k": K}).json() for d in drafts]
+    answers = [
+        client.post("/v1/recommend", json={"query": d, "k": K}).json() for d in drafts
+    ]
     lists = [pairs(answer["answers"][0]["results"]) for answer in answers]
     http = {draft["id"]: one for draft, one in zip(drafts, lists, strict=True)}
     return {"HTTP API": http, "MCP": asyncio.run(by_tool())}
@@ -109,9 +133,15 @@ def row(name: str, threads: object, lists: Lists, expected: Lists) -> str:
     """Return a row of the table: how many lists have the same papers in the same order, and how far scores differ."""
     ids = {query: [paper for paper, _ in scored] for query, scored in expected.items()}
     ordered = sum([paper for paper, _ in lists[query]] == ids[query] for query in ids)
-    known = {(query, paper): score for query in expected for paper, score in expected[query]}
-    found = {(query, paper): score for query in expected for paper, score in lists[query]}
-    furthest = max(abs(score - known[key]) for key, score in found.items() if key in known)
+    known = {
+        (query, paper): score for query in expected for paper, score in expected[query]
+    }
+    found = {
+        (query, paper): score for query in expected for paper, score in lists[query]
+    }
+    furthest = max(
+        abs(score - known[key]) for key, score in found.items() if key in known
+    )
     other = len(found.keys() - known.keys())
     return f"| {name} | {threads} | {ordered} of {len(ids)} | {other} of {len(known)} | {furthest:.0e} |"
 
@@ -127,8 +157,12 @@ def main() -> None:
         citerec({}, 1, *how, work / "sample")
         names = ("id", "title", "abstract")  # what every interface takes
         papers: list[dict[str, Any]] = [*drafts_of(work / "sample")]
-        drafts = [{name: paper[name] for name in names if name in paper} for paper in papers]
-        (work / "drafts.jsonl").write_text("".join(f"{json.dumps(draft)}\n" for draft in drafts))
+        drafts = [
+            {name: paper[name] for name in names if name in paper} for paper in papers
+        ]
+        (work / "drafts.jsonl").write_text(
+            "".join(f"{json.dumps(draft)}\n" for draft in drafts)
+        )
         expected = by_command(work, work / "sample", {}, 1)
         for flag, (name, variables) in SETS.items():
             for threads in (1, 2) if flag in flags else ():
@@ -138,7 +172,10 @@ def main() -> None:
                 rows.append(row(name, threads, lists, expected))
             if flag not in flags:
                 rows.append(f"| {name} | | not on this processor | | |")
-        ways = {"Python": by_python(drafts, work / "sample"), **by_servers(drafts, work / "sample")}
+        ways = {
+            "Python": by_python(drafts, work / "sample"),
+            **by_servers(drafts, work / "sample"),
+        }
         ways["Ray"] = by_command(work, work / "sample", {}, 1, "--ray", "local")
         rows += [row(name, 1, lists, expected) for name, lists in ways.items()]
     (ROOT / "experiments" / "NUMBERS.md").write_text(PAGE + "\n".join(rows) + "\n")

@@ -63,7 +63,9 @@ def main() -> None:
     if given.child:
         sys.stdout.buffer.write(orjson.dumps(measured(given.child)))
         return
-    results: dict[str, Any] = orjson.loads(RESULTS.read_bytes()) if RESULTS.is_file() else {}
+    results: dict[str, Any] = (
+        orjson.loads(RESULTS.read_bytes()) if RESULTS.is_file() else {}
+    )
     for index in given.index:
         command = [sys.executable, __file__, "--child", str(index)]
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
@@ -120,7 +122,9 @@ def measured(path: Path) -> dict[str, Any]:
         watch.seconds = opened
         each.append(dict(seconds.seconds))
     by_clock = sorted(_by_clock(one, draft) for draft in drafts[-CLOCKED:])
-    of_abstracts = sorted(_by_clock(one, draft) for draft in drafts_with_abstracts(index))
+    of_abstracts = sorted(
+        _by_clock(one, draft) for draft in drafts_with_abstracts(index)
+    )
     names = {name for query in each for name in query}
     costs = {name: watch.seconds[name] for name in ("open index", "open few", "first")}
     costs |= {name: median(query.get(name, 0.0) for query in each) for name in names}
@@ -165,8 +169,12 @@ def _rare(one: Any, index: Any, drafts: Sequence[Any]) -> dict[str, float]:
     candidates = one.retriever.candidates(drafts[:1], [recommend_rule(1999)], 1000)
     batch = _batch(drafts[:1], [recommend_rule(1999)])
     watch.timed("new year", one._pipeline(20).stages[0].run)(batch, candidates)
-    papers = index.papers.at(range(0, len(index.papers), len(index.papers) // LISTED)).values()
-    entries = tuple(Entry(title=p.title, year=p.year, authors=p.authors) for p in papers)
+    papers = index.papers.at(
+        range(0, len(index.papers), len(index.papers) // LISTED)
+    ).values()
+    entries = tuple(
+        Entry(title=p.title, year=p.year, authors=p.authors) for p in papers
+    )
     rows = watch.timed("cited", listed_rows)(PaperList(entries), index.papers)
     assert all(rows), "a title of the list was not found"
     return dict(watch.seconds)
@@ -188,7 +196,9 @@ def _batch(queries: Sequence[Any], rules: Sequence[Any]) -> Any:
 def drafts_of(index: Any) -> list[Any]:
     """Return papers of the last tenth of an index as drafts with titles of their own."""
     count, papers = 1 + WARM + QUERIES + CLOCKED, len(index.papers)
-    return _drafts(index, [papers - 1 - i * (papers // 10) // count for i in range(count)])
+    return _drafts(
+        index, [papers - 1 - i * (papers // 10) // count for i in range(count)]
+    )
 
 
 def drafts_with_abstracts(index: Any) -> list[Any]:
@@ -206,7 +216,11 @@ def _drafts(index: Any, rows: Sequence[int]) -> list[Any]:
 
     by_row = index.papers.at(rows)
     return [
-        replace(Query.of(by_row[row]), id=f"draft-{i}", title=f"Reconsidered: {by_row[row].title}")
+        replace(
+            Query.of(by_row[row]),
+            id=f"draft-{i}",
+            title=f"Reconsidered: {by_row[row].title}",
+        )
         for i, row in enumerate(rows)
     ]
 
@@ -214,7 +228,9 @@ def _drafts(index: Any, rows: Sequence[int]) -> list[Any]:
 def memory() -> dict[str, float]:
     """Return the resident memory of this process in MiB: its own, and that of mapped files."""
     lines = Path("/proc/self/status").read_text().splitlines()
-    sizes = {line.split(":")[0]: line.split()[1] for line in lines if line.startswith("Rss")}
+    sizes = {
+        line.split(":")[0]: line.split()[1] for line in lines if line.startswith("Rss")
+    }
     return {"own": int(sizes["RssAnon"]) / 1024, "mapped": int(sizes["RssFile"]) / 1024}
 
 

@@ -49,14 +49,20 @@ scores were scaled to [0, 1]; they are standardised now, and nobody has measured
 def main() -> None:
     """Measure the indexes that are named, then write the page from all results."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("indexes", type=Path, nargs="*", help="index folders with a test split")
-    parser.add_argument("--models", type=Path, required=True, help="where the cross-encoders go")
+    parser.add_argument(
+        "indexes", type=Path, nargs="*", help="index folders with a test split"
+    )
+    parser.add_argument(
+        "--models", type=Path, required=True, help="where the cross-encoders go"
+    )
     options = parser.parse_args()
     RESULTS.mkdir(parents=True, exist_ok=True)
     start_jvm()
     for folder in options.indexes:
         result = measured(folder, options.models)
-        text = orjson.dumps(result, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY)
+        text = orjson.dumps(
+            result, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY
+        )
         (RESULTS / f"{result['corpus']}.json").write_bytes(text + b"\n")
         (HERE / "SECOND_STAGE.md").write_text(page(), encoding="utf-8")
 
@@ -72,9 +78,9 @@ def measured(folder: Path, models: Path) -> dict[str, Any]:
     systems = Systems(index, eval_set, settings, print)
     hits = systems.hits("ranker")
     rerank = RerankConfig(model=str(model.resolve()))
-    reranker = Systems(index, eval_set, settings.replace(rerank=rerank), print).reranker_of(
-        "ranker"
-    )
+    reranker = Systems(
+        index, eval_set, settings.replace(rerank=rerank), print
+    ).reranker_of("ranker")
     scores: dict[str, Any] = {}
     for weight in WEIGHTS:
         done = reranker.with_weight(weight).rerank(eval_set.queries, hits)
@@ -90,7 +96,10 @@ def measured(folder: Path, models: Path) -> dict[str, Any]:
         "train_queries": index.manifest.counts["train_queries"],
         "weights": {
             weight: {
-                name: {"mean": one[key].mean(), "p": student_test(one[key], scores["0"][key])}
+                name: {
+                    "mean": one[key].mean(),
+                    "p": student_test(one[key], scores["0"][key]),
+                }
                 for name, key in METRICS.items()
             }
             for weight, one in scores.items()
@@ -101,23 +110,33 @@ def measured(folder: Path, models: Path) -> dict[str, Any]:
 
 def some(eval_set: EvalSet) -> EvalSet:
     """Return at most `MOST` queries of an evaluation set, evenly over it."""
-    places = np.unique(np.linspace(0, len(eval_set.queries) - 1, MOST).round().astype(int)).tolist()
-    queries, rules = ([part[i] for i in places] for part in (eval_set.queries, eval_set.eligible))
+    places = np.unique(
+        np.linspace(0, len(eval_set.queries) - 1, MOST).round().astype(int)
+    ).tolist()
+    queries, rules = (
+        [part[i] for i in places] for part in (eval_set.queries, eval_set.eligible)
+    )
     qrels = {query.id: eval_set.qrels[query.id] for query in queries}
     return replace(eval_set, queries=tuple(queries), eligible=tuple(rules), qrels=qrels)
 
 
 def page() -> str:
     """Return the page of all results."""
-    results = [orjson.loads(file.read_bytes()) for file in sorted(RESULTS.glob("*.json"))]
+    results = [
+        orjson.loads(file.read_bytes()) for file in sorted(RESULTS.glob("*.json"))
+    ]
     lines = [ABOUT.format(depth=DEPTH, most=MOST, dev=results[0]["dev_queries"])]
     names = [f"w = {weight:g}" for weight in WEIGHTS[1:]]
-    lines += [f"| corpus | train queries | fused, dev | default | {' | '.join(names)} |"]
+    lines += [
+        f"| corpus | train queries | fused, dev | default | {' | '.join(names)} |"
+    ]
     lines += ["|---" * (4 + len(names)) + "|"]
     changes: list[list[list[float]]] = []
     for one in results:
         default, *others = one["weights"].values()
-        changes.append([[of[m]["mean"] / default[m]["mean"] - 1 for m in METRICS] for of in others])
+        changes.append(
+            [[of[m]["mean"] / default[m]["mean"] - 1 for m in METRICS] for of in others]
+        )
         fused = f"{one['fused']['f1']:.3f} → {one['fused']['best']:.3f}"
         cells = [one["corpus"], f"{one['train_queries']:,}", fused]
         cells.append(" / ".join(f"{default[m]['mean']:.3f}" for m in METRICS))

@@ -27,7 +27,13 @@ import orjson
 
 from citerec.build.index import BuildConfig, build_index
 from citerec.encode.spec import Similarity
-from citerec.index.folder import DENSE, IndexFolder, checksums, open_index, write_manifest
+from citerec.index.folder import (
+    DENSE,
+    IndexFolder,
+    checksums,
+    open_index,
+    write_manifest,
+)
 from citerec.index.vectors import vectors_of, write_dense
 
 Rows = npt.NDArray[np.int64]
@@ -41,7 +47,15 @@ COPIED = 0.5  # share of references that are copied from a cited paper
 NOISE = 0.6  # length of the noise of a vector, relative to that of the mean
 ABSTRACTS = 0.28  # share of papers with an abstract, where the mixed papers have one
 FIRST_YEAR, LAST_YEAR, GROWTH = 1970, 2024, 0.04
-_KINDS = {"a": 1, "b": 2, "abstract": 3, "authors": 4, "family": 5, "initial": 6, "degree": 7}
+_KINDS = {
+    "a": 1,
+    "b": 2,
+    "abstract": 3,
+    "authors": 4,
+    "family": 5,
+    "initial": 6,
+    "degree": 7,
+}
 _REFERENCE = 100  # from here on: the numbers of the draws of references
 
 
@@ -110,7 +124,9 @@ class Generator:
             topics, draw = self.topics, self._draw(rows, _REFERENCE + 4 * at)
             near = rows % topics + topics * (draw * (rows // topics)).astype(np.int64)
             own = self._draw(rows, _REFERENCE + 4 * at + 1) < OWN_TOPIC
-            cited[open_] = np.where(own & (rows >= topics), near, (draw * rows).astype(np.int64))
+            cited[open_] = np.where(
+                own & (rows >= topics), near, (draw * rows).astype(np.int64)
+            )
             copied = self._draw(rows, _REFERENCE + 4 * at + 2) < COPIED
             open_ = open_[copied & (cited[open_] > 0)]
             if not len(open_) or step == 7:
@@ -127,13 +143,19 @@ class Generator:
             [self._draw(rows, 16 * k + _KINDS[name]).tolist() for k in range(1, 6)]
             for name in ("family", "initial")
         ]
-        for i, (row, cited) in enumerate(zip(rows.tolist(), self.references(rows), strict=True)):
+        for i, (row, cited) in enumerate(
+            zip(rows.tolist(), self.references(rows), strict=True)
+        ):
             a, b = one[i], other[i]
             authors = [
                 f"{source.families[int(drawn[0][k][i] * count)]}, {chr(65 + int(26 * drawn[1][k][i]))}."
                 for k in range(int(names[i]))
             ]
-            text = f"{source.abstracts[a][0]} {source.abstracts[b][1]}" if has_abstract[i] else ""
+            text = (
+                f"{source.abstracts[a][0]} {source.abstracts[b][1]}"
+                if has_abstract[i]
+                else ""
+            )
             yield {
                 "id": docid(row),
                 "title": f"{source.titles[a][0]} {source.titles[b][1]}",
@@ -151,7 +173,9 @@ class Generator:
     def _years(self, rows: Rows) -> Rows:
         """Return the years of papers: each year has `GROWTH` more papers than the one before."""
         share = np.cumsum((1 + GROWTH) ** np.arange(LAST_YEAR - FIRST_YEAR + 1))
-        return FIRST_YEAR + np.searchsorted(share / share[-1], rows / self.papers, "right")
+        return FIRST_YEAR + np.searchsorted(
+            share / share[-1], rows / self.papers, "right"
+        )
 
     def _draw(self, rows: Rows, number: int | Rows) -> Draws:
         """Return a number of [0, 1) for each row: its hash (splitmix64)."""
@@ -187,16 +211,27 @@ def read_source(folders: Sequence[Path]) -> Source:
             titles.append(_halves(paper.title.split(), " "))
             abstracts.append(_halves(paper.abstract.split(". "), ". "))
             venues.append(paper.venue)
-            families += [name.partition(",")[0].split()[-1] for name in paper.authors if name[1:2]]
+            families += [
+                name.partition(",")[0].split()[-1]
+                for name in paper.authors
+                if name[1:2]
+            ]
     settings = indexes[0].manifest.settings
     dense, encoder = dict(settings["dense"]), dict(settings["encoder"])
-    return Source(titles, abstracts, venues, families, np.concatenate(vectors), dense, encoder)
+    return Source(
+        titles, abstracts, venues, families, np.concatenate(vectors), dense, encoder
+    )
 
 
 def _vectors(index: IndexFolder, first: IndexFolder) -> npt.NDArray[np.float32]:
     settings = index.manifest.settings
-    if not index.is_embedded or settings["encoder"] != first.manifest.settings["encoder"]:
-        sys.exit(f"synthetic: {index.path} has no vectors of the encoder of {first.path}")
+    if (
+        not index.is_embedded
+        or settings["encoder"] != first.manifest.settings["encoder"]
+    ):
+        sys.exit(
+            f"synthetic: {index.path} has no vectors of the encoder of {first.path}"
+        )
     vectors = vectors_of(index).vectors(np.arange(len(index.papers), dtype=np.int32))
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
 
@@ -210,7 +245,11 @@ def build(generator: Generator, folder: Path) -> None:
     """Write the corpus and its index: `folder/corpus` and `folder/index`."""
     corpus, index = folder / "corpus", folder / "index"
     (corpus / "splits").mkdir(parents=True)
-    for name, rows in (("train", range(100)), ("dev", range(100, 110)), ("test", range(110, 120))):
+    for name, rows in (
+        ("train", range(100)),
+        ("dev", range(100, 110)),
+        ("test", range(110, 120)),
+    ):
         ids = "".join(f"{docid(generator.papers - 1 - row)}\n" for row in rows)
         (corpus / "splits" / f"{name}.ids").write_text(ids)
     with (corpus / "papers.jsonl").open("wb") as stream:
@@ -231,7 +270,11 @@ def add_vectors(generator: Generator, index: Path) -> None:
         similarity=Similarity(dense["similarity"]),
     )
     sums = {f"{DENSE}/{name}": s for name, s in checksums(index / DENSE).items()}
-    settings = {**manifest.settings, "encoder": generator.source.encoder, "dense": settings}
+    settings = {
+        **manifest.settings,
+        "encoder": generator.source.encoder,
+        "dense": settings,
+    }
     sums = {**manifest.checksums, **sums}
     write_manifest(index, replace(manifest, settings=settings, checksums=sums))
 
@@ -241,11 +284,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("papers", type=int)
     parser.add_argument("folder", type=Path, help="new; outside the repository")
-    parser.add_argument("--source", type=Path, action="append", required=True, help="an index")
+    parser.add_argument(
+        "--source", type=Path, action="append", required=True, help="an index"
+    )
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--abstracts", type=float, default=ABSTRACTS, help="share, in [0, 1]")
+    parser.add_argument(
+        "--abstracts", type=float, default=ABSTRACTS, help="share, in [0, 1]"
+    )
     given = parser.parse_args()
-    generator = Generator(read_source(given.source), given.papers, given.seed, given.abstracts)
+    generator = Generator(
+        read_source(given.source), given.papers, given.seed, given.abstracts
+    )
     build(generator, given.folder)
     print(f"{given.folder / 'index'}: {given.papers:,} papers")
 

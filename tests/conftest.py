@@ -44,7 +44,10 @@ onnx.KEPT = 500  # exports of tiny models
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 # no time limits: a busy machine would miss them; the same examples in every run
 settings.register_profile(
-    "tests", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    "tests",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("tests")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell
@@ -55,7 +58,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the modules that open models first: of two processes, one imports torch and transformers."""
     opening = re.compile("import torch|transformers|tiny_|dense_sample")
-    paths = {path for path in {item.path for item in items} if opening.search(path.read_text())}
+    paths = {
+        path
+        for path in {item.path for item in items}
+        if opening.search(path.read_text())
+    }
     items.sort(key=lambda item: item.path not in paths)
 
 
@@ -79,7 +86,9 @@ def sample_index(tmp_path_factory: pytest.TempPathFactory, java: None) -> IndexF
 
 
 @pytest.fixture
-def sample_place(tmp_path: Path, monkeypatch: MonkeyPatch, sample_index: IndexFolder) -> Path:
+def sample_place(
+    tmp_path: Path, monkeypatch: MonkeyPatch, sample_index: IndexFolder
+) -> Path:
     """The folder that the test runs in, which has the index of the sample."""
     (tmp_path / "indexes").mkdir()
     (tmp_path / "indexes" / "sample").symlink_to(sample_index.path)
@@ -90,7 +99,9 @@ def sample_place(tmp_path: Path, monkeypatch: MonkeyPatch, sample_index: IndexFo
 @pytest.fixture(scope="session")
 def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The folder of a tiny BERT of random weights, which pools by the mean and compares by cosine."""
-    spec = EncoderSpec(pooling=Pooling.MEAN, max_tokens=64, similarity=Similarity.COSINE)
+    spec = EncoderSpec(
+        pooling=Pooling.MEAN, max_tokens=64, similarity=Similarity.COSINE
+    )
     return str(tiny_bert(tmp_path_factory.mktemp("models") / "tiny", spec=spec))
 
 

@@ -14,8 +14,36 @@ from citerec.index.bm25 import analyze_by_lucene, analyze_in_python
 from citerec.index.folder import IndexFolder
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
-PIECES = ["a", "b", "X", "1", "2", "'", "’", ".", ",", ";", ":", "_", "-", " ", "é", "ß", "µ", "Ω"]
-WORDS = ["relational", "hopping", "falling", "agreed", "skies", "caresses", "yes", "sensibiliti"]
+PIECES = [
+    "a",
+    "b",
+    "X",
+    "1",
+    "2",
+    "'",
+    "’",
+    ".",
+    ",",
+    ";",
+    ":",
+    "_",
+    "-",
+    " ",
+    "é",
+    "ß",
+    "µ",
+    "Ω",
+]
+WORDS = [
+    "relational",
+    "hopping",
+    "falling",
+    "agreed",
+    "skies",
+    "caresses",
+    "yes",
+    "sensibiliti",
+]
 ENDINGS = [
     "",
     "s",
@@ -38,7 +66,11 @@ ENDINGS = [
     st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
     | st.text(st.characters(max_codepoint=0x3C9), max_size=20)
     | st.builds(str.__add__, st.sampled_from(WORDS), st.sampled_from(ENDINGS))
-    | st.builds(str.__add__, st.text("abceilsty", min_size=1, max_size=7), st.sampled_from(ENDINGS))
+    | st.builds(
+        str.__add__,
+        st.text("abceilsty", min_size=1, max_size=7),
+        st.sampled_from(ENDINGS),
+    )
 )
 @example("U.S.A. can't e.g. 3.14 1,000; a:b x_y __init__ A-B C++ the")
 @example("a" * 255 + " " + "b" * 256)
@@ -51,7 +83,11 @@ def test_terms_are_lucenes(java: None, text: str) -> None:
 
 
 def test_texts_of_other_characters_are_left_to_lucene() -> None:
-    assert analyze_in_python("citation analysis of the naïve") == ["citat", "analysi", "naïv"]
+    assert analyze_in_python("citation analysis of the naïve") == [
+        "citat",
+        "analysi",
+        "naïv",
+    ]
     for text in ("深度学习", "a\u0301", "☕", "Σ", "\u200b", "a\u00adb"):
         assert analyze_in_python(text) is None
 

@@ -47,9 +47,17 @@ def test_an_index_is_opened_by_a_string_a_path_or_its_name_under_indexes(
 ) -> None:
     path = sample_index.path
 
-    opened = [citerec.open(str(path)), citerec.open(path), citerec.open("sample"), citerec.open()]
+    opened = [
+        citerec.open(str(path)),
+        citerec.open(path),
+        citerec.open("sample"),
+        citerec.open(),
+    ]
 
-    assert len({found.recommend(title="Citation recommendation").ids for found in opened}) == 1
+    assert (
+        len({found.recommend(title="Citation recommendation").ids for found in opened})
+        == 1
+    )
 
 
 def test_a_closed_recommender_refuses_drafts(tiny: Recommender) -> None:
@@ -67,7 +75,9 @@ def test_a_closed_recommender_refuses_drafts(tiny: Recommender) -> None:
 # --- what goes in
 
 
-def test_a_title_a_query_and_a_list_of_queries_give_the_same_papers(tiny: Recommender) -> None:
+def test_a_title_a_query_and_a_list_of_queries_give_the_same_papers(
+    tiny: Recommender,
+) -> None:
     query = Query(id="draft", title="graph drawing")
 
     by_title = tiny.recommend(title=" graph\n drawing ")
@@ -85,7 +95,11 @@ def test_a_title_a_query_and_a_list_of_queries_give_the_same_papers(tiny: Recomm
     ("arguments", "options", "message"),
     [
         ((), {}, "there is no draft; give one by"),
-        ((Query(id="a", title="A"),), {"title": "B"}, "title and abstract are of a draft"),
+        (
+            (Query(id="a", title="A"),),
+            {"title": "B"},
+            "title and abstract are of a draft",
+        ),
         (("graph drawing",), {}, "expected a query, found str; for a text: title="),
         (([{"title": "A"}],), {}, "expected a query, found list"),
         ((), {"title": " "}, "it has no title"),
@@ -121,7 +135,10 @@ def test_a_draft_that_is_in_the_corpus_is_noticed(build: Build) -> None:
         "and its own references are not used",
     )
     assert str(mine).endswith(f"\n{mine.notices[0]}")
-    assert (other.notices, old.notices) == ((), ())  # the id of a query says that it is this paper
+    assert (other.notices, old.notices) == (
+        (),
+        (),
+    )  # the id of a query says that it is this paper
     assert lines == [*mine.notices]
 
 
@@ -131,10 +148,16 @@ def test_the_references_of_a_document_are_counted_as_papers_in_one_line(
     lines: list[str] = []
     recommender = Recommender(sample_index, PLAIN, lines.append)
     papers = [sample_index.papers[row] for row in (3, 5)]
-    both = " ".join(f"{', '.join(p.authors)} ({p.year}). {p.title}. J. X." for p in papers)
-    head, missing = "# A draft\n\nIt has words.\n\n# References\n\n", "C. Bo. Nowhere at all. 2003."
+    both = " ".join(
+        f"{', '.join(p.authors)} ({p.year}). {p.title}. J. X." for p in papers
+    )
+    head, missing = (
+        "# A draft\n\nIt has words.\n\n# References\n\n",
+        "C. Bo. Nowhere at all. 2003.",
+    )
     listed, none = (
-        parse_queries(text.encode(), name="a.md") for text in (f"{head}{both}\n\n{missing}", head)
+        parse_queries(text.encode(), name="a.md")
+        for text in (f"{head}{both}\n\n{missing}", head)
     )
 
     found = [recommender.look_up(Request.of(file)) for file in (listed, none)]
@@ -191,21 +214,27 @@ def test_the_temporary_index_is_removed_when_nobody_uses_it() -> None:
 def test_an_encoder_adds_vectors(tiny_model: str) -> None:
     with citerec.from_papers(PAPERS, encoder=tiny_model) as recommender:
         assert recommender.retriever_names == ("bm25", "dense")
-        assert len(recommender.recommend(title="zzzz")) == 4  # vectors find something for any text
+        assert (
+            len(recommender.recommend(title="zzzz")) == 4
+        )  # vectors find something for any text
 
 
 @pytest.mark.parametrize("name", ["auto", "none"])
 def test_an_encoder_is_named_as_on_the_command_line(name: str) -> None:
     lines: list[str] = []
 
-    with citerec.from_papers(PAPERS, encoder=name, config=PLAIN, log=lines.append) as recommender:
+    with citerec.from_papers(
+        PAPERS, encoder=name, config=PLAIN, log=lines.append
+    ) as recommender:
         assert recommender.encoder == ("minilm" if name == "auto" else "")
 
     assert any("encoder auto: " in line for line in lines) == (name == "auto")
 
 
 def test_an_encoder_that_cannot_be_fetched_names_one_that_is_here() -> None:
-    with pytest.raises(HubError, match="owner/missing is not in the local cache") as raised:
+    with pytest.raises(
+        HubError, match="owner/missing is not in the local cache"
+    ) as raised:
         citerec.from_papers(PAPERS, encoder="owner/missing")
 
     assert raised.value.__notes__ == ['choose encoder="minilm"']
@@ -247,8 +276,14 @@ A = {"id": "a", "title": "A"}
         ),
         ([A | {"year": "soon"}], "papers: record 1: 'year' must be a year"),
         ([A, A | {"year": 1990}], "papers: record 2: id 'a' is already in"),
-        (["a title"], "papers: record 1: expected a dict or a citerec.Paper, found 'a title'"),
-        ("papers.jsonl", "papers: found 'papers.jsonl'; expected a list of dicts or papers"),
+        (
+            ["a title"],
+            "papers: record 1: expected a dict or a citerec.Paper, found 'a title'",
+        ),
+        (
+            "papers.jsonl",
+            "papers: found 'papers.jsonl'; expected a list of dicts or papers",
+        ),
     ],
 )
 def test_a_record_that_is_no_paper_is_named(papers: Any, message: str) -> None:
@@ -256,7 +291,9 @@ def test_a_record_that_is_no_paper_is_named(papers: Any, message: str) -> None:
         citerec.from_papers(papers)
 
 
-def test_a_failed_build_leaves_nothing(tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
+def test_a_failed_build_leaves_nothing(
+    tmp_path: Path, monkeypatch: MonkeyPatch
+) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
     with pytest.raises(CiterecError):
@@ -280,13 +317,17 @@ IMPORTS = {  # code, and what it does not import
 
 @pytest.mark.parametrize("code", IMPORTS)
 def test_libraries_are_imported_when_they_are_used(code: str) -> None:
-    script = f"import sys; {code}; print({{*{IMPORTS[code].split()}}} & {{*sys.modules}})"
+    script = (
+        f"import sys; {code}; print({{*{IMPORTS[code].split()}}} & {{*sys.modules}})"
+    )
 
     assert run_python(script).stdout == "set()\n"
 
 
 def test_the_package_has_what_it_lists() -> None:
-    assert [getattr(citerec, name).__name__ for name in citerec.__all__] == [*citerec.__all__]
+    assert [getattr(citerec, name).__name__ for name in citerec.__all__] == [
+        *citerec.__all__
+    ]
 
 
 CONSUMER = """
@@ -321,7 +362,9 @@ citerec.open("x").recommend(title="A", excluded=[3])
 
 @pytest.mark.slow
 def test_a_program_that_uses_citerec_passes_strict_type_checks(tmp_path: Path) -> None:
-    packages = tmp_path / "env" / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
+    packages = (
+        tmp_path / "env" / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
+    )
     packages.mkdir(parents=True)
     installed = next(path for path in sys.path if path.endswith("site-packages"))
     root = Path(__file__).parent.parent
@@ -331,7 +374,9 @@ def test_a_program_that_uses_citerec_passes_strict_type_checks(tmp_path: Path) -
     (tmp_path / "right.py").write_text(CONSUMER)
     (tmp_path / "wrong.py").write_text(WRONG)
     for language, name, code in BLOCK.findall(GUIDE.read_text()):
-        is_typed = "import pandas" not in code and "scipy" not in code  # these have no types
+        is_typed = (
+            "import pandas" not in code and "scipy" not in code
+        )  # these have no types
         if language == "python" and is_typed:
             (tmp_path / f"right_{name}").write_text(code)
     checker = shutil.which("basedpyright", path=str(Path(sys.executable).parent))
@@ -339,7 +384,11 @@ def test_a_program_that_uses_citerec_passes_strict_type_checks(tmp_path: Path) -
         pytest.skip("needs basedpyright")
 
     done = subprocess.run(
-        [checker, "--outputjson"], cwd=tmp_path, capture_output=True, text=True, check=False
+        [checker, "--outputjson"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
     faults = json.loads(done.stdout)["generalDiagnostics"]

@@ -43,7 +43,9 @@ TREES = Paper(
     venue="Journal of Maps",
     doi="10.1234/trees_1",
 )
-ROOTS = Paper(id="p2", title="Roots of large trees: a survey", year=2021, authors=("Cy Root",))
+ROOTS = Paper(
+    id="p2", title="Roots of large trees: a survey", year=2021, authors=("Cy Root",)
+)
 LEAVES = Paper(id="p3", title="Leaves", year=2022, authors=("Di Leaf",), venue="VIS")
 
 
@@ -131,7 +133,9 @@ def test_a_follow_up_with_another_doi_is_added(bib: Bib) -> None:
     )
 
     assert append_papers(path, [ROOTS]).skipped == (ROOTS,)
-    assert append_papers(path, [replace(ROOTS, doi="10.1234/b")]).keys == ("root2021roots",)
+    assert append_papers(path, [replace(ROOTS, doi="10.1234/b")]).keys == (
+        "root2021roots",
+    )
 
 
 def test_two_records_of_one_paper_are_added_once(tmp_path: Path) -> None:
@@ -165,7 +169,9 @@ def test_a_citation_key_that_is_the_id_of_another_paper_is_no_match(
         (b'[{"id": "a", "type": "book"}]', "this is JSON, expected BibTeX or RIS"),
     ],
 )
-def test_other_and_broken_files_are_refused(bib: Bib, content: bytes, words: str) -> None:
+def test_other_and_broken_files_are_refused(
+    bib: Bib, content: bytes, words: str
+) -> None:
     path = bib(content)
 
     with pytest.raises(BadInputError, match=words):
@@ -179,7 +185,9 @@ def test_a_file_of_comments_alone_is_bibtex(bib: Bib) -> None:
 
     append_papers(path, [LEAVES])
 
-    assert path.read_text().startswith("% my references\n\n@inproceedings{leaf2022leaves,\n  title")
+    assert path.read_text().startswith(
+        "% my references\n\n@inproceedings{leaf2022leaves,\n  title"
+    )
 
 
 TEXTS = st.text(st.sampled_from('aé \t@{}"#,=%\\\n\r~-_(1'), max_size=12)
@@ -195,7 +203,9 @@ ENTRIES = st.sampled_from(
 PIECES = st.one_of(
     ENTRIES,
     TEXTS,
-    st.sampled_from(['@string{acl = "ACL"}', "@comment{x {y}}", "% note @misc", "@preamble{{x}}"]),
+    st.sampled_from(
+        ['@string{acl = "ACL"}', "@comment{x {y}}", "% note @misc", "@preamble{{x}}"]
+    ),
 )
 FILES = st.builds(
     lambda bom, pieces, gap, end: bom + gap.join(pieces).encode() + end,
@@ -229,7 +239,9 @@ def test_any_file_stays_as_it_is_and_parses_with_the_new_entries(
     after, broken = bibtex.read_records(
         new.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     )
-    keys, more = ([r[bibtex.KEY] for _, r in rows] for rows in (before, after[len(before) :]))
+    keys, more = (
+        [r[bibtex.KEY] for _, r in rows] for rows in (before, after[len(before) :])
+    )
     assert [r for _, r in after[: len(before)]] == [r for _, r in before]
     assert more == list(done.keys)
     assert not broken
@@ -290,7 +302,9 @@ def test_permissions_stay_and_a_link_is_followed(tmp_path: Path) -> None:
         ("locked.bib", "read-only"),
     ],
 )
-def test_what_cannot_be_extended_is_one_line(tmp_path: Path, name: str, words: str) -> None:
+def test_what_cannot_be_extended_is_one_line(
+    tmp_path: Path, name: str, words: str
+) -> None:
     (tmp_path / "locked.bib").touch(0o444)
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe.bib")
@@ -324,8 +338,12 @@ def project(tmp_path: Path) -> Path:
     "plant",
     [
         lambda backup, secret: backup.symlink_to(secret),
-        lambda backup, secret: backup.symlink_to(os.path.relpath(secret, backup.parent)),
-        lambda backup, secret: backup.symlink_to(secret.with_name(".profile")),  # not there yet
+        lambda backup, secret: backup.symlink_to(
+            os.path.relpath(secret, backup.parent)
+        ),
+        lambda backup, secret: backup.symlink_to(
+            secret.with_name(".profile")
+        ),  # not there yet
         lambda backup, secret: backup.symlink_to(backup),
         lambda backup, secret: os.link(secret, backup),
         lambda backup, secret: backup.touch(mode=0o444),
@@ -345,7 +363,10 @@ def test_the_backup_is_a_file_of_its_own(
     assert (backup.read_bytes(), backup.stat().st_nlink) == (old, 1)
     assert backup.stat().st_mtime == 86_400
     assert secret.read_text() == "PATH=/bin\n"
-    assert (names(project), names(secret.parent)) == (["refs.bib", "refs.bib.bak"], [".bashrc"])
+    assert (names(project), names(secret.parent)) == (
+        ["refs.bib", "refs.bib.bak"],
+        [".bashrc"],
+    )
 
 
 @pytest.mark.parametrize(
@@ -469,16 +490,23 @@ append_papers(sys.argv[1], Slow([Paper(id="p1", title="On the Maps of Trees", ye
 """
 
 
-def test_a_second_process_waits_for_the_first(bib: Bib, monkeypatch: MonkeyPatch) -> None:
+def test_a_second_process_waits_for_the_first(
+    bib: Bib, monkeypatch: MonkeyPatch
+) -> None:
     path = bib("@misc{a, title={A}}\n")
     first = subprocess.Popen(
-        [sys.executable, "-c", APPEND, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", APPEND, path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
     assert first.stdin
     assert first.stdout
     assert first.stdout.readline() == b"has read\n"
 
-    with monkeypatch.context() as patch, pytest.raises(LockedError, match="is being changed"):
+    with (
+        monkeypatch.context() as patch,
+        pytest.raises(LockedError, match="is being changed"),
+    ):
         patch.setattr(references, "_SECONDS", 0)
         append_papers(path, [LEAVES])
     with ThreadPoolExecutor(1) as pool:
@@ -508,7 +536,15 @@ def test_several_at_once_are_all_in_the_file(bib: Bib) -> None:
 # --- the command line and Python
 
 
-RECOMMEND = ("recommend", "--title", "Dense retrieval of passages", "--ranker", "none", "--k", "4")
+RECOMMEND = (
+    "recommend",
+    "--title",
+    "Dense retrieval of passages",
+    "--ranker",
+    "none",
+    "--k",
+    "4",
+)
 
 
 def test_recommend_adds_the_picked_papers(sample_place: Path, capsys: Capture) -> None:
@@ -532,7 +568,10 @@ def test_recommend_adds_the_picked_papers(sample_place: Path, capsys: Capture) -
     [
         (["--pick", "1"], "--pick needs --append"),
         (["--append", "refs.bib", "--pick", "5"], "--k 4 gives too few papers"),
-        (["--append", "refs.bib", "--pick", "0"], "expected ranks such as 1,3,7 or 1-5"),
+        (
+            ["--append", "refs.bib", "--pick", "0"],
+            "expected ranks such as 1,3,7 or 1-5",
+        ),
         (["--append", "refs.doc"], "its format is unknown"),
     ],
 )

@@ -21,7 +21,13 @@ CORPUS = [
     {"id": "a", "title": "Apples", "year": 2000, "authors": ["A. Bee"]},
     {"id": "b", "title": "Apples and bears", "year": 2001, "citations": ["a"]},
     {"id": "late", "title": "Late apples", "year": 2005, "citations": ["a", "b"]},
-    {"id": "future", "title": "Future apples", "year": 2006, "citations": ["a"], "venue": "V"},
+    {
+        "id": "future",
+        "title": "Future apples",
+        "year": 2006,
+        "citations": ["a"],
+        "venue": "V",
+    },
     *({"id": f"x{n}", "title": "Filler", "year": 1990 + n} for n in range(10)),
     {"id": "q", "title": "Apples again", "year": 2005, "citations": ["a", "b"]},
 ]
@@ -32,10 +38,17 @@ def index(build: Build) -> IndexFolder:
     return build(CORPUS)
 
 
-def test_an_index_of_before_a_year_cites_only_what_was_cited_then(index: IndexFolder) -> None:
+def test_an_index_of_before_a_year_cites_only_what_was_cited_then(
+    index: IndexFolder,
+) -> None:
     past = without_future(index, 2005)
 
-    assert [past.graph.references(row).tolist() for row in range(4)] == [[], [0], [], []]
+    assert [past.graph.references(row).tolist() for row in range(4)] == [
+        [],
+        [0],
+        [],
+        [],
+    ]
     assert len(past.graph.indices) == 1
     assert len(index.graph.indices) == 6
 
@@ -43,7 +56,12 @@ def test_an_index_of_before_a_year_cites_only_what_was_cited_then(index: IndexFo
 def test_later_papers_say_nothing_and_keep_id_and_year(index: IndexFolder) -> None:
     past = without_future(index, 2005).papers
 
-    assert (past[3].id, past[3].year, past[3].title, past[3].venue) == ("future", 2006, "", "")
+    assert (past[3].id, past[3].year, past[3].title, past[3].venue) == (
+        "future",
+        2006,
+        "",
+        "",
+    )
     assert past[0] == index.papers[0]
     assert past[2] == index.papers[2]  # of the query's own year
     assert past.years.tolist() == index.papers.years.tolist()
@@ -74,16 +92,19 @@ def test_a_run_that_knows_only_the_past_passes(index: IndexFolder) -> None:
     checked = systems.audit(["bm25", "expanded"])
 
     assert checked.faults == ()
-    assert (checked.queries, checked.lists) == (len(eval_set.queries), 2 * len(eval_set.queries))
+    assert (checked.queries, checked.lists) == (
+        len(eval_set.queries),
+        2 * len(eval_set.queries),
+    )
     assert "bit by bit" in str(checked)
 
 
 def test_the_sample_passes_with_all_features(sample_index: IndexFolder) -> None:
     eval_set = load_eval_set(sample_index, "test")
 
-    checked = Systems(sample_index, eval_set, EvalConfig(known_graph=CitationScope.EARLIER)).audit(
-        ["bm25"]
-    )
+    checked = Systems(
+        sample_index, eval_set, EvalConfig(known_graph=CitationScope.EARLIER)
+    ).audit(["bm25"])
 
     assert checked.faults == ()
     assert checked.candidates > 0
@@ -93,13 +114,23 @@ def test_a_list_with_a_paper_of_a_later_year_is_named(index: IndexFolder) -> Non
     eval_set, setting = load_eval_set(index, "test"), EvalConfig()
     found = Systems(index, eval_set, setting).candidates()
     later = int(np.argmax(index.papers.years))
-    lists = [Hits(np.array([later], np.int32), np.ones(1, np.float32)) for _ in eval_set.queries]
-    early = [i for i, query in enumerate(eval_set.queries) if query.year and query.year < 2006]
+    lists = [
+        Hits(np.array([later], np.int32), np.ones(1, np.float32))
+        for _ in eval_set.queries
+    ]
+    early = [
+        i
+        for i, query in enumerate(eval_set.queries)
+        if query.year and query.year < 2006
+    ]
 
     checked = audit(index, eval_set, setting, found, [lists])
 
     assert len(checked.faults) >= len(early) > 0
-    assert "the ranking contains a paper of a later year, or the query itself" in checked.faults[0]
+    assert (
+        "the ranking contains a paper of a later year, or the query itself"
+        in checked.faults[0]
+    )
 
 
 def test_a_fault_ends_with_exit_code_1_and_names_the_query(

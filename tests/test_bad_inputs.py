@@ -35,7 +35,9 @@ def record(**fields: Any) -> bytes:
     return json.dumps({"id": "a", "title": "Alpha"} | fields).encode() + b"\n"
 
 
-LINES = b"".join(record(id=f"p{i}", abstract=f"of number {i * 7919}") for i in range(2000))
+LINES = b"".join(
+    record(id=f"p{i}", abstract=f"of number {i * 7919}") for i in range(2000)
+)
 PDF = b"%PDF-1.7\n\xe2\xe3\xcf\xd3\n"
 ROW = 'title = "T"\nclaim = "C"\ncost = "1 s"\ncorpus = "corpus.jsonl"\n'
 FILES: dict[str, bytes] = {
@@ -166,7 +168,9 @@ def snapshot(folder: Path) -> dict[str, tuple[int, int, int]]:
     """Return mode, size and time of everything in a folder; of folders the mode."""
     states = {str(path.relative_to(folder)): path.lstat() for path in folder.rglob("*")}
     return {
-        name: (s.st_mode, 0, 0) if S_ISDIR(s.st_mode) else (s.st_mode, s.st_size, s.st_mtime_ns)
+        name: (s.st_mode, 0, 0)
+        if S_ISDIR(s.st_mode)
+        else (s.st_mode, s.st_size, s.st_mtime_ns)
         for name, s in states.items()
     }
 
@@ -183,7 +187,9 @@ def check(code: int, out: str, err: str, named: str) -> None:
 
 
 @pytest.fixture
-def workplace(tmp_path: Path, sample_index: IndexFolder, monkeypatch: MonkeyPatch) -> Path:
+def workplace(
+    tmp_path: Path, sample_index: IndexFolder, monkeypatch: MonkeyPatch
+) -> Path:
     """A folder with good and bad files and one index."""
     for name, content in FILES.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -214,7 +220,10 @@ def test_a_bad_corpus(refused: Refused, workplace: Path, name: str) -> None:
     (workplace / "corpus.jsonl").write_bytes(content)
 
     refused(INDEX, named)
-    refused("index corpus.jsonl --encoder none --index indexes/sample --force", "corpus.jsonl")
+    refused(
+        "index corpus.jsonl --encoder none --index indexes/sample --force",
+        "corpus.jsonl",
+    )
 
 
 @pytest.mark.parametrize(("command", "named"), COMMANDS)
@@ -236,7 +245,9 @@ def test_a_bad_command(refused: Refused, command: str, named: str) -> None:
         ("papers.arrow", None),
     ],
 )
-def test_a_damaged_index(refused: Refused, workplace: Path, name: str, keep: int | None) -> None:
+def test_a_damaged_index(
+    refused: Refused, workplace: Path, name: str, keep: int | None
+) -> None:
     for file in (workplace / "indexes" / "sample").glob(name):
         if keep is None:
             file.unlink()
@@ -251,7 +262,12 @@ def test_a_damaged_index(refused: Refused, workplace: Path, name: str, keep: int
 
 
 def in_a_process(
-    command: str, named: str, *, cwd: Path, before: Sequence[str] = (), **environment: str
+    command: str,
+    named: str,
+    *,
+    cwd: Path,
+    before: Sequence[str] = (),
+    **environment: str,
 ) -> None:
     """Run a command and check that it is refused and changes nothing."""
     as_it_was = snapshot(cwd)
@@ -292,7 +308,10 @@ def powerless() -> list[str]:
 @pytest.mark.parametrize(
     ("command", "named"),
     [
-        ("index corpus.jsonl --encoder none --index indexes/sample --force", "cannot write"),
+        (
+            "index corpus.jsonl --encoder none --index indexes/sample --force",
+            "cannot write",
+        ),
         (f"{DRAFT} --output out", "cannot write out"),
         (f"{DRAFT} --append refs.bib", "cannot write refs.bib: no permission"),
     ],

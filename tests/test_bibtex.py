@@ -28,22 +28,46 @@ def entry(fields: str, kind: str = "article") -> Entry:
 @pytest.mark.parametrize(
     ("text", "expected"),  # key and title of each entry, line of each fault
     [
-        ("@misc{a, % {\n title % x =\n = {1% of} # % y\n { it}, % z}\n}", [("a", "1% of it")]),
+        (
+            "@misc{a, % {\n title % x =\n = {1% of} # % y\n { it}, % z}\n}",
+            [("a", "1% of it")],
+        ),
         ("% @misc{n, title={N}}\n 5% @misc{n}\n@misc{a, title={T}}", [("a", "T")]),
         ("@misc{a, title={T},\n%@misc{n, title={N}},\n year=1}", [("a", "T")]),
-        ("@misc(a, title={(T})\n@string(s = 'S')\n@misc(b, title=s)", [("a", "(T"), ("b", "'S'")]),
-        ("@misc{a, title = jan # ~1 # {} # {x}, year=, note={}, , }", [("a", "jan 1x")]),
+        (
+            "@misc(a, title={(T})\n@string(s = 'S')\n@misc(b, title=s)",
+            [("a", "(T"), ("b", "'S'")],
+        ),
+        (
+            "@misc{a, title = jan # ~1 # {} # {x}, year=, note={}, , }",
+            [("a", "jan 1x")],
+        ),
         ("@misc{author={A}, title={T}}", [("", "T")]),
-        ("@misc{\n year = 1999,\n title={T}}@misc{, title={U}}", [("", "T"), ("", "U")]),
+        (
+            "@misc{\n year = 1999,\n title={T}}@misc{, title={U}}",
+            [("", "T"), ("", "U")],
+        ),
         ("@misc{é:x/y(1) z?a=b&c, title={T}}", [("é:x/y(1) z?a=b&c", "T")]),
-        ("@misc{a, title={\\{O}}, year=1}\n@misc{b, title={B}}", [("a", "{O"), ("b", "B")]),
-        ("@misc{a, title={\\{1, 2}, year=1}\n@misc{b, title={B}}", [("a", "{1, 2"), ("b", "B")]),
+        (
+            "@misc{a, title={\\{O}}, year=1}\n@misc{b, title={B}}",
+            [("a", "{O"), ("b", "B")],
+        ),
+        (
+            "@misc{a, title={\\{1, 2}, year=1}\n@misc{b, title={B}}",
+            [("a", "{1, 2"), ("b", "B")],
+        ),
         ("@misc{a, title={A}}}\n}\n@misc{b, title={B}}", [("a", "A"), ("b", "B")]),
         ("@comment{x\n@misc{n, title={N}}\n}@misc{a, title={A}}", [("a", "A")]),
         ("x@y.org (@)\n@comment no braces\n@misc{a, title={A}}", [("a", "A")]),
-        ("@misc{a title={A}}\n@misc{b\n title={B}} @misc{c, title={C}}", [("c", "C"), 1, 2]),
+        (
+            "@misc{a title={A}}\n@misc{b\n title={B}} @misc{c, title={C}}",
+            [("c", "C"), 1, 2],
+        ),
         ("@misc{a, title={A\n@misc{b, year=1\n@misc{c, title={C}}", [("c", "C"), 1, 2]),
-        ("@comment{ {\n@misc{a, title={A}}\n@misc{b, year=1}, title={B}}", [("a", "A"), 1, 3]),
+        (
+            "@comment{ {\n@misc{a, title={A}}\n@misc{b, year=1}, title={B}}",
+            [("a", "A"), 1, 3],
+        ),
     ],
 )
 def test_an_entry_is_read_as_biber_reads_it_and_a_broken_one_costs_itself_alone(
@@ -52,7 +76,10 @@ def test_an_entry_is_read_as_biber_reads_it_and_a_broken_one_costs_itself_alone(
     records, broken = read_records(text)
 
     found = [to_entry(*record) for record in records]
-    assert [*((one.key, one.title) for one in found), *(line for line, _ in broken)] == expected
+    assert [
+        *((one.key, one.title) for one in found),
+        *(line for line, _ in broken),
+    ] == expected
 
 
 def test_what_is_wrong_with_an_entry_names_it() -> None:
@@ -85,7 +112,9 @@ def test_an_entry_without_a_key_is_named_by_its_line_and_title() -> None:
         ("\\AA slund, A. and \\'Alvarez, B. and \\unknown", ["A. Åslund", "B. Álvarez"]),
     ],
 )  # fmt: skip
-def test_names_have_the_parts_that_biblatex_gives_them(names: str, expected: list[str]) -> None:
+def test_names_have_the_parts_that_biblatex_gives_them(
+    names: str, expected: list[str]
+) -> None:
     assert list(entry(f"author = {{{names}}}").authors) == expected
 
 
@@ -105,7 +134,9 @@ pasp | Publications of the Astronomical Society of the Pacific
     ),
 )
 def test_macros_of_nasa_ads_are_journals(journal: str, venue: str) -> None:
-    found = entry(f"title={{T}}, journal={journal}, eprint={{1101.1093}}, archiveprefix={{arXiv}}")
+    found = entry(
+        f"title={{T}}, journal={journal}, eprint={{1101.1093}}, archiveprefix={{arXiv}}"
+    )
 
     assert (found.venue, found.is_preprint) == (venue, False)
 
@@ -142,7 +173,10 @@ def test_an_entry_inherits_through_books_and_data_and_not_in_circles() -> None:
     assert (chapter.title, chapter.venue, chapter.year) == ("Chapter", "Book", 1999)
     assert (chapter.authors, chapter.dois) == (("A. Roe",), ())
     assert (book.venue, volumes.venue, plain.venue) == ("Volumes", "Chapter", "")
-    assert [records[0][1][name] for name in ("publisher", "location")] == ["Press", "Bonn"]
+    assert [records[0][1][name] for name in ("publisher", "location")] == [
+        "Press",
+        "Bonn",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -153,7 +187,9 @@ def test_an_entry_inherits_through_books_and_data_and_not_in_circles() -> None:
         (r"\textbf{Bold} \cite{x} {\$}$\backslash$beta{\$} \today", "Bold $beta$"),
     ],
 )  # fmt: skip
-def test_named_symbols_are_read_and_commands_are_not_text(latex: str, title: str) -> None:
+def test_named_symbols_are_read_and_commands_are_not_text(
+    latex: str, title: str
+) -> None:
     assert entry(f"title = {{{latex}}}").title == title
 
 
@@ -166,18 +202,28 @@ def test_a_foreign_byte_is_read_as_windows_1252_with_a_notice(tmp_path: Path) ->
     path, log = tmp_path / "refs.bib", list[str]()
     path.write_bytes(FOREIGN)
 
-    papers = [found.paper for found in read_papers(find_source(path), "bibtex", log=log.append)]
+    papers = [
+        found.paper
+        for found in read_papers(find_source(path), "bibtex", log=log.append)
+    ]
     listed = read_paper_list(path)
 
-    assert [one.title for one in papers if isinstance(one, Paper)] == ["Über Bäume", "Café €"]
+    assert [one.title for one in papers if isinstance(one, Paper)] == [
+        "Über Bäume",
+        "Café €",
+    ]
     assert [one.title for one in listed.entries] == ["Über Bäume", "Café €"]
     assert (log[0], listed.notices) == (NOTICE, (NOTICE,))
     path.write_bytes(
-        "@misc{a, title={深度学习的文献综述与展望深度学习的文献综述与展望}}".encode("gbk")
+        "@misc{a, title={深度学习的文献综述与展望深度学习的文献综述与展望}}".encode(
+            "gbk"
+        )
     )
     for read in (
         lambda: [*read_papers(find_source(path), "bibtex")],
         lambda: read_paper_list(path),
     ):
-        with pytest.raises(BadInputError, match=r"line 1: byte 0xc9 .* GBK .* save it as UTF-8"):
+        with pytest.raises(
+            BadInputError, match=r"line 1: byte 0xc9 .* GBK .* save it as UTF-8"
+        ):
             read()

@@ -28,7 +28,9 @@ from citerec.types import Eligibility, Hits, Query
 ANYBODY = Eligibility()
 CORNERS = [(1.2, 0.75), (0.9, 0.4), (0.0, 0.75), (2.0, 0.0), (1000.0, 1.0)]
 WORDS = "tree graph citation maps colour edge user 3.14 naïve 猫 the".split()
-TEXTS = st.lists(st.sampled_from([*WORDS, "unseen"]), min_size=1, max_size=30).map(" ".join)
+TEXTS = st.lists(st.sampled_from([*WORDS, "unseen"]), min_size=1, max_size=30).map(
+    " ".join
+)
 RULES = st.builds(
     Eligibility,
     st.none() | st.integers(1990, 2030) | st.sampled_from([-5, 0, 2**40]),
@@ -71,7 +73,9 @@ class ByNumba(Bm25Retriever):
     _is_compiled = True  # pyright: ignore[reportAssignmentType, reportIncompatibleMethodOverride]
 
 
-def both_ways(index: IndexFolder, config: Bm25Config | None = None) -> list[Bm25Retriever]:
+def both_ways(
+    index: IndexFolder, config: Bm25Config | None = None
+) -> list[Bm25Retriever]:
     return [ByNumpy(index, config), ByNumba(index, config)]
 
 
@@ -88,7 +92,9 @@ def sample(sample_index: IndexFolder) -> Bm25Retriever:
 @pytest.fixture(scope="module")
 def sample_queries(sample_index: IndexFolder) -> list[Query]:
     """Every 30th paper of the sample as a query, under an id of its own."""
-    papers = [sample_index.papers[row] for row in range(0, len(sample_index.papers), 30)]
+    papers = [
+        sample_index.papers[row] for row in range(0, len(sample_index.papers), 30)
+    ]
     return [Query(id=f"as {p.id}", title=p.title, abstract=p.abstract) for p in papers]
 
 
@@ -99,13 +105,17 @@ def sample_queries(sample_index: IndexFolder) -> list[Query]:
 def test_ids_and_scores_are_lucenes(
     sample_index: IndexFolder, sample_queries: list[Query], k1: float, b: float
 ) -> None:
-    rules = [Eligibility(1990 + i, frozenset({i, i + 1})) for i in range(len(sample_queries))]
+    rules = [
+        Eligibility(1990 + i, frozenset({i, i + 1})) for i in range(len(sample_queries))
+    ]
 
     for retriever in both_ways(sample_index, Bm25Config(k1=k1, b=b)):
         for k, chosen in ((1, rules), (300, rules), (300, [ANYBODY] * len(rules))):
             found = retriever.retrieve(sample_queries, chosen, k)
             for query, rule, hits in zip(sample_queries, chosen, found, strict=True):
-                check_same(by_lucene(sample_index, contents(query), rule, k, k1=k1, b=b), hits)
+                check_same(
+                    by_lucene(sample_index, contents(query), rule, k, k1=k1, b=b), hits
+                )
 
 
 @settings(max_examples=40)
@@ -116,7 +126,9 @@ def test_any_query_of_a_small_corpus_is_lucenes(
     index, retrievers = small
 
     for retriever in retrievers:
-        check_same(by_lucene(index, text, rule, k), search(retriever, ask(text), k, rule))
+        check_same(
+            by_lucene(index, text, rule, k), search(retriever, ask(text), k, rule)
+        )
 
 
 @pytest.fixture(scope="module")
@@ -182,8 +194,12 @@ def twins(tmp_path_factory: pytest.TempPathFactory) -> IndexFolder:
 
 @pytest.mark.parametrize("k", [1, 100, 10_000])
 @pytest.mark.parametrize("year", [2000, 2004, 2009])
-def test_ties_under_a_year_bound_stand_by_id(twins: IndexFolder, year: int, k: int) -> None:
-    allowed = [name for i in range(3000) if (name := f"p{i:04}") and 2000 + i % 10 <= year]
+def test_ties_under_a_year_bound_stand_by_id(
+    twins: IndexFolder, year: int, k: int
+) -> None:
+    allowed = [
+        name for i in range(3000) if (name := f"p{i:04}") and 2000 + i % 10 <= year
+    ]
     rows = {name: int(twins.papers.rows_of([name])[0]) for name in allowed[:7]}
 
     hits = search(
@@ -206,7 +222,9 @@ def of_each_form(sample_index: IndexFolder) -> list[Bm25Retriever]:
 
 @settings(max_examples=50)
 @given(
-    title=st.lists(WILD | st.sampled_from([*OPERATORS, "citation", "the", "graph"]), max_size=6)
+    title=st.lists(
+        WILD | st.sampled_from([*OPERATORS, "citation", "the", "graph"]), max_size=6
+    )
     .map(" ".join)
     .filter(str.strip),
     abstract=WILD,
@@ -248,7 +266,10 @@ def test_papers_without_text_are_found_by_nothing(build: Build) -> None:
 
 @pytest.mark.parametrize("threads", [0, 1, 16])
 def test_a_batch_gives_what_its_queries_give_one_by_one(
-    sample_index: IndexFolder, sample: Bm25Retriever, sample_queries: list[Query], threads: int
+    sample_index: IndexFolder,
+    sample: Bm25Retriever,
+    sample_queries: list[Query],
+    threads: int,
 ) -> None:
     queries = sample_queries * 4
     rules = [Eligibility(1960 + 2 * i) for i in range(len(queries))]
@@ -349,13 +370,19 @@ def test_the_heaviest_words_come_first_and_function_words_never(build: Build) ->
 
     words = Bm25Retriever(index).matches(query, [0], most=2)
 
-    assert words == [["saw", "tensors"]]  # df 1, then graphs with df 2; "we" weighs double
+    assert words == [
+        ["saw", "tensors"]
+    ]  # df 1, then graphs with df 2; "we" weighs double
 
 
 def test_a_term_of_several_words_is_shown_whole(build: Build) -> None:
-    index = build([{"id": "a", "title": "Version 3.14", "abstract": "snake_cases 深度学习"}])
+    index = build(
+        [{"id": "a", "title": "Version 3.14", "abstract": "snake_cases 深度学习"}]
+    )
 
-    words = Bm25Retriever(index).matches(ask('(3.14), "snake_cases" 深度学习.'), [0], most=6)
+    words = Bm25Retriever(index).matches(
+        ask('(3.14), "snake_cases" 深度学习.'), [0], most=6
+    )
 
     assert set(words[0]) == {"3.14", "snake_cases", "深度学习"}
 
@@ -363,8 +390,12 @@ def test_a_term_of_several_words_is_shown_whole(build: Build) -> None:
 # --- damage, and the literature's own tool
 
 
-@pytest.mark.parametrize("name", ["bm25/rows.npy", "postings/docs.npy", "postings/terms.npy"])
-def test_a_damaged_part_is_named(sample_index: IndexFolder, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["bm25/rows.npy", "postings/docs.npy", "postings/terms.npy"]
+)
+def test_a_damaged_part_is_named(
+    sample_index: IndexFolder, tmp_path: Path, name: str
+) -> None:
     copy = Path(shutil.copytree(sample_index.path, tmp_path / "copy"))
     index = open_index(copy)
     (copy / name).write_bytes((copy / name).read_bytes()[:40])
@@ -403,5 +434,7 @@ def test_hits_and_scores_are_those_of_pyserini(
         expected = dict(theirs[query.id])  # its scores have four decimals
         scores = dict(zip(found(sample_index, hits), hits.scores.tolist(), strict=True))
         assert scores == pytest.approx(expected, abs=1e-4)
-        assert list(expected) == sorted(scores, key=lambda docid: (-expected[docid], docid))
+        assert list(expected) == sorted(
+            scores, key=lambda docid: (-expected[docid], docid)
+        )
         assert list(scores)[:20] == list(expected)[:20]

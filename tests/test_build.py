@@ -104,11 +104,15 @@ def test_all_faults_of_a_corpus_are_counted_in_the_manifest(tmp_path: Path) -> N
     ]
 
 
-def test_the_manifest_states_where_the_index_comes_from(write_jsonl: Write, tmp_path: Path) -> None:
+def test_the_manifest_states_where_the_index_comes_from(
+    write_jsonl: Write, tmp_path: Path
+) -> None:
     corpus = write_jsonl([A])
     progress: list[tuple[str, int, int]] = []
 
-    report = build_index(corpus, tmp_path / "mine", PLAIN, lambda *step: progress.append(step))
+    report = build_index(
+        corpus, tmp_path / "mine", PLAIN, lambda *step: progress.append(step)
+    )
 
     assert report.manifest.name == "mine"
     assert report.manifest.corpus == {
@@ -123,10 +127,24 @@ def test_the_manifest_states_where_the_index_comes_from(write_jsonl: Write, tmp_
 
 
 def test_unusual_ids_and_texts_go_through_lucene_and_back(build: Build) -> None:
-    ids = ["😀", "é\u2028x", "a b", "a\ufeffbom", "\ufeffa", 'q"\\', "x" * 512, "\u200b"]
-    wild = [{"id": docid, "title": "\x01\x02 \x9b", "abstract": "\x00 word"} for docid in ids]
+    ids = [
+        "😀",
+        "é\u2028x",
+        "a b",
+        "a\ufeffbom",
+        "\ufeffa",
+        'q"\\',
+        "x" * 512,
+        "\u200b",
+    ]
+    wild = [
+        {"id": docid, "title": "\x01\x02 \x9b", "abstract": "\x00 word"}
+        for docid in ids
+    ]
 
-    index = build([*wild, {"id": "blank", "title": "\x01"}, {"id": "joiner", "title": "\u200b"}])
+    index = build(
+        [*wild, {"id": "blank", "title": "\x01"}, {"id": "joiner", "title": "\u200b"}]
+    )
 
     rows = np.load(index.bm25 / "rows.npy")
     assert sorted(index.papers.ids_at(rows)) == sorted([*ids, "joiner"])
@@ -134,17 +152,28 @@ def test_unusual_ids_and_texts_go_through_lucene_and_back(build: Build) -> None:
     assert index.manifest.counts["empty_titles"] == len(ids) + 1
 
 
-def test_the_same_corpus_makes_the_same_index(write_jsonl: Write, tmp_path: Path) -> None:
+def test_the_same_corpus_makes_the_same_index(
+    write_jsonl: Write, tmp_path: Path
+) -> None:
     corpus = write_jsonl([A | {"year": 2000 + i, "id": f"p{i}"} for i in range(50)])
 
     made = [build_index(corpus, tmp_path / name, PLAIN).manifest for name in "xy"]
 
     x, y = (  # Lucene writes a random id into each segment
-        {file: s for file, s in m.checksums.items() if "bm25/_" not in file and "segm" not in file}
+        {
+            file: s
+            for file, s in m.checksums.items()
+            if "bm25/_" not in file and "segm" not in file
+        }
         for m in made
     )
     assert x == y
-    assert {"papers.arrow", "bm25/rows.npy", "postings/docs.npy", "splits/test.ids"} <= x.keys()
+    assert {
+        "papers.arrow",
+        "bm25/rows.npy",
+        "postings/docs.npy",
+        "splits/test.ids",
+    } <= x.keys()
     assert made[0].counts == made[1].counts
 
 
@@ -183,7 +212,9 @@ def test_shipped_splits_are_used_and_their_unknown_queries_counted(
 # --- what fails
 
 
-def test_a_corpus_without_one_good_paper_makes_no_index(write_jsonl: Write, tmp_path: Path) -> None:
+def test_a_corpus_without_one_good_paper_makes_no_index(
+    write_jsonl: Write, tmp_path: Path
+) -> None:
     corpus = write_jsonl([A | {"year": "?"}, B | {"title": 7}])
 
     with pytest.raises(ConfigError, match="holds no valid paper; no index was built"):
@@ -199,7 +230,10 @@ def test_an_index_is_replaced_only_with_force_and_only_by_a_whole_one(
     build: Build, write_jsonl: Write
 ) -> None:
     index = build([A])
-    more, bad = write_jsonl([A, B], "more.jsonl"), write_jsonl([A, {"id": 7}], "bad.jsonl")
+    more, bad = (
+        write_jsonl([A, B], "more.jsonl"),
+        write_jsonl([A, {"id": 7}], "bad.jsonl"),
+    )
 
     with pytest.raises(IndexExistsError, match="replace it with --force"):
         build_index(more, index.path, PLAIN)
@@ -219,12 +253,16 @@ def test_a_folder_that_is_no_index_is_not_replaced_even_with_force(
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / name).write_text("{}")  # a web page has a manifest.json, too
 
-    with pytest.raises(ConfigError, match="already exists and is not an index; it was not changed"):
+    with pytest.raises(
+        ConfigError, match="already exists and is not an index; it was not changed"
+    ):
         build_index(write_jsonl([A]), tmp_path / "mine", BuildConfig(force=True))
 
     assert names(tmp_path / "mine") == [name]
     (tmp_path / "mine" / name).unlink()
-    build_index(write_jsonl([A]), tmp_path / "mine", PLAIN)  # an empty folder may become an index
+    build_index(
+        write_jsonl([A]), tmp_path / "mine", PLAIN
+    )  # an empty folder may become an index
 
 
 # --- builds that are killed and interrupted
@@ -237,17 +275,27 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Generator[Path]:
     text = " ".join(f"word{i}" for i in range(60))
     with (folder / "large.jsonl").open("w") as out:
         for i in range(30_000):
-            out.write(json.dumps({"id": f"p{i}", "title": f"T {i}", "abstract": text}) + "\n")
+            out.write(
+                json.dumps({"id": f"p{i}", "title": f"T {i}", "abstract": text}) + "\n"
+            )
     yield folder / "large.jsonl"
     shutil.rmtree(folder)
 
 
 def start_index(corpus: Path, index: Path) -> subprocess.Popen[str]:
     """Start `citerec index` and return once it is in the middle of a build."""
-    command = [Path(sys.executable).with_name("citerec"), "index", corpus, "--index", index]
+    command = [
+        Path(sys.executable).with_name("citerec"),
+        "index",
+        corpus,
+        "--index",
+        index,
+    ]
     command += ["--encoder", "none", "--force"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    while not [f for f in index.parent.glob(".*building-*/papers.arrow") if f.stat().st_size]:
+    while not [
+        f for f in index.parent.glob(".*building-*/papers.arrow") if f.stat().st_size
+    ]:
         assert process.poll() is None, process.communicate()
         time.sleep(0.002)
     return process
@@ -265,7 +313,9 @@ def test_a_killed_build_leaves_the_old_index_and_the_next_one_removes_its_files(
     build_index(write_jsonl([A, B]), old.path, BuildConfig(force=True))
 
     assert process.returncode == -signal.SIGKILL
-    assert len(after_the_kill) == 4  # the corpus' folder, the index, the leftover, its lock
+    assert (
+        len(after_the_kill) == 4
+    )  # the corpus' folder, the index, the leftover, its lock
     assert whole == old.manifest
     assert names(tmp_path) == ["corpus.jsonl", "index", "made"]
     assert verify_index(old.path).counts["papers"] == 2
@@ -317,19 +367,33 @@ def described(index: IndexFolder) -> dict[str, Any]:
     ids = index.papers.ids
     query = Query(id="draft", title="A map of graphs and trees of colours")
     [hits] = Bm25Retriever(index).retrieve([query], [Eligibility()], 50)
-    counted = ("papers", "citations", "unknown_references", "with_citations", "bm25_tokens")
+    counted = (
+        "papers",
+        "citations",
+        "unknown_references",
+        "with_citations",
+        "bm25_tokens",
+    )
     return {
         "papers": {index.papers[row].id: index.papers[row] for row in range(len(ids))},
-        "cited": {ids[r]: sorted(ids[index.graph.references(r)]) for r in range(len(ids))},
-        "citing": {ids[r]: sorted(ids[index.graph.cited_by(r)]) for r in range(len(ids))},
-        "stated": {ids[row]: cited for row, cited in read_references(index.path / "citations")},
+        "cited": {
+            ids[r]: sorted(ids[index.graph.references(r)]) for r in range(len(ids))
+        },
+        "citing": {
+            ids[r]: sorted(ids[index.graph.cited_by(r)]) for r in range(len(ids))
+        },
+        "stated": {
+            ids[row]: cited for row, cited in read_references(index.path / "citations")
+        },
         "order": ids[np.argsort(index.id_rank)].tolist(),
         "hits": (ids[hits.rows].tolist(), hits.scores.tolist()),
         "counts": {name: index.manifest.counts[name] for name in counted},
     }
 
 
-def grow(index: Path, tmp_path: Path, write: Write, *added: Any, removed: str = "") -> Any:
+def grow(
+    index: Path, tmp_path: Path, write: Write, *added: Any, removed: str = ""
+) -> Any:
     gone = tmp_path / "gone.ids"
     gone.write_text("\n".join(removed))
     corpus = write([*added]) if added else None
@@ -341,11 +405,18 @@ def test_any_changes_give_what_a_build_of_the_result_gives(
 ) -> None:
     start = build(papers(*"abcd"))
     grow(start.path, tmp_path, write_jsonl, *papers(*"ef"))
-    report = grow(start.path, tmp_path, write_jsonl, *papers("b", "g", seed=1), removed="ad")
+    report = grow(
+        start.path, tmp_path, write_jsonl, *papers("b", "g", seed=1), removed="ad"
+    )
     assert report.changes == {"added": 1, "replaced": 1, "removed": 2}
     changed = described(open_index(start.path))
     assert verify_index(start.path).corpus["base_sha256"] == start.manifest.lineage
-    assert start.papers.ids.tolist() == ["a", "b", "c", "d"]  # a reader keeps what it opened
+    assert start.papers.ids.tolist() == [
+        "a",
+        "b",
+        "c",
+        "d",
+    ]  # a reader keeps what it opened
 
     anew = build([*papers(*"cef"), *papers("b", "g", seed=1)], force=True)
 
@@ -365,7 +436,9 @@ def test_a_removed_paper_is_cited_again_when_it_is_added_again(
     assert described(open_index(start.path)) == before
 
 
-def test_splits_and_models_stay(build: Build, write_jsonl: Write, tmp_path: Path) -> None:
+def test_splits_and_models_stay(
+    build: Build, write_jsonl: Write, tmp_path: Path
+) -> None:
     start = build(dated(9))
     (start.models / "ranker").mkdir(parents=True)
     (start.models / "ranker" / "ranker.json").write_text("{}")
@@ -399,19 +472,32 @@ def test_vectors_of_unchanged_papers_are_not_computed_again(
     kept = vectors_of(start).vectors(before)
 
     # b has another text, c the same one, d is not named
-    grow(start.path, tmp_path, write_jsonl, *papers("b", "e", seed=1), *papers("c"), removed="a")
+    grow(
+        start.path,
+        tmp_path,
+        write_jsonl,
+        *papers("b", "e", seed=1),
+        *papers("c"),
+        removed="a",
+    )
 
     assert encoded == [2]
     index = open_index(start.path)
     after = vectors_of(index).vectors(index.papers.rows_of(["b", "c", "d"]))
     assert (after == kept).all(axis=1).tolist() == [False, True, True]
-    assert verify_index(start.path).settings["dense"]["papers"] == len(index.papers) == 4
+    assert (
+        verify_index(start.path).settings["dense"]["papers"] == len(index.papers) == 4
+    )
     with pytest.raises(EncoderMismatchError):
-        grow_index(start.path, BuildConfig(encoder="minilm"), corpus=write_jsonl(papers("f")))
+        grow_index(
+            start.path, BuildConfig(encoder="minilm"), corpus=write_jsonl(papers("f"))
+        )
 
 
 @pytest.mark.parametrize("removed", ["ua", "ab"], ids=["unknown ids", "no paper left"])
-def test_a_change_that_fails_leaves_the_index(build: Build, tmp_path: Path, removed: str) -> None:
+def test_a_change_that_fails_leaves_the_index(
+    build: Build, tmp_path: Path, removed: str
+) -> None:
     start = build(papers(*"ab"))
     (tmp_path / "gone").write_text("\n".join(removed))
 
@@ -421,7 +507,9 @@ def test_a_change_that_fails_leaves_the_index(build: Build, tmp_path: Path, remo
     assert verify_index(start.path) == start.manifest
     assert not [*tmp_path.glob(".index*")]
     (tmp_path / "gone").write_text("u\na\n")
-    report = grow_index(start.path, BuildConfig(skip_bad=True), removed=tmp_path / "gone")
+    report = grow_index(
+        start.path, BuildConfig(skip_bad=True), removed=tmp_path / "gone"
+    )
     assert report.changes == {"added": 0, "replaced": 0, "removed": 1}
 
 
@@ -450,7 +538,17 @@ def test_the_command_line_appends_and_deletes(
     corpus = str(write_jsonl(papers("b", "d", seed=1)))
     (tmp_path / "gone").write_text("a\n")
 
-    code = run(["index", corpus, "--append", "--delete", str(tmp_path / "gone"), "--index", index])
+    code = run(
+        [
+            "index",
+            corpus,
+            "--append",
+            "--delete",
+            str(tmp_path / "gone"),
+            "--index",
+            index,
+        ]
+    )
 
     assert code == 0
     shown = " ".join(capsys.readouterr().out.split())

@@ -76,9 +76,16 @@ def test_a_conference_and_its_journal_may_be_a_year_apart(
 
 def test_an_entry_that_agrees_has_no_problem(check: Check) -> None:
     own = "@misc{b, title={Roots of Very Large Trees}, doi={10.1234/roots}, howpublished={Soil}}\n"
-    report = check(SAMPLE_OK + own + "@misc{c, title={What nobody indexed}, year=1990}\n")
+    report = check(
+        SAMPLE_OK + own + "@misc{c, title={What nobody indexed}, year=1990}\n"
+    )
 
-    assert (report.entries, report.found, report.with_problem, report.findings) == (3, 2, 0, ())
+    assert (report.entries, report.found, report.with_problem, report.findings) == (
+        3,
+        2,
+        0,
+        (),
+    )
 
 
 @pytest.mark.parametrize(
@@ -123,7 +130,9 @@ def test_what_the_corpus_knows_differently_is_listed(
         '[{"id": "a", "type": "article", "title": "Roots of Very Large Trees", "publisher": "arXiv"}]',
     ],
 )
-def test_a_preprint_with_a_published_version_is_listed_once(check: Check, entry: str) -> None:
+def test_a_preprint_with_a_published_version_is_listed_once(
+    check: Check, entry: str
+) -> None:
     assert brief(check(entry)) == [
         ("preprint", "preprint", "Journal of Roots, 2020, 10.1234/ROOTS")
     ]
@@ -147,24 +156,30 @@ EPRINT = "eprint={2101.00001}, archiveprefix={arXiv}, year="
         " doi={10.1234/maps}}",
     ],
 )
-def test_a_preprint_without_a_known_published_version_is_none(check: Check, entry: str) -> None:
+def test_a_preprint_without_a_known_published_version_is_none(
+    check: Check, entry: str
+) -> None:
     assert brief(check(entry)) == []
 
 
-def test_a_key_that_is_the_id_of_another_paper_is_no_match(check: Check, corpus: Papers) -> None:
+def test_a_key_that_is_the_id_of_another_paper_is_no_match(
+    check: Check, corpus: Papers
+) -> None:
     entry = "@misc{soil2001, title={Worms as engineers of the ground}}"
 
     assert (check(entry).found, check(entry).findings) == (0, ())
-    assert listed_rows(parse_paper_list(entry, "cited"), corpus) == [frozenset()]  # as --cited does
+    assert listed_rows(parse_paper_list(entry, "cited"), corpus) == [
+        frozenset()
+    ]  # as --cited does
     with_id = '[{"id": "soil2001", "title": "Soil is all a ..."}]'  # no key that an author chose
     assert listed_rows(parse_paper_list(with_id, "cited"), corpus) == [frozenset({3})]
 
 
-def test_a_paper_with_a_follow_up_of_another_doi_is_not_that(check: Check, corpus: Papers) -> None:
+def test_a_paper_with_a_follow_up_of_another_doi_is_not_that(
+    check: Check, corpus: Papers
+) -> None:
     entry = "@article{m, title={Moss Grows on Old Stones}, author={Moss, Di}, year=2020, doi={10.1234/moss1}}\n"
-    follow_up = (
-        "@article{n, title={Moss Grows on Old Stones: the northern side}, doi={10.1234/moss2}}\n"
-    )
+    follow_up = "@article{n, title={Moss Grows on Old Stones: the northern side}, doi={10.1234/moss2}}\n"
     printed = "D. Moss, Moss Grows on Old Stones, 2020, https://doi.org/10.1234/MOSS"
 
     report = check(entry + follow_up)
@@ -177,8 +192,16 @@ def test_a_paper_with_a_follow_up_of_another_doi_is_not_that(check: Check, corpu
 @pytest.mark.parametrize(
     ("first", "second", "duplicates"),
     [
-        ("title={Moss on stones}, doi={10.5555/a}", "title={Moss on stones}, doi={10.5555/b}", 0),
-        ("title={Moss on old stones}, year=1994", "title={Moss on old stones}, year=2002", 0),
+        (
+            "title={Moss on stones}, doi={10.5555/a}",
+            "title={Moss on stones}, doi={10.5555/b}",
+            0,
+        ),
+        (
+            "title={Moss on old stones}, year=1994",
+            "title={Moss on old stones}, year=2002",
+            0,
+        ),
         (
             "title={Moss on stones}, eprint={2101.00001}",
             "title={Moss on stones}, eprint={2202.00002}",
@@ -195,7 +218,10 @@ def test_a_paper_with_a_follow_up_of_another_doi_is_not_that(check: Check, corpu
 def test_entries_of_two_works_are_no_duplicates(
     check: Check, first: str, second: str, duplicates: int
 ) -> None:
-    assert len(check(f"@misc{{a, {first}}}\n@misc{{b, {second}}}\n").findings) == duplicates
+    assert (
+        len(check(f"@misc{{a, {first}}}\n@misc{{b, {second}}}\n").findings)
+        == duplicates
+    )
 
 
 def test_duplicates_are_found_by_doi_key_and_title(check: Check) -> None:
@@ -217,7 +243,9 @@ def test_duplicates_are_found_by_doi_key_and_title(check: Check) -> None:
 
 
 def test_a_title_is_compared_with_the_first_of_those_that_repeat_it() -> None:
-    titles = {f"Maps of trees, {mark * '!'}": None for mark in range(1, 301)}  # one key, 300 titles
+    titles = {
+        f"Maps of trees, {mark * '!'}": None for mark in range(1, 301)
+    }  # one key, 300 titles
 
     similar = similar_titles(titles, [(row, "Maps of Trees") for row in range(300)])
 
@@ -241,7 +269,9 @@ def test_ids_one_a_line_are_found_and_have_no_other_problem(
     report = check("maps\n10.1234/roots\nnothing\nmaps\n", "refs.txt")
 
     assert (report.entries, report.found) == (4, 3)
-    assert [(one.problem, one.entry) for one in report.findings] == [(Problem.DUPLICATE, 3)]
+    assert [(one.problem, one.entry) for one in report.findings] == [
+        (Problem.DUPLICATE, 3)
+    ]
 
 
 ATTENTION = "@article{a, title={Attention Is All You Need}, year=2017}\n"
@@ -280,9 +310,13 @@ def test_the_command_prints_a_summary_and_each_problem(
     }  # fmt: skip
 
 
-def test_a_recommender_checks_references(sample_index: IndexFolder, tmp_path: Path) -> None:
+def test_a_recommender_checks_references(
+    sample_index: IndexFolder, tmp_path: Path
+) -> None:
     (tmp_path / "refs.bib").write_text(ATTENTION.replace("2017", "2018"))
     config = RecommendConfig(encoder="none", ranker="none")
 
     with Recommender(sample_index, config) as recommender:
-        assert brief(recommender.check(tmp_path / "refs.bib")) == [("year", "2018", "2017")]
+        assert brief(recommender.check(tmp_path / "refs.bib")) == [
+            ("year", "2018", "2017")
+        ]

@@ -29,7 +29,10 @@ from citerec.types import Query
 
 SAMPLE = Path(__file__).parent.parent / "citerec" / "sample"
 COMMAND = Path(sys.executable).parent / "citerec"
-TITLE, ABSTRACT = "Citation recommendation", "We rank the papers that a manuscript should cite."
+TITLE, ABSTRACT = (
+    "Citation recommendation",
+    "We rank the papers that a manuscript should cite.",
+)
 PLAIN = ("--ranker", "none", "--reranker", "none")  # as the retrievers leave the list
 DRAFT = ("recommend", "--title", TITLE, *PLAIN)
 INTERRUPTED = "citerec: interrupted; no file is left half-written\n"
@@ -41,7 +44,15 @@ QUERIES = {
     "draft.bib": f"@misc{{draft, title = {{{TITLE}}}, abstract = {{{ABSTRACT}}}}}",
     "draft.ris": f"TY  - JOUR\nID  - draft\nTI  - {TITLE}\nAB  - {ABSTRACT}\nER  - \n",
     "draft.csl": json.dumps(
-        [{"id": "draft", "type": "book", "title": TITLE, "abstract": ABSTRACT, "author": []}]
+        [
+            {
+                "id": "draft",
+                "type": "book",
+                "title": TITLE,
+                "abstract": ABSTRACT,
+                "author": [],
+            }
+        ]
     ),
     "draft.txt": f"{TITLE}\n\n{ABSTRACT}\n",
 }
@@ -136,7 +147,9 @@ CONTRACT = {
 
 
 @pytest.mark.parametrize("command", CONTRACT)
-def test_every_command_has_help_with_the_options_of_the_contract(cli: Cli, command: str) -> None:
+def test_every_command_has_help_with_the_options_of_the_contract(
+    cli: Cli, command: str
+) -> None:
     done = cli(*command.split(), "-h")
 
     assert (done.code, done.err) == (0, "")
@@ -149,7 +162,9 @@ def test_help_lists_every_command_and_each_runs_by_its_name(cli: Cli) -> None:
     done = cli("--help")
 
     assert (done.code, done.err) == (0, "")
-    assert set(re.findall(r"^  ([a-z][a-z-]*)  +\S", done.out, re.MULTILINE)) == set(COMMANDS)
+    assert set(re.findall(r"^  ([a-z][a-z-]*)  +\S", done.out, re.MULTILINE)) == set(
+        COMMANDS
+    )
     assert cli("-h") == done
     assert cli("--version").out.startswith("citerec ")
     for name in COMMANDS:
@@ -157,7 +172,11 @@ def test_help_lists_every_command_and_each_runs_by_its_name(cli: Cli) -> None:
 
 
 def test_the_shell_completes_commands(tmp_path: Path) -> None:
-    words = {"_CITEREC_COMPLETE": "complete_bash", "COMP_WORDS": "citerec re", "COMP_CWORD": "1"}
+    words = {
+        "_CITEREC_COMPLETE": "complete_bash",
+        "COMP_WORDS": "citerec re",
+        "COMP_CWORD": "1",
+    }
 
     assert in_shell("citerec", tmp_path, **words) == Done(0, "recommend\n", "")
 
@@ -190,7 +209,13 @@ def test_index_counts_what_it_made_and_left_out(cli: Cli, tmp_path: Path) -> Non
     corpus = write(
         tmp_path / "mine.jsonl",
         [
-            {"id": "a", "title": "A", "abstract": "Of b.", "year": 2000, "citations": ["b", "b"]},
+            {
+                "id": "a",
+                "title": "A",
+                "abstract": "Of b.",
+                "year": 2000,
+                "citations": ["b", "b"],
+            },
             {"id": "b", "title": "B", "citations": ["b", "z"]},
             {"id": "c", "title": 3},
         ],
@@ -213,7 +238,10 @@ def test_index_counts_what_it_made_and_left_out(cli: Cli, tmp_path: Path) -> Non
         "dev queries": 0,
         "test queries": 1,
     }
-    assert done.err == f"citerec: left out: {corpus}, line 3: 'title' must be a string, found 3\n"
+    assert (
+        done.err
+        == f"citerec: left out: {corpus}, line 3: 'title' must be a string, found 3\n"
+    )
 
 
 # --- recommend: queries in
@@ -224,12 +252,16 @@ def test_a_query_of_any_format_gives_the_same_list(
     sample: Cli, tmp_path: Path, monkeypatch: MonkeyPatch, name: str
 ) -> None:
     (tmp_path / name).write_text(QUERIES[name])
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(QUERIES[name].encode())))
+    monkeypatch.setattr(
+        "sys.stdin", io.TextIOWrapper(io.BytesIO(QUERIES[name].encode()))
+    )
 
     by_file = sample("recommend", "--query", name, "--format", "json")
     by_stdin = sample("recommend", "--query", "-", "--format", "jsonl")
 
-    by_words = sample("recommend", "--title", TITLE, "--abstract", ABSTRACT, "--format", "json")
+    by_words = sample(
+        "recommend", "--title", TITLE, "--abstract", ABSTRACT, "--format", "json"
+    )
     assert (by_file.code, by_file.err, by_stdin.err) == (0, "", "")
     assert by_file.json == by_words.json
     assert len(by_file.json) == 20
@@ -237,13 +269,21 @@ def test_a_query_of_any_format_gives_the_same_list(
     assert by_stdin.json == {"query": name_of_query, "results": by_words.json}
 
 
-def test_a_batch_is_one_document_or_one_line_a_query(sample: Cli, tmp_path: Path) -> None:
+def test_a_batch_is_one_document_or_one_line_a_query(
+    sample: Cli, tmp_path: Path
+) -> None:
     write(tmp_path / "batch.jsonl", BATCH)
 
     for format in ("json", "jsonl"):
-        done = sample("recommend", "--query", "batch.jsonl", "--format", format, "--k", 2)
+        done = sample(
+            "recommend", "--query", "batch.jsonl", "--format", format, "--k", 2
+        )
 
-        lines = done.json if format == "json" else list(map(json.loads, done.out.splitlines()))
+        lines = (
+            done.json
+            if format == "json"
+            else list(map(json.loads, done.out.splitlines()))
+        )
         assert done.code == 0
         assert "1 of 3 drafts (the first: third)" in done.err
         assert [line["query"] for line in lines] == ["first", "second one", "third"]
@@ -254,17 +294,26 @@ def test_a_batch_is_one_document_or_one_line_a_query(sample: Cli, tmp_path: Path
 def test_a_large_batch_gives_each_query_its_own_and_logs_few_lines(
     sample: Cli, tmp_path: Path
 ) -> None:
-    papers = [json.loads(line) for line in (SAMPLE / "papers.jsonl").read_text().splitlines()]
+    papers = [
+        json.loads(line) for line in (SAMPLE / "papers.jsonl").read_text().splitlines()
+    ]
     # A title and one word is no title of the corpus, so that each query may be given its paper.
     queries = [{"id": f"of {p['id']}", "title": f"{p['title']} again"} for p in papers]
     write(tmp_path / "batch.jsonl", queries)
-    write(tmp_path / "known.jsonl", [{"id": p["id"], "title": p["title"]} for p in papers[:100]])
+    write(
+        tmp_path / "known.jsonl",
+        [{"id": p["id"], "title": p["title"]} for p in papers[:100]],
+    )
 
-    done = sample("recommend", "--query", "batch.jsonl", "--format", "jsonl", "--k", 1, *PLAIN)
+    done = sample(
+        "recommend", "--query", "batch.jsonl", "--format", "jsonl", "--k", 1, *PLAIN
+    )
     known = sample("recommend", "--query", "known.jsonl", "--format", "jsonl", "--k", 1)
 
     lines = [json.loads(line) for line in done.out.splitlines()]
-    assert [line["query"] for line in lines] == [f"of {paper['id']}" for paper in papers]
+    assert [line["query"] for line in lines] == [
+        f"of {paper['id']}" for paper in papers
+    ]
     hits = [line for line in lines if line["query"] == f"of {line['results'][0]['id']}"]
     assert len(hits) > 270  # of 300
     assert len(known.err.splitlines()) <= 3
@@ -274,7 +323,9 @@ def test_a_large_batch_gives_each_query_its_own_and_logs_few_lines(
 
 
 @pytest.mark.parametrize("format", [*Format])
-def test_every_format_can_be_read_back(sample: Cli, tmp_path: Path, format: Format) -> None:
+def test_every_format_can_be_read_back(
+    sample: Cli, tmp_path: Path, format: Format
+) -> None:
     truth = sample(*DRAFT, "--k", 5, "--format", "json").json
 
     done = sample(*DRAFT, "--k", 5, "--format", format.value)
@@ -293,24 +344,36 @@ def test_every_format_can_be_read_back(sample: Cli, tmp_path: Path, format: Form
         case Format.TREC:
             ranking = read_run(tmp_path / "out").rankings["query"]
             assert list(ranking.ids) == ids
-            assert list(ranking.scores) == pytest.approx([item["score"] for item in truth])
+            assert list(ranking.scores) == pytest.approx(
+                [item["score"] for item in truth]
+            )
         case Format.BIBTEX | Format.RIS | Format.CSL:
-            assert [query.title for query in read_queries(tmp_path / "out").queries] == titles
+            assert [
+                query.title for query in read_queries(tmp_path / "out").queries
+            ] == titles
 
 
 @pytest.mark.parametrize("format", [*Format])
-def test_nothing_found_is_an_empty_list_with_a_reason(sample: Cli, format: Format) -> None:
+def test_nothing_found_is_an_empty_list_with_a_reason(
+    sample: Cli, format: Format
+) -> None:
     done = sample("recommend", "--title", "zzzz", "--format", format.value)
 
     assert done.code == 0
     why = "no word of the draft occurs in the 300 eligible papers"
     assert why in " ".join((done.out if format is Format.TABLE else done.err).split())
     if format is not Format.TABLE:
-        expected = {"json": "[]", "csl": "[]", "jsonl": '{"query":"query","results":[]}'}
+        expected = {
+            "json": "[]",
+            "csl": "[]",
+            "jsonl": '{"query":"query","results":[]}',
+        }
         assert done.out.strip() == expected.get(format.value, "")
 
 
-def test_since_former_lists_only_new_papers_are_shown(sample: Cli, tmp_path: Path) -> None:
+def test_since_former_lists_only_new_papers_are_shown(
+    sample: Cli, tmp_path: Path
+) -> None:
     first = sample(*DRAFT, "--k", 3, "--format", "json")
     (tmp_path / "lists").mkdir()
     (tmp_path / "lists" / "1.json").write_text(first.out)
@@ -327,7 +390,10 @@ def test_since_former_lists_only_new_papers_are_shown(sample: Cli, tmp_path: Pat
     assert new.err == "citerec: 2 new papers since 2027-01-15\n"
     assert again.code == 0
     assert "no new papers since 20" in again.out
-    assert (missing.code, "nowhere.json: cannot be read: No such" in missing.err) == (2, True)
+    assert (missing.code, "nowhere.json: cannot be read: No such" in missing.err) == (
+        2,
+        True,
+    )
 
 
 # --- recommend: options
@@ -347,7 +413,10 @@ def test_excluded_papers_do_not_come_back(sample: Cli, tmp_path: Path) -> None:
     assert not {before[0], before[3]} & {*rejected.ids}
     assert "rejected: 3 references, 2 of them in this corpus" in rejected.err
     assert by_id.ids == [i for i in before if i not in (before[0], before[3])]
-    assert "excluded: 3 references, 2 of them in this corpus; not found: nobody" in by_id.err
+    assert (
+        "excluded: 3 references, 2 of them in this corpus; not found: nobody"
+        in by_id.err
+    )
     assert "he2010context" not in by_title.ids
     assert "excluded: 2 references, 1 of them in this corpus" in by_title.err
     assert "line 2: entry 'y'" in by_title.err
@@ -369,9 +438,15 @@ def test_the_references_that_a_draft_cites_are_used_by_themselves(
 
     plain = sample(*DRAFT, "--abstract", ABSTRACT, "--format", "json")
     own, added = sample(*query), sample(*query, "--cited", "more.txt")
-    off, retitled = sample(*query, "--cited", "none"), sample(*query, "--title", "Deep learning")
+    off, retitled = (
+        sample(*query, "--cited", "none"),
+        sample(*query, "--title", "Deep learning"),
+    )
 
-    assert "2 references, 1 of them in this corpus; not found: No such paper at all" in own.err
+    assert (
+        "2 references, 1 of them in this corpus; not found: No such paper at all"
+        in own.err
+    )
     assert "he2010context" in plain.ids
     assert "he2010context" not in own.ids
     assert {"he2010context", "bhagavatula2018content"}.isdisjoint(added.ids)
@@ -400,7 +475,9 @@ def test_a_list_is_of_the_years_that_are_asked_for(sample: Cli) -> None:
     assert sample(*DRAFT, "--year-min", 2011, "--year-max", 2010).code == 2
 
 
-def test_the_year_of_a_draft_replaces_that_in_its_file(sample: Cli, tmp_path: Path) -> None:
+def test_the_year_of_a_draft_replaces_that_in_its_file(
+    sample: Cli, tmp_path: Path
+) -> None:
     old, new, two = (tmp_path / name for name in ("old.json", "new.json", "two.json"))
     old.write_text('{"title": "Dense retrieval", "year": 2010}')
     new.write_text('{"title": "Dense retrieval", "year": 2020}')
@@ -433,7 +510,9 @@ def test_a_batch_that_fails_midway_leaves_what_was_there(
     sample: Cli, tmp_path: Path, monkeypatch: MonkeyPatch
 ) -> None:
     (tmp_path / "out").write_text("before")
-    write(tmp_path / "batch.jsonl", [{"id": f"q{i}", "title": TITLE} for i in range(300)])
+    write(
+        tmp_path / "batch.jsonl", [{"id": f"q{i}", "title": TITLE} for i in range(300)]
+    )
     retrieve, parts = Bm25Retriever.retrieve, []
 
     def second_fails(*arguments: Any) -> Any:
@@ -444,14 +523,22 @@ def test_a_batch_that_fails_midway_leaves_what_was_there(
         return retrieve(*arguments)
 
     monkeypatch.setattr(Bm25Retriever, "retrieve", second_fails)
-    done = sample("recommend", "--query", "batch.jsonl", "--format", "trec", "--output", "out")
+    done = sample(
+        "recommend", "--query", "batch.jsonl", "--format", "trec", "--output", "out"
+    )
 
     assert (done.code, done.out, parts) == (1, "", [256, 44])
     assert (tmp_path / "out").read_text() == "before"
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["batch.jsonl", "indexes", "out"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "batch.jsonl",
+        "indexes",
+        "out",
+    ]
 
 
-def test_an_output_that_is_a_link_or_a_pipe_stays_one(sample: Cli, tmp_path: Path) -> None:
+def test_an_output_that_is_a_link_or_a_pipe_stays_one(
+    sample: Cli, tmp_path: Path
+) -> None:
     (tmp_path / "far").mkdir()
     (tmp_path / "near").symlink_to(tmp_path / "far" / "file")
     os.mkfifo(tmp_path / "pipe")
@@ -496,13 +583,22 @@ def test_in_a_log_file_progress_is_a_line_a_minute(
     assert lines(ConsoleOutput()) == ""  # no minute has passed
 
     monkeypatch.setattr("citerec.cli.console.LINE_SECONDS", 0.0)
-    assert lines(ConsoleOutput()) == "citerec: features: 640/2,000\nciterec: read: 2.0/4.0 MB\n"
+    assert (
+        lines(ConsoleOutput())
+        == "citerec: features: 640/2,000\nciterec: read: 2.0/4.0 MB\n"
+    )
     assert lines(ConsoleOutput(quiet=True)) == ""
 
 
 def test_progress_is_shown_on_a_terminal_and_wiped_away(tmp_path: Path) -> None:
     leader, follower = pty.openpty()
-    convert = ["corpus", "convert", SAMPLE / "papers.jsonl", "-o", tmp_path / "made.jsonl"]
+    convert = [
+        "corpus",
+        "convert",
+        SAMPLE / "papers.jsonl",
+        "-o",
+        tmp_path / "made.jsonl",
+    ]
     with subprocess.Popen(
         [COMMAND, *convert],
         stdout=subprocess.PIPE,
@@ -534,8 +630,20 @@ def test_one_draft_is_recommended_for_without_torch(
     index = ["--index", str(dense_sample.path), "--reranker", tiny_reranker_model]
     arguments = ["recommend", "--title", TITLE, *index, "--format", "trec", "-v"]
     needless = (
-        *("torch", "transformers", "huggingface_hub", "pandas", "sklearn", "matplotlib"),
-        *("ranx", "citerec.corpus.readers", "citerec.cli.train", "citerec.cli.evaluate"),
+        *(
+            "torch",
+            "transformers",
+            "huggingface_hub",
+            "pandas",
+            "sklearn",
+            "matplotlib",
+        ),
+        *(
+            "ranx",
+            "citerec.corpus.readers",
+            "citerec.cli.train",
+            "citerec.cli.evaluate",
+        ),
     )
     script = (
         f"import sys\nfrom citerec.cli import run\nrun({arguments!r})\n"
@@ -551,17 +659,27 @@ def test_one_draft_is_recommended_for_without_torch(
     assert done.stderr.splitlines()[-1] == "[]"
 
 
-def test_a_reader_that_has_enough_is_no_error(sample_index: IndexFolder, tmp_path: Path) -> None:
-    command = f"recommend --title '{TITLE}' --k 300 --format trec --index {sample_index.path}"
+def test_a_reader_that_has_enough_is_no_error(
+    sample_index: IndexFolder, tmp_path: Path
+) -> None:
+    command = (
+        f"recommend --title '{TITLE}' --k 300 --format trec --index {sample_index.path}"
+    )
 
     done = in_shell(f"citerec {command} | head -1", tmp_path)
 
     assert (done.code, done.err, done.out.count("\n")) == (0, "", 1)
-    assert in_shell(f"citerec {command} >&-", tmp_path) == Done(0, "", "")  # it wants nothing
+    assert in_shell(f"citerec {command} >&-", tmp_path) == Done(
+        0, "", ""
+    )  # it wants nothing
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_a_full_disk_behind_stdout_is_one_line(sample_index: IndexFolder, tmp_path: Path) -> None:
+@pytest.mark.skipif(
+    not Path("/dev/full").exists(), reason="needs a device that is always full"
+)
+def test_a_full_disk_behind_stdout_is_one_line(
+    sample_index: IndexFolder, tmp_path: Path
+) -> None:
     done = in_shell(f"citerec info --index {sample_index.path} > /dev/full", tmp_path)
 
     message = "citerec: error: cannot write standard output: No space left on device\n"
@@ -610,9 +728,13 @@ def test_ctrl_c_during_an_import_leaves_no_traceback(
         "import os, signal; os.kill(os.getpid(), signal.SIGINT)"
     )
     command = [sys.executable, "-m", "citerec", "info", "--index", sample_index.path]
-    first = os.environ | {"PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
+    first = os.environ | {
+        "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"
+    }
 
-    done = subprocess.run(command, env=first, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, env=first, capture_output=True, text=True, check=False
+    )
 
     assert (done.returncode, done.stdout, done.stderr) == (code, "", message)
 
@@ -620,12 +742,16 @@ def test_ctrl_c_during_an_import_leaves_no_traceback(
 # --- which index, info, verify, doctor
 
 
-def test_without_an_index_or_with_several_the_message_helps(cli: Cli, tmp_path: Path) -> None:
+def test_without_an_index_or_with_several_the_message_helps(
+    cli: Cli, tmp_path: Path
+) -> None:
     none = cli("recommend", "--title", TITLE)
     for name in ("a", "b"):
         write(tmp_path / f"{name}.jsonl", [{"id": "x", "title": "Tensors"}])
         cli("index", f"{name}.jsonl")
-    several = [cli(*command.split()) for command in ("info", "verify", "recommend --title x")]
+    several = [
+        cli(*command.split()) for command in ("info", "verify", "recommend --title x")
+    ]
 
     assert (none.code, none.out) == (2, "")
     assert "citerec index CORPUS" in none.err
@@ -657,7 +783,9 @@ def test_info_shows_what_an_index_holds(sample: Cli, sample_index: IndexFolder) 
 # --- evaluate
 
 
-def test_evaluate_writes_the_report_of_the_contract(sample: Cli, tmp_path: Path) -> None:
+def test_evaluate_writes_the_report_of_the_contract(
+    sample: Cli, tmp_path: Path
+) -> None:
     done = sample("evaluate", "--systems", "bm25, random,oracle,bm25", "--seed", 3)
 
     assert done.code == 0
@@ -667,7 +795,11 @@ def test_evaluate_writes_the_report_of_the_contract(sample: Cli, tmp_path: Path)
     assert (report["corpus"], report["split"]) == ("sample", "test")
     assert report["known_graph"] == "train"
     assert report["queries"] == len(read_qrels(folder / "qrels.txt"))
-    assert [system["name"] for system in report["systems"]] == ["bm25", "random", "oracle"]
+    assert [system["name"] for system in report["systems"]] == [
+        "bm25",
+        "random",
+        "oracle",
+    ]
     assert report["provenance"]["settings"]["bm25"]["k1"] == 1.2
     assert len(read_run(folder / "bm25.run").rankings) == report["queries"]
 
@@ -693,7 +825,10 @@ def test_a_run_that_was_written_scores_as_the_system_did(
     sample: Cli, sample_index: IndexFolder, tmp_path: Path
 ) -> None:
     ids = (sample_index.splits / "test.ids").read_text().split()
-    queries = [Query.of(sample_index.papers[r]) for r in sample_index.papers.rows_of(ids).tolist()]
+    queries = [
+        Query.of(sample_index.papers[r])
+        for r in sample_index.papers.rows_of(ids).tolist()
+    ]
     names = ("id", "title", "abstract", "year")
     write(tmp_path / "test.jsonl", [{n: getattr(q, n) for n in names} for q in queries])
     batch = ("--format", "trec", "--k", 1000, "--output", "mine.run", *PLAIN)
@@ -703,7 +838,9 @@ def test_a_run_that_was_written_scores_as_the_system_did(
     sample("recommend", "--query", "test.jsonl", *batch)
     sample("evaluate", "--run", "mine.run", "--output", "mine")
 
-    own, again, mine = (report_in(tmp_path / n)["systems"][0] for n in ("own", "again", "mine"))
+    own, again, mine = (
+        report_in(tmp_path / n)["systems"][0] for n in ("own", "again", "mine")
+    )
     assert (own["metrics"], own["ci95"]) == (again["metrics"], again["ci95"])
     assert mine["metrics"] == pytest.approx(own["metrics"])
 
@@ -712,10 +849,14 @@ def test_given_runs_and_systems_are_in_one_table(sample: Cli, tmp_path: Path) ->
     sample("evaluate", "--systems", "bm25", "--output", "own")
     lines = (tmp_path / "own" / "bm25.run").read_text().splitlines(keepends=True)
     first = lines[0].split()[0]
-    (tmp_path / "half.run").write_text("".join(x for x in lines if not x.startswith(f"{first} ")))
+    (tmp_path / "half.run").write_text(
+        "".join(x for x in lines if not x.startswith(f"{first} "))
+    )
 
     runs = ("--run", "own/bm25.run", "--run", "half.run")
-    done = sample("evaluate", *runs, "--systems", "random,bm25,oracle", "--known-graph", "earlier")
+    done = sample(
+        "evaluate", *runs, "--systems", "random,bm25,oracle", "--known-graph", "earlier"
+    )
 
     report = report_in(tmp_path / "reports" / "sample-test-runs")
     names = [system["name"] for system in report["systems"]]
@@ -724,14 +865,22 @@ def test_given_runs_and_systems_are_in_one_table(sample: Cli, tmp_path: Path) ->
     assert "half: queries without a ranking, which count zero: 1; " in done.err
     before, half, _, now, _ = report["systems"]
     assert before["metrics"] == now["metrics"] != half["metrics"]
-    assert [system["missing_queries"] for system in report["systems"]] == [0, 1, 0, 0, 0]
+    assert [system["missing_queries"] for system in report["systems"]] == [
+        0,
+        1,
+        0,
+        0,
+        0,
+    ]
     folder = tmp_path / "reports" / "sample-test-runs"
     assert len([*folder.glob("*.run")]) == 5
     assert (folder / "own_bm25.run").is_file()
     assert report["provenance"]["settings"]["runs"] == ["own/bm25.run", "half.run"]
 
 
-def test_systems_and_runs_agree_where_ids_hold_white_space(cli: Cli, tmp_path: Path) -> None:
+def test_systems_and_runs_agree_where_ids_hold_white_space(
+    cli: Cli, tmp_path: Path
+) -> None:
     papers = [
         {"id": "a 1", "title": "Apples", "year": 2000},
         {"id": "b 1", "title": "Bears", "year": 2000},
@@ -741,15 +890,19 @@ def test_systems_and_runs_agree_where_ids_hold_white_space(cli: Cli, tmp_path: P
     cli("index", "fruit.jsonl")
     (tmp_path / "mine.run").write_text("q_1 Q0 a_1 1 2 t\n")
 
-    done = cli("evaluate", "--run", "mine.run", "--systems", "bm25,oracle", "--output", "out")
+    done = cli(
+        "evaluate", "--run", "mine.run", "--systems", "bm25,oracle", "--output", "out"
+    )
 
     assert done.code == 0
-    assert [system["metrics"]["mrr"] for system in report_in(tmp_path / "out")["systems"]] == [
-        1
-    ] * 3
+    assert [
+        system["metrics"]["mrr"] for system in report_in(tmp_path / "out")["systems"]
+    ] == [1] * 3
 
 
-def test_a_quick_look_says_of_how_many_queries_it_is(sample: Cli, tmp_path: Path) -> None:
+def test_a_quick_look_says_of_how_many_queries_it_is(
+    sample: Cli, tmp_path: Path
+) -> None:
     sample("evaluate", "--systems", "bm25")
     whole = report_in(tmp_path / "reports" / "sample-test")
     total = whole["queries"]
@@ -776,7 +929,9 @@ def test_a_run_of_rows_continues_after_a_broken_one(cli: Cli, tmp_path: Path) ->
     head = f'claim = "It runs."\ncost = "1 s"\ncorpus = "{SAMPLE / "papers.jsonl"}"\n'
     rows = tmp_path / "experiments" / "mine"
     rows.mkdir(parents=True)
-    (rows / "a.toml").write_text(f'title = "Broken"\n{head}rules = {{ min_gold = 999 }}')
+    (rows / "a.toml").write_text(
+        f'title = "Broken"\n{head}rules = {{ min_gold = 999 }}'
+    )
     (rows / "b.toml").write_text(
         f'title = "Whole"\n{head}published = {{ mrr = 0.5 }}\nsource = "A paper"'
     )
@@ -788,4 +943,7 @@ def test_a_run_of_rows_continues_after_a_broken_one(cli: Cli, tmp_path: Path) ->
     assert done.code == 2  # for the broken row, after the others are done
     assert "999 gold citations" in done.err.splitlines()[-1]
     verdicts = [line.split()[:2] for line in done.out.splitlines()]
-    assert verdicts == [["measured", str(rows / "b.toml")], ["measured", str(rows / "c.toml")]]
+    assert verdicts == [
+        ["measured", str(rows / "b.toml")],
+        ["measured", str(rows / "c.toml")],
+    ]

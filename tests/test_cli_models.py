@@ -42,7 +42,9 @@ def sample(dense_sample: IndexFolder, tmp_path: Path) -> Path:
     return copy
 
 
-def test_auto_is_minilm_and_says_what_else_there_is(cli: Cli, write_jsonl: Write) -> None:
+def test_auto_is_minilm_and_says_what_else_there_is(
+    cli: Cli, write_jsonl: Write
+) -> None:
     corpus = write_jsonl([{"id": "a", "title": TITLE}, {"id": "b", "title": "Graphs"}])
 
     code, out, err = cli("index", corpus, "--index", "made")
@@ -56,7 +58,9 @@ def test_auto_is_minilm_and_says_what_else_there_is(cli: Cli, write_jsonl: Write
     assert "vectors  2 of 384 dimensions, exact" in info
 
 
-def test_auto_keeps_the_encoder_of_an_index_that_is_there(cli: Cli, tiny_model: str) -> None:
+def test_auto_keeps_the_encoder_of_an_index_that_is_there(
+    cli: Cli, tiny_model: str
+) -> None:
     cli("index", SAMPLE, "--index", "made", "--encoder", tiny_model)
 
     code, _, err = cli("index", SAMPLE, "--index", "made", "--force")
@@ -65,12 +69,23 @@ def test_auto_keeps_the_encoder_of_an_index_that_is_there(cli: Cli, tiny_model: 
     assert open_index(Path("made")).manifest.settings["encoder"]["source"] == tiny_model
 
 
-def test_encode_gives_an_index_vectors_that_recommend_uses(cli: Cli, tiny_model: str) -> None:
+def test_encode_gives_an_index_vectors_that_recommend_uses(
+    cli: Cli, tiny_model: str
+) -> None:
     cli("index", SAMPLE, "--index", "made", "--encoder", "none")
 
     code, out, err = cli("encode", "--index", "made", "--encoder", tiny_model)
     asked = cli(
-        "recommend", "--index", "made", "--title", TITLE, "--format", "json", "--k", 5, *PLAIN
+        "recommend",
+        "--index",
+        "made",
+        "--title",
+        TITLE,
+        "--format",
+        "json",
+        "--k",
+        5,
+        *PLAIN,
     )
 
     assert (code, out) == (0, "")
@@ -96,7 +111,9 @@ def test_evaluate_compares_the_stages_and_their_fusion(cli: Cli, sample: Path) -
 def test_a_trained_encoder_lies_in_the_index_and_moves_with_it(
     cli: Cli, sample: Path, tiny_model: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "short.toml").write_text("max_tokens = 64\n")  # the tiny model has 128 positions
+    (tmp_path / "short.toml").write_text(
+        "max_tokens = 64\n"
+    )  # the tiny model has 128 positions
     how = ("--epochs", 1, "--config", tmp_path / "short.toml")
     own = (
         sample / "models" / "encoder"
@@ -118,13 +135,22 @@ BAD: dict[str, tuple[list[str], str]] = {
         "leave --encoder out, or embed it anew",
     ),
     "an encoder that is nowhere": (["encode", "--encoder", "./nowhere"], "nowhere"),
-    "encode with none": (["encode", "--encoder", "none"], "choose one with --encoder MODEL"),
+    "encode with none": (
+        ["encode", "--encoder", "none"],
+        "choose one with --encoder MODEL",
+    ),
     "a device that is not here": (
         ["encode", "--encoder", "OTHER", "--device", "cuda:7"],
         "no device 'cuda:7' here",
     ),
-    "a device of no kind": (["encode", "--encoder", "OTHER", "--device", "abacus"], "abacus"),
-    "an unknown kind": (["encode", "--encoder", "OTHER", "--dense-index", "tree"], "'tree'"),
+    "a device of no kind": (
+        ["encode", "--encoder", "OTHER", "--device", "abacus"],
+        "abacus",
+    ),
+    "an unknown kind": (
+        ["encode", "--encoder", "OTHER", "--dense-index", "tree"],
+        "'tree'",
+    ),
     "a base that is nowhere": (["train-encoder", "--model", "./nowhere"], "nowhere"),
     "no epochs": (["train-encoder", "--epochs", "0"], "epochs"),
     "settings that are not there": (["train-encoder", "--config", "x.toml"], "x.toml"),
@@ -138,8 +164,12 @@ def test_bad_input_is_one_line_and_leaves_the_index_as_it_was(
 ) -> None:
     arguments, says = BAD[case]
     if "OTHER" in arguments:
-        other = str(tiny_bert(tmp_path / "other", seed=3, spec=EncoderSpec(max_tokens=64)))
-        arguments = [other if argument == "OTHER" else argument for argument in arguments]
+        other = str(
+            tiny_bert(tmp_path / "other", seed=3, spec=EncoderSpec(max_tokens=64))
+        )
+        arguments = [
+            other if argument == "OTHER" else argument for argument in arguments
+        ]
     before = open_index(sample).manifest
 
     code, out, err = cli(*arguments)
@@ -155,13 +185,23 @@ def test_bad_input_is_one_line_and_leaves_the_index_as_it_was(
 # --- models that are neither here nor can be fetched
 
 MISSING = "owner/missing"
-OTHERS = {"serve", "mcp", "corpus", "experiment", "datasets"}  # servers, and groups of commands
-ARGUMENTS: dict[str, tuple[object, ...]] = {  # that make a command open the model of an option
+OTHERS = {
+    "serve",
+    "mcp",
+    "corpus",
+    "experiment",
+    "datasets",
+}  # servers, and groups of commands
+ARGUMENTS: dict[
+    str, tuple[object, ...]
+] = {  # that make a command open the model of an option
     "index": (SAMPLE, "--index", "made"),
     "recommend": ("--title", TITLE),
     "evaluate": ("--systems", "rerank"),
 }
-RECORDED: dict[str, tuple[object, ...]] = {  # that make a command open the encoder of the index
+RECORDED: dict[
+    str, tuple[object, ...]
+] = {  # that make a command open the encoder of the index
     "index": ("more.jsonl", "--append", "--index", "indexes/sample"),
     "encode": (),
     "recommend": ("--title", TITLE),
@@ -173,7 +213,9 @@ RECORDED: dict[str, tuple[object, ...]] = {  # that make a command open the enco
 
 
 @pytest.fixture(scope="module")
-def once_fetched(tmp_path_factory: pytest.TempPathFactory, tiny_model: str, java: None) -> Path:
+def once_fetched(
+    tmp_path_factory: pytest.TempPathFactory, tiny_model: str, java: None
+) -> Path:
     """The sample, embedded by a model of the hub whose cache is gone."""
     folder = tmp_path_factory.mktemp("fetched")
     cached(folder / "hub", MISSING, Path(shutil.copytree(tiny_model, folder / "model")))
@@ -191,7 +233,11 @@ def gone(once_fetched: Path, tmp_path: Path) -> Path:
 
 def options_of(command: str) -> set[str]:
     parsed: Any = typer.main.get_command(make_app([command]))
-    return {option for parameter in parsed.commands[command].params for option in parameter.opts}
+    return {
+        option
+        for parameter in parsed.commands[command].params
+        for option in parameter.opts
+    }
 
 
 MODEL_OPTIONS = [
@@ -224,7 +270,9 @@ def test_a_model_that_cannot_be_fetched_names_only_options_that_the_command_has(
         f"{MISSING} is not in the local cache and cannot be fetched: this is offl"
     )
     assert_options_exist(said, command)
-    is_base = option != "--reranker" and command != "recommend"  # MiniLM reranks nothing
+    is_base = (
+        option != "--reranker" and command != "recommend"
+    )  # MiniLM reranks nothing
     assert (f"; or choose {option} minilm" in said) == is_base
     assert (", or none" in said) == (command == "index")
 
@@ -242,7 +290,9 @@ def test_the_encoder_of_an_index_that_cannot_be_fetched_is_replaced_by_encode(
     )
     assert_options_exist(said, command)
     anew = (
-        "choose --encoder" if command == "encode" else "citerec encode --index indexes/sample --enc"
+        "choose --encoder"
+        if command == "encode"
+        else "citerec encode --index indexes/sample --enc"
     )
     assert anew in said
 
@@ -256,20 +306,31 @@ def own(sample: Path, tiny_reranker_model: str) -> Path:
     return Path(shutil.copytree(tiny_reranker_model, sample / "models" / "reranker"))
 
 
-def test_recommend_reranks_with_the_index_s_own_and_says_how(cli: Cli, own: Path) -> None:
+def test_recommend_reranks_with_the_index_s_own_and_says_how(
+    cli: Cli, own: Path
+) -> None:
     code, out, err = cli(*ASK, *RUN, "--rerank-depth", 20)
 
     assert code == 0
-    assert "citerec: reranking the best 20 by models/reranker: 32+32 tokens, onnx float32\n" in err
+    assert (
+        "citerec: reranking the best 20 by models/reranker: 32+32 tokens, onnx float32\n"
+        in err
+    )
     items: list[dict[str, Any]] = json.loads(out)
     assert [item["stages"]["rerank"]["rank"] for item in items] == [1, 2, 3, 4, 5]
-    assert {name for item in items for name in item["stages"]} == {"bm25", "dense", "rerank"}
+    assert {name for item in items for name in item["stages"]} == {
+        "bm25",
+        "dense",
+        "rerank",
+    }
 
 
 @pytest.fixture
 def foreign(own: Path) -> Path:
     """A reranker that was trained on other papers, as an index that is built anew takes it along."""
-    (own / "training.json").write_text('{"corpus_sha256": "f00", "splits_sha256": "f00"}')
+    (own / "training.json").write_text(
+        '{"corpus_sha256": "f00", "splits_sha256": "f00"}'
+    )
     seal_model(own)
     return own
 
@@ -285,7 +346,10 @@ def test_a_reranker_of_other_papers_is_measured_only_if_it_is_named(
 
     code, _, err = cli(*one)
     assert (code, "rerank" in systems()) == (0, False)
-    assert "warning: models/reranker is not used: it, its base or its teacher was trained on" in err
+    assert (
+        "warning: models/reranker is not used: it, its base or its teacher was trained on"
+        in err
+    )
 
     code, _, err = cli(*one, "--reranker", "models/reranker", "--systems", "rerank")
     assert (code, systems()) == (0, ["rerank"])

@@ -12,7 +12,16 @@ from typing import Any, NamedTuple
 
 import pytest
 from support.corpora import SAMPLE
-from support.scholar_server import BROKEN, CUT, HTML, Fault, ScholarServer, busy, papers_of, serving
+from support.scholar_server import (
+    BROKEN,
+    CUT,
+    HTML,
+    Fault,
+    ScholarServer,
+    busy,
+    papers_of,
+    serving,
+)
 from support.tables import table
 from support.types import Capture, MonkeyPatch
 
@@ -79,7 +88,9 @@ def bibliography(folder: Path, *ids: str, doi: bool = True) -> Path:
         entry = f"@article{{PRIVATEkey{len(entries)}, title = {{{paper['title']}}},"
         entry += f" author = {{{' and '.join(paper['authors'])}}}, year = {{{paper['year']}}},"
         entry += " abstract = {PRIVATE abstract}, file = {/home/PRIVATE/paper.pdf},"
-        entries.append(f"{entry} doi = {{{paper['doi']}}}}}\n" if doi else f"{entry}}}\n")
+        entries.append(
+            f"{entry} doi = {{{paper['doi']}}}}}\n" if doi else f"{entry}}}\n"
+        )
     path = folder / "refs.bib"
     path.write_text("\n".join(entries))
     return path
@@ -98,7 +109,9 @@ def record(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_a_bibliography_becomes_a_corpus(source: str, collect: Collect, tmp_path: Path) -> None:
+def test_a_bibliography_becomes_a_corpus(
+    source: str, collect: Collect, tmp_path: Path
+) -> None:
     bib = bibliography(tmp_path, *SEEDS)
 
     done = collect(bib, "-o", "mine", "--source", source, "--papers", 40)
@@ -123,14 +136,20 @@ def test_only_ids_and_titles_are_sent(
 ) -> None:
     with_doi = bibliography(tmp_path, SEEDS[0]).read_text()
     without_doi = bibliography(tmp_path, SEEDS[1], doi=False).read_text()
-    (tmp_path / "PRIVATE.bib").write_text(with_doi + without_doi.replace("key0", "key1"))
+    (tmp_path / "PRIVATE.bib").write_text(
+        with_doi + without_doi.replace("key0", "key1")
+    )
 
-    done = collect(tmp_path / "PRIVATE.bib", "-o", "mine", "--source", source, "--papers", 20)
+    done = collect(
+        tmp_path / "PRIVATE.bib", "-o", "mine", "--source", source, "--papers", 20
+    )
 
     assert done.code == 0, done.err
     sent = [f"{r.path} {r.params} {r.headers} {r.body}" for r in server.requests]
     assert not [text for text in sent if "PRIVATE" in text or str(tmp_path) in text]
-    assert not [text for text in sent if "Khattab" in text or "Karpukhin" in text]  # an author
+    assert not [
+        text for text in sent if "Khattab" in text or "Karpukhin" in text
+    ]  # an author
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -147,7 +166,10 @@ def test_titles_find_what_has_no_doi_and_the_rest_is_listed(
 
     assert done.code == 0, done.err
     assert record(tmp_path / "mine")["resolved"] == 3
-    rows = [r.split("\t") for r in (tmp_path / "mine" / "unresolved.tsv").read_text().splitlines()]
+    rows = [
+        r.split("\t")
+        for r in (tmp_path / "mine" / "unresolved.tsv").read_text().splitlines()
+    ]
     assert rows[0] == list(HEADER)
     reasons = {row[1] or row[2]: row[3] for row in rows[1:]}
     assert "unknown to" in reasons["A Paper that Nobody Ever Wrote"]
@@ -205,7 +227,9 @@ def test_a_large_corpus_takes_all_that_is_connected_and_has_the_same_bytes_again
                 reached |= {*paper["citations"]}
             elif reached & {*paper["citations"]}:
                 reached.add(paper["id"])
-    dois = {paper["doi"].removeprefix("10.5555/") for paper in collected(tmp_path / "one")}
+    dois = {
+        paper["doi"].removeprefix("10.5555/") for paper in collected(tmp_path / "one")
+    }
     assert dois == reached
     one, two = (tmp_path / name / "papers.jsonl.gz" for name in ("one", "two"))
     assert one.read_bytes() == two.read_bytes()
@@ -214,12 +238,19 @@ def test_a_large_corpus_takes_all_that_is_connected_and_has_the_same_bytes_again
 def test_references_that_a_batch_leaves_out_are_listed_and_large_batches_are_halved(
     collect: Collect, server: ScholarServer, tmp_path: Path, monkeypatch: MonkeyPatch
 ) -> None:
-    server.fill([{**paper, "elided": "empty" * (paper["id"] == SEEDS[0])} for paper in WITH_DOIS])
+    server.fill(
+        [
+            {**paper, "elided": "empty" * (paper["id"] == SEEDS[0])}
+            for paper in WITH_DOIS
+        ]
+    )
     server.most_bytes = 30_000  # above, the batch is refused
     server.most_references = 250  # of a batch; it comes without the others
     monkeypatch.setattr(SemanticScholar, "most_listed", 250)
 
-    done = collect("10.5555/khattab2020colbert", "-o", "mine", "--source", "s2", "--papers", 50)
+    done = collect(
+        "10.5555/khattab2020colbert", "-o", "mine", "--source", "s2", "--papers", 50
+    )
 
     assert done.code == 0, done.err
     papers = collected(tmp_path / "mine")
@@ -245,7 +276,10 @@ def invented(name: str, *citations: str, **more: Any) -> dict[str, Any]:
 def links_of(folder: Path, server: ScholarServer) -> dict[str, list[str]]:
     """Return the citations that were written, by the names of the test."""
     names = {number: name for name, number in server.hash.items()}
-    return {names[p["id"]]: [names[i] for i in p.get("citations", [])] for p in collected(folder)}
+    return {
+        names[p["id"]]: [names[i] for i in p.get("citations", [])]
+        for p in collected(folder)
+    }
 
 
 def test_links_are_kept_where_publishers_withhold_references(
@@ -265,8 +299,12 @@ def test_links_are_kept_where_publishers_withhold_references(
 
     assert (first.code, second.code) == (0, 0), first.err + second.err
     assert links == {"seed": [], **{p["id"]: ["seed"] for p in (late, *citing)}}
-    assert updated == {i: cited and ["seed", "other"] for i, cited in links.items()} | {"other": []}
-    assert "901  without a list of references: their publishers withhold it" in first.out
+    assert updated == {i: cited and ["seed", "other"] for i, cited in links.items()} | {
+        "other": []
+    }
+    assert (
+        "901  without a list of references: their publishers withhold it" in first.out
+    )
     assert len(record(tmp_path / "mine")["without_references"]) == 901
     assert [r.path for r in server.requests if r.path.endswith("/references")] == [
         f"/graph/v1/paper/{server.hash['late']}/references"
@@ -284,13 +322,26 @@ def test_a_retracted_paper_is_marked(
     }
     seed = invented("seed", *titles)
     server.fill(
-        [seed, *(invented(i, title=titles[i], retracted=i in "ab", year=2000) for i in titles)]
+        [
+            seed,
+            *(
+                invented(i, title=titles[i], retracted=i in "ab", year=2000)
+                for i in titles
+            ),
+        ]
     )
 
     collect("10.5555/seed", "-o", "mine", "--source", source)
 
-    marks = {paper["title"]: paper.get("retracted") for paper in collected(tmp_path / "mine")}
-    assert marks == {titles["a"]: True, titles["b"]: True, titles["c"]: None, "On seed": None}
+    marks = {
+        paper["title"]: paper.get("retracted") for paper in collected(tmp_path / "mine")
+    }
+    assert marks == {
+        titles["a"]: True,
+        titles["b"]: True,
+        titles["c"]: None,
+        "On seed": None,
+    }
 
 
 # --- what a service refuses
@@ -310,7 +361,9 @@ def test_a_retracted_paper_is_marked(
 def test_signs_of_a_search_are_no_commands(
     source: str, search: str, collect: Collect, server: ScholarServer, tmp_path: Path
 ) -> None:
-    done = collect(f"--search={search}", "-o", "mine", "--source", source, "--papers", 9)
+    done = collect(
+        f"--search={search}", "-o", "mine", "--source", source, "--papers", 9
+    )
 
     assert done.code == 0, done.err
     assert "searching for: passage retrieval\n" in done.err
@@ -321,13 +374,21 @@ def test_a_reference_that_is_refused_is_named_and_left_out(
     collect: Collect, server: ScholarServer, tmp_path: Path
 ) -> None:
     server.unspeakable = "unspeakable"
-    titles = ("None", "{undefined}", 'What? (*) | !~ "', "An unspeakable title", "On seed")
+    titles = (
+        "None",
+        "{undefined}",
+        'What? (*) | !~ "',
+        "An unspeakable title",
+        "On seed",
+    )
     dois = [f"10.5555/{n}" for n in ("unspeakable", *range(30), "other")]
     entries = [f"@misc{{k{n}, title = {{{title}}}}}" for n, title in enumerate(titles)]
     (tmp_path / "refs.bib").write_text("\n".join(entries))
     server.fill([invented("seed"), invented("other"), invented("what", title="What?")])
 
-    done = collect("refs.bib", *dois, "-o", "mine", "--source", "openalex", "--papers", 9)
+    done = collect(
+        "refs.bib", *dois, "-o", "mine", "--source", "openalex", "--papers", 9
+    )
 
     assert done.code == 0, done.err
     found = {paper["title"] for paper in collected(tmp_path / "mine")}
@@ -360,7 +421,9 @@ def test_a_preprint_that_was_merged_into_its_article_is_found(
     done = collect(given, "-o", "mine", "--source", "openalex", "--papers", 2)
 
     assert done.code == 0, done.err
-    assert [paper["doi"] for paper in collected(tmp_path / "mine")] == ["10.5555/article"]
+    assert [paper["doi"] for paper in collected(tmp_path / "mine")] == [
+        "10.5555/article"
+    ]
 
 
 # --- complete, out of date, interrupted
@@ -389,24 +452,39 @@ def test_an_update_adds_new_papers_and_keeps_the_others(
     assert len(record(tmp_path / "mine")["runs"]) == 2
 
 
-def test_another_list_does_not_replace_a_collection(collect: Collect, tmp_path: Path) -> None:
+def test_another_list_does_not_replace_a_collection(
+    collect: Collect, tmp_path: Path
+) -> None:
     collect("10.5555/devlin2019bert", "-o", "mine", "--papers", 5)
     before = (tmp_path / "mine" / "papers.jsonl.gz").read_bytes()
 
     other = collect("10.5555/khattab2020colbert", "-o", "mine", "--papers", 5)
-    source = collect("10.5555/devlin2019bert", "-o", "mine", "--papers", 5, "--source", "s2")
+    source = collect(
+        "10.5555/devlin2019bert", "-o", "mine", "--papers", 5, "--source", "s2"
+    )
 
     assert (other.code, source.code) == (2, 2)
     assert "has another collection" in other.err
     assert "was collected from openalex" in source.err
     assert (tmp_path / "mine" / "papers.jsonl.gz").read_bytes() == before
-    assert collect("10.5555/khattab2020colbert", "-o", "mine", "--papers", 5, "--force").code == 0
+    assert (
+        collect(
+            "10.5555/khattab2020colbert", "-o", "mine", "--papers", 5, "--force"
+        ).code
+        == 0
+    )
 
 
 def test_an_interrupted_run_continues_where_it_was(
     collect: Collect, server: ScholarServer, tmp_path: Path
 ) -> None:
-    arguments = [bibliography(tmp_path, *SEEDS, doi=False), "--source", "s2", "--papers", 60]
+    arguments = [
+        bibliography(tmp_path, *SEEDS, doi=False),
+        "--source",
+        "s2",
+        "--papers",
+        60,
+    ]
     assert collect(*arguments, "-o", "whole").code == 0
     needed = len(server.requests)
     server.faults = [None, None, None, Fault(401, b"{}")]
@@ -445,7 +523,10 @@ def test_links_in_a_folder_that_somebody_else_made_are_not_followed(
 
     assert (refused.code, done.code) == (2, 0), done.err
     assert f"{work.name} is a link" in refused.err
-    assert sorted(path.name for path in (tmp_path / "home").iterdir()) == [".bashrc", "thesis"]
+    assert sorted(path.name for path in (tmp_path / "home").iterdir()) == [
+        ".bashrc",
+        "thesis",
+    ]
     assert (tmp_path / "home" / ".bashrc").read_text() == "PATH=/bin"
     assert len(collected(tmp_path / "mine")) == 40
 
@@ -462,7 +543,9 @@ def test_a_dry_run_sends_and_writes_nothing(
 
     assert done.code == 0
     assert "only ids and titles of the references are sent to OpenAlex" in done.err
-    assert re.search(r"about \d+ requests, .*\$0\.\d\d of the \$1 that is free each day", done.err)
+    assert re.search(
+        r"about \d+ requests, .*\$0\.\d\d of the \$1 that is free each day", done.err
+    )
     assert server.requests == []
     assert [path.name for path in tmp_path.iterdir()] == ["refs.bib"]
 
@@ -471,7 +554,9 @@ def test_without_a_key_what_is_free_each_day_is_a_tenth(
     collect: Collect, server: ScholarServer, tmp_path: Path, monkeypatch: MonkeyPatch
 ) -> None:
     # 100 titles cost $0.10, and the lists of their references and citations a little more
-    (tmp_path / "many.txt").write_text("\n".join(f"A title of paper {i}" for i in range(100)))
+    (tmp_path / "many.txt").write_text(
+        "\n".join(f"A title of paper {i}" for i in range(100))
+    )
     arguments = ("many.txt", "-o", "mine", "--source", "openalex", "--papers", 9)
     monkeypatch.setenv("OPENALEX_API_KEY", "")
     server.fill([invented("seed", title="A title of paper 0")])
@@ -486,7 +571,9 @@ def test_without_a_key_what_is_free_each_day_is_a_tenth(
     assert (refused.code, sent, stopped.code, done.code) == (2, 0, 2, 0)
     assert "of the $0.10 that is free each day" in refused.err
     assert "set OPENALEX_API_KEY" in refused.err.splitlines()[-1]
-    assert "wait 14.9 hours (HTTP 429: Insufficient budget" in stopped.err.splitlines()[-1]
+    assert (
+        "wait 14.9 hours (HTTP 429: Insufficient budget" in stopped.err.splitlines()[-1]
+    )
     assert "50 responses of an interrupted run are used again" in done.err
     assert [refusal["error"] for refusal in server.refused] == ["Rate limit exceeded"]
     server.refused.clear()
@@ -515,14 +602,19 @@ def test_an_estimate_counts_searches_and_rates(monkeypatch: MonkeyPatch) -> None
         (("10.5555/unknown",), "has none of the references"),
         (("--search", "zzzz"), "no result for 'zzzz'"),
         (("empty.bib",), "this is empty"),
-        (("many.txt", "--source", "openalex"), "start it with --yes, or lower --papers"),
+        (
+            ("many.txt", "--source", "openalex"),
+            "start it with --yes, or lower --papers",
+        ),
     ],
 )
 def test_what_cannot_be_collected_gives_one_line(
     arguments: tuple[str, ...], words: str, collect: Collect, tmp_path: Path
 ) -> None:
     (tmp_path / "empty.bib").write_text("")
-    (tmp_path / "many.txt").write_text("\n".join(f"A title of paper {i}" for i in range(2000)))
+    (tmp_path / "many.txt").write_text(
+        "\n".join(f"A title of paper {i}" for i in range(2000))
+    )
 
     done = collect(*arguments)
 
@@ -553,7 +645,9 @@ def test_no_key_is_ever_shown_or_stored(
     accepted = collect(bib, "-o", "mine", "--source", source, "--papers", 9)
 
     assert refused.code == 2
-    assert "check the key in" in refused.err  # although the server repeats the key in its message
+    assert (
+        "check the key in" in refused.err
+    )  # although the server repeats the key in its message
     assert accepted.code == 0, accepted.err
     assert KEY not in refused.out + refused.err + accepted.out + accepted.err
     contents = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
@@ -565,7 +659,13 @@ def test_no_key_is_ever_shown_or_stored(
 
 PAPERS = [
     {"id": "a", "title": "Graph drawing", "year": 1990, "doi": "10.5555/a"},
-    {"id": "b", "title": "Tree drawing", "year": 1995, "citations": ["a"], "doi": "10.5555/b"},
+    {
+        "id": "b",
+        "title": "Tree drawing",
+        "year": 1995,
+        "citations": ["a"],
+        "doi": "10.5555/b",
+    },
 ]
 WORKS = {"filter": "openalex:W1000"}
 
@@ -588,7 +688,12 @@ def opened(
 ) -> Generator[tuple[Client, list[str]]]:
     """Open a client; yields it, and the list of what it logs."""
     service = Service(
-        title="OpenAlex", url=url, variable="KEY", parameter="api_key", key=key, rate=rate
+        title="OpenAlex",
+        url=url,
+        variable="KEY",
+        parameter="api_key",
+        key=key,
+        rate=rate,
     )
     messages: list[str] = []
     with open_cache(folder, "collection") as cache:
@@ -623,9 +728,7 @@ def test_a_passing_fault_is_tried_again(
     assert message in messages[0]
 
 
-ENDLESS = (
-    b'{"data": [{"citingPaper": {"paperId": "a"}, "citedPaper": {"paperId": "a"}}], "next": 1}'
-)
+ENDLESS = b'{"data": [{"citingPaper": {"paperId": "a"}, "citedPaper": {"paperId": "a"}}], "next": 1}'
 
 
 @pytest.mark.parametrize(
@@ -636,9 +739,17 @@ ENDLESS = (
         (Fault(body=b'{"results": [1, null, "a"], "meta": []}'), "of another shape"),
         (Fault(400, b"[]"), "did not accept a request|none of the references"),
         (Fault(body=b'"' + b"a" * 3_000_000 + b'"'), "takes more than 1 MB"),
-        (Fault(body=gzip.compress(b" " * 2**28), headers={"Content-Encoding": "gzip"}), "1 MB"),
+        (
+            Fault(
+                body=gzip.compress(b" " * 2**28), headers={"Content-Encoding": "gzip"}
+            ),
+            "1 MB",
+        ),
         (Fault(body=b"[" * 100_000), "is not JSON"),
-        (Fault(302, b"", {"Location": "http://localhost:1/"}), "redirects to localhost:1"),
+        (
+            Fault(302, b"", {"Location": "http://localhost:1/"}),
+            "redirects to localhost:1",
+        ),
         (Fault(302, b"", {"Location": "file:///etc/passwd"}), "redirects"),
     ],
 )
@@ -662,13 +773,18 @@ def test_a_hostile_service_gets_one_line(
     assert "Traceback" not in done.err
 
 
-def test_a_list_without_an_end_is_given_up(small: ScholarServer, tmp_path: Path) -> None:
+def test_a_list_without_an_end_is_given_up(
+    small: ScholarServer, tmp_path: Path
+) -> None:
     small.faults = [Fault(body=ENDLESS)] * 2
     service = Service(title="S2", url=small.url, variable="KEY", rate=1000)
 
     with open_cache(tmp_path, "collection") as cache:
         client = Client(service, cache, print, most=50)
-        with closing(client.http), pytest.raises(CollectError, match="more than 50 pages"):
+        with (
+            closing(client.http),
+            pytest.raises(CollectError, match="more than 50 pages"),
+        ):
             [*SemanticScholar(client).citing(["a"], 10**9)]
 
 
@@ -691,13 +807,21 @@ def test_offline_is_stated_plainly(tmp_path: Path) -> None:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
 
-        with opened(url, tmp_path) as (client, _), pytest.raises(CollectError, match="a network"):
+        with (
+            opened(url, tmp_path) as (client, _),
+            pytest.raises(CollectError, match="a network"),
+        ):
             client.fetch("/works", WORKS)
 
 
-def test_responses_of_another_run_are_not_used(small: ScholarServer, tmp_path: Path) -> None:
+def test_responses_of_another_run_are_not_used(
+    small: ScholarServer, tmp_path: Path
+) -> None:
     start = time.monotonic()
-    with pytest.raises(CollectError), opened(small.url, tmp_path, rate=10) as (client, _):
+    with (
+        pytest.raises(CollectError),
+        opened(small.url, tmp_path, rate=10) as (client, _),
+    ):
         for number in range(3):
             client.fetch("/works", {"filter": f"openalex:W{number}"})
         with pytest.raises(CiterecError), open_cache(tmp_path, "collection"):

@@ -32,7 +32,9 @@ from citerec.errors import ConfigError
         (RecommendConfig, "unknown", 1),
     ],
 )
-def test_an_invalid_setting_is_refused_by_name(kind: type[Settings], name: str, value: Any) -> None:
+def test_an_invalid_setting_is_refused_by_name(
+    kind: type[Settings], name: str, value: Any
+) -> None:
     with pytest.raises(ConfigError, match=name):
         kind(**{name: value})
 
@@ -45,11 +47,15 @@ def test_settings_that_contradict_each_other_are_refused() -> None:
 
 
 def test_values_of_a_file_become_settings_and_a_fault_has_its_full_name() -> None:
-    config = read_settings(RecommendConfig, {"bm25": {"k1": 2}, "fuse": {"method": "weighted"}})
+    config = read_settings(
+        RecommendConfig, {"bm25": {"k1": 2}, "fuse": {"method": "weighted"}}
+    )
 
     weighted = FuseConfig(method=FuseMethod.WEIGHTED)
     assert config == RecommendConfig(bm25=Bm25Config(k1=2), fuse=weighted)
-    with pytest.raises(ConfigError, match=r"^row\.toml: bm25\.k1 must be at least 0, got -1$"):
+    with pytest.raises(
+        ConfigError, match=r"^row\.toml: bm25\.k1 must be at least 0, got -1$"
+    ):
         read_settings(RecommendConfig, {"bm25": {"k1": -1}}, "row.toml: ")
 
 

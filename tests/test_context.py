@@ -81,7 +81,10 @@ def test_citation_markers_are_removed_and_nothing_else(text: str, plain: str) ->
         ("", "the context is empty"),
         (" \n", "the context is empty"),
         ("[CITE] [12] (Smith, 2020)", "no words besides citation markers"),
-        ("word " * 5000, "the context has 25,000 characters; expected a sentence of at most"),
+        (
+            "word " * 5000,
+            "the context has 25,000 characters; expected a sentence of at most",
+        ),
     ],
 )
 def test_a_context_without_words_is_refused(text: str, message: str) -> None:
@@ -98,7 +101,9 @@ def test_a_context_without_words_is_refused(text: str, message: str) -> None:
         ("Late vectors [12] and sparse ones [CITE] match.", "Late vectors and sparse ones match."),
     ],
 )  # fmt: skip
-def test_the_claim_at_the_place_is_read_unless_it_is_short(text: str, claim: str) -> None:
+def test_the_claim_at_the_place_is_read_unless_it_is_short(
+    text: str, claim: str
+) -> None:
     assert read_context(text) == claim
 
 
@@ -146,7 +151,10 @@ def test_probabilities_are_those_of_drafts_so_a_sentence_has_none(
     folder = tiny_ranker(tmp_path / "ranker", {"bm25": 1.0}, calibration=calibration)
     recommender = Recommender(index, RecommendConfig(ranker=str(folder)))
 
-    draft, sentence = recommender.recommend(DRAFT), recommender.recommend(context=SENTENCE)
+    draft, sentence = (
+        recommender.recommend(DRAFT),
+        recommender.recommend(context=SENTENCE),
+    )
 
     assert draft[0].probability is not None
     assert sentence[0].probability is None
@@ -157,7 +165,9 @@ def test_the_words_of_a_sentence_are_added_to_its_scores(
     index: IndexFolder, tmp_path: Path
 ) -> None:
     calibration = Calibration(scale=1.0, offset=0.0)
-    folder = tiny_ranker(tmp_path / "ranker", {}, calibration=calibration)  # all scores are equal
+    folder = tiny_ranker(
+        tmp_path / "ranker", {}, calibration=calibration
+    )  # all scores are equal
     recommender = Recommender(index, RecommendConfig(ranker=str(folder)))
 
     late, sparse = recommender.recommend(context=SENTENCE)
@@ -192,8 +202,14 @@ def test_a_batch_has_a_sentence_in_each_line(cli: Invoke, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--context", "[12]"), "error: the context has no words besides citation markers"),
-        (("--query", "two.jsonl", "--context", "A b"), "but there are 2; give one draft"),
+        (
+            ("--context", "[12]"),
+            "error: the context has no words besides citation markers",
+        ),
+        (
+            ("--query", "two.jsonl", "--context", "A b"),
+            "but there are 2; give one draft",
+        ),
         (("--query", "bad.json"), "must be a string, found"),
         ((), "there is no draft; give one by --title or --query"),
     ],

@@ -54,7 +54,13 @@ def test_info_counts_what_a_corpus_holds(cli: Cli, made: Made) -> None:
     made(
         "papers.jsonl",
         [
-            record("a", year=1990, abstract="Text.", doi="10.5555/a", citations=["b", "c", "far"]),
+            record(
+                "a",
+                year=1990,
+                abstract="Text.",
+                doi="10.5555/a",
+                citations=["b", "c", "far"],
+            ),
             record("b", year=1985, doi="https://doi.org/10.5555/A"),
             record("c", "A paper about A!", year=1990),
             record("c", "A paper about A!", year=1990),
@@ -88,20 +94,28 @@ def test_info_counts_what_a_corpus_holds(cli: Cli, made: Made) -> None:
 
 
 @pytest.mark.parametrize("name", ["out.jsonl", "out.jsonl.gz", "out.jsonl.zst"])
-def test_a_library_is_converted_to_a_canonical_corpus(cli: Cli, tmp_path: Path, name: str) -> None:
-    (tmp_path / "refs.ris").write_text("TY  - JOUR\nTI  - T\nPY  - 2001\nID  - 7\nER  -\n")
+def test_a_library_is_converted_to_a_canonical_corpus(
+    cli: Cli, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "refs.ris").write_text(
+        "TY  - JOUR\nTI  - T\nPY  - 2001\nID  - 7\nER  -\n"
+    )
 
     code, out, _ = cli("convert", "refs.ris", "-o", name)
 
     assert (code, counts(out)["papers"]) == (0, "1")
-    assert lines(tmp_path / name) == [{"id": "7", "title": "T", "year": 2001, "type": "JOUR"}]
+    assert lines(tmp_path / name) == [
+        {"id": "7", "title": "T", "year": 2001, "type": "JOUR"}
+    ]
     assert cli("info", name)[1].startswith(f"{name}  (canonical, 1 file)")
     assert sorted(path.name for path in tmp_path.iterdir()) == [name, "refs.ris"]
     assert cli("convert", "refs.ris", "-o", f"again.{name}")[0] == 0
     assert (tmp_path / f"again.{name}").read_bytes() == (tmp_path / name).read_bytes()
 
 
-def test_what_is_there_is_replaced_only_by_force(cli: Cli, made: Made, tmp_path: Path) -> None:
+def test_what_is_there_is_replaced_only_by_force(
+    cli: Cli, made: Made, tmp_path: Path
+) -> None:
     made("papers.jsonl", [record("a")])
     (tmp_path / "out.jsonl").write_text("mine")
 
@@ -125,7 +139,12 @@ def test_papers_are_joined_by_doi_then_by_title_and_year(
     made(
         "a.jsonl",
         [
-            record("1", "Counting Birds in the Rain", doi="10.5555/birds", citations=["2", "x"]),
+            record(
+                "1",
+                "Counting Birds in the Rain",
+                doi="10.5555/birds",
+                citations=["2", "x"],
+            ),
             record("2", "Trees and their many leaves", year=1999, abstract="Short."),
             record("3", "Editorial", year=2001, authors=["Ann Roe"]),
             record("4", "A title of four words", year=2000, doi="10.5555/a"),
@@ -135,10 +154,24 @@ def test_papers_are_joined_by_doi_then_by_title_and_year(
         "b.jsonl",
         [
             record(
-                "W9", "COUNTING BIRDS", doi="https://doi.org/10.5555/BIRDS", citations=["W8", "W7"]
+                "W9",
+                "COUNTING BIRDS",
+                doi="https://doi.org/10.5555/BIRDS",
+                citations=["W8", "W7"],
             ),
-            record("W8", "Trees, and their many leaves!", year=1999, abstract="A longer abstract."),
-            record("W7", "Editorial", year=2001, authors=["Bob Poe"], citations=["10.5555/birds"]),
+            record(
+                "W8",
+                "Trees, and their many leaves!",
+                year=1999,
+                abstract="A longer abstract.",
+            ),
+            record(
+                "W7",
+                "Editorial",
+                year=2001,
+                authors=["Bob Poe"],
+                citations=["10.5555/birds"],
+            ),
             record("W6", "A title of four words", year=2000, doi="10.5555/b"),
         ],
     )
@@ -156,7 +189,10 @@ def test_papers_are_joined_by_doi_then_by_title_and_year(
     }
     merged = {paper["id"]: paper for paper in lines(tmp_path / "out.jsonl")}
     assert merged["1"] == record(
-        "1", "Counting Birds in the Rain", doi="10.5555/birds", citations=["2", "x", "W7"]
+        "1",
+        "Counting Birds in the Rain",
+        doi="10.5555/birds",
+        citations=["2", "x", "W7"],
     )
     assert merged["2"]["abstract"] == "A longer abstract."
     assert merged["W7"]["citations"] == ["1"]
@@ -167,8 +203,14 @@ def test_a_preprint_and_its_publication_are_joined_and_the_publication_describes
     cli: Cli, made: Made, tmp_path: Path
 ) -> None:
     title, published = "A title of four words", {"doi": "10.5555/a", "type": "article"}
-    made("a.jsonl", [record("1", title, doi="10.48550/arXiv.2101.00001", type="preprint")])
-    made("b.jsonl", [record("2", title, **published), record("3", title, doi="10.5555/b")])
+    made(
+        "a.jsonl",
+        [record("1", title, doi="10.48550/arXiv.2101.00001", type="preprint")],
+    )
+    made(
+        "b.jsonl",
+        [record("2", title, **published), record("3", title, doi="10.5555/b")],
+    )
 
     cli("merge", "a.jsonl", "b.jsonl", "-o", "out.jsonl")
 
@@ -182,10 +224,18 @@ def test_an_id_that_two_libraries_use_for_two_papers_is_renamed(
     cli: Cli, made: Made, tmp_path: Path
 ) -> None:
     made(
-        "a.jsonl", [record("smith01", "On the shape of trees"), record("x", citations=["smith01"])]
+        "a.jsonl",
+        [
+            record("smith01", "On the shape of trees"),
+            record("x", citations=["smith01"]),
+        ],
     )
     made(
-        "b.jsonl", [record("smith01", "On the sound of birds"), record("y", citations=["smith01"])]
+        "b.jsonl",
+        [
+            record("smith01", "On the sound of birds"),
+            record("y", citations=["smith01"]),
+        ],
     )
     made("c.jsonl", [record("smith01", "On the shape of trees", year=2001)])
 
@@ -200,7 +250,13 @@ def test_an_id_that_two_libraries_use_for_two_papers_is_renamed(
 
 
 def test_the_most_complete_value_of_each_field_is_kept() -> None:
-    first = Paper(id="a", title="COUNTING BIRDS", authors=("J. Doe",), pages="12", citations=("x",))
+    first = Paper(
+        id="a",
+        title="COUNTING BIRDS",
+        authors=("J. Doe",),
+        pages="12",
+        citations=("x",),
+    )
     second = Paper(
         id="b",
         title="Counting Birds",
@@ -229,14 +285,20 @@ def test_the_most_complete_value_of_each_field_is_kept() -> None:
 def chain(made: Made) -> Path:
     """Two chains of 50 papers, in which each paper cites the one before, and 20 papers without citations."""
     chains = [
-        record(f"{name}{i}", year=2000 + i, citations=[f"{name}{i - 1}", "far"] if i else [])
+        record(
+            f"{name}{i}",
+            year=2000 + i,
+            citations=[f"{name}{i - 1}", "far"] if i else [],
+        )
         for i in range(50)
         for name in "pq"
     ]
     return made("papers.jsonl", [*chains, *(record(f"alone{i}") for i in range(20))])
 
 
-def test_a_sample_is_connected_and_repeats(cli: Cli, chain: Path, tmp_path: Path) -> None:
+def test_a_sample_is_connected_and_repeats(
+    cli: Cli, chain: Path, tmp_path: Path
+) -> None:
     code, out, _ = cli("sample", chain, "-n", 20, "-o", "one.jsonl")
     cli("sample", chain, "-n", 20, "-o", "two.jsonl")
     cli("sample", chain, "-n", 20, "-o", "other.jsonl", "--seed", 3)
@@ -250,12 +312,21 @@ def test_a_sample_is_connected_and_repeats(cli: Cli, chain: Path, tmp_path: Path
     }
     assert len({docid[0] for docid in drawn}) == 1
     assert drawn == sorted(drawn, key=lambda docid: int(docid[1:]))
-    assert (tmp_path / "one.jsonl").read_bytes() == (tmp_path / "two.jsonl").read_bytes()
-    assert (tmp_path / "one.jsonl").read_bytes() != (tmp_path / "other.jsonl").read_bytes()
+    assert (tmp_path / "one.jsonl").read_bytes() == (
+        tmp_path / "two.jsonl"
+    ).read_bytes()
+    assert (tmp_path / "one.jsonl").read_bytes() != (
+        tmp_path / "other.jsonl"
+    ).read_bytes()
 
 
-def test_a_paper_that_all_cite_does_not_fill_a_sample(cli: Cli, made: Made, tmp_path: Path) -> None:
-    hub = [record("hub"), *(record(f"a{i}", citations=["hub", f"b{i}"]) for i in range(200))]
+def test_a_paper_that_all_cite_does_not_fill_a_sample(
+    cli: Cli, made: Made, tmp_path: Path
+) -> None:
+    hub = [
+        record("hub"),
+        *(record(f"a{i}", citations=["hub", f"b{i}"]) for i in range(200)),
+    ]
     made("papers.jsonl", [*hub, *(record(f"b{i}") for i in range(200))])
 
     cli("sample", "papers.jsonl", "-n", 40, "-o", "out.jsonl")

@@ -69,7 +69,10 @@ def test_scores_are_those_of_sentence_transformers(
     assert [scores.shape for scores in found] == [(4,), (0,), (2,)]
     assert {scores.dtype for scores in found} == {np.dtype(np.float32)}
     pairs = [  # of words that are one token each; each side has two special tokens, or one
-        (pair_text(query).split()[: tokens - 2], pair_text(index.papers[row]).split()[: tokens - 1])
+        (
+            pair_text(query).split()[: tokens - 2],
+            pair_text(index.papers[row]).split()[: tokens - 1],
+        )
         for query, rows in zip(QUERIES, ROWS, strict=True)
         for row in rows.tolist()
     ]
@@ -133,7 +136,9 @@ def test_onnx_gives_the_same_scores(
 ) -> None:
     name = str(tiny_reranker(tmp_path, labels=labels, tokens=tokens))
 
-    light = open_cross_encoder(name, None, EncodeConfig(few_texts=True, device="cpu"), pairs=10)
+    light = open_cross_encoder(
+        name, None, EncodeConfig(few_texts=True, device="cpu"), pairs=10
+    )
     scores = light.score(index, QUERIES, ROWS)
 
     by_torch = open_cross_encoder(name, None, F32)
@@ -148,19 +153,25 @@ def test_torch_scores_many_pairs_and_other_precisions(
 ) -> None:
     few = EncodeConfig(few_texts=True, device="cpu")
     bfloat16 = EncodeConfig(few_texts=True, device="cpu", precision=Precision.BFLOAT16)
-    assert open_cross_encoder(str(folder), None, few, pairs=10**6).backend == "torch"  # over 1.5 s
+    assert (
+        open_cross_encoder(str(folder), None, few, pairs=10**6).backend == "torch"
+    )  # over 1.5 s
 
     close = open_cross_encoder(str(folder), None, bfloat16, pairs=10)
 
     assert close.backend == "torch"
     expected = np.concatenate(reranker.score(index, QUERIES, ROWS))
-    assert np.concatenate(close.score(index, QUERIES, ROWS)) == pytest.approx(expected, abs=0.05)
+    assert np.concatenate(close.score(index, QUERIES, ROWS)) == pytest.approx(
+        expected, abs=0.05
+    )
 
 
 # --- the folder
 
 
-def test_scores_that_are_no_numbers_are_one_clear_line(tmp_path: Path, index: IndexFolder) -> None:
+def test_scores_that_are_no_numbers_are_one_clear_line(
+    tmp_path: Path, index: IndexFolder
+) -> None:
     from safetensors.torch import load_file, save_file
 
     folder = tiny_reranker(tmp_path)
@@ -168,7 +179,9 @@ def test_scores_that_are_no_numbers_are_one_clear_line(tmp_path: Path, index: In
     weights["classifier.bias"] += float("nan")
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
 
-    with pytest.raises(ModelError, match="gives scores that are not finite, in float32"):
+    with pytest.raises(
+        ModelError, match="gives scores that are not finite, in float32"
+    ):
         open_cross_encoder(str(folder), None, F32).score(index, QUERIES, ROWS)
 
 
@@ -181,7 +194,11 @@ def test_a_folder_says_how_it_reads(folder: Path, tmp_path: Path) -> None:
 
     parts = load_reranker(folder)
 
-    assert (parts.spec.query_tokens, parts.spec.candidate_tokens, parts.typed) == (32, 32, True)
+    assert (parts.spec.query_tokens, parts.spec.candidate_tokens, parts.typed) == (
+        32,
+        32,
+        True,
+    )
     assert load_reranker(folder, query_tokens=16).spec.tokens == 16 + 32
     assert load_reranker(plain).spec == RerankerSpec()  # 256 + 256
 
@@ -193,8 +210,12 @@ def test_an_encoder_is_refused_and_told_how_to_train_it(tmp_path: Path) -> None:
         load_reranker(folder)
 
 
-def test_a_folder_of_no_whole_cross_encoder_is_refused(folder: Path, tmp_path: Path) -> None:
-    bare, mixed = (Path(shutil.copytree(folder, tmp_path / name)) for name in ("bare", "mixed"))
+def test_a_folder_of_no_whole_cross_encoder_is_refused(
+    folder: Path, tmp_path: Path
+) -> None:
+    bare, mixed = (
+        Path(shutil.copytree(folder, tmp_path / name)) for name in ("bare", "mixed")
+    )
     (bare / "model.safetensors").unlink()
     shutil.copy(tiny_bert(tmp_path / "other", layers=1) / "model.safetensors", mixed)
 
@@ -227,7 +248,9 @@ def test_a_small_model_reads_deeper_than_a_large_one() -> None:
     assert pair_flops(64, sized(1, 32)) == 2_097_152
     assert pair_flops(128 + 64, minilm) == pytest.approx(4.4e9, rel=0.01)
     assert default_depth(short, minilm, "cpu") == 100
-    assert default_depth(full, minilm, "cpu") == 20  # 2 * 0.15 TFLOP/s * 1.5 s / 13.3 GFLOP = 33.8
+    assert (
+        default_depth(full, minilm, "cpu") == 20
+    )  # 2 * 0.15 TFLOP/s * 1.5 s / 13.3 GFLOP = 33.8
     assert default_depth(full, bert, "cpu") == 10
     assert default_depth(full, bert, "cuda") == 1000
     assert default_depth(full, bert, "cpu", cores=32) == 50  # 7.2 TFLOP / 97 GFLOP = 74

@@ -76,12 +76,18 @@ def zipped(folder: Path, records: Sequence[dict[str, Any]]) -> Path:
 
 def unsummed(dataset: Dataset) -> Dataset:
     """The same dataset without the checksums of the real files, which a fixture cannot have."""
-    return replace(dataset, files=tuple(replace(file, md5=None) for file in dataset.files))
+    return replace(
+        dataset, files=tuple(replace(file, md5=None) for file in dataset.files)
+    )
 
 
 def got(dataset: Dataset, folder: Path, source: Path, **settings: Any) -> DatasetRecord:
     return fetch(
-        dataset, folder, FetchConfig(source=source, **settings), no_progress, lambda _: None
+        dataset,
+        folder,
+        FetchConfig(source=source, **settings),
+        no_progress,
+        lambda _: None,
     )
 
 
@@ -91,7 +97,9 @@ def index_of(folder: Path, tmp_path: Path) -> IndexFolder:
 
 
 def old_papers(n: int) -> list[dict[str, Any]]:
-    return [open_research(f"p{i}", 1990 + i, [f"p{i - 1}"] if i else []) for i in range(n)]
+    return [
+        open_research(f"p{i}", 1990 + i, [f"p{i - 1}"] if i else []) for i in range(n)
+    ]
 
 
 def test_open_research_is_unzipped_split_by_year_and_indexed(tmp_path: Path) -> None:
@@ -100,10 +108,14 @@ def test_open_research_is_unzipped_split_by_year_and_indexed(tmp_path: Path) -> 
     papers += [open_research("p1", 1991, []), {"id": "x", "s2Url": "", "year": 1}]
     source = zipped(tmp_path / "given", papers)
 
-    record = got(unsummed(DATASETS["openresearch"]), tmp_path / "d" / "openresearch", source)
+    record = got(
+        unsummed(DATASETS["openresearch"]), tmp_path / "d" / "openresearch", source
+    )
 
     splits = tmp_path / "d" / "openresearch" / "splits"
-    assert read_ids(splits / "train.ids") == [f"p{i}" for i in range(1, 8)]  # the oldest, not p0
+    assert read_ids(splits / "train.ids") == [
+        f"p{i}" for i in range(1, 8)
+    ]  # the oldest, not p0
     assert read_ids(splits / "dev.ids") == ["p8"]
     assert read_ids(splits / "test.ids") == ["p9"]
     assert record.counts["papers"] == 10
@@ -115,13 +127,18 @@ def test_open_research_is_unzipped_split_by_year_and_indexed(tmp_path: Path) -> 
 
 
 def dblp_papers() -> list[dict[str, Any]]:
-    old = [citeomatic_record(f"t{i}", 1990 + i % 18, ["t0"] if i else []) for i in range(12)]
+    old = [
+        citeomatic_record(f"t{i}", 1990 + i % 18, ["t0"] if i else [])
+        for i in range(12)
+    ]
     cited = [f"t{i}" for i in range(12)]
     return [
         *old,
         citeomatic_record("dev9", 2008, cited[:9]),  # one too few
         citeomatic_record("dev10", 2008, cited[:10]),
-        citeomatic_record("test9", 2010, [*cited[:9], "dev10"]),  # the tenth is no train paper
+        citeomatic_record(
+            "test9", 2010, [*cited[:9], "dev10"]
+        ),  # the tenth is no train paper
         citeomatic_record("test12", 2011, [*cited, "outside"]),
         citeomatic_record("late", 2012, cited),
     ]
@@ -134,10 +151,16 @@ def test_dblp_asks_queries_of_ten_train_papers_and_more(tmp_path: Path) -> None:
     record = got(DATASETS["dblp"], tmp_path / "dblp", tmp_path / "given")
 
     splits = tmp_path / "dblp" / "splits"
-    assert set(read_ids(splits / "train.ids")) == {f"t{i}" for i in range(1, 12)}  # t0 cites none
+    assert set(read_ids(splits / "train.ids")) == {
+        f"t{i}" for i in range(1, 12)
+    }  # t0 cites none
     assert read_ids(splits / "dev.ids") == ["dev10"]
     assert read_ids(splits / "test.ids") == ["test12"]
-    assert {file.name for file in splits.iterdir()} == {"train.ids", "dev.ids", "test.ids"}
+    assert {file.name for file in splits.iterdir()} == {
+        "train.ids",
+        "dev.ids",
+        "test.ids",
+    }
     assert record.counts["too_late"] == 1
     assert index_of(tmp_path / "dblp", tmp_path).manifest.counts["papers"] == 16
 
@@ -145,7 +168,9 @@ def test_dblp_asks_queries_of_ten_train_papers_and_more(tmp_path: Path) -> None:
 def test_pubmed_is_taken_out_of_the_archive(tmp_path: Path) -> None:
     (tmp_path / "given").mkdir()
     inside = "citeomatic-2018-02-12/comparison/pubmed/corpus.json"
-    with tarfile.open(tmp_path / "given" / "citeomatic-2018-02-12.tar.gz", "w:gz") as archive:
+    with tarfile.open(
+        tmp_path / "given" / "citeomatic-2018-02-12.tar.gz", "w:gz"
+    ) as archive:
         for name, content in (
             ("citeomatic-2018-02-12/README", b"x"),
             (inside, lines(dblp_papers())),
@@ -157,8 +182,14 @@ def test_pubmed_is_taken_out_of_the_archive(tmp_path: Path) -> None:
     got(DATASETS["pubmed"], tmp_path / "pubmed", tmp_path / "given")
 
     splits = tmp_path / "pubmed" / "splits"
-    assert read_ids(splits / "dev.ids") == []  # its dev year is 2009; its train years end in 2008
-    assert {*read_ids(splits / "test.ids")} == {"test9", "test12", "late"}  # dev10: a train paper
+    assert (
+        read_ids(splits / "dev.ids") == []
+    )  # its dev year is 2009; its train years end in 2008
+    assert {*read_ids(splits / "test.ids")} == {
+        "test9",
+        "test12",
+        "late",
+    }  # dev10: a train paper
 
 
 def scidocs_folder(folder: Path) -> Path:
@@ -195,7 +226,10 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("years of work")
 
-    assert got(unsummed(DATASETS["openresearch"]), tmp_path / "o", tmp_path / "nowhere") == first
+    assert (
+        got(unsummed(DATASETS["openresearch"]), tmp_path / "o", tmp_path / "nowhere")
+        == first
+    )
     for folder in ("mine", "o", "given/papers-2017-02-21.zip"):
         with pytest.raises(ConfigError):
             got(DATASETS["dblp"], tmp_path / folder, source)
@@ -209,7 +243,10 @@ def test_a_damaged_archive_leaves_nothing(tmp_path: Path) -> None:
     archive = source / "papers-2017-02-21.zip"
     whole = archive.read_bytes()
 
-    for content in (whole[: len(whole) // 2], whole.replace(b"papers-2017", b"others-2017")):
+    for content in (
+        whole[: len(whole) // 2],
+        whole.replace(b"papers-2017", b"others-2017"),
+    ):
         archive.write_bytes(content)
         with pytest.raises(BadInputError, match=r"papers-2017-02-21\.zip"):
             got(unsummed(DATASETS["openresearch"]), tmp_path / "o", source)
@@ -222,7 +259,9 @@ def held_apart(tmp_path: Path) -> tuple[Path, Path]:
     papers[3]["title"] = "Mining the citation graph"
     papers[4]["title"] = "Mining: the Citation-Graph"
     papers[5]["title"] = "Mining the citation graph, part two of three"
-    papers[9]["title"] = "Mining the citation graph"  # a test query: it is none of the training
+    papers[9]["title"] = (
+        "Mining the citation graph"  # a test query: it is none of the training
+    )
     got(
         unsummed(DATASETS["openresearch"]),
         tmp_path / "openresearch",
@@ -245,7 +284,14 @@ def test_train_queries_of_the_title_of_a_test_query_are_dropped(tmp_path: Path) 
 
     # p3 has the same four words; p4 has three, of which two are common; p5 has eight, of which four are.
     assert (dropped, again) == (1, 0)
-    assert read_ids(ours / "splits" / "train.ids") == ["p1", "p2", "p4", "p5", "p6", "p7"]
+    assert read_ids(ours / "splits" / "train.ids") == [
+        "p1",
+        "p2",
+        "p4",
+        "p5",
+        "p6",
+        "p7",
+    ]
     assert read_ids(ours / "splits" / "test.ids") == ["p9"]
     record = read_record(ours)
     assert record is not None
@@ -265,13 +311,20 @@ def test_all_papers_of_scidocs_are_held_out_by_id_or_title(
     }
     for name, papers in held.items():
         (published / f"paper_metadata_{name}.json").write_text(json.dumps(papers))
-    assert run(["datasets", "fetch", "scidocs", "--from", str(published), "--quiet"]) == 0
+    assert (
+        run(["datasets", "fetch", "scidocs", "--from", str(published), "--quiet"]) == 0
+    )
 
     options = ["--output", "openresearch", "--without", "scidocs"]
     assert run(["datasets", "fetch", "openresearch", *options]) == 0
 
     # "Paper p1 of a corpus" shares 4 of 6 words with that of p6: 0.67 is below 0.7.
-    assert read_ids(tmp_path / "openresearch/splits/train.ids") == ["p1", "p4", "p5", "p7"]
+    assert read_ids(tmp_path / "openresearch/splits/train.ids") == [
+        "p1",
+        "p4",
+        "p5",
+        "p7",
+    ]
     record = read_record(tmp_path / "openresearch")
     assert record is not None
     assert record.without == {"scidocs": 3}
@@ -291,7 +344,9 @@ def test_statistics_count_what_the_protocol_counts(tmp_path: Path) -> None:
 {"id": "b", "title": "Two", "year": 2001, "citations": ["z", "a", "c"]}
 {"id": "c", "title": "Three", "citations": ["z", "b", "gone"]}"""
     )
-    write_splits(tmp_path / "given" / "splits", {"train": ["a"], "dev": ["b"], "test": ["c"]})
+    write_splits(
+        tmp_path / "given" / "splits", {"train": ["a"], "dev": ["b"], "test": ["c"]}
+    )
 
     found = corpus_statistics(index_of(tmp_path / "given", tmp_path))
 
@@ -303,7 +358,9 @@ def test_statistics_count_what_the_protocol_counts(tmp_path: Path) -> None:
     assert (found["first year"], found["last year"]) == (1999, 2001)
 
 
-def test_mistakes_are_one_line(tmp_path: Path, monkeypatch: MonkeyPatch, capfd: Any) -> None:
+def test_mistakes_are_one_line(
+    tmp_path: Path, monkeypatch: MonkeyPatch, capfd: Any
+) -> None:
     monkeypatch.chdir(tmp_path)
 
     assert run(["datasets", "fetch", "dplb"]) == 2
@@ -351,7 +408,9 @@ def server() -> Generator[Server]:
 
 
 def toy(*files: DatasetFile) -> Dataset:
-    return Dataset(name="toy", title="A toy", about="Some files", url="http://x", files=files)
+    return Dataset(
+        name="toy", title="A toy", about="Some files", url="http://x", files=files
+    )
 
 
 def test_a_download_that_breaks_off_is_resumed(server: Server, tmp_path: Path) -> None:
@@ -390,23 +449,36 @@ def test_a_download_that_breaks_off_again_and_again_is_given_up(
     with pytest.raises(DatasetError, match="run the command again to resume"):
         fetch(dataset, tmp_path / "toy", FetchConfig(), no_progress, lambda _: None)
 
-    assert (tmp_path / "_downloads" / "toy" / "data.bin.part").stat().st_size == 5_000_000
+    assert (
+        tmp_path / "_downloads" / "toy" / "data.bin.part"
+    ).stat().st_size == 5_000_000
     assert not (tmp_path / "toy").exists()
 
 
-def test_a_file_has_several_places_and_may_be_in_an_archive(server: Server, tmp_path: Path) -> None:
+def test_a_file_has_several_places_and_may_be_in_an_archive(
+    server: Server, tmp_path: Path
+) -> None:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("inside/data.bin", CONTENT)
     server.files["/all.zip"] = packed.getvalue()
     gone = f"{server.url}/gone"
     file = DatasetFile(
-        name="data.bin", urls=(gone,), archive=(gone, f"{server.url}/all.zip"), member="data.bin"
+        name="data.bin",
+        urls=(gone,),
+        archive=(gone, f"{server.url}/all.zip"),
+        member="data.bin",
     )
 
     with pytest.raises(DatasetError, match="add --archive"):
         fetch(toy(file), tmp_path / "toy", FetchConfig(), no_progress, lambda _: None)
-    fetch(toy(file), tmp_path / "toy", FetchConfig(archive=True), no_progress, lambda _: None)
+    fetch(
+        toy(file),
+        tmp_path / "toy",
+        FetchConfig(archive=True),
+        no_progress,
+        lambda _: None,
+    )
 
     assert (tmp_path / "toy" / "data.bin").read_bytes() == CONTENT
     with pytest.raises(DatasetError, match="cannot be reached"):

@@ -29,7 +29,9 @@ def folder(tmp_path: Path) -> Path:
     ranker = tiny_ranker(tmp_path / "ranker", {"bm25": 1}, variants=[Variant.FULL])
     indexes = [{"name": "vis.minilm"}, {"name": "acm_vis.minilm"}]
     (ranker / TRAINING).write_text(json.dumps({"indexes": indexes}))
-    (ranker / CARD).write_text("# Ranker\n\n## Probabilities\n\nold\n\n## Ablations\n\nkept\n")
+    (ranker / CARD).write_text(
+        "# Ranker\n\n## Probabilities\n\nold\n\n## Ablations\n\nkept\n"
+    )
     seal_model(ranker)
     return ranker
 
@@ -57,6 +59,11 @@ def test_the_card_names_corpora_in_place_of_folders_of_indexes(folder: Path) -> 
     script("card").write(folder)
 
     lines = (folder / CARD).read_text().splitlines()
-    assert lines[:4] == ["trained on vis, acm_vis", "", "| corpus | papers |", "| acm_vis | 3 |"]
+    assert lines[:4] == [
+        "trained on vis, acm_vis",
+        "",
+        "| corpus | papers |",
+        "| acm_vis | 3 |",
+    ]
     assert "## On test queries" in lines
     assert model_faults(folder) == []

@@ -33,10 +33,17 @@ DIM = 16
 N = 3_000
 
 
-def a_fingerprint(similarity: Similarity = L2, weights: str = "1234567890") -> Fingerprint:
+def a_fingerprint(
+    similarity: Similarity = L2, weights: str = "1234567890"
+) -> Fingerprint:
     spec = EncoderSpec(similarity=similarity)
     return Fingerprint(
-        name="letters", source="here", weights=weights, tokenizer="t", dim=DIM, spec=spec
+        name="letters",
+        source="here",
+        weights=weights,
+        tokenizer="t",
+        dim=DIM,
+        spec=spec,
     )
 
 
@@ -49,7 +56,10 @@ class Letters:
 
     def encode(self, papers: Sequence[Query]) -> Vectors:
         self.asked.append(len(papers))
-        counts = [[paper.title.count(letter) for letter in "abcdefghijklmnop"] for paper in papers]
+        counts = [
+            [paper.title.count(letter) for letter in "abcdefghijklmnop"]
+            for paper in papers
+        ]
         return np.array(counts, np.float32).reshape(-1, DIM)
 
 
@@ -72,14 +82,18 @@ def embedded(
     )
     encoder = asdict(a_fingerprint(similarity))
     settings = {**index.manifest.settings, "dense": said, "encoder": encoder}
-    manifest = replace(index.manifest, settings=settings, checksums=checksums(index.path))
+    manifest = replace(
+        index.manifest, settings=settings, checksums=checksums(index.path)
+    )
     write_manifest(index.path, manifest)
     return open_index(index.path)
 
 
 def opened(index: IndexFolder, **config: Any) -> DenseRetriever:
     similarity = Similarity(index.manifest.settings["dense"]["similarity"])
-    return DenseRetriever(index, Letters(a_fingerprint(similarity)), DenseConfig(**config))
+    return DenseRetriever(
+        index, Letters(a_fingerprint(similarity)), DenseConfig(**config)
+    )
 
 
 def papers(n: int, years: Sequence[int | None] = (None,)) -> list[dict[str, Any]]:
@@ -101,7 +115,10 @@ def by_brute_force(
 
 
 def check_order(index: IndexFolder, hits: Hits) -> None:
-    places = [(-s, index.papers.ids[row]) for row, s in zip(hits.rows, hits.scores, strict=True)]
+    places = [
+        (-s, index.papers.ids[row])
+        for row, s in zip(hits.rows, hits.scores, strict=True)
+    ]
     assert places == sorted(places)
     assert len(set(hits.rows.tolist())) == len(hits)
     assert (hits.rows.dtype, hits.scores.dtype) == (np.int32, np.float32)
@@ -128,7 +145,9 @@ def every_kind(
             folder = tmp_path_factory.mktemp(kind) / "index"
             shutil.copytree(dated.path, folder)
             vectors = some_vectors(N, unit=similarity is COSINE)
-            made[kind, similarity] = embedded(open_index(folder), vectors, similarity, kind=kind)
+            made[kind, similarity] = embedded(
+                open_index(folder), vectors, similarity, kind=kind
+            )
         return made[kind, similarity]
 
     return get
@@ -217,7 +236,9 @@ def test_ties_across_the_k_boundary_stand_by_id(
     vectors[1000:1005] = better / np.linalg.norm(better, axis=1, keepdims=True)
     index = embedded(build(papers(3005)), vectors, similarity, kind=kind)
     retriever = opened(index)
-    twins = sorted(index.papers.ids_at([i for i in range(3005) if not 1000 <= i < 1005]))
+    twins = sorted(
+        index.papers.ids_at([i for i in range(3005) if not 1000 <= i < 1005])
+    )
 
     for k in (1, 5, 6, 10, 100, 3004, 3005, 10_000):
         [hits] = retriever.search(query, [ANYBODY], k)
@@ -242,7 +263,10 @@ def test_queries_are_encoded_as_one_batch(build: Build) -> None:
     results = retriever.retrieve(queries, [ANYBODY] * 2, 2)
 
     # bbba to bbbb: one a and one b, sqrt(2). To aaab: sqrt(8), to cab: sqrt(1 + 4).
-    assert [index.papers.ids_at(h.rows) for h in results] == [["bbbb", "cab"], ["cab", "aaab"]]
+    assert [index.papers.ids_at(h.rows) for h in results] == [
+        ["bbbb", "cab"],
+        ["cab", "aaab"],
+    ]
     assert results[0].scores == pytest.approx([-np.sqrt(2), -np.sqrt(5)])
     assert encoder.asked == [3, 2]
     assert retriever.retrieve([], [], 2) == []
@@ -255,7 +279,9 @@ def test_another_encoder_is_refused_with_what_to_do(every_kind: Build) -> None:
         EncoderMismatchError, match=r"embedded by letters \(weights 12345678\), not by"
     ):
         DenseRetriever(index, Letters(a_fingerprint(weights="abcdefgh")))
-    with pytest.raises(EncoderMismatchError, match=r"leave --encoder out, or embed it anew"):
+    with pytest.raises(
+        EncoderMismatchError, match=r"leave --encoder out, or embed it anew"
+    ):
         DenseRetriever(index, Letters(a_fingerprint(COSINE)))
 
 

@@ -36,7 +36,9 @@ def nodes() -> Generator[Any]:
     """Two nodes of one processor each, which are processes of this machine."""
     from ray.cluster_utils import Cluster as Nodes
 
-    cluster = Nodes(initialize_head=True, head_node_args={**NODE, "include_dashboard": False})
+    cluster = Nodes(
+        initialize_head=True, head_node_args={**NODE, "include_dashboard": False}
+    )
     cluster.add_node(**NODE)
     yield cluster
     cluster.shutdown()
@@ -80,7 +82,9 @@ def test_an_error_of_a_worker_is_one_line(cluster: None) -> None:
     def open_nothing() -> Callable[[int], int]:
         raise ModelError("no model at /models/minilm")
 
-    with pytest.raises(ClusterError, match=r"^a worker failed: no model at /models/minilm$"):
+    with pytest.raises(
+        ClusterError, match=r"^a worker failed: no model at /models/minilm$"
+    ):
         list(map_in_actors([1, 2], open_nothing))
     with pytest.raises(ClusterError, match=r"^a worker failed: ZeroDivisionError: .*$"):
         list(map_in_actors([0], lambda: lambda item: 1 // item))
@@ -94,7 +98,9 @@ def test_recommendations_of_workers_equal_those_of_this_process(
     )
     recommender = Recommender(dense_sample, config)
     papers = dense_sample.papers.at(range(len(dense_sample.papers))).values()
-    queries = [Query(id=p.id, title=p.title, abstract=p.abstract, year=p.year) for p in papers]
+    queries = [
+        Query(id=p.id, title=p.title, abstract=p.abstract, year=p.year) for p in papers
+    ]
     assert len(queries) > 256  # two blocks
 
     expected = list(recommender.recommend_many(queries))
@@ -112,9 +118,13 @@ def test_the_commands_give_the_same_with_and_without_ray(
     monkeypatch: MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(embed, "SHARD", 20)
-    index, plain = (copytree(sample_index.path, tmp_path / name) for name in ("ray", "plain"))
+    index, plain = (
+        copytree(sample_index.path, tmp_path / name) for name in ("ray", "plain")
+    )
     query = tmp_path / "queries.jsonl"
-    query.write_text('{"id": "a", "title": "Dense retrieval"}\n{"id": "b", "title": "Parsing"}\n')
+    query.write_text(
+        '{"id": "a", "title": "Dense retrieval"}\n{"id": "b", "title": "Parsing"}\n'
+    )
     ray = ("--ray", nodes.address)
 
     def output(*command: str, index: Path = index) -> str:
@@ -126,9 +136,19 @@ def test_the_commands_give_the_same_with_and_without_ray(
     encode = ("encode", "--encoder", tiny_model)
     output(*encode, *ray)
     output(*encode, index=plain)
-    vectors = [(folder / "dense/vectors.faiss").read_bytes() for folder in (index, plain)]
+    vectors = [
+        (folder / "dense/vectors.faiss").read_bytes() for folder in (index, plain)
+    ]
     assert vectors[0] == vectors[1]
-    recommend = ("recommend", "--query", str(query), "--format", "json", "--reranker", "none")
+    recommend = (
+        "recommend",
+        "--query",
+        str(query),
+        "--format",
+        "json",
+        "--reranker",
+        "none",
+    )
     assert output(*recommend, *ray) == output(*recommend)
 
 
@@ -140,7 +160,9 @@ def test_an_index_built_with_ray_equals_one_built_without(
     monkeypatch: MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(embed, "SHARD", 7)
-    corpus = write_jsonl([{"id": f"p{i}", "title": f"paper on term {i}"} for i in range(50)])
+    corpus = write_jsonl(
+        [{"id": f"p{i}", "title": f"paper on term {i}"} for i in range(50)]
+    )
     plain, ray = tmp_path / "plain", tmp_path / "ray"
     build_index(corpus, plain, BuildConfig(encoder=tiny_model))
 
@@ -153,7 +175,9 @@ def test_an_index_built_with_ray_equals_one_built_without(
     assert open_index(ray).manifest.counts == open_index(plain).manifest.counts
 
 
-def test_an_address_without_a_cluster_is_one_line(sample_index: IndexFolder, capsys: Any) -> None:
+def test_an_address_without_a_cluster_is_one_line(
+    sample_index: IndexFolder, capsys: Any
+) -> None:
     command = ["encode", "--index", str(sample_index.path), "--encoder", "minilm"]
     code = run([*command, "--ray", "127.0.0.1:1"])
 

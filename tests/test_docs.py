@@ -59,7 +59,10 @@ def short(value: str) -> str:
 def steps(block: str) -> list[tuple[str, str]]:
     """Split a console block into commands and what they are shown to print."""
     parts = re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]
-    return [(command, shown) for command, _, shown in (part.partition("\n") for part in parts)]
+    return [
+        (command, shown)
+        for command, _, shown in (part.partition("\n") for part in parts)
+    ]
 
 
 CORPUS = """\
@@ -99,7 +102,9 @@ class Demo:
         return open_index(self.folder / "indexes" / "sample")
 
 
-runs = pytest.mark.docs  # what runs the demo or a block of a page: minutes, by `make docs-check`
+runs = (
+    pytest.mark.docs
+)  # what runs the demo or a block of a page: minutes, by `make docs-check`
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +134,9 @@ def workplace(tmp_path: Path, demo: Demo) -> Path:
     ids = (index.splits / "test.ids").read_text().split()
     papers = [index.papers[int(row)] for row in index.papers.rows_of(ids)]
     queries = [{"id": p.id, "title": p.title, "year": p.year} for p in papers]
-    (tmp_path / "queries.jsonl").write_text("".join(json.dumps(q) + "\n" for q in queries))
+    (tmp_path / "queries.jsonl").write_text(
+        "".join(json.dumps(q) + "\n" for q in queries)
+    )
     (tmp_path / "corpus").mkdir()
     (tmp_path / "corpus" / "papers.jsonl").write_text(CORPUS)
     return tmp_path
@@ -142,7 +149,10 @@ def test_the_demo_indexes_the_sample_and_says_what_to_do_next(demo: Demo) -> Non
     assert done.returncode == 0
     assert "matches: " in done.stdout
     assert "What to do next:" in done.stdout
-    assert "indexed 300 landmark papers, encoded by minilm, into indexes/sample/" in done.stderr
+    assert (
+        "indexed 300 landmark papers, encoded by minilm, into indexes/sample/"
+        in done.stderr
+    )
     assert demo.index.manifest.name == "sample"
 
 
@@ -156,7 +166,9 @@ def test_the_demo_can_be_quiet(demo: Demo, tmp_path: Path) -> None:
 
 @runs
 @pytest.mark.parametrize(("page", "block"), blocks("console"), ids=short)
-def test_a_console_block_prints_what_it_shows(page: str, block: str, workplace: Path) -> None:
+def test_a_console_block_prints_what_it_shows(
+    page: str, block: str, workplace: Path
+) -> None:
     for command, shown in steps(block):
         done = run_command(command, workplace)
 
@@ -248,7 +260,10 @@ def test_the_readme_is_short() -> None:
 def anchors(page: Path) -> set[str]:
     """Return what the headings of a page are linked by."""
     titles = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text()), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+    return {
+        re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-")
+        for title in titles
+    }
 
 
 @pytest.mark.parametrize("page", [*map(name_of, LINKED)])
@@ -258,7 +273,9 @@ def test_what_a_page_links_to_is_there(page: str) -> None:
     found = re.findall(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)", text)
     found += [(place, "") for place in re.findall(r"(?:src|srcset)=\"([^\"]+)\"", text)]
 
-    targets = [((path.parent / place) if place else path, anchor) for place, anchor in found]
+    targets = [
+        ((path.parent / place) if place else path, anchor) for place, anchor in found
+    ]
 
     assert [str(target) for target, _ in targets if not target.exists()] == []
     assert [a for target, a in targets if a and a not in anchors(target)] == []
@@ -270,11 +287,15 @@ def test_the_source_files_that_a_page_names_are_there(page: str) -> None:
 
     places = {name: [ROOT / name, ROOT / "citerec" / name] for name in names}
 
-    assert [name for name, files in places.items() if not any(f.is_file() for f in files)] == []
+    assert [
+        name for name, files in places.items() if not any(f.is_file() for f in files)
+    ] == []
 
 
 def test_version_and_date_of_a_release_are_the_same_everywhere() -> None:
-    changelog, citation = ((ROOT / name).read_text() for name in ("CHANGELOG.md", "CITATION.cff"))
+    changelog, citation = (
+        (ROOT / name).read_text() for name in ("CHANGELOG.md", "CITATION.cff")
+    )
     [version, date] = re.findall(r"^## (\S+), (\S+)$", changelog, re.MULTILINE)[0]
 
     assert f'\nversion = "{version}"\n' in (ROOT / "pyproject.toml").read_text()

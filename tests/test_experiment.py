@@ -51,7 +51,9 @@ def corpus(tmp_path: Path, monkeypatch: MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     folder = Path("fruit")
     folder.mkdir()
-    (folder / "papers.jsonl").write_text("".join(json.dumps(paper) + "\n" for paper in PAPERS))
+    (folder / "papers.jsonl").write_text(
+        "".join(json.dumps(paper) + "\n" for paper in PAPERS)
+    )
     write_splits(folder / "splits", SPLITS)
     return folder
 
@@ -110,7 +112,11 @@ def test_a_row_is_run_end_to_end(corpus: Path, row: MakeRow) -> None:
     assert outcome.verdict is Verdict.FAIL
     assert outcome.why == "map is 1.0000, expected 0.4000"
     result = outcome.result
-    assert (result["corpus"], result["queries"], result["verdict"]) == ("fruit", 1, "FAIL")
+    assert (result["corpus"], result["queries"], result["verdict"]) == (
+        "fruit",
+        1,
+        "FAIL",
+    )
     assert sum(result["left_out"].values()) == 1  # a cites nothing
     assert (Path("indexes") / corpus / "manifest.json").is_file()
 
@@ -142,7 +148,9 @@ def test_an_index_of_another_corpus_or_other_splits_is_refused_with_advice(
 # --- results and tables
 
 
-def test_the_table_has_a_row_for_every_file(corpus: Path, tmp_path: Path, row: MakeRow) -> None:
+def test_the_table_has_a_row_for_every_file(
+    corpus: Path, tmp_path: Path, row: MakeRow
+) -> None:
     outcome = run_experiment(row("expect = { mrr = 1.0 }"), Path("indexes"))
     row(corpus="nowhere", name="waits")
 
@@ -150,7 +158,9 @@ def test_the_table_has_a_row_for_every_file(corpus: Path, tmp_path: Path, row: M
     text = tables(tmp_path / "experiments")
 
     assert file == tmp_path / "experiments" / "results" / "bm25" / "row.json"
-    heading, _, done, waits = [line for line in text.splitlines() if line.startswith("|")]
+    heading, _, done, waits = [
+        line for line in text.splitlines() if line.startswith("|")
+    ]
     assert heading.startswith("| row | corpus | f1@20 | f1@20 (of means) | mrr |")
     # One of one found in 20 places: P = 1/20, R = 1, F1 = 2/21.
     assert done.startswith(
@@ -181,13 +191,17 @@ def test_a_row_waits_for_what_is_not_here(corpus: Path, row: MakeRow) -> None:
     missing = run_experiment(row(corpus="nowhere"), Path("indexes"))
     unfetched = run_experiment(row(corpus="datasets/dblp"), Path("indexes"))
     theirs = row('kind = "published"\npublished = { mrr = 0.5 }\nsource = "A paper"')
-    no_hub = run_experiment(row('system = "dense"\nencoder = "nobody/no-model"'), Path("indexes"))
+    no_hub = run_experiment(
+        row('system = "dense"\nencoder = "nobody/no-model"'), Path("indexes")
+    )
 
     assert (missing.verdict, missing.why) == (Verdict.NOT_RUN, "nowhere is missing")
     assert not missing.result
     assert not Path("indexes", "nowhere").exists()
     assert unfetched.verdict is Verdict.NOT_RUN
-    assert unfetched.why == ("datasets/dblp is missing; fetch it: citerec datasets fetch dblp")
+    assert unfetched.why == (
+        "datasets/dblp is missing; fetch it: citerec datasets fetch dblp"
+    )
     assert run_experiment(theirs, Path("indexes")).verdict is Verdict.PUBLISHED
     assert no_hub.verdict is Verdict.NOT_RUN
     assert "nobody/no-model is not in the local cache" in no_hub.why
@@ -272,7 +286,9 @@ def test_a_row_is_in_float32_whatever_was_run_before(
     made = (folder / "manifest.json").stat().st_mtime_ns
     assert run_experiment(asked, tmp_path / "indexes").metrics == outcome.metrics
 
-    exact = open_encoder(tiny_model, EncodeConfig(precision=Precision.FLOAT32)).encode(papers)
+    exact = open_encoder(tiny_model, EncodeConfig(precision=Precision.FLOAT32)).encode(
+        papers
+    )
     stored = vectors_of(open_index(folder)).vectors(np.arange(4, dtype=np.int32))
     assert stored == pytest.approx(exact, abs=1e-5)
     assert (folder / "manifest.json").stat().st_mtime_ns == made  # these are kept
@@ -322,11 +338,15 @@ def test_a_row_trains_its_reranker_once_and_leaves_others_alone(
     def weights(name: str) -> str:
         more = f'system = "rerank"\ntrain_reranker = "{tmp_path / name}.toml"'
         asked = row(f"{more}\nrerank = {{ depth = 2 }}", corpus=str(SAMPLE))
-        [told] = run_experiment(asked, indexes).result["provenance"]["settings"]["rerank"]
+        [told] = run_experiment(asked, indexes).result["provenance"]["settings"][
+            "rerank"
+        ]
         return f"{told['model']} {told['weights']}"
 
     def made() -> dict[str, int]:
-        models = sorted((indexes / "papers.jsonl" / "models").glob("*/model.safetensors"))
+        models = sorted(
+            (indexes / "papers.jsonl" / "models").glob("*/model.safetensors")
+        )
         return {file.parent.name: file.stat().st_mtime_ns for file in models}
 
     first, second, files = weights("one"), weights("two"), made()
@@ -335,14 +355,23 @@ def test_a_row_trains_its_reranker_once_and_leaves_others_alone(
     assert second.startswith("models/reranker-two ")
     assert [weights("one"), weights("two")] == [first, second]
     assert made() == files
-    assert list(files) == ["reranker-one", "reranker-two"]  # not the one that `recommend` reads
+    assert list(files) == [
+        "reranker-one",
+        "reranker-two",
+    ]  # not the one that `recommend` reads
 
 
 # --- rows that rank
 
 
-def test_a_row_trains_its_ranker_once_beside_the_indexs_own(corpus: Path, row: MakeRow) -> None:
-    other = {"id": "c", "title": "Bears once more", "year": 2000}  # which r does not cite
+def test_a_row_trains_its_ranker_once_beside_the_indexs_own(
+    corpus: Path, row: MakeRow
+) -> None:
+    other = {
+        "id": "c",
+        "title": "Bears once more",
+        "year": 2000,
+    }  # which r does not cite
     with (corpus / "papers.jsonl").open("a") as papers:
         papers.write(json.dumps(other) + "\n")
     (corpus / "splits" / "train.ids").write_text("r")
@@ -365,9 +394,21 @@ def test_a_row_trains_its_ranker_once_beside_the_indexs_own(corpus: Path, row: M
 
 ROOT = Path(__file__).parent.parent
 EXPERIMENTS = ROOT / "experiments"
-NAMED = re.compile(r"(?<![\w/.])[\w.*<>-]+(?:/[\w.*<>-]+)*/?")  # a path, with * or <name> for any
-FOLDERS = {path.name for base in (ROOT, EXPERIMENTS) for path in base.iterdir() if path.is_dir()}
-MADE = {"indexes", "reports", "datasets", "shared"}  # by commands, or no part of the project
+NAMED = re.compile(
+    r"(?<![\w/.])[\w.*<>-]+(?:/[\w.*<>-]+)*/?"
+)  # a path, with * or <name> for any
+FOLDERS = {
+    path.name
+    for base in (ROOT, EXPERIMENTS)
+    for path in base.iterdir()
+    if path.is_dir()
+}
+MADE = {
+    "indexes",
+    "reports",
+    "datasets",
+    "shared",
+}  # by commands, or no part of the project
 FILES = [*EXPERIMENTS.rglob("*")]
 
 
@@ -385,7 +426,8 @@ def missing_names(text: str) -> list[str]:
     return [
         name
         for name, pattern in patterns.items()
-        if not any(file.match(pattern) for file in FILES) and not any(ROOT.glob(pattern))
+        if not any(file.match(pattern) for file in FILES)
+        and not any(ROOT.glob(pattern))
     ]
 
 
@@ -393,7 +435,9 @@ def missing_names(text: str) -> list[str]:
     "file",
     [
         *sorted(path.relative_to(ROOT).as_posix() for path in EXPERIMENTS.glob("*.md")),
-        *sorted(path.relative_to(ROOT).as_posix() for path in EXPERIMENTS.rglob("*.toml")),
+        *sorted(
+            path.relative_to(ROOT).as_posix() for path in EXPERIMENTS.rglob("*.toml")
+        ),
     ],
 )
 def test_what_a_note_names_is_there(file: str) -> None:
@@ -402,10 +446,14 @@ def test_what_a_note_names_is_there(file: str) -> None:
 
     assert missing_names(text) == []
     for number in re.findall(r"\brow (\d+)", text) if path.name == "table.toml" else ():
-        assert [*path.parent.glob(f"{number}_*"), *path.parent.glob(f"0{number}_*")], number
+        assert [*path.parent.glob(f"{number}_*"), *path.parent.glob(f"0{number}_*")], (
+            number
+        )
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/**/*.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/**/*.md"]
+)
 def test_what_a_page_names_of_the_experiments_is_there(page: str) -> None:
     for path in ROOT.glob(page):
         names = re.findall(r"experiments/[\w.*<>/-]+", path.read_text(encoding="utf-8"))
@@ -418,7 +466,9 @@ def test_the_rows_of_specters_tables_hold_its_published_figures() -> None:
 
     def published(table: str) -> list[dict[str, float]]:
         files = sorted((root / table).glob("[0-9]*.toml"))
-        return [dict(row.published) for row in map(read_experiment, files) if row.published]
+        return [
+            dict(row.published) for row in map(read_experiment, files) if row.published
+        ]
 
     assert published("specter_table1") == [*TABLE_1.values()]
     assert published("specter_table2") == [*TABLE_2.values()]

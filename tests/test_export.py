@@ -39,9 +39,13 @@ WILD = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40
 def result(
     papers: Sequence[Paper], scores: Sequence[float] = (), *, query: Query = QUERY
 ) -> Result:
-    pairs = zip(papers, scores or [1.0 / (n + 1) for n in range(len(papers))], strict=True)
+    pairs = zip(
+        papers, scores or [1.0 / (n + 1) for n in range(len(papers))], strict=True
+    )
     ranked = enumerate(pairs, start=1)
-    return Result(query, tuple(Recommendation(rank=n, paper=p, score=s) for n, (p, s) in ranked))
+    return Result(
+        query, tuple(Recommendation(rank=n, paper=p, score=s) for n, (p, s) in ranked)
+    )
 
 
 def dump_one(format: Format, *papers: Paper) -> str:
@@ -76,13 +80,21 @@ def test_json_of_one_query_is_a_list_with_the_promised_keys() -> None:
 def test_a_trec_run_has_six_columns_whatever_the_ids() -> None:
     nothing = result([], query=Query(id="q2", title="T"))
 
-    text = "".join(pieces([result([BARE, ATTENTION]), nothing], Format.TREC, batch=True))
+    text = "".join(
+        pieces([result([BARE, ATTENTION]), nothing], Format.TREC, batch=True)
+    )
 
-    assert text == "my_draft Q0 p_2 1 1.0 citerec\nmy_draft Q0 10.5555/a_b 2 0.5 citerec\n"
+    assert (
+        text == "my_draft Q0 p_2 1 1.0 citerec\nmy_draft Q0 10.5555/a_b 2 0.5 citerec\n"
+    )
 
 
-@pytest.mark.parametrize("format", [Format.TABLE, Format.JSON, Format.JSONL, Format.TREC])
-def test_each_result_of_a_batch_is_written_before_the_next_is_made(format: Format) -> None:
+@pytest.mark.parametrize(
+    "format", [Format.TABLE, Format.JSON, Format.JSONL, Format.TREC]
+)
+def test_each_result_of_a_batch_is_written_before_the_next_is_made(
+    format: Format,
+) -> None:
     made: list[str] = []
 
     def results() -> Iterator[Result]:
@@ -100,14 +112,18 @@ def test_each_result_of_a_batch_is_written_before_the_next_is_made(format: Forma
 @example([1e300, 1e300, -1e300])
 def test_a_run_falls_strictly_and_keeps_float32(scores: list[float]) -> None:
     papers = [Paper(id=f"p{n}", title="T") for n in range(len(scores))]
-    assume(np.unique(np.clip(scores, -3e38, 3e38).astype(np.float32)).size == len(scores))
+    assume(
+        np.unique(np.clip(scores, -3e38, 3e38).astype(np.float32)).size == len(scores)
+    )
     falling = sorted(scores, reverse=True)
 
     text = "".join(pieces([result(papers, falling)], Format.TREC, batch=False))
 
     run = [np.float32(line.split()[4]) for line in text.splitlines()]
     assert all(a > b for a, b in pairwise(run))
-    assert [w for w in run if abs(w) < 3e38] == [np.float32(s) for s in falling if abs(s) < 3e38]
+    assert [w for w in run if abs(w) < 3e38] == [
+        np.float32(s) for s in falling if abs(s) < 3e38
+    ]
 
 
 def test_bibtex_escapes_protects_and_names() -> None:
@@ -128,7 +144,9 @@ def test_bibtex_escapes_protects_and_names() -> None:
     )
 
 
-def test_capitals_of_names_are_protected_and_those_of_a_title_in_capitals_are_not() -> None:
+def test_capitals_of_names_are_protected_and_those_of_a_title_in_capitals_are_not() -> (
+    None
+):
     shouted = Paper(id="w", title="SURVIVAL OF MARKED BIRDS")
     acronym = Paper(id="x", title="SPECTER2")
     named = Paper(id="y", title="Strikes of coal miners in India: A study")
@@ -141,7 +159,10 @@ def test_capitals_of_names_are_protected_and_those_of_a_title_in_capitals_are_no
 
 
 def test_citation_keys_are_unique_and_ascii() -> None:
-    same = [Paper(id=f"p{n}", title="The Éclair", year=2019, authors=("Gødel",)) for n in range(28)]
+    same = [
+        Paper(id=f"p{n}", title="The Éclair", year=2019, authors=("Gødel",))
+        for n in range(28)
+    ]
 
     keys = re.findall(r"@misc\{(.*),", dump_one(Format.BIBTEX, *same))
 
@@ -199,9 +220,15 @@ def test_an_export_is_a_query_with_the_same_title_and_doi(
 ) -> None:
     title, doi = unicodedata.normalize("NFC", title), unicodedata.normalize("NFC", doi)
     assume(one_line(title) and dois_of(f"10.1000/{doi}") == (f"10.1000/{doi}",))
-    paper = Paper(id="p", title=title, year=year, authors=("Ada Lovelace",), doi=f"10.1000/{doi}")
+    paper = Paper(
+        id="p", title=title, year=year, authors=("Ada Lovelace",), doi=f"10.1000/{doi}"
+    )
     expected = Query(
-        id="p", title=one_line(title), year=year, authors=("Ada Lovelace",), doi=paper.doi
+        id="p",
+        title=one_line(title),
+        year=year,
+        authors=("Ada Lovelace",),
+        doi=paper.doi,
     )
 
     (bibtex,) = parse_queries(dump_one(Format.BIBTEX, paper).encode()).queries
@@ -291,7 +318,9 @@ def test_each_kind_of_publication_has_a_type_and_a_field_in_every_format(
 ) -> None:
     paper = replace(BARE, venue="Somewhere", type=stated)
 
-    [entry] = parse_with_pybtex(dump_one(Format.BIBTEX, paper), "bibtex").entries.values()
+    [entry] = parse_with_pybtex(
+        dump_one(Format.BIBTEX, paper), "bibtex"
+    ).entries.values()
     [record] = rispy.loads(dump_one(Format.RIS, paper))
     [item] = json.loads(dump_one(Format.CSL, paper))
 
@@ -300,7 +329,9 @@ def test_each_kind_of_publication_has_a_type_and_a_field_in_every_format(
         (record["type_of_reference"], record),
         (item["type"], item),
     )
-    written = [f"{t} {n}" for t, fields in found for n in fields if fields[n] == "Somewhere"]
+    written = [
+        f"{t} {n}" for t, fields in found for n in fields if fields[n] == "Somewhere"
+    ]
     assert written == [bibtex, ris, csl]
 
 
@@ -372,7 +403,10 @@ def test_dois_are_one_a_line_and_papers_without_one_are_left_out() -> None:
         ("Smith, Jr., John", Name("Smith", "John", "Jr.")),
         ("Wei Wang 0001", Name("Wang", "Wei")),
         ("王小明", Name("王小明")),
-        ("European Environment Agency", Name("European Environment Agency", group=True)),
+        (
+            "European Environment Agency",
+            Name("European Environment Agency", group=True),
+        ),
         ("Plastics Europe,", Name("Plastics Europe", group=True)),
         ("", Name("")),
     ],
@@ -382,7 +416,9 @@ def test_names_are_split_as_people_would(name: str, parts: Name) -> None:
 
 
 def test_a_table_shows_rank_year_title_authors_id_score_and_reasons() -> None:
-    found = Recommendation(rank=1, paper=ATTENTION, score=0.01639, reasons=("cited by 3",))
+    found = Recommendation(
+        rank=1, paper=ATTENTION, score=0.01639, reasons=("cited by 3",)
+    )
 
     text = "".join(tables([Result(QUERY, (found,))], batch=False, width=60))
 
@@ -400,7 +436,10 @@ def test_a_table_tells_when_nothing_matches() -> None:
 
 
 def test_a_table_of_a_batch_has_the_titles_of_its_queries_and_their_ids() -> None:
-    batch = [result([BARE]), result([], query=Query(id="q2", title="U[i]", named=False))]
+    batch = [
+        result([BARE]),
+        result([], query=Query(id="q2", title="U[i]", named=False)),
+    ]
 
     text = "".join(tables(batch, batch=True, width=60))
 

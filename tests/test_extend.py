@@ -49,7 +49,9 @@ Cli = Callable[..., "tuple[int, str]"]
 @pytest.fixture
 def cli(invoke: Invoke) -> Cli:
     """Run `citerec index`; returns the exit code and stderr."""
-    return lambda *given: invoke("index", *given, "--index", "made", "--encoder", "none")[::2]
+    return lambda *given: invoke(
+        "index", *given, "--index", "made", "--encoder", "none"
+    )[::2]
 
 
 def forget_plugins() -> None:
@@ -69,7 +71,9 @@ def install(tmp_path: Path, monkeypatch: MonkeyPatch) -> Iterator[Install]:
             monkeypatch.delitem(sys.modules, name.removesuffix(".py"), raising=False)
         info = folder / f"package{len([*folder.iterdir()])}-1.0.dist-info"
         info.mkdir()
-        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: package\nVersion: 1.0\n")
+        (info / "METADATA").write_text(
+            "Metadata-Version: 2.1\nName: package\nVersion: 1.0\n"
+        )
         (info / "entry_points.txt").write_text(entry_points)
         monkeypatch.syspath_prepend(str(folder))
         forget_plugins()
@@ -104,7 +108,9 @@ def test_a_table_is_indexed_by_a_registered_reader(
 ) -> None:
     file = tmp_path / "corpus" / name
     file.parent.mkdir(parents=True)
-    file.write_bytes(gzip.compress(TABLE.encode()) if name.endswith(".gz") else TABLE.encode())
+    file.write_bytes(
+        gzip.compress(TABLE.encode()) if name.endswith(".gz") else TABLE.encode()
+    )
 
     code, _ = cli(file if "/" not in name else file.parent)
 
@@ -118,7 +124,9 @@ def test_a_table_is_indexed_by_a_registered_reader(
 def test_json_lines_are_recognised_by_a_registered_reader(
     cli: Cli, guide: None, tmp_path: Path
 ) -> None:
-    work = '{"doi": "10.1/a", "titles": [{"title": "Maps"}], "relatedIdentifiers": []}\n'
+    work = (
+        '{"doi": "10.1/a", "titles": [{"title": "Maps"}], "relatedIdentifiers": []}\n'
+    )
     cites = '[{"relationType": "Cites", "relatedIdentifier": "10.1/a"}]'
     other = work.replace("10.1/a", "10.1/b").replace("[]", cites)
     (tmp_path / "works.jsonl").write_text(work + other)
@@ -141,7 +149,10 @@ def test_json_lines_are_recognised_by_a_registered_reader(
             "broken = Format(records=lambda stream: iter([(7, {})]), read=lambda fields: Paper(id='', title='A'))",
             ("papers.csv, line 7", "its id is empty"),
         ),
-        ("def broken(fields): pass", ("'broken'", "must be a citerec.corpus.readers.Format")),
+        (
+            "def broken(fields): pass",
+            ("'broken'", "must be a citerec.corpus.readers.Format"),
+        ),
         ("import nowhere", ("'broken' of citerec.readers", "cannot be loaded")),
     ],
 )
@@ -180,7 +191,9 @@ def test_a_registered_exporter_writes_the_results(
 def test_the_programs_of_the_guide_run(guide: None, sample_place: Path) -> None:
     names: dict[str, Any] = {}
 
-    for code in re.findall(r"```python\n(?!# \w+\.py)(.*?)```", GUIDE.read_text(), re.DOTALL):
+    for code in re.findall(
+        r"```python\n(?!# \w+\.py)(.*?)```", GUIDE.read_text(), re.DOTALL
+    ):
         exec(code, names)
 
     assert names["recommender"].retriever_names == ("bm25", "latest")
@@ -212,7 +225,9 @@ def test_a_retriever_has_no_weight_and_must_be_there(
     config = citerec.RecommendConfig(ranker="none", retrievers=("latest",))
 
     with pytest.raises(ConfigError, match="latest"):
-        open_hybrid(sample_index, config.replace(fuse=FuseConfig(method=FuseMethod.WEIGHTED)))
+        open_hybrid(
+            sample_index, config.replace(fuse=FuseConfig(method=FuseMethod.WEIGHTED))
+        )
     with pytest.raises(ConfigError, match="no retriever 'oldest'; there are: latest"):
         citerec.Recommender(sample_index, config.replace(retrievers=("oldest",)))
 
@@ -226,7 +241,9 @@ def test_a_retriever_keeps_what_it_reads_in_the_index(
     letters = citerec.RecommendConfig(ranker="none", retrievers=("letters",))
 
     refused, _, reason = invoke("index", "a.csv", *made, "--retriever", "latest")
-    built = invoke("index", "a.csv", *made, "--encoder", "none", "--retriever", "letters")
+    built = invoke(
+        "index", "a.csv", *made, "--encoder", "none", "--retriever", "letters"
+    )
     grown = invoke("index", "more.csv", *made, "--append")
 
     assert (refused, built[0], grown[0]) == (2, 0, 0)
@@ -239,7 +256,9 @@ def test_a_retriever_keeps_what_it_reads_in_the_index(
         citerec.verify_index("made")
 
 
-def test_a_retriever_that_built_nothing_says_how(guide: None, sample_index: IndexFolder) -> None:
+def test_a_retriever_that_built_nothing_says_how(
+    guide: None, sample_index: IndexFolder
+) -> None:
     config = citerec.RecommendConfig(retrievers=("letters",))
 
     with pytest.raises(ConfigError, match="--retriever letters --force"):
@@ -286,8 +305,12 @@ def test_an_evaluation_fuses_a_retriever_as_recommend_does(
     fused = systems.candidates()
 
     expected = hybrid.candidates(eval_set.queries, eval_set.eligible, 1000)
-    assert [one.rows.tolist() for one in fused] == [one.rows.tolist() for one in expected]
-    assert systems.hits("latest")[0].rows.tolist() != systems.hits("bm25")[0].rows.tolist()
+    assert [one.rows.tolist() for one in fused] == [
+        one.rows.tolist() for one in expected
+    ]
+    assert (
+        systems.hits("latest")[0].rows.tolist() != systems.hits("bm25")[0].rows.tolist()
+    )
 
 
 NEARBY = """
@@ -329,22 +352,37 @@ def test_a_registered_reranker_is_named_everywhere(
     index = shutil.copytree(sample_index.path, tmp_path / "index")
     options = ("--index", str(index), "--reranker", "shorter")
 
-    code = run(["recommend", "--title", DRAFT.title, *options, *PLAIN, "--format", "json"])
+    code = run(
+        ["recommend", "--title", DRAFT.title, *options, *PLAIN, "--format", "json"]
+    )
     lengths = [len(item["title"]) for item in json.loads(capsys.readouterr().out)[:5]]
     report = tmp_path / "report"
-    evaluated = run(["evaluate", *options, "--systems", "rerank", "--output", str(report)])
+    evaluated = run(
+        ["evaluate", *options, "--systems", "rerank", "--output", str(report)]
+    )
 
     assert (code, evaluated) == (0, 0)
     assert lengths == sorted(lengths)
-    [used] = json.loads((report / "report.json").read_text())["provenance"]["settings"]["rerank"]
-    assert (used["model"], used["depth"]) == ("shorter", 5)  # its own depth, as in recommend
+    [used] = json.loads((report / "report.json").read_text())["provenance"]["settings"][
+        "rerank"
+    ]
+    assert (used["model"], used["depth"]) == (
+        "shorter",
+        5,
+    )  # its own depth, as in recommend
 
 
 # --- features
 
 
 def trained(index: IndexFolder, output: Path, **given: Any) -> Path:
-    settings = {"threads": 1, "trees": 5, "least_rows": 5, "queries": 40, "dev_queries": 10}
+    settings = {
+        "threads": 1,
+        "trees": 5,
+        "least_rows": 5,
+        "queries": 40,
+        "dev_queries": 10,
+    }
     features: Sequence[Feature] = given.pop("given", ())
     config = RankerTraining(**settings | {"reranker": "none"} | given)
     train_ranker([index], output, config, features=features)
@@ -386,7 +424,9 @@ def test_a_ranker_says_that_the_retriever_of_its_training_is_not_in_use(
 
     def lines(*arguments: str) -> list[str]:
         assert run(arguments) == 0
-        return [line for line in capsys.readouterr().err.splitlines() if "retriever" in line]
+        return [
+            line for line in capsys.readouterr().err.splitlines() if "retriever" in line
+        ]
 
     again = f"train it again: citerec train-ranker --index {index} --force"
     said = f"citerec: {NOT_IN_USE}; use it, or {again}"
@@ -405,7 +445,9 @@ def test_a_retriever_that_declares_a_feature_is_named_where_it_is_missing(
 
     assert open_ranker(folder, features=import_module("nearby").Nearby.features).added
     assert citerec.Recommender(sample_index, config.replace(retrievers=("nearby",)))
-    with pytest.raises(ModelError, match=r"'nearby_rank'.* use the retriever or reranker that"):
+    with pytest.raises(
+        ModelError, match=r"'nearby_rank'.* use the retriever or reranker that"
+    ):
         citerec.Recommender(sample_index, config)
 
 
@@ -423,19 +465,31 @@ def test_a_ranker_is_refused_where_its_feature_is_not_installed(
         citerec.Recommender(sample_index, config)
     with pytest.raises(ConfigError, match="no feature 'survey'"):
         trained(sample_index, tmp_path / "other", features=("survey",))
-    assert citerec.Recommender(sample_index, config, features=[feature]).recommend(DRAFT)
+    assert citerec.Recommender(sample_index, config, features=[feature]).recommend(
+        DRAFT
+    )
 
 
 # --- PyTerrier
 
 
-def test_a_recommender_is_a_transformer_of_frames(guide: None, sample_index: IndexFolder) -> None:
+def test_a_recommender_is_a_transformer_of_frames(
+    guide: None, sample_index: IndexFolder
+) -> None:
     import pandas as pd
 
-    recommender = citerec.Recommender(sample_index, citerec.RecommendConfig(ranker="none", k=3))
-    topics = pd.DataFrame({"qid": ["1", "2"], "query": ["dense retrieval", "citation graphs"]})
+    recommender = citerec.Recommender(
+        sample_index, citerec.RecommendConfig(ranker="none", k=3)
+    )
+    topics = pd.DataFrame(
+        {"qid": ["1", "2"], "query": ["dense retrieval", "citation graphs"]}
+    )
 
-    results = import_module("citerec_terrier").CitationTransformer(recommender).transform(topics)
+    results = (
+        import_module("citerec_terrier")
+        .CitationTransformer(recommender)
+        .transform(topics)
+    )
 
     expected = recommender.recommend(title="dense retrieval")
     assert results[results.qid == "1"].docno.tolist() == [*expected.ids]

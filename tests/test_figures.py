@@ -13,8 +13,9 @@ ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "experiments" / "results"
 # the columns of every table of quality, in this order; some show the first three
 CORPORA = ("vis", "acm_vis", "biomed", "labour", "ecology")
-QUALITY = table(  # page, metrics of a cell, first cell of a row: results of the row by corpus
-    """
+QUALITY = (
+    table(  # page, metrics of a cell, first cell of a row: results of the row by corpus
+        """
 README.md | f1@20 mrr | BM25 | bm25/{}
 README.md | f1@20 mrr | BM25 and vectors, fused | dense/{}_rrf
 README.md | f1@20 mrr | with the default learning-to-rank model | ranker/{}_ranker
@@ -39,6 +40,7 @@ docs/how/ranking.md | f1@20 | RRF of BM25 and MiniLM | dense/{}_rrf
 docs/how/ranking.md | f1@20 | the default model | ranker/{}_ranker
 docs/how/ranking.md | f1@20 | a model that was not trained on this corpus | ranker/{}_left-out
 """
+    )
 )
 SPEED = table(  # page, first cell of a row: rows of the benchmark, in the order of the figures
     """
@@ -79,7 +81,9 @@ def assert_shown(shown: list[str], expected: list[float]) -> None:
     assert len(shown) == len(expected)
     for figure, value in zip(shown, expected, strict=True):
         unit = 10.0 ** -len(figure.partition(".")[2])
-        assert float(figure.replace(",", "")) == pytest.approx(value, abs=unit / 2 + 1e-9)
+        assert float(figure.replace(",", "")) == pytest.approx(
+            value, abs=unit / 2 + 1e-9
+        )
 
 
 def metrics(result: str, names: str) -> list[float]:
@@ -103,11 +107,17 @@ def test_the_figures_of_quality_are_those_of_their_rows(
     cells = row(page, label)
     shown = [corpus for corpus, cell in zip(CORPORA, cells, strict=False) if cell]
 
-    expected = [value for corpus in shown for value in metrics(result.format(corpus), names)]
+    expected = [
+        value for corpus in shown for value in metrics(result.format(corpus), names)
+    ]
 
     assert_shown(figures(cells), expected)
 
 
 @pytest.mark.parametrize(("page", "label", "names"), SPEED)
-def test_the_figures_of_speed_are_those_of_the_benchmark(page: str, label: str, names: str) -> None:
-    assert_shown(figures(row(page, label)), [benchmark()[name] for name in names.split()])
+def test_the_figures_of_speed_are_those_of_the_benchmark(
+    page: str, label: str, names: str
+) -> None:
+    assert_shown(
+        figures(row(page, label)), [benchmark()[name] for name in names.split()]
+    )

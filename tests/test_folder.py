@@ -26,7 +26,13 @@ from citerec.errors import (
     ModelDamagedError,
     ModelError,
 )
-from citerec.files.checksums import MODEL_SUMS, check_model, model_faults, seal_model, sealed
+from citerec.files.checksums import (
+    MODEL_SUMS,
+    check_model,
+    model_faults,
+    seal_model,
+    sealed,
+)
 from citerec.index.folder import (
     FORMAT,
     NAME,
@@ -96,9 +102,15 @@ def test_an_open_index_can_be_read_after_it_was_removed(copy: Path) -> None:
 
 
 def test_opening_and_verifying_find_a_flipped_byte_in_any_file(copy: Path) -> None:
-    files = [file for file in sorted(copy.rglob("*")) if file.is_file() and file.stat().st_size]
+    files = [
+        file
+        for file in sorted(copy.rglob("*"))
+        if file.is_file() and file.stat().st_size
+    ]
     places = [(file, place) for file in files for place in (0, file.stat().st_size - 1)]
-    places += [(copy / NAME, place) for place in range(0, (copy / NAME).stat().st_size, 97)]
+    places += [
+        (copy / NAME, place) for place in range(0, (copy / NAME).stat().st_size, 97)
+    ]
 
     for file, place in places:
         flip(file, place)
@@ -134,21 +146,33 @@ def test_another_format_is_to_be_rebuilt(copy: Path, found: object) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        *({"checksums": {name: "0" * 64}} for name in ("../victim", "/tmp/victim", "a/../../b")),
-        *({"name": name} for name in ("../x", "/x", "", ".", 7)),  # a part of the paths of reports
+        *(
+            {"checksums": {name: "0" * 64}}
+            for name in ("../victim", "/tmp/victim", "a/../../b")
+        ),
+        *(
+            {"name": name} for name in ("../x", "/x", "", ".", 7)
+        ),  # a part of the paths of reports
         *({"counts": {"papers": "many"}}, {"counts": 7}, {"corpus": {"path": "x"}}),
         *({"settings": []}, {"checksums": {"papers.arrow": 7}}, {"sizes": {}}),
-        *({"settings": {"encoder": 7}}, {"settings": {"encoder": {"name": "x"}, "dense": []}}),
+        *(
+            {"settings": {"encoder": 7}},
+            {"settings": {"encoder": {"name": "x"}, "dense": []}},
+        ),
     ],
 )
-def test_a_manifest_of_other_names_or_types_is_refused(copy: Path, changes: dict[str, Any]) -> None:
+def test_a_manifest_of_other_names_or_types_is_refused(
+    copy: Path, changes: dict[str, Any]
+) -> None:
     forge(copy, **changes)
 
     with pytest.raises(IndexDamagedError, match=r"manifest\.json"):
         open_index(copy)
 
 
-@pytest.mark.parametrize("part", ["papers.arrow", "citations", "models", "postings/more"])
+@pytest.mark.parametrize(
+    "part", ["papers.arrow", "citations", "models", "postings/more"]
+)
 def test_a_link_in_an_index_is_refused(copy: Path, tmp_path: Path, part: str) -> None:
     if (copy / part).exists():
         shutil.move(copy / part, tmp_path / "elsewhere")
@@ -215,7 +239,10 @@ def cut_off(name: str) -> Callable[[Path], None]:
 @pytest.mark.parametrize(
     "damage",
     [
-        *(change("citations/indptr.npy", how) for how in (put(5, 2**40), lambda a: a[:-1])),
+        *(
+            change("citations/indptr.npy", how)
+            for how in (put(5, 2**40), lambda a: a[:-1])
+        ),
         *(change("citations/indices.npy", how) for how in (put(7, 2**30), put(7, -1))),
         *(change("id_rank.npy", how) for how in (put(0, 301), lambda a: a * 0)),
         *(change("bm25/rows.npy", how) for how in (put(3, 10**6), lambda a: a[:-1])),
@@ -237,7 +264,9 @@ def test_arrays_that_lead_beyond_themselves_are_refused_though_their_checksums_f
 # --- models
 
 
-def test_a_model_of_which_a_byte_was_changed_or_a_file_removed_is_not_opened(model: Path) -> None:
+def test_a_model_of_which_a_byte_was_changed_or_a_file_removed_is_not_opened(
+    model: Path,
+) -> None:
     flip(model / "config.json", -1)
     with pytest.raises(ModelDamagedError, match=r"config.json is not what was written"):
         find_model(str(model))
@@ -247,7 +276,9 @@ def test_a_model_of_which_a_byte_was_changed_or_a_file_removed_is_not_opened(mod
         find_model(str(model))
 
 
-def test_a_model_of_other_software_has_no_checksums_and_a_card_may_be_edited(model: Path) -> None:
+def test_a_model_of_other_software_has_no_checksums_and_a_card_may_be_edited(
+    model: Path,
+) -> None:
     (model / "README.md").write_text("One")
     seal_model(model)
     (model / "README.md").write_text("Another")
@@ -285,16 +316,28 @@ def test_readers_see_a_whole_index_all_through_its_rebuilds(
     build: Build, write_jsonl: Write
 ) -> None:
     def papers(count: int) -> list[dict[str, object]]:
-        return [{"id": f"p{i}", "title": "T", "citations": ["p0"]} for i in range(count)]
+        return [
+            {"id": f"p{i}", "title": "T", "citations": ["p0"]} for i in range(count)
+        ]
 
-    few, many = write_jsonl(papers(3), "few.jsonl"), write_jsonl(papers(500), "many.jsonl")
+    few, many = (
+        write_jsonl(papers(3), "few.jsonl"),
+        write_jsonl(papers(500), "many.jsonl"),
+    )
     path = build(papers(3)).path
     seen: list[int] = []
-    with subprocess.Popen([sys.executable, "-c", REBUILDS, few, many, path]) as rebuilding:
+    with subprocess.Popen(
+        [sys.executable, "-c", REBUILDS, few, many, path]
+    ) as rebuilding:
         while rebuilding.poll() is None:
             index = open_index(path)
             count = index.manifest.counts["papers"]
-            assert len(index.papers) == len(index.id_rank) == len(index.graph.indptr) - 1 == count
+            assert (
+                len(index.papers)
+                == len(index.id_rank)
+                == len(index.graph.indptr) - 1
+                == count
+            )
             seen.append(verify_index(path).counts["papers"])
 
     assert rebuilding.returncode == 0

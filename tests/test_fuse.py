@@ -17,11 +17,15 @@ IDS = np.arange(100, dtype=np.int32)[::-1].copy()  # row 99 has the smallest doc
 
 def hits(scores: dict[int, float]) -> Hits:
     rows = sorted(scores, key=lambda row: (-np.float32(scores[row]), IDS[row]))
-    return Hits(np.array(rows, np.int32), np.array([scores[row] for row in rows], np.float32))
+    return Hits(
+        np.array(rows, np.int32), np.array([scores[row] for row in rows], np.float32)
+    )
 
 
 some_hits = st.dictionaries(
-    st.integers(0, 99), st.sampled_from([-3.5, -1.0, 0.0, 0.5, 0.5000001, 2.0, 41.25]), max_size=30
+    st.integers(0, 99),
+    st.sampled_from([-3.5, -1.0, 0.0, 0.5, 0.5000001, 2.0, 41.25]),
+    max_size=30,
 ).map(hits)
 
 
@@ -57,7 +61,11 @@ def test_each_ranking_is_stretched_to_0_and_1_before_it_is_weighted() -> None:
 @pytest.mark.parametrize("found", [[], [hits({})], [hits({}), hits({})]])
 def test_of_nothing_comes_nothing(found: list[Hits]) -> None:
     for fused in (rrf(found, IDS), weighted_sum(found, [1.0] * len(found), IDS)):
-        assert (len(fused), fused.rows.dtype, fused.scores.dtype) == (0, np.int32, np.float32)
+        assert (len(fused), fused.rows.dtype, fused.scores.dtype) == (
+            0,
+            np.int32,
+            np.float32,
+        )
 
 
 def test_scores_that_differ_beyond_float32_stand_by_id() -> None:
@@ -86,9 +94,13 @@ def random_hits(rng: np.random.Generator, n: int, scale: float) -> Hits:
     return hits(dict(zip(rows.tolist(), (scale * rng.random(n)).tolist(), strict=True)))
 
 
-def check_by_ranx(theirs: Any, mine: Callable[[list[Hits]], Hits], pairs: list[list[Hits]]) -> None:
+def check_by_ranx(
+    theirs: Any, mine: Callable[[list[Hits]], Hits], pairs: list[list[Hits]]
+) -> None:
     for i, found in enumerate(pairs):
-        expected = {int(docid[1:]): score for docid, score in theirs.run[f"q{i}"].items()}
+        expected = {
+            int(docid[1:]): score for docid, score in theirs.run[f"q{i}"].items()
+        }
         fused = mine(found)
         assert sorted(fused.rows.tolist()) == sorted(expected)
         assert fused.scores == pytest.approx(
@@ -99,7 +111,9 @@ def check_by_ranx(theirs: Any, mine: Callable[[list[Hits]], Hits], pairs: list[l
 @pytest.fixture(scope="module")
 def pairs() -> list[list[Hits]]:
     rng = np.random.default_rng(5)
-    drawn = [[random_hits(rng, n, 40), random_hits(rng, 60, 1)] for n in (1, 2, 30, 100)]
+    drawn = [
+        [random_hits(rng, n, 40), random_hits(rng, 60, 1)] for n in (1, 2, 30, 100)
+    ]
     return [*drawn, [hits({3: 2.0, 4: 2.0}), random_hits(rng, 5, 1)]]
 
 
@@ -111,7 +125,9 @@ def test_ranx_fuses_ranks_and_min_max_scores_as_we_do(pairs: list[list[Hits]]) -
     runs = [to_ranx([pair[side] for pair in pairs], name=f"{side}") for side in (0, 1)]
 
     by_rank = ranx_fuse(runs=runs, method="rrf", params={"k": 60})
-    summed = ranx_fuse(runs=runs, norm="min-max", method="wsum", params={"weights": (0.3, 0.7)})
+    summed = ranx_fuse(
+        runs=runs, norm="min-max", method="wsum", params={"weights": (0.3, 0.7)}
+    )
 
     check_by_ranx(by_rank, lambda found: rrf(found, IDS), pairs)
     check_by_ranx(summed, lambda found: weighted_sum(found, [0.3, 0.7], IDS), pairs)
@@ -121,11 +137,16 @@ def test_ranx_fuses_ranks_and_min_max_scores_as_we_do(pairs: list[list[Hits]]) -
 
 
 def test_a_config_chooses_the_method_and_its_parameters() -> None:
-    found = {"bm25": hits({1: 9.0, 2: 5.0, 3: 1.0}), "dense": hits({4: 0.9, 5: 0.8, 6: 0.1})}
+    found = {
+        "bm25": hits({1: 9.0, 2: 5.0, 3: 1.0}),
+        "dense": hits({4: 0.9, 5: 0.8, 6: 0.1}),
+    }
 
     by_rank = fuse(found, IDS, FuseConfig(k0=9), k=3)
     by_score = fuse(
-        found, IDS, FuseConfig(method=FuseMethod.WEIGHTED, bm25_weight=1, dense_weight=0.25)
+        found,
+        IDS,
+        FuseConfig(method=FuseMethod.WEIGHTED, bm25_weight=1, dense_weight=0.25),
     )
 
     # Both first ranks give 1/10, both second ranks 1/11.
@@ -140,11 +161,15 @@ def test_a_config_chooses_the_method_and_its_parameters() -> None:
 
 
 @given(some_hits, st.lists(st.integers(0, 120), max_size=20))
-def test_every_paper_of_a_stage_is_found_where_it_stands(stage: Hits, rows: list[int]) -> None:
+def test_every_paper_of_a_stage_is_found_where_it_stands(
+    stage: Hits, rows: list[int]
+) -> None:
     ranks, scores = ranks_and_scores(stage, np.array(rows, np.int32))
 
     there = stage.rows.tolist()
-    assert ranks.tolist() == [there.index(row) + 1 if row in there else 0 for row in rows]
+    assert ranks.tolist() == [
+        there.index(row) + 1 if row in there else 0 for row in rows
+    ]
     assert [s for s in scores if not np.isnan(s)] == [
         stage.scores[there.index(row)] for row in rows if row in there
     ]

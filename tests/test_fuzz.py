@@ -11,19 +11,29 @@ import pytest
 from citerec.errors import BadInputError
 
 HERE = Path(__file__).resolve().parent
-QUICK = ["one sentence", "judgements", "settings of a ranker", "corpus: JSON lines", "draft: text"]
+QUICK = [
+    "one sentence",
+    "judgements",
+    "settings of a ranker",
+    "corpus: JSON lines",
+    "draft: text",
+]
 
 
 @pytest.fixture(scope="module")
 def fuzz() -> ModuleType:
-    spec: Any = importlib.util.spec_from_file_location("fuzz", HERE.parent / "experiments/fuzz.py")
+    spec: Any = importlib.util.spec_from_file_location(
+        "fuzz", HERE.parent / "experiments/fuzz.py"
+    )
     module = importlib.util.module_from_spec(spec)
     sys.modules["fuzz"] = module
     spec.loader.exec_module(module)
     return module
 
 
-def test_a_refusal_is_no_fault_and_another_error_is_one(fuzz: ModuleType, tmp_path: Path) -> None:
+def test_a_refusal_is_no_fault_and_another_error_is_one(
+    fuzz: ModuleType, tmp_path: Path
+) -> None:
     def read(data: bytes, _: Path) -> None:
         if data.startswith(b"{"):
             raise BadInputError("a", "one line")

@@ -26,7 +26,9 @@ TOP = 20
 
 
 @pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory, java: None) -> Iterator[IndexFolder]:
+def index(
+    tmp_path_factory: pytest.TempPathFactory, java: None
+) -> Iterator[IndexFolder]:
     """The sample embedded by MiniLM, in float32."""
     folder = tmp_path_factory.mktemp("golden") / "sample"
     with pytest.MonkeyPatch.context() as patch:
@@ -44,13 +46,17 @@ def differences(run: Run, golden: Run) -> list[str]:
     """Return a line for each paper of a best 20 that is not where it should be."""
     wrong: list[str] = []
     for qid, expected in golden.rankings.items():
-        scores: Mapping[str, float] = dict(zip(expected.ids, expected.scores, strict=True))
+        scores: Mapping[str, float] = dict(
+            zip(expected.ids, expected.scores, strict=True)
+        )
         ours = run.rankings[qid]
         for docid, score in zip(ours.ids[:TOP], ours.scores[:TOP], strict=True):
             # a paper that the other list lacks ties with its last one
             nearest = scores.get(docid, expected.scores[-1])
             if abs(score - nearest) > CLOSE * max(1, abs(score)):
-                wrong.append(f"{qid}: {docid} has {score}, expected {scores.get(docid)}")
+                wrong.append(
+                    f"{qid}: {docid} has {score}, expected {scores.get(docid)}"
+                )
     return wrong
 
 
@@ -74,14 +80,19 @@ def test_bm25_answers_to_the_digit(sample_index: IndexFolder, system: str) -> No
     rankings = answer(sample_index, "earlier", system).rankings
 
     assert golden == {
-        qid: [*zip(ranking.ids, ranking.scores, strict=True)] for qid, ranking in rankings.items()
+        qid: [*zip(ranking.ids, ranking.scores, strict=True)]
+        for qid, ranking in rankings.items()
     }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    [run.stem for run in sorted(GOLDEN.glob("*.run")) if run.stem.startswith(("earlier", "train"))],
+    [
+        run.stem
+        for run in sorted(GOLDEN.glob("*.run"))
+        if run.stem.startswith(("earlier", "train"))
+    ],
 )
 def test_every_system_answers_as_before(index: IndexFolder, name: str) -> None:
     known, system = name.split("-", 1)

@@ -48,7 +48,13 @@ def test_any_graph_is_that_of_sets(
 ) -> None:
     papers = list(references)
     expected = [
-        sorted({papers.index(c) for c in references[citing] if c in references and c != citing})
+        sorted(
+            {
+                papers.index(c)
+                for c in references[citing]
+                if c in references and c != citing
+            }
+        )
         for citing in papers
     ]
 
@@ -60,7 +66,11 @@ def test_any_graph_is_that_of_sets(
     assert graph.citing.tolist() == [row for row in rows for _ in expected[row]]
     assert sum(map(len, references.values())) == sum(counts.values())
     assert counts["citations"] == sum(map(len, expected))
-    kept = [(row, [*references[citing]]) for row, citing in enumerate(papers) if references[citing]]
+    kept = [
+        (row, [*references[citing]])
+        for row, citing in enumerate(papers)
+        if references[citing]
+    ]
     assert [*read_references(tmp_path)] == kept
     assert graph.transpose is not None
     citers = [[row for row in rows if cited in expected[row]] for cited in rows]
@@ -71,16 +81,24 @@ def test_any_graph_is_that_of_sets(
     assert every == graph.citation_counts().tolist() == [*map(len, citers)]
 
 
-@given(sizes=st.lists(st.integers(0, 9), min_size=1, max_size=6), most=st.integers(1, 9))
+@given(
+    sizes=st.lists(st.integers(0, 9), min_size=1, max_size=6), most=st.integers(1, 9)
+)
 def test_of_long_lists_an_even_sample_is_gathered(sizes: list[int], most: int) -> None:
     indptr = np.cumsum([0, *sizes])
-    indices = np.array([*chain(*map(range, sizes))], np.int32)  # place of each entry in its list
+    indices = np.array(
+        [*chain(*map(range, sizes))], np.int32
+    )  # place of each entry in its list
     rows = np.arange(len(sizes))[::-1]
 
     sample, lengths = gathered(indptr, indices, rows, most)
 
     assert lengths.tolist() == [min(size, most) for size in sizes[::-1]]
-    expected = [i * size // min(size, most) for size in sizes[::-1] for i in range(min(size, most))]
+    expected = [
+        i * size // min(size, most)
+        for size in sizes[::-1]
+        for i in range(min(size, most))
+    ]
     assert sample.tolist() == expected
     assert gathered(indptr, indices, rows)[1].tolist() == sizes[::-1]
 

@@ -30,7 +30,14 @@ def test_headings_are_known_in_many_languages_numbered_and_spaced(part: Part) ->
 
 
 @pytest.mark.parametrize(
-    "line", ["A title", "Introduction to Ranking", "Abstract Interpretation", "The references", ""]
+    "line",
+    [
+        "A title",
+        "Introduction to Ranking",
+        "Abstract Interpretation",
+        "The references",
+        "",
+    ],
 )
 def test_a_title_with_such_a_word_is_no_heading(line: str) -> None:
     assert part_of(line) in {None, Part.TITLE}

@@ -13,7 +13,9 @@ from citerec.retrieve.hybrid import HybridRetriever
 from citerec.rules.eligible import eligible
 from citerec.types import Query
 
-DRAFT = Query(id="d", title="Retrieval with a language model", abstract="Search.", year=2018)
+DRAFT = Query(
+    id="d", title="Retrieval with a language model", abstract="Search.", year=2018
+)
 
 
 class CountingEncoder:
@@ -32,16 +34,24 @@ def test_the_sentences_of_all_drafts_are_encoded_in_one_call_when_they_are_read(
     dense_sample: IndexFolder, tiny_model: str
 ) -> None:
     text = "We rank papers by a model."
-    queries = [replace(DRAFT, id=f"d{i}", title=f"Draft {i}", abstract=text) for i in range(3)]
+    queries = [
+        replace(DRAFT, id=f"d{i}", title=f"Draft {i}", abstract=text) for i in range(3)
+    ]
     encoder = CountingEncoder(open_encoder(tiny_model))
     retriever = HybridRetriever(dense_sample, [DenseRetriever(dense_sample, encoder)])
 
-    first, *others = retriever.candidates(queries, eligible(queries, dense_sample.papers), 20)
+    first, *others = retriever.candidates(
+        queries, eligible(queries, dense_sample.papers), 20
+    )
     assert encoder.calls == [3]
     assert first.sentences.vectors
     vectors = first.sentences.vectors()
-    assert [one.sentences.vectors() is not None for one in others if one.sentences.vectors]
+    assert [
+        one.sentences.vectors() is not None for one in others if one.sentences.vectors
+    ]
 
     assert encoder.calls == [3, 4]  # their titles, and the sentence that they share
-    title, sentence = (replace(DRAFT, title=part, abstract="") for part in ("Draft 0", text))
+    title, sentence = (
+        replace(DRAFT, title=part, abstract="") for part in ("Draft 0", text)
+    )
     assert np.allclose(vectors, encoder.encode([title, sentence]), atol=1e-5)

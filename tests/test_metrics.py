@@ -59,16 +59,23 @@ def by_hand(ids: list[str], gold: Mapping[str, int]) -> dict[str, float]:
     }
 
 
-def a_draw(generator: np.random.Generator, queries: int) -> tuple[dict[str, list[str]], Qrels]:
+def a_draw(
+    generator: np.random.Generator, queries: int
+) -> tuple[dict[str, list[str]], Qrels]:
     found: dict[str, list[str]] = {}
     qrels: dict[str, dict[str, int]] = {}
     for number in generator.permutation(queries):
         papers = [f"p{n}" for n in generator.permutation(1500)]
         found[f"q{number}"] = papers[: generator.choice([0, 3, 19, 20, 21, 100, 1500])]
         # Half of the gold is near the top, the rest anywhere, also where no ranking reaches.
-        near, far = generator.choice(30, size=2), generator.choice(1500, generator.integers(1, 40))
+        near, far = (
+            generator.choice(30, size=2),
+            generator.choice(1500, generator.integers(1, 40)),
+        )
         grades = generator.integers(1, 4, size=1500)
-        qrels[f"q{number}"] = {papers[n]: int(grades[n]) for n in [*near, *far]} | {"nowhere": 2}
+        qrels[f"q{number}"] = {papers[n]: int(grades[n]) for n in [*near, *far]} | {
+            "nowhere": 2
+        }
     return found, qrels
 
 
@@ -80,7 +87,9 @@ def test_ranx_agrees_with_the_definitions_on_random_rankings() -> None:
 
     expected = [by_hand(found[qid], qrels[qid]) for qid in sorted(qrels)]
     for name in [*PER_QUERY, "recall@100-l2"]:
-        assert scores[name] == pytest.approx([e[name] for e in expected], abs=1e-12), name
+        assert scores[name] == pytest.approx([e[name] for e in expected], abs=1e-12), (
+            name
+        )
 
 
 def test_f1_of_means_is_not_the_mean_of_f1() -> None:
@@ -133,7 +142,10 @@ def test_an_interval_is_fixed_by_its_seed_however_it_is_cut_into_chunks(
     assert once.shape == (2, len(METRICS))
     assert once == pytest.approx(again)
     assert not np.allclose(
-        once, bootstrap_interval(scores, combine, rng=np.random.default_rng(8), resamples=500)
+        once,
+        bootstrap_interval(
+            scores, combine, rng=np.random.default_rng(8), resamples=500
+        ),
     )
 
 
@@ -223,13 +235,22 @@ def test_comparisons_pair_every_system_with_every_later_one() -> None:
     comparisons = compare(systems, rng=rng())
 
     pairs = [("base", "best"), ("base", "twin"), ("best", "twin")]
-    assert [(c.metric, c.a, c.b) for c in comparisons] == [(m, *p) for m in METRICS for p in pairs]
+    assert [(c.metric, c.a, c.b) for c in comparisons] == [
+        (m, *p) for m in METRICS for p in pairs
+    ]
     gain, none, _ = comparisons[:3]
-    assert gain.difference == systems[1].metrics["f1@20"] - systems[0].metrics["f1@20"] > 0
-    assert gain.p_student == stats.ttest_rel(*(s.per_query["f1@20"] for s in systems[:2])).pvalue
+    assert (
+        gain.difference == systems[1].metrics["f1@20"] - systems[0].metrics["f1@20"] > 0
+    )
+    assert (
+        gain.p_student
+        == stats.ttest_rel(*(s.per_query["f1@20"] for s in systems[:2])).pvalue
+    )
     assert (none.difference, none.p_student, none.p_fisher, none.p_holm) == (0, 1, 1, 1)
     assert gain.p_holm == pytest.approx(3 / 10_001)  # 1 / 10,001 and three pairs
-    assert {c.p_student for c in comparisons if c.metric == "f1@20 (of means)"} == {None}
+    assert {c.p_student for c in comparisons if c.metric == "f1@20 (of means)"} == {
+        None
+    }
     assert comparisons == compare(systems, rng=rng())
 
 

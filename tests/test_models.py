@@ -32,7 +32,9 @@ NEEDS_MINILM = pytest.mark.skipif(
 # --- folders
 
 
-def test_a_folder_is_recorded_by_its_whole_path_or_relative_to_the_index(tmp_path: Path) -> None:
+def test_a_folder_is_recorded_by_its_whole_path_or_relative_to_the_index(
+    tmp_path: Path,
+) -> None:
     folder, index = tiny_bert(tmp_path / "model", spec=SPEC), tmp_path / "index"
     tiny_bert(index / "models" / "encoder", spec=SPEC)
 
@@ -50,12 +52,19 @@ def test_a_folder_that_is_there_wins_over_a_hub_id(
     tiny_bert(tmp_path / "allenai" / "specter")
     monkeypatch.chdir(tmp_path)
 
-    assert find_model("allenai/specter").folder.resolve() == tmp_path / "allenai" / "specter"
+    assert (
+        find_model("allenai/specter").folder.resolve()
+        == tmp_path / "allenai" / "specter"
+    )
 
 
-@pytest.mark.parametrize("name", ["nowhere", "./nowhere", "~/nowhere-at-all", "a/b/c", __file__])
+@pytest.mark.parametrize(
+    "name", ["nowhere", "./nowhere", "~/nowhere-at-all", "a/b/c", __file__]
+)
 def test_what_is_no_folder_and_no_hub_id_is_one_clear_line(name: str) -> None:
-    with pytest.raises(ModelError, match=f"the model '{name}' is not a folder here; name a folder"):
+    with pytest.raises(
+        ModelError, match=f"the model '{name}' is not a folder here; name a folder"
+    ):
         find_model(name)
 
 
@@ -75,7 +84,12 @@ def test_a_missing_package_names_the_extra(monkeypatch: MonkeyPatch) -> None:
 
 def test_safetensors_are_chosen_where_there_are_any() -> None:
     config = ["config.json", "vocab.txt", "1_Pooling/config.json"]
-    others = ["tf_model.h5", "flax_model.msgpack", "onnx/model.safetensors", "README.md"]
+    others = [
+        "tf_model.h5",
+        "flax_model.msgpack",
+        "onnx/model.safetensors",
+        "README.md",
+    ]
 
     safe = model_files([*config, *others, "model.safetensors", "pytorch_model.bin"])
     plain = model_files([*config, *others, "pytorch_model.bin"])
@@ -83,7 +97,12 @@ def test_safetensors_are_chosen_where_there_are_any() -> None:
     assert safe == sorted([*config, "model.safetensors"])
     assert plain == sorted([*config, "pytorch_model.bin"])
     assert model_files([*config, "tf_model.h5"]) == []
-    names = ["adapter_config.json", "pytorch_adapter.bin", "pytorch_model_head.bin", "README.md"]
+    names = [
+        "adapter_config.json",
+        "pytorch_adapter.bin",
+        "pytorch_model_head.bin",
+        "README.md",
+    ]
     assert adapter_files(names) == ["adapter_config.json", "pytorch_adapter.bin"]
 
 
@@ -112,7 +131,12 @@ class Hub:
             def _about(self, path: list[str]) -> None:
                 folder = hub.root / path[0] / path[1]
                 files = [
-                    {"type": "file", "path": name, "rfilename": name, "size": file.stat().st_size}
+                    {
+                        "type": "file",
+                        "path": name,
+                        "rfilename": name,
+                        "size": file.stat().st_size,
+                    }
                     | {"oid": _sha1(file), "blobId": _sha1(file)}
                     for file in sorted(folder.rglob("*"))
                     for name in [file.relative_to(folder).as_posix()]
@@ -123,7 +147,12 @@ class Hub:
                 elif "tree" in path:
                     self.answer(200, json.dumps(files).encode())
                 else:
-                    about = {"id": "/".join(path[:2]), "_id": "1", "sha": COMMIT, "private": False}
+                    about = {
+                        "id": "/".join(path[:2]),
+                        "_id": "1",
+                        "sha": COMMIT,
+                        "private": False,
+                    }
                     about |= {"tags": [], "downloads": 0, "likes": 0, "siblings": files}
                     self.answer(200, json.dumps(about).encode())
 
@@ -168,8 +197,14 @@ print(source.location, source.revision, *sorted(p.name for p in source.folder.it
 
 def run(code: str, home: Path, *arguments: str, **variables: str) -> list[str]:
     """Run code in a process of its own, with a cache of its own; return what it says."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("HF_", "TRANSFORMERS"))}
-    environment |= {"HF_HOME": str(home), "HF_HUB_DISABLE_PROGRESS_BARS": "1", **variables}
+    environment = {
+        k: v for k, v in os.environ.items() if not k.startswith(("HF_", "TRANSFORMERS"))
+    }
+    environment |= {
+        "HF_HOME": str(home),
+        "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+        **variables,
+    }
     return run_python(code, *arguments, env=environment).stdout.splitlines()
 
 
@@ -193,7 +228,9 @@ def test_a_model_is_fetched_after_that_was_said_and_then_found_in_the_cache(
     assert "README.md" not in files
 
 
-@pytest.mark.parametrize("name", ["specter2", "allenai/specter2"])  # the second is the adapter's id
+@pytest.mark.parametrize(
+    "name", ["specter2", "allenai/specter2"]
+)  # the second is the adapter's id
 def test_specter2_is_its_base_and_the_adapter(tmp_path: Path, name: str) -> None:
     tiny_bert(tmp_path / "hub" / "allenai" / "specter2_base", spec=SPEC)
     adapter = tmp_path / "hub" / "allenai" / "specter2"
@@ -204,7 +241,10 @@ def test_specter2_is_its_base_and_the_adapter(tmp_path: Path, name: str) -> None
         said = run(OPEN, tmp_path / "home", name, HF_ENDPOINT=address)
     [again] = run(OPEN, tmp_path / "home", name, HF_HUB_OFFLINE="1")
 
-    assert [line.split()[2] for line in said[:2]] == ["allenai/specter2_base", "allenai/specter2"]
+    assert [line.split()[2] for line in said[:2]] == [
+        "allenai/specter2_base",
+        "allenai/specter2",
+    ]
     fingerprint = json.loads(said[2])
     assert fingerprint["revision"] == f"{COMMIT}+{COMMIT}"
     assert fingerprint["source"] == "specter2"
@@ -217,7 +257,9 @@ def test_a_model_that_the_hub_does_not_have_is_one_clear_line(tmp_path: Path) ->
     with Hub(tmp_path / "hub").running() as address:
         [said] = run(OPEN, tmp_path / "home", "some/model", HF_ENDPOINT=address)
 
-    assert said.startswith("HubError: some/model is not in the local cache and cannot be fetched: ")
+    assert said.startswith(
+        "HubError: some/model is not in the local cache and cannot be fetched: "
+    )
     assert "the hub has no such model" in said
 
 
@@ -225,10 +267,15 @@ def test_a_model_that_the_hub_does_not_have_is_one_clear_line(tmp_path: Path) ->
     ("variables", "why"),
     [
         ({"HF_HUB_OFFLINE": "1"}, "this is offline (HF_HUB_OFFLINE is set)"),
-        ({"HF_ENDPOINT": "http://127.0.0.1:9"}, "this is offline, or the hub cannot be reached"),
+        (
+            {"HF_ENDPOINT": "http://127.0.0.1:9"},
+            "this is offline, or the hub cannot be reached",
+        ),
     ],
 )
-def test_offline_is_said_plainly(tmp_path: Path, variables: dict[str, str], why: str) -> None:
+def test_offline_is_said_plainly(
+    tmp_path: Path, variables: dict[str, str], why: str
+) -> None:
     [said] = run(OPEN, tmp_path, "specter", **variables)
 
     assert said.startswith(

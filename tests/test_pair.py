@@ -20,7 +20,9 @@ from citerec.rerank.pair import (
 )
 
 BERT = Specials(before=(101,), between=(102,), after=(102,))
-TEXTS = st.lists(st.sampled_from([*WORDS, "x1", "graphs", "?"]), max_size=20).map(" ".join)
+TEXTS = st.lists(st.sampled_from([*WORDS, "x1", "graphs", "?"]), max_size=20).map(
+    " ".join
+)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +60,9 @@ def test_a_pair_that_is_not_cut_is_what_transformers_makes_of_it(
         cut(tokenizer, query), cut(tokenizer, candidate), Specials.of(tokenizer), spec
     )
 
-    theirs = tokenizer([query], [candidate])  # lists: a lone "" would count as no second text
+    theirs = tokenizer(
+        [query], [candidate]
+    )  # lists: a lone "" would count as no second text
     assert ids == theirs["input_ids"][0]
     inputs = padded([ids], 0, len(ids), [first])
     assert inputs["token_type_ids"].tolist() == theirs["token_type_ids"]
@@ -66,10 +70,14 @@ def test_a_pair_that_is_not_cut_is_what_transformers_makes_of_it(
 
 @settings(max_examples=30, deadline=None)
 @given(st.text("abcdefgh", max_size=9), st.text("abcdefgh", max_size=9))
-def test_roberta_has_two_separators_between(roberta: Any, query: str, candidate: str) -> None:
+def test_roberta_has_two_separators_between(
+    roberta: Any, query: str, candidate: str
+) -> None:
     specials = Specials.of(roberta)
 
-    ids, _ = pair(cut(roberta, query), cut(roberta, candidate), specials, RerankerSpec())
+    ids, _ = pair(
+        cut(roberta, query), cut(roberta, candidate), specials, RerankerSpec()
+    )
 
     assert ids == roberta([query], [candidate])["input_ids"][0]
     assert specials == Specials(before=(0,), between=(2, 2), after=(2,))
@@ -85,13 +93,21 @@ ROBERTA = Specials(before=(0,), between=(2, 2), after=(2,))
     ("specials", "limits", "lengths", "expected"),
     [
         (BERT, (8, 8), (50, 50), [101, *[1] * 6, 102, *[3] * 7, 102]),
-        (BERT, (8, 8), (1, 50), [101, 1, 102, *[3] * 7, 102]),  # what is left stays empty
+        (
+            BERT,
+            (8, 8),
+            (1, 50),
+            [101, 1, 102, *[3] * 7, 102],
+        ),  # what is left stays empty
         (BERT, (256, 256), (300, 300), [101, *[1] * 254, 102, *[3] * 255, 102]),
         (ROBERTA, (8, 10), (50, 50), [0, *[1] * 6, 2, 2, *[3] * 8, 2]),
     ],
 )
 def test_each_side_is_cut_on_its_own(
-    specials: Specials, limits: tuple[int, int], lengths: tuple[int, int], expected: list[int]
+    specials: Specials,
+    limits: tuple[int, int],
+    lengths: tuple[int, int],
+    expected: list[int],
 ) -> None:
     spec = RerankerSpec(query_tokens=limits[0], candidate_tokens=limits[1])
 
@@ -115,7 +131,9 @@ def test_a_tokenizer_without_special_tokens_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_spec_comes_back(tmp_path: Path) -> None:
-    spec = RerankerSpec(query_tokens=128, candidate_tokens=64, scale=0.5, offset=-1.25, weight=0.3)
+    spec = RerankerSpec(
+        query_tokens=128, candidate_tokens=64, scale=0.5, offset=-1.25, weight=0.3
+    )
 
     write_reranker_spec(tmp_path, spec)
 
@@ -126,7 +144,13 @@ def test_a_spec_comes_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        *("", "[]", '{"query_tokens": 449}', '{"candidate_tokens": 7}', '{"tokens": 5}'),
+        *(
+            "",
+            "[]",
+            '{"query_tokens": 449}',
+            '{"candidate_tokens": 7}',
+            '{"tokens": 5}',
+        ),
         *('{"scale": 0}', '{"scale": "x"}', '{"weight": 1.5}'),
     ],
 )

@@ -15,7 +15,9 @@ from citerec.index.folder import open_index
 from citerec.rerank.pair import read_reranker_spec
 
 PAGE = Path(__file__).parent.parent / "docs" / "how" / "paper.md"
-PAPERS = 60  # the latest of the sample; the oldest 48 are train queries, if they cite one
+PAPERS = (
+    60  # the latest of the sample; the oldest 48 are train queries, if they cite one
+)
 
 
 @pytest.fixture
@@ -33,13 +35,23 @@ def workplace(tmp_path: Path, monkeypatch: MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_system_of_the_papers_is_five_commands(workplace: Path, invoke: Invoke) -> None:
-    first, more = re.findall(r"^```sh\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+def test_the_system_of_the_papers_is_five_commands(
+    workplace: Path, invoke: Invoke
+) -> None:
+    first, more = re.findall(
+        r"^```sh\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE
+    )
     commands = [shlex.split(line) for line in first.splitlines()]
 
     done = {command[1]: invoke(*command[1:]) for command in commands}
 
-    assert [*done] == ["index", "train-encoder", "train-reranker", "recommend", "evaluate"]
+    assert [*done] == [
+        "index",
+        "train-encoder",
+        "train-reranker",
+        "recommend",
+        "evaluate",
+    ]
     assert not any("fetching" in err for _, _, err in done.values())
     assert {name: code for name, (code, _, _) in done.items() if code} == {}, done
     index = open_index(workplace / "indexes" / "my-papers")
@@ -49,9 +61,14 @@ def test_the_system_of_the_papers_is_five_commands(workplace: Path, invoke: Invo
     reranker = read_reranker_spec(workplace / "models" / "reranker")
     assert (reranker.query_tokens, reranker.candidate_tokens) == (256, 256)
     for model in (own, workplace / "models" / "reranker"):
-        assert json.loads((model / "training.json").read_text())["plan"]["model"] == "scibert"
+        assert (
+            json.loads((model / "training.json").read_text())["plan"]["model"]
+            == "scibert"
+        )
     assert "reranking the best" in done["recommend"][2]
-    report = json.loads((workplace / "reports" / "my-papers-test" / "report.json").read_text())
+    report = json.loads(
+        (workplace / "reports" / "my-papers-test" / "report.json").read_text()
+    )
     named = commands[-1][commands[-1].index("--systems") + 1].split(",")
     assert [system["name"] for system in report["systems"]] == named
     [used] = report["provenance"]["settings"]["rerank"]

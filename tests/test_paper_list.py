@@ -41,7 +41,9 @@ def excluded(folder: Path, text: str | bytes) -> PaperList:
         ("Title;Year\nTrees;2000\n", "a table"),
     ],
 )
-def test_formats_that_are_not_read_are_named_and_no_list_of_ids(text: str, words: str) -> None:
+def test_formats_that_are_not_read_are_named_and_no_list_of_ids(
+    text: str, words: str
+) -> None:
     with pytest.raises(BadInputError, match=f"this is {words} "):
         parse_paper_list(text, "refs")
 
@@ -53,13 +55,17 @@ def test_titles_with_commas_are_no_table() -> None:
 
 
 def test_plain_ids_stand_one_a_line(tmp_path: Path) -> None:
-    found = excluded(tmp_path, "\ufeff# cited already\r\np1\r\n\r\n  12345\r\nA title\r\n")
+    found = excluded(
+        tmp_path, "\ufeff# cited already\r\np1\r\n\r\n  12345\r\nA title\r\n"
+    )
 
     assert (found.ids, found.unread) == ({"p1", "12345", "A title"}, ())
     assert [entry.title for entry in found.entries if entry.title] == ["A title"]
 
 
-def test_a_formatted_reference_is_searched_for_titles(sample_index: IndexFolder) -> None:
+def test_a_formatted_reference_is_searched_for_titles(
+    sample_index: IndexFolder,
+) -> None:
     lines = [
         '[1] A. Vaswani et al., "Attention Is All You Need," in NeurIPS, 2017.',
         "Graph drawing",
@@ -83,13 +89,20 @@ def test_a_bibliography_gives_keys_dois_and_titles(tmp_path: Path) -> None:
 
     found = excluded(tmp_path, bibtex)
 
-    assert [entry.title for entry in found.entries if entry.title] == ["Über BERT", "Über: BERT"]
+    assert [entry.title for entry in found.entries if entry.title] == [
+        "Über BERT",
+        "Über: BERT",
+    ]
     assert found.ids == {"goedel31", "10.1145/abc_1", "ours", "10.1002/a--b", "link"}
     assert found.unread == ()
 
 
-def test_broken_entries_of_a_bibliography_are_told_and_the_rest_is_read(tmp_path: Path) -> None:
-    bibtex = "@misc{a, title = {A {broken}\n@misc{b, title = {B}}\n@misc{c, year = 2019}\n"
+def test_broken_entries_of_a_bibliography_are_told_and_the_rest_is_read(
+    tmp_path: Path,
+) -> None:
+    bibtex = (
+        "@misc{a, title = {A {broken}\n@misc{b, title = {B}}\n@misc{c, year = 2019}\n"
+    )
 
     found = excluded(tmp_path, bibtex)
 
@@ -105,12 +118,16 @@ def test_ris_and_json_count_by_title_id_and_doi(tmp_path: Path) -> None:
     csl = json.dumps([{"title": "A", "URL": "https://doi.org/10.1000/X"}, "p2", 5])
 
     assert excluded(tmp_path, ris).ids == {"10.1000/x"}
-    assert excluded(tmp_path, ris).unread == ("line 7: this record has neither a title nor an id",)
+    assert excluded(tmp_path, ris).unread == (
+        "line 7: this record has neither a title nor an id",
+    )
     assert excluded(tmp_path, jsonl).ids == {"7"}
     assert [e.title for e in excluded(tmp_path, jsonl).entries if e.title] == ["A"]
     assert excluded(tmp_path, jsonl).unread == ("line 2 has neither a title nor an id",)
     assert excluded(tmp_path, csl).ids == {"10.1000/x", "p2"}
-    assert excluded(tmp_path, csl).unread == ("item 3 of the list has neither a title nor an id",)
+    assert excluded(tmp_path, csl).unread == (
+        "item 3 of the list has neither a title nor an id",
+    )
 
 
 @pytest.mark.parametrize(
@@ -152,19 +169,33 @@ OLD = "10.1002/(SICI)1-2(1990)41:6<391::AID-X1>3.0.CO;2-9"
     ("text", "dois"),
     [
         ("10.1002/(SICI)1-2(1990)41:6$<$391::AID-X1$>$3.0.CO;2-9", OLD),
-        (r"10.1002/(SICI)1-2(1990)41:6{\textless}391::AID-X1\textgreater 3.0.CO;2-9.", OLD),
+        (
+            r"10.1002/(SICI)1-2(1990)41:6{\textless}391::AID-X1\textgreater 3.0.CO;2-9.",
+            OLD,
+        ),
         ("10.1002/(SICI)1-2(1990)41:6&amp;lt;391::AID-X1&gt;3.0.CO;2-9", OLD),
         ("https://doi.org/10.1002/(SICI)1-2(1990)41:6%3C391::AID-X1%3E3.0.CO;2-9", OLD),
         ("10.1002/(SICI)1-2(1990)41:6 < 391::AID-X1 > 3.0.CO;2-9", OLD),
-        ("10.1659/02(2004)024 [ 0141:SPO]2.0.CO;2", "10.1659/02(2004)024[0141:SPO]2.0.CO;2"),
-        (r"10.1000/a\_b, 10.1000/c{\_}d;10.1000/e--f", "10.1000/a_b 10.1000/c_d 10.1000/e--f"),
+        (
+            "10.1659/02(2004)024 [ 0141:SPO]2.0.CO;2",
+            "10.1659/02(2004)024[0141:SPO]2.0.CO;2",
+        ),
+        (
+            r"10.1000/a\_b, 10.1000/c{\_}d;10.1000/e--f",
+            "10.1000/a_b 10.1000/c_d 10.1000/e--f",
+        ),
         (r"\href{https://doi.org/10.1000/a}{\emph{J. X}} 1 (2).", "10.1000/a"),
-        ("Doe, Trees (doi: 10.1016/S0370-2693(01)01210-5). Epub", "10.1016/S0370-2693(01)01210-5"),
+        (
+            "Doe, Trees (doi: 10.1016/S0370-2693(01)01210-5). Epub",
+            "10.1016/S0370-2693(01)01210-5",
+        ),
         ("10.1101/2020.01.02.123456v2.full.pdf", "10.1101/2020.01.02.123456"),
         ("chapter 10.1 of 5.10.1234/x, 10.12/x", ""),
     ],
 )
-def test_a_text_has_its_dois_without_escapes_and_punctuation(text: str, dois: str) -> None:
+def test_a_text_has_its_dois_without_escapes_and_punctuation(
+    text: str, dois: str
+) -> None:
     assert " ".join(dois_of(text)) == dois
 
 
@@ -182,7 +213,9 @@ def test_a_text_has_its_dois_without_escapes_and_punctuation(text: str, dois: st
         "T (2001). https://doi.org/10.1000/x\n",
     ],
 )
-def test_a_doi_is_found_in_the_fields_that_programs_write_it_to(tmp_path: Path, text: str) -> None:
+def test_a_doi_is_found_in_the_fields_that_programs_write_it_to(
+    tmp_path: Path, text: str
+) -> None:
     [entry] = excluded(tmp_path, text).entries
 
     assert entry.dois[0] == "10.1000/x"
@@ -230,8 +263,13 @@ def test_a_name_of_any_length_has_a_key_in_linear_time() -> None:
 
 def found_in(corpus: Sequence[Paper | str], *entries: Entry | str) -> list[list[int]]:
     """Return the rows of a corpus that references match by their titles."""
-    papers = [Paper(id="p", title=paper) if isinstance(paper, str) else paper for paper in corpus]
-    references = [Entry(title=entry) if isinstance(entry, str) else entry for entry in entries]
+    papers = [
+        Paper(id="p", title=paper) if isinstance(paper, str) else paper
+        for paper in corpus
+    ]
+    references = [
+        Entry(title=entry) if isinstance(entry, str) else entry for entry in entries
+    ]
     similar = similar_titles(
         [r.title for r in references], enumerate(paper.title for paper in papers)
     )
@@ -249,18 +287,32 @@ def found_in(corpus: Sequence[Paper | str], *entries: Entry | str) -> list[list[
     ],
 )
 def test_a_title_survives_small_differences(other: str) -> None:
-    assert same_title("Deep learning for graph drawing: layouts that scale to millions", other)
+    assert same_title(
+        "Deep learning for graph drawing: layouts that scale to millions", other
+    )
 
 
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        ("On the theory of graph drawing. Part I", "On the theory of graph drawing. Part II"),
-        ("Overview of the retrieval track in 2019", "Overview of the retrieval track in 2020"),
-        ("A supervised model of text segmentation", "An unsupervised model of text segmentation"),
+        (
+            "On the theory of graph drawing. Part I",
+            "On the theory of graph drawing. Part II",
+        ),
+        (
+            "Overview of the retrieval track in 2019",
+            "Overview of the retrieval track in 2020",
+        ),
+        (
+            "A supervised model of text segmentation",
+            "An unsupervised model of text segmentation",
+        ),
         ("Graphs: a survey", "Graphs"),
         ("Introduction", "Introductions"),
-        ("Visual analytics of sports data in teams", "Visual analytics of sports data in schools"),
+        (
+            "Visual analytics of sports data in teams",
+            "Visual analytics of sports data in schools",
+        ),
     ],
 )
 def test_titles_of_distinct_papers_are_not_the_same(one: str, other: str) -> None:
@@ -268,7 +320,10 @@ def test_titles_of_distinct_papers_are_not_the_same(one: str, other: str) -> Non
 
 
 COLBERT = Paper(
-    id="c", title="ColBERT: Efficient Search", year=2020, authors=("Khattab, Omar", "M. Zaharia")
+    id="c",
+    title="ColBERT: Efficient Search",
+    year=2020,
+    authors=("Khattab, Omar", "M. Zaharia"),
 )
 
 
@@ -309,8 +364,12 @@ def test_a_title_near_to_two_papers_is_the_one_that_agrees() -> None:
         Paper(id="b", title=f"{title}: a study", year=2015, authors=("C. Babbage",)),
     ]
 
-    assert found_in(corpus, Entry(title=title, year=2015, authors=("Babbage, C.",))) == [[1]]
-    assert found_in(corpus, Entry(title=title, year=2015, authors=("G. Hopper",))) == [[]]
+    assert found_in(
+        corpus, Entry(title=title, year=2015, authors=("Babbage, C.",))
+    ) == [[1]]
+    assert found_in(corpus, Entry(title=title, year=2015, authors=("G. Hopper",))) == [
+        []
+    ]
     assert found_in(corpus, title) == [[]]
 
 
@@ -338,7 +397,9 @@ def test_an_equal_title_is_the_paper_unless_year_and_authors_disagree(
 ) -> None:
     paper = Paper(id="p", title=title, year=2011, authors=("Ada Lovelace",))
 
-    entry = Entry(title=title, year=int(year or 0) or None, authors=(author,) if author else ())
+    entry = Entry(
+        title=title, year=int(year or 0) or None, authors=(author,) if author else ()
+    )
 
     assert found_in([paper], entry) == [[0] if found == "same" else []]
 
@@ -371,7 +432,9 @@ def test_dois_of_two_publications_are_of_two_papers(
 def test_a_draft_with_another_doi_is_another_paper() -> None:
     draft = Query(id="q", title=LONG, doi="10.1000/a")
 
-    assert is_draft_of(draft, Paper(id="p", title=LONG, doi="10.48550/arXiv.2101.00001"))
+    assert is_draft_of(
+        draft, Paper(id="p", title=LONG, doi="10.48550/arXiv.2101.00001")
+    )
     assert not is_draft_of(draft, Paper(id="p", title=LONG, doi="10.1000/b"))
 
 

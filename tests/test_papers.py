@@ -14,7 +14,15 @@ from support.corpora import records
 from support.types import Build
 
 from citerec.bibliography.entry import Entry, PaperList
-from citerec.index.papers import BATCH, NO_YEAR, Papers, Table, codes_of, open_lookup, write_papers
+from citerec.index.papers import (
+    BATCH,
+    NO_YEAR,
+    Papers,
+    Table,
+    codes_of,
+    open_lookup,
+    write_papers,
+)
 from citerec.match.papers import listed_rows, recognise, write_tables
 from citerec.types import Paper, Query, id_fault
 
@@ -45,7 +53,9 @@ def written(folder: Path, papers: list[Paper]) -> Papers:
 
 @given(st.lists(WILD, max_size=5, unique_by=lambda paper: paper.id))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-def test_wild_papers_come_back_but_for_their_citations(tmp_path: Path, papers: list[Paper]) -> None:
+def test_wild_papers_come_back_but_for_their_citations(
+    tmp_path: Path, papers: list[Paper]
+) -> None:
     opened = written(tmp_path, papers)
 
     assert len(opened) == len(papers)
@@ -53,7 +63,9 @@ def test_wild_papers_come_back_but_for_their_citations(tmp_path: Path, papers: l
         replace(paper, citations=()) for paper in papers
     ]
     assert opened.years.tolist() == [paper.year or NO_YEAR for paper in papers]
-    assert opened.retracted.tolist() == [n for n, paper in enumerate(papers) if paper.retracted]
+    assert opened.retracted.tolist() == [
+        n for n, paper in enumerate(papers) if paper.retracted
+    ]
     assert opened.ids.tolist() == [paper.id for paper in papers]
     assert opened.column("title").to_pylist() == [paper.title for paper in papers]
     assert opened.rows_of([p.id for p in papers]).tolist() == list(range(len(papers)))
@@ -62,7 +74,11 @@ def test_wild_papers_come_back_but_for_their_citations(tmp_path: Path, papers: l
 @pytest.mark.parametrize("count", [BATCH - 1, BATCH, BATCH + 1, 2 * BATCH])
 def test_rows_are_found_across_batches(tmp_path: Path, count: int) -> None:
     papers = written(
-        tmp_path, [Paper(id=f"p{i}", title=f"T{i}", retracted=i == count - 1) for i in range(count)]
+        tmp_path,
+        [
+            Paper(id=f"p{i}", title=f"T{i}", retracted=i == count - 1)
+            for i in range(count)
+        ],
     )
 
     last = papers[count - 1]
@@ -77,13 +93,20 @@ def test_rows_are_found_across_batches(tmp_path: Path, count: int) -> None:
 
 def test_an_index_without_the_column_of_retractions_is_read(tmp_path: Path) -> None:
     written(tmp_path, [paper := Paper(id="a", title="A", retracted=True)])
-    table = pa.ipc.open_file(str(tmp_path / "papers.arrow")).read_all().drop_columns("retracted")
+    table = (
+        pa.ipc.open_file(str(tmp_path / "papers.arrow"))
+        .read_all()
+        .drop_columns("retracted")
+    )
     with pa.ipc.new_file(str(tmp_path / "former.arrow"), table.schema) as writer:
         writer.write_table(table)
 
     former = Papers(tmp_path / "former.arrow")
 
-    assert (former[0], former.retracted.tolist()) == (replace(paper, retracted=False), [])
+    assert (former[0], former.retracted.tolist()) == (
+        replace(paper, retracted=False),
+        [],
+    )
 
 
 # --- Tables
@@ -101,7 +124,9 @@ CORPUS: list[dict[str, Any]] = records(
 
 def test_a_list_and_drafts_are_found_by_id_doi_and_title(build: Build) -> None:
     papers = build(CORPUS).papers
-    entries = [Entry(ids=(i,)) for i in ("b", "10.1000/a", "doi:10.1000/b", "nobody", "10.9/x")]
+    entries = [
+        Entry(ids=(i,)) for i in ("b", "10.1000/a", "doi:10.1000/b", "nobody", "10.9/x")
+    ]
     titles = ["Graph drawing", "graph drawing a survey of methods", "Survey of maps of all trees",
               "A survey of all maps of tress", "Unknown"]  # fmt: skip
     entries += [Entry(title=title, year=2003, authors=("Bee, A.",)) for title in titles]

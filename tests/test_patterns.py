@@ -13,14 +13,21 @@ import pytest
 
 import citerec
 
-GREEDY = ("MAX_REPEAT", "MIN_REPEAT")  # the others give nothing back, so they try one division
+GREEDY = (
+    "MAX_REPEAT",
+    "MIN_REPEAT",
+)  # the others give nothing back, so they try one division
 
 
 def nested(pattern: Any) -> Iterator[str]:
     """Yield the repeats of a parsed pattern whose text may be nothing but another repeat."""
     for kind, value in pattern:
         parts = value if isinstance(value, list | tuple) else [value]
-        inner = [one for part in parts for one in (part if isinstance(part, list) else [part])]
+        inner = [
+            one
+            for part in parts
+            for one in (part if isinstance(part, list) else [part])
+        ]
         inner = [one for one in inner if isinstance(one, parser.SubPattern)]
         if str(kind) in GREEDY and value[1] is parser.MAXREPEAT:
             yield from (str(body) for body in inner if _only_repeats(body))
@@ -37,7 +44,11 @@ def _only_repeats(body: Any) -> bool:
         if str(kind) in GREEDY and value[1] is parser.MAXREPEAT:
             return True
         branches = (
-            value[1] if str(kind) == "BRANCH" else [value[-1]] if str(kind) == "SUBPATTERN" else []
+            value[1]
+            if str(kind) == "BRANCH"
+            else [value[-1]]
+            if str(kind) == "SUBPATTERN"
+            else []
         )
         if any(_only_repeats(one) for one in branches):
             return True
@@ -50,13 +61,19 @@ def patterns() -> dict[str, str]:
     for module in pkgutil.walk_packages(citerec.__path__, "citerec."):
         if module.name != "citerec.__main__":
             values = vars(importlib.import_module(module.name)).values()
-            found |= {one.pattern: module.name for one in values if isinstance(one, re.Pattern)}
+            found |= {
+                one.pattern: module.name
+                for one in values
+                if isinstance(one, re.Pattern)
+            }
     for file in Path(citerec.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             match node:  # within a function
                 case ast.Call(ast.Attribute(ast.Name("re")), [ast.Constant(text), *_]):
                     found[text] = file.name
-    return {k if isinstance(k, str) else k.decode("latin-1"): v for k, v in found.items()}
+    return {
+        k if isinstance(k, str) else k.decode("latin-1"): v for k, v in found.items()
+    }
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,10 @@ PLAIN = RecommendConfig(k=DEPTH, reranker="none", ranker="none")
 
 
 def answers(
-    index: IndexFolder, system: str, config: RecommendConfig, rerank: RerankConfig | None = None
+    index: IndexFolder,
+    system: str,
+    config: RecommendConfig,
+    rerank: RerankConfig | None = None,
 ) -> None:
     """Check that a system and `recommend` give the test queries the same papers with the same scores."""
     eval_set = load_eval_set(index, "test")
@@ -37,7 +40,9 @@ def answers(
 
     recommended = Recommender(index, config).recommend_many(eval_set.queries)
 
-    for query, hits, items in zip(eval_set.queries, evaluated, recommended, strict=True):
+    for query, hits, items in zip(
+        eval_set.queries, evaluated, recommended, strict=True
+    ):
         ids = index.papers.ids_at(hits.rows.tolist())
         assert [item.paper.id for item in items] == ids, query.id
         assert [item.score for item in items] == hits.scores.tolist(), query.id
@@ -116,10 +121,14 @@ class ByRank:
         return np.nan_to_num(features[:, NAMES.index("bm25")])
 
 
-DRAFT = Query(id="draft", title="Dense passage retrieval for question answering", year=2021)
+DRAFT = Query(
+    id="draft", title="Dense passage retrieval for question answering", year=2021
+)
 
 
-def test_a_retriever_of_ones_own_is_fused_with_others(dense_sample: IndexFolder) -> None:
+def test_a_retriever_of_ones_own_is_fused_with_others(
+    dense_sample: IndexFolder,
+) -> None:
     bm25 = Bm25Retriever(dense_sample)
     recommender = Recommender(
         dense_sample, PLAIN.replace(k=5), retrievers=[bm25, Shelf(dense_sample)]
@@ -134,8 +143,12 @@ def test_a_retriever_of_ones_own_is_fused_with_others(dense_sample: IndexFolder)
         assert item.score == pytest.approx(sum(1 / (60 + rank) for rank in ranks))
 
 
-def test_the_ranker_orders_what_a_retriever_of_ones_own_finds(dense_sample: IndexFolder) -> None:
-    recommender = Recommender(dense_sample, RecommendConfig(k=5), retrievers=[Shelf(dense_sample)])
+def test_the_ranker_orders_what_a_retriever_of_ones_own_finds(
+    dense_sample: IndexFolder,
+) -> None:
+    recommender = Recommender(
+        dense_sample, RecommendConfig(k=5), retrievers=[Shelf(dense_sample)]
+    )
 
     items = recommender.recommend(DRAFT, explain=True)
 
@@ -143,10 +156,14 @@ def test_the_ranker_orders_what_a_retriever_of_ones_own_finds(dense_sample: Inde
     assert all("bm25" not in item.stages for item in items)
 
 
-def test_a_reranker_of_ones_own_orders_the_best_fifty(dense_sample: IndexFolder) -> None:
+def test_a_reranker_of_ones_own_orders_the_best_fifty(
+    dense_sample: IndexFolder,
+) -> None:
     plain = Recommender(dense_sample, PLAIN.replace(k=50)).recommend(DRAFT)
 
-    items = Recommender(dense_sample, PLAIN.replace(k=50), reranker=ByTitle()).recommend(DRAFT)
+    items = Recommender(
+        dense_sample, PLAIN.replace(k=50), reranker=ByTitle()
+    ).recommend(DRAFT)
 
     lengths = [len(item.paper.title) for item in items]
     assert {item.paper.id for item in items} == {item.paper.id for item in plain}
@@ -154,7 +171,9 @@ def test_a_reranker_of_ones_own_orders_the_best_fifty(dense_sample: IndexFolder)
     assert all(item.probability is None for item in items)  # nothing is calibrated
 
 
-def test_a_reranker_of_ones_own_is_mixed_with_the_default_model(dense_sample: IndexFolder) -> None:
+def test_a_reranker_of_ones_own_is_mixed_with_the_default_model(
+    dense_sample: IndexFolder,
+) -> None:
     plain = Recommender(dense_sample, RecommendConfig(k=50)).recommend(DRAFT)
     recommender = Recommender(dense_sample, RecommendConfig(k=50), reranker=ByTitle())
 
@@ -170,7 +189,9 @@ def test_a_reranker_of_ones_own_is_mixed_with_the_default_model(dense_sample: In
 
 
 def test_a_model_of_ones_own_orders_by_features(dense_sample: IndexFolder) -> None:
-    by_bm25 = Recommender(dense_sample, PLAIN.replace(k=5, encoder="none")).recommend(DRAFT)
+    by_bm25 = Recommender(dense_sample, PLAIN.replace(k=5, encoder="none")).recommend(
+        DRAFT
+    )
 
     ranked = Recommender(dense_sample, PLAIN.replace(k=5), ranker=ByRank())
     items = ranked.recommend(DRAFT, explain=True)
@@ -186,15 +207,23 @@ class Broken:
         return [1.0] * (len(papers) - 1)
 
 
-def test_stages_that_do_not_fit_are_refused_in_one_line(dense_sample: IndexFolder) -> None:
+def test_stages_that_do_not_fit_are_refused_in_one_line(
+    dense_sample: IndexFolder,
+) -> None:
     recommender = Recommender(dense_sample, PLAIN, reranker=Broken())
 
-    with pytest.raises(ConfigError, match=r"Broken.score must return 50 finite numbers"):
+    with pytest.raises(
+        ConfigError, match=r"Broken.score must return 50 finite numbers"
+    ):
         recommender.recommend(DRAFT)
     with pytest.raises(ConfigError, match="distinct names, got shelf, shelf"):
-        Recommender(dense_sample, PLAIN, retrievers=[Shelf(dense_sample), Shelf(dense_sample)])
+        Recommender(
+            dense_sample, PLAIN, retrievers=[Shelf(dense_sample), Shelf(dense_sample)]
+        )
     weighted = PLAIN.replace(fuse=FuseConfig(method=FuseMethod.WEIGHTED))
     with pytest.raises(ConfigError, match="no weight for the retriever 'shelf'"):
         Recommender(
-            dense_sample, weighted, retrievers=[Bm25Retriever(dense_sample), Shelf(dense_sample)]
+            dense_sample,
+            weighted,
+            retrievers=[Bm25Retriever(dense_sample), Shelf(dense_sample)],
         )

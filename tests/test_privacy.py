@@ -62,7 +62,11 @@ def outside(trace: Path) -> set[str]:
     pattern = r'sin6?_port=htons\((\d+)\),.*?(?:inet_addr\(|AF_INET6, )"([^"]+)"'
     sent = {(host, port) for port, host in re.findall(pattern, trace.read_text())}
     own = re.compile(r"(::ffff:)?127\..*|::1")
-    return {f"{host} {port}" for host, port in sent if port == "53" or not own.fullmatch(host)}
+    return {
+        f"{host} {port}"
+        for host, port in sent
+        if port == "53" or not own.fullmatch(host)
+    }
 
 
 @pytest.fixture
@@ -70,7 +74,9 @@ def place(tmp_path: Path, dense_sample: IndexFolder, tiny_model: str) -> Path:
     """The folder of an author: a corpus, an index of it, a bibliography, and a row of a table."""
     shutil.copytree(dense_sample.path, tmp_path / "indexes" / "sample")
     shutil.copy(SAMPLE, tmp_path / "corpus.jsonl")
-    (tmp_path / "refs.bib").write_text(f"@misc{{a, title = {{{TITLE}}}, year = 2020}}\n")
+    (tmp_path / "refs.bib").write_text(
+        f"@misc{{a, title = {{{TITLE}}}, year = 2020}}\n"
+    )
     tokens = "query_tokens = 32\ncandidate_tokens = 32\n"
     short = f'model = "{tiny_model}"\nsteps = 1\n'
     files = {
@@ -88,21 +94,30 @@ def place(tmp_path: Path, dense_sample: IndexFolder, tiny_model: str) -> Path:
 def user(tmp_path: Path) -> dict[str, str]:
     """The environment of a user who forbids nothing, with a home of its own."""
     (tmp_path / "home").mkdir()
-    allowed = {name: value for name, value in os.environ.items() if name != "HF_HUB_OFFLINE"}
+    allowed = {
+        name: value for name, value in os.environ.items() if name != "HF_HUB_OFFLINE"
+    }
     return allowed | {"HOME": f"{tmp_path}/home", "XDG_CACHE_HOME": f"{tmp_path}/cache"}
 
 
 def check_nothing_left(place: Path) -> None:
     """Check that nothing was sent to another machine, and what was stored outside the folder of the command."""
     assert outside(place / "trace") == set()
-    stored = {file.name for folder in ("home", "cache") for file in (place / folder).glob("*")}
+    stored = {
+        file.name for folder in ("home", "cache") for file in (place / folder).glob("*")
+    }
     assert stored <= {".ir_datasets", "citerec", "matplotlib"}
 
 
 def test_each_command_is_one_that_sends_or_one_that_sends_nothing() -> None:
     app: Any = typer.main.get_command(make_app())
-    groups = {name: getattr(command, "commands", [""]) for name, command in app.commands.items()}
-    names = [f"{name} {part}".strip() for name, parts in groups.items() for part in parts]
+    groups = {
+        name: getattr(command, "commands", [""])
+        for name, command in app.commands.items()
+    }
+    names = [
+        f"{name} {part}".strip() for name, parts in groups.items() for part in parts
+    ]
 
     assert sorted(names) == sorted([*COMMANDS, *SERVERS, *SENDS])
 
@@ -118,7 +133,8 @@ def test_what_is_sent_is_seen(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in COMMANDS]
+    "name",
+    [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in COMMANDS],
 )
 def test_a_command_sends_nothing(
     name: str, place: Path, tiny_model: str, user: dict[str, str]
@@ -126,7 +142,9 @@ def test_a_command_sends_nothing(
     options = shlex.split(COMMANDS[name].replace("MODEL", tiny_model))
     command = [*STRACE, place / "trace", *CITEREC, *name.split(), *options]
 
-    done = subprocess.run(command, cwd=place, env=user, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=place, env=user, capture_output=True, text=True, check=False
+    )
 
     assert done.returncode == 0, done.stderr
     check_nothing_left(place)
@@ -138,11 +156,21 @@ def test_a_server_sends_nothing_but_its_answers(
 ) -> None:
     command = [*CITEREC, name, *SERVERS[name].split(), *INDEX.split(), "--port", "0"]
     with subprocess.Popen(
-        [*STRACE, place / "trace", *command], cwd=place, env=user, stderr=subprocess.PIPE, text=True
+        [*STRACE, place / "trace", *command],
+        cwd=place,
+        env=user,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as process:
         assert process.stderr
-        url = next(found[0] for line in process.stderr if (found := re.search(r"http://\S+", line)))
-        answer = httpx.post(url.rstrip("/") + "/v1/recommend", json={"title": TITLE}, timeout=60)
+        url = next(
+            found[0]
+            for line in process.stderr
+            if (found := re.search(r"http://\S+", line))
+        )
+        answer = httpx.post(
+            url.rstrip("/") + "/v1/recommend", json={"title": TITLE}, timeout=60
+        )
         process.send_signal(signal.SIGTERM)
         process.communicate()
 

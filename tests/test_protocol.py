@@ -67,7 +67,9 @@ def test_a_quick_look_is_spread_evenly_over_the_split() -> None:
 
     few = whole.spread(3)
 
-    assert list(few.qrels) == [query.id for query in few.queries] == ["a", "c", "e"]  # 0, 7/3, 14/3
+    assert (
+        list(few.qrels) == [query.id for query in few.queries] == ["a", "c", "e"]
+    )  # 0, 7/3, 14/3
     assert [rule.year_max for rule in few.eligible] == [2000, 2002, 2004]
     assert few.left_out == {NO_GOLD: 2, NOT_DRAWN: 4}
     for count in (7, 8, 1000):
@@ -75,7 +77,9 @@ def test_a_quick_look_is_spread_evenly_over_the_split() -> None:
     assert list(whole.spread(1).qrels) == ["a"]
 
 
-def test_gold_is_what_a_query_cites_in_the_corpus_and_of_no_later_year(tiny: IndexFolder) -> None:
+def test_gold_is_what_a_query_cites_in_the_corpus_and_of_no_later_year(
+    tiny: IndexFolder,
+) -> None:
     eval_set = load_eval_set(tiny, "test")
 
     assert eval_set.qrels == {"q": {"a": 1, "c": 1}, "undated": {"b": 1}}
@@ -83,7 +87,9 @@ def test_gold_is_what_a_query_cites_in_the_corpus_and_of_no_later_year(tiny: Ind
     assert eval_set.left_out == {NOT_HERE: 1, NO_GOLD: 1}  # a cites nothing
 
 
-def test_queries_carry_no_citations_and_may_not_be_given_themselves(tiny: IndexFolder) -> None:
+def test_queries_carry_no_citations_and_may_not_be_given_themselves(
+    tiny: IndexFolder,
+) -> None:
     eval_set = load_eval_set(tiny, "test")
 
     assert eval_set.queries[0] == Query(id="q", title="Alpha beta", year=2003)
@@ -98,17 +104,25 @@ def test_a_split_that_is_none_is_refused(tiny: IndexFolder, split: str) -> None:
 
 
 def test_a_split_without_a_query_is_refused(build: Build) -> None:
-    index = build([{"id": f"p{i}", "title": "Alone", "year": 2000 + i} for i in range(10)])
+    index = build(
+        [{"id": f"p{i}", "title": "Alone", "year": 2000 + i} for i in range(10)]
+    )
 
-    with pytest.raises(ConfigError, match=r"the test split of .* has no query that cites"):
+    with pytest.raises(
+        ConfigError, match=r"the test split of .* has no query that cites"
+    ):
         load_eval_set(index, "test")
 
 
 # --- systems
 
 
-@pytest.mark.parametrize("name", [name for name in SYSTEMS if name not in {*CEILINGS, *RERANKED}])
-def test_every_system_stays_within_what_is_eligible(dense_sample: IndexFolder, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", [name for name in SYSTEMS if name not in {*CEILINGS, *RERANKED}]
+)
+def test_every_system_stays_within_what_is_eligible(
+    dense_sample: IndexFolder, name: str
+) -> None:
     eval_set = load_eval_set(dense_sample, "test")
     setting = EvalConfig(bm25=Bm25Config(threads=2))
 
@@ -118,7 +132,9 @@ def test_every_system_stays_within_what_is_eligible(dense_sample: IndexFolder, n
     assert seconds is not None
     assert seconds > 0
     assert run.rankings.keys() == eval_set.qrels.keys()
-    papers = {dense_sample.papers[row].id: dense_sample.papers[row] for row in range(300)}
+    papers = {
+        dense_sample.papers[row].id: dense_sample.papers[row] for row in range(300)
+    }
     for query in eval_set.queries:
         ranking = run.rankings[query.id]
         assert query.id not in ranking.ids
@@ -147,9 +163,7 @@ BEIR_QUERIES = records(
 {"_id": "q4", "text": "What Alpha owes to Beta. Much."}
 """
 )
-BEIR_QRELS = (
-    "q1 d1 1,q1 d2 2,q1 d3 3,q1 d4 0,q2 d2 1,q3 elsewhere 1,d3 d1 1,d3 d3 1,q4 d1 1,q4 d2 1,q4 d4 1"
-)
+BEIR_QRELS = "q1 d1 1,q1 d2 2,q1 d3 3,q1 d4 0,q2 d2 1,q3 elsewhere 1,d3 d1 1,d3 d3 1,q4 d1 1,q4 d2 1,q4 d4 1"
 
 
 @pytest.fixture
@@ -157,8 +171,13 @@ def beir(tmp_path: Path) -> IndexFolder:
     folder = tmp_path / "beir"
     (folder / "qrels").mkdir(parents=True)
     for name, papers in (("corpus", BEIR), ("queries", BEIR_QUERIES)):
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(paper) + "\n" for paper in papers))
-    lines = ["query-id\tcorpus-id\tscore", *("\t".join(q.split()) for q in BEIR_QRELS.split(","))]
+        (folder / f"{name}.jsonl").write_text(
+            "".join(json.dumps(paper) + "\n" for paper in papers)
+        )
+    lines = [
+        "query-id\tcorpus-id\tscore",
+        *("\t".join(q.split()) for q in BEIR_QRELS.split(",")),
+    ]
     (folder / "qrels" / "test.tsv").write_text("\n".join(lines) + "\n")
     build_index(folder, tmp_path / "index", BuildConfig())
     return open_index(tmp_path / "index")
@@ -189,13 +208,17 @@ def test_shipped_queries_are_searched_with_their_text(beir: IndexFolder) -> None
     }
 
 
-def test_citations_by_the_query_in_the_corpus_are_not_known_to_it(beir: IndexFolder) -> None:
+def test_citations_by_the_query_in_the_corpus_are_not_known_to_it(
+    beir: IndexFolder,
+) -> None:
     run, _ = Systems(
         beir, load_eval_set(beir, "test"), EvalConfig(known_graph=CitationScope.EARLIER)
     ).run("most-cited")
 
     # d1 is cited by d2 (2010), d4 (2004) and by d3, which has no year there, and is a query here.
-    found = {qid: dict(zip(r.ids, r.scores, strict=True)) for qid, r in run.rankings.items()}
+    found = {
+        qid: dict(zip(r.ids, r.scores, strict=True)) for qid, r in run.rankings.items()
+    }
     assert found == {"q1": {"d1": 1}, "q2": {"d1": 3}, "d3": {"d1": 2}, "q4": {}}
 
 
@@ -207,22 +230,37 @@ def test_gold_and_candidates_may_be_held_to_the_train_years(tiny: IndexFolder) -
     eval_set = restricted(tiny, load_eval_set(tiny, "test"), Rules(train_only=True))
 
     assert eval_set.qrels["q"].keys() == {"a", "c"}
-    asked = {q.id: e.year_max for q, e in zip(eval_set.queries, eval_set.eligible, strict=True)}
-    assert asked == {"q": 2002, "undated": 2002}  # no candidate is later than the last train query
+    asked = {
+        q.id: e.year_max
+        for q, e in zip(eval_set.queries, eval_set.eligible, strict=True)
+    }
+    assert asked == {
+        "q": 2002,
+        "undated": 2002,
+    }  # no candidate is later than the last train query
 
 
-def test_the_latest_train_year_bounds_the_gold_of_a_query_without_a_year(tmp_path: Path) -> None:
+def test_the_latest_train_year_bounds_the_gold_of_a_query_without_a_year(
+    tmp_path: Path,
+) -> None:
     index = a_corpus(tmp_path, {"train": ["b"], "dev": [], "test": ["undated", "q"]})
 
     eval_set = restricted(index, load_eval_set(index, "test"), Rules(train_only=True))
 
-    assert eval_set.qrels == {"undated": {"b": 1}, "q": {"a": 1}}  # c is of 2002, b of 2001
+    assert eval_set.qrels == {
+        "undated": {"b": 1},
+        "q": {"a": 1},
+    }  # c is of 2002, b of 2001
 
 
-def test_queries_with_little_gold_may_be_left_out_and_are_counted(tiny: IndexFolder) -> None:
+def test_queries_with_little_gold_may_be_left_out_and_are_counted(
+    tiny: IndexFolder,
+) -> None:
     eval_set = restricted(tiny, load_eval_set(tiny, "test"), Rules(min_gold=2))
 
-    assert [query.id for query in eval_set.queries] == ["q"]  # cites a and c; undated cites b alone
+    assert [query.id for query in eval_set.queries] == [
+        "q"
+    ]  # cites a and c; undated cites b alone
     assert eval_set.qrels.keys() == {"q"}
     assert eval_set.left_out == {NOT_HERE: 1, NO_GOLD: 1, TOO_FEW: 1}
 

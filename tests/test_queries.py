@@ -41,7 +41,9 @@ def ship(tmp_path: Path) -> Ship:
     """Write a BEIR folder; returns it."""
 
     def write(
-        queries: Sequence[Mapping[str, Any]] = QUERIES, judged: str = TEST, split: str = "test"
+        queries: Sequence[Mapping[str, Any]] = QUERIES,
+        judged: str = TEST,
+        split: str = "test",
     ) -> Path:
         folder = tmp_path / "beir"
         (folder / "qrels").mkdir(parents=True, exist_ok=True)
@@ -54,7 +56,9 @@ def ship(tmp_path: Path) -> Ship:
     return write
 
 
-def test_queries_are_read_with_their_year_and_gold_is_what_is_relevant(ship: Ship) -> None:
+def test_queries_are_read_with_their_year_and_gold_is_what_is_relevant(
+    ship: Ship,
+) -> None:
     shipped = shipped_queries(ship())
 
     assert shipped == FOUND
@@ -62,14 +66,19 @@ def test_queries_are_read_with_their_year_and_gold_is_what_is_relevant(ship: Shi
 
 
 def test_a_judged_query_that_is_not_there_is_a_fault(ship: Ship) -> None:
-    with pytest.raises(BadInputError, match=r"test.tsv: query 'q9' is not in queries.jsonl"):
+    with pytest.raises(
+        BadInputError, match=r"test.tsv: query 'q9' is not in queries.jsonl"
+    ):
         shipped_queries(ship(judged=HEADER + "q9\td1\t1\n"))
 
 
 @pytest.mark.parametrize(
     ("query", "fault"),
     [
-        ({"_id": "q1", "text": "another"}, r"line 4: query 'q1' occurs above with another text"),
+        (
+            {"_id": "q1", "text": "another"},
+            r"line 4: query 'q1' occurs above with another text",
+        ),
         ({"_id": "q4"}, r"line 4: no 'text' in this record"),
         ({"_id": 4, "text": "x"}, r"line 4: '_id' must be a string, found 4"),
         (

@@ -95,7 +95,9 @@ def test_one_paper_is_the_same_query_in_every_format(text: str) -> None:
 
 
 def test_the_first_line_of_plain_text_is_the_title() -> None:
-    query = the_query("\n  A title \nFirst line\nof the abstract.\n\nSecond paragraph.\n")
+    query = the_query(
+        "\n  A title \nFirst line\nof the abstract.\n\nSecond paragraph.\n"
+    )
 
     assert query == Query(
         id="query",
@@ -124,7 +126,11 @@ def test_labels_in_plain_text_are_understood(text: str) -> None:
 def test_many_lines_of_json_are_a_batch_with_ids_by_line() -> None:
     file = parse('{"title": "A"}\n\n{"title": "B", "id": "b"}\n{"title": "C\u2028c"}\n')
 
-    assert [(q.id, q.title) for q in file.queries] == [("q1", "A"), ("b", "B"), ("q4", "C c")]
+    assert [(q.id, q.title) for q in file.queries] == [
+        ("q1", "A"),
+        ("b", "B"),
+        ("q4", "C c"),
+    ]
     assert file.batch
 
 
@@ -134,23 +140,41 @@ def test_many_lines_of_json_are_a_batch_with_ids_by_line() -> None:
         ({"_id": "7", "title": "T", "text": "of beir"}, "of beir"),
         ({"_id": "7", "text": "T"}, ""),
         ({"id": 7, "title": "T", "paperAbstract": "of s2orc"}, "of s2orc"),
-        ({"id": "7", "title": "T", "abstract_inverted_index": {"b": [1], "a": [0, 2]}}, "a b a"),
+        (
+            {
+                "id": "7",
+                "title": "T",
+                "abstract_inverted_index": {"b": [1], "a": [0, 2]},
+            },
+            "a b a",
+        ),
     ],
 )
-def test_records_of_other_corpora_are_read(record: Mapping[str, object], abstract: str) -> None:
+def test_records_of_other_corpora_are_read(
+    record: Mapping[str, object], abstract: str
+) -> None:
     assert the_query(json.dumps(record)) == Query(id="7", title="T", abstract=abstract)
 
 
 def test_authors_and_venue_are_read_from_every_shape() -> None:
-    people = [{"name": "A B"}, "C D", {"author": {"display_name": "E F"}}, {"given": "G"}]
+    people = [
+        {"name": "A B"},
+        "C D",
+        {"author": {"display_name": "E F"}},
+        {"given": "G"},
+    ]
 
-    query = the_query(json.dumps({"title": "T", "authors": people, "venue": {"raw": "V"}}))
+    query = the_query(
+        json.dumps({"title": "T", "authors": people, "venue": {"raw": "V"}})
+    )
 
     assert query.authors == ("A B", "C D", "E F", "G")
     assert query.venue == "V"
 
 
-@pytest.mark.parametrize("year", ['"soon"', "NaN", "true", "2019.5", "0", "[2019]", "1e400", "19"])
+@pytest.mark.parametrize(
+    "year", ['"soon"', "NaN", "true", "2019.5", "0", "[2019]", "1e400", "19"]
+)
 def test_what_is_no_year_is_an_error_on_its_line(year: str) -> None:
     message = the_error(f'{{"title": "A"}}\n{{"title": "T", "year": {year}}}')
 
@@ -195,7 +219,9 @@ def test_what_is_no_year_is_an_error_on_its_line(year: str) -> None:
         ("TY  - GEN\nPY  - 2019\nER  - ", "line 1|no title"),
     ],
 )
-def test_bad_input_is_one_line_that_says_what_and_where(text: str | bytes, words: str) -> None:
+def test_bad_input_is_one_line_that_says_what_and_where(
+    text: str | bytes, words: str
+) -> None:
     message = the_error(text)
 
     assert [word for word in words.split("|") if word not in message] == []
@@ -214,15 +240,29 @@ def test_any_bytes_give_queries_or_a_clear_error(data: bytes) -> None:
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner)
+    ),
     max_leaves=5,
 )
-KEYS = ["id", "title", "abstract", "year", "authors", "venue", "issued", "author", "text"]
+KEYS = [
+    "id",
+    "title",
+    "abstract",
+    "year",
+    "authors",
+    "venue",
+    "issued",
+    "author",
+    "text",
+]
 
 
 @settings(deadline=None)
 @given(st.dictionaries(st.sampled_from([*KEYS, "abstract_inverted_index"]), JSON))
-def test_any_json_values_give_a_query_or_a_clear_error(fields: Mapping[str, object]) -> None:
+def test_any_json_values_give_a_query_or_a_clear_error(
+    fields: Mapping[str, object],
+) -> None:
     try:
         query = the_query(json.dumps(fields))
     except BadInputError:

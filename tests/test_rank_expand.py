@@ -41,14 +41,21 @@ def graph(build: Build) -> TemporalGraph:
 
 
 def scores(
-    graph: TemporalGraph, neighbours: tuple[int, ...], papers: tuple[int, ...], year: int = 2010
+    graph: TemporalGraph,
+    neighbours: tuple[int, ...],
+    papers: tuple[int, ...],
+    year: int = 2010,
 ) -> NeighbourScores:
     """The scores that some neighbours, closest first, give to some papers."""
-    found = neighbour_scores(graph, graph.snapshot_before(year), rows(*neighbours), *TWO)
+    found = neighbour_scores(
+        graph, graph.snapshot_before(year), rows(*neighbours), *TWO
+    )
     return found.at(rows(*papers))
 
 
-def test_a_paper_has_the_weight_of_the_neighbours_that_cite_it(graph: TemporalGraph) -> None:
+def test_a_paper_has_the_weight_of_the_neighbours_that_cite_it(
+    graph: TemporalGraph,
+) -> None:
     at = scores(graph, (0, 1), (2, 3, 4))
 
     assert at.cited_by.tolist() == pytest.approx([2 / 3, 1, 0])
@@ -68,21 +75,36 @@ def test_co_citation_and_coupling_are_cosines(graph: TemporalGraph) -> None:
 
 def test_the_closest_neighbours_are_ten(build: Build) -> None:
     papers = [
-        {"id": f"p{i}", "title": "P", "year": 2000, "citations": ["c" if i else "first"]}
+        {
+            "id": f"p{i}",
+            "title": "P",
+            "year": 2000,
+            "citations": ["c" if i else "first"],
+        }
         for i in range(12)
     ]
-    index = build([*papers, {"id": "c", "title": "C", "year": 1990}, {"id": "first", "title": "F"}])
+    index = build(
+        [
+            *papers,
+            {"id": "c", "title": "C", "year": 1990},
+            {"id": "first", "title": "F"},
+        ]
+    )
     graph = TemporalGraph(index, CitationScope.EARLIER)
     flat = (12, 10**6)  # all have the same weight
 
-    found = neighbour_scores(graph, graph.snapshot_before(2010), rows(*range(12)), *flat)
+    found = neighbour_scores(
+        graph, graph.snapshot_before(2010), rows(*range(12)), *flat
+    )
 
     at = found.at(rows(12, 13))
     assert at.cited_by.tolist() == pytest.approx([11 / 12, 1 / 12], abs=1e-4)
     assert at.cited_by_closest.tolist() == pytest.approx([9 / 10, 1 / 10], abs=1e-4)
 
 
-def test_papers_without_known_references_are_no_neighbours(graph: TemporalGraph) -> None:
+def test_papers_without_known_references_are_no_neighbours(
+    graph: TemporalGraph,
+) -> None:
     at = scores(graph, (5, 3, 0, 1), (3,))
 
     assert at.cited_by_count.tolist() == [2]  # of near and next
@@ -90,9 +112,15 @@ def test_papers_without_known_references_are_no_neighbours(graph: TemporalGraph)
     assert not len(scores(graph, (), ()).rows)
 
 
-def test_citations_of_the_querys_year_or_later_are_unknown(graph: TemporalGraph) -> None:
-    assert scores(graph, (0, 1), (3,), 2002).cited_by_count.tolist() == [1]  # next is of 2002
-    assert not scores(graph, (0, 1), (5,), 2002).co_cited.any()  # and the survey of 2003
+def test_citations_of_the_querys_year_or_later_are_unknown(
+    graph: TemporalGraph,
+) -> None:
+    assert scores(graph, (0, 1), (3,), 2002).cited_by_count.tolist() == [
+        1
+    ]  # next is of 2002
+    assert not scores(
+        graph, (0, 1), (5,), 2002
+    ).co_cited.any()  # and the survey of 2003
 
 
 def expanded(
@@ -103,7 +131,9 @@ def expanded(
     rules = eligible([query], graph.index.papers, excluded=excluded)
     hits = Hits(rows(1), np.ones(1, np.float32))
     expander = CandidateExpander(graph, neighbours=1)
-    [one] = expander.run(QueryBatch([query], rules, [cited]), [CandidateSet(hits, {"bm25": hits})])
+    [one] = expander.run(
+        QueryBatch([query], rules, [cited]), [CandidateSet(hits, {"bm25": hits})]
+    )
     return one
 
 
@@ -125,7 +155,11 @@ def test_a_walk_agrees_with_dense_linear_algebra(build: Build) -> None:
     size = 12
     papers = [
         {"id": f"p{i:02}", "title": "P", "year": 2000 + i}
-        | {"citations": [f"p{j:02}" for j in range(size) if j != i and rng.random() < 0.3]}
+        | {
+            "citations": [
+                f"p{j:02}" for j in range(size) if j != i and rng.random() < 0.3
+            ]
+        }
         for i in range(size)
     ]
     graph = TemporalGraph(build(papers), CitationScope.EARLIER)
@@ -136,7 +170,9 @@ def test_a_walk_agrees_with_dense_linear_algebra(build: Build) -> None:
     cites = np.zeros((size, size))
     cites[graph.index.graph.citing, graph.index.graph.indices] = 1
     cites[9:] = 0
-    steps = (cites + cites.T) / np.maximum((cites + cites.T).sum(axis=1, keepdims=True), 1)
+    steps = (cites + cites.T) / np.maximum(
+        (cites + cites.T).sum(axis=1, keepdims=True), 1
+    )
     start = np.zeros(size)
     start[[3, 1]] = np.array([1 / 61, 1 / 62]) / (1 / 61 + 1 / 62)
     expected = 0.15 * 0.85 * (start @ steps + 0.85 * start @ steps @ steps)
@@ -151,4 +187,7 @@ def test_of_many_linked_papers_an_even_sample_is_read() -> None:
     assert owners.tolist() == [1] * MAX_LINKS
     assert 7 not in even
     gaps = np.diff(even)
-    assert (gaps.min(), gaps.max()) == (2, 4)  # every 2.49th, and once 7 between two of them
+    assert (gaps.min(), gaps.max()) == (
+        2,
+        4,
+    )  # every 2.49th, and once 7 between two of them

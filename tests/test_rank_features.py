@@ -38,7 +38,14 @@ from citerec.rank.features import (
 from citerec.rank.ltr import Variant
 from citerec.retrieve.dense import LEAST_WORDS, MAX_SENTENCES, sentence_queries
 from citerec.rules.eligible import eligible
-from citerec.types import CandidateSet, Hits, Query, QueryBatch, QueryVector, SentenceScores
+from citerec.types import (
+    CandidateSet,
+    Hits,
+    Query,
+    QueryBatch,
+    QueryVector,
+    SentenceScores,
+)
 
 # rows 0 to 6; a query of 2010 does not know what 4, 5 and 6 cite
 CORPUS = records(
@@ -53,16 +60,22 @@ CORPUS = records(
 {"id": "undated", "title": "U", "citations": ["cited"]}
 """
 )
-QUERY = Query(id="q", title="Drawing trees", year=2010, authors=("A. Bee", "X. Y."), venue="VIS 2")
+QUERY = Query(
+    id="q", title="Drawing trees", year=2010, authors=("A. Bee", "X. Y."), venue="VIS 2"
+)
 VECTORS = np.array([[3, 4], [0, 2], [1, 0], [0, 1], [1, 1], [9, 9], [9, 9]], np.float32)
 VECTOR = QueryVector(np.array([2, 0], np.float32), lambda rows: unit(VECTORS[rows]))
 
 
 def hits(*rows: int) -> Hits:
-    return Hits(np.array(rows, np.int32), np.linspace(4, 1, len(rows), dtype=np.float32))
+    return Hits(
+        np.array(rows, np.int32), np.linspace(4, 1, len(rows), dtype=np.float32)
+    )
 
 
-FOUND = CandidateSet(hits(0, 1), {"bm25": hits(0, 1), "dense": hits(1, 0)}, query_vector=VECTOR)
+FOUND = CandidateSet(
+    hits(0, 1), {"bm25": hits(0, 1), "dense": hits(1, 0)}, query_vector=VECTOR
+)
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +93,9 @@ def computed(
     """The candidates of a query, the two retrieved and two that they cite, and their features."""
     graph = TemporalGraph(index, CitationScope.EARLIER)
     expander = CandidateExpander(graph, neighbours=2)
-    [candidates] = expander.run(QueryBatch([query], eligible([query], index.papers)), [found])
+    [candidates] = expander.run(
+        QueryBatch([query], eligible([query], index.papers)), [found]
+    )
     return candidates, Features(graph, names).matrix(query, candidates, cited)
 
 
@@ -96,17 +111,28 @@ def test_each_feature_is_what_its_meaning_states(index: IndexFolder) -> None:
     assert of("dense") == [0, 1, 0, 0]
     assert of("rrf") == pytest.approx([(1 / 61 + 1 / 62) / 2] * 2 + [0, 0])
     assert np.isnan(of("rerank")).all()
-    assert of("cited_by_similar") == pytest.approx([0, 0, 1, (1 / 61) / (1 / 61 + 1 / 62)])
-    assert of("cited_by_closest") == of("cited_by_similar")  # two neighbours are all the closest
+    assert of("cited_by_similar") == pytest.approx(
+        [0, 0, 1, (1 / 61) / (1 / 61 + 1 / 62)]
+    )
+    assert of("cited_by_closest") == of(
+        "cited_by_similar"
+    )  # two neighbours are all the closest
     assert of("cited_by_similar_count") == [0, 0, 2, 1]
-    near, next_ = (1 / 61 / (1 / 61 + 1 / 62) / 2**0.5), (1 / 62 / (1 / 61 + 1 / 62) / 2**0.5)
-    assert of("coupled") == pytest.approx([next_, near, 0, 0])  # both cite old: 1 / sqrt(2 * 1)
+    near, next_ = (
+        (1 / 61 / (1 / 61 + 1 / 62) / 2**0.5),
+        (1 / 62 / (1 / 61 + 1 / 62) / 2**0.5),
+    )
+    assert of("coupled") == pytest.approx(
+        [next_, near, 0, 0]
+    )  # both cite old: 1 / sqrt(2 * 1)
     assert np.isnan(of("coupling")).all()  # no reference of the query is known
     assert of("citations") == pytest.approx([0, 0, log(3), log(2)])
     assert of("citations_3y") == of("citations")
     assert of("age") == [2, 1, 30, 10]
     assert of("author_overlap") == pytest.approx([1 / 2, 0, np.nan, 1 / 2], nan_ok=True)
-    assert of("self_cited") == pytest.approx([0, 0, log(2), log(2)])  # near, by Bee, cites both
+    assert of("self_cited") == pytest.approx(
+        [0, 0, log(2), log(2)]
+    )  # near, by Bee, cites both
     assert of("venue_match") == pytest.approx([np.nan, 1, 0, 1], nan_ok=True)
     # next, of VIS, cites old alone, of Elsewhere
     assert of("venue_citations") == pytest.approx([np.nan, 0, 1, 0], nan_ok=True)
@@ -137,13 +163,17 @@ def test_features_of_the_whole_list_are_for_its_calibration(index: IndexFolder) 
         [log(1 / 5)] * 4
     )  # next, of 2009, cites one paper
     assert (column(matrix, "known"), column(after, "known")) == ([0] * 4, [1] * 4)
-    assert not any(Variant.FULL.reads(one) for one in FEATURES if one.group is Group.LIST)
+    assert not any(
+        Variant.FULL.reads(one) for one in FEATURES if one.group is Group.LIST
+    )
 
 
 def test_known_references_couple_papers_that_share_them(index: IndexFolder) -> None:
     candidates, matrix = computed(index, cited=[3])
 
-    coupling = dict(zip(candidates.rows.tolist(), column(matrix, "coupling"), strict=True))
+    coupling = dict(
+        zip(candidates.rows.tolist(), column(matrix, "coupling"), strict=True)
+    )
     assert coupling == pytest.approx({0: 1 / 2**0.5, 1: 1, 3: 0, 2: 0})
 
 
@@ -151,31 +181,46 @@ def test_an_unknown_value_is_nan_and_not_zero(index: IndexFolder) -> None:
     bare = Query(id="q", title="Drawing trees", year=1960)  # no citation is known
     _, matrix = computed(index, bare, CandidateSet(hits(6), {"bm25": hits(6)}))
 
-    known = {name for name, value in zip(NAMES, matrix[0], strict=True) if not np.isnan(value)}
+    known = {
+        name
+        for name, value in zip(NAMES, matrix[0], strict=True)
+        if not np.isnan(value)
+    }
     of_text = {"title_overlap", "title_found", "no_abstract", "abstracts", "known"}
     assert known == {"bm25", "bm25_rank", "rrf", *of_text}
 
 
 def test_undated_citations_are_not_recent(build: Build) -> None:
-    undated = [{key: value for key, value in paper.items() if key != "year"} for paper in CORPUS]
+    undated = [
+        {key: value for key, value in paper.items() if key != "year"}
+        for paper in CORPUS
+    ]
 
     _, matrix = computed(build(undated), replace(QUERY, year=None))
 
-    assert column(matrix, "citations")[:2] == pytest.approx([log(3), log(2)])  # near, next
+    assert column(matrix, "citations")[:2] == pytest.approx(
+        [log(3), log(2)]
+    )  # near, next
     assert column(matrix, "citations_3y")[:2] == [0, 0]
 
 
 def with_citations(index: IndexFolder, added: Sequence[tuple[int, int]]) -> IndexFolder:
     """Return the index with more citations, each from a citing to a cited row."""
     graph = index.graph
-    pairs = sorted({*zip(graph.citing.tolist(), graph.indices.tolist(), strict=True), *added})
+    pairs = sorted(
+        {*zip(graph.citing.tolist(), graph.indices.tolist(), strict=True), *added}
+    )
     counts = np.bincount([a for a, _ in pairs], minlength=len(index.papers))
     indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return replace(index, graph=Graph(indptr, np.array([b for _, b in pairs], np.int32)))
+    return replace(
+        index, graph=Graph(indptr, np.array([b for _, b in pairs], np.int32))
+    )
 
 
 @settings(max_examples=30)
-@given(added=st.lists(st.tuples(st.sampled_from([4, 5, 6]), st.integers(0, 6)), min_size=1))
+@given(
+    added=st.lists(st.tuples(st.sampled_from([4, 5, 6]), st.integers(0, 6)), min_size=1)
+)
 def test_no_citation_of_the_querys_year_or_later_changes_anything(
     index: IndexFolder, added: list[tuple[int, int]]
 ) -> None:
@@ -185,7 +230,9 @@ def test_no_citation_of_the_querys_year_or_later_changes_anything(
 
     assert others.rows.tolist() == candidates.rows.tolist()
     assert changed.tobytes() == matrix.tobytes()
-    assert computed(with_citations(index, [(1, 2)]))[1].tobytes() != matrix.tobytes()  # of 2009
+    assert (
+        computed(with_citations(index, [(1, 2)]))[1].tobytes() != matrix.tobytes()
+    )  # of 2009
 
 
 def test_a_disabled_group_is_missing(index: IndexFolder) -> None:
@@ -225,8 +272,12 @@ def test_title_and_sentences_are_compared_alone() -> None:
         "Bees, e.g. A. mellifera, dance for food.",
         "Fields are mown in June.",
     ]
-    assert {(p.abstract, p.authors, p.venue, p.year) for p in parts} == {("", (), "", 2010)}
-    long = replace(DRAFT, abstract=f"Word{' word' * LEAST_WORDS}. " * (MAX_SENTENCES + 5))
+    assert {(p.abstract, p.authors, p.venue, p.year) for p in parts} == {
+        ("", (), "", 2010)
+    }
+    long = replace(
+        DRAFT, abstract=f"Word{' word' * LEAST_WORDS}. " * (MAX_SENTENCES + 5)
+    )
     assert len(sentence_queries(long)) == 1 + MAX_SENTENCES
 
 
@@ -255,19 +306,27 @@ def test_features_are_those_of_the_best_sentence(index: IndexFolder) -> None:
     vectors = np.array([[2, 0], [0, 1], [5, 0]], np.float32)
     bm25 = np.array([[0, 0, 0], [1, 2, 0], [0, 0, 1]], np.float32)
 
-    matrix = of_sentences(index, SentenceScores(lambda: vectors, lambda rows: bm25[:, rows - 2]))
+    matrix = of_sentences(
+        index, SentenceScores(lambda: vectors, lambda rows: bm25[:, rows - 2])
+    )
 
     s = sqrt(1 / 2)
     mean = (1 + s) / 3
     spread = sqrt(((1 - mean) ** 2 + mean**2 + (s - mean) ** 2) / 3)
     expected = (np.array([1, 1, s]) - mean) / spread
     assert column(matrix, "sentence") == pytest.approx(expected, rel=1e-5)
-    assert column(matrix, "sentences_near") == [3, 3, 3]  # of three candidates all are near
+    assert column(matrix, "sentences_near") == [
+        3,
+        3,
+        3,
+    ]  # of three candidates all are near
     # BM25's first sentence gives 1, 2 and 0; the second one 0, 0 and 1
     assert column(matrix, "sentence_bm25") == pytest.approx(
         [0, 1 / sqrt(2 / 3), (2 / 3) / (sqrt(2) / 3)], abs=1e-6
     )
-    assert column(matrix, "sentence_bm25_rank") == pytest.approx([1 / 62, 1 / 61, 1 / 61])
+    assert column(matrix, "sentence_bm25_rank") == pytest.approx(
+        [1 / 62, 1 / 61, 1 / 61]
+    )
 
 
 def test_without_an_abstract_the_title_is_the_sentence(index: IndexFolder) -> None:
@@ -284,12 +343,16 @@ ALL = np.arange(3, dtype=np.int32)
 
 
 def test_titles_are_compared_by_their_words() -> None:
-    titles = [*map(title_words, ["The Drawing of Graphs", "Drawing trees, fast", "???"])]
+    titles = [
+        *map(title_words, ["The Drawing of Graphs", "Drawing trees, fast", "???"])
+    ]
 
     shared = jaccard(title_words("On drawing large graphs"), titles)
     shares = found_in("Drawing with graphs", titles)
 
-    assert shared.tolist() == pytest.approx([2 / 3, 1 / 5, 0])  # of drawing, large, graphs
+    assert shared.tolist() == pytest.approx(
+        [2 / 3, 1 / 5, 0]
+    )  # of drawing, large, graphs
     common, rare = log(4 / 2), log(4 / 1)  # drawing is in two of three titles
     assert shares == pytest.approx([1, common / (common + 2 * rare), 0])
 
@@ -300,7 +363,13 @@ def test_titles_are_compared_by_their_words() -> None:
         *(
             (name, "r ribler")
             for name in (
-                *("Ribler, R. L.", "Randy L. Ribler", "R.L. Ribler", "Ribler RL", "RL Ribler"),
+                *(
+                    "Ribler, R. L.",
+                    "Randy L. Ribler",
+                    "R.L. Ribler",
+                    "Ribler RL",
+                    "RL Ribler",
+                ),
                 *("Randy Ribler 0001", "R. Ribler Jr."),
             )
         ),
@@ -312,7 +381,9 @@ def test_titles_are_compared_by_their_words() -> None:
         ("—", ""),
     ],
 )
-def test_one_author_has_one_key_however_the_name_is_written(name: str, key: str) -> None:
+def test_one_author_has_one_key_however_the_name_is_written(
+    name: str, key: str
+) -> None:
     assert name_key(name) == key
 
 
@@ -322,12 +393,19 @@ def test_the_papers_of_some_authors_are_found(build: Build) -> None:
         [{"id": str(n), "title": "T", "authors": a} for n, a in enumerate(authors)]
     ).papers
 
-    rows, count = written_by(papers, ["Ann B. Bee", "C Dee", "Carl Dee", "Nobody Else", "?"])
+    rows, count = written_by(
+        papers, ["Ann B. Bee", "C Dee", "Carl Dee", "Nobody Else", "?"]
+    )
 
     assert (rows.tolist(), count) == ([0, 0, 2], 3)  # the first by both; Bee, Dee, Else
     assert written_by(papers, ["?"])[0].tolist() == []
-    assert written_by(papers, ["Alan Bee", "Cora Dee"])[0].tolist() == [0]  # C. may be Cora
-    assert written_by(papers, ["Ann Bee", "Carl Dee"], surely=True)[0].tolist() == [0, 2]
+    assert written_by(papers, ["Alan Bee", "Cora Dee"])[0].tolist() == [
+        0
+    ]  # C. may be Cora
+    assert written_by(papers, ["Ann Bee", "Carl Dee"], surely=True)[0].tolist() == [
+        0,
+        2,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -353,7 +431,9 @@ def test_full_given_names_say_whether_two_names_are_one_person(
 
 def test_a_venue_is_the_same_in_another_year(build: Build) -> None:
     venues = ["Proc. IEEE VIS 2019", "PacificVis", ""]
-    papers = build([{"id": str(n), "title": "T", "venue": v} for n, v in enumerate(venues)]).papers
+    papers = build(
+        [{"id": str(n), "title": "T", "venue": v} for n, v in enumerate(venues)]
+    ).papers
 
     same = same_venue(papers, "Proc. IEEE VIS (2004)", ALL)
 

@@ -36,7 +36,9 @@ def features(papers: int, **columns: float) -> Matrix:
     return matrix
 
 
-def test_a_probability_is_the_sigmoid_of_the_score_and_of_what_is_known_of_the_list() -> None:
+def test_a_probability_is_the_sigmoid_of_the_score_and_of_what_is_known_of_the_list() -> (
+    None
+):
     scores = np.array([3.0, 1.0, 2.0], np.float32)
     matrix = features(3, coverage=-0.3, references=1.0, known=1.0)
 
@@ -50,27 +52,39 @@ def test_a_probability_is_the_sigmoid_of_the_score_and_of_what_is_known_of_the_l
 
 
 @given(st.lists(st.integers(-80, 80), min_size=1, unique=True), st.floats(-0.75, 0))
-def test_the_order_by_probability_is_that_by_score(eighths: list[int], coverage: float) -> None:
+def test_the_order_by_probability_is_that_by_score(
+    eighths: list[int], coverage: float
+) -> None:
     scores = np.array(eighths, np.float32) / 8
 
-    probabilities = CALIBRATION.probabilities(scores, features(len(scores), coverage=coverage))
+    probabilities = CALIBRATION.probabilities(
+        scores, features(len(scores), coverage=coverage)
+    )
 
     assert np.argsort(probabilities).tolist() == np.argsort(scores).tolist()
 
 
-def lists_that_follow(calibration: Calibration, queries: int, **inputs: float) -> RankerExamples:
+def lists_that_follow(
+    calibration: Calibration, queries: int, **inputs: float
+) -> RankerExamples:
     """Make whole lists whose papers are cited as often as a calibration says; their scores are the first feature."""
     rng, parts = np.random.default_rng(7), []
     for _ in range(queries):
         matrix = features(2 * TOP, **inputs)
         matrix[:, 0] = rng.normal(0, 1.5, len(matrix))
-        cited = rng.random(len(matrix)) < calibration.probabilities(matrix[:, 0], matrix)
+        cited = rng.random(len(matrix)) < calibration.probabilities(
+            matrix[:, 0], matrix
+        )
         parts.append(RankerExamples.one(matrix, cited, int(cited.sum())))
     return RankerExamples.joined(parts)
 
 
 def test_what_is_fitted_agrees_with_how_often_papers_are_cited_in_each_field() -> None:
-    kinds = [{"coverage": c, "references": r, "known": 0.0} for c in (-0.4, 0) for r in (-1, 1)]
+    kinds = [
+        {"coverage": c, "references": r, "known": 0.0}
+        for c in (-0.4, 0)
+        for r in (-1, 1)
+    ]
     kinds.append({"coverage": 0, "references": 0, "known": 1})
     made = [lists_that_follow(CALIBRATION, 50, **one) for one in kinds]
     start = Calibration(scale=1, offset=0, weights=CALIBRATION.weights)
@@ -84,7 +98,9 @@ def test_what_is_fitted_agrees_with_how_often_papers_are_cited_in_each_field() -
     assert fitted.weights["references"] == pytest.approx(1.0, rel=0.15)
 
 
-def test_lists_of_one_corpus_move_the_offset_alone_and_a_few_papers_hardly_the_scale() -> None:
+def test_lists_of_one_corpus_move_the_offset_alone_and_a_few_papers_hardly_the_scale() -> (
+    None
+):
     rare = CALIBRATION.replace(offset=-4.0)
     one = lists_that_follow(rare, 50, coverage=0, references=0.5, known=0)
     first = one.of(np.arange(50) < 1)
@@ -107,7 +123,9 @@ def test_where_nothing_is_cited_there_is_no_calibration() -> None:
 
 
 @pytest.mark.parametrize("variant", Variant)
-def test_the_default_ranker_has_a_calibration_for_each_variant(variant: Variant) -> None:
+def test_the_default_ranker_has_a_calibration_for_each_variant(
+    variant: Variant,
+) -> None:
     assert open_ranker(DEFAULT, variant).calibration is not None
 
 
@@ -126,7 +144,14 @@ def test_a_calibration_that_cannot_be_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("probability", "shown"),
-    [(None, "-"), (0.0, "<1%"), (0.004, "<1%"), (0.006, "1%"), (0.624, "62%"), (0.999, ">99%")],
+    [
+        (None, "-"),
+        (0.0, "<1%"),
+        (0.004, "<1%"),
+        (0.006, "1%"),
+        (0.624, "62%"),
+        (0.999, ">99%"),
+    ],
 )
 def test_a_probability_is_shown_in_whole_percents_and_never_as_certain(
     probability: float | None, shown: str
@@ -147,12 +172,16 @@ def test_the_default_ranker_shows_percentages_and_json_holds_both(
     likely = [one.probability for one in result.recommendations]
     assert None not in likely
     assert likely == sorted(likely, reverse=True)  # type: ignore[type-var]
-    heading, first, *_ = "".join(pieces([result], Format.TABLE, batch=False)).splitlines()
+    heading, first, *_ = "".join(
+        pieces([result], Format.TABLE, batch=False)
+    ).splitlines()
     assert heading.endswith("Probability")
     assert first.endswith(percentage(likely[0]))
     items = orjson.loads("".join(pieces([result], Format.JSON, batch=False)))
     assert [item["probability"] for item in items] == likely
-    assert [item["score"] for item in items] == [one.score for one in result.recommendations]
+    assert [item["score"] for item in items] == [
+        one.score for one in result.recommendations
+    ]
 
 
 def test_a_list_without_a_calibration_shows_no_percentage(

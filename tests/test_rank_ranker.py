@@ -22,7 +22,9 @@ from citerec.types import Hits, Paper, Recommendation, StageHit
 
 
 def matrix_of(**columns: list[float]) -> Matrix:
-    matrix = np.full((len(next(iter(columns.values()))), len(NAMES)), np.nan, np.float32)
+    matrix = np.full(
+        (len(next(iter(columns.values()))), len(NAMES)), np.nan, np.float32
+    )
     for name, values in columns.items():
         matrix[:, NAMES.index(name)] = values
     return matrix
@@ -30,7 +32,9 @@ def matrix_of(**columns: list[float]) -> Matrix:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_ranker(tmp_path_factory.mktemp("models") / "ranker", {"bm25": 1, "citations": 2})
+    return tiny_ranker(
+        tmp_path_factory.mktemp("models") / "ranker", {"bm25": 1, "citations": 2}
+    )
 
 
 def test_a_ranker_scores_what_its_features_say(folder: Path) -> None:
@@ -65,7 +69,9 @@ def test_a_variant_does_not_see_what_it_may_not_read(folder: Path) -> None:
 
 def test_a_ranker_that_cannot_be_used_is_refused(folder: Path, tmp_path: Path) -> None:
     only_full = tiny_ranker(tmp_path / "full", {}, variants=[Variant.FULL])
-    with pytest.raises(ModelError, match="has no ranker of the kind no-authors; it has: full"):
+    with pytest.raises(
+        ModelError, match="has no ranker of the kind no-authors; it has: full"
+    ):
         open_ranker(only_full, Variant.NO_AUTHORS)
 
     spec = orjson.loads((only_full / "ranker.json").read_bytes())
@@ -85,7 +91,12 @@ def test_a_ranker_that_cannot_be_used_is_refused(folder: Path, tmp_path: Path) -
 def facts(build: Build) -> Facts:
     """Of a query that is like two papers, both of which cite the paper at row 0."""
     papers = [
-        {"id": "p", "title": "P", "year": 2009, "authors": ["Bo Lee", "Ann B. Roe", "C. Dee"]},
+        {
+            "id": "p",
+            "title": "P",
+            "year": 2009,
+            "authors": ["Bo Lee", "Ann B. Roe", "C. Dee"],
+        },
         {"id": "q", "title": "Q", "year": 2010, "citations": ["p"]},
         {"id": "r", "title": "R", "year": 2011, "citations": ["p"]},
     ]
@@ -93,20 +104,34 @@ def facts(build: Build) -> Facts:
     rows = np.array([2, 1], np.int32)
     found = neighbour_scores(known, known.snapshot_before(None), rows)
     return Facts(
-        known, known.snapshot_before(None), found, authors=["Ann Roe", "Cy Dee", "Ben Lee"]
+        known,
+        known.snapshot_before(None),
+        found,
+        authors=["Ann Roe", "Cy Dee", "Ben Lee"],
     )
 
 
-def said_of(facts: Facts, weights: dict[str, float], **features: float) -> tuple[str, ...]:
+def said_of(
+    facts: Facts, weights: dict[str, float], **features: float
+) -> tuple[str, ...]:
     paper = Paper(id="p", title="P", year=2009)
-    item = Recommendation(rank=1, paper=paper, score=1, stages={"dense": StageHit(3, 0.9)})
+    item = Recommendation(
+        rank=1, paper=paper, score=1, stages={"dense": StageHit(3, 0.9)}
+    )
     known = dict.fromkeys(NAMES, float("nan")) | features
     added = np.array([weights.get(name, 0) for name in (*NAMES, "base")])
-    return reasons(item, known, added, matched=("sparse", "attention"), row=0, facts=facts)
+    return reasons(
+        item, known, added, matched=("sparse", "attention"), row=0, facts=facts
+    )
 
 
 def test_reasons_are_what_weighed_most_in_words(facts: Facts) -> None:
-    weights = {"bm25": 0.2, "dense": 0.1, "cited_by_similar": 0.5, "author_overlap": 0.4}
+    weights = {
+        "bm25": 0.2,
+        "dense": 0.1,
+        "cited_by_similar": 0.5,
+        "author_overlap": 0.4,
+    }
 
     said = said_of(facts, weights, author_overlap=0.5)
 
@@ -120,7 +145,12 @@ def test_reasons_are_what_weighed_most_in_words(facts: Facts) -> None:
 
 def test_what_lowered_a_score_or_is_not_so_is_no_reason(facts: Facts) -> None:
     weights = {"citations": -0.2, "venue_match": 0.3, "citations_3y": 0.2, "age": 0.1}
-    features = {"citations": log1p(9), "citations_3y": log1p(5), "venue_match": 0, "age": 1}
+    features = {
+        "citations": log1p(9),
+        "citations_3y": log1p(5),
+        "venue_match": 0,
+        "age": 1,
+    }
 
     said = said_of(facts, weights, **features)
 
@@ -137,7 +167,9 @@ def test_a_diverse_list_prefers_what_is_unlike_the_papers_above() -> None:
     assert diversified(HITS, alike, 0.0, 3).rows.tolist() == [7, 8, 9]
     assert diversified(HITS, alike, 0.6, 3).rows.tolist() == [7, 9, 8]
     assert diversified(HITS, alike, 0.6, 2).scores.tolist() == pytest.approx([0.4, 0])
-    assert diversified(HITS, alike, 1.0, 1).rows.tolist() == [7]  # where all are worth the same
+    assert diversified(HITS, alike, 1.0, 1).rows.tolist() == [
+        7
+    ]  # where all are worth the same
 
 
 def test_titles_tell_likeness_where_there_are_no_vectors() -> None:
@@ -147,9 +179,13 @@ def test_titles_tell_likeness_where_there_are_no_vectors() -> None:
 
 
 def test_the_card_of_the_default_model_describes_the_features_as_they_are() -> None:
-    _, features = (DEFAULT / "README.md").read_text(encoding="utf-8").split("## Features")
+    _, features = (
+        (DEFAULT / "README.md").read_text(encoding="utf-8").split("## Features")
+    )
 
-    described = dict(re.findall(r"^\| (\w+) \| [\d.]+% \| (.*) \|$", features, re.MULTILINE))
+    described = dict(
+        re.findall(r"^\| (\w+) \| [\d.]+% \| (.*) \|$", features, re.MULTILINE)
+    )
 
     meanings = {feature.name: feature.meaning for feature in FEATURES}
     assert described == {name: meanings[name] for name in open_ranker(DEFAULT).features}

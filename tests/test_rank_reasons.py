@@ -60,13 +60,17 @@ def citing(references: References, title: str) -> set[str]:
     return {other for other, cited in references.items() if title in cited}
 
 
-def test_neighbours_that_cite_a_paper_are_counted(facts: Facts, references: References) -> None:
+def test_neighbours_that_cite_a_paper_are_counted(
+    facts: Facts, references: References
+) -> None:
     able = [title for title in NEIGHBOURS if references.get(title)]
     for row in range(PAPERS):
         found = [title for title in able if title in citing(references, f"T{row}")]
 
         such_as = "," if len(found) == 1 else ", such as"
-        text = f"cited by {len(found)} of the {len(able)} papers most like yours{such_as} "
+        text = (
+            f"cited by {len(found)} of the {len(able)} papers most like yours{such_as} "
+        )
         assert facts.cited_by_similar(row) == (f'{text}"{found[0]}"' if found else "")
 
 
@@ -93,7 +97,9 @@ def test_the_neighbour_with_the_most_co_citations_is_named(
             named, newest = re.findall(r'"(\w+)"', text)
             assert (named, newest in both) == (partner, True)
             assert int(newest[1:]) // 4 == max(int(title[1:]) // 4 for title in both)
-            assert re.findall(r" and (\d+)", text) == [str(n) for n in [len(both) - 1] if n]
+            assert re.findall(r" and (\d+)", text) == [
+                str(n) for n in [len(both) - 1] if n
+            ]
     assert stated > 20
 
 
@@ -101,7 +107,9 @@ def test_shared_references_are_counted(facts: Facts, references: References) -> 
     stated = 0
     for row in range(PAPERS):
         own = references.get(f"T{row}", set())
-        common = {t: own & references.get(t, set()) for t in NEIGHBOURS if t != f"T{row}"}
+        common = {
+            t: own & references.get(t, set()) for t in NEIGHBOURS if t != f"T{row}"
+        }
         first, both = closest_with_most(common)
 
         what = "the same paper" if len(both) == 1 else f"the same {len(both)} papers"
@@ -118,18 +126,32 @@ def test_references_of_the_query_are_named_first(
         own, cited_by = references.get(f"T{row}", set()), citing(references, f"T{row}")
         known = own & {*OWN}
         what = (
-            "1 paper that you cite," if len(known) == 1 else f"{len(known)} papers that you cite,"
+            "1 paper that you cite,"
+            if len(known) == 1
+            else f"{len(known)} papers that you cite,"
         )
         text = facts.coupling(row)
         assert text.startswith(f"cites {what}") if known else not text
         assert text.endswith(f'"{min(known)}"') if known else True
 
-        first, both = closest_with_most({t: cited_by & citing(references, t) for t in OWN})
+        first, both = closest_with_most(
+            {t: cited_by & citing(references, t) for t in OWN}
+        )
         said = f'cited together with your reference "{first}" by '
-        assert facts.co_cited(row).startswith(said) if both else said not in facts.co_cited(row)
+        assert (
+            facts.co_cited(row).startswith(said)
+            if both
+            else said not in facts.co_cited(row)
+        )
 
-        first, shared = closest_with_most({t: own & references.get(t, set()) for t in OWN})
+        first, shared = closest_with_most(
+            {t: own & references.get(t, set()) for t in OWN}
+        )
         said = f' as your reference "{first}"'
-        assert facts.coupled(row).endswith(said) if shared else said not in facts.coupled(row)
+        assert (
+            facts.coupled(row).endswith(said)
+            if shared
+            else said not in facts.coupled(row)
+        )
         stated += bool(both) and bool(shared)
     assert stated > 10

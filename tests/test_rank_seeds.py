@@ -63,7 +63,9 @@ def cli(index: IndexFolder, tmp_path: Path, invoke: Cli) -> Cli:
 # --- the citation graph
 
 
-def random_graph(build: Build, size: int) -> tuple[TemporalGraph, dict[int, set[int]], list[int]]:
+def random_graph(
+    build: Build, size: int
+) -> tuple[TemporalGraph, dict[int, set[int]], list[int]]:
     """Return a graph of papers that cite five others at random, with its references and years."""
     rng = np.random.default_rng(0)
     cites = {i: {int(j) for j in rng.choice(size, 5) if j != i} for i in range(size)}
@@ -77,10 +79,15 @@ def random_graph(build: Build, size: int) -> tuple[TemporalGraph, dict[int, set[
 
 
 @pytest.mark.parametrize("year", [None, 2010, 2015])
-def test_scores_and_counts_are_those_of_brute_force(build: Build, year: int | None) -> None:
+def test_scores_and_counts_are_those_of_brute_force(
+    build: Build, year: int | None
+) -> None:
     size, seeds = 30, {1, 4, 9, 16, 25, 29}
     graph, cites, years = random_graph(build, size)
-    known = {i: cites[i] if year is None or years[i] < year else set[int]() for i in range(size)}
+    known = {
+        i: cites[i] if year is None or years[i] < year else set[int]()
+        for i in range(size)
+    }
     cited_by = {p: {c for c, cited in known.items() if p in cited} for p in range(size)}
     rows = np.array(sorted(seeds), np.int32)
 
@@ -101,7 +108,9 @@ def test_scores_and_counts_are_those_of_brute_force(build: Build, year: int | No
             COUPLING: cosine(known[paper], seeds),
             CITED_BY: len(citing & seeds) / len(seeds),
         }
-        assert {n: scores[n].get(paper, 0) for n in expected} == pytest.approx(expected, abs=1e-5)
+        assert {n: scores[n].get(paper, 0) for n in expected} == pytest.approx(
+            expected, abs=1e-5
+        )
         found = connections(graph, snapshot, rows, paper)
         assert {name: len(ones) for name, ones in found.items()} == {
             CO_CITATION: len(set().union(*(known[one] for one in citing)) & seeds),
@@ -141,13 +150,17 @@ def test_a_year_bounds_papers_and_citations(tiny: Recommender) -> None:
     assert set(by_2009.ids) == {"base", "cites2"}  # nobody cites `hub` yet
 
 
-def test_words_and_vectors_find_papers_without_citations(dense_sample: IndexFolder) -> None:
+def test_words_and_vectors_find_papers_without_citations(
+    dense_sample: IndexFolder,
+) -> None:
     recommender = Recommender(dense_sample, RecommendConfig(k=30))
     cited = ["khattab2020colbert", "karpukhin2020dense"]
 
     found = recommender.recommend(cited=cited, explain=True)
 
-    assert {"dense", "bm25", CO_CITATION} <= {name for item in found for name in item.stages}
+    assert {"dense", "bm25", CO_CITATION} <= {
+        name for item in found for name in item.stages
+    }
     assert not {*cited} & {*found.ids}
     texts = [reason for item in found for reason in item.reasons]
     assert any(text.startswith("its text is among the") for text in texts)
@@ -160,16 +173,27 @@ def test_a_paper_that_nothing_connects_gives_an_empty_list_with_its_reason(
     found = tiny.recommend(cited=["apart"])
 
     assert found.ids == ()
-    assert "no citation and no word of a title connects the references" in found.empty_reason
+    assert (
+        "no citation and no word of a title connects the references"
+        in found.empty_reason
+    )
 
 
 def test_lists_and_drafts_are_not_mixed(index: IndexFolder) -> None:
     queries = [list_query(), Query(id="d", title="Drawing")]
 
     with pytest.raises(ConfigError, match="cannot be searched together"):
-        next(Recommender(index).recommend_many(queries, ListedPapers(cited=frozenset({0}))))
+        next(
+            Recommender(index).recommend_many(
+                queries, ListedPapers(cited=frozenset({0}))
+            )
+        )
     with pytest.raises(ConfigError, match="rows of the corpus"):
-        next(Recommender(index).recommend_many(queries[:1], ListedPapers(cited=frozenset({99}))))
+        next(
+            Recommender(index).recommend_many(
+                queries[:1], ListedPapers(cited=frozenset({99}))
+            )
+        )
 
 
 # --- the command line

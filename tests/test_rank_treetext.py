@@ -16,7 +16,9 @@ from citerec.rank.trees import checked
 @pytest.fixture(scope="session")
 def text(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A model of a few trees of 21 features."""
-    folder = tiny_ranker(tmp_path_factory.mktemp("r"), {"bm25": 1.0}, variants=[Variant.FULL])
+    folder = tiny_ranker(
+        tmp_path_factory.mktemp("r"), {"bm25": 1.0}, variants=[Variant.FULL]
+    )
     return (folder / "full.txt").read_text()
 
 
@@ -31,7 +33,8 @@ def test_of_a_whole_model_only_what_does_not_predict_is_left_out(text: str) -> N
     assert kept.endswith("\n\nend of trees\n")
     for variant in Variant:  # those of the package
         assert checked(
-            (DEFAULT / f"{variant}.txt").read_text(), len(open_ranker(DEFAULT, variant).features)
+            (DEFAULT / f"{variant}.txt").read_text(),
+            len(open_ranker(DEFAULT, variant).features),
         )
 
 
@@ -53,7 +56,10 @@ def put(name: str, value: str) -> Callable[[str], str]:
         (lambda t: t[: t.index("end of trees")], "cut off"),
         (lambda t: t.replace("tree_sizes=", "tree_sizes=9"), "cut off"),
         (lambda t: t.replace("num_class=1", "num_class=9"), "head"),
-        (lambda t: t.replace("max_feature_idx=2", "max_feature_idx=9"), "does not read"),
+        (
+            lambda t: t.replace("max_feature_idx=2", "max_feature_idx=9"),
+            "does not read",
+        ),
         (lambda t: t.replace("num_leaves=15", "num_leaves=99", 1), "expected 98"),
         (lambda t: t.replace("num_cat=0", "num_cat=1", 1), "categorical splits"),
         (lambda t: t.replace("is_linear=0", "is_linear=1", 1), "linear leaves"),
@@ -78,12 +84,16 @@ def test_a_model_that_does_not_fit_itself_is_refused(
 def test_a_cut_off_model_is_one_line_and_ends_no_process(tmp_path: Path) -> None:
     folder = tiny_ranker(tmp_path / "r", {"bm25": 1.0}, variants=[Variant.FULL])
     whole = (folder / "full.txt").read_text()
-    (folder / "full.txt").write_text(whole[: len(whole) // 2])  # LightGBM aborts: exit code 134
+    (folder / "full.txt").write_text(
+        whole[: len(whole) // 2]
+    )  # LightGBM aborts: exit code 134
 
     with pytest.raises(ModelDamagedError, match=r"full\.txt is not what was written"):
         open_ranker(folder)
     seal_model(folder)
-    with pytest.raises(ModelError, match=r"full\.txt cannot be parsed \(tree .* is cut off\)"):
+    with pytest.raises(
+        ModelError, match=r"full\.txt cannot be parsed \(tree .* is cut off\)"
+    ):
         open_ranker(folder)
 
 
@@ -106,7 +116,9 @@ def test_lightgbm_writes_nothing_to_stdout() -> None:
 def test_a_ranker_names_no_file_outside_its_folder(tmp_path: Path, name: str) -> None:
     folder = tiny_ranker(tmp_path / "r", {"bm25": 1.0}, variants=[Variant.FULL])
     spec = folder / "ranker.json"
-    spec.write_text(spec.read_text().replace('"full.txt"', f'"{name}"'.replace("\\", "\\\\")))
+    spec.write_text(
+        spec.read_text().replace('"full.txt"', f'"{name}"'.replace("\\", "\\\\"))
+    )
     seal_model(folder)
 
     with pytest.raises(ModelError, match=r"ranker\.json"):

@@ -34,11 +34,15 @@ TWO = b'{"id": "a", "title": "A"}\n{"id": "b", "title": "B"}\n'
 
 def read(path: Path, format: str = "auto") -> list[Located]:
     source = find_source(path)
-    return list(read_papers(source, detect_format(source) if format == "auto" else format))
+    return list(
+        read_papers(source, detect_format(source) if format == "auto" else format)
+    )
 
 
 def ids(path: Path) -> list[str]:
-    return [located.paper.id for located in read(path) if isinstance(located.paper, Paper)]
+    return [
+        located.paper.id for located in read(path) if isinstance(located.paper, Paper)
+    ]
 
 
 def a_file(folder: Path, content: bytes, name: str = "corpus.jsonl") -> Path:
@@ -60,15 +64,21 @@ def test_a_year_may_be_written_in_several_ways(year: Any) -> None:
     assert fields(year=year).year() == 2019
 
 
-@pytest.mark.parametrize("year", ["MMXIX", 0, -5, 10_000, 2019.5, True, [2019], "٢٠١٩", 1e300])
+@pytest.mark.parametrize(
+    "year", ["MMXIX", 0, -5, 10_000, 2019.5, True, [2019], "٢٠١٩", 1e300]
+)
 def test_what_is_no_year_is_a_wrong_type(year: Any) -> None:
-    with pytest.raises(BadRecordError, match=r"line 7: 'year' must be a year") as caught:
+    with pytest.raises(
+        BadRecordError, match=r"line 7: 'year' must be a year"
+    ) as caught:
         fields(year=year).year()
 
     assert caught.value.kind == "wrong_types"
 
 
-@pytest.mark.parametrize("docid", [12, None, "", " ", "a\nb", "a\tb", "a\x85b", "a" * 513])
+@pytest.mark.parametrize(
+    "docid", [12, None, "", " ", "a\nb", "a\tb", "a\x85b", "a" * 513]
+)
 def test_what_is_no_id_is_refused(docid: Any) -> None:
     with pytest.raises(BadRecordError, match=r"line 7: 'id' "):
         fields(id=docid).id()
@@ -79,7 +89,12 @@ def test_what_is_no_id_is_refused(docid: Any) -> None:
     [
         *(("title", None), ("title", ["T"]), ("title", "t" * 20_001)),
         *(("abstract", 3), ("abstract", "a" * 2_000_001)),
-        *(("authors", "Ada"), ("authors", [7]), ("citations", {}), ("citations", [None])),
+        *(
+            ("authors", "Ada"),
+            ("authors", [7]),
+            ("citations", {}),
+            ("citations", [None]),
+        ),
     ],
 )
 def test_a_field_of_a_wrong_type_is_named(key: str, value: Any) -> None:
@@ -108,11 +123,15 @@ def test_control_characters_become_blanks() -> None:
         TWO.rstrip(b"\n"),
         b"\xef\xbb\xbf\r\n" + TWO.replace(b"\n", b"\n\n\t\n"),
         b"[" + TWO.strip().replace(b"\n", b",\n") + b"]",
-        json.dumps([{"id": "a", "title": "A"}, {"id": "b", "title": "B"}], indent=1).encode(),
+        json.dumps(
+            [{"id": "a", "title": "A"}, {"id": "b", "title": "B"}], indent=1
+        ).encode(),
     ],
     ids=["plain", "BOM", "CRLF", "no last newline", "blank lines", "array", "indented"],
 )
-def test_lines_are_read_however_they_end_and_begin(tmp_path: Path, content: bytes) -> None:
+def test_lines_are_read_however_they_end_and_begin(
+    tmp_path: Path, content: bytes
+) -> None:
     assert ids(a_file(tmp_path, content)) == ["a", "b"]
 
 
@@ -125,9 +144,19 @@ def test_lines_are_read_however_they_end_and_begin(tmp_path: Path, content: byte
         b"[" * 5000,
         *(b"7", b"null", b'[{"id": "a"}]'),
     ],
-    ids=["words", "latin-1", "half a surrogate", "deep", "a number", "null", "an array"],
+    ids=[
+        "words",
+        "latin-1",
+        "half a surrogate",
+        "deep",
+        "a number",
+        "null",
+        "an array",
+    ],
 )
-def test_a_broken_line_is_a_fault_and_the_next_is_read(tmp_path: Path, line: bytes) -> None:
+def test_a_broken_line_is_a_fault_and_the_next_is_read(
+    tmp_path: Path, line: bytes
+) -> None:
     path = a_file(tmp_path, b'{"id": "first", "title": ""}\n\n' + line + b"\n" + TWO)
 
     first, fault, *rest = read(path)
@@ -139,7 +168,9 @@ def test_a_broken_line_is_a_fault_and_the_next_is_read(tmp_path: Path, line: byt
 
 
 def test_a_line_that_no_record_can_fill_is_one_broken_line(tmp_path: Path) -> None:
-    path = a_file(tmp_path, TWO[:26] + b'{"id": "' + b"x" * MAX_LINE + b'"}\n' + TWO[26:])
+    path = a_file(
+        tmp_path, TWO[:26] + b'{"id": "' + b"x" * MAX_LINE + b'"}\n' + TWO[26:]
+    )
 
     found = read(path)
 
@@ -155,7 +186,8 @@ PACKED = {
     "gzip padded with zeros": gzip.compress(TWO) + bytes(512),
     "bz2 of two streams": bz2.compress(TWO[:30]) + bz2.compress(TWO[30:]),
     "zstd of two frames": zstd.compress(TWO[:30]) + zstd.compress(TWO[30:]),
-    "zstd that begins with a frame to skip": b"\x50\x2a\x4d\x18\x01\0\0\0." + zstd.compress(TWO),
+    "zstd that begins with a frame to skip": b"\x50\x2a\x4d\x18\x01\0\0\0."
+    + zstd.compress(TWO),
 }
 
 
@@ -175,13 +207,17 @@ def many(count: int) -> bytes:
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, zstd.compress])
-def test_a_cut_or_damaged_file_is_a_fault(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+def test_a_cut_or_damaged_file_is_a_fault(
+    tmp_path: Path, pack: Callable[[bytes], bytes]
+) -> None:
     packed = pack(many(5000))
     middle = len(packed) // 2
     for content in (packed[:-99], packed[:middle] + bytes(40) + packed[middle + 40 :]):
         papers = read_papers(find_source(a_file(tmp_path, content)), "canonical")
 
-        with pytest.raises(BadInputError, match=r"the file is (damaged|cut off) after line"):
+        with pytest.raises(
+            BadInputError, match=r"the file is (damaged|cut off) after line"
+        ):
             list(papers)
 
 
@@ -197,7 +233,9 @@ def test_a_folder_is_read_shard_after_shard_without_other_files(tmp_path: Path) 
         "more/part-03.txt": b'{"id": "d", "title": "D"}\n',
         "splits/train.ids": b"a\n",
         "qrels/test.tsv": b"q\td\t1\n",
-        **dict.fromkeys(("_SUCCESS", ".part-00.jsonl.crc", "_temporary/part-09.jsonl"), b"{}"),
+        **dict.fromkeys(
+            ("_SUCCESS", ".part-00.jsonl.crc", "_temporary/part-09.jsonl"), b"{}"
+        ),
         "empty.jsonl": b"",
         "README.md": b"# A corpus\n{...}\n",
         "notes.rtf": b"{\\rtf1 notes}",
@@ -250,7 +288,9 @@ def test_records_of_no_format_are_shown(tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match="these fields: id, name"):
         detect_format(source)
     with pytest.raises(BadInputError, match="begins so: b'Attention"):
-        detect_format(find_source(a_file(tmp_path, b"Attention Is All You Need", "library")))
+        detect_format(
+            find_source(a_file(tmp_path, b"Attention Is All You Need", "library"))
+        )
     with pytest.raises(ConfigError, match=", ".join(FORMATS)):
         list(read_papers(source, "endnote"))
 
@@ -273,7 +313,9 @@ def test_the_checksum_of_one_file_is_its_own_and_of_a_folder_covers_every_shard(
 # --- JSON streams
 
 RECORDS = st.lists(
-    st.dictionaries(st.text(max_size=4), st.text() | st.lists(st.text(alphabet='"\\{}[],x')))
+    st.dictionaries(
+        st.text(max_size=4), st.text() | st.lists(st.text(alphabet='"\\{}[],x'))
+    )
 )
 
 
@@ -299,7 +341,9 @@ def test_any_objects_are_read_back_from_any_shape(
         stream = io.BytesIO(text.encode(errors="replace"))
         found = [row for _, row in json_records(stream)]
 
-    assert found == [json.loads(json.dumps(r).encode(errors="replace")) for r in records]
+    assert found == [
+        json.loads(json.dumps(r).encode(errors="replace")) for r in records
+    ]
 
 
 @given(st.binary() | st.text(alphabet='{}[]",:\\ n1\n').map(str.encode))
@@ -349,7 +393,9 @@ WHOLE = {"aminer": "[{}{{}}]", "pubmed": "<PubmedArticleSet>{}</PubmedArticleSet
 def test_memory_does_not_grow_with_a_file(tmp_path: Path, name: str) -> None:
     def peak(size: int) -> float:
         """Return the peak memory of a process that reads a dump of `size` records, in MB."""
-        records = "".join(RECORD[name].format(n, "x" * 3000) for n in range(1, size + 1))
+        records = "".join(
+            RECORD[name].format(n, "x" * 3000) for n in range(1, size + 1)
+        )
         path = a_file(tmp_path, WHOLE[name].format(records).encode(), "dump")
         count, memory = run_python(MEMORY, path, name).stdout.split()
         assert int(count) >= size

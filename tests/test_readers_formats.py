@@ -27,16 +27,24 @@ from citerec.types import Paper
 
 def write(path: Path, content: str | bytes) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    data = content.encode(errors="surrogateescape") if isinstance(content, str) else content
+    data = (
+        content.encode(errors="surrogateescape")
+        if isinstance(content, str)
+        else content
+    )
     path.write_bytes(gzip.compress(data, 1) if path.suffix == ".gz" else data)
     return path
 
 
-def read(path: Path, log: list[str] | None = None) -> tuple[str, list[Paper | BadRecordError]]:
+def read(
+    path: Path, log: list[str] | None = None
+) -> tuple[str, list[Paper | BadRecordError]]:
     source = find_source(path)
     name = detect_format(source)
     messages = [] if log is None else log
-    return name, [located.paper for located in read_papers(source, name, log=messages.append)]
+    return name, [
+        located.paper for located in read_papers(source, name, log=messages.append)
+    ]
 
 
 def papers(path: Path, log: list[str] | None = None) -> list[Paper]:
@@ -76,7 +84,9 @@ def stated(records: str) -> list[Paper]:
 
 DATA = Path(__file__).parent / "data" / "formats"
 # one record of each format, as it is published; of CSL a list of two
-RECORDS: dict[str, Any] = {file.stem: json.loads(file.read_text()) for file in DATA.glob("*.json")}
+RECORDS: dict[str, Any] = {
+    file.stem: json.loads(file.read_text()) for file in DATA.glob("*.json")
+}
 [BERT] = stated(
     """{"id": "bert", "title": "BERT: Pre-training of Transformers", "abstract": "We introduce BERT.", "year": 2019,
  "authors": ["Jacob Devlin", "Ming-Wei Chang"], "venue": "NAACL", "citations": ["elmo", "gpt"]}"""
@@ -271,7 +281,9 @@ canonical    | {"id": "x", "title": "X", "citations": [], "DOI": "10.5555/a", "i
 canonical    | {"id": "x", "title": "X", "citations": [], "abstract_inverted_index": {}}
 """
 )
-CASES: list[tuple[str, str, str | bytes, list[Paper]]] = [  # format, file, content, papers
+CASES: list[
+    tuple[str, str, str | bytes, list[Paper]]
+] = [  # format, file, content, papers
     *((name, "a.jsonl", record, [X]) for name, record in SMALL),
     *(
         (name, "a.jsonl", lines(RECORDS[name]), [BERT])
@@ -281,11 +293,25 @@ CASES: list[tuple[str, str, str | bytes, list[Paper]]] = [  # format, file, cont
         "openresearch",
         "a.jsonl",
         lines(RECORDS["openresearch"]),
-        [replace(BERT, doi="10.5555/bert", url="https://s2.org/bert", pages="4171-4186")],
+        [
+            replace(
+                BERT, doi="10.5555/bert", url="https://s2.org/bert", pages="4171-4186"
+            )
+        ],
     ),
-    ("beir", "a.jsonl", '{"_id": "x", "text": "A."}', [Paper(id="x", title="", abstract="A.")]),
+    (
+        "beir",
+        "a.jsonl",
+        '{"_id": "x", "text": "A."}',
+        [Paper(id="x", title="", abstract="A.")],
+    ),
     *(  # null everywhere
-        (name, "a.jsonl", lines(dict.fromkeys(RECORDS[name]) | {"id": "x", "title": "X"}), [X])
+        (
+            name,
+            "a.jsonl",
+            lines(dict.fromkeys(RECORDS[name]) | {"id": "x", "title": "X"}),
+            [X],
+        )
         for name in ("canonical", "openresearch", "citeomatic")
     ),
     ("csl", "a.json", "\ufeff" + json.dumps(RECORDS["csl"]), CSL_PAPERS),
@@ -299,8 +325,18 @@ CASES: list[tuple[str, str, str | bytes, list[Paper]]] = [  # format, file, cont
         lines(NOTHING, NOTHING | json.loads(NESTED_NOTHING)),
         [Paper(id="W5", title=""), Paper(id="W6", title="")],
     ),
-    ("crossref", "a.json.gz", json.dumps({"items": [CROSSREF, ROOTS]}, indent=1), CROSSREF_PAPERS),
-    ("crossref", "a", lines(crossref_page(CROSSREF), crossref_page(ROOTS)), CROSSREF_PAPERS),
+    (
+        "crossref",
+        "a.json.gz",
+        json.dumps({"items": [CROSSREF, ROOTS]}, indent=1),
+        CROSSREF_PAPERS,
+    ),
+    (
+        "crossref",
+        "a",
+        lines(crossref_page(CROSSREF), crossref_page(ROOTS)),
+        CROSSREF_PAPERS,
+    ),
     (
         "crossref",
         "a.json",
@@ -311,7 +347,11 @@ CASES: list[tuple[str, str, str | bytes, list[Paper]]] = [  # format, file, cont
         "crossref",  # as doi.org gives it: CSL-JSON with references
         "a.json",
         json.dumps(
-            {**CROSSREF, "title": "Maps of trees &amp; roots", "container-title": "Trees & Roots"}
+            {
+                **CROSSREF,
+                "title": "Maps of trees &amp; roots",
+                "container-title": "Trees & Roots",
+            }
         ),
         CROSSREF_PAPERS[:1],
     ),
@@ -328,13 +368,20 @@ CASES: list[tuple[str, str, str | bytes, list[Paper]]] = [  # format, file, cont
     ("bibtex", "a.bib", BIBLATEX, [BIBLATEX_PAPER]),
     ("ris", "a.ris", RIS, RIS_PAPERS),
     ("ris", "a.ris", "\ufeff" + RIS.replace("\r\n", "\n"), RIS_PAPERS),
-    ("ris", "my.refs.ris", "TY  - JOUR\nTI  - T\n", [Paper(id="my:1", title="T", type="JOUR")]),
+    (
+        "ris",
+        "my.refs.ris",
+        "TY  - JOUR\nTI  - T\n",
+        [Paper(id="my:1", title="T", type="JOUR")],
+    ),
     ("pubmed", "a.xml.gz", PUBMED.format(ARTICLE + OAK), PUBMED_PAPERS),
 ]
 
 
 @pytest.mark.parametrize(
-    ("name", "file", "content", "expected"), CASES, ids=[f"{n} {f}" for n, f, *_ in CASES]
+    ("name", "file", "content", "expected"),
+    CASES,
+    ids=[f"{n} {f}" for n, f, *_ in CASES],
 )
 def test_a_corpus_is_recognised_and_read_to_its_papers(
     tmp_path: Path, name: str, file: str, content: str | bytes, expected: list[Paper]
@@ -349,7 +396,9 @@ def test_a_corpus_is_recognised_and_read_to_its_papers(
 
 VALUES = st.text(alphabet="ab é", max_size=6)
 LINES = st.lists(
-    st.one_of(st.tuples(st.sampled_from(["TI", "AB", "AU", "KW", "UR", "XX"]), VALUES), VALUES),
+    st.one_of(
+        st.tuples(st.sampled_from(["TI", "AB", "AU", "KW", "UR", "XX"]), VALUES), VALUES
+    ),
     max_size=12,
 )
 
@@ -358,7 +407,11 @@ LINES = st.lists(
     ("kind", "tags", "paper"),
     [
         ("JOUR", "J2  - J. T.|JA  - J Trees", "T, J Trees, "),
-        ("JOUR", "JA  - J Trees|JO  - J. Trees|JF  - Journal of Trees", "T, Journal of Trees, "),
+        (
+            "JOUR",
+            "JA  - J Trees|JO  - J. Trees|JF  - Journal of Trees",
+            "T, Journal of Trees, ",
+        ),
         ("CHAP", "BT  - Handbook", "T, Handbook, "),
         ("CONF", "C3  - Proc. of X", "T, Proc. of X, "),
         ("EBOOK", "TI  - |BT  - Handbook|T2  - Series", "Handbook, Series, "),
@@ -369,7 +422,9 @@ LINES = st.lists(
         ),
     ],
 )
-def test_tags_of_ris_are_read_as_zotero_reads_them(kind: str, tags: str, paper: str) -> None:
+def test_tags_of_ris_are_read_as_zotero_reads_them(
+    kind: str, tags: str, paper: str
+) -> None:
     title = "" if "TI" in tags else "TI  - T|"
     [record] = read_records(f"TY  - {kind}|{title}{tags}|ER  - ".replace("|", "\n"))
     entry = to_entry(*record)
@@ -390,8 +445,18 @@ def test_tags_of_ris_are_read_as_zotero_reads_them(kind: str, tags: str, paper: 
 def test_a_date_and_a_name_of_csl_are_read_whole(
     tmp_path: Path, issued: Any, year: int | None
 ) -> None:
-    name = {"given": "L.", "dropping-particle": "de", "non-dropping-particle": "van", "family": "B"}
-    item = {"id": "a", "title": "A", "issued": issued, "author": [name | {"suffix": "Jr."}]}
+    name = {
+        "given": "L.",
+        "dropping-particle": "de",
+        "non-dropping-particle": "van",
+        "family": "B",
+    }
+    item = {
+        "id": "a",
+        "title": "A",
+        "issued": issued,
+        "author": [name | {"suffix": "Jr."}],
+    }
 
     assert read(write(tmp_path / "a.json", json.dumps([item])))[1] == [
         Paper(id="a", title="A", year=year, authors=("L. de van B Jr.",))
@@ -403,7 +468,9 @@ def test_a_value_of_many_lines_is_read_as_rispy_reads_it(
     lines: list[str | tuple[str, str]],
 ) -> None:
     seen: set[str] = set()
-    kept: list[str] = []  # rispy adds the further lines of a repeated tag to its first value
+    kept: list[
+        str
+    ] = []  # rispy adds the further lines of a repeated tag to its first value
     for line in lines:
         tag, value = line if isinstance(line, tuple) else ("", line)
         if tag not in {"TI", "AB"} or tag not in seen:
@@ -420,7 +487,9 @@ def test_a_value_of_many_lines_is_read_as_rispy_reads_it(
 def _collapsed(fields: object) -> object:
     """Return fields with each run of blanks as one; rispy keeps one for an empty line."""
     assert isinstance(fields, dict)
-    return {k: " ".join(v.split()) if isinstance(v, str) else v for k, v in fields.items()}
+    return {
+        k: " ".join(v.split()) if isinstance(v, str) else v for k, v in fields.items()
+    }
 
 
 # --- Dumps of several files
@@ -433,10 +502,19 @@ def article(pmid: int | str, title: str, more: str = "") -> str:
     )
 
 
-def test_later_records_replace_earlier_ones_and_deletions_delete(tmp_path: Path) -> None:
-    first = [article(1, "one"), article(2, "two"), article(3, "three"), article(5, "five")]
+def test_later_records_replace_earlier_ones_and_deletions_delete(
+    tmp_path: Path,
+) -> None:
+    first = [
+        article(1, "one"),
+        article(2, "two"),
+        article(3, "three"),
+        article(5, "five"),
+    ]
     second = [article(1, "one, corrected")]
-    deleted = "<DeleteCitation><PMID Version='1'>3</PMID><PMID>5</PMID></DeleteCitation>"
+    deleted = (
+        "<DeleteCitation><PMID Version='1'>3</PMID><PMID>5</PMID></DeleteCitation>"
+    )
     later = PUBMED.format("\n".join([*second, deleted])).encode()
     write(tmp_path / "baseline" / "pubmed26n0001.xml", PUBMED.format("\n".join(first)))
     write(tmp_path / "baseline" / "pubmed26n0001.xml.md5", "MD5 = 0\n")
@@ -452,14 +530,22 @@ def test_later_records_replace_earlier_ones_and_deletions_delete(tmp_path: Path)
 def test_of_a_snapshot_works_are_read_the_latest_first(tmp_path: Path) -> None:
     works = tmp_path / "works" / "data" / "works"  # the first is a folder of the user
     old, new = works / "updated_date=2024-01-31", works / "updated_date=2024-02-01"
-    author = lines({"id": "https://openalex.org/A7", "display_name": "Ada", "works_count": 3})
-    write(works / "manifest", '{"entries":[{"url":"s3://openalex/data/works/part_000.gz"}]}')
+    author = lines(
+        {"id": "https://openalex.org/A7", "display_name": "Ada", "works_count": 3}
+    )
+    write(
+        works / "manifest",
+        '{"entries":[{"url":"s3://openalex/data/works/part_000.gz"}]}',
+    )
     write(works.parent / "authors" / "updated_date=2024-01-01" / "part_000.gz", author)
     first = {**OPENALEX, "id": f"{W}1"}
     write(old / "part_000.gz", lines({**first, "id": f"{W}2"}))
     cover = {**first, "id": f"{W}4", "is_paratext": True}
     write(new / "part_000.gz", lines(first, cover, {**first, "id": f"{W}5"}))
-    write(works / "deleted_ids.csv.gz", f"id,deleted_date\n{W}5,2024-03-01\n{W}9,2024-03-02\n")
+    write(
+        works / "deleted_ids.csv.gz",
+        f"id,deleted_date\n{W}5,2024-03-01\n{W}9,2024-03-02\n",
+    )
     log: list[str] = []
 
     assert [paper.id for paper in papers(tmp_path / "works", log)] == ["W1", "W2"]
@@ -480,7 +566,8 @@ def test_a_folder_of_the_public_data_file_is_read_and_says_what_it_leaves_out(
     concern = {"DOI": "10.5555/c", "type": "expression_of_concern"}
     write(tmp_path / "0.json.gz", json.dumps({"items": [CROSSREF, ROOTS]}))
     write(
-        tmp_path / "1.json", json.dumps({"items": [notice | {"updated-by": [concern]}]}, indent=1)
+        tmp_path / "1.json",
+        json.dumps({"items": [notice | {"updated-by": [concern]}]}, indent=1),
     )
     log: list[str] = []
 
@@ -565,8 +652,13 @@ def test_papers_without_further_dumps_need_no_join(
 ) -> None:
     monkeypatch.setitem(sys.modules, "duckdb", None)
     log: list[str] = []
-    write(s2_folder(tmp_path) / "tldrs.gz", lines({"corpusid": 3, "model": "x", "text": "y"}))
-    write(tmp_path / "authors" / "0.gz", lines({"authorid": "1", "name": "A"}))  # before the papers
+    write(
+        s2_folder(tmp_path) / "tldrs.gz",
+        lines({"corpusid": 3, "model": "x", "text": "y"}),
+    )
+    write(
+        tmp_path / "authors" / "0.gz", lines({"authorid": "1", "name": "A"})
+    )  # before the papers
 
     assert [p.title for p in papers(tmp_path, log)] == ["Graphs of papers", "Three"]
     assert log == [
@@ -582,7 +674,9 @@ def test_a_broken_line_of_a_dump_and_missing_papers_are_named(tmp_path: Path) ->
     with pytest.raises(BadInputError, match=r"abstracts-0\.gz"):
         read(s2_folder(tmp_path / "a", abstracts=ABSTRACTS + '{"corpusid": 12,\n'))
     write(tmp_path / "b" / "citations.gz", CITATIONS)
-    with pytest.raises(BadInputError, match="dump of papers is missing; found citations; put"):
+    with pytest.raises(
+        BadInputError, match="dump of papers is missing; found citations; put"
+    ):
         read(tmp_path / "b")
 
 
@@ -595,7 +689,10 @@ def test_a_broken_line_of_a_dump_and_missing_papers_are_named(tmp_path: Path) ->
         ("a < b and c > d", "a < b and c > d"),
         ("H<sub>2</sub>O<br/>two", "H2O two"),
         ("&lt;i&gt;E. coli&lt;/i&gt; AT&amp;T", "E. coli AT&T"),
-        ("<jats:title>Summary.</jats:title><jats:p>A</jats:p><jats:p>B</jats:p>", "A B"),
+        (
+            "<jats:title>Summary.</jats:title><jats:p>A</jats:p><jats:p>B</jats:p>",
+            "A B",
+        ),
         ("&amp;lt;5 %, AT&amp;amp;T", "<5 %, AT&T"),
         ("f <jats:tex-math>\\alpha</jats:tex-math><mml:mi>α</mml:mi>", "f α"),
         ("<" * 50_000 + "</i", "<" * 50_000 + "</i"),
@@ -609,9 +706,14 @@ def test_an_inverted_index_has_gaps_and_a_limit() -> None:
     def restored(index: object) -> str:
         return Fields({"a": index}, Path("f"), 1).restored("a")
 
-    assert restored({"IndexLength": 2, "InvertedIndex": {"b": [7], "a": [0, 2]}}) == "a a b"
+    assert (
+        restored({"IndexLength": 2, "InvertedIndex": {"b": [7], "a": [0, 2]}})
+        == "a a b"
+    )
     assert restored({"a": [10**18], "b": [None, 1.5], "c": "x"}) == "a"
-    with pytest.raises(BadRecordError, match="abstract has 2,000,005 characters; expected"):
+    with pytest.raises(
+        BadRecordError, match="abstract has 2,000,005 characters; expected"
+    ):
         restored({"word": [0] * 400_001})
 
 
@@ -631,7 +733,9 @@ def test_an_inverted_index_has_gaps_and_a_limit() -> None:
     ],
     ids=lambda value: value[-8:].strip() if len(value) > 8 else value,
 )
-def test_hostile_texts_are_read_in_linear_time(tmp_path: Path, content: str, name: str) -> None:
+def test_hostile_texts_are_read_in_linear_time(
+    tmp_path: Path, content: str, name: str
+) -> None:
     start = time.process_time()
 
     with suppress(BadInputError):
@@ -645,9 +749,17 @@ BOMB = f"""<?xml version="1.0"?>
 <PubmedArticleSet>{article(1, "&b;&c;")}</PubmedArticleSet>"""
 V12 = json.dumps(AMINER)
 BAD: dict[str, tuple[str | bytes, str, str]] = {
-    "Cyrillic BibTeX": (b"@article{a,\ntitle={" + b"\xe9" * 40 + b"}}", "a.bib", "not UTF-8"),
+    "Cyrillic BibTeX": (
+        b"@article{a,\ntitle={" + b"\xe9" * 40 + b"}}",
+        "a.bib",
+        "not UTF-8",
+    ),
     "Cyrillic RIS": (b"TY  - JOUR\nTI  - " + b"\xe9" * 40, "a.ris", "not UTF-8"),
-    "cut XML": (PUBMED.format(article(1, "a"))[:-8].encode(), "a.xml", "the XML is cut off"),
+    "cut XML": (
+        PUBMED.format(article(1, "a"))[:-8].encode(),
+        "a.xml",
+        "the XML is cut off",
+    ),
     # to search the end of each from its own beginning would take minutes
     "no record ends": (b"<PubmedArticle>" * 2**16, "a.xml", "the XML is cut off"),
     "cut record of XML": (
@@ -661,7 +773,11 @@ BAD: dict[str, tuple[str | bytes, str, str]] = {
         "a.xml",
         "a record of over 1,048,576 bytes",
     ),
-    "cut array": (f"[{V12},{V12[:-9]}", "a.json", "line 1: the file ends inside record 2"),
+    "cut array": (
+        f"[{V12},{V12[:-9]}",
+        "a.json",
+        "line 1: the file ends inside record 2",
+    ),
     "two lists": (f"[{V12}]\n[{V12}]", "a.json", "line 1: another list follows"),
     "cut page": ('{"items": [' + V12 + ",", "a.json", "the file ends inside record 2"),
     "cut between": (f"[{V12},", "a.json", "line 1: the file ends inside record 2"),
@@ -746,7 +862,9 @@ FAULTS = [  # format, content, what its message says
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "message"), FAULTS, ids=[f"{name}: {said[:30]}" for name, _, said in FAULTS]
+    ("name", "text", "message"),
+    FAULTS,
+    ids=[f"{name}: {said[:30]}" for name, _, said in FAULTS],
 )
 def test_a_broken_record_is_one_line_with_its_place(
     tmp_path: Path, name: str, text: str, message: str

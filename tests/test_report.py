@@ -73,7 +73,10 @@ def test_report_json_has_the_promised_shape(report: Assessment, tmp_path: Path) 
     assert (first["seconds"], second["seconds"]) == (2.0, None)
     assert len(content["comparisons"]) == len(METRICS)
     assert content["comparisons"][0]["a"] == "bm25"
-    assert content["provenance"] == {"versions": {"citerec": "0.1"}, "index": "indexes/tiny"}
+    assert content["provenance"] == {
+        "versions": {"citerec": "0.1"},
+        "index": "indexes/tiny",
+    }
 
 
 def test_the_folder_holds_every_part_and_replaces_a_former_report(
@@ -93,7 +96,9 @@ def test_the_folder_holds_every_part_and_replaces_a_former_report(
 
 def test_further_metrics_are_measured_and_shown(tmp_path: Path) -> None:
     wanted = metric_names("R@2, nDCG@10,mrr,P@20,nDCG@10")
-    report = assess(replace(evaluation(), metrics=[m for m in wanted if m not in METRICS]))
+    report = assess(
+        replace(evaluation(), metrics=[m for m in wanted if m not in METRICS])
+    )
 
     best = report.systems[1]
     shown = summary_table(report, wanted)
@@ -110,11 +115,16 @@ def test_further_metrics_are_measured_and_shown(tmp_path: Path) -> None:
             metric_names(unknown)
 
 
-def test_a_spreadsheet_takes_no_cell_of_per_query_csv_for_a_formula(tmp_path: Path) -> None:
+def test_a_spreadsheet_takes_no_cell_of_per_query_csv_for_a_formula(
+    tmp_path: Path,
+) -> None:
     qrels = {"=HYPERLINK(x)": {"a": 1}, "-7": {"a": 1}, "@q": {"b": 1}}
     rankings = {qid: Ranking(("a",), (1.0,)) for qid in qrels}
 
-    write_report(assess(replace(evaluation(Run("+run", rankings)), qrels=qrels)), tmp_path / "out")
+    write_report(
+        assess(replace(evaluation(Run("+run", rankings)), qrels=qrels)),
+        tmp_path / "out",
+    )
 
     with (tmp_path / "out" / "per_query.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -122,8 +132,14 @@ def test_a_spreadsheet_takes_no_cell_of_per_query_csv_for_a_formula(tmp_path: Pa
     assert [float(row["'+run mrr"]) for row in rows] == [1, 1, 0]
 
 
-def test_the_best_value_is_bold_and_bears_the_letters_of_those_it_beats(report: Assessment) -> None:
-    rows = [line for line in latex([paper_table(report)]).splitlines() if line.endswith("\\\\")]
+def test_the_best_value_is_bold_and_bears_the_letters_of_those_it_beats(
+    report: Assessment,
+) -> None:
+    rows = [
+        line
+        for line in latex([paper_table(report)]).splitlines()
+        if line.endswith("\\\\")
+    ]
 
     mrr = [row.split(" & ")[4] for row in rows]
     # All 8 queries better: only 2 of the 256 ways to swap lie as far apart, p < 0.05.
@@ -136,7 +152,11 @@ def test_a_ceiling_is_shown_but_neither_best_nor_compared() -> None:
     runs = [Run("bm25", shifted(3)), Run("gold", shifted(0)), Run("best", shifted(1))]
     report = assess(replace(evaluation(*runs), ceilings=frozenset({"gold"})))
 
-    rows = [line for line in latex([paper_table(report)]).splitlines() if line.endswith("\\\\")]
+    rows = [
+        line
+        for line in latex([paper_table(report)]).splitlines()
+        if line.endswith("\\\\")
+    ]
     mrr = [tuple(row.split(" & ")[i] for i in (0, 1, 4)) for row in rows]
     assert mrr[1:] == [
         ("a", "bm25", ".250"),
@@ -147,10 +167,14 @@ def test_a_ceiling_is_shown_but_neither_best_nor_compared() -> None:
     assert all(c.p_holm == c.p_fisher for c in report.comparisons)  # one pair, m = 1
 
 
-def test_the_page_shows_facts_tests_and_recall_and_loads_nothing(tmp_path: Path) -> None:
+def test_the_page_shows_facts_tests_and_recall_and_loads_nothing(
+    tmp_path: Path,
+) -> None:
     rankings = shifted(3)
     odd = Run("<b>odd", {"q1": rankings["q1"], "gone": rankings["q2"]})
-    made = replace(evaluation(*evaluation().runs, odd), left_out={"not in the corpus": 2})
+    made = replace(
+        evaluation(*evaluation().runs, odd), left_out={"not in the corpus": 2}
+    )
 
     write_report(assess(made), tmp_path / "out")
 
@@ -174,11 +198,15 @@ def test_nasty_names_are_written_drawn_and_printed(tmp_path: Path) -> None:
 
     assert len(list((tmp_path / "out").glob("*.run"))) == len(runs)
     assert "_hidden" in (tmp_path / "printed").read_text(encoding="utf-8")
-    assert "\u202e" not in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "\u202e" not in (tmp_path / "out" / "report.html").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_latex_escapes_what_it_would_read() -> None:
-    table = Table(caption="50 %", columns=["a_b", "x"], rows=[[Cell(text="{"), Cell(text="1")]])
+    table = Table(
+        caption="50 %", columns=["a_b", "x"], rows=[[Cell(text="{"), Cell(text="1")]]
+    )
 
     text = latex([table], made_by="a command")
 

@@ -15,7 +15,12 @@ from citerec.errors import ConfigError, ModelError
 from citerec.files.arrays import Rows, Scores
 from citerec.index.folder import IndexFolder
 from citerec.rerank.pair import read_reranker_spec, write_reranker_spec
-from citerec.rerank.reranker import OpenReranker, choose_reranker, open_reranker, reordered
+from citerec.rerank.reranker import (
+    OpenReranker,
+    choose_reranker,
+    open_reranker,
+    reordered,
+)
 from citerec.types import Hits, Progress, Query
 
 QUERIES = [Query(id="a", title="A"), Query(id="b", title="B")]
@@ -51,10 +56,17 @@ class Judge:
         return (1 / (1 + np.exp(-scores.astype(np.float64)))).astype(np.float32)
 
 
-def reranker(index: IndexFolder, judge: Judge, depth: int, **changed: float) -> OpenReranker:
+def reranker(
+    index: IndexFolder, judge: Judge, depth: int, **changed: float
+) -> OpenReranker:
     settings = {"device": "cpu", "weights": "f00"}
     opened = OpenReranker(
-        index=index, name="judge", scorer=judge, depth=depth, weight=1, settings=settings
+        index=index,
+        name="judge",
+        scorer=judge,
+        depth=depth,
+        weight=1,
+        settings=settings,
     )
     return replace(opened, **changed)  # type: ignore[arg-type]
 
@@ -62,7 +74,10 @@ def reranker(index: IndexFolder, judge: Judge, depth: int, **changed: float) -> 
 def test_a_score_is_the_weighted_sum_of_two_standardised_ones_or_the_raw_one(
     sample_index: IndexFolder,
 ) -> None:
-    judge, first = Judge(floats(-3, 1)), hits([0, 1], 9, 5)  # standardised: -1 and 1; 1 and -1
+    judge, first = (
+        Judge(floats(-3, 1)),
+        hits([0, 1], 9, 5),
+    )  # standardised: -1 and 1; 1 and -1
 
     [mixed] = reranker(sample_index, judge, 2, weight=0.75).rerank(QUERIES[:1], [first])
     [alone] = reranker(sample_index, judge, 2).rerank(QUERIES[:1], [first])
@@ -80,7 +95,11 @@ def test_papers_that_were_not_scored_keep_their_order_below() -> None:
 
 
 def test_equal_scores_are_ordered_by_docid() -> None:
-    assert reordered(hits([4, 2, 3]), floats(1, 1, 1), ID_RANK).rows.tolist() == [2, 3, 4]
+    assert reordered(hits([4, 2, 3]), floats(1, 1, 1), ID_RANK).rows.tolist() == [
+        2,
+        3,
+        4,
+    ]
 
 
 def test_scores_fall_strictly_however_long_the_list() -> None:
@@ -91,10 +110,14 @@ def test_scores_fall_strictly_however_long_the_list() -> None:
     assert np.all(np.diff(found.scores) < 0)
 
 
-def test_all_queries_are_scored_together_and_only_to_the_depth(sample_index: IndexFolder) -> None:
+def test_all_queries_are_scored_together_and_only_to_the_depth(
+    sample_index: IndexFolder,
+) -> None:
     judge = Judge(floats(0.1, 0.2, 0.3, 0.4))
 
-    a, b = reranker(sample_index, judge, 2).rerank(QUERIES, [hits([0, 1, 2, 3]), hits([3, 2])])
+    a, b = reranker(sample_index, judge, 2).rerank(
+        QUERIES, [hits([0, 1, 2, 3]), hits([3, 2])]
+    )
 
     [nothing] = reranker(sample_index, judge, 2).rerank(QUERIES[:1], [hits([])])
 
@@ -133,7 +156,9 @@ def test_auto_is_the_reranker_of_the_index_else_none(
 
     own = shutil.copytree(tiny_reranker_model, index.models / "reranker")
     assert choose_reranker("auto", index) == RerankConfig(model=str(own))
-    assert "by models/reranker: 32+32 tokens, torch " in str(open_reranker(index, RerankConfig()))
+    assert "by models/reranker: 32+32 tokens, torch " in str(
+        open_reranker(index, RerankConfig())
+    )
     assert choose_reranker("none", index) is None
 
 

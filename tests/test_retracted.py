@@ -59,7 +59,9 @@ PUBMED = """<PubmedArticleSet>
   <ArticleId IdType="pubmed">1</ArticleId></ArticleIdList></Reference></ReferenceList></PubmedData>
 </PubmedArticle></PubmedArticleSet>"""
 LINK = '<CommentsCorrectionsList><CommentsCorrections RefType="RetractionIn"/></CommentsCorrectionsList>'
-LINKED = PUBMED.replace("Retracted Publication", "Letter").replace("<PMID>1", f"{LINK}<PMID>1")
+LINKED = PUBMED.replace("Retracted Publication", "Letter").replace(
+    "<PMID>1", f"{LINK}<PMID>1"
+)
 S2AG = """\
 {"corpusid": 1, "title": "Vaccines and growth in children", "year": 1998, "externalids": {"DOI": "10.5555/vaccines"}}
 {"corpusid": 2, "title": "Growth in children of the north", "year": 2004, "externalids": {"DOI": "10.5555/north"}}
@@ -77,7 +79,9 @@ and growth",1/24/2010 0:00,https://doi.org/10.5555/VACCINES,Retraction,+Ethics;
 SOURCES = {
     "canonical/corpus.jsonl": CANONICAL,
     "beir/corpus.jsonl": BEIR,
-    "openalex/page.json": '{"meta": 0, "results": [' + ",".join(OPENALEX.splitlines()) + "]}",
+    "openalex/page.json": '{"meta": 0, "results": ['
+    + ",".join(OPENALEX.splitlines())
+    + "]}",
     "snapshot/works/updated_date=2026-06-24/part_000": OPENALEX,
     "pubmed/a.xml": PUBMED,
     "linked/a.xml": LINKED,
@@ -111,15 +115,23 @@ def test_every_source_gives_the_same_answer(
     opened = open_index(index)
     with Recommender(opened, RecommendConfig(few_queries=True)) as recommender:
         draft = recommender.recommend(title=TITLE.lower() + " of the north")
-        sentence = recommender.recommend(context="Vaccines stop growth in children [CITE].")
-        batch = recommender.recommend_many([Query(id="q", title=TITLE), Query(id="r", title="A")])
+        sentence = recommender.recommend(
+            context="Vaccines stop growth in children [CITE]."
+        )
+        batch = recommender.recommend_many(
+            [Query(id="q", title=TITLE), Query(id="r", title="A")]
+        )
         lists = [draft, sentence, *batch, recommender.recommend(cited=[OTHER])]
-    code, out, _ = invoke("check", refs, "--index", index, "--strict", "--format", "json")
+    code, out, _ = invoke(
+        "check", refs, "--index", index, "--strict", "--format", "json"
+    )
     _, shown, _ = invoke("info", "--index", index)
 
     [row] = opened.papers.retracted.tolist()
     retracted = opened.papers[row]
-    problems = [one for one in json.loads(out)["findings"] if one["problem"] == "retracted"]
+    problems = [
+        one for one in json.loads(out)["findings"] if one["problem"] == "retracted"
+    ]
     assert (retracted.title, retracted.retracted) == (TITLE, True)
     assert OTHER in [paper.title for paper in draft.papers]
     assert [found for found in lists if retracted.id in found.ids] == []
@@ -145,9 +157,15 @@ def test_an_index_learns_of_retractions_and_keeps_them_when_it_grows(
     index = build_index(corpus, tmp_path / "index", BuildConfig()).index
     before = flags(index)
 
-    done = invoke("index", "--retracted", written(tmp_path, "t.csv", TABLE), "--index", index)
+    done = invoke(
+        "index", "--retracted", written(tmp_path, "t.csv", TABLE), "--index", index
+    )
     learnt = flags(index)
-    grow_index(index, BuildConfig(), corpus=written(tmp_path, "b.jsonl", roots.replace("c", "d")))
+    grow_index(
+        index,
+        BuildConfig(),
+        corpus=written(tmp_path, "b.jsonl", roots.replace("c", "d")),
+    )
 
     assert (before, done[0], learnt) == ([False] * 3, 0, [True, False, False])
     assert sorted(flags(index)) == [False] * 3 + [True]
@@ -156,8 +174,14 @@ def test_an_index_learns_of_retractions_and_keeps_them_when_it_grows(
 @pytest.mark.parametrize(
     ("content", "fault"),
     [
-        ("DOI,Nature\n10.1/x,Retraction\n", "('RetractionNature'); expected CSV with the columns"),
-        ('a,"' + "x" * 200_000, "(field larger than field limit (131072)); expected CSV with"),
+        (
+            "DOI,Nature\n10.1/x,Retraction\n",
+            "('RetractionNature'); expected CSV with the columns",
+        ),
+        (
+            'a,"' + "x" * 200_000,
+            "(field larger than field limit (131072)); expected CSV with",
+        ),
         ("PK\x03\x04", "this is a zip archive"),
     ],
     ids=["columns", "long", "zip"],
@@ -190,7 +214,9 @@ def test_joined_records_are_retracted_if_one_is(tmp_path: Path) -> None:
 # --- page, assistants and exports
 
 
-def test_page_assistant_and_exports_name_a_retracted_paper(build: Build, browser: Any) -> None:
+def test_page_assistant_and_exports_name_a_retracted_paper(
+    build: Build, browser: Any
+) -> None:
     pytest.importorskip("uvicorn", reason="the server is not installed")
     mcp = pytest.importorskip("citerec.serve.mcp", reason="mcp is not installed")
     from support.browsing import expect, open_page
@@ -218,10 +244,16 @@ def test_page_assistant_and_exports_name_a_retracted_paper(build: Build, browser
         expect(page.locator("#shelf ol li")).to_contain_text(f"{TITLE} retracted")
     service.close()
 
-    assert {one["id"]: one["retracted"] for one in found["results"]} == {"a": True, "b": False}
+    assert {one["id"]: one["retracted"] for one in found["results"]} == {
+        "a": True,
+        "b": False,
+    }
     assert "note = {Retracted}" in mcp.get_paper(opened, "a")["bibtex"]
     assert [one["problem"] for one in checked["problems"]].count("retracted") == 1
-    assert re.findall("N1  - (.*)", write.ris(papers, notes=notes)) == ["Retracted", "All cite it."]
+    assert re.findall("N1  - (.*)", write.ris(papers, notes=notes)) == [
+        "Retracted",
+        "All cite it.",
+    ]
     items = json.loads(write.csl(papers, notes))
     assert [item.get("note") for item in items] == ["Retracted; All cite it.", None]
     stated = re.findall("(?:note|annotation) = .*", write.bibtex(papers, notes))
@@ -231,13 +263,23 @@ def test_page_assistant_and_exports_name_a_retracted_paper(build: Build, browser
 # --- evaluation and training
 
 
-def test_gold_candidates_and_positives_are_papers_that_may_be_recommended(build: Build) -> None:
-    cited = [{"id": f"c{n}", "title": "C", "year": 2000, "retracted": n == 0} for n in range(3)]
+def test_gold_candidates_and_positives_are_papers_that_may_be_recommended(
+    build: Build,
+) -> None:
+    cited = [
+        {"id": f"c{n}", "title": "C", "year": 2000, "retracted": n == 0}
+        for n in range(3)
+    ]
     citing = [
         {"id": f"q{n}", "title": "Q", "year": 2001 + n, "citations": ["c0", "c1"]}
         for n in range(20)
     ]
-    last = {"id": "z", "title": "Z", "year": 2030, "citations": ["c0"]}  # so it has no gold
+    last = {
+        "id": "z",
+        "title": "Z",
+        "year": 2030,
+        "citations": ["c0"],
+    }  # so it has no gold
     index = build([*cited, *citing, last])
 
     test, training = load_eval_set(index, "test"), load_training_data(index)

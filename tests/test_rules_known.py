@@ -47,7 +47,11 @@ def draft(year: int | None = None, docid: str = "draft", **more: Any) -> Query:
         (draft(2005), {}, ["a", "b", "c", "undated"]),
         (draft(), {}, ["a", "b", "c", "d", "undated"]),
         (draft(2005, "c"), {}, ["a", "b", "undated"]),
-        (draft(2005, "c", named=False), {}, ["a", "b", "c", "undated"]),  # a generated id
+        (
+            draft(2005, "c", named=False),
+            {},
+            ["a", "b", "c", "undated"],
+        ),  # a generated id
         (draft(2005, named=False, corpus_ids=("undated", "c")), {}, ["a", "b"]),
         (draft(2006), {"year_max": 2004}, ["a", "b", "undated"]),
         (draft(2001), {"year_max": 2005}, ["a", "b", "c", "undated"]),
@@ -77,7 +81,9 @@ def test_each_query_of_a_batch_has_its_own_rows(known: TemporalGraph) -> None:
 def snapshots(
     graph: TemporalGraph, queries: Sequence[Query], year_max: int | None = None
 ) -> list[GraphSnapshot]:
-    return graph.snapshots(queries, eligible(queries, graph.index.papers, year_max=year_max))
+    return graph.snapshots(
+        queries, eligible(queries, graph.index.papers, year_max=year_max)
+    )
 
 
 def counts(snapshot: GraphSnapshot) -> list[int]:
@@ -102,7 +108,9 @@ def test_the_own_citations_of_a_query_are_unknown(known: TemporalGraph) -> None:
     assert both.is_empty
 
 
-def knows(query: Query, paper: Paper, scope: CitationScope, year_max: int | None) -> bool:
+def knows(
+    query: Query, paper: Paper, scope: CitationScope, year_max: int | None
+) -> bool:
     """Whether a query knows what a paper cites, by the rules as DESIGN states them."""
     recommends, made = scope is CitationScope.PUBLISHED, paper.get("year")
     in_corpus = query.id in {other["id"] for other in CORPUS}
@@ -110,9 +118,13 @@ def knows(query: Query, paper: Paper, scope: CitationScope, year_max: int | None
         return False
     newest = 2006
     beyond = year_max is not None and year_max > max(newest, query.year or 0)
-    if beyond:  # nothing is later than year_max; a draft after all papers keeps its time
+    if (
+        beyond
+    ):  # nothing is later than year_max; a draft after all papers keeps its time
         year_max = query.year if query.year and query.year > newest else None
-    if recommends and not in_corpus:  # published by the year of the draft, or by year_max
+    if (
+        recommends and not in_corpus
+    ):  # published by the year of the draft, or by year_max
         last = query.year if year_max is None and not beyond else year_max
         return last is None or (made is not None and made <= last)
     if query.year is not None and (made is None or made >= query.year):
@@ -138,32 +150,54 @@ def test_snapshots_are_those_of_going_through_all_papers(known: TemporalGraph) -
             if scope is CitationScope.TRAIN:
                 citing = [paper for paper in citing if paper["id"] in train]
             is_draft = scope is CitationScope.PUBLISHED and docid == "draft"
-            unknown = snapshot.year + is_draft  # the first year whose citations are unknown
+            unknown = (
+                snapshot.year + is_draft
+            )  # the first year whose citations are unknown
             recent = [p for p in citing if p.get("year") and p["year"] >= unknown - 3]
             found = snapshot.citations(ALL), snapshot.recent_citations(ALL)
             for counted, papers in zip(found, (citing, recent), strict=True):
-                cited = [docid for paper in papers for docid in paper.get("citations", [])]
+                cited = [
+                    docid for paper in papers for docid in paper.get("citations", [])
+                ]
                 assert counted.tolist() == [cited.count(docid) for docid in ids]
-            assert snapshot.is_empty is not any(paper.get("citations") for paper in citing)
-            assert not any(snapshot.is_citing(ALL) & (known.index.papers.years >= unknown))
+            assert snapshot.is_empty is not any(
+                paper.get("citations") for paper in citing
+            )
+            assert not any(
+                snapshot.is_citing(ALL) & (known.index.papers.years >= unknown)
+            )
 
 
 def test_no_age_is_negative_and_the_last_three_years_are_three(build: Build) -> None:
     citing = [
-        {"id": f"p{year}", "title": "Drawing graphs", "year": year, "citations": ["cited"]}
+        {
+            "id": f"p{year}",
+            "title": "Drawing graphs",
+            "year": year,
+            "citations": ["cited"],
+        }
         for year in range(2015, 2020)
     ]
     graph = TemporalGraph(
-        build([{"id": "cited", "title": "Graphs", "year": 2015}, *citing]), CitationScope.PUBLISHED
+        build([{"id": "cited", "title": "Graphs", "year": 2015}, *citing]),
+        CitationScope.PUBLISHED,
     )
     everything = Hits(np.arange(6, dtype=np.int32), np.zeros(6, np.float32))
 
-    def ages_and_recent(year: int, year_max: int | None = None) -> tuple[list[float], float]:
+    def ages_and_recent(
+        year: int, year_max: int | None = None
+    ) -> tuple[list[float], float]:
         query = Query(id="new", title="Drawing graphs", year=year)
-        batch = QueryBatch([query], eligible([query], graph.index.papers, year_max=year_max))
-        [candidates] = CandidateExpander(graph).run(batch, [CandidateSet(everything, {})])
+        batch = QueryBatch(
+            [query], eligible([query], graph.index.papers, year_max=year_max)
+        )
+        [candidates] = CandidateExpander(graph).run(
+            batch, [CandidateSet(everything, {})]
+        )
         matrix = Features(graph, ("age", "citations_3y")).matrix(query, candidates)
-        ages, recent = (matrix[:, NAMES.index(name)] for name in ("age", "citations_3y"))
+        ages, recent = (
+            matrix[:, NAMES.index(name)] for name in ("age", "citations_3y")
+        )
         at_cited = candidates.rows.tolist().index(0)
         return ages.tolist(), float(np.expm1(recent[at_cited]).round())
 

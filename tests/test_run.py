@@ -32,7 +32,9 @@ def a_file(folder: Path, text: str | bytes) -> Path:
 
 
 def test_a_run_is_written_as_trec_eval_reads_it(tmp_path: Path) -> None:
-    run = Run("bm25 tuned", {"q 1": Ranking(("a\tb", "c"), (2.0, 0.5)), "q2": Ranking((), ())})
+    run = Run(
+        "bm25 tuned", {"q 1": Ranking(("a\tb", "c"), (2.0, 0.5)), "q2": Ranking((), ())}
+    )
 
     write_run(run, tmp_path / "x.run")
 
@@ -41,7 +43,11 @@ def test_a_run_is_written_as_trec_eval_reads_it(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["x.run"]
 
 
-@given(st.dictionaries(WILD, st.tuples(IDS, st.lists(FINITE, min_size=5, max_size=5)), max_size=4))
+@given(
+    st.dictionaries(
+        WILD, st.tuples(IDS, st.lists(FINITE, min_size=5, max_size=5)), max_size=4
+    )
+)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_a_written_run_reads_back_whatever_its_ids(
     tmp_path: Path, drawn: dict[str, tuple[list[str], list[float]]]
@@ -67,10 +73,14 @@ def test_scores_of_single_precision_come_back_bit_by_bit(tmp_path: Path) -> None
 
     write_run(Run("x", {"q": Ranking(("b", "a", "c"), scores)}), tmp_path / "x.run")
 
-    assert read_run(tmp_path / "x.run").rankings["q"] == Ranking(("b", "a", "c"), scores)
+    assert read_run(tmp_path / "x.run").rankings["q"] == Ranking(
+        ("b", "a", "c"), scores
+    )
 
 
-def test_scores_decide_and_not_the_order_of_lines_or_the_rank_column(tmp_path: Path) -> None:
+def test_scores_decide_and_not_the_order_of_lines_or_the_rank_column(
+    tmp_path: Path,
+) -> None:
     near = 3.00000001  # float32 cannot tell it from 3
     text = f"q1  Q0\tlow 1 1.5 t\n\nq2 Q0 x 1 7 t\r\nq1 Q0 b 2 3 t\nq1 Q0 a 3 {near} t"
 
@@ -98,7 +108,10 @@ GOOD = "q Q0 d 1 1.0 t\n"
         ("", "an empty run"),
         (GOOD + "q Q0 e 2 nan t\n", "line 2: 'nan' is not a finite number"),
         (GOOD + "q Q0 e 2 high t\n", "line 2: 'high' is not a finite number"),
-        (GOOD + "\nq Q0 e 2 0.5\n", "line 3: 5 columns found, 6 expected: qid Q0 docid"),
+        (
+            GOOD + "\nq Q0 e 2 0.5\n",
+            "line 3: 5 columns found, 6 expected: qid Q0 docid",
+        ),
         (GOOD + GOOD, "line 2: paper 'd' occurs twice for query 'q'"),
         (GOOD.encode("utf-16"), "this is UTF-16 text"),
         (
@@ -121,7 +134,9 @@ def test_a_bad_run_is_refused_with_its_line(
     assert message in str(caught.value)
 
 
-def test_ids_that_would_meet_in_the_file_are_refused_and_the_old_file_stays(tmp_path: Path) -> None:
+def test_ids_that_would_meet_in_the_file_are_refused_and_the_old_file_stays(
+    tmp_path: Path,
+) -> None:
     path = a_file(tmp_path, "old")
     run = Run("x", {"q": Ranking(("a b", "a_b"), (2.0, 1.0))})
 
@@ -139,7 +154,10 @@ def test_qrels_read_back_as_written(tmp_path: Path) -> None:
 
     text = (tmp_path / "qrels.txt").read_text()
     assert text == "q_2 0 a_c 3\nq_2 0 b 1\nq1 0 x 2\n"
-    assert read_qrels(tmp_path / "qrels.txt") == {"q_2": {"a_c": 3, "b": 1}, "q1": {"x": 2}}
+    assert read_qrels(tmp_path / "qrels.txt") == {
+        "q_2": {"a_c": 3, "b": 1},
+        "q1": {"x": 2},
+    }
 
 
 def test_relevance_of_zero_or_less_is_no_citation(tmp_path: Path) -> None:
@@ -148,7 +166,9 @@ def test_relevance_of_zero_or_less_is_no_citation(tmp_path: Path) -> None:
     assert read_qrels(path) == {"q1": {"yes": 2}}
 
 
-def test_beir_qrels_are_split_at_tabs_and_can_be_made_to_meet_run_files(tmp_path: Path) -> None:
+def test_beir_qrels_are_split_at_tabs_and_can_be_made_to_meet_run_files(
+    tmp_path: Path,
+) -> None:
     path = a_file(tmp_path, "query-id\tcorpus-id\tscore\nq 1\td 1\t1\nq 1\te\t0\n")
 
     assert read_qrels(path) == {"q 1": {"d 1": 1}}
@@ -167,6 +187,8 @@ def test_beir_qrels_are_split_at_tabs_and_can_be_made_to_meet_run_files(tmp_path
         ("query-id\tcorpus-id\tscore\nq\td\n", "line 2: 2 columns found, 3 expected"),
     ],
 )
-def test_bad_qrels_are_refused_with_their_line(tmp_path: Path, text: str, message: str) -> None:
+def test_bad_qrels_are_refused_with_their_line(
+    tmp_path: Path, text: str, message: str
+) -> None:
     with pytest.raises(BadInputError, match=message):
         read_qrels(a_file(tmp_path, text))

@@ -54,7 +54,9 @@ def test_vectors_that_know_the_topic_solve_every_task(published: Path) -> None:
     found = run_published(published, lambda _: by_topic)
 
     perfect = [metric for metric in METRICS if not metric.startswith("recommendation")]
-    assert {metric: found.metrics[metric] for metric in perfect} == dict.fromkeys(perfect, 1.0)
+    assert {metric: found.metrics[metric] for metric in perfect} == dict.fromkeys(
+        perfect, 1.0
+    )
     assert (found.counts["mag train"], found.counts["mag test"]) == (36, 12)
     assert found.counts["co-view queries"] == 8
     assert found.counts["recommendation clicks"] == 20
@@ -76,11 +78,17 @@ def test_papers_without_a_vector_are_counted(published: Path) -> None:
 
 
 @pytest.mark.parametrize("task", ["mag", "cite", "recommendation"])
-def test_vectors_that_are_no_numbers_or_too_few_are_refused(published: Path, task: str) -> None:
+def test_vectors_that_are_no_numbers_or_too_few_are_refused(
+    published: Path, task: str
+) -> None:
     with pytest.raises(ModelError, match="vectors of shape"):
-        run_published(published, lambda _: lambda papers: by_topic(papers)[:-1], tasks=[task])
+        run_published(
+            published, lambda _: lambda papers: by_topic(papers)[:-1], tasks=[task]
+        )
     with pytest.raises(ModelError, match="none of 60 papers has a vector"):
-        run_published(published, lambda _: lambda papers: by_topic(papers) * np.inf, tasks=[task])
+        run_published(
+            published, lambda _: lambda papers: by_topic(papers) * np.inf, tasks=[task]
+        )
 
 
 # Bad folders
@@ -108,7 +116,11 @@ def test_a_folder_that_is_not_the_published_one_is_refused(
         ("mag/test.csv", "pid,class\np50,x\n", "class 'x'"),
         ("mag/train.csv", "pid,class\np50,x\n", "one class only"),
         ("recomm/test.csv", 'q,c,s\np00,p02,"p04,p06"\n', "line 2: 'p02' was clicked"),
-        ("recomm/test.csv", 'q,c,s\np00,p02,"p04,p06,p08,p10,p02"\n', "line 2: .* position 5"),
+        (
+            "recomm/test.csv",
+            'q,c,s\np00,p02,"p04,p06,p08,p10,p02"\n',
+            "line 2: .* position 5",
+        ),
         ("recomm/propensity_scores.json", '{"scores": [1, 0]}', "found 0"),
         ("paper_metadata_recomm.json", "{", "paper_metadata_recomm.json, line 1"),
         ("paper_metadata_mag_mesh.json", '{"p00": {"title": 3}}', "paper 'p00'"),
@@ -134,7 +146,10 @@ def made_corpus() -> list[dict[str, object]]:
             "title": f"{TOPICS[n % 2]} {n}",
             "year": 2000 + n // 20,
             "venue": ("Journal of A.", "JOURNAL OF A")[n % 4 // 2] if n % 2 else "B",
-            "authors": [f"Ann {chr(97 + n % 26)}uthor", f"Bob {chr(97 + n // 26)}uilder"],
+            "authors": [
+                f"Ann {chr(97 + n % 26)}uthor",
+                f"Bob {chr(97 + n // 26)}uilder",
+            ],
             "citations": [f"d{m:03}" for m in (n - 2, n - 4, n - 100) if m >= 0],
         }
         for n in range(400)
@@ -147,10 +162,14 @@ def index(tmp_path_factory: pytest.TempPathFactory, java: None) -> IndexFolder:
     return built(tmp_path_factory.mktemp("made"), made_corpus())
 
 
-def test_vectors_that_know_the_venue_solve_what_is_told_by_venue(index: IndexFolder) -> None:
+def test_vectors_that_know_the_venue_solve_what_is_told_by_venue(
+    index: IndexFolder,
+) -> None:
     rng = np.random.default_rng(0)
     rows = np.arange(400)
-    place = np.stack([rows % 2 * 1000.0, rows], axis=1) + 0.01 * rng.standard_normal((400, 2))
+    place = np.stack([rows % 2 * 1000.0, rows], axis=1) + 0.01 * rng.standard_normal(
+        (400, 2)
+    )
 
     found = evaluate(index_tasks(index), place.astype(np.float32).__getitem__)
 
@@ -158,7 +177,9 @@ def test_vectors_that_know_the_venue_solve_what_is_told_by_venue(index: IndexFol
     assert found.metrics["cite map"] > 0.8
     assert not found.left_out
     tasks = [metric for metrics in TASKS.values() for metric in metrics]
-    assert found.metrics["average"] == pytest.approx(np.mean([found.metrics[m] for m in tasks]))
+    assert found.metrics["average"] == pytest.approx(
+        np.mean([found.metrics[m] for m in tasks])
+    )
 
 
 def test_the_tasks_of_an_index_are_what_they_say(index: IndexFolder) -> None:
@@ -189,7 +210,9 @@ def test_the_tasks_of_an_index_are_what_they_say(index: IndexFolder) -> None:
             assert task == "co-cite" or query.query in late
             if task == "cite":
                 assert (papers.years[others] <= papers.years[query.query]).all()
-                assert {*others} <= set[int]().union(*cites)  # as what goes with a query is
+                assert {*others} <= set[int]().union(
+                    *cites
+                )  # as what goes with a query is
 
 
 def test_papers_of_a_class_are_split_60_20_20_and_periods_are_of_like_size(
@@ -208,11 +231,19 @@ def test_papers_of_a_class_are_split_60_20_20_and_periods_are_of_like_size(
         "journal of a": 120,  # its two spellings are one
     }
     periods = tasks.labelled["period"].train.labels
-    assert sorted(set(periods)) == ["2000-2003", "2004-2007", "2008-2011", "2012-2015", "2016-2019"]
+    assert sorted(set(periods)) == [
+        "2000-2003",
+        "2004-2007",
+        "2008-2011",
+        "2012-2015",
+        "2016-2019",
+    ]
     assert {periods.count(period) for period in periods} == {48}
 
 
-def test_an_encoder_that_reads_the_answer_of_a_task_is_not_asked_it(index: IndexFolder) -> None:
+def test_an_encoder_that_reads_the_answer_of_a_task_is_not_asked_it(
+    index: IndexFolder,
+) -> None:
     vectors = np.random.default_rng(0).standard_normal((400, 8)).astype(np.float32)
     tasks = index_tasks(index, tasks=["venue", "authors", "period"])
 
@@ -225,7 +256,11 @@ def test_an_encoder_that_reads_the_answer_of_a_task_is_not_asked_it(index: Index
     assert plain - asked(EncoderForm.VENUE) == {"venue f1"}
     assert plain - asked(EncoderForm.AUTHORS) == {"authors map", "authors ndcg"}
     with pytest.raises(ConfigError, match="no task is left: venue"):
-        evaluate(index_tasks(index, tasks=["venue"]), vectors.__getitem__, form=EncoderForm.VENUE)
+        evaluate(
+            index_tasks(index, tasks=["venue"]),
+            vectors.__getitem__,
+            form=EncoderForm.VENUE,
+        )
 
 
 def test_what_an_index_is_too_small_for_is_left_out_and_never_zero(build: Any) -> None:
@@ -236,7 +271,10 @@ def test_what_an_index_is_too_small_for_is_left_out_and_never_zero(build: Any) -
     assert "cite" in found.left_out
     assert "needs 10" in found.left_out["cite"]
     assert "venue f1" not in found.metrics
-    for task in ("cite", "mag"):  # too small for the one; the other is of the published data
+    for task in (
+        "cite",
+        "mag",
+    ):  # too small for the one; the other is of the published data
         with pytest.raises(ConfigError, match=task):
             index_tasks(index, tasks=[task])
 
@@ -244,7 +282,9 @@ def test_what_an_index_is_too_small_for_is_left_out_and_never_zero(build: Any) -
 # Encoders
 
 
-def test_encoding_goes_on_where_it_was_broken_off(tmp_path: Path, tiny_model: str) -> None:
+def test_encoding_goes_on_where_it_was_broken_off(
+    tmp_path: Path, tiny_model: str
+) -> None:
     model = open_encoder(tiny_model)
     papers = [Paper(id=str(n), title=f"text {n}") for n in range(SHARD + 5)]
     whole = model.encode(papers[:SHARD])
@@ -259,7 +299,9 @@ def test_encoding_goes_on_where_it_was_broken_off(tmp_path: Path, tiny_model: st
 
     with pytest.raises(Broken):
         CachedVectors(model, tmp_path / "kept", break_off)(papers)
-    again = CachedVectors(model, tmp_path / "kept", lambda what, done, total: told.append(done))
+    again = CachedVectors(
+        model, tmp_path / "kept", lambda what, done, total: told.append(done)
+    )
     vectors = again(papers)
 
     assert told[0] == SHARD  # the first shard is not encoded again
@@ -288,14 +330,22 @@ def test_what_is_kept_of_one_text_or_encoder_is_not_taken_for_another(
 
 
 def run(*arguments: object) -> Any:
-    return CliRunner().invoke(make_app(), ["scidocs", *(str(argument) for argument in arguments)])
+    return CliRunner().invoke(
+        make_app(), ["scidocs", *(str(argument) for argument in arguments)]
+    )
 
 
 def test_the_published_suite_prints_the_papers_table_and_ours(
     published: Path, tiny_model: str, tmp_path: Path
 ) -> None:
     done = run(
-        "--data", published, "--encoder", tiny_model, "--output", tmp_path / "out.json", "-q"
+        "--data",
+        published,
+        "--encoder",
+        tiny_model,
+        "--output",
+        tmp_path / "out.json",
+        "-q",
     )
 
     assert done.exit_code == 0, done.output
@@ -346,8 +396,19 @@ def test_vectors_that_somebody_made_are_judged_as_a_model_is(
     made = write_vectors(tmp_path / "made", PAPERS)
     without_vectors = write_vectors(tmp_path / "lacking", PAPERS[1:])
 
-    done = run("--data", published, "--encoder", made, "--tasks", "mag,cite", "--format", "json")
-    other = run("--data", published, "--encoder", without_vectors, "--tasks", "mag,cite")
+    done = run(
+        "--data",
+        published,
+        "--encoder",
+        made,
+        "--tasks",
+        "mag,cite",
+        "--format",
+        "json",
+    )
+    other = run(
+        "--data", published, "--encoder", without_vectors, "--tasks", "mag,cite"
+    )
 
     assert done.exit_code == 0, done.output
     metrics = json.loads(done.stdout)["encoders"][0]["metrics"]
@@ -375,7 +436,10 @@ def test_bad_lines_of_vectors_are_named(line: str, tmp_path: Path) -> None:
         (["--data", "DATA", "--index", "x", "--encoder", "y"], "are two suites"),
         (["--index", "INDEX"], "has no vectors; choose a model with --encoder MODEL"),
         (["--index", "INDEX", "--tasks", "mag"], "no task 'mag'"),
-        (["--data", "DATA", "--encoder", "x", "--output", "no/x.json"], "there is no folder no"),
+        (
+            ["--data", "DATA", "--encoder", "x", "--output", "no/x.json"],
+            "there is no folder no",
+        ),
     ],
 )
 def test_options_that_cannot_be_are_refused(

@@ -25,12 +25,16 @@ from citerec.lab.scidocs.topics import TopicMap, draw_topics, find_clusters, top
 from citerec.types import Paper
 
 
-def clusters(per_class: int, *, noise: float = 0.1, dim: int = 8) -> tuple[np.ndarray, list[str]]:
+def clusters(
+    per_class: int, *, noise: float = 0.1, dim: int = 8
+) -> tuple[np.ndarray, list[str]]:
     """Vectors about three corners, and which."""
     rng = np.random.default_rng(1)
     labels = [name for name in "abc" for _ in range(per_class)]
     corners = np.repeat(np.eye(3, dim), per_class, axis=0)
-    return (corners + noise * rng.standard_normal(corners.shape)).astype(np.float32), labels
+    return (corners + noise * rng.standard_normal(corners.shape)).astype(
+        np.float32
+    ), labels
 
 
 # Classification
@@ -45,9 +49,13 @@ def test_c_is_that_of_the_best_validation_f1_and_the_f1_that_of_scikit_learn() -
     found = classify(train, validation, test)
 
     by_hand = {
-        c: LinearSVC(C=c, dual=False).fit(train.vectors.astype(float), train.labels) for c in CS
+        c: LinearSVC(C=c, dual=False).fit(train.vectors.astype(float), train.labels)
+        for c in CS
     }
-    f1 = {c: macro_f1(validation.labels, by_hand[c].predict(validation.vectors)) for c in CS}
+    f1 = {
+        c: macro_f1(validation.labels, by_hand[c].predict(validation.vectors))
+        for c in CS
+    }
     assert found.validation == pytest.approx(f1)
     assert found.c == max(CS, key=lambda c: (f1[c], -c))
     assert found.f1 == macro_f1(test.labels, by_hand[found.c].predict(test.vectors))
@@ -99,13 +107,25 @@ def record(paper: str, title: str, year: int | None, **more: set[str]) -> PaperM
 
 
 def test_the_ten_features_of_a_pair_by_hand() -> None:
-    query = record("q", "On Neural search", 2010, authors={"a", "b"}, references={"c", "x"})
-    candidate = record(
-        "c", "Neural search .", 2000, authors={"b"}, references={"x", "y"}, cited_by={"q", "z"}
+    query = record(
+        "q", "On Neural search", 2010, authors={"a", "b"}, references={"c", "x"}
     )
-    vectors = {"q": np.array([1.0, 0.0], np.float32), "c": np.array([3.0, 4.0], np.float32)}
+    candidate = record(
+        "c",
+        "Neural search .",
+        2000,
+        authors={"b"},
+        references={"x", "y"},
+        cited_by={"q", "z"},
+    )
+    vectors = {
+        "q": np.array([1.0, 0.0], np.float32),
+        "c": np.array([3.0, 4.0], np.float32),
+    }
 
-    table = pair_features([("q", "c"), ("q", "unknown")], {"q": query, "c": candidate}, vectors)
+    table = pair_features(
+        [("q", "c"), ("q", "unknown")], {"q": query, "c": candidate}, vectors
+    )
 
     by_name = dict(zip(FEATURES, table[0].tolist(), strict=True))
     assert by_name == pytest.approx(
@@ -170,7 +190,10 @@ def test_far_clusters_are_their_topics_and_the_seed_makes_the_map() -> None:
 
     assert found.xy.shape == (120, 2)
     in_one = found.clusters >= 0
-    told = {(c, t) for c, t in zip(found.clusters[in_one], np.array(labels)[in_one], strict=True)}
+    told = {
+        (c, t)
+        for c, t in zip(found.clusters[in_one], np.array(labels)[in_one], strict=True)
+    }
     assert len({c for c, _ in told}) == len(told)  # no cluster is of two topics
     assert found.homogeneity > 0.8
     assert np.array_equal(found.xy, again.xy)
@@ -192,7 +215,11 @@ def test_what_the_extra_brings_is_named_where_it_is_missing(
         monkeypatch.setitem(sys.modules, module, None)
     nowhere = TopicMap(np.zeros((1, 2)), 1.0, 1.0, np.zeros(1, np.int64))
 
-    with pytest.raises(MissingExtraError, match=r"sklearn.* pip install 'citerec\[lab\]'"):
+    with pytest.raises(
+        MissingExtraError, match=r"sklearn.* pip install 'citerec\[lab\]'"
+    ):
         macro_f1(["a"], ["a"])
-    with pytest.raises(MissingExtraError, match=r"matplotlib.* pip install 'citerec\[lab\]'"):
+    with pytest.raises(
+        MissingExtraError, match=r"matplotlib.* pip install 'citerec\[lab\]'"
+    ):
         draw_topics(nowhere, ["a"], tmp_path / "map.svg")

@@ -25,13 +25,17 @@ def corpus(build: Build) -> Corpus:
     return Corpus(build(PAPERS))
 
 
-def test_keywords_find_papers_best_first_and_pages_continue_the_list(corpus: Corpus) -> None:
+def test_keywords_find_papers_best_first_and_pages_continue_the_list(
+    corpus: Corpus,
+) -> None:
     every = corpus.search("trees")
     second = corpus.search("trees", k=1, offset=1)
 
     assert every.ids[0] == "b"
     assert {*every.ids} == {"a", "b", "c"}
-    assert [item.score for item in every] == sorted((i.score for i in every), reverse=True)
+    assert [item.score for item in every] == sorted(
+        (i.score for i in every), reverse=True
+    )
     assert (second.ids, second[0].rank) == (every.ids[1:2], 2)
     assert "@" in every.export("bibtex")
 
@@ -47,7 +51,9 @@ def test_keywords_find_papers_best_first_and_pages_continue_the_list(corpus: Cor
         (SearchFilter(venue="tree"), set()),
     ],
 )
-def test_filters_leave_papers_out(corpus: Corpus, filter: SearchFilter, ids: set[str]) -> None:
+def test_filters_leave_papers_out(
+    corpus: Corpus, filter: SearchFilter, ids: set[str]
+) -> None:
     assert {*corpus.search("trees", filter=filter).ids} == ids
 
 
@@ -62,12 +68,16 @@ def test_wrong_arguments_name_themselves(corpus: Corpus) -> None:
         corpus.search("  ")
     with pytest.raises(ConfigError, match="k must be at least 1"):
         corpus.search("trees", k=0)
-    with pytest.raises(ConfigError, match="no year fits year_min 2010 and year_max 2001"):
+    with pytest.raises(
+        ConfigError, match="no year fits year_min 2010 and year_max 2001"
+    ):
         SearchFilter(year_min=2010, year_max=2001)
 
 
 def test_an_unknown_paper_is_an_error_that_says_what_to_do(corpus: Corpus) -> None:
-    with pytest.raises(PaperNotFoundError, match="no paper with the id or DOI 'x'; find its id"):
+    with pytest.raises(
+        PaperNotFoundError, match="no paper with the id or DOI 'x'; find its id"
+    ):
         corpus.paper("x")
 
 
@@ -75,11 +85,19 @@ def test_references_and_cited_by_are_pages_most_cited_first(corpus: Corpus) -> N
     references = corpus.references("10.1234/soil")
     citing = corpus.cited_by("a", k=2, offset=1)
 
-    assert [paper.id for paper in references.papers] == ["a", "c"]  # cited three times, once
-    assert ([paper.id for paper in citing.papers], citing.total) == (["c", "10.1234/soil"], 3)
+    assert [paper.id for paper in references.papers] == [
+        "a",
+        "c",
+    ]  # cited three times, once
+    assert ([paper.id for paper in citing.papers], citing.total) == (
+        ["c", "10.1234/soil"],
+        3,
+    )
 
 
-def test_papers_are_connected_by_links_prior_and_derivative_works(corpus: Corpus) -> None:
+def test_papers_are_connected_by_links_prior_and_derivative_works(
+    corpus: Corpus,
+) -> None:
     later = corpus.connections(["b", "c", "unknown"])  # both cite a; soil cites c alone
     earlier = corpus.connections(["a", "c"])  # soil cites both; b cites a alone
 
@@ -87,4 +105,6 @@ def test_papers_are_connected_by_links_prior_and_derivative_works(corpus: Corpus
     assert [(paper.id, links) for paper, links in later.prior] == [("a", 2)]
     assert later.derivative == ()
     assert earlier.links == (("c", "a"),)
-    assert [(paper.id, links) for paper, links in earlier.derivative] == [("10.1234/soil", 2)]
+    assert [(paper.id, links) for paper, links in earlier.derivative] == [
+        ("10.1234/soil", 2)
+    ]

@@ -45,7 +45,9 @@ Lee, A. A title of a paper with words. 2019.
 """
 LATEX = (
     "\\documentclass{article}\\title{Retrieval}\\begin{document}\\section{1 Introduction}"
-    + BODY.replace("[@lee]", "\\citep[p.~3]{lee}").replace(".[@wu]", ".\\textsuperscript{12}")
+    + BODY.replace("[@lee]", "\\citep[p.~3]{lee}").replace(
+        ".[@wu]", ".\\textsuperscript{12}"
+    )
     + "\\begin{figure}\\caption{A caption has many words.}\\end{figure}\\end{document}"
 )
 TEXT = "Retrieval\n\n1 Introduction\n" + BODY.replace("[@lee]", "(Lee et al., 2020)")
@@ -62,10 +64,14 @@ TEXT = "Retrieval\n\n1 Introduction\n" + BODY.replace("[@lee]", "(Lee et al., 20
     ],
     ids=["md", "tex", "txt", "docx", "pdf"],
 )
-def test_claims_without_a_reference_are_found_in_every_format(data: bytes, name: str) -> None:
+def test_claims_without_a_reference_are_found_in_every_format(
+    data: bytes, name: str
+) -> None:
     found = parse_queries(data, name=name).stated(context="all")
 
-    claims = [(one.context, one.section) for one in found.queries if one.section[:1] == "1"]
+    claims = [
+        (one.context, one.section) for one in found.queries if one.section[:1] == "1"
+    ]
     assert claims[:2] == [(CLAIM, "1 Introduction"), (SECOND, "1 Introduction")]
     assert found.by_sentence
     if name == "draft.md":
@@ -73,7 +79,9 @@ def test_claims_without_a_reference_are_found_in_every_format(data: bytes, name:
 
 
 def test_sentences_of_chinese_end_without_a_blank_and_count_by_characters() -> None:
-    text = "我们改进了图像分割方法，并进行了验证。该方法优于现有的方法（王，2010）。很好。"
+    text = (
+        "我们改进了图像分割方法，并进行了验证。该方法优于现有的方法（王，2010）。很好。"
+    )
     draft = f"图像分割\n\n{text}结果表明误差降低了一半！是否足够快呢？"
 
     found = parse_queries(draft.encode(), name="draft.txt").stated(context="all")
@@ -88,10 +96,26 @@ def test_the_surest_sentence_is_first_with_three_papers(
     sample_index: IndexFolder, tmp_path: Path, capsys: Capture, address: str
 ) -> None:
     draft = tmp_path / "draft.md"
-    draft.write_text(MARKDOWN.replace("We search text by vectors", "Zebras like stripes"))
+    draft.write_text(
+        MARKDOWN.replace("We search text by vectors", "Zebras like stripes")
+    )
     path = str(sample_index.path)
 
-    assert run(["recommend", "--index", path, "-q", "--query", str(draft), "--context", "all"]) == 0
+    assert (
+        run(
+            [
+                "recommend",
+                "--index",
+                path,
+                "-q",
+                "--query",
+                str(draft),
+                "--context",
+                "all",
+            ]
+        )
+        == 0
+    )
     table = capsys.readouterr().out
     options = ["--context", "all", "--format", "json", "-q"]
     assert run(["recommend", "--index", path, "--query", str(draft), *options]) == 0
@@ -126,10 +150,14 @@ def test_of_many_sentences_those_that_suit_the_draft_are_answered(
 
 def test_a_draft_without_such_a_sentence_is_an_error(capsys: Capture) -> None:
     page = Path("citerec/serve/page/static/where.js").read_text(encoding="utf-8")
-    words = page.split('message.includes("')[1].split('"')[0]  # by which the page knows this error
+    words = page.split('message.includes("')[1].split('"')[
+        0
+    ]  # by which the page knows this error
 
     with pytest.raises(ConfigError, match=words):
-        parse_queries(b"Trees\n\nTrees are tall in all of our forests [12].").stated(context="all")
+        parse_queries(b"Trees\n\nTrees are tall in all of our forests [12].").stated(
+            context="all"
+        )
 
     assert run(["recommend", "--context", "all"]) == 2
     assert "--context all needs the text of a draft" in capsys.readouterr().err

@@ -79,7 +79,9 @@ def lone(sample_index: IndexFolder) -> Generator[Lone]:
 
     def make(path: Path | None = None, **settings: Any) -> Service:
         config = ServeConfig(**settings)
-        opened.append(Service({"sample": path or sample_index.path}, {"sample": WORDS}, config))
+        opened.append(
+            Service({"sample": path or sample_index.path}, {"sample": WORDS}, config)
+        )
         return opened[-1]
 
     yield make
@@ -130,7 +132,14 @@ def test_http_the_command_line_and_python_give_equal_answers(
     draft = tmp_path / "draft.json"
     draft.write_text(json.dumps(BERT | {"year": 2020}))
     options = ["--k", "7", "--reranker", tiny_reranker_model, "--explain", "--quiet"]
-    command = ["recommend", "--index", str(dense_sample.path), "--query", str(draft), *options]
+    command = [
+        "recommend",
+        "--index",
+        str(dense_sample.path),
+        "--query",
+        str(draft),
+        *options,
+    ]
 
     assert run([*command, "--format", "json"]) == 0
     printed = json.loads(capfd.readouterr().out)
@@ -144,12 +153,16 @@ def test_http_the_command_line_and_python_give_equal_answers(
     assert answered == printed == found
 
 
-def test_options_have_the_names_and_the_effect_of_the_command_line(client: httpx.Client) -> None:
+def test_options_have_the_names_and_the_effect_of_the_command_line(
+    client: httpx.Client,
+) -> None:
     [plain] = results(client, **BERT, **FAST)
     first, second, third = (paper["id"] for paper in plain[:3])
     marks = {"cited": [first], "exclude": [second], "rejected": [third]}
     [marked] = results(client, **BERT, **marks, k=5, fields=["doi", "authors"])
-    [sentence] = results(client, context="Attention replaces recurrence [CITE].", year_max=2018)
+    [sentence] = results(
+        client, context="Attention replaces recurrence [CITE].", year_max=2018
+    )
 
     assert {*plain[0]["stages"]} == {"bm25"}
     assert not {paper["id"] for paper in marked} & {first, second, third}
@@ -178,7 +191,10 @@ WRONG = [  # body, and pointers to what is wrong in it
 [] | [""]
 """
     ),
-    (json.dumps({"query": [{"title": "a", "id": str(n)} for n in range(65)]}), '["/query"]'),
+    (
+        json.dumps({"query": [{"title": "a", "id": str(n)} for n in range(65)]}),
+        '["/query"]',
+    ),
     (json.dumps({"title": "a", "abstract": "b" * 200_001}), '["/abstract"]'),
     (json.dumps({"title": "a" * 20_001, "b": 2}), '["/title", "/b"]'),
 ]
@@ -210,7 +226,10 @@ BATCH = [{"id": f"{n}", "title": "a", "abstract": HALF} for n in range(11)]
     ("body", "detail"),
     [
         (
-            {"text": "Trees\n\n" + "".join(map(CLAIM.format, range(1_001))), "context": "all"},
+            {
+                "text": "Trees\n\n" + "".join(map(CLAIM.format, range(1_001))),
+                "context": "all",
+            },
             "there are 1,001 sentences without a reference; send at most 1,000 at once",
         ),
         (
@@ -229,7 +248,11 @@ BATCH = [{"id": f"{n}", "title": "a", "abstract": HALF} for n in range(11)]
     ids=["sentences", "draft", "drafts", "queries"],
 )
 def test_what_would_take_too_long_is_refused_before_anything_is_searched(
-    client: httpx.Client, service: Service, route: str, body: dict[str, Any], detail: str
+    client: httpx.Client,
+    service: Service,
+    route: str,
+    body: dict[str, Any],
+    detail: str,
 ) -> None:
     with busy(service):  # the models are not needed
         answer = client.post(route, json=body)
@@ -246,7 +269,9 @@ def test_a_body_that_is_no_json_is_answered_by_what_to_send(
     answer = client.post("/v1/recommend", content=body, headers=JSON_TYPE)
 
     assert answer.status_code == 400
-    assert answer.json()["detail"].endswith('send an object, such as {"title": "Late interaction"}')
+    assert answer.json()["detail"].endswith(
+        'send an object, such as {"title": "Late interaction"}'
+    )
 
 
 def test_unknown_paths_indexes_papers_and_parameters_are_problems_too(
@@ -262,11 +287,15 @@ def test_unknown_paths_indexes_papers_and_parameters_are_problems_too(
     ]
 
     assert [one.status_code for one in answers] == [404, 404, 404, 404, 405, 422]
-    assert {one.headers["content-type"] for one in answers} == {"application/problem+json"}
+    assert {one.headers["content-type"] for one in answers} == {
+        "application/problem+json"
+    }
     assert answers[-1].json()["errors"][0]["pointer"] == "/yearmin"
 
 
-def test_no_text_of_a_client_is_read_as_a_path(client: httpx.Client, tmp_path: Path) -> None:
+def test_no_text_of_a_client_is_read_as_a_path(
+    client: httpx.Client, tmp_path: Path
+) -> None:
     secret = tmp_path / "secret.bib"
     secret.write_text("@misc{key, title={A secret}}")
 
@@ -297,7 +326,9 @@ def test_requests_beyond_the_queue_are_told_when_to_come_again(
 
 def test_bodies_tokens_and_host_names_are_checked(lone: Lone) -> None:
     token = "a-secret-of-some-length"
-    service = lone(max_body_bytes=1000, tokens=(token,), origins=("https://example.org",))
+    service = lone(
+        max_body_bytes=1000, tokens=(token,), origins=("https://example.org",)
+    )
     allowed = {"authorization": f"Bearer {token}"}
 
     with serving(service) as client:
@@ -312,7 +343,16 @@ def test_bodies_tokens_and_host_names_are_checked(lone: Lone) -> None:
             client.get("/healthz", headers={"origin": "https://example.org"}),
         ]
 
-    assert [one.status_code for one in answers] == [200, 401, 401, 200, 421, 413, 401, 200]
+    assert [one.status_code for one in answers] == [
+        200,
+        401,
+        401,
+        200,
+        421,
+        413,
+        401,
+        200,
+    ]
     assert answers[1].headers["www-authenticate"] == "Bearer"
     origins = [one.headers.get("access-control-allow-origin") for one in answers]
     assert origins == [None] * 7 + ["https://example.org"]
@@ -375,16 +415,18 @@ def test_a_page_of_another_origin_sends_no_request(lone: Lone) -> None:
 
 def sent(client: httpx.Client, data: bytes) -> bytes:
     """Send bytes on a connection of their own; return all that comes until the server closes it."""
-    with socket.create_connection((client.base_url.host, client.base_url.port or 80)) as one:
+    with socket.create_connection(
+        (client.base_url.host, client.base_url.port or 80)
+    ) as one:
         one.sendall(data)
         return b"".join(iter(lambda: one.recv(2**16), b""))
 
 
-def test_a_request_with_two_lengths_is_answered_once_and_refused(client: httpx.Client) -> None:
+def test_a_request_with_two_lengths_is_answered_once_and_refused(
+    client: httpx.Client,
+) -> None:
     start = b"POST /v1/recommend HTTP/1.1\r\nHost: localhost\r\nContent-Length: 6\r\n"
-    smuggled = (
-        b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
-    )
+    smuggled = b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
 
     answer = sent(client, start + smuggled)
 
@@ -399,7 +441,10 @@ def test_clients_that_never_end_their_headers_keep_no_other_out(
 
     with serving(lone()) as client, ExitStack() as connections:
         place = client.base_url.host, client.base_url.port
-        slow = [connections.enter_context(socket.create_connection(place)) for _ in range(40)]
+        slow = [
+            connections.enter_context(socket.create_connection(place))
+            for _ in range(40)
+        ]
         for one in slow:
             one.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
         answers = [client.get("/healthz").status_code for _ in range(20)]
@@ -425,7 +470,10 @@ def test_a_request_that_is_late_gets_a_timeout(lone: Lone) -> None:
 def test_an_index_that_was_replaced_answers_with_the_settings_that_are_open(
     lone: Lone, sample_index: IndexFolder, tmp_path: Path
 ) -> None:
-    index, gone = Path(shutil.copytree(sample_index.path, tmp_path / "index")), tmp_path / "gone"
+    index, gone = (
+        Path(shutil.copytree(sample_index.path, tmp_path / "index")),
+        tmp_path / "gone",
+    )
     service = lone(index)
     gone.write_text("nogueira2019passage\n")
     assert run(["index", "--index", str(index), "--delete", str(gone)]) == 0
@@ -468,7 +516,9 @@ def test_work_on_the_models_ends_when_its_request_is_over(lone: Lone) -> None:
     work = service.start(endless, None)
     assert went_on.wait(20)
 
-    is_dropped = work.cancel()  # as `answer` does after a timeout, and for a client that is gone
+    is_dropped = (
+        work.cancel()
+    )  # as `answer` does after a timeout, and for a client that is gone
 
     assert not is_dropped  # it runs
     with pytest.raises(CancelledError):
@@ -490,7 +540,9 @@ def test_small_requests_go_before_large_ones_and_in_between(lone: Lone) -> None:
     work = [service.start(large, None, size=5)]
     assert started.wait(20)
     for name, size in (("as large", 5), ("larger", 6), ("small", 1)):
-        work.append(service.start(lambda _, name=name: done.append(name), None, size=size))
+        work.append(
+            service.start(lambda _, name=name: done.append(name), None, size=size)
+        )
     release.set()
     for future in work:
         future.result(20)
@@ -537,7 +589,10 @@ def test_a_signal_ends_a_server_whatever_is_in_flight(
     sample_index: IndexFolder, tmp_path: Path, signals: int, drain: int, code: int
 ) -> None:
     script = f"from citerec.serve import app; app.DRAIN_SECONDS = {drain}"
-    drafts = [{"id": f"{n}", "title": f"{n} trees", "abstract": HALF[:15_000]} for n in range(64)]
+    drafts = [
+        {"id": f"{n}", "title": f"{n} trees", "abstract": HALF[:15_000]}
+        for n in range(64)
+    ]
 
     with (
         started(sample_index, tmp_path, script) as (process, client),
@@ -561,8 +616,13 @@ def test_a_signal_ends_a_server_after_the_requests_in_flight(
     sample_index: IndexFolder, tmp_path: Path
 ) -> None:
     queries = [{"title": f"{n} {TITLES[n % len(TITLES)]}"} for n in range(32)]
-    with started(sample_index, tmp_path) as (process, client), ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(client.post, "/v1/recommend", json={"query": queries, "k": 20})
+    with (
+        started(sample_index, tmp_path) as (process, client),
+        ThreadPoolExecutor(1) as pool,
+    ):
+        answer = pool.submit(
+            client.post, "/v1/recommend", json={"query": queries, "k": 20}
+        )
         until(lambda: "citerec_requests_in_flight 1.0" in client.get("/metrics").text)
         process.send_signal(signal.SIGTERM)
         was_waiting = not answer.done()
@@ -580,7 +640,16 @@ def started(
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     script = f"{script}\nfrom citerec.cli import main; main()"
-    command = [sys.executable, "-c", script, "serve", "--index", index.path, "--port", str(port)]
+    command = [
+        sys.executable,
+        "-c",
+        script,
+        "serve",
+        "--index",
+        index.path,
+        "--port",
+        str(port),
+    ]
     with (
         (folder / "log").open("wb") as log,
         subprocess.Popen(command, stderr=log, env=os.environ) as process,
@@ -613,8 +682,12 @@ def test_a_server_for_other_machines_needs_a_token(
 
 
 def test_papers_are_linked_by_what_they_cite(client: httpx.Client) -> None:
-    found = client.get("/v1/search", params={"q": "attention", "year_min": 2017, "limit": 3}).json()
-    linked = client.post("/v1/connections", json={"ids": [one["id"] for one in found["results"]]})
+    found = client.get(
+        "/v1/search", params={"q": "attention", "year_min": 2017, "limit": 3}
+    ).json()
+    linked = client.post(
+        "/v1/connections", json={"ids": [one["id"] for one in found["results"]]}
+    )
 
     assert linked.json()["prior"][0]["links"] == 3  # all three build on the same work
 
@@ -624,18 +697,25 @@ def test_a_pdf_or_a_word_file_is_a_draft(client: httpx.Client) -> None:
     for data in (pdf(BERT["title"], BERT["abstract"]), word(text)):
         document = b64encode(data).decode()
 
-        answer = client.post("/v1/recommend", json={"document": document, "k": 5}).json()
+        answer = client.post(
+            "/v1/recommend", json={"document": document, "k": 5}
+        ).json()
 
         assert BERT["title"] in answer["notices"][0]
         found = answer["answers"][0]["results"]
         assert [found] == results(client, **BERT, k=5)
     wrong = client.post("/v1/recommend", json={"document": "ab", "k": 5})
-    assert (wrong.status_code, wrong.json()["errors"][0]["pointer"]) == (422, "/document")
+    assert (wrong.status_code, wrong.json()["errors"][0]["pointer"]) == (
+        422,
+        "/document",
+    )
 
 
 BOMB = (  # each macro is eight of the one before
     "\\documentclass{article}\\def\\a{x}"
-    + "".join(f"\\def\\{b}{{{f'{chr(92)}{a}' * 8}}}" for a, b in pairwise("abcdefghijkl"))
+    + "".join(
+        f"\\def\\{b}{{{f'{chr(92)}{a}' * 8}}}" for a, b in pairwise("abcdefghijkl")
+    )
     + "\\title{A}\\begin{document}\\l\\end{document}"
 )
 
@@ -645,16 +725,27 @@ def test_bad_uploads_end_with_one_line_and_good_ones_are_read(
 ) -> None:
     monkeypatch.setattr(inputs, "MAX_SECONDS", 2)
     good = b64encode(word(f"---\ntitle: {BERT['title']}\n---\nText.\n")).decode()
-    bodies = [{"text": BOMB}, {"document": b64encode(BOMB.encode()).decode()}, {"document": good}]
+    bodies = [
+        {"text": BOMB},
+        {"document": b64encode(BOMB.encode()).decode()},
+        {"document": good},
+    ]
 
     with serving(lone()) as client, ThreadPoolExecutor(4) as pool:
-        upload = pool.submit(client.post, "/page/draft", files={"files": ("a.tex", BOMB)})
-        answers = [*pool.map(lambda body: client.post("/v1/recommend", json=body), bodies)]
+        upload = pool.submit(
+            client.post, "/page/draft", files={"files": ("a.tex", BOMB)}
+        )
+        answers = [
+            *pool.map(lambda body: client.post("/v1/recommend", json=body), bodies)
+        ]
         bad = [*answers[:2], upload.result()]
 
     assert answers[2].status_code == 200
     for one in bad:
-        assert (one.status_code, "too much time or memory" in one.text) == (422, True), one.text
+        assert (one.status_code, "too much time or memory" in one.text) == (
+            422,
+            True,
+        ), one.text
         assert tempfile.gettempdir() not in one.text
 
 
@@ -662,14 +753,18 @@ def test_the_client_semanticscholar_makes_all_its_calls(client: httpx.Client) ->
     scholar: Any = pytest.importorskip("semanticscholar")
     first, second, third = (
         one["id"]
-        for one in client.get("/v1/search", params={"q": "attention"}).json()["results"][:3]
+        for one in client.get("/v1/search", params={"q": "attention"}).json()[
+            "results"
+        ][:3]
     )
     url, every = str(client.base_url).rstrip("/"), scholar.Paper.Paper.FIELDS
     api = scholar.SemanticScholar(api_url=url, retry=False)
 
     for fields in (None, ["title"], every):
         found = api.get_recommended_papers(first, fields, limit=3, pool_from="all-cs")
-        both = api.get_recommended_papers_from_lists([first, second], [third], fields, limit=3)
+        both = api.get_recommended_papers_from_lists(
+            [first, second], [third], fields, limit=3
+        )
         assert len(found) == len(both) == 3
         assert third not in {paper.paperId for paper in both}
     assert found[0].publicationVenue.name == found[0].venue
@@ -684,12 +779,17 @@ def test_the_client_semanticscholar_makes_all_its_calls(client: httpx.Client) ->
 
 @pytest.mark.parametrize(
     ("accept", "format"),
-    [("application/x-bibtex", "bibtex"), ("application/vnd.citationstyles.csl+json", "csl")],
+    [
+        ("application/x-bibtex", "bibtex"),
+        ("application/vnd.citationstyles.csl+json", "csl"),
+    ],
 )
 def test_an_answer_in_a_format_is_what_the_python_api_exports(
     client: httpx.Client, service: Service, accept: str, format: str
 ) -> None:
-    answer = client.post("/v1/recommend", json={**BERT, "k": 3}, headers={"accept": accept})
+    answer = client.post(
+        "/v1/recommend", json={**BERT, "k": 3}, headers={"accept": accept}
+    )
 
     expected = service.open_index().default.recommend(**BERT, k=3)
     assert answer.text == expected.export(format)
@@ -723,8 +823,12 @@ def test_the_server_takes_and_answers_what_the_description_says(
         schema = schemathesis.openapi.from_url(f"{client.base_url}/openapi.json")
         operations = [result.ok() for result in schema.get_all_operations()]
         for operation, mode in product(operations, schemathesis.GenerationMode):
-            drawn = given(case=operation.as_strategy(generation_mode=mode), mode=just(mode))
-            limits = settings(max_examples=40, deadline=None, suppress_health_check=[*HealthCheck])
+            drawn = given(
+                case=operation.as_strategy(generation_mode=mode), mode=just(mode)
+            )
+            limits = settings(
+                max_examples=40, deadline=None, suppress_health_check=[*HealthCheck]
+            )
             with suppress(Unsatisfiable):  # nothing can be wrong with GET /healthz
                 limits(drawn(check))()
 

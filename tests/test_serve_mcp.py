@@ -30,7 +30,10 @@ from citerec.serve.mcp import create_server, http_app
 from citerec.serve.service import Service
 
 CONFIG = RecommendConfig(few_queries=True)
-DRAFT = {"title": "Dense retrieval of passages", "abstract": "A dual encoder ranks passages."}
+DRAFT = {
+    "title": "Dense retrieval of passages",
+    "abstract": "A dual encoder ranks passages.",
+}
 DPR, TRANSFORMER = "karpukhin2020dense", "vaswani2017attention"
 TOKEN = "a-token-of-the-tests"
 COMMAND = [sys.executable, "-c", "from citerec.cli import main; main()", "mcp"]
@@ -128,7 +131,9 @@ def test_an_assistant_over_stdio_gets_the_list_of_the_python_api(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_server_at_once(sample_index: IndexFolder, number: int) -> None:
+def test_a_signal_ends_the_server_at_once(
+    sample_index: IndexFolder, number: int
+) -> None:
     with subprocess.Popen(
         [*COMMAND, "--index", sample_index.path],
         stdin=subprocess.PIPE,
@@ -168,7 +173,13 @@ def test_a_draft_a_sentence_and_a_list_get_recommendations(
 
 
 @pytest.mark.parametrize(
-    "bounds", [{"year_min": 2015, "year_max": 2019}, {"author": "MANNING"}, {"venue": "NAACL"}, {}]
+    "bounds",
+    [
+        {"year_min": 2015, "year_max": 2019},
+        {"author": "MANNING"},
+        {"venue": "NAACL"},
+        {},
+    ],
 )
 def test_http_mcp_and_python_find_the_same_papers_in_the_same_order(
     call: Call, recommender: Recommender, address: str, bounds: dict[str, Any]
@@ -178,7 +189,9 @@ def test_http_mcp_and_python_find_the_same_papers_in_the_same_order(
     params = {"q": words, "limit": 3, "offset": 1, **bounds}
     page = httpx.get(f"{address}v1/search", params=params).json()["results"]
     tool = content(call("search", keywords=words, k=3, offset=1, **bounds))["results"]
-    found = recommender.corpus.search(words, k=3, offset=1, filter=SearchFilter(**bounds))
+    found = recommender.corpus.search(
+        words, k=3, offset=1, filter=SearchFilter(**bounds)
+    )
 
     expected = [(item.paper.id, item.score) for item in found]
     assert expected
@@ -231,7 +244,9 @@ def test_an_index_that_cannot_be_opened_is_the_error_of_each_call() -> None:
     opening: Future[Service] = Future()
     opening.set_exception(BadInputError("models", "they are missing; train them"))
 
-    result = with_client(create_server(opening), lambda client: client.call_tool("corpus_info", {}))
+    result = with_client(
+        create_server(opening), lambda client: client.call_tool("corpus_info", {})
+    )
 
     assert error(result) == "models: they are missing; train them"
 
@@ -251,7 +266,9 @@ def url(sample_index: IndexFolder) -> Iterator[str]:
     thread.join()
 
 
-def test_an_assistant_over_http_needs_the_token(url: str, recommender: Recommender) -> None:
+def test_an_assistant_over_http_needs_the_token(
+    url: str, recommender: Recommender
+) -> None:
     without = httpx.post(url, json={})
     elsewhere = {"Authorization": f"Bearer {TOKEN}", "Host": "evil.example"}
     rebound = httpx.post(url, json={}, headers=elsewhere)

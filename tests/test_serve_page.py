@@ -65,7 +65,9 @@ def test_an_author_finds_marks_and_exports_papers(page: Any) -> None:
     assert first not in ids(page)
 
 
-def test_a_list_is_ordered_lengthened_bounded_and_left_for_papers_like_one(page: Any) -> None:
+def test_a_list_is_ordered_lengthened_bounded_and_left_for_papers_like_one(
+    page: Any,
+) -> None:
     find(page)
     best = ids(page)
     rows = page.locator(".row")
@@ -149,7 +151,9 @@ def test_taken_papers_stay_on_the_shelf_with_notes_and_leave_it_for_other_progra
     entries = bibtex.parse_file(saved("[data-shelf=bibtex]")).entries
     assert key not in entries
     assert len(entries) == 2
-    assert any("section 2" in one.fields.get("annotation", "") for one in entries.values())
+    assert any(
+        "section 2" in one.fields.get("annotation", "") for one in entries.values()
+    )
     assert page.locator(".Z3988").count() == 2
     page.select_option("#style", label="Another style…")
     page.fill("#other-style", "Elsevier Harvard")
@@ -169,7 +173,9 @@ def test_taken_papers_stay_on_the_shelf_with_notes_and_leave_it_for_other_progra
         other.locator("#shelf li button").first.click()
         other.click("#toast >> text=Undo")
         other.reload()
-        expect(other.locator("#shelf textarea").last).to_have_value(re.compile("section 2"))
+        expect(other.locator("#shelf textarea").last).to_have_value(
+            re.compile("section 2")
+        )
 
 
 CLAIM = "Dense retrieval with two encoders answers open-domain questions."
@@ -191,18 +197,27 @@ As we know, pretrained language models improve the ranking of passages.
 """
 
 
-def test_sentences_without_a_reference_are_marked_in_the_text_with_their_papers(page: Any) -> None:
+def test_sentences_without_a_reference_are_marked_in_the_text_with_their_papers(
+    page: Any,
+) -> None:
     file = {"name": "draft.md", "mimeType": "", "buffer": TEXT.encode()}
-    claim, open_claim = page.locator(".claim"), page.locator(".claim[aria-expanded=true]")
+    claim, open_claim = (
+        page.locator(".claim"),
+        page.locator(".claim[aria-expanded=true]"),
+    )
     find(page)
     listed = ids(page)
 
     page.set_input_files("#file", files=[file])
     page.click("#each")
-    expect(page.locator("#status")).to_have_text("3 sentences of 8 may lack a reference.")
+    expect(page.locator("#status")).to_have_text(
+        "3 sentences of 8 may lack a reference."
+    )
     expect(claim).to_have_count(3)
     text = page.inner_text("#where")
-    assert text.index(CITED) < text.index(CLAIM)  # the cited one is there, and not marked
+    assert text.index(CITED) < text.index(
+        CLAIM
+    )  # the cited one is there, and not marked
     expect(page.locator(".rest summary")).to_have_text("2 sentences without a mark")
     expect(claim.nth(1)).to_contain_text(CLAIM)
 
@@ -220,7 +235,9 @@ def test_sentences_without_a_reference_are_marked_in_the_text_with_their_papers(
     expect(page.locator("#shelf li")).to_have_count(1)
     assert "rft.au=" in page.get_attribute(".Z3988", "title")
     papers.first.locator("[data-act=cited]").click()
-    expect(papers.first.locator("[data-act=cited]")).to_have_attribute("aria-pressed", "true")
+    expect(papers.first.locator("[data-act=cited]")).to_have_attribute(
+        "aria-pressed", "true"
+    )
     expect(page.locator("#known")).to_contain_text(name)
     assert page.locator(".claim[tabindex='0']").count() == 1
     assert CLAIM not in page.evaluate("() => JSON.stringify(localStorage)")
@@ -246,11 +263,17 @@ def test_the_routes_of_the_page_answer_without_a_browser(address: str) -> None:
             client.post(path, json=body | {"year_max": 1800}).json()
             for path in ("/page/recommend", "/v1/recommend")
         )
-        expected = client.post("/v1/recommend", json={"title": TITLE, "abstract": ABSTRACT, "k": 5})
+        expected = client.post(
+            "/v1/recommend", json={"title": TITLE, "abstract": ABSTRACT, "k": 5}
+        )
         [answer] = expected.json()["answers"]
         found = [one["id"] for one in answer["results"]]
-        rows = client.get("/page/papers", params={"ids": [found[1], "none", found[0]]}).json()
-        broken = client.post("/page/draft", files={"files": ("draft.docx", b"PK\x03\x04")})
+        rows = client.get(
+            "/page/papers", params={"ids": [found[1], "none", found[0]]}
+        ).json()
+        broken = client.post(
+            "/page/draft", files={"files": ("draft.docx", b"PK\x03\x04")}
+        )
 
     policy = page.headers["content-security-policy"]
     assert "unsafe" not in policy
@@ -271,7 +294,11 @@ def test_the_routes_of_the_page_answer_without_a_browser(address: str) -> None:
 def test_the_files_of_the_page_are_small() -> None:
     folder = Path(serve.__file__).parent / "page"
 
-    files = [one for one in folder.rglob("*") if one.suffix in {".html", ".css", ".js", ".svg"}]
+    files = [
+        one
+        for one in folder.rglob("*")
+        if one.suffix in {".html", ".css", ".js", ".svg"}
+    ]
 
     assert sum(len(gzip.compress(one.read_bytes())) for one in files) < 150_000
 
@@ -284,7 +311,9 @@ def test_messages_name_keys_in_place_of_options() -> None:
     assert for_clients(damaged, "; paste its text") == "it is damaged; paste its text"
 
 
-def test_a_zip_is_a_folder_and_each_list_in_it_counts(sample_index: IndexFolder) -> None:
+def test_a_zip_is_a_folder_and_each_list_in_it_counts(
+    sample_index: IndexFolder,
+) -> None:
     first, second, third = (sample_index.papers[row] for row in (3, 4, 5))
     main = (
         rb"\documentclass{article}\title{Maps of trees}\begin{document}\maketitle"
@@ -295,9 +324,13 @@ def test_a_zip_is_a_folder_and_each_list_in_it_counts(sample_index: IndexFolder)
     with ZipFile(archive, "w") as file:
         file.writestr("work/main.tex", main)
         file.writestr("work/parts/one.tex", r"As in \cite{one}.")
-        file.writestr("work/two.tex", r"\documentclass[main]{subfiles}" + 500 * "A")  # a chapter
+        file.writestr(
+            "work/two.tex", r"\documentclass[main]{subfiles}" + 500 * "A"
+        )  # a chapter
         file.writestr("work/lists/my.bib", f"@misc{{one, title={{{first.title}}}}}")
-        file.writestr("work/more.json", json.dumps([{"id": "z", "title": second.title}]))
+        file.writestr(
+            "work/more.json", json.dumps([{"id": "z", "title": second.title}])
+        )
         file.writestr("work/old.ris", f"TY  - JOUR\nTI  - {third.title}\nER  - \n")
         file.writestr("work/broken.json", "[{")
         file.writestr("../outside.bib", "@misc{two, title={Nowhere}}")
@@ -308,9 +341,13 @@ def test_a_zip_is_a_folder_and_each_list_in_it_counts(sample_index: IndexFolder)
     assert read["draft"]["title"] == "Maps of trees"
     assert {one["id"] for one in read["cited"]} == {first.id, second.id, third.id}
     assert any("broken.json" in line for line in read["unread"])
-    assert any("outside.bib is a link or outside the folder" in line for line in read["unread"])
+    assert any(
+        "outside.bib is a link or outside the folder" in line for line in read["unread"]
+    )
     with pytest.raises(BadInputError, match="damaged or encrypted"):
-        read_uploads([Upload("overleaf.zip", archive.getvalue()[:-40] + b"PK\x05\x06")], opened)
+        read_uploads(
+            [Upload("overleaf.zip", archive.getvalue()[:-40] + b"PK\x05\x06")], opened
+        )
 
 
 # Stopped searches, bad files, restarts
@@ -347,7 +384,9 @@ def test_a_bad_file_gives_one_clear_message_and_loses_nothing(page: Any) -> None
         ("draft.pdf", b"%PDF-1.4 broken", "draft.pdf: this is a PDF"),
         ("big.pdf", bytes(17 * 2**20), "too large"),
     ]:
-        page.set_input_files("#file", files=[{"name": name, "mimeType": "", "buffer": data}])
+        page.set_input_files(
+            "#file", files=[{"name": name, "mimeType": "", "buffer": data}]
+        )
         expect(page.locator("#read .fault")).to_contain_text(message)
         assert "--" not in page.inner_text("#read .fault")
     expect(page.locator("#title")).to_have_value(TITLE)
@@ -379,7 +418,9 @@ def test_a_dropped_folder_and_a_pasted_reference_list_are_taken_for_what_they_ar
     expect(page.locator("#known li")).to_have_count(1)
 
     printed = f"References\nLovelace, A. ({third.year}).\n    {third.title}. Journal, 3, 1–2.\n"
-    for count, text in enumerate((f"@misc{{two, title={{{second.title}}}}}", printed), start=2):
+    for count, text in enumerate(
+        (f"@misc{{two, title={{{second.title}}}}}", printed), start=2
+    ):
         page.fill("#abstract", f"We draw maps.{text}")  # as a paste leaves it
         page.evaluate(
             """text => { const data = new DataTransfer(); data.setData("text/plain", text);
@@ -414,7 +455,9 @@ def test_a_search_survives_a_server_that_is_restarted(
         expect(page.locator("#status")).to_contain_text("after")
 
         expect(page.locator("#trouble")).to_be_hidden()
-        expect(page.locator("#title")).to_have_value("Dense and sparse retrieval of passages")
+        expect(page.locator("#title")).to_have_value(
+            "Dense and sparse retrieval of passages"
+        )
         expect(page.locator("#shelf li")).to_have_count(1)
         session.__exit__(None, None, None)
     service.close()
@@ -445,7 +488,9 @@ def test_titles_with_scripts_and_direction_controls_are_harmless(
     service = Service({"<b>nasty</b>": index.path})
     with listening(service) as address, open_page(browser, address) as page:
         alerts: list[str] = []
-        page.on("dialog", lambda dialog: (alerts.append(dialog.message), dialog.dismiss()))
+        page.on(
+            "dialog", lambda dialog: (alerts.append(dialog.message), dialog.dismiss())
+        )
 
         find(page, {"#title": "<script>alert(1)</script> word"})
         page.click(".row .title >> nth=0")
@@ -453,7 +498,9 @@ def test_titles_with_scripts_and_direction_controls_are_harmless(
 
         assert len(ids(page)) > 10
         assert not alerts
-        assert page.locator("main script, main img, main b.x, dialog script").count() == 0
+        assert (
+            page.locator("main script, main img, main b.x, dialog script").count() == 0
+        )
         text = page.inner_text("main")
         assert "<script>alert" in text
         assert not re.search("[\u202a-\u202e\u2066-\u2069]", text)
@@ -499,7 +546,8 @@ def test_the_bookmarklet_opens_the_page_with_the_selected_sentence(
     editor = context.new_page()
     editor.set_content("<p>Before.</p><p id='one'></p>")
     editor.evaluate(
-        "text => { one.textContent = text; getSelection().selectAllChildren(one); }", sentence
+        "text => { one.textContent = text; getSelection().selectAllChildren(one); }",
+        sentence,
     )
 
     with context.expect_page() as opened:
@@ -525,7 +573,9 @@ def test_a_busy_server_is_waited_for_and_a_late_answer_is_not(
         requests.append(route.request.url)
         if len(requests) == 1:
             headers = {"Retry-After": "1", "Content-Type": "application/problem+json"}
-            route.fulfill(status=status, headers=headers, body='{"detail": "it took too long"}')
+            route.fulfill(
+                status=status, headers=headers, body='{"detail": "it took too long"}'
+            )
         else:
             route.continue_()
 
@@ -548,9 +598,7 @@ def test_a_browser_that_keeps_nothing_finds_papers(page: Any) -> None:
     find(page)
     page.click(".row .act.take >> nth=0", force=True)
 
-    told = (
-        "This browser keeps nothing of this page. In this tab alone, until it is closed: this draft"
-    )
+    told = "This browser keeps nothing of this page. In this tab alone, until it is closed: this draft"
     expect(page.locator("#unkept")).to_contain_text(told)
     page.click("#new")
     page.click("#open-drafts")
@@ -562,7 +610,9 @@ def test_a_browser_that_keeps_nothing_finds_papers(page: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1440, 390])
-def test_axe_finds_no_serious_issue(browser: Any, address: str, scheme: str, width: int) -> None:
+def test_axe_finds_no_serious_issue(
+    browser: Any, address: str, scheme: str, width: int
+) -> None:
     script = axe_script()
     size = {"width": width, "height": 900}
 
@@ -574,7 +624,9 @@ def test_axe_finds_no_serious_issue(browser: Any, address: str, scheme: str, wid
             if one["impact"] in ("serious", "critical")
         ]
 
-    with open_page(browser, address, color_scheme=scheme, viewport=size, bypass_csp=True) as page:
+    with open_page(
+        browser, address, color_scheme=scheme, viewport=size, bypass_csp=True
+    ) as page:
         page.evaluate(script)
         assert not issues()
         find(page)
@@ -679,7 +731,9 @@ def test_marks_belong_to_a_draft(page: Any) -> None:
 
     page.fill("#title", OTHER)
     page.click("#find")  # the question does not move it away from the pointer
-    expect(page.locator("#question")).to_contain_text(f"“{TITLE} with few labels” keeps its own")
+    expect(page.locator("#question")).to_contain_text(
+        f"“{TITLE} with few labels” keeps its own"
+    )
     expect(page.locator("#status")).to_contain_text("after")
     expect(page.locator("#shelf li")).to_have_count(0)
     page.click("#question button")
@@ -751,7 +805,9 @@ def test_papers_that_the_list_of_another_day_did_not_have_are_new(page: Any) -> 
     page.click("#only-new")
     assert ids(page) == [listed[0], *listed[2:]]
     page.click("#find")
-    expect(page.locator("#fresh")).to_contain_text("since yesterday")  # not of today's first list
+    expect(page.locator("#fresh")).to_contain_text(
+        "since yesterday"
+    )  # not of today's first list
 
 
 @pytest.mark.slow
@@ -798,7 +854,9 @@ def test_the_back_button_stays_on_the_page(page: Any) -> None:
     find(page)
     page.fill("#title", "Dense retrieval of passages about proteins")
     page.click("#find")
-    expect(page.locator(f'.row >> nth=0 >> xpath=self::*[@data-id="{second[0]}"]')).to_have_count(1)
+    expect(
+        page.locator(f'.row >> nth=0 >> xpath=self::*[@data-id="{second[0]}"]')
+    ).to_have_count(1)
     expect(page.locator("#find")).to_have_text("Find papers")
     page.go_back()
     page.wait_for_function(
@@ -809,8 +867,12 @@ def test_the_back_button_stays_on_the_page(page: Any) -> None:
 
 
 @pytest.mark.slow
-def test_a_shared_link_is_a_view_until_it_is_taken_over(browser: Any, address: str) -> None:
-    with open_page(browser, address, permissions=["clipboard-read", "clipboard-write"]) as page:
+def test_a_shared_link_is_a_view_until_it_is_taken_over(
+    browser: Any, address: str
+) -> None:
+    with open_page(
+        browser, address, permissions=["clipboard-read", "clipboard-write"]
+    ) as page:
         find(page)
         page.click(".row .act.take >> nth=0", force=True)
         page.click("#share")
@@ -856,7 +918,9 @@ def test_what_is_kept_may_be_broken_or_forgotten(page: Any) -> None:
             broken,
         )
         page.reload()
-        expect(page.locator("#unkept")).to_contain_text("Could not be read, and is set aside")
+        expect(page.locator("#unkept")).to_contain_text(
+            "Could not be read, and is set aside"
+        )
         find(page)
         page.reload()
         expect(page.locator("#title")).to_have_value(TITLE)
@@ -977,7 +1041,9 @@ def test_a_server_with_tokens_names_its_indexes_only_to_those_who_have_one(
     browser: Any, sample_index: IndexFolder
 ) -> None:
     token = "a-token-of-24-characters"
-    service = Service({"secret": sample_index.path}, settings=ServeConfig(tokens=(token,)))
+    service = Service(
+        {"secret": sample_index.path}, settings=ServeConfig(tokens=(token,))
+    )
     with listening(service) as address:
         page = browser.new_context().new_page()
         page.goto(address)

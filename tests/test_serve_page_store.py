@@ -68,7 +68,9 @@ def test_no_draft_with_marks_is_dropped_and_thirty_without(page: Any) -> None:
     kept = taken(page)
     assert [n for title, n in kept.items() if title.startswith("marked")] == [1] * 200
     assert kept[TITLE] == 1
-    assert sorted(kept.keys() - {"", TITLE} - {f"marked {i}" for i in range(200)}) == sorted(
+    assert sorted(
+        kept.keys() - {"", TITLE} - {f"marked {i}" for i in range(200)}
+    ) == sorted(
         f"bare {i}" for i in range(11, 40)
     )  # and the new one, which is empty: 30
     page.click("#open-drafts")
@@ -89,10 +91,13 @@ def test_what_a_full_storage_does_not_take_is_told_outlives_a_reload_and_is_kept
         page.click(TAKE, force=True)
 
     told = page.locator("#unkept")
-    expect(told).to_contain_text("full. In this tab alone, until it is closed: this draft.")
+    expect(told).to_contain_text(
+        "full. In this tab alone, until it is closed: this draft."
+    )
     file = saved(page, "#unkept >> text=Save all in a file", tmp_path)
     shelves = [
-        draft["marks"]["sample"]["taken"] for draft in json.loads(file.read_text())["drafts"]
+        draft["marks"]["sample"]["taken"]
+        for draft in json.loads(file.read_text())["drafts"]
     ]
     assert [len(shelf) for shelf in shelves] == [5, 1]
     assert taken(page) == {TITLE: 1, OTHER: 3}  # the record is as it was
@@ -101,7 +106,9 @@ def test_what_a_full_storage_does_not_take_is_told_outlives_a_reload_and_is_kept
     expect(told).to_contain_text("this draft")
     page.click("#open-drafts")
     page.click(f"#drafts >> text={TITLE}")
-    expect(told).to_contain_text(f"“{OTHER}”")  # the marks are not in the open draft alone
+    expect(told).to_contain_text(
+        f"“{OTHER}”"
+    )  # the marks are not in the open draft alone
 
     other = page.context.new_page()
     other.goto(address)
@@ -129,12 +136,16 @@ def test_a_full_storage_gives_up_drafts_without_marks_first_and_names_them(
         "bare 2": 0,
     }
     file = saved(page, "#unkept >> text=Save all in a file", tmp_path)
-    assert "bare 0" in {draft["title"] for draft in json.loads(file.read_text())["drafts"]}
+    assert "bare 0" in {
+        draft["title"] for draft in json.loads(file.read_text())["drafts"]
+    }
     page.click("#unkept >> text=Close")
     expect(told).to_be_hidden()
 
 
-def test_a_draft_is_the_same_while_half_of_its_title_or_abstract_stays(page: Any) -> None:
+def test_a_draft_is_the_same_while_half_of_its_title_or_abstract_stays(
+    page: Any,
+) -> None:
     cases = [
         ((TITLE, ABSTRACT), (OTHER, ABSTRACT), True),
         ((TITLE, ABSTRACT), (TITLE, OTHER_ABSTRACT), True),
@@ -148,7 +159,11 @@ def test_a_draft_is_the_same_while_half_of_its_title_or_abstract_stays(page: Any
         ((TITLE, ""), ("Dense maps", ""), False),  # 1 of 4 words stays
         (("密集段落检索方法", ""), ("密集段落检索的新方法", ""), True),  # no spaces
         ((TITLE, ABSTRACT), ("密集检索", "我们训练双编码器用于开放域问答。"), False),
-        (("ﬁne-tuning naïve encoders", ""), ("FINE-TUNING NAI\u0308VE ENCODERS", ""), True),
+        (
+            ("ﬁne-tuning naïve encoders", ""),
+            ("FINE-TUNING NAI\u0308VE ENCODERS", ""),
+            True,
+        ),
     ]
 
     found = page.evaluate(
@@ -160,7 +175,9 @@ def test_a_draft_is_the_same_while_half_of_its_title_or_abstract_stays(page: Any
     assert found == [is_same for *_, is_same in cases]
 
 
-def test_a_new_title_keeps_the_shelf_and_a_new_text_leaves_it_with_its_draft(page: Any) -> None:
+def test_a_new_title_keeps_the_shelf_and_a_new_text_leaves_it_with_its_draft(
+    page: Any,
+) -> None:
     find(page)
     page.click(TAKE, force=True)
     page.locator("#shelf textarea").fill("For section 2")
@@ -181,25 +198,35 @@ def test_a_new_title_keeps_the_shelf_and_a_new_text_leaves_it_with_its_draft(pag
     page.fill("#abstract", "")
     page.fill("#abstract", ABSTRACT)
     page.reload()  # before a search, and in the middle of it: it is searched then
-    expect(page.locator("#question")).to_contain_text(f"“{OTHER}” keeps its own, under Drafts")
+    expect(page.locator("#question")).to_contain_text(
+        f"“{OTHER}” keeps its own, under Drafts"
+    )
     expect(page.locator(TAKEN)).to_have_count(0)
     expect(page.locator("#status")).to_contain_text("after")
-    page.click(TAKE.replace("nth=0", "nth=1"), force=True)  # the first is that of the other shelf
+    page.click(
+        TAKE.replace("nth=0", "nth=1"), force=True
+    )  # the first is that of the other shelf
     assert taken(page) == {OTHER: 1, TITLE: 1}
     page.click("#question button")
-    expect(page.locator(TAKEN)).to_have_count(2)  # and the mark that came after the question
+    expect(page.locator(TAKEN)).to_have_count(
+        2
+    )  # and the mark that came after the question
     assert taken(page) == {TITLE: 2}
 
 
 @pytest.mark.slow
-def test_the_former_draft_has_its_last_words_and_back_leads_to_its_shelf(page: Any) -> None:
+def test_the_former_draft_has_its_last_words_and_back_leads_to_its_shelf(
+    page: Any,
+) -> None:
     find(page)
     page.click(TAKE, force=True)
     page.fill("#abstract", f"{ABSTRACT} And more.")
     page.press("#abstract", "Tab")
 
     file = f"---\ntitle: {OTHER}\n---\n\n# Abstract\n\n{OTHER_ABSTRACT}\n".encode()
-    page.set_input_files("#file", files=[{"name": "a.md", "mimeType": "", "buffer": file}])
+    page.set_input_files(
+        "#file", files=[{"name": "a.md", "mimeType": "", "buffer": file}]
+    )
     expect(page.locator("#title")).to_have_value(OTHER)
     expect(page.locator("#question")).to_contain_text(f"“{TITLE}” keeps its own")
     page.click("#find")
@@ -223,7 +250,9 @@ def test_the_former_draft_has_its_last_words_and_back_leads_to_its_shelf(page: A
 
 
 @pytest.mark.slow
-def test_two_tabs_that_do_not_hear_of_each_other_lose_no_mark(page: Any, address: str) -> None:
+def test_two_tabs_that_do_not_hear_of_each_other_lose_no_mark(
+    page: Any, address: str
+) -> None:
     find(page)
     for _ in range(2):
         page.click(TAKE, force=True)
@@ -258,7 +287,8 @@ def test_two_tabs_that_do_not_hear_of_each_other_lose_no_mark(page: Any, address
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "how", ["localStorage.clear()", "document.querySelector('#drafts button[title]').click()"]
+    "how",
+    ["localStorage.clear()", "document.querySelector('#drafts button[title]').click()"],
 )
 def test_a_draft_that_goes_elsewhere_stays_in_the_tab_that_has_it_open(
     page: Any, address: str, how: str
@@ -286,13 +316,16 @@ def test_a_draft_that_goes_elsewhere_stays_in_the_tab_that_has_it_open(
 
 
 @pytest.mark.slow
-def test_a_record_that_breaks_is_set_apart_and_in_the_file(page: Any, tmp_path: Path) -> None:
+def test_a_record_that_breaks_is_set_apart_and_in_the_file(
+    page: Any, tmp_path: Path
+) -> None:
     find(page)
     page.click(TAKE, force=True)
     page.evaluate(COPY, [3, "copy", False])
     for i, text in enumerate(('{"id": "copy0", "marks"', "7", '{"id": "another"}')):
         page.evaluate(
-            "([i, text]) => localStorage.setItem(`citerec:draft:copy${i}`, text)", [i, text]
+            "([i, text]) => localStorage.setItem(`citerec:draft:copy${i}`, text)",
+            [i, text],
         )
 
     page.reload()
@@ -300,11 +333,19 @@ def test_a_record_that_breaks_is_set_apart_and_in_the_file(page: Any, tmp_path: 
     expect(page.locator("#unkept")).to_contain_text(
         "Could not be read, and is set aside: 3 records."
     )
-    file = json.loads(saved(page, "#unkept >> text=Save all in a file", tmp_path).read_text())
-    assert sorted(file["broken"].values()) == ["7", '{"id": "another"}', '{"id": "copy0", "marks"']
+    file = json.loads(
+        saved(page, "#unkept >> text=Save all in a file", tmp_path).read_text()
+    )
+    assert sorted(file["broken"].values()) == [
+        "7",
+        '{"id": "another"}',
+        '{"id": "copy0", "marks"',
+    ]
     page.reload()
     expect(page.locator("#unkept")).to_be_hidden()  # it is told once
-    page.evaluate("() => Object.keys(localStorage).forEach(key => localStorage.setItem(key, '{'))")
+    page.evaluate(
+        "() => Object.keys(localStorage).forEach(key => localStorage.setItem(key, '{'))"
+    )
     page.click(TAKE, force=True)  # while it is open, too
     expect(page.locator("#unkept")).to_contain_text("1 record")
     assert taken(page) == {TITLE: 2}
@@ -322,25 +363,40 @@ def test_a_file_of_all_drafts_is_opened_elsewhere_and_where_it_was_saved(
     page.click(TAKE, force=True)
     page.evaluate(COPY, [40, "copy", False])
     page.locator("#shelf textarea").fill(note)
-    expect(page.locator("#shelf li .hint").last).to_contain_text("first 10,000 characters")
+    expect(page.locator("#shelf li .hint").last).to_contain_text(
+        "first 10,000 characters"
+    )
     page.click("#open-drafts")
     file = saved(page, "#save-drafts", tmp_path)
     page.keyboard.press("Escape")
 
     page.click(TAKE, force=True)
     page.set_input_files("#file", files=[file])
-    expect(page.locator("#toast")).to_contain_text("0 drafts added; 41 were here already")
+    expect(page.locator("#toast")).to_contain_text(
+        "0 drafts added; 41 were here already"
+    )
     expect(page.locator(TAKEN)).to_have_count(2)
     expect(page.locator("#shelf textarea").first).to_have_value(note)
 
     drafts = json.loads(file.read_text())
-    drafts["drafts"] += [{"id": 7}, "text", None, {"id": "bad", "marks": {"sample": []}}]
+    drafts["drafts"] += [
+        {"id": 7},
+        "text",
+        None,
+        {"id": "bad", "marks": {"sample": []}},
+    ]
     file.write_text(json.dumps(drafts))
     with open_page(browser, address) as other:
         find(other, {"#title": OTHER})
         other.click(TAKE, force=True)
         other.set_input_files("#file", files=[file])
-        expect(other.locator("#toast")).to_contain_text("41 drafts added; 0 were here already")
-        expect(other.locator("#read")).to_contain_text("4 drafts of the file could not be read")
+        expect(other.locator("#toast")).to_contain_text(
+            "41 drafts added; 0 were here already"
+        )
+        expect(other.locator("#read")).to_contain_text(
+            "4 drafts of the file could not be read"
+        )
         expect(other.locator("#drafts li")).to_have_count(42)
-        assert taken(other) == {OTHER: 1, TITLE: 1} | {f"copy {i}": 1 for i in range(40)}
+        assert taken(other) == {OTHER: 1, TITLE: 1} | {
+            f"copy {i}": 1 for i in range(40)
+        }

@@ -42,7 +42,9 @@ def test_the_script_of_the_editor_prints_papers_and_entries(
     with Recommender(sample_index) as recommender:
         papers = recommender.recommend(context=text, k=2)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith(f"1. {papers[0].paper.title}\n   {papers[0].paper.authors[0]}")
+    assert done.stdout.startswith(
+        f"1. {papers[0].paper.title}\n   {papers[0].paper.authors[0]}"
+    )
     assert done.stdout.endswith(f"\n{papers.export('bibtex')}\n")
 
 

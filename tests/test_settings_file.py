@@ -52,7 +52,9 @@ def test_the_working_folder_wins_over_the_user(tmp_path: Path, capsys: Capture) 
         "broken = [",
     ],
 )
-def test_what_a_file_cannot_set_is_one_line_with_exit_code_2(text: str, capsys: Capture) -> None:
+def test_what_a_file_cannot_set_is_one_line_with_exit_code_2(
+    text: str, capsys: Capture
+) -> None:
     Path("citerec.toml").write_text(text)
 
     assert run(["recommend", "--title", "Trees"]) == 2
@@ -62,7 +64,9 @@ def test_what_a_file_cannot_set_is_one_line_with_exit_code_2(text: str, capsys: 
     assert captured.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("option", ['index = "indexes/sample"', "force = true", "resume = true"])
+@pytest.mark.parametrize(
+    "option", ['index = "indexes/sample"', "force = true", "resume = true"]
+)
 def test_a_file_cannot_make_a_build_write(option: str, capsys: Capture) -> None:
     Path("citerec.toml").write_text(f"[index]\n{option}\n")
 

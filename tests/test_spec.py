@@ -22,7 +22,9 @@ from citerec.errors import ModelError
 from citerec.text import EncoderForm, encoder_text
 from citerec.types import Paper
 
-GRAPHS = Paper(id="1", title="citation graph", abstract="a neural model", venue="text search")
+GRAPHS = Paper(
+    id="1", title="citation graph", abstract="a neural model", venue="text search"
+)
 SHORT = EncoderSpec(max_tokens=128)
 
 
@@ -40,7 +42,11 @@ def words_read(folder: Path, spec: EncoderSpec, paper: Paper) -> list[str]:
     [
         ({}, GRAPHS.abstract, "citation graph [SEP] a neural model"),
         ({}, "", "citation graph [SEP]"),  # the separator stays
-        ({"separator": Separator.SPACE}, GRAPHS.abstract, "citation graph a neural model"),
+        (
+            {"separator": Separator.SPACE},
+            GRAPHS.abstract,
+            "citation graph a neural model",
+        ),
         ({"form": EncoderForm.TITLE}, GRAPHS.abstract, "citation graph"),
         (
             {"form": EncoderForm.VENUE},
@@ -53,7 +59,9 @@ def test_an_encoder_reads_title_separator_abstract(
     tmp_path: Path, changes: dict[str, Any], abstract: str, read: str
 ) -> None:
     words = words_read(
-        tiny_bert(tmp_path), replace(SHORT, **changes), replace(GRAPHS, abstract=abstract)
+        tiny_bert(tmp_path),
+        replace(SHORT, **changes),
+        replace(GRAPHS, abstract=abstract),
     )
 
     assert words == ["[CLS]", *read.split(), "[SEP]"]
@@ -103,7 +111,10 @@ def sentence_model(
 ) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     modules = [
-        {"type": f"sentence_transformers.models.{kind}", "path": f"{i}_{kind}" if i else ""}
+        {
+            "type": f"sentence_transformers.models.{kind}",
+            "path": f"{i}_{kind}" if i else "",
+        }
         for i, kind in enumerate(kinds)
     ]
     (folder / "modules.json").write_text(json.dumps(modules))
@@ -118,7 +129,10 @@ def sentence_model(
     ("said", "pooling"),
     [
         ({"pooling_mode_cls_token": True}, Pooling.CLS),
-        ({"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}, Pooling.MEAN),
+        (
+            {"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True},
+            Pooling.MEAN,
+        ),
         ({"pooling_mode": "mean"}, Pooling.MEAN),
     ],
 )
@@ -142,7 +156,9 @@ def test_the_pooling_of_sentence_transformers(
     )
 
 
-def test_a_sentence_model_of_euclidean_similarity_is_compared_by_distance(tmp_path: Path) -> None:
+def test_a_sentence_model_of_euclidean_similarity_is_compared_by_distance(
+    tmp_path: Path,
+) -> None:
     folder = sentence_model(
         tmp_path,
         "Transformer",
@@ -170,8 +186,14 @@ Transformer Pooling | {"pooling_mode": "cls"} | {"default_prompt_name": "query"}
 def test_what_cannot_be_done_is_refused(
     tmp_path: Path, kinds: str, pooling: str, settings: str, fault: str
 ) -> None:
-    more = {"config_sentence_transformers": json.loads(settings)} if settings != "{}" else {}
-    folder = sentence_model(tmp_path, *kinds.split(), pooling=json.loads(pooling), **more)
+    more = (
+        {"config_sentence_transformers": json.loads(settings)}
+        if settings != "{}"
+        else {}
+    )
+    folder = sentence_model(
+        tmp_path, *kinds.split(), pooling=json.loads(pooling), **more
+    )
 
     with pytest.raises(ModelError, match=fault):
         read_spec(folder)

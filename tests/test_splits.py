@@ -42,7 +42,15 @@ def test_the_oldest_eight_of_ten_are_train_the_next_is_dev_the_latest_is_test() 
     splits = split_by_year(ids, dates, each_cites_the_one_before)
 
     assert splits == {
-        "train": ["b", "c", "d", "e", "f", "g", "h"],  # 2001 is train, too, but cites nothing
+        "train": [
+            "b",
+            "c",
+            "d",
+            "e",
+            "f",
+            "g",
+            "h",
+        ],  # 2001 is train, too, but cites nothing
         "dev": ["i"],
         "test": ["j"],
     }
@@ -55,12 +63,18 @@ def test_papers_of_one_year_stand_by_the_sha1_of_their_id() -> None:
     splits = split_by_year(["a", "b", "c"], years(2020, 2020, 2020), cyclic)
 
     assert sha1 == {"a": "86f7", "b": "e9d7", "c": "84a5"}  # so: c, a, b
-    assert splits == {"train": ["c", "a"], "dev": [], "test": ["b"]}  # ends 3*8//10, 3*9//10, 3
+    assert splits == {
+        "train": ["c", "a"],
+        "dev": [],
+        "test": ["b"],
+    }  # ends 3*8//10, 3*9//10, 3
 
 
 def test_a_paper_without_a_year_is_in_no_split_and_moves_no_border() -> None:
     # Of the two dated papers 2*8//10 = 1 is train, and 2*9//10 = 1 leaves none for dev.
-    splits = split_by_year(["x", "old", "new"], years(NO_YEAR, 2000, 2001), graph_of([1], [0], [1]))
+    splits = split_by_year(
+        ["x", "old", "new"], years(NO_YEAR, 2000, 2001), graph_of([1], [0], [1])
+    )
 
     assert splits == {"train": ["old"], "dev": [], "test": ["new"]}
 
@@ -106,15 +120,23 @@ def test_a_list_of_ids_may_come_from_another_system(tmp_path: Path) -> None:
 def test_some_splits_without_the_others_are_a_fault(tmp_path: Path) -> None:
     write_splits(tmp_path / "splits", {"train": ["a"], "test": ["b"]})
 
-    with pytest.raises(BadInputError, match=r"dev.ids is missing; expected all three, or none"):
+    with pytest.raises(
+        BadInputError, match=r"dev.ids is missing; expected all three, or none"
+    ):
         shipped_splits(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("splits", "fault"),
     [
-        ({"train": ["a"], "dev": ["b"], "test": ["a"]}, r"test.ids: 'a' is a train query, too"),
-        ({"train": ["a", "a"], "dev": [], "test": []}, r"train.ids: 'a' is a train query, too"),
+        (
+            {"train": ["a"], "dev": ["b"], "test": ["a"]},
+            r"test.ids: 'a' is a train query, too",
+        ),
+        (
+            {"train": ["a", "a"], "dev": [], "test": []},
+            r"train.ids: 'a' is a train query, too",
+        ),
     ],
 )
 def test_an_id_in_two_places_is_a_fault(
@@ -167,4 +189,6 @@ def split_real(folder: Path, workspace: Path) -> dict[str, list[str]]:
                 add(len(dates), paper.citations)
                 dates.append(paper.year or NO_YEAR)
     write_graph(workspace, collector.rows, dates)
-    return split_by_year(list(collector.rows), years(*dates), open_graph(workspace, len(dates)))
+    return split_by_year(
+        list(collector.rows), years(*dates), open_graph(workspace, len(dates))
+    )

@@ -9,7 +9,13 @@ import pytest
 from support.tiny_ranker import tiny_ranker
 
 from citerec import Recommender, evaluate
-from citerec.config import Bm25Config, FuseConfig, FuseMethod, RecommendConfig, RerankConfig
+from citerec.config import (
+    Bm25Config,
+    FuseConfig,
+    FuseMethod,
+    RecommendConfig,
+    RerankConfig,
+)
 from citerec.errors import ConfigError, ModelError
 from citerec.evaluation.metrics import mean_metrics, per_query
 from citerec.evaluation.protocol import EvalConfig, load_eval_set
@@ -32,14 +38,18 @@ from citerec.types import Eligibility, Hits, Query
 
 @pytest.fixture
 def rerank(tiny_reranker_model: str) -> RerankConfig:
-    return RerankConfig(model=tiny_reranker_model, depth=5, precision="float32", threads=1)
+    return RerankConfig(
+        model=tiny_reranker_model, depth=5, precision="float32", threads=1
+    )
 
 
 def test_a_weight_of_0_leaves_the_order_and_alone_the_reranker_orders_by_its_own_scores(
     dense_sample: IndexFolder, rerank: RerankConfig
 ) -> None:
     eval_set = load_eval_set(dense_sample, "dev")
-    weighed = Systems(dense_sample, eval_set, EvalConfig(rerank=rerank.replace(weight=0)))
+    weighed = Systems(
+        dense_sample, eval_set, EvalConfig(rerank=rerank.replace(weight=0))
+    )
     plain = Systems(dense_sample, eval_set, EvalConfig(rerank=rerank))
 
     same = [*zip(weighed.hits("bm25"), weighed.hits("bm25+rerank"), strict=True)]
@@ -54,7 +64,9 @@ def test_the_depth_of_a_measurement_does_not_depend_on_the_machine(
 ) -> None:
     setting = EvalConfig(rerank=RerankConfig(model=tiny_reranker_model))
 
-    reranker = Systems(sample_index, load_eval_set(sample_index, "dev"), setting).open_reranker
+    reranker = Systems(
+        sample_index, load_eval_set(sample_index, "dev"), setting
+    ).open_reranker
 
     assert reranker.depth == 100  # `recommend` would score 1000
 
@@ -62,14 +74,19 @@ def test_the_depth_of_a_measurement_does_not_depend_on_the_machine(
 @pytest.mark.parametrize(
     ("name", "how"),
     [
-        ("rerank", "no reranker; name a model, or train one: citerec train-reranker --index"),
+        (
+            "rerank",
+            "no reranker; name a model, or train one: citerec train-reranker --index",
+        ),
         ("ranker", "ranker needs a ranker; train one: citerec train-ranker"),
     ],
 )
 def test_without_a_model_it_is_said_how_to_get_one(
     sample_index: IndexFolder, name: str, how: str
 ) -> None:
-    systems = Systems(sample_index, load_eval_set(sample_index, "dev"), EvalConfig(ranker="none"))
+    systems = Systems(
+        sample_index, load_eval_set(sample_index, "dev"), EvalConfig(ranker="none")
+    )
 
     with pytest.raises((ConfigError, ModelError), match=how):
         systems.run(name)
@@ -93,14 +110,19 @@ def test_no_pair_is_scored_twice_and_what_that_spared_is_counted(
 
     assert first[0].tolist() == again[0][::-1].tolist()
     assert first[1][0] == again[1][0]
-    assert set(scored) <= {1, 300}  # of 5 pairs one was new; 300 papers are cut into tokens
+    assert set(scored) <= {
+        1,
+        300,
+    }  # of 5 pairs one was new; 300 papers are cut into tokens
     assert cached.saved > 0
 
 
 # --- what close papers cite, and the final ranker
 
 
-def test_a_ranker_orders_the_whole_pool(sample_index: IndexFolder, tmp_path: Path) -> None:
+def test_a_ranker_orders_the_whole_pool(
+    sample_index: IndexFolder, tmp_path: Path
+) -> None:
     eval_set = load_eval_set(sample_index, "test")
     ranker = tiny_ranker(tmp_path / "ranker", {"bm25": 1.0})
     systems = Systems(sample_index, eval_set, EvalConfig(ranker=str(ranker)))
@@ -120,7 +142,9 @@ def test_a_ranker_reads_what_the_reranker_thinks(
     eval_set = load_eval_set(sample_index, "test")
     ranker = tiny_ranker(tmp_path / "ranker", {"rerank": 1.0, "bm25": 0.1})
     plain = Systems(sample_index, eval_set, EvalConfig(ranker=str(ranker)))
-    read = Systems(sample_index, eval_set, EvalConfig(ranker=str(ranker), rerank=rerank))
+    read = Systems(
+        sample_index, eval_set, EvalConfig(ranker=str(ranker), rerank=rerank)
+    )
 
     lists = zip(plain.hits("ranker"), read.hits("ranker"), strict=True)
 
@@ -138,7 +162,12 @@ def test_the_systems_that_are_compared_by_default(
     assert default_systems(sample_index) == ["bm25", "expanded", "ranker", *last]
     assert default_systems(sample_index, ranker="none") == ["bm25", "expanded", *last]
     first = ["bm25", "dense", "rrf", "bm25+rerank", "rerank", "rerank-alone"]
-    assert default_systems(dense_sample, rerank=True) == [*first, "expanded", "ranker", *last]
+    assert default_systems(dense_sample, rerank=True) == [
+        *first,
+        "expanded",
+        "ranker",
+        *last,
+    ]
 
 
 def test_the_candidates_are_those_of_recommend_unless_the_settings_name_others(
@@ -148,7 +177,9 @@ def test_the_candidates_are_those_of_recommend_unless_the_settings_name_others(
 
     assert read_by("rerank", sample_index, EvalConfig()) == "bm25"
     assert read_by("rerank", dense_sample, EvalConfig()) == "rrf"
-    assert [read_by(n, dense_sample, dense) for n in ("rerank", "bm25+rerank", "weighted")] == [
+    assert [
+        read_by(n, dense_sample, dense) for n in ("rerank", "bm25+rerank", "weighted")
+    ] == [
         "dense",
         "bm25",
         "weighted",
@@ -157,7 +188,9 @@ def test_the_candidates_are_those_of_recommend_unless_the_settings_name_others(
     assert [name for name in SYSTEMS if fuse_of(name, weighted)] == ["rrf", "weighted"]
 
 
-def test_random_depends_on_the_seed_and_the_query_alone(sample_index: IndexFolder) -> None:
+def test_random_depends_on_the_seed_and_the_query_alone(
+    sample_index: IndexFolder,
+) -> None:
     eval_set = load_eval_set(sample_index, "test")
 
     def drawn(seed: int) -> list[list[int]]:
@@ -181,10 +214,16 @@ def test_most_cited_counts_what_is_known_and_puts_equal_counts_by_id(
 
     every = sample_index.papers.ids_at(range(len(years)))
     counts = dict.fromkeys(range(len(years)), 0)
-    for citing, cited in zip(graph.citing.tolist(), graph.indices.tolist(), strict=True):
+    for citing, cited in zip(
+        graph.citing.tolist(), graph.indices.tolist(), strict=True
+    ):
         known = scope is CitationScope.EARLIER or every[citing] in train
-        counts[cited] += known and years[citing] < query.year and years[cited] <= query.year
-    order = sorted((row for row in counts if counts[row]), key=lambda r: (-counts[r], every[r]))
+        counts[cited] += (
+            known and years[citing] < query.year and years[cited] <= query.year
+        )
+    order = sorted(
+        (row for row in counts if counts[row]), key=lambda r: (-counts[r], every[r])
+    )
     assert hits.rows.tolist() == order[:1000]
     assert hits.scores.tolist() == [counts[row] for row in order[:1000]]
 
@@ -200,7 +239,9 @@ def test_the_oracle_is_perfect_but_for_the_cut_at_20() -> None:
     # Five of five in 20 places: P = 1/4, R = 1, F1 = 2/5.
     assert scores["f1@20"].tolist() == pytest.approx([0.4, 1.0])
     metrics = mean_metrics(scores)
-    assert [metrics[m] for m in ("mrr", "recall@100", "ndcg@20", "map")] == pytest.approx([1] * 4)
+    assert [
+        metrics[m] for m in ("mrr", "recall@100", "ndcg@20", "map")
+    ] == pytest.approx([1] * 4)
 
 
 # --- systems as objects
@@ -211,7 +252,9 @@ def test_objects_are_measured_beside_systems_by_name(dense_sample: IndexFolder) 
     recommender = Recommender(dense_sample, config)
     same = EvalConfig(bm25=config.bm25)
 
-    found = evaluate(["bm25", Oldest(dense_sample), recommender], dense_sample, config=same)
+    found = evaluate(
+        ["bm25", Oldest(dense_sample), recommender], dense_sample, config=same
+    )
 
     by_name = {system.name: system.metrics["f1@20"] for system in found.systems}
     assert [*by_name] == ["bm25", "oldest", "Recommender"]
@@ -226,7 +269,9 @@ def test_a_recommender_with_a_ranker_knows_what_the_protocol_knows(
 ) -> None:
     named = evaluate(["ranker"], dense_sample, config=EvalConfig(bm25=Bm25Config()))
 
-    own = evaluate([Recommender(dense_sample, RecommendConfig(reranker="none"))], dense_sample)
+    own = evaluate(
+        [Recommender(dense_sample, RecommendConfig(reranker="none"))], dense_sample
+    )
 
     assert own.systems[0].metrics == named.systems[0].metrics
 

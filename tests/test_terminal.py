@@ -23,7 +23,9 @@ ACTING = re.compile(
     r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u206f]"
     r"|[\ud800-\udfff]|[\U000e0000-\U000e007f]"
 )
-EVIL = "\x1b]0;t\x07\x9b31m\x7f\u202e\u2066\u2028\u2029\U000e0041[red]b[/red][/] :smile:"
+EVIL = (
+    "\x1b]0;t\x07\x9b31m\x7f\u202e\u2066\u2028\u2029\U000e0041[red]b[/red][/] :smile:"
+)
 # A file's name holds no half of a surrogate pair but one that stands for a byte.
 EVIL_NAME = "a\x1b[31m\x9b\u202e\n\udcff[red]b[bold] :smile:"
 RIGHT_TO_LEFT = "كيف نبحث עברית فارسی نمی\u200cدانم"
@@ -61,7 +63,11 @@ def test_a_console_reads_no_markup_and_prints_no_control_character() -> None:
     table = Table(EVIL)
     table.add_row(EVIL)
 
-    for text in (printed(table), printed(EVIL), printed(f"[link=https://x.y]{EVIL}[/link]")):
+    for text in (
+        printed(table),
+        printed(EVIL),
+        printed(f"[link=https://x.y]{EVIL}[/link]"),
+    ):
         assert not ACTING.search(text)
         assert "[red]b[/red][/] :smile:" in text
     assert not ACTING.search(printed(Text(EVIL)))
@@ -71,7 +77,9 @@ def test_a_console_reads_no_markup_and_prints_no_control_character() -> None:
 
 
 @pytest.fixture
-def workplace(tmp_path: Path, sample_index: IndexFolder, monkeypatch: MonkeyPatch) -> Path:
+def workplace(
+    tmp_path: Path, sample_index: IndexFolder, monkeypatch: MonkeyPatch
+) -> Path:
     """A folder with an index and files whose names and contents are hostile."""
     shutil.copytree(sample_index.path, tmp_path / "indexes" / "sample")
     files = {
@@ -105,9 +113,13 @@ COMMANDS: list[Sequence[str]] = [
 ]
 
 
-@pytest.mark.parametrize("arguments", COMMANDS, ids=lambda arguments: ascii(arguments[:3])[1:40])
+@pytest.mark.parametrize(
+    "arguments", COMMANDS, ids=lambda arguments: ascii(arguments[:3])[1:40]
+)
 @pytest.mark.usefixtures("workplace")
-def test_no_error_acts_on_the_terminal(arguments: Sequence[str], capfd: Capture) -> None:
+def test_no_error_acts_on_the_terminal(
+    arguments: Sequence[str], capfd: Capture
+) -> None:
     code = run(arguments)
 
     out, err = capfd.readouterr()
@@ -127,11 +139,15 @@ def test_info_shows_what_an_index_was_built_from_and_does_not_obey_it(
 
     assert run(["index", corpus, "--encoder", "none"]) == 0
     assert run(["info", "--index", str(next((workplace / "indexes").glob("a*")))]) == 0
-    assert run(["verify", "--index", str(next((workplace / "indexes").glob("a*")))]) == 0
+    assert (
+        run(["verify", "--index", str(next((workplace / "indexes").glob("a*")))]) == 0
+    )
 
     out, err = capfd.readouterr()
     assert not ACTING.search(out + err)
-    assert "a\u241b[31m\ufffd\ufffd [red]b[bold] :smile:.jsonl (canonical, sha256" in out
+    assert (
+        "a\u241b[31m\ufffd\ufffd [red]b[bold] :smile:.jsonl (canonical, sha256" in out
+    )
 
 
 def test_notes_and_tables_show_what_a_file_holds_and_do_not_obey_it(
@@ -152,7 +168,9 @@ def test_notes_and_tables_show_what_a_file_holds_and_do_not_obey_it(
 # --- spreadsheets
 
 
-@pytest.mark.parametrize("cell", ["=1+1", "+cmd|x", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "=", "－1"])
+@pytest.mark.parametrize(
+    "cell", ["=1+1", "+cmd|x", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "=", "－1"]
+)
 def test_a_spreadsheet_takes_no_text_for_a_formula(cell: str) -> None:
     assert csv_cell(cell) == f"'{cell}"
 

@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 
 from citerec.drafts import parse_queries
 from citerec.errors import BadInputError, shown
-from citerec.text import MAX_MARKS, contents, normalized, sentences, stream_safe, without_stop_words
+from citerec.text import (
+    MAX_MARKS,
+    contents,
+    normalized,
+    sentences,
+    stream_safe,
+    without_stop_words,
+)
 from citerec.types import Paper, Query
 
 ACUTE, DOT_BELOW = "\u0301", "\u0323"
@@ -17,14 +24,19 @@ MANY_MARKS = "e" + (ACUTE + DOT_BELOW) * 40_000  # 160 kB: normalisation took 7 
 
 
 def test_a_text_is_the_title_then_the_abstract() -> None:
-    assert contents(Query(id="q", title="Title", abstract="Abstract")) == "Title\nAbstract"
+    assert (
+        contents(Query(id="q", title="Title", abstract="Abstract")) == "Title\nAbstract"
+    )
     assert contents(Paper(id="p", title="Title")) == "Title"
 
 
 @pytest.mark.parametrize(
     ("text", "kept"),
     [
-        ("We propose a theory of K nearest Neighbours", "propose theory nearest Neighbours"),
+        (
+            "We propose a theory of K nearest Neighbours",
+            "propose theory nearest Neighbours",
+        ),
         ("theory offline", "theory offline"),
         ("To be or not to be", "To be or not to be"),
     ],
@@ -57,8 +69,14 @@ def test_any_other_text_is_normalised_as_python_does(text: str) -> None:
     ("text", "parts"),
     [
         ("One. Two! Three?", ["One.", "Two!", "Three?"]),
-        ("Smith et al. Show it. So did J. Doe.", ["Smith et al. Show it.", "So did J. Doe."]),
-        ("By 3.5 points, e.g. here. (See below.)", ["By 3.5 points, e.g. here.", "(See below.)"]),
+        (
+            "Smith et al. Show it. So did J. Doe.",
+            ["Smith et al. Show it.", "So did J. Doe."],
+        ),
+        (
+            "By 3.5 points, e.g. here. (See below.)",
+            ["By 3.5 points, e.g. here.", "(See below.)"],
+        ),
         ("no capital. after it", ["no capital. after it"]),
         ("", []),
     ],
@@ -70,7 +88,10 @@ def test_sentences_end_before_a_capital_and_not_after_an_abbreviation(
 
 
 def test_abbreviations_without_end_are_one_sentence() -> None:
-    assert sentences("See fig. A. B. The end. Next") == ["See fig. A. B. The end.", "Next"]
+    assert sentences("See fig. A. B. The end. Next") == [
+        "See fig. A. B. The end.",
+        "Next",
+    ]
     assert len(sentences("A. " * 20_000)) == 1
 
 
@@ -94,7 +115,9 @@ def test_a_query_that_would_take_minutes_or_the_memory_is_refused(data: bytes) -
 
 
 @pytest.mark.parametrize("depth", [1000, 100_000])
-@pytest.mark.parametrize("around", ["{}", '{{"title": {}}}', '{{"title": "t", "year": {}}}'])
+@pytest.mark.parametrize(
+    "around", ["{}", '{{"title": {}}}', '{{"title": "t", "year": {}}}']
+)
 def test_nested_json_is_one_line_of_an_error(around: str, depth: int) -> None:
     data = around.format("[" * depth + "]" * depth).encode()
 

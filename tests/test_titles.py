@@ -10,7 +10,9 @@ from citerec.errors import ConfigError
 from citerec.lab.datasets import without as module
 from citerec.lab.datasets.without import same_titles, words
 
-few_words = st.lists(st.sampled_from("of the a deep graph neural data big".split()), max_size=9)
+few_words = st.lists(
+    st.sampled_from("of the a deep graph neural data big".split()), max_size=9
+)
 some_titles = st.lists(few_words.map(" ".join), max_size=12)
 
 
@@ -65,12 +67,19 @@ def test_every_pair_is_found_and_no_other(
     )
 
 
-def test_many_titles_come_in_batches_and_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_titles_come_in_batches_and_are_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     rng = random.Random(0)
     vocabulary = [f"w{i}" for i in range(60)]
-    titles = [" ".join(rng.choices(vocabulary[: rng.choice((8, 60))], k=6)) for _ in range(300)]
+    titles = [
+        " ".join(rng.choices(vocabulary[: rng.choice((8, 60))], k=6))
+        for _ in range(300)
+    ]
     monkeypatch.setattr(module, "BATCH", 70)
-    monkeypatch.setattr(module, "PAIRS", 50)  # so that a batch is compared in several steps
+    monkeypatch.setattr(
+        module, "PAIRS", 50
+    )  # so that a batch is compared in several steps
     told: list[int] = []
 
     found = list(same_titles(iter(titles), titles, progress=told.append))

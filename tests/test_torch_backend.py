@@ -90,7 +90,9 @@ def test_citerec_dtype_sets_auto(tiny_model: str, monkeypatch: MonkeyPatch) -> N
 # --- adapters
 
 
-def through_layer(x: torch.Tensor, layer: Any, adapter: dict[str, torch.Tensor]) -> torch.Tensor:
+def through_layer(
+    x: torch.Tensor, layer: Any, adapter: dict[str, torch.Tensor]
+) -> torch.Tensor:
     """One layer of a BERT, with the bottleneck as `adapters` computes "pfeiffer"."""
 
     def linear(x: torch.Tensor, name: str) -> torch.Tensor:
@@ -99,12 +101,16 @@ def through_layer(x: torch.Tensor, layer: Any, adapter: dict[str, torch.Tensor])
     attended = layer.attention(x)[0]
     dense = layer.output.dense(layer.intermediate(attended))
     normed = layer.output.LayerNorm(dense + attended)  # original_ln_before
-    up = linear(torch.relu(linear(normed, "down.0")), "up") + dense  # residual_before_ln
+    up = (
+        linear(torch.relu(linear(normed, "down.0")), "up") + dense
+    )  # residual_before_ln
     return layer.output.LayerNorm(up + attended)  # original_ln_after
 
 
 @pytest.mark.parametrize("plain", [False, True])
-def test_the_bottleneck_of_specter2_is_that_of_the_formula(tmp_path: Path, plain: bool) -> None:
+def test_the_bottleneck_of_specter2_is_that_of_the_formula(
+    tmp_path: Path, plain: bool
+) -> None:
     from transformers import AutoModel, AutoTokenizer
 
     folder = tiny_bert(tmp_path, spec=SPEC)
@@ -120,7 +126,11 @@ def test_the_bottleneck_of_specter2_is_that_of_the_formula(tmp_path: Path, plain
         x = model.embeddings(torch.tensor([ids]))
         for n, layer in enumerate(model.encoder.layer):
             before = f"bert.encoder.layer.{n}.output.adapters.[PRX].adapter_"
-            own = {k.removeprefix(before): v for k, v in adapter.items() if k.startswith(before)}
+            own = {
+                k.removeprefix(before): v
+                for k, v in adapter.items()
+                if k.startswith(before)
+            }
             x = through_layer(x, layer, own)
     assert by_torch == pytest.approx(x[0, 0].numpy(), abs=1e-5)
     assert by_onnx == pytest.approx(x[0, 0].numpy(), abs=1e-5)
@@ -135,7 +145,9 @@ def test_the_bottleneck_of_specter2_is_that_of_the_formula(tmp_path: Path, plain
         {"hidden": 64},
     ],
 )
-def test_another_kind_of_adapter_is_one_line(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_another_kind_of_adapter_is_one_line(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
     folder = tiny_bert(tmp_path, spec=SPEC)
     write_adapter(folder / "adapter", **changes)
 
@@ -152,16 +164,27 @@ def cosines(a: Array, b: Array) -> Array:
 
 
 PAPERS = [
-    Paper(id=str(n), title="neural citation " * (n % 7), abstract="text search graph " * (n % 11))
+    Paper(
+        id=str(n),
+        title="neural citation " * (n % 7),
+        abstract="text search graph " * (n % 11),
+    )
     for n in range(40)
 ]
 
 
 @pytest.mark.parametrize("pooling", [*Pooling])
-def test_vectors_are_those_of_sentence_transformers(tmp_path: Path, pooling: Pooling) -> None:
+def test_vectors_are_those_of_sentence_transformers(
+    tmp_path: Path, pooling: Pooling
+) -> None:
     from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import Normalize, Transformer
-    from sentence_transformers.sentence_transformer.modules import Pooling as SentencePooling
+    from sentence_transformers.sentence_transformer.modules import (
+        Normalize,
+        Transformer,
+    )
+    from sentence_transformers.sentence_transformer.modules import (
+        Pooling as SentencePooling,
+    )
 
     transformer = Transformer(str(tiny_bert(tmp_path / "bert")), max_seq_length=64)
     pool = SentencePooling(32, pooling_mode=str(pooling))

@@ -36,7 +36,13 @@ from citerec.train.data import (
     load_training_data,
     platt,
 )
-from citerec.train.encoder import MINE_TO, EncoderExamples, cited_by_cited, mined, train_encoder
+from citerec.train.encoder import (
+    MINE_TO,
+    EncoderExamples,
+    cited_by_cited,
+    mined,
+    train_encoder,
+)
 from citerec.train.reranker import (
     MISSING,
     CandidateLists,
@@ -50,7 +56,12 @@ from citerec.train.reranker import (
 from citerec.train.reranker import (
     _trainer as pair_trainer,
 )
-from citerec.train.settings import EncoderTraining, RankerTraining, RerankerTraining, TrainPlan
+from citerec.train.settings import (
+    EncoderTraining,
+    RankerTraining,
+    RerankerTraining,
+    TrainPlan,
+)
 from citerec.train.trainer import TrainingState, duration, was_trained_so
 from citerec.types import Query, no_log, no_progress
 
@@ -84,20 +95,36 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def encoding(base: Path, **given: Any) -> EncoderTraining:
-    few = {"dev_queries": 10, "dev_pool": 60, "examples": 2, "hard": 1, "batch": 16, "threads": 1}
+    few = {
+        "dev_queries": 10,
+        "dev_pool": 60,
+        "examples": 2,
+        "hard": 1,
+        "batch": 16,
+        "threads": 1,
+    }
     few |= {"max_tokens": 24, "learning_rate": 1e-3, "model": str(base), "queries": 60}
     return EncoderTraining(**few | given)
 
 
 def reranking(base: Path, **given: Any) -> RerankerTraining:
-    few = {"query_tokens": 24, "candidate_tokens": 24, "dev_queries": 5, "dev_depth": 21}
+    few = {
+        "query_tokens": 24,
+        "candidate_tokens": 24,
+        "dev_queries": 5,
+        "dev_depth": 21,
+    }
     few |= {"depth": 15, "batch": 16, "queries": 20, "learning_rate": 1e-3, "epochs": 1}
-    return RerankerTraining(**few | {"model": str(base), "threads": 1, "freeze_layers": 0} | given)
+    return RerankerTraining(
+        **few | {"model": str(base), "threads": 1, "freeze_layers": 0} | given
+    )
 
 
 def named(data: TrainingData, lists: Lists) -> dict[str, set[str]]:
     ids = data.index.papers.ids_at
-    return {q: set(ids(lists[i].tolist())) for i, q in enumerate(ids(data.queries.tolist()))}
+    return {
+        q: set(ids(lists[i].tolist())) for i, q in enumerate(ids(data.queries.tolist()))
+    }
 
 
 def assert_same_weights(one: Path, other: Path) -> None:
@@ -142,7 +169,9 @@ def test_hard_negatives_are_cited_by_the_cited_and_neither_cited_nor_oneself(
     }
 
 
-def test_mined_negatives_are_uncited_papers_of_the_pool(dense_sample: IndexFolder) -> None:
+def test_mined_negatives_are_uncited_papers_of_the_pool(
+    dense_sample: IndexFolder,
+) -> None:
     data = load_training_data(dense_sample).sampled(20, 0)
 
     lists = mined(data, threads=1, progress=no_progress)
@@ -150,7 +179,9 @@ def test_mined_negatives_are_uncited_papers_of_the_pool(dense_sample: IndexFolde
     assert 0 < lists.lengths.max() <= MINE_TO
     queries = data.queries[lists.segment_ids]
     assert data.allowed[lists.indices].all()
-    assert (data.index.papers.years[lists.indices] <= data.index.papers.years[queries]).all()
+    assert (
+        data.index.papers.years[lists.indices] <= data.index.papers.years[queries]
+    ).all()
     assert not data.pairs().holds(queries, lists.indices).any()
 
 
@@ -168,11 +199,15 @@ def test_an_example_is_a_query_one_of_its_positives_and_negatives_that_it_does_n
     assert positives <= {(int(q), int(p)) for q, p in gold}
     assert not examples.forbidden.holds(drawn[:, :1], drawn[:, 2:]).any()
     assert np.array_equal(drawn, again)
-    assert len(drawn) == (3 * 5 if recipe == "specter" else 7)  # three of each, or each positive
+    assert len(drawn) == (
+        3 * 5 if recipe == "specter" else 7
+    )  # three of each, or each positive
 
 
 def test_without_a_positive_there_is_nothing_to_learn(build: Build) -> None:
-    lonely = build([{"id": f"p{n}", "title": f"Paper {n}", "year": 2000 + n} for n in range(10)])
+    lonely = build(
+        [{"id": f"p{n}", "title": f"Paper {n}", "year": 2000 + n} for n in range(10)]
+    )
 
     with pytest.raises(ConfigError):
         load_training_data(lonely)
@@ -181,7 +216,9 @@ def test_without_a_positive_there_is_nothing_to_learn(build: Build) -> None:
 def listed_examples(data: TrainingData, config: RerankerTraining) -> RerankerExamples:
     """Return the examples of BM25's best 15 for each query."""
     first_stage = open_hybrid(data.index, RecommendConfig(encoder="none"))
-    candidates = CandidateLists.of(candidate_sets(data, first_stage, 15, no_progress), 15)
+    candidates = CandidateLists.of(
+        candidate_sets(data, first_stage, 15, no_progress), 15
+    )
     similarity = np.zeros(len(candidates.lists.indices), np.float32)
     return RerankerExamples(data, candidates, similarity, config)
 
@@ -201,11 +238,18 @@ def test_a_list_is_a_cited_candidate_and_negatives_of_the_same_list(
     assert examples.cited[first[:, 0]].all()
     assert not examples.cited[first[:, 1:][present[:, 1:]]].any()
     assert ((of[first] == of[first[:, :1]]) | ~present).all()
-    assert first.shape == examples.places.shape and not np.array_equal(first, examples.places)
-    held = {*read_ids(sample_index.splits / "dev.ids"), *read_ids(sample_index.splits / "test.ids")}
+    assert first.shape == examples.places.shape and not np.array_equal(
+        first, examples.places
+    )
+    held = {
+        *read_ids(sample_index.splits / "dev.ids"),
+        *read_ids(sample_index.splits / "test.ids"),
+    }
     assert not held & {*sample_index.papers.ids_at(np.unique(lists.indices).tolist())}
     queries = data.queries[of]
-    assert (data.index.papers.years[lists.indices] <= data.index.papers.years[queries]).all()
+    assert (
+        data.index.papers.years[lists.indices] <= data.index.papers.years[queries]
+    ).all()
     assert (queries != lists.indices).all()
 
 
@@ -230,9 +274,13 @@ def test_measures_and_calibration() -> None:
     scores = np.array([4.0, 3.0, 2.0, 1.0])
 
     assert dev_measures([(scores, cited, 4)]) == {"mrr": 0.5, "f1": 2 * 2 / (20 + 4)}
-    assert dev_measures([(np.zeros(4), cited, 4)])["mrr"] == pytest.approx(1 / 3)  # ties: worst
+    assert dev_measures([(np.zeros(4), cited, 4)])["mrr"] == pytest.approx(
+        1 / 3
+    )  # ties: worst
     scale, offset = platt(-scores, cited)
-    assert scale > 0 and platt(scores, np.zeros(4, bool)) == (1, 0) and np.isfinite(offset)
+    assert (
+        scale > 0 and platt(scores, np.zeros(4, bool)) == (1, 0) and np.isfinite(offset)
+    )
 
 
 # --- settings
@@ -246,7 +294,12 @@ def test_options_override_a_file_which_overrides_the_recipe(tmp_path: Path) -> N
     paper = RerankerTraining()
 
     assert (read.batch, read.steps, read.epochs, read.depth) == (8, 0, 3, 100)
-    assert (paper.steps, paper.batch, paper.depth, paper.query_tokens) == (300_000, 128, 10, 256)
+    assert (paper.steps, paper.batch, paper.depth, paper.query_tokens) == (
+        300_000,
+        128,
+        10,
+        256,
+    )
     assert RerankerTraining(epochs=2).steps == 0  # in place of the recipe's updates
 
 
@@ -264,7 +317,9 @@ def test_options_override_a_file_which_overrides_the_recipe(tmp_path: Path) -> N
         (TrainPlan, {"retriever": {}}, "retriever"),
     ],
 )
-def test_settings_that_cannot_be_are_named(kind: Any, given: dict[str, Any], named: str) -> None:
+def test_settings_that_cannot_be_are_named(
+    kind: Any, given: dict[str, Any], named: str
+) -> None:
     with pytest.raises(ConfigError, match=named):
         kind(**given)
 
@@ -275,8 +330,16 @@ def test_a_plan_is_of_small_models_but_for_the_tables_of_a_file(tmp_path: Path) 
 
     plan = TrainPlan.read(file, {name: {"seed": 7} for name in TrainPlan.model_fields})
 
-    assert (plan.encoder.model, plan.encoder.batch, plan.encoder.seed) == ("scibert", 2, 7)
-    assert (plan.reranker.model, plan.reranker.steps, plan.reranker.seed) == ("minilm", 400, 7)
+    assert (plan.encoder.model, plan.encoder.batch, plan.encoder.seed) == (
+        "scibert",
+        2,
+        7,
+    )
+    assert (plan.reranker.model, plan.reranker.steps, plan.reranker.seed) == (
+        "minilm",
+        400,
+        7,
+    )
 
 
 # --- the models
@@ -296,11 +359,18 @@ def test_an_encoder_learns_and_opens_everywhere(
     assert [line.partition(":")[0] for line in lines[:2]] == ["before", "update 8"]
     assert [*tmp_path.glob(".*")] == [] and model_faults(folder) == []
     paper = sample_index.papers.at([0])[0]
-    own = open_encoder(str(folder), EncodeConfig(precision=Precision.FLOAT32)).encode([paper])
-    theirs = SentenceTransformer(str(folder)).encode([f"{paper.title}[SEP]{paper.abstract}"])
+    own = open_encoder(str(folder), EncodeConfig(precision=Precision.FLOAT32)).encode(
+        [paper]
+    )
+    theirs = SentenceTransformer(str(folder)).encode(
+        [f"{paper.title}[SEP]{paper.abstract}"]
+    )
     assert np.allclose(own, theirs, atol=1e-3)
     record = json.loads((folder / "training.json").read_bytes())
-    assert str(tmp_path) not in json.dumps(record) and record["counts"]["train_queries"] == 60
+    assert (
+        str(tmp_path) not in json.dumps(record)
+        and record["counts"]["train_queries"] == 60
+    )
     assert was_trained_so(folder, sample_index, config)
     assert not was_trained_so(folder, sample_index, config.replace(seed=1))
     assert may_know_queries(folder, sample_index)
@@ -343,7 +413,9 @@ def test_a_training_goes_on_after_ctrl_c_as_if_nothing_had_been(
     dense_sample: IndexFolder, base: Path, tmp_path: Path
 ) -> None:
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    config = reranking(base, recipe="strong", steps=4, eval_steps=2, list_negatives=3, batch=4)
+    config = reranking(
+        base, recipe="strong", steps=4, eval_steps=2, list_negatives=3, batch=4
+    )
 
     report = train_reranker(dense_sample, whole, config)
     with pytest.raises(KeyboardInterrupt):
@@ -380,7 +452,10 @@ def test_a_training_that_diverges_writes_no_model(
         train_encoder(sample_index, tmp_path / "encoder", config)
 
     assert [*tmp_path.iterdir()] == []
-    with locked(tmp_path / "encoder"), pytest.raises(LockedError):  # another process trains it
+    with (
+        locked(tmp_path / "encoder"),
+        pytest.raises(LockedError),
+    ):  # another process trains it
         train_encoder(sample_index, tmp_path / "encoder", config)
 
 
@@ -392,7 +467,9 @@ def test_the_gradient_of_a_batch_does_not_depend_on_what_fits_memory(
     monkeypatch: MonkeyPatch,
     recipe: str,
 ) -> None:
-    config = reranking(base, recipe=recipe, dtype="float32", dropout=0.0, list_negatives=3)
+    config = reranking(
+        base, recipe=recipe, dtype="float32", dropout=0.0, list_negatives=3
+    )
     data = load_training_data(sample_index).sampled(20, 0)
     examples = listed_examples(data, config.replace(candidates="bm25"))
 
@@ -404,7 +481,11 @@ def test_the_gradient_of_a_batch_does_not_depend_on_what_fits_memory(
         batch = loop.data_collator([examples[i] for i in range(8)])
         assert len(batch["pieces"]) == expected_pieces
         loop.training_step(parts.model, batch)
-        return [weights.grad for weights in parts.model.parameters() if weights.grad is not None]
+        return [
+            weights.grad
+            for weights in parts.model.parameters()
+            if weights.grad is not None
+        ]
 
     whole = gradients(expected_pieces=1)
     monkeypatch.setattr(trainer, "CPU_TOKENS", 60)  # fewer than two pairs of 48 tokens
@@ -451,7 +532,9 @@ def test_commands_write_into_the_index_and_say_what_was_learned(
     assert run(command) == 0
     printed = capsys.readouterr().out.splitlines()
     assert any("dev f1" in line for line in printed)
-    assert printed[-1].startswith("not used by itself: it is not better on dev queries than its")
+    assert printed[-1].startswith(
+        "not used by itself: it is not better on dev queries than its"
+    )
     assert (index / "models" / "reranker-new" / "model.safetensors").is_file()
     assert not (index / "models" / "reranker").exists()
     assert run(command) == 2  # the model exists
@@ -519,11 +602,15 @@ def test_all_models_are_trained_and_those_used_that_are_better(
     assert again.count("already") == 3 and "training the" not in again
     assert not left.exists()
 
-    plan = TrainPlan.read(file, {name: {"threads": 1} for name in TrainPlan.model_fields})
+    plan = TrainPlan.read(
+        file, {name: {"threads": 1} for name in TrainPlan.model_fields}
+    )
     poor = plan.ranker.replace(trees=1, least_rows=2000)
     reports = train_all(index, plan.replace(ranker=poor))
     assert [(one.model, one.is_used) for one in reports] == [("ranker", False)]
     assert (used.models / "ranker-new").is_dir()
-    assert train_all(index, plan.replace(ranker=poor)) == []  # not trained again, but used by force
+    assert (
+        train_all(index, plan.replace(ranker=poor)) == []
+    )  # not trained again, but used by force
     assert train_all(index, plan.replace(ranker=poor), force=True) == []
     assert not (used.models / "ranker-new").exists()

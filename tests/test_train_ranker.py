@@ -34,7 +34,12 @@ from citerec.types import CandidateSet, Eligibility, Hits, Query, no_progress
 
 # Each paper cites the one before; the last fifth are the dev and test queries.
 CHAIN = [
-    {"id": f"p{n}", "title": f"Paper {n}", "year": 2000 + n, "citations": [f"p{n - 1}"][: n or 0]}
+    {
+        "id": f"p{n}",
+        "title": f"Paper {n}",
+        "year": 2000 + n,
+        "citations": [f"p{n - 1}"][: n or 0],
+    }
     for n in range(10)
 ]
 
@@ -51,7 +56,9 @@ def made(queries: int, seed: int, telling: str = "bm25") -> RankerExamples:
     worth = matrix[:, NAMES.index(telling)].reshape(queries, 30)
     cited = worth >= np.sort(worth, axis=1)[:, -3:][:, :1]
     sizes, gold = np.full(queries, 30), np.full(queries, 3)
-    return RankerExamples(matrix, cited.ravel(), sizes, gold, np.ones(len(matrix), np.float32))
+    return RankerExamples(
+        matrix, cited.ravel(), sizes, gold, np.ones(len(matrix), np.float32)
+    )
 
 
 class Everything:
@@ -66,8 +73,14 @@ class Everything:
         found: list[CandidateSet] = []
         for rule in eligible:
             rows = [r for r in range(len(self._years)) if r not in rule.excluded]
-            rows = [r for r in rows if rule.year_max is None or self._years[r] <= rule.year_max]
-            hits = Hits(np.array(rows, np.int32), np.arange(len(rows), 0, -1, dtype=np.float32))
+            rows = [
+                r
+                for r in rows
+                if rule.year_max is None or self._years[r] <= rule.year_max
+            ]
+            hits = Hits(
+                np.array(rows, np.int32), np.arange(len(rows), 0, -1, dtype=np.float32)
+            )
             found.append(CandidateSet(hits, {"bm25": hits}))
         return found
 
@@ -92,7 +105,18 @@ def test_where_the_newest_citations_are_unknown_a_query_knows_the_older_ones(
     # 2004 and 2005 have not arrived
     assert np.flatnonzero(before.is_citing(papers)).tolist() == [1, 2, 3]
     assert before.citations(papers).tolist() == [1, 1, 1, 0, 0, 0, 0, 0, 0, 0]
-    assert before.recent_citations(papers).tolist() == [0, 0, 1, 0, 0, 0, 0, 0, 0, 0]  # by 2003
+    assert before.recent_citations(papers).tolist() == [
+        0,
+        0,
+        1,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+        0,
+    ]  # by 2003
 
 
 def test_every_train_query_is_shown_once_and_dev_queries_with_all_their_candidates(
@@ -118,25 +142,36 @@ def test_of_many_uncited_papers_some_are_drawn_and_stand_for_the_others() -> Non
     one = sampled(matrix, cited, 1, 20, np.random.default_rng(0))
 
     assert len(one.cited) == 21 and one.cited.tolist()[-1]
-    assert (one.weights[:10] == 1).all() and one.weights[15] == np.float32(np.sqrt(89 / 10))
+    assert (one.weights[:10] == 1).all() and one.weights[15] == np.float32(
+        np.sqrt(89 / 10)
+    )
 
 
 def test_a_query_that_another_index_asks_is_left_out_by_id_and_by_title(
     chain: IndexFolder, tmp_path: Path
 ) -> None:
     apart = held_out([chain], ("dev", "test"))
-    allowed = apart.allowed_mask(["p8", "other", "p1", "x"], ["?", "PAPER 9!", "Paper 1", ""])
+    allowed = apart.allowed_mask(
+        ["p8", "other", "p1", "x"], ["?", "PAPER 9!", "Paper 1", ""]
+    )
 
     assert allowed.tolist() == [False, False, True, True]
     assert dev_queries(chain, None, 0, held=held_out([chain], ("dev",))) is None
     other = built(  # whose dev and test queries are Paper 1 and Paper 0
         tmp_path / "other",
         [
-            {"id": f"o{n}", "title": f"Paper {9 - n}", "year": 2000 + n, "citations": [f"o{n - 1}"]}
+            {
+                "id": f"o{n}",
+                "title": f"Paper {9 - n}",
+                "year": 2000 + n,
+                "citations": [f"o{n - 1}"],
+            }
             for n in range(10)
         ],
     )
-    examples = gather_examples(chain, None, [other], config(), first_stage=Everything(chain))
+    examples = gather_examples(
+        chain, None, [other], config(), first_stage=Everything(chain)
+    )
     assert len(examples.train) == 6
 
 
@@ -147,7 +182,8 @@ def test_trees_find_the_feature_that_tells_and_stop_when_dev_says() -> None:
     dev, train = made(40, seed=2), made(60, seed=1)
 
     trees, again = (
-        fit(train, dev, ["bm25", "title_overlap", "age"], config(trees=30)) for _ in "ab"
+        fit(train, dev, ["bm25", "title_overlap", "age"], config(trees=30))
+        for _ in "ab"
     )
 
     assert trees.booster.model_to_string() == again.booster.model_to_string()
@@ -186,11 +222,16 @@ def test_the_folder_holds_every_variant_its_record_and_its_card(
     assert "age" not in open_ranker(folder, Variant.NO_POPULARITY).features
     assert "author_overlap" not in open_ranker(folder, Variant.NO_AUTHORS).features
     assert report.after[Variant.FULL]["mrr"] > report.before["mrr"]
-    card, record = (folder / "README.md").read_text(), (folder / "training.json").read_text()
+    card, record = (
+        (folder / "README.md").read_text(),
+        (folder / "training.json").read_text(),
+    )
     assert "| bm25 |" in card and str(tmp_path) not in card + record
 
 
-def test_a_corpus_too_small_is_refused_and_leaves_nothing(build: Build, capsys: Capture) -> None:
+def test_a_corpus_too_small_is_refused_and_leaves_nothing(
+    build: Build, capsys: Capture
+) -> None:
     papers = [{"id": i, "title": i, "year": 2000 + n} for n, i in enumerate("abc")]
     papers[1]["citations"] = papers[2]["citations"] = ["a"]
     index = build(papers)
@@ -240,5 +281,7 @@ def test_a_reranker_of_unknown_data_reads_dev_queries_alone_which_then_teach(
     examples = gather_examples(sample_index, model, [], few)
 
     probability = NAMES.index("rerank")
-    assert examples.dev_teaches and np.isfinite(examples.dev.matrix[:, probability]).any()
+    assert (
+        examples.dev_teaches and np.isfinite(examples.dev.matrix[:, probability]).any()
+    )
     assert np.isnan(examples.train.matrix[:, probability]).all()

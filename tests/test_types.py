@@ -27,7 +27,9 @@ CASES = [(name, value) for name, values in BAD.items() for value in values]
 
 
 @pytest.mark.parametrize(("name", "value"), CASES)
-def test_a_query_or_a_paper_with_a_wrong_value_is_not_made(name: str, value: Any) -> None:
+def test_a_query_or_a_paper_with_a_wrong_value_is_not_made(
+    name: str, value: Any
+) -> None:
     with pytest.raises(InvalidValueError, match=rf"its {name}|no title") as refused:
         Query(**QUERY | {name: value})
 

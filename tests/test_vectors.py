@@ -26,15 +26,23 @@ def papers() -> Vectors:
     return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
 
 
-def written(folder: Path, rows: Vectors, kind: DenseKind, similarity: Similarity) -> dict[str, Any]:
+def written(
+    folder: Path, rows: Vectors, kind: DenseKind, similarity: Similarity
+) -> dict[str, Any]:
     parts = [rows[:1000], rows[1000:]]
     config = DenseIndexConfig(kind=kind)
-    return write_dense(folder, parts, dim=rows.shape[1], similarity=similarity, config=config)
+    return write_dense(
+        folder, parts, dim=rows.shape[1], similarity=similarity, config=config
+    )
 
 
-def best(query: Vectors, rows: Vectors, keep: npt.NDArray[np.bool_], similarity: Similarity) -> Any:
+def best(
+    query: Vectors, rows: Vectors, keep: npt.NDArray[np.bool_], similarity: Similarity
+) -> Any:
     scores = (
-        rows @ query if similarity is Similarity.COSINE else -np.linalg.norm(rows - query, axis=1)
+        rows @ query
+        if similarity is Similarity.COSINE
+        else -np.linalg.norm(rows - query, axis=1)
     )
     return np.argsort(np.where(keep, -scores, np.inf), kind="stable")[:K].tolist()
 
@@ -62,14 +70,18 @@ def test_every_kind_finds_the_nearest_eligible_papers(
         keep[list(rule.excluded)] = False
         assert keep[rows].all()
         top = rows[np.argsort(-scores, kind="stable")][:K].tolist()
-        assert len({*top} & {*best(query, papers, keep, similarity)}) >= K - (kind is not KINDS[0])
+        assert len({*top} & {*best(query, papers, keep, similarity)}) >= K - (
+            kind is not KINDS[0]
+        )
         assert scores.tolist() == similarities(query, papers[rows], similarity).tolist()
     rows = np.array([7, 2999, 7])
     np.testing.assert_array_equal(index.vectors(rows), papers[rows])
     faiss = vectors.load()
     whole = faiss.read_index(str(tmp_path / NAME))
     stored = faiss.downcast_index(getattr(whole, "base_index", whole))
-    np.testing.assert_allclose(index.approximate(rows), stored.reconstruct_batch(rows), atol=1e-6)
+    np.testing.assert_allclose(
+        index.approximate(rows), stored.reconstruct_batch(rows), atol=1e-6
+    )
 
 
 def test_queries_that_exclude_many_papers_in_common_find_the_nearest_others(
@@ -89,7 +101,9 @@ def test_queries_that_exclude_many_papers_in_common_find_the_nearest_others(
 
 
 def test_the_kind_follows_the_number_of_papers() -> None:
-    kinds = [resolve(DenseKind.AUTO, rows) for rows in (50_000, 50_001, 1_000_000, 1_000_001)]
+    kinds = [
+        resolve(DenseKind.AUTO, rows) for rows in (50_000, 50_001, 1_000_000, 1_000_001)
+    ]
 
     assert kinds == [DenseKind.EXACT, DenseKind.SQ8, DenseKind.SQ8, DenseKind.HNSW]
 
@@ -104,7 +118,9 @@ def test_wrong_vectors_are_refused(tmp_path: Path, papers: Vectors) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_another_file_is_refused(tmp_path: Path, papers: Vectors, kind: DenseKind) -> None:
+def test_another_file_is_refused(
+    tmp_path: Path, papers: Vectors, kind: DenseKind
+) -> None:
     settings = written(tmp_path, papers, kind, Similarity.COSINE)
     other = DenseKind.SQ8 if kind is not DenseKind.SQ8 else DenseKind.EXACT
 

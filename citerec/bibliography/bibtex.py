@@ -27,7 +27,9 @@ _PATIENCE = 100  # faults
 _GAP = r"(?:\s|%[^\n]*)*+"
 _ENTRY = r"@\s*(\w+)\s*[{(]"
 _START = re.compile(rf"%[^\n]*|(?<!\w){_ENTRY}")
-_LINE = re.compile(rf"^\s*{_ENTRY}", re.MULTILINE)  # begins an entry, even if a brace is still open
+_LINE = re.compile(
+    rf"^\s*{_ENTRY}", re.MULTILINE
+)  # begins an entry, even if a brace is still open
 _NEXT = re.compile(rf"(?:^|[}})])\s*(?={_ENTRY})", re.MULTILINE)  # after a broken entry
 _KEY = re.compile(
     rf'{_GAP}((?:\{{[^{{}}]*\}}|[^,}}%=\s]|=(?![\s{{"])|\s(?![\w-]+\s*=))*+){_GAP}(?:,|(?=[}})]))'
@@ -43,7 +45,9 @@ _UNESCAPED = re.compile(r'(?<!\\)[{})"]')
 _LOST = re.compile(r"[\s}]*,\s*[\w-]+\s*=")  # fields after the end of their entry
 
 
-def read_records(text: str) -> tuple[list[tuple[int, dict[str, str]]], list[tuple[int, str]]]:
+def read_records(
+    text: str,
+) -> tuple[list[tuple[int, dict[str, str]]], list[tuple[int, str]]]:
     """Read every entry of BibTeX; names of fields are in lower case, values are not decoded.
 
     A key may be missing or repeated; if a field is repeated in one entry, the first one counts.
@@ -74,7 +78,9 @@ def read_records(text: str) -> tuple[list[tuple[int, dict[str, str]]], list[tupl
             elif kind:
                 match = _KEY.match(text, at)
                 if not match and not _NAME.match(text, at):
-                    raise ValueError(f"a comma is missing after the key in {_shown(text, at)}")
+                    raise ValueError(
+                        f"a comma is missing after the key in {_shown(text, at)}"
+                    )
                 key = match[1].strip() if match else ""
                 name = f"entry {key!r}" if key else name
                 fields, at = _fields(text, match.end() if match else at, macros)
@@ -83,7 +89,9 @@ def read_records(text: str) -> tuple[list[tuple[int, dict[str, str]]], list[tupl
             broken.append((line, f"{name} cannot be read: {error}"))
             following = _NEXT.search(text, at)
             at = following.end() if following else len(text)
-    parents = {fields[KEY].lower(): fields for _, fields in reversed(records) if fields[KEY]}
+    parents = {
+        fields[KEY].lower(): fields for _, fields in reversed(records) if fields[KEY]
+    }
     return [
         (line, _inherited(fields, parents))
         for line, fields in records
@@ -91,7 +99,9 @@ def read_records(text: str) -> tuple[list[tuple[int, dict[str, str]]], list[tupl
     ], broken
 
 
-def _fields(text: str, at: int, macros: Mapping[str, str]) -> tuple[dict[str, str], int]:
+def _fields(
+    text: str, at: int, macros: Mapping[str, str]
+) -> tuple[dict[str, str], int]:
     """Read fields up to the end of their entry; a brace counts if it is escaped, too, unless nothing closes then."""
     following = _LINE.search(text, at)
     end = following.start() if following else len(text)
@@ -133,7 +143,9 @@ def _fields_by(
         at = after.end()
         if after[1] != ",":
             if _LOST.match(text, at):
-                raise ValueError(f"one brace too many ends the entry before {_shown(text, at)}")
+                raise ValueError(
+                    f"one brace too many ends the entry before {_shown(text, at)}"
+                )
             return fields, at
 
 
@@ -155,7 +167,9 @@ def _closing(text: str, at: int, end: int, brackets: re.Pattern[str]) -> int:
 
 # --- Inherited fields
 
-_NO_PAPERS = frozenset({"xdata", "set", "control"})  # types of BibLaTeX that are no works
+_NO_PAPERS = frozenset(
+    {"xdata", "set", "control"}
+)  # types of BibLaTeX that are no works
 _OWN = frozenset("title subtitle author abstract doi url pages crossref".split())
 _GENERATIONS = 3  # of entries that inherit from each other; they may form a circle
 
@@ -190,7 +204,9 @@ _ADDRESSES = "doi url ee bdsk-url-1 howpublished".split()
 _REMARKS = "publisher note archiveprefix eprinttype institution".split()
 _MACRO = re.compile(r"\\([a-z]+)(?![A-Za-z])")
 # bibtexparser divides a name at these
-_LETTER = re.compile(r"\\(~\s?(?:\{[^{}]*\}|\\?[A-Za-z])|(?:aa|AA|ae|AE|oe|OE|ss|[oOlLij])\s)")
+_LETTER = re.compile(
+    r"\\(~\s?(?:\{[^{}]*\}|\\?[A-Za-z])|(?:aa|AA|ae|AE|oe|OE|ss|[oOlLij])\s)"
+)
 _NUMBER = re.compile(  # of a chapter, before its title or alone
     r"\A\W*(?:(?:chap(?:ter|\.)?|ch\.|kapitel)\s*(?:[0-9.]+|[a-z]\b|[ivx]+\b)|[0-9]{1,2}(?:\.[0-9]+)*"
     r"|[ivxl]{1,5}(?=\W*\Z|[.:)] ))(?:[\s.:)–—-]+|\Z)",
@@ -210,13 +226,21 @@ def to_entry(line: int, fields: Mapping[str, str]) -> Entry:
     links = " ".join(addresses)
     dois = dois_of(links) or dois_of(fields.get("note", ""))
     title = plain_text(": ".join(filter(None, (text("title"), text("subtitle")))))
-    how = "" if _ONLINE.search(addresses[-1]) else text("howpublished")  # else it is a venue
-    venues = (_venue(fields.get(n, "")) for n in ("journal", "journaltitle", "booktitle"))
+    how = (
+        "" if _ONLINE.search(addresses[-1]) else text("howpublished")
+    )  # else it is a venue
+    venues = (
+        _venue(fields.get(n, "")) for n in ("journal", "journaltitle", "booktitle")
+    )
     venue = next(filter(None, venues), how)
     key = fields[KEY]
     kind = fields[TYPE]
     chapter = _NUMBER.sub("", text("chapter"))
-    if len(chapter) > 2 and kind in {"inbook", "incollection"} and not (title and venue):
+    if (
+        len(chapter) > 2
+        and kind in {"inbook", "incollection"}
+        and not (title and venue)
+    ):
         title, venue = chapter, venue or title
     kind = "" if kind == "article" else kind  # which means a preprint in CSL only
     return Entry(
@@ -242,7 +266,9 @@ def _venue(latex: str) -> str:
 
     Zotero writes `\textbackslash apj` for it, and `åp` for `\aap`.
     """
-    named = to_text(_MACRO.sub(lambda macro: _journals().get(macro[1], macro[0]), latex))
+    named = to_text(
+        _MACRO.sub(lambda macro: _journals().get(macro[1], macro[0]), latex)
+    )
     return _journals().get(named.strip("\\ ")) or named or latex.strip("\\{} ")
 
 
@@ -262,12 +288,19 @@ def _people(field: str) -> tuple[str, ...]:
     field = _LETTER.sub(lambda letter: f"{{\\{letter[1].rstrip()}}}", field)
     for person in names.split_multiple_persons_names(field):
         if _EXTENDED.match(person):
-            pieces = (piece.strip().strip('"').partition("=") for piece in _PIECE.findall(person))
-            parts = {part.strip().lower(): value.strip('" ') for part, _, value in pieces}
+            pieces = (
+                piece.strip().strip('"').partition("=")
+                for piece in _PIECE.findall(person)
+            )
+            parts = {
+                part.strip().lower(): value.strip('" ') for part, _, value in pieces
+            }
             name = " ".join(parts[part] for part in _ORDER if parts.get(part))
             is_whole = "given" not in parts
         else:
-            name = names.parse_single_name_into_parts(person, strict=False).merge_first_name_first
+            name = names.parse_single_name_into_parts(
+                person, strict=False
+            ).merge_first_name_first
             is_whole = bool(_WHOLE.fullmatch(name))
         name = to_text(name).replace("{", "").replace("}", "").strip()
         people.append(f"{name}," if is_whole and split_name(name).given else name)

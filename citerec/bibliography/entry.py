@@ -57,7 +57,9 @@ class Entry:
     @property
     def place(self) -> str:
         """Where it is in its file, for messages."""
-        return ": ".join(filter(None, (f"line {self.line}" if self.line else "", self.label)))
+        return ": ".join(
+            filter(None, (f"line {self.line}" if self.line else "", self.label))
+        )
 
     @property
     def is_named(self) -> bool:
@@ -71,8 +73,14 @@ class Entry:
 
     def to_query(self, name: Path | str, default_id: str) -> Query:
         """Return the entry as a query; BadInputError if a text is too long, or empty as a title."""
-        title, abstract, context = map(one_line, (self.title, self.abstract, self.context))
-        if len(title) > MAX_TITLE or len(context) > MAX_TITLE or len(abstract) > MAX_ABSTRACT:
+        title, abstract, context = map(
+            one_line, (self.title, self.abstract, self.context)
+        )
+        if (
+            len(title) > MAX_TITLE
+            or len(context) > MAX_TITLE
+            or len(abstract) > MAX_ABSTRACT
+        ):
             raise self.error(
                 name,
                 f"the title has {len(title):,} characters, the abstract {len(abstract):,}; expected at most "
@@ -100,7 +108,9 @@ class PaperList:
     """The entries of a list of papers."""
 
     entries: tuple[Entry, ...]  # those with an id or a title
-    unread: tuple[str, ...] = ()  # descriptions of entries that have neither or cannot be read
+    unread: tuple[
+        str, ...
+    ] = ()  # descriptions of entries that have neither or cannot be read
     notices: tuple[str, ...] = ()  # about the file as a whole
 
     @property
@@ -111,7 +121,9 @@ class PaperList:
     @property
     def keys(self) -> frozenset[str]:
         """All citation keys, and ids as in the file: a list of keys has them as ids."""
-        return frozenset(key for entry in self.entries for key in (entry.key, *entry.ids) if key)
+        return frozenset(
+            key for entry in self.entries for key in (entry.key, *entry.ids) if key
+        )
 
 
 def first_year(text: str) -> int | None:
@@ -140,7 +152,9 @@ def differ_in_doi(dois: Collection[str], others: Collection[str]) -> bool:
     } == {False}
 
 
-def is_preprint(type: str, venue: str, remarks: Iterable[str], addresses: Iterable[str]) -> bool:
+def is_preprint(
+    type: str, venue: str, remarks: Iterable[str], addresses: Iterable[str]
+) -> bool:
     """Whether an entry is a preprint; the name of a venue decides if there is one.
 
     A thesis, report, book, conference paper or software is none. The type is in lower case; remarks are other fields

@@ -18,10 +18,10 @@ from citerec.errors import BadRecordError, shown
 from citerec.types import MAX_ABSTRACT, MAX_TITLE, YEARS, Json, Paper, id_fault, year_of
 
 MAX_ID = 512  # characters
-MAX_SHORT = 2_000  # characters of a URL, a type, a publisher; a longer one counts as missing
-NO_CITATIONS = (
-    "this library has no citations: the ranker cannot use them; `citerec collect` fetches them"
+MAX_SHORT = (
+    2_000  # characters of a URL, a type, a publisher; a longer one counts as missing
 )
+NO_CITATIONS = "this library has no citations: the ranker cannot use them; `citerec collect` fetches them"
 # Control characters without white space: PDFs leave them in texts, and terminals execute them.
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f]")
 _OF_PAPER = tuple(field.name for field in fields(Paper))
@@ -46,7 +46,9 @@ class Fields:
         """Return other fields at the same place."""
         return Fields(record, self.path, self.line)
 
-    def paper(self, keys: Mapping[str, str] = MappingProxyType({}), **values: Any) -> Paper:
+    def paper(
+        self, keys: Mapping[str, str] = MappingProxyType({}), **values: Any
+    ) -> Paper:
         """Read a paper; `keys` are those that a canonical record names differently, `values` are not read."""
         readers: dict[str, Callable[[str], Any]] = {
             "id": self.id,
@@ -108,23 +110,41 @@ class Fields:
         index = self.of({key: value}).inner(key)
         if isinstance(index.get("InvertedIndex"), dict):
             index = index.inner("InvertedIndex")
-        lists = [(word, found) for word, found in index.record.items() if isinstance(found, list)]
-        if (length := sum((len(word) + 1) * len(found) for word, found in lists)) > MAX_ABSTRACT:
-            self.fail(f"the abstract has {length:,} characters; expected at most {MAX_ABSTRACT:,}")
-        places = [(place, word) for word, found in lists for place in found if type(place) is int]
+        lists = [
+            (word, found)
+            for word, found in index.record.items()
+            if isinstance(found, list)
+        ]
+        if (
+            length := sum((len(word) + 1) * len(found) for word, found in lists)
+        ) > MAX_ABSTRACT:
+            self.fail(
+                f"the abstract has {length:,} characters; expected at most {MAX_ABSTRACT:,}"
+            )
+        places = [
+            (place, word)
+            for word, found in lists
+            for place in found
+            if type(place) is int
+        ]
         return " ".join([word for _, word in sorted(places)])
 
     def _required(self, key: str) -> Any:
         if key not in self.record:
             present = ", ".join(list(self.record)[:6]) or "none"
-            self.fail(f"no {key!r} in this record (its fields: {present})", kind="missing_fields")
+            self.fail(
+                f"no {key!r} in this record (its fields: {present})",
+                kind="missing_fields",
+            )
         return self.record[key]
 
     def _checked(self, key: str, value: Any, most: int) -> str:
         if not isinstance(value, str):
             self.fail(f"{key!r} must be a string, found {shown(value)}")
         if len(value) > most:
-            self.fail(f"{key!r} has {len(value):,} characters; expected at most {most:,}")
+            self.fail(
+                f"{key!r} has {len(value):,} characters; expected at most {most:,}"
+            )
         # `isprintable` is a fast test that most texts pass
         return value if value.isprintable() else _CONTROL.sub(" ", value)
 
@@ -133,7 +153,9 @@ class Fields:
         value = self.get(key)
         if isinstance(value, str):
             text = value.strip()
-            value = int(text[:5]) if text.isascii() and text.isdigit() else value or None
+            value = (
+                int(text[:5]) if text.isascii() and text.isdigit() else value or None
+            )
         try:
             return year_of(value)
         except ValueError as error:
@@ -177,7 +199,9 @@ class Fields:
     def objects(self, key: str) -> "list[Fields]":
         """Return the objects of a list; it is empty if it is missing or null."""
         values = self.get(key) or []
-        if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
+        if not isinstance(values, list) or not all(
+            isinstance(value, dict) for value in values
+        ):
             self.fail(f"{key!r} must be a list of objects, found {shown(values)}")
         return [self.of(value) for value in values]
 
@@ -185,7 +209,9 @@ class Fields:
         """Return a short text or number on one line, the first of a list; anything else counts as missing."""
         if (value := self.get(key)) is None:
             return ""
-        if isinstance(value, list):  # several types of one paper, the most general first
+        if isinstance(
+            value, list
+        ):  # several types of one paper, the most general first
             value = next(iter(cast("list[Any]", value)), "")
         text = number_text(value)
         return one_line(text) if len(text) <= MAX_SHORT else ""
@@ -197,10 +223,14 @@ class Fields:
 
     def pages(self, first: str, last: str) -> str:
         """Return pages such as `12-19` from the fields of two keys; `12` if there is one page only."""
-        return "-".join(dict.fromkeys(filter(None, (self.short(first), self.short(last)))))
+        return "-".join(
+            dict.fromkeys(filter(None, (self.short(first), self.short(last))))
+        )
 
 
-def library_paper(fields: Fields, ids: Sequence[str], entry: Entry, **values: str) -> Paper:
+def library_paper(
+    fields: Fields, ids: Sequence[str], entry: Entry, **values: str
+) -> Paper:
     """Make a paper of an entry of a library or an export, in which an invalid value counts as missing.
 
     Its id is the first of `ids` that can be one; if there is none, the name of the file and the line, as `refs:12`.
@@ -213,7 +243,10 @@ def library_paper(fields: Fields, ids: Sequence[str], entry: Entry, **values: st
     doi = next(iter(entry.dois), "")
     stated = {"abstract": plain_text(entry.abstract), "venue": plain_text(entry.venue)}
     record = {
-        **{name: one_line(text) for name, text in {**stated, "doi": doi, **values}.items()},
+        **{
+            name: one_line(text)
+            for name, text in {**stated, "doi": doi, **values}.items()
+        },
         "id": usable[0] if usable else f"{stem}:{fields.line}",
         "title": one_line(title),
         "year": entry.year if entry.year in YEARS else None,
@@ -233,9 +266,13 @@ def _name(author: Any) -> str | None:
     if isinstance(author, dict):
         author = author.get("author", author)  # an authorship of OpenAlex
     if isinstance(author, dict):
-        parts = "given dropping-particle non-dropping-particle family suffix".split()  # of CSL
+        parts = (
+            "given dropping-particle non-dropping-particle family suffix".split()
+        )  # of CSL
         names = [author.get(key) for key in ("name", "display_name", "literal")]
-        names += [" ".join(p for key in parts if isinstance(p := author.get(key), str) and p)]
+        names += [
+            " ".join(p for key in parts if isinstance(p := author.get(key), str) and p)
+        ]
         author = next(filter(None, names), None)
     if author is None:
         return ""

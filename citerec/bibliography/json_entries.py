@@ -27,13 +27,17 @@ _REMARKS = "publisher genre note archive number".split()
 _CSL = frozenset({"author", "issued", "container-title", "DOI"})
 
 
-def read_entries(text: str, name: Path | str, *, strict: bool, part: str = "papers") -> list[Entry]:
+def read_entries(
+    text: str, name: Path | str, *, strict: bool, part: str = "papers"
+) -> list[Entry]:
     """Read the entries of a file: its one value, the elements of its list or of a part of a shelf, or one per line.
 
     BadInputError if it is not JSON, or, if strict, a value has a wrong type.
     """
     # only \n ends a line, not a U+2028 inside JSON
-    lines = [(n, line) for n, line in enumerate(text.split("\n"), start=1) if line.strip()]
+    lines = [
+        (n, line) for n, line in enumerate(text.split("\n"), start=1) if line.strip()
+    ]
     first: Any = None
     with suppress(orjson.JSONDecodeError):
         first = orjson.loads(lines[0][1])
@@ -65,7 +69,9 @@ def _loads(text: str, name: Path | str, *, line: int | None = None) -> Any:
         ) from None
 
 
-def to_entry(item: Any, place: Entry, name: Path | str, *, strict: bool = True) -> Entry:
+def to_entry(
+    item: Any, place: Entry, name: Path | str, *, strict: bool = True
+) -> Entry:
     """Return an item of the file `name` as an entry, at the line of `place`; unknown keys are ignored.
 
     If not strict, a value of a wrong type counts as missing, and a string is an id. BadInputError if a value has a
@@ -73,7 +79,9 @@ def to_entry(item: Any, place: Entry, name: Path | str, *, strict: bool = True) 
     """
     if not isinstance(item, dict):
         if strict:
-            raise place.error(name, f"expected an object with a title, found {shown(item)}")
+            raise place.error(
+                name, f"expected an object with a title, found {shown(item)}"
+            )
         stated = item.strip() if isinstance(item, str) else ""
         return replace(place, ids=(stated,) if stated else ())
     fields = Fields(cast("Json", item), Path(name), place.line or 0)
@@ -81,7 +89,9 @@ def to_entry(item: Any, place: Entry, name: Path | str, *, strict: bool = True) 
 
     def first(keys: str, read: Callable[[str], T], default: T) -> T:
         """Read the first of some fields that has a value."""
-        stated = (key for key in keys.split() if fields.record.get(key) not in (None, ""))
+        stated = (
+            key for key in keys.split() if fields.record.get(key) not in (None, "")
+        )
         try:
             return read(key) if (key := next(stated, "")) else default
         except BadRecordError as error:
@@ -99,7 +109,9 @@ def to_entry(item: Any, place: Entry, name: Path | str, *, strict: bool = True) 
         if not isinstance(value, (dict, str) if key == "issued" else dict):
             found = fields.year(key)
             if found is not None and found < 1000:
-                fields.fail(f"{key!r} must be a year such as 2019, or null; found {found}")
+                fields.fail(
+                    f"{key!r} must be a year such as 2019, or null; found {found}"
+                )
             return found
         return first_year(str(value))  # {"date-parts": [[2019, 5]]}: the year is first
 
@@ -118,7 +130,9 @@ def to_entry(item: Any, place: Entry, name: Path | str, *, strict: bool = True) 
     note = "".join(_strings(fields, "note"))
     dois = dois_of(" ".join(addresses)) or dois_of(note)
     stated = "".join(_strings(fields, "type")).lower()
-    kind = "" if stated == "article" and not is_csl else stated  # a preprint in CSL only
+    kind = (
+        "" if stated == "article" and not is_csl else stated
+    )  # a preprint in CSL only
     venue = first("venue container-title journal", fields.venue, "")
     ids = (number_text(fields.get(key)) for key in f"{_IDS} doi DOI".split())
     return replace(
@@ -129,7 +143,9 @@ def to_entry(item: Any, place: Entry, name: Path | str, *, strict: bool = True) 
         year=first("year publication_year issued", year, None),
         authors=first("authors author authorships", authors, ()),
         venue=venue,
-        key=first(_IDS, lambda key: number_text(fields.get(key)) or fields.text(key), ""),
+        key=first(
+            _IDS, lambda key: number_text(fields.get(key)) or fields.text(key), ""
+        ),
         has_citation_key=is_csl,
         dois=dois,
         context=first("context", text, ""),
@@ -142,4 +158,6 @@ def to_entry(item: Any, place: Entry, name: Path | str, *, strict: bool = True) 
 
 def _strings(fields: Fields, *keys: str) -> list[str]:
     """Return the values of `keys` that are non-empty strings."""
-    return [value for key in keys if isinstance(value := fields.get(key), str) and value]
+    return [
+        value for key in keys if isinstance(value := fields.get(key), str) and value
+    ]

@@ -91,7 +91,9 @@ def _symbols() -> dict[str, str]:
 
 # --- Ids and titles
 
-_LATEX_SIGN = re.compile(r"(?:\$\\?(?=[<>_]\$)|\\)([^A-Za-z])(?:(?<=[<>_])\$)?|\\[A-Za-z]+\s?|[{}]")
+_LATEX_SIGN = re.compile(
+    r"(?:\$\\?(?=[<>_]\$)|\\)([^A-Za-z])(?:(?<=[<>_])\$)?|\\[A-Za-z]+\s?|[{}]"
+)
 _DOI = re.compile(
     r"""
       (?:(?<=doi)|(?<![\w.]))10\.\s?[0-9]{4,9}(?:\.[0-9]+)*\s?/\s?
@@ -214,7 +216,9 @@ def same_person(name: str, other: str) -> bool | None:
     if not given_names or not two or len(given_names[0]) == 1 or len(two[0]) == 1:
         return None
     pairs = zip(given_names[1:], two[1:], strict=False)
-    same = given_names[0] == two[0] and all(a.startswith(b) or b.startswith(a) for a, b in pairs)
+    same = given_names[0] == two[0] and all(
+        a.startswith(b) or b.startswith(a) for a, b in pairs
+    )
     return same or "".join(given_names) == "".join(two)
 
 
@@ -256,10 +260,14 @@ def split_name(name: str) -> Name:
         family, *rest = [*filter(None, map(str.strip, name.split(",")))] or [""]
         suffix = " ".join(filter(_SUFFIX.fullmatch, rest))
         given = " ".join(filterfalse(_SUFFIX.fullmatch, rest))
-        return Name(family, given, suffix, group=not (given or suffix) and " " in family)
+        return Name(
+            family, given, suffix, group=not (given or suffix) and " " in family
+        )
     suffix = words.pop() if len(words) > 2 and _SUFFIX.fullmatch(words[-1]) else ""
     # capitals after an initial are a family name
-    has_initial = any(word.endswith(".") or len(word) == 1 or word.isupper() for word in words[:-1])
+    has_initial = any(
+        word.endswith(".") or len(word) == 1 or word.isupper() for word in words[:-1]
+    )
     if len(words) > 1 and _INITIALS.fullmatch(words[-1]) and not has_initial:
         return Name(" ".join(words[:-1]), words[-1], suffix)
     start = max(len(words) - 1, 0)

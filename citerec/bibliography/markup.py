@@ -4,9 +4,7 @@ import html
 import re
 
 _INLINE = r"i|b|u|em|strong|sub|sup|sc|scp|small|tt|italic|bold|span|font|monospace|underline|strike|inf|roman|a"
-_BLOCK = (
-    r"p|br|div|h[1-6]|li|ul|ol|sec|title|list|list-item|table|tr|td|disp-formula|inline-formula"
-)
+_BLOCK = r"p|br|div|h[1-6]|li|ul|ol|sec|title|list|list-item|table|tr|td|disp-formula|inline-formula"
 _TAG = re.compile(
     rf"</?(?P<block>(?:jats:)?(?:{_BLOCK}))(?:\s[^<>]*+)?/?>"
     rf"|</?(?:(?:jats|mml|m|xlink|ali):[A-Za-z0-9-]++|{_INLINE})(?:\s[^<>]*+)?/?>",

@@ -11,7 +11,13 @@ from citerec.bibliography.entry import Entry, PaperList
 from citerec.bibliography.keys import dois_of
 from citerec.display import plural
 from citerec.errors import BadInputError
-from citerec.files.reading import decoded, other_format, read_stream, read_whole, reading
+from citerec.files.reading import (
+    decoded,
+    other_format,
+    read_stream,
+    read_whole,
+    reading,
+)
 
 _STDIN = "standard input"
 _BIBTEX = re.compile(r"^[ \t]*@\s*[A-Za-z]+\s*[{(]", re.MULTILINE)
@@ -46,7 +52,9 @@ def read_bytes(path: str | Path, *, hint: str = "") -> tuple[bytes, str]:
     return read_whole(Path(path)), str(path)
 
 
-def decode(data: bytes, name: Path | str, *, reads: str, notices: list[str] | None = None) -> str:
+def decode(
+    data: bytes, name: Path | str, *, reads: str, notices: list[str] | None = None
+) -> str:
     r"""Return UTF-8 as text, without a byte order mark, with lines ended by `\n`.
 
     If there are `notices`, single bytes that are not UTF-8 are read as Windows-1252, and they receive a line about it.
@@ -55,7 +63,9 @@ def decode(data: bytes, name: Path | str, *, reads: str, notices: list[str] | No
     if other := other_format(data):
         raise BadInputError(name, f"this is {other}; {reads}")
     if b"\0" in data:
-        raise BadInputError(name, f"this is binary data or UTF-16, not UTF-8 text; {reads}")
+        raise BadInputError(
+            name, f"this is binary data or UTF-16, not UTF-8 text; {reads}"
+        )
     text, foreign = decoded(data)
     if foreign:
         try:
@@ -84,7 +94,9 @@ def kind_of(text: str, name: Path | str) -> Kind:
         return Kind.JSON  # it is parsed fast, and may be a batch of many queries
     kind = Kind.RIS if _RIS.search(text) else Kind.TEXT
     kind = Kind.BIBTEX if _BIBTEX.search(text) else kind
-    entries = {Kind.BIBTEX: text.count("@"), Kind.RIS: text.count("\nTY  -")}.get(kind, 0)
+    entries = {Kind.BIBTEX: text.count("@"), Kind.RIS: text.count("\nTY  -")}.get(
+        kind, 0
+    )
     if len(text) > _MAX_BIBLIOGRAPHY or entries > _MAX_ENTRIES:
         raise BadInputError(
             name,
@@ -101,7 +113,9 @@ def paper_list_of(texts: Iterable[str]) -> PaperList:
         title = line if " " in line else ""
         text = line if title and DATED.search(line) else ""
         dois = dois_of(title)
-        entries.append(Entry(ids=(line, *dois), title=title, text=text, label=line, dois=dois))
+        entries.append(
+            Entry(ids=(line, *dois), title=title, text=text, label=line, dois=dois)
+        )
     return PaperList(tuple(entries))
 
 

@@ -41,7 +41,11 @@ class Kind(StrEnum):
 
 KINDS = read_toml(Path(__file__).with_name("kinds.toml"))
 _TYPES = {name: kind for kind in Kind for name in KINDS[kind]["stated"].split()}
-_JOURNAL_ARTICLES = {"article", "review", "articlereview"}  # unless the venue is a conference
+_JOURNAL_ARTICLES = {
+    "article",
+    "review",
+    "articlereview",
+}  # unless the venue is a conference
 MAX_NAME = 300  # characters of a venue's name that are read
 _NOT_LETTERS = re.compile(r"[\W\d_]+")
 
@@ -64,7 +68,9 @@ _THESIS = _words(r"thesis|dissertation")
 _REPORT = _words(
     r"tech(?:nical|\.)? rep(?:ort)?s?|working papers?|white paper|research report|discussion papers?"
 )
-_SERIAL = _words(r"(?:journal|transactions|annals|archives|bulletin|communications) (?:of|on|for)")
+_SERIAL = _words(
+    r"(?:journal|transactions|annals|archives|bulletin|communications) (?:of|on|for)"
+)
 _PROCEEDINGS_JOURNAL = re.compile(  # serials of academies and societies, which are not conference proceedings
     r"proc(?:eedings|\.)? (?:of )?(?:the )?(?:united states )?"
     r"(?:nat(?:ional|l\.?|\.|i\.)? acad|roy(?:al|\.) soc|r\.? soc|biol|ieee$|lond(?:on|\.)? math"
@@ -98,7 +104,9 @@ _JOURNAL_NAMES = re.compile(
     r"|psychometrika|cognition|scientometrics|scientific reports|computer networks and isdn systems",
     re.IGNORECASE,
 )
-_ACRONYM = re.compile(rf"(?:(?:ACM|IEEE|USENIX|CVF)[ /-])*(?:{_CONFERENCES})(?:[0-9]*|\W.*)")
+_ACRONYM = re.compile(
+    rf"(?:(?:ACM|IEEE|USENIX|CVF)[ /-])*(?:{_CONFERENCES})(?:[0-9]*|\W.*)"
+)
 _ABBREVIATED = re.compile(
     r"\b(?!(?:univ|dept|inc|ltd|corp|press|eds?|vol)\.)[^\W\d_]{2,}\.(?=\s|,|$)", re.I
 )

@@ -28,7 +28,9 @@ def read_records(text: str) -> list[tuple[int, Json]]:
     if not _START.search(text):  # some programs write one space before the dash
         text = _ONE_SPACE.sub(r"\1  -", text)
     preamble, *records = _START.split(text)
-    lines = accumulate((part.count("\n") for part in records), initial=preamble.count("\n") + 1)
+    lines = accumulate(
+        (part.count("\n") for part in records), initial=preamble.count("\n") + 1
+    )
     # not strict: the last line is where a next record would begin
     return list(zip(lines, map(_fields, records), strict=False))
 
@@ -56,7 +58,10 @@ def _fields(text: str) -> Json:
 
 def first_text(fields: Json, *names: str) -> str:
     """Return the first of the named fields that has text, with lists joined; else an empty string."""
-    texts = (v if isinstance(v := fields.get(name, ""), str) else " ".join(v) for name in names)
+    texts = (
+        v if isinstance(v := fields.get(name, ""), str) else " ".join(v)
+        for name in names
+    )
     return next(filter(None, texts), "")
 
 

@@ -19,7 +19,9 @@ from citerec.files.pandoc import run_pandoc
 from citerec.files.reading import read_whole
 from citerec.types import Paper
 
-_HEAD = '<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>References</title>\n'
+_HEAD = (
+    '<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>References</title>\n'
+)
 ALIASES = {
     "vancouver": "nlm-citation-sequence",
     "nlm": "nlm-citation-sequence",
@@ -42,10 +44,13 @@ _HIDDEN = str.maketrans("<>", "\ue001\ue002")
 _SHOWN = str.maketrans("\ue001\ue002", "<>")
 _ESCAPED = str.maketrans({"\ue001": "&lt;", "\ue002": "&gt;"})
 _ENTRY = re.compile(
-    r'<div id="ref-(\d+)" class="csl-entry"[^>]*>\n(.*?)\n</div>(?=\n<div id|\n</div>)', re.DOTALL
+    r'<div id="ref-(\d+)" class="csl-entry"[^>]*>\n(.*?)\n</div>(?=\n<div id|\n</div>)',
+    re.DOTALL,
 )
 _DIV = re.compile(r"</?div[^>]*>\n?")  # around a label, and what follows it
-_PART = re.compile(r"(?:^|(?<=-))[^\W\d_]")  # the first letter of a part of a given name
+_PART = re.compile(
+    r"(?:^|(?<=-))[^\W\d_]"
+)  # the first letter of a part of a given name
 ReferenceFormat = Literal["bibtex", "ris", "csl", "doi", "html", "text"]
 
 
@@ -87,7 +92,9 @@ def references(
             entries = _formatted(papers, config.style, "plain").strip().split("\n\n")
             return "".join(f"{one_line(entry)}\n" for entry in entries)
         case "html":
-            span = '<p class="csl-entry">{} <span class="Z3988" title="{}"></span></p>\n'
+            span = (
+                '<p class="csl-entry">{} <span class="Z3988" title="{}"></span></p>\n'
+            )
             entries = _ENTRY.findall(_formatted(papers, config.style, "html"))
             texts = (
                 span.format(_DIV.sub("", text), escape(coins(papers[int(number)])))
@@ -102,14 +109,18 @@ def _formatted(papers: Sequence[Paper], style: str, form: str) -> str:
     for number, item in enumerate(items):
         item["id"] = f"{number}"
         if item["type"] == "article-journal" and not {"volume", "page"} & item.keys():
-            item["type"] = "article-magazine"  # as a preprint or ahead of print it would be marked
+            item["type"] = (
+                "article-magazine"  # as a preprint or ahead of print it would be marked
+            )
         if "title" in item:  # whose capitals stay, as CSL specifies
             item["title"] = f'<span class="nocase">{item["title"]}</span>'
         if "author" in item:
             item["author"] = [*map(_with_capitals, item["author"])]
     options = ["--citeproc", f"--csl={_style_file(style)}", "--wrap=none"]
     try:
-        done = run_pandoc(["-f", "csljson", "-t", form, *options], orjson.dumps(items), "styles")
+        done = run_pandoc(
+            ["-f", "csljson", "-t", form, *options], orjson.dumps(items), "styles"
+        )
     except TimeoutError:
         fault = f"{plural(len(papers), 'reference')} need too much time; write fewer at once"
         raise ConfigError(fault) from None
@@ -157,13 +168,21 @@ def notice_of(papers: Sequence[Paper], config: ReferenceConfig) -> str:
     else:
         return ""
     titles = [one_line(paper.title) for paper in incomplete]
-    return f"{plural(len(titles), 'reference')} {what}: {some_of(titles)}" if titles else ""
+    return (
+        f"{plural(len(titles), 'reference')} {what}: {some_of(titles)}"
+        if titles
+        else ""
+    )
 
 
 def _is_incomplete(paper: Paper) -> bool:
     """Whether a paper of a journal lacks its volume or pages, or one of a book its pages."""
     kind = kind_of(paper)
-    has_pages = bool(paper.pages) or kind not in {Kind.JOURNAL, Kind.CONFERENCE, Kind.CHAPTER}
+    has_pages = bool(paper.pages) or kind not in {
+        Kind.JOURNAL,
+        Kind.CONFERENCE,
+        Kind.CHAPTER,
+    }
     return not has_pages or (kind is Kind.JOURNAL and not paper.volume)
 
 
@@ -177,7 +196,10 @@ def coins(paper: Paper) -> str:
         ("rft.type" if form == "dc" else "rft.genre", genre),
         (f"rft.{title}", item.get("title")),
         (f"rft.{venue}", item.get("container-title")),
-        ("rft.inst" if form == "dissertation" else "rft.publisher", item.get("publisher")),
+        (
+            "rft.inst" if form == "dissertation" else "rft.publisher",
+            item.get("publisher"),
+        ),
         ("rft.date", paper.year),
         ("rft.volume", item.get("volume")),
         ("rft.issue", item.get("issue")),
@@ -187,4 +209,6 @@ def coins(paper: Paper) -> str:
     for name in item.get("author", ()):
         key = "rft.aucorp" if "literal" in name else "rft.au"
         fields.append((key, ", ".join(name.values())))
-    return urlencode([(key, text) for key, text in fields if text], quote_via=quote, safe="")
+    return urlencode(
+        [(key, text) for key, text in fields if text], quote_via=quote, safe=""
+    )

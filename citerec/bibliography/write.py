@@ -51,7 +51,9 @@ def citation_keys(papers: Sequence[Paper], taken: Iterable[str] = ()) -> Iterato
         words = (_ascii(word) for word in _WORD.findall(paper.title))
         word = next((w for w in words if w and w not in _STOP), "")
         base = f"{family or 'anon'}{paper.year or ''}{word}"
-        ends = ("".join(end) for n in count() for end in product(ascii_lowercase, repeat=n))
+        ends = (
+            "".join(end) for n in count() for end in product(ascii_lowercase, repeat=n)
+        )
         key = next(key for end in ends if (key := base + end) not in used)
         used.add(key)
         yield key
@@ -59,7 +61,13 @@ def citation_keys(papers: Sequence[Paper], taken: Iterable[str] = ()) -> Iterato
 
 def _ascii(text: str) -> str:
     """Return the letters and digits of `text` in ASCII and lower case, without accents."""
-    plain = normalized("NFKD", text).translate(_ASCII).encode("ascii", "ignore").decode().lower()
+    plain = (
+        normalized("NFKD", text)
+        .translate(_ASCII)
+        .encode("ascii", "ignore")
+        .decode()
+        .lower()
+    )
     return "".join(_WORD.findall(plain))
 
 
@@ -73,9 +81,14 @@ def bibtex_entry(key: str, paper: Paper, note: str = "") -> str:
     pages = _RANGE.sub("--", one_line(paper.pages))  # `@misc` has none
     fields = {
         "title": _title(one_line(paper.title)),
-        "author": " and ".join(_bibtex_name(name) for name in paper.authors if one_line(name)),
+        "author": " and ".join(
+            _bibtex_name(name) for name in paper.authors if one_line(name)
+        ),
         "year": str(paper.year) if paper.year is not None else "",
-        **{name: _escape(one_line(text)) for name, text in _published(paper, kind).items()},
+        **{
+            name: _escape(one_line(text))
+            for name, text in _published(paper, kind).items()
+        },
         "pages": "" if kind in {Kind.PREPRINT, Kind.UNKNOWN} else _escape(pages),
         # No characters of a DOI may form a ligature, as `--` would form a dash. An underscore stays where it cannot be
         # a subscript: styles and programs treat a DOI as a link, not as LaTeX.
@@ -126,10 +139,17 @@ def _title(title: str) -> str:
     for word in _WORD.finditer(title):
         is_inside = end > 0 and not _START.search(title[end : word.start()])
         # a capital that is not due to its position in a title or sentence
-        lone = len(word[0]) == 1 and word[0].isupper() and word[0] != "A" and word.start() > 0
+        lone = (
+            len(word[0]) == 1
+            and word[0].isupper()
+            and word[0] != "A"
+            and word.start() > 0
+        )
         is_name = lone or (has_names and is_inside and word[0][0].isupper())
         has_inner = is_name or any(letter.isupper() for letter in word[0][1:])
-        text += _escape(title[end : word.start()]) + (f"{{{word[0]}}}" if has_inner else word[0])
+        text += _escape(title[end : word.start()]) + (
+            f"{{{word[0]}}}" if has_inner else word[0]
+        )
         end = word.end()
     return text + _escape(title[end:])
 
@@ -137,8 +157,12 @@ def _title(title: str) -> str:
 def _bibtex_name(name: str) -> str:
     parts = split_name(name)
     if parts.group or not parts.given:
-        return _name_part(parts.family, keep_together=parts.group or " " in parts.family)
-    return ", ".join(_name_part(p) for p in (parts.family, parts.suffix, parts.given) if p)
+        return _name_part(
+            parts.family, keep_together=parts.group or " " in parts.family
+        )
+    return ", ".join(
+        _name_part(p) for p in (parts.family, parts.suffix, parts.given) if p
+    )
 
 
 def _name_part(text: str, *, keep_together: bool = False) -> str:
@@ -148,7 +172,9 @@ def _name_part(text: str, *, keep_together: bool = False) -> str:
 
 
 def bibtex(
-    papers: Sequence[Paper], notes: Mapping[str, str] = NO_NOTES, taken: Iterable[str] = ()
+    papers: Sequence[Paper],
+    notes: Mapping[str, str] = NO_NOTES,
+    taken: Iterable[str] = (),
 ) -> str:
     """Return papers as entries of BibTeX, with a blank line between them; `notes` are by id, `taken` are keys."""
     texts = (notes.get(paper.id, "") for paper in papers)
@@ -159,11 +185,15 @@ def bibtex(
 
 
 def ris(
-    papers: Sequence[Paper], keys: Iterable[str] | None = None, notes: Mapping[str, str] = NO_NOTES
+    papers: Sequence[Paper],
+    keys: Iterable[str] | None = None,
+    notes: Mapping[str, str] = NO_NOTES,
 ) -> str:
     """Return papers as records of RIS, a blank line after each but the last; `keys` are in place of their ids."""
     texts = (notes.get(paper.id, "") for paper in papers)
-    records = list(map(_ris_record, keys or [paper.id for paper in papers], papers, texts))
+    records = list(
+        map(_ris_record, keys or [paper.id for paper in papers], papers, texts)
+    )
     import rispy
 
     # rispy writes a number before each record, which is not part of RIS
@@ -220,7 +250,9 @@ def csl_item(paper: Paper, note: str = "") -> Json:
         "author": [
             {"literal": name.family}
             if name.group
-            else {k: v for k in ("family", "given", "suffix") if (v := getattr(name, k))}
+            else {
+                k: v for k in ("family", "given", "suffix") if (v := getattr(name, k))
+            }
             for name in map(split_name, filter(one_line, paper.authors))
         ],
         "issued": {"date-parts": [[paper.year]]} if paper.year is not None else None,

@@ -32,7 +32,12 @@ LEVEL = 6  # of gzip
 SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 FAN = 20  # papers that a sample adds around a paper at once: a paper that thousands cite would fill it
 SHORT = 4  # words; shorter titles, such as "Editorial", join only with the same first author
-_LONGEST = ("abstract", "venue", "pages", "publisher")  # fields of which the longest value is kept
+_LONGEST = (
+    "abstract",
+    "venue",
+    "pages",
+    "publisher",
+)  # fields of which the longest value is kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,9 @@ class Corpus:
             raise ConfigError(f"{self.source.path} holds no valid paper{fault}")
 
 
-def open_corpus(path: Path, format_name: str = "auto", *, skip_bad: bool = False) -> Corpus:
+def open_corpus(
+    path: Path, format_name: str = "auto", *, skip_bad: bool = False
+) -> Corpus:
     """Find the files of a corpus and detect its format; BadInputError if there is none."""
     source = find_source(path)
     name = detect_format(source) if format_name == "auto" else format_name
@@ -86,13 +93,19 @@ def summarise(
         doi = paper_doi(paper).lower()
         title = title_key(paper.title)
         counts["with_doi"] += bool(doi)
-        for name, key in (("same_doi", doi), ("same_title", title and f"{title} {paper.year}")):
+        for name, key in (
+            ("same_doi", doi),
+            ("same_title", title and f"{title} {paper.year}"),
+        ):
             if key:
                 counts[name] += hash(key) in seen[name]
                 seen[name].add(hash(key))
     ids = np.fromiter(map(hash, collector.rows), np.int64, len(collector.rows))
     inside = int(np.isin(np.array(citations, np.int64), ids).sum())
-    counts["citations_inside"], counts["citations_outside"] = inside, len(citations) - inside
+    counts["citations_inside"], counts["citations_outside"] = (
+        inside,
+        len(citations) - inside,
+    )
     return collector, years
 
 
@@ -105,16 +118,24 @@ def check_target(output: Path, *, force: bool) -> None:
         raise ConfigError(f"{output} must be named .jsonl, .jsonl.gz or .jsonl.zst")
     check_parent(output)
     if output.exists() and not force:
-        raise ConfigError(f"{output} already exists; replace it with --force, or name another file")
+        raise ConfigError(
+            f"{output} already exists; replace it with --force, or name another file"
+        )
 
 
 @contextmanager
-def write_lines(output: Path, *, follow: bool = False) -> Generator[Callable[[bytes], Any]]:
+def write_lines(
+    output: Path, *, follow: bool = False
+) -> Generator[Callable[[bytes], Any]]:
     """Yield a function that writes a line, packed by the suffix; the file appears complete or not at all.
 
     `follow` is that of `replacing`.
     """
-    with writing(output), replacing(output, follow=follow) as temporary, ExitStack() as stack:
+    with (
+        writing(output),
+        replacing(output, follow=follow) as temporary,
+        ExitStack() as stack,
+    ):
         sink: IO[bytes] | Any = stack.enter_context(temporary.open("wb"))
         if output.suffix == ".gz":
             sink = stack.enter_context(gzip.GzipFile("", "wb", LEVEL, sink, mtime=0))
@@ -125,7 +146,9 @@ def write_lines(output: Path, *, follow: bool = False) -> Generator[Callable[[by
 
 def canonical_line(paper: Paper) -> bytes:
     """Return a paper as a line of canonical JSON; fields without a value are left out, except the title."""
-    kept = {name: value for name, value in asdict(paper).items() if value or name == "title"}
+    kept = {
+        name: value for name, value in asdict(paper).items() if value or name == "title"
+    }
     return orjson.dumps(kept, option=orjson.OPT_APPEND_NEWLINE)
 
 
@@ -181,7 +204,9 @@ class _Groups:
         else:
             docid = paper.id
             number = corpus + 1
-            while docid in self.by_id:  # another paper's, such as a key that two libraries use
+            while (
+                docid in self.by_id
+            ):  # another paper's, such as a key that two libraries use
                 docid = f"{paper.id}#{number}"
                 number = number + 1
             self.counts["renamed"] += docid != paper.id
@@ -197,7 +222,9 @@ class _Groups:
 
     def cited(self, corpus: int, docid: str, corpora: int) -> _Group | None:
         """Return the group to which a citation of a record refers: by the ids of its corpus, by DOI, by other ids."""
-        own = self._by_stated_id.get((corpus, docid)) or self._by_doi.get(doi_of(docid).lower())
+        own = self._by_stated_id.get((corpus, docid)) or self._by_doi.get(
+            doi_of(docid).lower()
+        )
         others = (self._by_stated_id.get((number, docid)) for number in range(corpora))
         return own or next(filter(None, others), None)
 
@@ -212,7 +239,10 @@ def _title_and_year(paper: Paper) -> tuple[object, ...]:
 
 
 def merge(
-    corpora: Sequence[Corpus], output: Path, progress: Progress = no_progress, log: Log = no_log
+    corpora: Sequence[Corpus],
+    output: Path,
+    progress: Progress = no_progress,
+    log: Log = no_log,
 ) -> tuple[Counter[str], list[str]]:
     """Join the papers of corpora, in order of precedence, into one file of canonical JSON lines.
 
@@ -224,7 +254,9 @@ def merge(
     examples = list[str]()
     for number, corpus in enumerate(corpora):
         collector = RecordCounter(corpus.skip_bad, joins=True)
-        for paper in corpus.papers(collector, f"reading {corpus.source.path.name}", progress, log):
+        for paper in corpus.papers(
+            collector, f"reading {corpus.source.path.name}", progress, log
+        ):
             groups.add(number, paper)
         examples += collector.examples
     counts = groups.counts
@@ -239,7 +271,9 @@ def merge(
             merged = merged_paper([paper for _, paper in group.records])
             write(canonical_line(replace(merged, id=group.id, citations=tuple(cited))))
             counts["papers"] += 1
-            counts["citations"] += (inside := sum(docid in groups.by_id for docid in cited))
+            counts["citations"] += (
+                inside := sum(docid in groups.by_id for docid in cited)
+            )
             counts["outside"] += len(cited) - inside
     return counts, examples
 
@@ -260,10 +294,17 @@ def merged_paper(records: Sequence[Paper]) -> Paper:
         values[name] = max((getattr(paper, name) for paper in records), key=len)
     return replace(
         records[0],
-        title=next((title for title in titles if not title.isupper()), titles[0] if titles else ""),
+        title=next(
+            (title for title in titles if not title.isupper()),
+            titles[0] if titles else "",
+        ),
         year=next((paper.year for paper in records if paper.year is not None), None),
-        authors=max((p.authors for p in records), key=lambda a: (len(a), sum(map(len, a)))),
-        citations=tuple(dict.fromkeys(cited for paper in records for cited in paper.citations)),
+        authors=max(
+            (p.authors for p in records), key=lambda a: (len(a), sum(map(len, a)))
+        ),
+        citations=tuple(
+            dict.fromkeys(cited for paper in records for cited in paper.citations)
+        ),
         retracted=any(paper.retracted for paper in records),
         **values,
     )
@@ -291,7 +332,9 @@ def sample(
     rng = random.Random(seed)
     with TemporaryDirectory() as folder:
         with write_references(Path(folder)) as add_references:
-            for row, paper in enumerate(corpus.papers(collector, progress=progress, log=log)):
+            for row, paper in enumerate(
+                corpus.papers(collector, progress=progress, log=log)
+            ):
                 add_references(row, paper.citations)
         write_graph(Path(folder), collector.rows, [NO_YEAR] * len(collector.rows))
         graph = open_graph(Path(folder), len(collector.rows))

@@ -50,7 +50,12 @@ from citerec.index.folder import (
     open_index,
     write_manifest,
 )
-from citerec.index.graph import open_graph, read_references, write_graph, write_references
+from citerec.index.graph import (
+    open_graph,
+    read_references,
+    write_graph,
+    write_references,
+)
 from citerec.index.java import start_jvm
 from citerec.index.papers import NO_YEAR, Papers, open_lookup, write_papers
 from citerec.index.splits import FOLDER as SPLITS_FOLDER
@@ -80,12 +85,16 @@ class BuildConfig(EmbedConfig):
         "ris, or of a reader that a package adds.",
     )
     force: bool = setting(False, "Replace an existing index.")
-    skip_bad: bool = setting(False, "Skip invalid records, and unknown ids of --delete.")
+    skip_bad: bool = setting(
+        False, "Skip invalid records, and unknown ids of --delete."
+    )
     retracted: Path | None = setting(
         None,
         "A table of retracted papers in CSV, as Retraction Watch publishes it: they are marked.",
     )
-    encoder: str | None = None  # name, hub id, folder or auto; None for an index without vectors
+    encoder: str | None = (
+        None  # name, hub id, folder or auto; None for an index without vectors
+    )
     encode: EncodeConfig = EncodeConfig()
     retrievers: tuple[str, ...] = setting(
         (), "Retrievers of installed packages that keep data of their own in the index."
@@ -100,7 +109,9 @@ class BuildReport:
     manifest: Manifest
     examples: tuple[str, ...]  # the first faults, each with file and line
     ignored: tuple[Path, ...]  # files of the corpus folder that hold no records
-    changes: dict[str, int] = field(default_factory=dict[str, int])  # added, replaced, removed
+    changes: dict[str, int] = field(
+        default_factory=dict[str, int]
+    )  # added, replaced, removed
 
 
 def build_index(
@@ -134,8 +145,12 @@ def build_index(
         name = auto_encoder(log) if config.encoder == AUTO else config.encoder
         encoder = open_encoder(name, config.encode, base=index, log=log)
     with locked(index), building(index) as folder:
-        check_target(index, force=config.force)  # another build may have finished in between
-        report = _build(folder, index, config, source, None, set(), encoder, progress, log)
+        check_target(
+            index, force=config.force
+        )  # another build may have finished in between
+        report = _build(
+            folder, index, config, source, None, set(), encoder, progress, log
+        )
     forget_vectors(index)
     return report
 
@@ -178,7 +193,9 @@ def grow_index(
         if unknown:
             log(f"{len(unknown):,} ids of --delete are not in the index")
         encoder = _encoder_of(old, config, log)
-        report = _build(folder, index, config, source, old, {*ids}, encoder, progress, log)
+        report = _build(
+            folder, index, config, source, old, {*ids}, encoder, progress, log
+        )
     forget_vectors(index)
     return report
 
@@ -206,7 +223,9 @@ def check_target(index: Path, *, force: bool) -> None:
         parts = [part for part in (PAPERS, CITATIONS, BM25) if (index / part).exists()]
     except OSError as error:
         raise ConfigError(f"{index} cannot be made: {error.strerror}") from error
-    if not parts or not (index / NAME).is_file():  # other programs use this file name, too
+    if (
+        not parts or not (index / NAME).is_file()
+    ):  # other programs use this file name, too
         raise ConfigError(
             f"{index} already exists and is not an index; it was not changed; name another folder"
         )
@@ -244,7 +263,9 @@ def _build(
     log: Log,
 ) -> BuildReport:
     """Build an index in a folder, from the papers of a corpus and then those of an old index that stay."""
-    retracted = read_retracted(config.retracted) if config.retracted else frozenset[str]()
+    retracted = (
+        read_retracted(config.retracted) if config.retracted else frozenset[str]()
+    )
     collector = RecordCounter(config.skip_bad, retracted=retracted)
     added = 0
     start_jvm()
@@ -254,7 +275,9 @@ def _build(
         format_name = config.format
         if format_name == "auto":
             format_name = detect_format(source)
-        records = read_papers(source, format_name, byte_progress(source, progress), log, folder)
+        records = read_papers(
+            source, format_name, byte_progress(source, progress), log, folder
+        )
         corpus["path"] = fsencode(source.path).decode(errors="replace")
         corpus["format"] = format_name
 
@@ -268,7 +291,11 @@ def _build(
     with Bm25Builder(folder) as bm25:
         tokens = _write_papers(folder, located(), collector, bm25)
         if not collector.rows:
-            of = f"{source.path} holds no valid paper" if source else f"{index} would have no paper"
+            of = (
+                f"{source.path} holds no valid paper"
+                if source
+                else f"{index} would have no paper"
+            )
             raise ConfigError(f"{of}; no index was built")
         progress("finishing", 0, 2)
         splits = _write_derived(folder, source, old, collector)
@@ -297,15 +324,22 @@ def _build(
         corpus=corpus,
         counts=dict(collector.counts),
         settings={
-            "bm25": {"analysis": "english (Porter, stop words)", "text": "title + abstract"},
+            "bm25": {
+                "analysis": "english (Porter, stop words)",
+                "text": "title + abstract",
+            },
             "splits": splits,
             **vectors,
         },
         checksums=checksums(folder),
     )
     write_manifest(folder, manifest)
-    manifest = _with_plugins(folder, manifest, config.retrievers or (old.plugins if old else ()))
-    carry_models(index, folder)  # as late as possible: a model may have been trained meanwhile
+    manifest = _with_plugins(
+        folder, manifest, config.retrievers or (old.plugins if old else ())
+    )
+    carry_models(
+        index, folder
+    )  # as late as possible: a model may have been trained meanwhile
     ignored = source.ignored if source else ()
     return BuildReport(index, manifest, tuple(collector.examples), ignored, changes)
 
@@ -325,7 +359,10 @@ def _with_plugins(folder: Path, manifest: Manifest, names: Sequence[str]) -> Man
 
 
 def _write_papers(
-    folder: Path, located: Iterator[Located], collector: RecordCounter, bm25: Bm25Builder
+    folder: Path,
+    located: Iterator[Located],
+    collector: RecordCounter,
+    bm25: Bm25Builder,
 ) -> "Future[int]":
     """Stream the papers into papers.arrow, the graph and Lucene; return the number of Lucene's tokens to come."""
     with (
@@ -351,7 +388,12 @@ def _changed_corpus(old: IndexFolder, added: Json, removed: Set[str]) -> Json:
     history = "\n".join([before["sha256"], added["sha256"], *sorted(removed)])
     digest = hashlib.sha256(history.encode(errors="surrogatepass")).hexdigest()
     files = before["files"] + added["files"]
-    return {**before, "files": files, "sha256": digest, "base_sha256": old.manifest.lineage}
+    return {
+        **before,
+        "files": files,
+        "sha256": digest,
+        "base_sha256": old.manifest.lineage,
+    }
 
 
 def _kept(index: IndexFolder, without: Set[str]) -> Iterator[Located]:
@@ -366,11 +408,16 @@ def _kept(index: IndexFolder, without: Set[str]) -> Iterator[Located]:
                 cited = references
                 citing, references = next(stated, (-1, []))
             if paper.id not in without:
-                yield Located(index.path / PAPERS, row + 1, replace(paper, citations=tuple(cited)))
+                yield Located(
+                    index.path / PAPERS, row + 1, replace(paper, citations=tuple(cited))
+                )
 
 
 def _write_derived(
-    folder: Path, source: Source | None, old: IndexFolder | None, collector: RecordCounter
+    folder: Path,
+    source: Source | None,
+    old: IndexFolder | None,
+    collector: RecordCounter,
 ) -> str:
     """Write what depends on all papers: the order of docids, tables, and splits, whose origin is returned.
 
@@ -379,7 +426,9 @@ def _write_derived(
     ids = list(collector.rows)
     papers = Papers(folder / PAPERS)
     rank = np.empty(len(ids), np.int32)
-    rank[sorted(range(len(ids)), key=ids.__getitem__)] = np.arange(len(ids), dtype=np.int32)
+    rank[sorted(range(len(ids)), key=ids.__getitem__)] = np.arange(
+        len(ids), dtype=np.int32
+    )
     save_array(folder / ID_RANK, rank)
     write_tables(folder, papers)
     if old:
@@ -399,9 +448,15 @@ def _write_derived(
         unmatched = [replace(query, corpus_ids=()) for query in stored.queries.values()]
         queries = {query.id: query for query, _ in recognise(unmatched, known)}
         write_queries(folder / SPLITS_FOLDER, replace(stored, queries=queries))
-        collector.counts["recognised_queries"] = sum(bool(q.corpus_ids) for q in queries.values())
+        collector.counts["recognised_queries"] = sum(
+            bool(q.corpus_ids) for q in queries.values()
+        )
     elif old or origin == "shipped":
         named = chain.from_iterable(splits.values())
-        collector.counts["unknown_queries"] = sum(docid not in collector.rows for docid in named)
-    collector.counts.update({f"{name}_queries": len(split) for name, split in splits.items()})
+        collector.counts["unknown_queries"] = sum(
+            docid not in collector.rows for docid in named
+        )
+    collector.counts.update(
+        {f"{name}_queries": len(split) for name, split in splits.items()}
+    )
     return origin

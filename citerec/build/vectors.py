@@ -35,7 +35,9 @@ from citerec.types import Json, Paper, Progress, no_progress
 if TYPE_CHECKING:
     from citerec.encode.encoder import Encoder
 
-SHARD = 2048  # papers that are encoded and saved at once; a killed run loses at most these
+SHARD = (
+    2048  # papers that are encoded and saved at once; a killed run loses at most these
+)
 KEY = 16  # bytes of the hash of a text
 
 Keys = npt.NDArray[np.bytes_]
@@ -59,7 +61,9 @@ class _Cache:
         from citerec.index.vectors import vectors_of
 
         self._file = file
-        self._record = np.dtype([("key", f"S{KEY}"), ("vector", np.float32, (encoder.dim,))])
+        self._record = np.dtype(
+            [("key", f"S{KEY}"), ("vector", np.float32, (encoder.dim,))]
+        )
         self._old = None
         self._old_keys = np.empty(0, f"S{KEY}")
         if old:
@@ -104,7 +108,11 @@ class _Cache:
 
     def _saved(self) -> Any:
         is_empty = not self._file.stat().st_size  # which cannot be mapped
-        return np.empty(0, self._record) if is_empty else np.memmap(self._file, self._record, "r")
+        return (
+            np.empty(0, self._record)
+            if is_empty
+            else np.memmap(self._file, self._record, "r")
+        )
 
 
 def embed(
@@ -143,7 +151,9 @@ def embed(
 
         def encoded_here() -> Iterator[Vectors]:
             for batch in batches:
-                yield encoder.encode(batch, lambda what, n, _: progress(what, done + n, total))
+                yield encoder.encode(
+                    batch, lambda what, n, _: progress(what, done + n, total)
+                )
 
         elsewhere = config.elsewhere
         encoded = elsewhere(encoder, target, batches) if elsewhere else encoded_here()
@@ -167,14 +177,19 @@ def keys_of(papers: Papers, form: EncoderForm) -> Keys:
     """Return the hash of the text that an encoder reads of each paper, shape (papers,)."""
     keys = np.empty(len(papers), f"S{KEY}")
     for start in range(0, len(papers), SHARD):
-        for row, paper in papers.at(range(start, min(start + SHARD, len(papers)))).items():
+        for row, paper in papers.at(
+            range(start, min(start + SHARD, len(papers)))
+        ).items():
             text = encoder_text(paper, form, "\0").encode(errors="surrogatepass")
             keys[row] = hashlib.blake2b(text, digest_size=KEY).digest()
     return keys
 
 
 def embed_anew(
-    path: Path, encoder: "Encoder", config: EmbedConfig, progress: Progress = no_progress
+    path: Path,
+    encoder: "Encoder",
+    config: EmbedConfig,
+    progress: Progress = no_progress,
 ) -> None:
     """Replace the vectors of an index; readers see either the old or the new ones.
 
@@ -183,7 +198,11 @@ def embed_anew(
     open_index(path)  # before anything is locked or written
     with locked(path), building(path) as folder:
         index = open_index(path)
-        kept = {n: s for n, s in index.manifest.checksums.items() if not n.startswith(f"{DENSE}/")}
+        kept = {
+            n: s
+            for n, s in index.manifest.checksums.items()
+            if not n.startswith(f"{DENSE}/")
+        }
         for name in kept:
             link(path / name, folder / name)
         settings = embed(folder, path, encoder, config, progress)
@@ -191,9 +210,15 @@ def embed_anew(
         manifest = index.manifest
         write_manifest(
             folder,
-            replace(manifest, settings={**manifest.settings, **settings}, checksums=kept | new),
+            replace(
+                manifest,
+                settings={**manifest.settings, **settings},
+                checksums=kept | new,
+            ),
         )
-        carry_models(path, folder)  # as late as possible: a model may have been trained meanwhile
+        carry_models(
+            path, folder
+        )  # as late as possible: a model may have been trained meanwhile
     forget_vectors(path)
 
 

@@ -59,8 +59,12 @@ MODEL_CHOICE = {  # of the commands whose option names a model that the hub may 
 }
 
 HELP = frozenset({"-h", "--help"})
-PARSER_PRINTS = HELP | {"--version"}  # options with which the parser prints, and no command runs
-ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+PARSER_PRINTS = HELP | {
+    "--version"
+}  # options with which the parser prints, and no command runs
+ENDING = [
+    getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)
+]
 
 
 class EndedError(KeyboardInterrupt):
@@ -101,7 +105,10 @@ def _version(requested: bool) -> None:
 
 def _common(
     _: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Show the version."
+        ),
     ] = False,
 ) -> None:
     """Recommend papers that a draft should cite."""
@@ -117,7 +124,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     if sys.stdout is None:  # closed by the shell: `>&-`
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal may lack characters of a title
+        sys.stdout.reconfigure(
+            errors="replace"
+        )  # a terminal may lack characters of a title
     given = sys.argv[1:] if arguments is None else arguments
     if given and given[0] in _SHORT:
         gc.set_threshold(*_GC_THRESHOLDS)
@@ -135,7 +144,9 @@ def run(arguments: Sequence[str]) -> int:
     first = arguments[0] if arguments else ""
     defaults: dict[str, Any] = {}
     try:
-        command: Any = typer.main.get_command(make_app([first] if first in COMMANDS else COMMANDS))
+        command: Any = typer.main.get_command(
+            make_app([first] if first in COMMANDS else COMMANDS)
+        )
         refuse_empty_paths(command)
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as set during imports
             signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -155,7 +166,9 @@ def run(arguments: Sequence[str]) -> int:
         return 0
     except KeyboardInterrupt as error:
         why = str(error) or "interrupted"
-        return fail(f"{why}; no file is left half-written", getattr(error, "exit_code", 1))
+        return fail(
+            f"{why}; no file is left half-written", getattr(error, "exit_code", 1)
+        )
     except CiterecError as error:
         from citerec.encode.models import HubError
 
@@ -177,7 +190,9 @@ def _fault_of_input(error: Any) -> str:
     if hasattr(error, "format_message"):  # of the parser
         context = getattr(error, "ctx", None)
         command = context.command_path if context else "citerec"
-        bare = type(error).__name__ == "NoArgsIsHelpError"  # its message is the whole help text
+        bare = (
+            type(error).__name__ == "NoArgsIsHelpError"
+        )  # its message is the whole help text
         message = "Missing command." if bare else error.format_message()
         return f"{message} (see: {command} --help)"
     if isinstance(error, OSError) and error.errno == ENAMETOOLONG:

@@ -36,7 +36,9 @@ def collect(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="The folder to create; corpora/<name of the list> by default."
+            "--output",
+            "-o",
+            help="The folder to create; corpora/<name of the list> by default.",
         ),
     ] = None,
     *,
@@ -44,7 +46,9 @@ def collect(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the estimate, and send nothing.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Start a large collection, too.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Start a large collection, too.")
+    ] = False,
     console: ConsoleOutput,
 ) -> None:
     """Fetch a corpus around references: what they cite, and what cites them.
@@ -62,13 +66,22 @@ def collect(
     folder = output or CORPORA / (words or "references")
     plan = make_plan(folder, config)
     if plan.is_complete:
-        with suppress(CiterecError), open_cache(folder, ""):  # removes what a killed run left
+        with (
+            suppress(CiterecError),
+            open_cache(folder, ""),
+        ):  # removes what a killed run left
             pass
-        console.log(f"{folder} is complete; --update adds what is new, --force collects it anew")
+        console.log(
+            f"{folder} is complete; --update adds what is new, --force collects it anew"
+        )
         return
     service = plan.service.title
     estimate = plan.estimate
-    sent = "the words of --search" if options.search else "ids and titles of the references"
+    sent = (
+        "the words of --search"
+        if options.search
+        else "ids and titles of the references"
+    )
     console.log(f"only {sent} are sent to {service}; no draft, no abstract, no path")
     if estimate.dollars is not None and not plan.service.key:
         console.log(f"{plan.service.variable} is not set: {WITHOUT_KEY}")
@@ -112,7 +125,9 @@ def read_references(
             known = "no such file, and neither a DOI (10.1145/…) nor an arXiv id (arXiv:2004.12832)"
             raise BadInputError(text, known)
     if refs and not entries:
-        raise BadInputError(", ".join(refs), "no entry can be read: nothing to collect around")
+        raise BadInputError(
+            ", ".join(refs), "no entry can be read: nothing to collect around"
+        )
     return name or "references", entries
 
 
@@ -122,7 +137,9 @@ def summary(folder: Path, report: "CollectReport") -> list[str]:
     counts = report.record["counts"]
     total = record["query"]["references"] or record["resolved"] + record["unresolved"]
     added = f", {report.added:,} of them new" if len(record["runs"]) > 1 else ""
-    reused = f", {report.reused:,} answers of an interrupted run" if report.reused else ""
+    reused = (
+        f", {report.reused:,} answers of an interrupted run" if report.reused else ""
+    )
     lines = [
         f"{folder}  ({record['service']})",
         f"{counts['papers']:>12,}  papers{added}",
@@ -131,7 +148,9 @@ def summary(folder: Path, report: "CollectReport") -> list[str]:
         f"{report.sent:>12,}  requests{reused}",
     ]
     if elided := len(record["without_references"]):
-        lines.append(f"{elided:>12,}  without a list of references: their publishers withhold it")
+        lines.append(
+            f"{elided:>12,}  without a list of references: their publishers withhold it"
+        )
     if report.unresolved:
         lines += ["", f"not resolved ({folder / 'unresolved.tsv'}):"]
     for place, title, _, reason, closest, score in report.unresolved[:SHOWN]:

@@ -65,7 +65,13 @@ class ConsoleOutput(Settings):
 
             yield line
             return
-        from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+        from rich.progress import (
+            BarColumn,
+            Progress,
+            TaskID,
+            TextColumn,
+            TimeRemainingColumn,
+        )
 
         from citerec.export.terminal import PlainConsole
 
@@ -107,7 +113,9 @@ def show(renderable: "RenderableType") -> None:
     console = PlainConsole()
     if not console.is_terminal:
         console = PlainConsole(width=max(console.width, 110))
-    with console.capture() as text:  # if rich prints directly, it ends the process at a closed pipe
+    with (
+        console.capture() as text
+    ):  # if rich prints directly, it ends the process at a closed pipe
         console.print(renderable)
     write_result(text.get())
 
@@ -144,12 +152,16 @@ def write_pieces(pieces: Iterable[str], output: Path | None = None) -> None:
             except OSError as error:
                 # what is left in the buffer is discarded
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-                raise OutputError(f"cannot write standard output: {error.strerror}") from error
+                raise OutputError(
+                    f"cannot write standard output: {error.strerror}"
+                ) from error
         return
     from citerec.files.atomic import replacing
 
     check_output(output)
-    is_special = output.exists() and not output.is_file()  # a device or a pipe is not replaced
+    is_special = (
+        output.exists() and not output.is_file()
+    )  # a device or a pipe is not replaced
     with (
         writing(output),
         nullcontext(output) if is_special else replacing(output, follow=True) as file,

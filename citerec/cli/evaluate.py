@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from citerec.cli.console import ConsoleOutput, show
-from citerec.cli.options import BM25, RERANK, Index, Split, open_named, settings_options, under
+from citerec.cli.options import (
+    BM25,
+    RERANK,
+    Index,
+    Split,
+    open_named,
+    settings_options,
+    under,
+)
 from citerec.config import Settings, setting
 from citerec.errors import ConfigError
 from citerec.evaluation.protocol import EvalConfig
@@ -29,7 +37,10 @@ FLAGS = {
     "--threads": "bm25.threads dense.threads rerank.threads",
 }
 
-RECORDED = {"--known-graph", "--seed"}  # with given runs, too; all others are of systems
+RECORDED = {
+    "--known-graph",
+    "--seed",
+}  # with given runs, too; all others are of systems
 
 
 class SystemOptions(Settings):
@@ -56,15 +67,21 @@ def evaluate(
     split: Split = "test",
     run: Annotated[
         list[Path] | None,
-        typer.Option(help="A TREC run to evaluate: alone, or with --systems beside them."),
+        typer.Option(
+            help="A TREC run to evaluate: alone, or with --systems beside them."
+        ),
     ] = None,
     qrels: Annotated[
         Path | None,
-        typer.Option(help="TREC or BEIR qrels for --run, in place of a split of the index."),
+        typer.Option(
+            help="TREC or BEIR qrels for --run, in place of a split of the index."
+        ),
     ] = None,
     queries: Annotated[
         int | None,
-        typer.Option(min=1, help="A quick look: so many queries, evenly spread over the split."),
+        typer.Option(
+            min=1, help="A quick look: so many queries, evenly spread over the split."
+        ),
     ] = None,
     output: Annotated[
         Path | None,
@@ -87,7 +104,12 @@ def evaluate(
     from citerec.evaluation.evaluate import with_systems
     from citerec.evaluation.metrics import METRICS, metric_names
     from citerec.evaluation.protocol import EvalSet, load_eval_set
-    from citerec.evaluation.report import Evaluation, assess, summary_table, write_report
+    from citerec.evaluation.report import (
+        Evaluation,
+        assess,
+        summary_table,
+        write_report,
+    )
     from citerec.evaluation.systems import systems
     from citerec.evaluation.tables import terminal
     from citerec.files.trec import read_qrels, trec_qrels
@@ -95,7 +117,9 @@ def evaluate(
     wanted = metric_names(metrics)
     files = run or []
     if qrels is not None and not files:
-        raise ConfigError("--qrels needs --run; without it a split of the index is evaluated")
+        raise ConfigError(
+            "--qrels needs --run; without it a split of the index is evaluated"
+        )
     is_named = "systems" in options.model_fields_set
     runs_systems = not files or (qrels is None and is_named)
     named = [name.strip() for name in options.systems.split(",")] if is_named else None
@@ -112,7 +136,9 @@ def evaluate(
     if queries:
         eval_set = eval_set.spread(queries)
     suffix = f"{'-runs' if files else ''}{'-quick' if queries else ''}"
-    target = report_folder(output, f"{corpus}-{eval_set.split}{suffix}")  # before the work
+    target = report_folder(
+        output, f"{corpus}-{eval_set.split}{suffix}"
+    )  # before the work
     is_known = runs_systems or "known_graph" in config.model_fields_set
     evaluation = Evaluation(
         corpus=corpus,
@@ -121,12 +147,16 @@ def evaluate(
         qrels=trec_qrels(eval_set.qrels) if files else eval_set.qrels,
         runs=given_runs(files, systems() if runs_systems else ()),
         metrics=[name for name in wanted if name not in METRICS],
-        provenance={"runs": [*map(str, files)], "qrels": str(qrels or split)} if files else {},
+        provenance={"runs": [*map(str, files)], "qrels": str(qrels or split)}
+        if files
+        else {},
         left_out=eval_set.left_out,
         seed=config.seed,
     )
     if folder and runs_systems:
-        console.detail(f"{folder.path}: {len(eval_set.queries)} {eval_set.split} queries")
+        console.detail(
+            f"{folder.path}: {len(eval_set.queries)} {eval_set.split} queries"
+        )
         with console.progress() as progress:
             evaluation, opened = with_systems(
                 evaluation,
@@ -170,9 +200,13 @@ def given_runs(files: Sequence[Path], taken: Sequence[str]) -> list["Run"]:
     """Read external runs; a run is named after its file, and its folder if a system or another file has that name."""
     from citerec.files.trec import read_run
 
-    stems = [file.name.removesuffix(".gz").rpartition(".")[0] or file.name for file in files]
+    stems = [
+        file.name.removesuffix(".gz").rpartition(".")[0] or file.name for file in files
+    ]
     names = [
-        f"{file.resolve().parent.name}/{stem}" if stem in taken or stems.count(stem) > 1 else stem
+        f"{file.resolve().parent.name}/{stem}"
+        if stem in taken or stems.count(stem) > 1
+        else stem
         for file, stem in zip(files, stems, strict=True)
     ]
     return [read_run(file, name) for file, name in zip(files, names, strict=True)]

@@ -15,14 +15,17 @@ from citerec.errors import BadInputError
 @settings_options
 def export(
     papers: Annotated[
-        Path, typer.Argument(help="A shelf, or any list that `recommend --cited` reads.")
+        Path,
+        typer.Argument(help="A shelf, or any list that `recommend --cited` reads."),
     ],
     config: ReferenceConfig,
     index: Index = None,
     avoid: Annotated[
         Path | None, typer.Option(help="Your .bib: bibtex has no citation key of it.")
     ] = None,
-    output: Annotated[Path | None, typer.Option(help="Output file, in place of stdout.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Output file, in place of stdout.")
+    ] = None,
     *,
     console: ConsoleOutput,
 ) -> None:

@@ -63,7 +63,9 @@ class EncodeOptions(EmbedConfig):
 def index(
     corpus: Annotated[
         Path | None,
-        typer.Argument(help="A corpus file, or a folder of shards.", show_default=False),
+        typer.Argument(
+            help="A corpus file, or a folder of shards.", show_default=False
+        ),
     ] = None,
     *,
     index: Annotated[
@@ -82,7 +84,9 @@ def index(
     ] = False,
     delete: Annotated[
         Path | None,
-        typer.Option(help="Remove the papers of this file from an index: one id a line."),
+        typer.Option(
+            help="Remove the papers of this file from an index: one id a line."
+        ),
     ] = None,
     config: Annotated[IndexOptions, FLAGS],
     ray: Ray = None,
@@ -99,8 +103,12 @@ def index(
         if append and corpus is None:
             raise ConfigError("--append needs a corpus: citerec index CORPUS --append")
         if not append and corpus is not None:
-            raise ConfigError(f"{corpus} would not be read; add its papers with --append")
-        anew = config.force or ray is not None or config.dense.kind is not DenseKind.AUTO
+            raise ConfigError(
+                f"{corpus} would not be read; add its papers with --append"
+            )
+        anew = (
+            config.force or ray is not None or config.dense.kind is not DenseKind.AUTO
+        )
         if anew or config.encoder == "none":
             raise ConfigError(
                 "--force, --ray, --dense-index and --encoder none build an index anew; "
@@ -110,7 +118,9 @@ def index(
         encoder = None if config.encoder == "auto" else config.encoder
     else:
         if corpus is None or named is None:
-            raise ConfigError("name a corpus: citerec index CORPUS (see: citerec index --help)")
+            raise ConfigError(
+                "name a corpus: citerec index CORPUS (see: citerec index --help)"
+            )
         target = named
         check_inputs(corpus, target, force=config.force)  # before Ray starts
         encoder = chosen_encoder(config.encoder, target, console.log)
@@ -123,12 +133,21 @@ def index(
             report = build_index(corpus, target, config, progress, console.log)
         else:
             report = grow_index(
-                target, config, corpus=corpus, removed=delete, progress=progress, log=console.log
+                target,
+                config,
+                corpus=corpus,
+                removed=delete,
+                progress=progress,
+                log=console.log,
             )
     if not console.quiet:
         write_lines(
             f"{report.index}  ({report.manifest.corpus['format']})",
-            *(f"{count:>12,}  {name}" for name, count in report.changes.items() if count),
+            *(
+                f"{count:>12,}  {name}"
+                for name, count in report.changes.items()
+                if count
+            ),
             *index_lines(report.manifest.counts),
         )
     report_faults(report.examples, report.ignored, console)
@@ -141,7 +160,9 @@ def default_index(corpus: Path) -> Path:
     """
     from citerec.index.folder import INDEXES
 
-    path = Path(os.path.realpath(corpus))  # `resolve` fails at a link that leads to itself
+    path = Path(
+        os.path.realpath(corpus)
+    )  # `resolve` fails at a link that leads to itself
     stem = path.name if path.is_dir() else path.name.split(".")[0]
     name = path.parent.name if stem.lower() in GENERIC_NAMES else stem
     return INDEXES / (name or "corpus")
@@ -166,7 +187,10 @@ def encode(
         raise ConfigError("there is no encoder; choose one with --encoder MODEL")
     model = open_encoder(name, config.encode, base=target, log=console.log)
     console.detail(f"{model.fingerprint}: {model.dim} dimensions, {model.precision}")
-    with encode_where(target, ray, console) as elsewhere, console.progress() as progress:
+    with (
+        encode_where(target, ray, console) as elsewhere,
+        console.progress() as progress,
+    ):
         embed_anew(target, model, config.replace(elsewhere=elsewhere), progress)
     console.log(f"{target}: encoded by {model.fingerprint}")
 
@@ -206,5 +230,7 @@ def encode_where(
                 yield encode_in_actors
     except BaseException:
         if has_saved_vectors(target):
-            console.log("vectors are saved; run the command again with --resume to continue")
+            console.log(
+                "vectors are saved; run the command again with --resume to continue"
+            )
         raise

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from citerec.cli.console import ConsoleOutput, show, write_lines, write_pieces, write_result
+from citerec.cli.console import (
+    ConsoleOutput,
+    show,
+    write_lines,
+    write_pieces,
+    write_result,
+)
 from citerec.cli.corpus import index_lines
 from citerec.cli.options import AsFormat, Index, open_named, settings_options
 from citerec.display import plural
@@ -29,7 +35,9 @@ What to do next:
 
 
 @settings_options
-def info(index: Index = None, format: AsFormat = "table", *, console: ConsoleOutput) -> None:
+def info(
+    index: Index = None, format: AsFormat = "table", *, console: ConsoleOutput
+) -> None:
     """Show the content of an index."""
     from citerec.index.folder import NAME
 
@@ -69,7 +77,11 @@ def settings_in_use(folder: "IndexFolder") -> list[str]:
     if found := choose_reranker("auto", folder):
         lines.append(f"    reranker  {shown_reranker(found.model, folder)}")
     ranker = find_ranker("auto", folder)
-    shown = "the default model" if ranker == DEFAULT else ranker and ranker.relative_to(folder.path)
+    shown = (
+        "the default model"
+        if ranker == DEFAULT
+        else ranker and ranker.relative_to(folder.path)
+    )
     return [*lines, f"      ranker  {shown or 'none'}"]
 
 
@@ -81,7 +93,9 @@ def verify(index: Index = None, *, console: ConsoleOutput) -> None:
     path = find_index(index)
     manifest = verify_index(path)
     if not console.quiet:
-        write_lines(f"{path} is complete: {len(manifest.checksums)} files match their checksums")
+        write_lines(
+            f"{path} is complete: {len(manifest.checksums)} files match their checksums"
+        )
 
 
 @settings_options
@@ -92,7 +106,9 @@ def doctor(format: AsFormat = "table", *, console: ConsoleOutput) -> None:
 
     findings = examine()
     if format == "json":
-        write_result(indented_json({"healthy": healthy(findings), "findings": findings}).decode())
+        write_result(
+            indented_json({"healthy": healthy(findings), "findings": findings}).decode()
+        )
     else:
         show(as_table(findings))
     if not healthy(findings):
@@ -121,7 +137,9 @@ def demo(*, console: ConsoleOutput) -> None:
     with console.progress(in_bytes="reading") as progress:
         report = build_index(SAMPLE / "papers.jsonl", target, config, progress)
     by = f", encoded by {encoder}," if encoder else ""
-    console.log(f"indexed {report.manifest.counts['papers']} landmark papers{by} into {target}/")
+    console.log(
+        f"indexed {report.manifest.counts['papers']} landmark papers{by} into {target}/"
+    )
     [query] = read_queries(SAMPLE / "draft.json").queries
     console.log(f"the draft: {query.title} ({SAMPLE / 'draft.json'})")
     recommender = Recommender(open_index(target), RecommendConfig(k=10))
@@ -150,7 +168,9 @@ def check(
     from citerec.match.check import check_references
 
     folder = open_named(index)
-    console.detail(f"{folder.path}: {plural(folder.manifest.counts['papers'], 'paper')}")
+    console.detail(
+        f"{folder.path}: {plural(folder.manifest.counts['papers'], 'paper')}"
+    )
     listed = read_paper_list(references)
     for notice in listed.notices:
         console.warn(notice)

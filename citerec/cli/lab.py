@@ -6,9 +6,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from citerec.cli.console import ConsoleOutput, check_output, show, write_lines, write_result
+from citerec.cli.console import (
+    ConsoleOutput,
+    check_output,
+    show,
+    write_lines,
+    write_result,
+)
 from citerec.cli.corpus import LABELS
-from citerec.cli.options import MODEL, AsFormat, Force, Index, open_named, settings_options
+from citerec.cli.options import (
+    MODEL,
+    AsFormat,
+    Force,
+    Index,
+    open_named,
+    settings_options,
+)
 from citerec.encode.spec import EncodeConfig
 from citerec.errors import CiterecError, ConfigError
 
@@ -18,14 +31,19 @@ if TYPE_CHECKING:
 EXPERIMENTS = Path("experiments")
 STORE = ".scidocs.encoding"  # folder of finished vectors during a run
 
-experiment = typer.Typer(no_args_is_help=True, help="Run rows of a results table; write the table.")
+experiment = typer.Typer(
+    no_args_is_help=True, help="Run rows of a results table; write the table."
+)
 
 
 @experiment.command()
 @settings_options
 def run(
-    files: Annotated[list[Path], typer.Argument(help="Rows: TOML files; table.toml is skipped.")],
-    results: Annotated[Path, typer.Option(help="Folder of the results.")] = EXPERIMENTS / "results",
+    files: Annotated[
+        list[Path], typer.Argument(help="Rows: TOML files; table.toml is skipped.")
+    ],
+    results: Annotated[Path, typer.Option(help="Folder of the results.")] = EXPERIMENTS
+    / "results",
     *,
     console: ConsoleOutput,
 ) -> None:
@@ -62,7 +80,8 @@ def run(
 @settings_options
 def table(
     output: Annotated[
-        Path, typer.Option(help="The Markdown file; the LaTeX file has the suffix .tex.")
+        Path,
+        typer.Option(help="The Markdown file; the LaTeX file has the suffix .tex."),
     ] = EXPERIMENTS / "TABLES.md",
     *,
     console: ConsoleOutput,
@@ -78,7 +97,8 @@ def table(
 
 
 datasets = typer.Typer(
-    no_args_is_help=True, help="The datasets of the literature: list, describe and fetch them."
+    no_args_is_help=True,
+    help="The datasets of the literature: list, describe and fetch them.",
 )
 Name = Annotated[str, typer.Argument(help="A name from `citerec datasets list`.")]
 
@@ -110,7 +130,9 @@ def describe(name: Name, *, console: ConsoleOutput) -> None:
     if record := read_record(where(name)):
         facts["here"] = f"{where(name)}, fetched {record.fetched[:10]}"
         for file, fetched in record.files.items():
-            facts[f"  {file}"] = f"{fetched['bytes']:,} bytes, sha256 {fetched['sha256']}"
+            facts[f"  {file}"] = (
+                f"{fetched['bytes']:,} bytes, sha256 {fetched['sha256']}"
+            )
         facts["holds"] = _counted(record)
     write_lines(*(f"{f'{what}:':<13} {fact}" for what, fact in facts.items()))
 
@@ -120,7 +142,8 @@ def describe(name: Name, *, console: ConsoleOutput) -> None:
 def fetch(
     name: Name,
     output: Annotated[
-        Path | None, typer.Option(help="The folder to create; datasets/NAME by default.")
+        Path | None,
+        typer.Option(help="The folder to create; datasets/NAME by default."),
     ] = None,
     source: Annotated[
         Path | None, typer.Option("--from", help="A folder that contains the files.")
@@ -134,7 +157,8 @@ def fetch(
     archive: Annotated[
         bool,
         typer.Option(
-            "--archive", help="Fetch the complete archive if the single file is not available."
+            "--archive",
+            help="Fetch the complete archive if the single file is not available.",
         ),
     ] = False,
     force: Force = False,
@@ -190,10 +214,16 @@ def scidocs(
             "vectors."
         ),
     ] = None,
-    tasks: Annotated[str | None, typer.Option(help="Comma-separated; all by default.")] = None,
-    output: Annotated[Path | None, typer.Option(help="A JSON file of all results.")] = None,
+    tasks: Annotated[
+        str | None, typer.Option(help="Comma-separated; all by default.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="A JSON file of all results.")
+    ] = None,
     format: AsFormat = "table",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all samples and trainings.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of all samples and trainings.")
+    ] = 0,
     how: Annotated[EncodeConfig, {**MODEL, "--threads": "threads"}],
     console: ConsoleOutput,
 ) -> None:
@@ -212,8 +242,12 @@ def scidocs(
     if data and not names:
         raise ConfigError("--data needs a model: --encoder MODEL")
     with console.progress() as progress:
-        cached = partial(CachedVectors, folder=store, progress=progress, log=console.log)
-        run = Running(how=how, cached=cached, seed=seed, progress=progress, log=console.log)
+        cached = partial(
+            CachedVectors, folder=store, progress=progress, log=console.log
+        )
+        run = Running(
+            how=how, cached=cached, seed=seed, progress=progress, log=console.log
+        )
         if data:
             of = str(data)
             results = on_published(data, names, wanted, run)

@@ -22,11 +22,16 @@ from citerec.errors import BadInputError
 if TYPE_CHECKING:
     from citerec.index.folder import IndexFolder
 
-AsFormat = Annotated[Literal["table", "json"], typer.Option("--format", help="The output format.")]
-Index = Annotated[
-    Path | None, typer.Option(help="The index folder; optional if indexes/ contains only one.")
+AsFormat = Annotated[
+    Literal["table", "json"], typer.Option("--format", help="The output format.")
 ]
-Split = Annotated[str, typer.Option(help="The split of the queries: train, dev or test.")]
+Index = Annotated[
+    Path | None,
+    typer.Option(help="The index folder; optional if indexes/ contains only one."),
+]
+Split = Annotated[
+    str, typer.Option(help="The split of the queries: train, dev or test.")
+]
 Format = Annotated[
     str,
     typer.Option(
@@ -62,7 +67,12 @@ RERANK: Flags = {
     "--rerank-weight": "weight",
     **MODEL,
 }
-BM25: Flags = {"--query-form": "form", "--k1": "k1", "--b": "b", "--stop-words": "stop_words"}
+BM25: Flags = {
+    "--query-form": "form",
+    "--k1": "k1",
+    "--b": "b",
+    "--stop-words": "stop_words",
+}
 
 SETTINGS = "citerec.toml"
 # A file that comes with somebody else's folder must not make a command write, delete or listen.
@@ -84,9 +94,13 @@ def settings_options(function: Callable[..., None]) -> Callable[..., None]:
     the default of its field. A model with a method `read` is read from the file of `--config` and the options.
     """
     parameters: list[inspect.Parameter] = []
-    options: dict[str, tuple[str, list[str], bool]] = {}  # parameter, its fields, turns off
+    options: dict[
+        str, tuple[str, list[str], bool]
+    ] = {}  # parameter, its fields, turns off
     models: dict[str, type[BaseModel]] = {}
-    for name, parameter in inspect.signature(function, eval_str=True).parameters.items():
+    for name, parameter in inspect.signature(
+        function, eval_str=True
+    ).parameters.items():
         kind, *more = get_args(parameter.annotation) or [parameter.annotation]
         if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
             parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
@@ -113,7 +127,11 @@ def settings_options(function: Callable[..., None]) -> Callable[..., None]:
                 nested[field] = not value if turns_off else value
         for name, kind in models.items():
             read = getattr(kind, "read", None)
-            given[name] = read(given.pop("config"), values[name]) if read else kind(**values[name])
+            given[name] = (
+                read(given.pop("config"), values[name])
+                if read
+                else kind(**values[name])
+            )
         function(**given)
 
     command.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportAttributeAccessIssue]
@@ -151,7 +169,9 @@ def _option(flag: str, field: FieldInfo) -> tuple[inspect.Parameter, bool]:
         help=f"Do not {text[:1].lower()}{text[1:]}" if off else text,
         show_default=str(shown) if has_default else False,
     )
-    return _keyword(flag.lstrip("-").replace("-", "_"), Annotated[annotation | None, info]), off
+    return _keyword(
+        flag.lstrip("-").replace("-", "_"), Annotated[annotation | None, info]
+    ), off
 
 
 def _keyword(name: str, annotation: Any) -> inspect.Parameter:
@@ -168,7 +188,9 @@ def _leaf(annotation: Any) -> Any:
     if not members or get_origin(annotation) in (list, Literal):
         return annotation
     enums = [
-        member for member in members if isinstance(member, type) and issubclass(member, StrEnum)
+        member
+        for member in members
+        if isinstance(member, type) and issubclass(member, StrEnum)
     ]
     return _leaf((enums or members)[0])
 
@@ -234,9 +256,15 @@ def _defaults(
         elif not name and isinstance(value, dict):
             continue  # of a command that does not run now
         elif option not in options or not name:
-            known = ", ".join(options) if name else "none outside the table of a command"
-            raise BadInputError(path, f"unknown setting {here!r}; known settings: {known}")
+            known = (
+                ", ".join(options) if name else "none outside the table of a command"
+            )
+            raise BadInputError(
+                path, f"unknown setting {here!r}; known settings: {known}"
+            )
         elif option in REFUSED or here in ("index.index", "collect.index"):
-            raise BadInputError(path, f"{here!r} cannot be set in a file; give it as an option")
+            raise BadInputError(
+                path, f"{here!r} cannot be set in a file; give it as an option"
+            )
         else:
             yield options[option].name, value

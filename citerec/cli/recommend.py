@@ -13,7 +13,15 @@ import orjson
 from pydantic import ConfigDict
 
 from citerec.cli.console import ConsoleOutput, check_output, write_pieces
-from citerec.cli.options import BM25, RERANK, Index, Ray, open_named, settings_options, under
+from citerec.cli.options import (
+    BM25,
+    RERANK,
+    Index,
+    Ray,
+    open_named,
+    settings_options,
+    under,
+)
 from citerec.config import RecommendConfig, Settings, setting
 from citerec.display import plural, some_of
 from citerec.errors import BadInputError, ConfigError
@@ -55,7 +63,9 @@ class DraftOptions(Settings):
         min_length=1,
     )
     title: str | None = setting(
-        None, "The title of the draft, in place of --query or of the title in it.", min_length=1
+        None,
+        "The title of the draft, in place of --query or of the title in it.",
+        min_length=1,
     )
     abstract: str | None = setting(
         None, "The abstract, with --title, or in place of that in --query."
@@ -80,7 +90,9 @@ class DraftOptions(Settings):
         ge=1,
     )
     year_min: int | None = setting(None, "Earliest year of papers.", ge=1)
-    exclude: Path | None = setting(None, "Papers to exclude: one id per line, or a .bib.")
+    exclude: Path | None = setting(
+        None, "Papers to exclude: one id per line, or a .bib."
+    )
     rejected: Path | None = setting(
         None,
         "Papers of former lists that do not fit, likewise: they do not come back, and the order of "
@@ -92,7 +104,8 @@ class ListOptions(Settings):
     """How the list is written."""
 
     format: str = setting(
-        "table", "table, json, jsonl, trec, bibtex, ris, csl, doi, or a format that a package adds."
+        "table",
+        "table, json, jsonl, trec, bibtex, ris, csl, doi, or a format that a package adds.",
     )
     fields: str | None = setting(
         None, "JSON: what else of each paper, such as authors,venue,doi,abstract."
@@ -102,7 +115,9 @@ class ListOptions(Settings):
         None,
         "Add the papers to this .bib or .ris, but those that it has; FILE.bak keeps what it was.",
     )
-    pick: str = setting(ALL, "The ranks of the papers that --append adds, such as 1,3,7 or 1-5.")
+    pick: str = setting(
+        ALL, "The ranks of the papers that --append adds, such as 1,3,7 or 1-5."
+    )
     since: Path | None = setting(
         None,
         "Show only papers that are not in this former list (JSON), or in those of this folder.",
@@ -130,7 +145,9 @@ def recommend(
     former = former_list(shown.since, batch=drafts.batch) if shown.since else None
     for notice in drafts.notices:
         console.log(notice)
-    to_terminal = shown.output is None and sys.stdout.isatty()  # a bar would be mixed with the list
+    to_terminal = (
+        shown.output is None and sys.stdout.isatty()
+    )  # a bar would be mixed with the list
     empty: list[Recommendations] = []
     with (
         open_recommender(index, config, request, ray, console) as (recommender, many),
@@ -148,7 +165,9 @@ def recommend(
             if lists[0]:
                 console.log(f"{plural(len(lists[0]), 'new paper')} since {day}")
         written = in_turn(lists, len(drafts.queries), empty, progress)
-        text = pieces(written, shown.format, batch=drafts.batch, color=to_terminal, fields=fields)
+        text = pieces(
+            written, shown.format, batch=drafts.batch, color=to_terminal, fields=fields
+        )
         write_pieces(text, shown.output)
     log_omitted(shown.format, lists, empty, len(drafts.queries), console)
     if shown.append:
@@ -156,7 +175,10 @@ def recommend(
 
 
 def append(
-    found: "Recommendations", file: Path, ranks: Sequence[int] | None, console: ConsoleOutput
+    found: "Recommendations",
+    file: Path,
+    ranks: Sequence[int] | None,
+    console: ConsoleOutput,
 ) -> None:
     """Add the papers of these ranks to a bibliography, and log what it has now."""
     done = found.append(file, pick=ranks)
@@ -194,8 +216,12 @@ def log_omitted(
     from citerec.bibliography.keys import paper_doi
 
     if empty and kind != "table":
-        many = f" for {len(empty):,} of {count:,} drafts (the first: {empty[0].query.id})"
-        console.log(f"nothing was found{many if count > 1 else ''}: {empty[0].empty_reason}")
+        many = (
+            f" for {len(empty):,} of {count:,} drafts (the first: {empty[0].query.id})"
+        )
+        console.log(
+            f"nothing was found{many if count > 1 else ''}: {empty[0].empty_reason}"
+        )
     if kind == "doi":
         papers = {paper.id: paper for answer in lists for paper in answer.papers}
         if missing := sum(not paper_doi(paper) for paper in papers.values()):
@@ -221,7 +247,9 @@ def former_list(path: Path, *, batch: bool) -> tuple[set[str], str]:
     return ids, f"{date.fromtimestamp(last)}" if last else "the first list"
 
 
-def read_request(draft: DraftOptions, config: RecommendConfig, *, explain: bool) -> "Request":
+def read_request(
+    draft: DraftOptions, config: RecommendConfig, *, explain: bool
+) -> "Request":
     """Read the draft and the lists of papers that the options name."""
     from citerec.drafts import read_queries
     from citerec.request import Request
@@ -266,9 +294,13 @@ def open_recommender(
     drafts = request.drafts
     config = config.replace(few_queries=len(drafts.queries) <= FEW_QUERIES)
     if drafts.queries[0].kind is QueryKind.REFERENCES:  # no draft that they could read
-        config = config.replace(reranker="none", ranker="none", popularity=True, authors=True)
+        config = config.replace(
+            reranker="none", ranker="none", popularity=True, authors=True
+        )
     if config.ranker != "none":
-        load(hide_optional=True)  # pandas and scikit-learn would take half a second to import
+        load(
+            hide_optional=True
+        )  # pandas and scikit-learn would take half a second to import
     recommender = Recommender(folder, config, console.log)
     of_encoder = f" of {recommender.encoder}" if recommender.encoder else ""
     papers = plural(folder.manifest.counts["papers"], "paper")
@@ -300,10 +332,14 @@ def checked_fields(shown: ListOptions) -> tuple[str, ...]:
     from citerec.export.jsonl import FIELDS
 
     if shown.format not in {Format.JSON, Format.JSONL}:
-        raise ConfigError(f"--fields is for --format json and jsonl, not {shown.format}")
+        raise ConfigError(
+            f"--fields is for --format json and jsonl, not {shown.format}"
+        )
     names = tuple(name for part in shown.fields.split(",") if (name := part.strip()))
     if unknown := [name for name in names if name not in FIELDS]:
-        raise ConfigError(f"--fields: no field {unknown[0]!r}; choose from {', '.join(FIELDS)}")
+        raise ConfigError(
+            f"--fields: no field {unknown[0]!r}; choose from {', '.join(FIELDS)}"
+        )
     return names
 
 
@@ -323,11 +359,17 @@ def picked_ranks(shown: ListOptions, k: int, *, batch: bool) -> list[int] | None
     ranks: list[int] = []
     for part in shown.pick.split(","):
         match = _RANKS.fullmatch(part.strip())
-        if not match or not (picked := range(int(match[1]), int(match[2] or match[1]) + 1)):
-            raise ConfigError(f"--pick {shown.pick!r}: expected ranks such as 1,3,7 or 1-5, or all")
+        if not match or not (
+            picked := range(int(match[1]), int(match[2] or match[1]) + 1)
+        ):
+            raise ConfigError(
+                f"--pick {shown.pick!r}: expected ranks such as 1,3,7 or 1-5, or all"
+            )
         ranks.extend(picked)
     if not shown.append:
         raise ConfigError("--pick needs --append")
     if max(ranks) > k:
-        raise ConfigError(f"--pick {max(ranks)}: --k {k} gives too few papers; increase --k")
+        raise ConfigError(
+            f"--pick {max(ranks)}: --k {k} gives too few papers; increase --k"
+        )
     return ranks

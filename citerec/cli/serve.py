@@ -14,7 +14,9 @@ from citerec.errors import BadInputError, ConfigError, extra
 from citerec.files.reading import read_whole
 from citerec.serve import Port, ServeConfig
 
-TOKENS = "CITEREC_TOKENS"  # environment variable: bearer tokens, separated by white space
+TOKENS = (
+    "CITEREC_TOKENS"  # environment variable: bearer tokens, separated by white space
+)
 HTTP = {"--host": "host", "--port": "port", "--allow-host": "hosts"}
 SERVE = HTTP | {
     "--allow-origin": "origins",
@@ -49,9 +51,15 @@ class Access(Settings):
             data = read_whole(self.token_file)
             reads = "expected one token per line"
             lines = decode(data, self.token_file, reads=reads).splitlines()
-            read = [line.strip() for line in lines if line.strip() and line.strip()[0] != "#"]
+            read = [
+                line.strip()
+                for line in lines
+                if line.strip() and line.strip()[0] != "#"
+            ]
             if not read:
-                raise BadInputError(self.token_file, "there is no token; expected one per line")
+                raise BadInputError(
+                    self.token_file, "there is no token; expected one per line"
+                )
             tokens += read
         if not (settings.is_local or tokens or self.no_token):
             raise ConfigError(
@@ -94,10 +102,16 @@ def serve(
     paths = [find_index(folder) for folder in index or [None]]
     indexes = {path.resolve().name: path for path in paths}
     if len(indexes) < len(paths):
-        raise ConfigError("two indexes have one name; requests could not name one of them")
+        raise ConfigError(
+            "two indexes have one name; requests could not name one of them"
+        )
     config = config.replace(few_queries=True)
     if reranker:
-        how = config.reranker if isinstance(config.reranker, RerankConfig) else RerankConfig()
+        how = (
+            config.reranker
+            if isinstance(config.reranker, RerankConfig)
+            else RerankConfig()
+        )
         config = config.replace(reranker=how.replace(model=reranker[0]))
     listening = bound(settings)
     load(hide_optional=True)  # before any thread imports a library that it hides

@@ -11,7 +11,12 @@ import typer
 from citerec.cli.console import ConsoleOutput, show, write_lines
 from citerec.cli.options import Index, open_named, settings_options
 from citerec.config import Settings, setting
-from citerec.train.settings import EncoderTraining, RankerTraining, RerankerTraining, TrainPlan
+from citerec.train.settings import (
+    EncoderTraining,
+    RankerTraining,
+    RerankerTraining,
+    TrainPlan,
+)
 
 if TYPE_CHECKING:
     from citerec.index.folder import IndexFolder
@@ -19,7 +24,8 @@ if TYPE_CHECKING:
 
 COMMON = {f"--{name}": name for name in ("queries", "seed", "threads")}
 FLAGS = {
-    f"--{name}": name for name in ("model", "recipe", "epochs", "steps", "batch", "device")
+    f"--{name}": name
+    for name in ("model", "recipe", "epochs", "steps", "batch", "device")
 } | COMMON
 PLAN_FLAGS = {
     f"--{name}": " ".join(f"{step}.{name}" for step in TrainPlan.model_fields)
@@ -46,7 +52,9 @@ class RunOptions(Settings):
 class ModelOptions(RunOptions):
     """Where a model goes."""
 
-    output: Path | None = setting(None, "The model folder to create; inside the index by default.")
+    output: Path | None = setting(
+        None, "The model folder to create; inside the index by default."
+    )
     force: bool = setting(False, "Replace what exists.")
 
 
@@ -71,7 +79,9 @@ def train_encoder(
             f"{opened.path} was embedded by the model that this one replaced, and cannot be searched before it is "
             f"embedded again: citerec encode --index {opened.path} --encoder {report.output}"
         )
-    _summarise(report, console, f"its base; try it: citerec encode --encoder {report.output}")
+    _summarise(
+        report, console, f"its base; try it: citerec encode --encoder {report.output}"
+    )
 
 
 @settings_options
@@ -88,7 +98,11 @@ def train_reranker(
 
     with _training(index, "reranker", options, console, ctx) as (opened, how):
         report = train(opened, options.output, training, **how)
-    _summarise(report, console, f"its candidates; try it: --ranker none --reranker {report.output}")
+    _summarise(
+        report,
+        console,
+        f"its candidates; try it: --ranker none --reranker {report.output}",
+    )
 
 
 @settings_options
@@ -115,7 +129,14 @@ def train_ranker(
                 f"{after[name]:>12.4f}  {shown}; {report.before[name]:.4f} of the first stage"
                 for name, shown in (("f1@20", "dev F1@20"), ("mrr", "dev MRR"))
             ),
-            *([NOT_BETTER.format(f"the ranker in use; try it: --ranker {report.output}")] * unused),
+            *(
+                [
+                    NOT_BETTER.format(
+                        f"the ranker in use; try it: --ranker {report.output}"
+                    )
+                ]
+                * unused
+            ),
         )
 
 
@@ -139,14 +160,23 @@ def train(
         return
     table = Table("model", "on dev", "before", "after", "", box=None, pad_edge=False)
     for step in reports:
-        cells = ["" if value is None else f"{value:.4f}" for value in (step.before, step.after)]
-        table.add_row(step.model, step.metric, *cells, "used" if step.is_used else "not used")
+        cells = [
+            "" if value is None else f"{value:.4f}"
+            for value in (step.before, step.after)
+        ]
+        table.add_row(
+            step.model, step.metric, *cells, "used" if step.is_used else "not used"
+        )
     show(table)
 
 
 @contextmanager
 def _training(
-    index: Path | None, name: str, options: RunOptions, console: ConsoleOutput, ctx: typer.Context
+    index: Path | None,
+    name: str,
+    options: RunOptions,
+    console: ConsoleOutput,
+    ctx: typer.Context,
 ) -> "Generator[tuple[IndexFolder, dict[str, Any]]]":
     """Yield the index, and how its training runs; if it is interrupted, log how to resume it."""
     from citerec.index.java import start_jvm
@@ -163,14 +193,22 @@ def _training(
             yield opened, {**how, "progress": progress, "log": console.log}
     except KeyboardInterrupt:
         last = TrainingState(target).checkpoint
-        saved = f"the checkpoint of update {int(last.name[11:]):,}" if last else "what was prepared"
+        saved = (
+            f"the checkpoint of update {int(last.name[11:]):,}"
+            if last
+            else "what was prepared"
+        )
         arguments: tuple[str, ...] = ctx.find_root().obj
         resume = () if "--resume" in arguments else ("--resume",)
-        console.log(f"{saved} is kept; resume: {shlex.join(('citerec', *arguments, *resume))}")
+        console.log(
+            f"{saved} is kept; resume: {shlex.join(('citerec', *arguments, *resume))}"
+        )
         raise
 
 
-def _summarise(report: "TrainingReport", console: ConsoleOutput, stands_on: str) -> None:
+def _summarise(
+    report: "TrainingReport", console: ConsoleOutput, stands_on: str
+) -> None:
     """Print what a training of a transformer gave."""
     from citerec.train.trainer import is_first
 

@@ -34,7 +34,9 @@ Floats = npt.NDArray[np.float32]
 DEFAULT = Bm25Config()
 RECOMMEND = RecommendConfig()
 META = "citerec"  # in the mapping: the checksums of the papers and vectors that an index holds
-MOST_TERMS = 1000  # of one query: indices.query.bool.max_clause_count is 1024, with the filter
+MOST_TERMS = (
+    1000  # of one query: indices.query.bool.max_clause_count is 1024, with the filter
+)
 AT_ONCE = 64  # queries of one request
 CHUNK = 1000  # documents of one request, and at most 10 MiB: the server accepts 100
 RETRIES = 5  # of documents that a busy server puts off, after 2, 4, 8, ... seconds
@@ -48,7 +50,9 @@ class OpenSearchIndex:
 
         `url` may hold a name and a password; `options` are arguments of `opensearchpy.OpenSearch`, such as `ca_certs`.
         """
-        with extra("opensearch"):  # by name, so that type checkers do not need the package
+        with extra(
+            "opensearch"
+        ):  # by name, so that type checkers do not need the package
             self.library: Any = import_module("opensearchpy")
         host = urlsplit(url).netloc.rpartition("@")[2]
         self.name = name
@@ -62,10 +66,14 @@ class OpenSearchIndex:
         errors = self.library.exceptions
         try:
             yield
-        except errors.OpenSearchException as error:  # also a server that does not answer
+        except (
+            errors.OpenSearchException
+        ) as error:  # also a server that does not answer
             raise self.error(one_line(str(error)[:400])) from error
         except (KeyError, TypeError) as error:
-            raise self.error(f"the answer is not one of OpenSearch ({error!r})") from error
+            raise self.error(
+                f"the answer is not one of OpenSearch ({error!r})"
+            ) from error
 
     def error(self, reason: str) -> OpenSearchError:
         """Return an error that names the server and the index."""
@@ -80,7 +88,12 @@ class OpenSearchIndex:
         """
         results: list[RowsAndScores] = []
         sort = [{"_score": {"order": "desc"}}, {"id": {"order": "asc"}}]
-        shape = {"size": k, "track_total_hits": False, "stored_fields": "_none_", "sort": sort}
+        shape = {
+            "size": k,
+            "track_total_hits": False,
+            "stored_fields": "_none_",
+            "sort": sort,
+        }
         with self.answers():
             for start in range(0, len(queries), AT_ONCE):
                 lines: list[Json] = []
@@ -92,14 +105,20 @@ class OpenSearchIndex:
                     shards = response["_shards"]
                     if response["timed_out"] or shards["failed"]:
                         what = f"{shards['failed']} of {shards['total']} shards did not answer"
-                        raise self.error(f"{what}, or not in time: {shards.get('failures')}"[:400])
+                        raise self.error(
+                            f"{what}, or not in time: {shards.get('failures')}"[:400]
+                        )
                     hits = [hit["sort"] for hit in response["hits"]["hits"]]
                     rows = index.papers.rows_of([docid for _, docid in hits])
-                    results.append((rows, np.array([score for score, _ in hits], np.float32)))
+                    results.append(
+                        (rows, np.array([score for score, _ in hits], np.float32))
+                    )
         return results
 
 
-def index_body(index: IndexFolder, config: Bm25Config = DEFAULT, *, shards: int = 1) -> Json:
+def index_body(
+    index: IndexFolder, config: Bm25Config = DEFAULT, *, shards: int = 1
+) -> Json:
     """Return settings and mapping of an OpenSearch index; the analysis is Lucene's for English, as in the folder."""
     fields: Json = {
         "id": {"type": "keyword"},
@@ -109,9 +128,17 @@ def index_body(index: IndexFolder, config: Bm25Config = DEFAULT, *, shards: int 
     if index.is_embedded:
         dense = index.manifest.settings["dense"]
         is_cosine = dense["similarity"] == Similarity.COSINE
-        graph = {"name": "hnsw", "engine": "faiss", "parameters": {"m": 32, "ef_construction": 200}}
+        graph = {
+            "name": "hnsw",
+            "engine": "faiss",
+            "parameters": {"m": 32, "ef_construction": 200},
+        }
         method = {**graph, "space_type": "innerproduct" if is_cosine else "l2"}
-        fields["vector"] = {"type": "knn_vector", "dimension": int(dense["dim"]), "method": method}
+        fields["vector"] = {
+            "type": "knn_vector",
+            "dimension": int(dense["dim"]),
+            "method": method,
+        }
     settings = {
         "number_of_shards": shards,
         "knn": index.is_embedded,
@@ -187,7 +214,9 @@ class OpenSearchBm25:
         """Check that OpenSearch holds the papers of the index; an `OpenSearchError` says why not."""
         self.config = resolve(config, index)
         if self.config.form is QueryForm.KEY_TERMS:
-            raise ConfigError("OpenSearch is searched by title or title-abstract, not by key-terms")
+            raise ConfigError(
+                "OpenSearch is searched by title or title-abstract, not by key-terms"
+            )
         _check(server, index, "papers")
         self._server = server
         self._index = index
@@ -216,11 +245,15 @@ class OpenSearchBm25:
         sent: list[Json] = []
         for query, accepted in zip(queries, filters, strict=True):
             counts = Counter(terms_of(query, self.config)).most_common(MOST_TERMS)
-            terms = [{"term": {"contents": {"value": t, "boost": n}}} for t, n in counts]
+            terms = [
+                {"term": {"contents": {"value": t, "boost": n}}} for t, n in counts
+            ]
             words = {"should": terms, "minimum_should_match": 1}
             sent.append({"bool": words | ({"filter": [accepted]} if accepted else {})})
         # the statistics of all shards, not those of each
-        return self._server.search(self._index, sent, k, search_type="dfs_query_then_fetch")
+        return self._server.search(
+            self._index, sent, k, search_type="dfs_query_then_fetch"
+        )
 
 
 class OpenSearchVectors:
@@ -230,7 +263,9 @@ class OpenSearchVectors:
         """Check that OpenSearch holds the vectors of the index; raise as `OpenSearchBm25` does."""
         index.check_embedded()
         _check(server, index, "papers", "vectors")
-        self._is_cosine = index.manifest.settings["dense"]["similarity"] == Similarity.COSINE
+        self._is_cosine = (
+            index.manifest.settings["dense"]["similarity"] == Similarity.COSINE
+        )
         self._server = server
         self._index = index
 
@@ -239,9 +274,13 @@ class OpenSearchVectors:
     ) -> list[RowsAndScores]:
         """Return rows and scores of about the `k` nearest eligible papers of each query."""
         sent: list[Json] = []
-        for vector, accepted in zip(vectors, _filters(self._index, eligible), strict=True):
+        for vector, accepted in zip(
+            vectors, _filters(self._index, eligible), strict=True
+        ):
             nearest = {"vector": vector.tolist(), "k": k}
-            nearest |= {"filter": accepted} if accepted else {}  # holds while the graph is searched
+            nearest |= (
+                {"filter": accepted} if accepted else {}
+            )  # holds while the graph is searched
             sent.append({"knn": {"vector": nearest}})
         found = self._server.search(self._index, sent, k)
         return [(rows, self._similarities(scores)) for rows, scores in found]
@@ -265,13 +304,23 @@ def _documents(name: str, index: IndexFolder) -> Iterator[Json]:
         vectors = dense.vectors(rows).tolist() if dense else [None] * len(rows)
         for paper, vector in zip(papers.values(), vectors, strict=True):
             stated = {"id": paper.id, "contents": contents(paper), "year": paper.year}
-            source = {n: v for n, v in (stated | {"vector": vector}).items() if v is not None}
-            yield {"_op_type": "index", "_index": name, "_id": paper.id, "_source": source}
+            source = {
+                n: v for n, v in (stated | {"vector": vector}).items() if v is not None
+            }
+            yield {
+                "_op_type": "index",
+                "_index": name,
+                "_id": paper.id,
+                "_source": source,
+            }
 
 
 def _state_of(index: IndexFolder) -> dict[str, str]:
     sums = index.manifest.checksums
-    return {"papers": sums.get(PAPERS, ""), "vectors": sums.get(f"{DENSE}/{VECTORS}", "")}
+    return {
+        "papers": sums.get(PAPERS, ""),
+        "vectors": sums.get(f"{DENSE}/{VECTORS}", ""),
+    }
 
 
 def _check(server: OpenSearchIndex, index: IndexFolder, *parts: str) -> None:
@@ -281,7 +330,11 @@ def _check(server: OpenSearchIndex, index: IndexFolder, *parts: str) -> None:
         found = answer["mappings"].get("_meta", {}).get(META) or {}
     expected = _state_of(index)
     if wrong := [part for part in parts if found.get(part) != expected[part]]:
-        holds = f"it holds other {wrong[0]} than {index.path}" if found else "no load was completed"
+        holds = (
+            f"it holds other {wrong[0]} than {index.path}"
+            if found
+            else "no load was completed"
+        )
         raise server.error(f"{holds}; load them: citerec.cluster.opensearch.load")
 
 
@@ -294,6 +347,8 @@ def _filters(index: IndexFolder, eligible: Sequence[Eligibility]) -> list[Json]:
             if year is not None:
                 refused.append({"range": {"year": {bound: year}}})
         if rule.excluded:
-            refused.append({"ids": {"values": list(index.papers.ids_at(sorted(rule.excluded)))}})
+            refused.append(
+                {"ids": {"values": list(index.papers.ids_at(sorted(rule.excluded)))}}
+            )
         filters.append({"bool": {"must_not": refused}} if refused else {})
     return filters

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 LOCAL = "local"
 CONNECT_SECONDS = 10
 RETRIES = 3  # of an item whose actor was lost
-STORE_BYTES = 2**28  # shared memory of a local cluster; a shard of vectors takes some megabytes
+STORE_BYTES = (
+    2**28
+)  # shared memory of a local cluster; a shard of vectors takes some megabytes
 SETTINGS = {  # environment variables that ray reads when it is imported or started
     "RAY_USAGE_STATS_ENABLED": "0",  # no usage data is sent
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # actors without a GPU see those of their node
@@ -41,7 +43,9 @@ SETTINGS = {  # environment variables that ray reads when it is imported or star
     "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
 }
 LOG = logging.getLogger(__name__)
-AUTH_MODE = "RAY_AUTH_MODE"  # for an address, Ray looks for a token only if this is `token`
+AUTH_MODE = (
+    "RAY_AUTH_MODE"  # for an address, Ray looks for a token only if this is `token`
+)
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -76,12 +80,16 @@ def connected(address: str) -> Generator[None]:
     try:
         host, _, port = address.rpartition("://")[2].rpartition(":")
         if host and port.isdigit():  # ray itself would try for minutes
-            socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
+            socket.create_connection(
+                (host.strip("[]"), int(port)), CONNECT_SECONDS
+            ).close()
         ray.init(**options, logging_level=logging.ERROR, log_to_driver=False)
     except Exception as error:  # ConnectionError, RuntimeError, ValueError or Exception
         reason = str(error).strip().split("\n")[0] or type(error).__name__
         if address != LOCAL and not os.environ.get(AUTH_MODE):
-            reason += f" (if it has a token, as in ~/.ray/auth_token, set {AUTH_MODE}=token)"
+            reason += (
+                f" (if it has a token, as in ~/.ray/auth_token, set {AUTH_MODE}=token)"
+            )
         raise ClusterError(
             f"no Ray cluster at {address}: {reason}; start one: ray start --head, or work on this machine: --ray local"
         ) from error
@@ -141,7 +149,9 @@ def map_in_actors(
     rows = [{"item": pickle.dumps(item)} for item in items]
     if not rows:
         return
-    pool = data.ActorPoolStrategy(min_size=1, max_size=len(rows), max_tasks_in_flight_per_actor=1)
+    pool = data.ActorPoolStrategy(
+        min_size=1, max_size=len(rows), max_tasks_in_flight_per_actor=1
+    )
     with catch_warnings():
         # the only way to bound the retries of Ray Data, which are endless by default
         simplefilter("ignore", DeprecationWarning)
@@ -187,7 +197,10 @@ def encode_in_actors(
         return reopen(fingerprint, folder, config).encode
 
     return map_in_actors(
-        batches, opened, cpus=config.thread_count, gpus=int(config.device.startswith("cuda"))
+        batches,
+        opened,
+        cpus=config.thread_count,
+        gpus=int(config.device.startswith("cuda")),
     )
 
 
@@ -208,12 +221,16 @@ def recommend_in_actors(
     reranker = config.reranker
     opened = recommender.open_reranker
     if opened:
-        reranker = RerankConfig(model=reranker) if isinstance(reranker, str) else reranker
+        reranker = (
+            RerankConfig(model=reranker) if isinstance(reranker, str) else reranker
+        )
         # the depth as this process resolved it
         reranker = reranker.replace(depth=opened.depth, threads=threads)
         if reranker.device == "auto" and not config.few_queries:
             reranker = reranker.replace(device="cpu")
-    gpus = int(isinstance(reranker, RerankConfig) and reranker.device.startswith("cuda"))
+    gpus = int(
+        isinstance(reranker, RerankConfig) and reranker.device.startswith("cuda")
+    )
     config = config.replace(
         reranker=reranker,
         bm25=config.bm25.replace(threads=threads),
@@ -222,7 +239,9 @@ def recommend_in_actors(
     path = index.path.absolute()
     created = index.manifest.created
 
-    def ranking() -> Callable[[Sequence[Query]], list[Recommendations]]:  # in each actor
+    def ranking() -> Callable[
+        [Sequence[Query]], list[Recommendations]
+    ]:  # in each actor
         there = open_index(path)
         if there.manifest.created != created:
             raise ClusterError(
@@ -230,9 +249,13 @@ def recommend_in_actors(
                 "copy the index to all nodes, or put it into a folder that they share"
             )
         own = Recommender(there, config)
-        return lambda queries: [*own.recommend_many(request.with_queries(queries), listed)]
+        return lambda queries: [
+            *own.recommend_many(request.with_queries(queries), listed)
+        ]
 
     queries = request.drafts.queries
-    blocks = (queries[start : start + AT_ONCE] for start in range(0, len(queries), AT_ONCE))
+    blocks = (
+        queries[start : start + AT_ONCE] for start in range(0, len(queries), AT_ONCE)
+    )
     for results in map_in_actors(blocks, ranking, cpus=threads, gpus=gpus):
         yield from results

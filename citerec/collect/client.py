@@ -72,7 +72,11 @@ class Service:
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
-        if self.key and parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1"):
+        if (
+            self.key
+            and parts.scheme == "http"
+            and parts.hostname not in ("localhost", "127.0.0.1")
+        ):
             raise ConfigError(
                 f"{self.address} would receive the key in {self.variable} unencrypted; use https://, or unset it"
             )
@@ -119,7 +123,9 @@ def reading_answers(service: Service) -> Generator[None]:
 class Client:
     """Sends requests to one service, one at a time."""
 
-    def __init__(self, service: Service, cache: Path, log: Log, most: int = 10_000) -> None:
+    def __init__(
+        self, service: Service, cache: Path, log: Log, most: int = 10_000
+    ) -> None:
         """Prepare; responses are kept in the folder `cache`, and at most `most` are fetched."""
         import httpx
 
@@ -128,7 +134,9 @@ class Client:
         self.service = service
         self.log = log
         self._cache = cache
-        self.sent = self.reused = 0  # requests that were answered, and those that were in the cache
+        self.sent = self.reused = (
+            0  # requests that were answered, and those that were in the cache
+        )
         self.answers = 0
         self._most = most
         self._next = 0.0  # when the rate allows the next request
@@ -181,7 +189,12 @@ class Client:
         return orjson.loads(body)
 
     def _send(
-        self, path: str, params: Mapping[str, str], ids: Sequence[str] | None, *, optional: bool
+        self,
+        path: str,
+        params: Mapping[str, str],
+        ids: Sequence[str] | None,
+        *,
+        optional: bool,
     ) -> bytes:
         """Return the JSON that answers a request; raise `_TransientError` if a repetition may help."""
         import httpx
@@ -191,15 +204,22 @@ class Client:
         body = bytearray()
         started = time.monotonic()
         try:
-            with self.http.stream(method, url, params=dict(params), json=content) as response:
+            with self.http.stream(
+                method, url, params=dict(params), json=content
+            ) as response:
                 for chunk in response.iter_bytes():
                     body += chunk
-                    if len(body) > MAX_BYTES or time.monotonic() - started > MAX_SECONDS:
+                    if (
+                        len(body) > MAX_BYTES
+                        or time.monotonic() - started > MAX_SECONDS
+                    ):
                         raise _TransientError(
                             f"the answer takes more than {MAX_BYTES >> 20} MB or {MAX_SECONDS} s"
                         )
         except httpx.RequestError as error:
-            raise _TransientError(self._clean(str(error)) or type(error).__name__) from None
+            raise _TransientError(
+                self._clean(str(error)) or type(error).__name__
+            ) from None
         self.sent += 1
         if response.status_code == 404 and optional:
             return b"null"
@@ -217,7 +237,9 @@ class Client:
         own = urlsplit(self.service.url)
         host = request.url.netloc.decode()
         if (request.url.scheme, host) != (own.scheme, own.netloc.rpartition("@")[2]):
-            raise CollectError(f"{service.title} redirects to {host}, which is not followed")
+            raise CollectError(
+                f"{service.title} redirects to {host}, which is not followed"
+            )
         if service.key and service.parameter:
             request.url = request.url.copy_set_param(service.parameter, service.key)
         elif service.key:
@@ -252,7 +274,9 @@ class Client:
             value = orjson.loads(body)
         names = ("message", "error", "detail") if isinstance(value, dict) else ()
         texts = [value.get(name) for name in names]
-        reason = self._clean(next((text for text in texts if isinstance(text, str)), ""))
+        reason = self._clean(
+            next((text for text in texts if isinstance(text, str)), "")
+        )
         fault = f"HTTP {status}{reason and f': {reason}'}"
         stated = response.headers.get("retry-after", "")
         wait = float(stated) if stated.replace(".", "", 1).isdecimal() else None
@@ -267,7 +291,9 @@ class Client:
             )
         if status in {400, 413, 414}:
             raise RefusedError(f"{name} did not accept a request ({fault})")
-        raise CollectError(f"{name} answered {fault}; is {self.service.address} the right address?")
+        raise CollectError(
+            f"{name} answered {fault}; is {self.service.address} the right address?"
+        )
 
     def _clean(self, text: str) -> str:
         """Return a text for a message: one short line, without the key."""

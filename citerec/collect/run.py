@@ -17,7 +17,13 @@ from pydantic import model_validator
 from citerec.bibliography.entry import Entry
 from citerec.bibliography.keys import title_key
 from citerec.build.corpora import canonical_line, write_lines
-from citerec.collect.client import Client, CollectError, Service, open_cache, reading_answers
+from citerec.collect.client import (
+    Client,
+    CollectError,
+    Service,
+    open_cache,
+    reading_answers,
+)
 from citerec.collect.snowball import (
     EXPANDED,
     HEADER,
@@ -48,7 +54,9 @@ PAPERS = "papers.jsonl.gz"
 RECORD = "collection.json"
 UNRESOLVED = "unresolved.tsv"
 SEARCH_SEEDS = 100  # results of a search that become seeds
-LATE = timedelta(days=180)  # how long after its publication a service may learn of a paper
+LATE = timedelta(
+    days=180
+)  # how long after its publication a service may learn of a paper
 REFERENCES = 40  # of a paper, about
 LATENCY = 0.4  # seconds from a request to its answer, about
 MAX_MINUTES = 120  # beyond it, or beyond what is free each day, --yes is needed
@@ -94,7 +102,9 @@ class CollectConfig(CollectOptions):
                 "name references (a file, DOIs or arXiv ids), or words to --search, and not both"
             )
         if self.update and self.force:
-            raise ValueError("--update adds to a collection, --force replaces it: use one of them")
+            raise ValueError(
+                "--update adds to a collection, --force replaces it: use one of them"
+            )
         return self
 
 
@@ -108,7 +118,11 @@ class Estimate:
     free: float = FREE_DOLLARS  # dollars of a day
 
     def __str__(self) -> str:
-        duration = "under a minute" if self.minutes < 1 else plural(round(self.minutes), "minute")
+        duration = (
+            "under a minute"
+            if self.minutes < 1
+            else plural(round(self.minutes), "minute")
+        )
         free = f"of the ${self.free:.2f}".removesuffix(".00") + " that is free each day"
         price = "" if self.dollars is None else f", ${self.dollars:.2f} {free}"
         return f"about {self.requests:,} requests, {duration}{price}"
@@ -119,7 +133,9 @@ class CollectReport:
     """What a run did."""
 
     record: Json  # the content of collection.json
-    unresolved: tuple[tuple[str, ...], ...]  # the cells of `snowball.HEADER` for each reference
+    unresolved: tuple[
+        tuple[str, ...], ...
+    ]  # the cells of `snowball.HEADER` for each reference
     sent: int  # requests
     reused: int  # responses of an earlier run that was interrupted
     added: int  # papers
@@ -157,7 +173,9 @@ class Plan:
             lists += ceil((seeds + expanded) * REFERENCES / OpenAlex.batch)
             dollars = lists * OpenAlex.list_dollars + titles * OpenAlex.search_dollars
         else:
-            lists = sum(ceil(n / SemanticScholar.batch) for n in (len(entries), papers)) + 1
+            lists = (
+                sum(ceil(n / SemanticScholar.batch) for n in (len(entries), papers)) + 1
+            )
             lists += seeds + expanded
         requests = titles + lists
         minutes = requests * max(1 / self.service.rate, LATENCY) / 60
@@ -176,7 +194,9 @@ def make_plan(folder: Path, config: CollectConfig) -> Plan:
             "name another folder with --output"
         )
     if config.update and not record:
-        raise ConfigError(f"{folder} has no finished collection to update; leave --update out")
+        raise ConfigError(
+            f"{folder} has no finished collection to update; leave --update out"
+        )
     is_complete = bool(record) and not config.update
     if is_complete and record["query"]["sha256"] != _query(config)["sha256"]:
         raise ConfigError(
@@ -184,13 +204,17 @@ def make_plan(folder: Path, config: CollectConfig) -> Plan:
             "or name another folder with --output"
         )
     service = find_service(source, config.rate)
-    return Plan(config, folder, source, service, record if config.update else {}, is_complete)
+    return Plan(
+        config, folder, source, service, record if config.update else {}, is_complete
+    )
 
 
 def _query(config: CollectConfig) -> Json:
     """Return what is collected, for the record."""
     texts = [[*identifiers(entry), entry.title] for entry in config.entries]
-    digest = hashlib.sha256(orjson.dumps([texts, config.search, config.papers])).hexdigest()
+    digest = hashlib.sha256(
+        orjson.dumps([texts, config.search, config.papers])
+    ).hexdigest()
     return {
         "name": config.name,
         "references": len(config.entries),
@@ -203,14 +227,20 @@ def _query(config: CollectConfig) -> Json:
 def check_size(estimate: Estimate) -> None:
     """Raise a ConfigError for a collection beyond what is free each day, or beyond `MAX_MINUTES`."""
     if (estimate.dollars or 0) > estimate.free or estimate.minutes > MAX_MINUTES:
-        key = "" if estimate.free == FREE_DOLLARS else "set OPENALEX_API_KEY (a free key has $1), "
+        key = (
+            ""
+            if estimate.free == FREE_DOLLARS
+            else "set OPENALEX_API_KEY (a free key has $1), "
+        )
         raise ConfigError(
             f"this would take {estimate}, more than ${estimate.free:.2f} or {MAX_MINUTES} minutes; "
             f"{key}start it with --yes, or lower --papers"
         )
 
 
-def collect(plan: Plan, progress: Progress = no_progress, log: Log = no_log) -> CollectReport:
+def collect(
+    plan: Plan, progress: Progress = no_progress, log: Log = no_log
+) -> CollectReport:
     """Collect a corpus into the folder of the plan; an interrupted run is continued by the same call."""
     started = datetime.now(UTC)
     config = plan.config
@@ -233,15 +263,23 @@ def collect(plan: Plan, progress: Progress = no_progress, log: Log = no_log) -> 
             if not (seeds := [*source.fetch(ids)]):
                 text = config.search
                 what = f"no result for {text!r}" if text else "none of the references"
-                raise CollectError(f"{plan.service.title} has {what}; nothing was collected")
+                raise CollectError(
+                    f"{plan.service.title} has {what}; nothing was collected"
+                )
             if previous:
                 # around new references, and what cites the old ones since
                 known = {paper.id for paper in read_collected(plan.folder)}
                 added = [i for i in seeds if i not in set(previous["seeds"])]
                 around = snowball(source, added, config.papers, progress)
-                since = (datetime.fromisoformat(previous["started"]) - LATE).date().isoformat()
+                since = (
+                    (datetime.fromisoformat(previous["started"]) - LATE)
+                    .date()
+                    .isoformat()
+                )
                 room = max(config.papers - len(around), 0)
-                later = newer(source, previous["seeds"], since, known | set(around), room)
+                later = newer(
+                    source, previous["seeds"], since, known | set(around), room
+                )
                 ids = [i for i in dict.fromkeys([*around, *later]) if i not in known]
             else:
                 ids = snowball(source, seeds, config.papers, progress)
@@ -265,7 +303,9 @@ def collect(plan: Plan, progress: Progress = no_progress, log: Log = no_log) -> 
         }
         record["runs"] = [*previous.get("runs", []), this_run]
         _write(plan, source, papers, record, unresolved)
-    return CollectReport(record, tuple(unresolved), client.sent, client.reused, len(papers))
+    return CollectReport(
+        record, tuple(unresolved), client.sent, client.reused, len(papers)
+    )
 
 
 def read_record(folder: Path) -> Json:
@@ -276,7 +316,9 @@ def read_record(folder: Path) -> Json:
 
 def read_collected(folder: Path) -> Iterator[Paper]:
     """Yield the papers of a finished collection, in order."""
-    for located in readers.read_papers(readers.Source(folder, (folder / PAPERS,)), "canonical"):
+    for located in readers.read_papers(
+        readers.Source(folder, (folder / PAPERS,)), "canonical"
+    ):
         if not isinstance(located.paper, Paper):
             raise located.paper
         yield located.paper
@@ -295,7 +337,9 @@ def _write(
     counts = {"papers": 0, "with_abstract": 0, "references": 0}
     with write_lines(folder / PAPERS) as write:
         for paper in chain(read_collected(folder) if plan.previous else (), papers):
-            citations = tuple(dict.fromkeys([*paper.citations, *source.links[paper.id]]))
+            citations = tuple(
+                dict.fromkeys([*paper.citations, *source.links[paper.id]])
+            )
             write(canonical_line(replace(paper, citations=citations)))
             counts["papers"] += 1
             counts["with_abstract"] += bool(paper.abstract)

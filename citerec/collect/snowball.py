@@ -44,7 +44,9 @@ def resolve(
     authors contradict it. Of several works with the same title, the most cited one is chosen. An entry that the
     service refuses is not found, and its reason is what the service states.
     """
-    by_id = source.find_ids(list(dict.fromkeys(i for entry in entries for i in identifiers(entry))))
+    by_id = source.find_ids(
+        list(dict.fromkeys(i for entry in entries for i in identifiers(entry)))
+    )
     found: list[str] = []
     unresolved: list[tuple[str, ...]] = []
     for number, entry in enumerate(entries, start=1):
@@ -66,16 +68,22 @@ def resolve(
         similar = similar_titles([entry.title], enumerate(titles))[entry.title]
         if rows := rows_of_entry(entry, similar, dict(enumerate(works))):
             matching = (works[row] for row in rows)
-            found.append(min(matching, key=lambda work: (-citation_count(work), work.id)).id)
+            found.append(
+                min(matching, key=lambda work: (-citation_count(work), work.id)).id
+            )
             continue
         if titles:
-            similarity, closest = max((fuzz.ratio(key, title_key(t)), t) for t in titles)
+            similarity, closest = max(
+                (fuzz.ratio(key, title_key(t)), t) for t in titles
+            )
             reason = ("title, year or authors differ", closest, f"{similarity:.0f}")
         unresolved.append((entry.place, entry.title, " ".join(ids), *reason))
     return list(dict.fromkeys(found)), unresolved
 
 
-def snowball(source: Source, seeds: Sequence[str], papers: int, progress: Progress) -> list[str]:
+def snowball(
+    source: Source, seeds: Sequence[str], papers: int, progress: Progress
+) -> list[str]:
     """Return the ids of at most `papers` works around the seeds; the seeds are first.
 
     The first round expands the seeds. While there is room, further rounds expand the best works so far, `EXPANDED` at a
@@ -127,7 +135,9 @@ def newer(
     return _best(source, touched, frozenset(seeds), papers)
 
 
-def _best(source: Source, touched: Mapping[str, Set[str]], seeds: Set[str], most: int) -> list[str]:
+def _best(
+    source: Source, touched: Mapping[str, Set[str]], seeds: Set[str], most: int
+) -> list[str]:
     """Return the best `most` works that the service has with a title.
 
     Those with more seeds touched are better, then those with more expanded papers touched, with more citations, and

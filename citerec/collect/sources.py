@@ -21,11 +21,15 @@ from citerec.errors import BadRecordError, InvalidValueError
 from citerec.types import Json, Paper
 
 Request = Callable[[Sequence[str]], dict[str, Paper]]
-WORK_ID = re.compile(r"(?:https?://openalex\.org/(?:works/)?)?(W[0-9]{1,15})", re.IGNORECASE)
+WORK_ID = re.compile(
+    r"(?:https?://openalex\.org/(?:works/)?)?(W[0-9]{1,15})", re.IGNORECASE
+)
 PAPER_ID = re.compile(r"[0-9a-f]{40}|corpusid:[0-9]{1,12}", re.IGNORECASE)
 # punctuation without apostrophes and the full stop, which belong to words
 _SIGNS = re.compile(r"[!-&(-\-/:-@\[-`{-~\u2010-\u2017\u201c-\u205e]")
-_RETRACTED = re.compile(r"\W?(?:RETRACTED|Retracted)(?: (?i:article|chapter|paper))?\s?[:\]]")
+_RETRACTED = re.compile(
+    r"\W?(?:RETRACTED|Retracted)(?: (?i:article|chapter|paper))?\s?[:\]]"
+)
 
 
 class SourceName(StrEnum):
@@ -79,7 +83,9 @@ class _Works:
         self.client = client
         self.service = client.service
         self.dollars = 0.0  # of all requests
-        self.elided = set[str]()  # works whose list of references the publisher withholds
+        self.elided = set[
+            str
+        ]()  # works whose list of references the publisher withholds
         # by work, what it cites as pages of citations and of references state it
         self.links: defaultdict[str, list[str]] = defaultdict(list)
         self._works: dict[str, Paper] = {}
@@ -93,7 +99,9 @@ class _Works:
     def _requested(self, ids: Sequence[str]) -> dict[str, Paper]:
         raise NotImplementedError
 
-    def _in_batches(self, ids: Sequence[str], most: int, request: Request) -> dict[str, Paper]:
+    def _in_batches(
+        self, ids: Sequence[str], most: int, request: Request
+    ) -> dict[str, Paper]:
         """Return what requests of `most` ids return; one that is refused is halved, a single id named and left out."""
         found: dict[str, Paper] = {}
         for batch in _batches(ids, most):
@@ -108,7 +116,9 @@ class _Works:
 
     def references(self, ids: Sequence[str]) -> Mapping[str, Sequence[str]]:
         """Return the references of works."""
-        return {i: (*work.citations, *self.links[i]) for i, work in self.fetch(ids).items()}
+        return {
+            i: (*work.citations, *self.links[i]) for i, work in self.fetch(ids).items()
+        }
 
 
 def _batches(ids: Sequence[str], most: int) -> list[Sequence[str]]:
@@ -164,16 +174,24 @@ class OpenAlex(_Works):
         """Return the id of the work of each of `names` whose DOI or page a filter finds."""
 
         def request(values: Sequence[str]) -> dict[str, Paper]:
-            params = {"filter": f"{key}:{'|'.join(values)}", "select": f"{self.select},locations"}
+            params = {
+                "filter": f"{key}:{'|'.join(values)}",
+                "select": f"{self.select},locations",
+            }
             works: dict[str, Paper] = {}
             for raw in self._request(params)["results"]:
                 for work in self._keep([raw]):
-                    pages = (page.get("landing_page_url") for page in raw.get("locations") or ())
+                    pages = (
+                        page.get("landing_page_url")
+                        for page in raw.get("locations") or ()
+                    )
                     works |= dict.fromkeys([work.doi.lower(), *pages], work)
             return works
 
         works = self._in_batches(list(names), self.dois, request)
-        return {name: works[value].id for value, name in names.items() if value in works}
+        return {
+            name: works[value].id for value, name in names.items() if value in works
+        }
 
     def find_title(self, title: str) -> list[Paper]:
         """Return works whose title has the words of `title`, most relevant first."""
@@ -187,24 +205,34 @@ class OpenAlex(_Works):
         return [work.id for work in self._all({"search": query_words(text)}, most)]
 
     def _requested(self, ids: Sequence[str]) -> dict[str, Paper]:
-        return {work.id: work for work in self._page({"filter": f"openalex:{'|'.join(ids)}"})}
+        return {
+            work.id: work
+            for work in self._page({"filter": f"openalex:{'|'.join(ids)}"})
+        }
 
     def times_cited(self, ids: Sequence[str]) -> Mapping[str, int]:
         """Return how often each of these works is cited; OpenAlex states it with the works only."""
         works = self.fetch(ids)
         return {i: citation_count(works[i]) if i in works else 0 for i in ids}
 
-    def citing(self, ids: Sequence[str], most: int, since: str = "") -> Iterator[tuple[str, str]]:
+    def citing(
+        self, ids: Sequence[str], most: int, since: str = ""
+    ) -> Iterator[tuple[str, str]]:
         """Yield pairs of a citing work and one of these works; at most `most` of a work, the most cited ones.
 
         If `since` (YYYY-MM-DD) is given, only works published on that day or later count.
         """
-        counts = {i: n for i, work in self.fetch(ids).items() if (n := citation_count(work))}
+        counts = {
+            i: n for i, work in self.fetch(ids).items() if (n := citation_count(work))
+        }
         dated = f",from_publication_date:{since}" if since else ""
         few = [i for i in counts if counts[i] <= most or since]
         many = ([i] for i in counts if i not in few)
         for group in (*_batches(few, self.batch), *many):
-            params = {"filter": f"cites:{'|'.join(group)}{dated}", "sort": "cited_by_count:desc"}
+            params = {
+                "filter": f"cites:{'|'.join(group)}{dated}",
+                "sort": "cited_by_count:desc",
+            }
             for work in self._all(params, len(group) * most):
                 yield from ((work.id, i) for i in work.citations if i in group)
 
@@ -248,7 +276,9 @@ class SemanticScholar(_Works):
     def __init__(self, client: Client) -> None:
         super().__init__(client)
         self._unlisted = set[str]()  # works that have references, but came without
-        self._counts: dict[str, int] = {}  # how often a paper is cited, where a list states it
+        self._counts: dict[
+            str, int
+        ] = {}  # how often a paper is cited, where a list states it
 
     def find_ids(self, ids: Sequence[str]) -> Mapping[str, str]:
         """Return the id of the work of each of `ids` (`doi:…`, `arxiv:…`, `id:…`) that the service knows."""
@@ -263,12 +293,21 @@ class SemanticScholar(_Works):
     def find_title(self, title: str) -> list[Paper]:
         """Return the work whose title matches best; empty if none is close."""
         params = {"query": title[:500], "fields": self.light}
-        answer = self.client.fetch("/graph/v1/paper/search/match", params, optional=True) or {}
-        return [work for raw in answer.get("data") or [] if (work := _work(raw, _s2_paper))]
+        answer = (
+            self.client.fetch("/graph/v1/paper/search/match", params, optional=True)
+            or {}
+        )
+        return [
+            work for raw in answer.get("data") or [] if (work := _work(raw, _s2_paper))
+        ]
 
     def search(self, text: str, most: int) -> list[str]:
         """Return the ids of at most `most` works that have all words of a query, the most cited first."""
-        params = {"query": query_words(text), "fields": "paperId", "sort": "citationCount:desc"}
+        params = {
+            "query": query_words(text),
+            "fields": "paperId",
+            "sort": "citationCount:desc",
+        }
         answer = self.client.fetch("/graph/v1/paper/search/bulk", params)
         return [raw["paperId"] for raw in answer["data"]][:most]
 
@@ -296,7 +335,9 @@ class SemanticScholar(_Works):
         return found
 
     def _count(self, papers: Sequence[Json]) -> None:
-        self._counts |= {raw.get("paperId") or "": raw.get("citationCount") or 0 for raw in papers}
+        self._counts |= {
+            raw.get("paperId") or "": raw.get("citationCount") or 0 for raw in papers
+        }
 
     def times_cited(self, ids: Sequence[str]) -> Mapping[str, int]:
         """Return how often each of these works is cited, as the lists that contain it state it."""
@@ -312,7 +353,9 @@ class SemanticScholar(_Works):
                     self.elided.add(paper_id)
         return super().references(ids)
 
-    def citing(self, ids: Sequence[str], most: int, since: str = "") -> Iterator[tuple[str, str]]:
+    def citing(
+        self, ids: Sequence[str], most: int, since: str = ""
+    ) -> Iterator[tuple[str, str]]:
         """Yield at most `most` citations of each work, the latest first, by works published `since` a day."""
         for cited in ids:
             if cited in self._works and not citation_count(self._works[cited]):
@@ -324,7 +367,9 @@ class SemanticScholar(_Works):
                     # one with a year only counts if it was published in that year or later
                     date = raw.get("publicationDate")
                     year = raw.get("year") or 0
-                    if found < most and (date >= since if date else year >= int(since[:4] or 0)):
+                    if found < most and (
+                        date >= since if date else year >= int(since[:4] or 0)
+                    ):
                         found += 1
                         yield raw["paperId"], cited
                 if found == most:
@@ -349,7 +394,9 @@ class SemanticScholar(_Works):
 
 
 def _s2_paper(fields: Fields) -> Paper:
-    references = (reference.short("paperId") for reference in fields.objects("references"))
+    references = (
+        reference.short("paperId") for reference in fields.objects("references")
+    )
     title = plain_text(fields.title())
     return fields.paper(
         KEYS["s2"],

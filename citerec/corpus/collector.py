@@ -28,10 +28,14 @@ class RecordCounter:
     joins: bool = False  # whether records of one id are joined later: each is kept then
     # DOIs of papers that were retracted, in lower case, whatever their records state
     retracted: Set[str] = frozenset()
-    rows: dict[str, int] = field(default_factory=dict[str, int])  # by docid, in row order
+    rows: dict[str, int] = field(
+        default_factory=dict[str, int]
+    )  # by docid, in row order
     counts: Counter[str] = field(default_factory=Counter[str])
     examples: list[str] = field(default_factory=list[str])
-    _contents: "array[int]" = field(default_factory=lambda: array("q"))  # hash of each row's paper
+    _contents: "array[int]" = field(
+        default_factory=lambda: array("q")
+    )  # hash of each row's paper
 
     def add(self, located: Located) -> Paper | None:
         """Add one record; return its paper, or None if it is skipped."""
@@ -86,7 +90,9 @@ def read_retracted(path: Path) -> Set[str]:
             for row in csv.DictReader(lines, restval="")
         ]
     except (KeyError, csv.Error) as error:
-        raise BadInputError(path, f"cannot be read ({error}); expected {expected}") from error
+        raise BadInputError(
+            path, f"cannot be read ({error}); expected {expected}"
+        ) from error
     reinstated = {doi for nature, doi in rows if nature == "Reinstatement"}
     return {doi for nature, doi in rows if nature == "Retraction" and doi} - reinstated
 

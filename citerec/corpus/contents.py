@@ -13,7 +13,9 @@ from citerec.bibliography.paper_list import DATED, Kind, kind_of
 from citerec.files.reading import BOM, other_format
 
 _LOOK = 2**16  # bytes at the start that decide
-_LIBRARY = re.compile(rb"^[ \t]*@\s*[A-Za-z]+\s*[{(]|^TY {1,2}-(?: |\r?$)", re.MULTILINE)
+_LIBRARY = re.compile(
+    rb"^[ \t]*@\s*[A-Za-z]+\s*[{(]|^TY {1,2}-(?: |\r?$)", re.MULTILINE
+)
 _LATEX = re.compile(
     rb"\\document(?:class|style)[ \t]*[\[{]|^[ \t]*\\(?:begin[ \t]*\{(?:document|abstract)\}|title[ \t]*[\[{]"
     rb"|(?:chapter|section)\*?[ \t]*\{|usepackage[\[{])",
@@ -31,9 +33,7 @@ _ID = re.compile(
     r"|(?:https?://openalex\.org/)?w[0-9]{5,}|(?:pmid:?\s*|pmc|corpusid:\s*)?[0-9]{5,}|[0-9a-f]{40}",
     re.IGNORECASE,
 )
-_MARK = (
-    r"(?:\[[\w+ .-]{1,20}\]\s*|(?:\(?[1-9][0-9]{0,2}[.)]|[•*–-])\s+)"  # before a printed reference
-)
+_MARK = r"(?:\[[\w+ .-]{1,20}\]\s*|(?:\(?[1-9][0-9]{0,2}[.)]|[•*–-])\s+)"  # before a printed reference
 _CAPITAL = r"[^\W\da-z_]"  # or a letter of a script without capitals
 _PART = rf"(?:{_CAPITAL}[\w'’.-]*|d[aeiou]s?|de[nrl]|v[ao]n|l[ae]|ten?r?|zu|bin|al|of|for|the)"  # of a name
 _NAME = rf"(?:{_PART} ){{0,4}}{_CAPITAL}[\w'’-]*"
@@ -101,7 +101,9 @@ def document_format(data: bytes, name: str) -> DocumentFormat | None:
     library = _LIBRARY.search(start)
     is_json = start.startswith((b"{", b"["))
     is_zip = start.startswith(b"PK\x03\x04")
-    is_word = b"word/document" in data or b"PK\x05\x06" not in data[-(2**16) :]  # or is damaged
+    is_word = (
+        b"word/document" in data or b"PK\x05\x06" not in data[-(2**16) :]
+    )  # or is damaged
     has_headings = start.startswith(b"# ") and _SECTION.search(start)
     formats = (
         (start.startswith(b"{\\rtf"), DocumentFormat.RTF),
@@ -139,7 +141,9 @@ def content_of(data: bytes, name: str) -> Content:
         return Content(ContentKind.IDS)
     if split_references(lines):
         return Content(ContentKind.PRINTED)
-    return Content(ContentKind.DRAFT, document) if document else Content(ContentKind.TEXT)
+    return (
+        Content(ContentKind.DRAFT, document) if document else Content(ContentKind.TEXT)
+    )
 
 
 def stated_lines(text: str) -> list[str]:

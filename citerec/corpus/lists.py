@@ -25,7 +25,9 @@ from citerec.errors import BadInputError
 from citerec.files.reading import other_format
 from citerec.types import Paper
 
-_ENTRIES = frozenset({"bibtex", "ris", "csl", "canonical", "json"})  # formats of `read_entries`
+_ENTRIES = frozenset(
+    {"bibtex", "ris", "csl", "canonical", "json"}
+)  # formats of `read_entries`
 
 
 def read_paper_list(path: str | Path, part: str = "papers") -> PaperList:
@@ -56,8 +58,14 @@ def _read(data: bytes, name: str, part: str) -> PaperList:
     notices: list[str] = []
     text = decode(data, name, reads=READS, notices=notices)
     if content.kind is ContentKind.RECORDS:
-        entries, unread = read_entries(text, kind_of(text, name), name, strict=False, part=part)
-        unread += [f"{e.place} has neither a title nor an id" for e in entries if not e.is_named]
+        entries, unread = read_entries(
+            text, kind_of(text, name), name, strict=False, part=part
+        )
+        unread += [
+            f"{e.place} has neither a title nor an id"
+            for e in entries
+            if not e.is_named
+        ]
         named = tuple(entry for entry in entries if entry.is_named)
         return PaperList(named, tuple(unread), tuple(notices))
     lines = stated_lines(text)
@@ -76,7 +84,12 @@ def _from_reader(data: bytes, name: str, format_name: str) -> PaperList:
             for found in read_papers(Source(file, (file,)), format_name):
                 if isinstance(found.paper, Paper):
                     entries.append(
-                        to_entry(asdict(found.paper), Entry(line=found.line), name, strict=False)
+                        to_entry(
+                            asdict(found.paper),
+                            Entry(line=found.line),
+                            name,
+                            strict=False,
+                        )
                     )
                 else:
                     unread.append(f"line {found.line}: {found.paper.message}")

@@ -43,9 +43,13 @@ class QueryFile:
     """The queries of one file: at least one, in file order, with distinct ids."""
 
     queries: tuple[Query, ...]
-    cited: PaperList | None = None  # the references of a document; None for files that have none
+    cited: PaperList | None = (
+        None  # the references of a document; None for files that have none
+    )
     notices: tuple[str, ...] = ()  # for the user: what was recognised, what is missing
-    lines: tuple[str, ...] = ()  # of the text of the only draft, with its citation markers
+    lines: tuple[
+        str, ...
+    ] = ()  # of the text of the only draft, with its citation markers
     by_sentence: bool = False  # whether the queries are sentences of one draft
     name: str = ""  # of the document in messages
 
@@ -54,7 +58,9 @@ class QueryFile:
         """Whether there may be more than one query; a JSONL file of one line is not a batch."""
         return len(self.queries) > 1 or self.by_sentence
 
-    def stated(self, *, year: int | None = None, context: str | None = None) -> "QueryFile":
+    def stated(
+        self, *, year: int | None = None, context: str | None = None
+    ) -> "QueryFile":
         """Return the only draft with another year, and with the sentence of it that needs references; None for neither.
 
         `all` stands for each sentence that makes a claim without a reference: one query for each, in their order.
@@ -77,11 +83,15 @@ class QueryFile:
         if context is None:
             return replace(self, queries=(draft,))
         if context != EVERY_SENTENCE:
-            return replace(self, queries=(replace(draft, context=read_context(context)),))
+            return replace(
+                self, queries=(replace(draft, context=read_context(context)),)
+            )
         lines = self.lines or ("# Abstract", draft.abstract)
         draft = replace(draft, abstract=first_sentences(draft.abstract, MAX_ABSTRACT))
         if not (queries := tuple(map(without_query_markers, uncited(draft, lines)))):
-            raise ConfigError("the draft has no sentence of five words or more without a reference")
+            raise ConfigError(
+                "the draft has no sentence of five words or more without a reference"
+            )
         return replace(self, queries=queries, by_sentence=True)
 
 
@@ -121,10 +131,14 @@ def parse_queries(
     from citerec.drafts.cited import printed_references
     from citerec.drafts.context import without_query_markers
 
-    stated = {k: v for k, v in (("title", title), ("abstract", abstract)) if v is not None}
+    stated = {
+        k: v for k, v in (("title", title), ("abstract", abstract)) if v is not None
+    }
     content = recognise(data, str(name))
     if content.kind is ContentKind.DRAFT:
-        return _from_document(DocumentFormat(content.format), data, str(name), file, stated)
+        return _from_document(
+            DocumentFormat(content.format), data, str(name), file, stated
+        )
     suffix = Path(name).suffix.lower()
     if suffix in _BINARY and not other_format(data):
         raise BadInputError(
@@ -142,11 +156,15 @@ def parse_queries(
         lines = text.strip().splitlines()
         parts = [part_at(line.strip()) for line in lines]
         ends = _AFTER_ABSTRACT if Part.ABSTRACT in parts else {Part.REFERENCES}
-        end = next((n for n, part in enumerate(parts) if n and part in ends), len(lines))
+        end = next(
+            (n for n, part in enumerate(parts) if n and part in ends), len(lines)
+        )
         drafts = [_plain("\n".join(lines[:end]))]
         cited = printed_references(lines) if Part.REFERENCES in parts[1:] else None
     else:
-        raise BadInputError(name, f"this is {content} and no draft; give it as --cited FILE")
+        raise BadInputError(
+            name, f"this is {content} and no draft; give it as --cited FILE"
+        )
     if not drafts:
         raise BadInputError(name, f"this {kind} holds no paper; {_READS}")
     batch = len(drafts) > 1
@@ -166,7 +184,9 @@ def parse_queries(
             )
         by_id[query.id] = draft
         queries.append(without_query_markers(query))
-    return QueryFile(tuple(queries), cited, lines=tuple(lines[1:]), name=f"{name}" if cited else "")
+    return QueryFile(
+        tuple(queries), cited, lines=tuple(lines[1:]), name=f"{name}" if cited else ""
+    )
 
 
 def _plain(text: str) -> Entry:
@@ -174,9 +194,13 @@ def _plain(text: str) -> Entry:
 
     Labels such as `Title:` and `Abstract:` are recognised; with both, the title may take several lines.
     """
-    lines = [line.strip(" #\t\r") for line in text.split("\n") if line.strip(" #\t\r")] or [""]
+    lines = [
+        line.strip(" #\t\r") for line in text.split("\n") if line.strip(" #\t\r")
+    ] or [""]
     labels = [label_of(f"{line}:") or (None, 0) for line in lines]
-    starts = [number for number, (part, _) in enumerate(labels) if part is Part.ABSTRACT]
+    starts = [
+        number for number, (part, _) in enumerate(labels) if part is Part.ABSTRACT
+    ]
     is_labelled = labels[0][0] is Part.TITLE
     if is_labelled:
         lines[0] = lines[0][labels[0][1] :]
@@ -196,24 +220,35 @@ class Document:
     """A draft as its format states it."""
 
     draft: Entry
-    body: str = ""  # the first paragraphs of the text, which stand for a missing abstract
+    body: str = (
+        ""  # the first paragraphs of the text, which stand for a missing abstract
+    )
     cited: PaperList = PaperList(())  # its references
     notices: tuple[str, ...] = ()  # each one line, in reading order
     lines: Sequence[str] = ()  # as `citerec.drafts.sentences.uncited` reads them
 
 
 def _from_document(
-    kind: DocumentFormat, data: bytes, name: str, file: Path | None, stated: dict[str, str]
+    kind: DocumentFormat,
+    data: bytes,
+    name: str,
+    file: Path | None,
+    stated: dict[str, str],
 ) -> QueryFile:
     """Return the draft of a document with its references."""
     from citerec.drafts import pandoc, pdf
 
     is_pdf = kind is DocumentFormat.PDF
-    read = partial(pdf.read, data) if is_pdf else partial(pandoc.read, data, kind, path=file)
+    read = (
+        partial(pdf.read, data)
+        if is_pdf
+        else partial(pandoc.read, data, kind, path=file)
+    )
     document = isolated(partial(read, name=name), name, INSTEAD)
     draft = document.draft
     draft = replace(
-        replace(draft, title="") if part_of(draft.title) in SECTIONS else draft, **stated
+        replace(draft, title="") if part_of(draft.title) in SECTIONS else draft,
+        **stated,
     )
     stated_abstract = one_line(draft.abstract)
     body = one_line(document.body)
@@ -250,7 +285,9 @@ def _from_document(
     notices = (untitled, shortened, *document.notices)
     lines += [f"{name}: {notice}" for notice in notices if notice]
     query = draft.to_query(name, "query")
-    return QueryFile((query,), document.cited, tuple(lines), tuple(document.lines), name=name)
+    return QueryFile(
+        (query,), document.cited, tuple(lines), tuple(document.lines), name=name
+    )
 
 
 def first_sentences(text: str, most: int) -> str:

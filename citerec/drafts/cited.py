@@ -31,7 +31,11 @@ def inside(folder: Path, name: str, suffixes: Iterable[str] = ("",)) -> Path | N
         try:
             target = (root / f"{name}{suffix}").resolve()
             is_file = target.is_file()
-        except (OSError, ValueError, RuntimeError):  # a NUL in the name; a loop of links
+        except (
+            OSError,
+            ValueError,
+            RuntimeError,
+        ):  # a NUL in the name; a loop of links
             continue
         if not target.is_relative_to(root):
             raise PermissionError(name)
@@ -41,7 +45,11 @@ def inside(folder: Path, name: str, suffixes: Iterable[str] = ("",)) -> Path | N
 
 
 def cited_references(
-    keys: Sequence[str], files: Sequence[str], source: str, path: Path | None, notices: list[str]
+    keys: Sequence[str],
+    files: Sequence[str],
+    source: str,
+    path: Path | None,
+    notices: list[str],
 ) -> PaperList:
     """Look up the references that a draft cites, in this order; formatted ones stand in for what bibliographies lack.
 
@@ -71,11 +79,15 @@ def cited_references(
     if missing := [key for key in wanted if key not in entries]:
         some = ", ".join(missing[:_SHOWN]) + (", …" if len(missing) > _SHOWN else "")
         sources = ", ".join(file for file, of_file in by_source if of_file)
-        notices.append(f"{plural(len(missing), 'citation key')} not in {sources}: {some}")
+        notices.append(
+            f"{plural(len(missing), 'citation key')} not in {sources}: {some}"
+        )
     return PaperList(tuple(entries[key] for key in wanted if key in entries))
 
 
-def _from_file(file: str, path: Path | None, faults: list[str]) -> tuple[str, dict[str, Entry]]:
+def _from_file(
+    file: str, path: Path | None, faults: list[str]
+) -> tuple[str, dict[str, Entry]]:
     """Return the name of a bibliography that a draft names, and its entries by key."""
     if path is None:
         fault = (
@@ -91,7 +103,10 @@ def _from_file(file: str, path: Path | None, faults: list[str]) -> tuple[str, di
                     many = plural(len(unread), "entry is", "entries are")
                     faults.append(f"{many} ignored in {file}; the first: {unread[0]}")
                 # the first of a repeated key counts
-                by_key = {entry.key or entry.place: entry for entry in reversed(listed.entries)}
+                by_key = {
+                    entry.key or entry.place: entry
+                    for entry in reversed(listed.entries)
+                }
                 return found.name, dict(reversed(by_key.items()))
             fault = "is missing; its references are not used"
         except PermissionError:
@@ -118,7 +133,8 @@ def _formatted(source: str, path: Path | None) -> tuple[str, dict[str, Entry]]:
             bbl = inside(path.parent, f"{path.stem}.bbl")
         except PermissionError:
             raise BadInputError(
-                path, f"{path.stem}.bbl is a link to outside the folder of the draft; copy it there"
+                path,
+                f"{path.stem}.bbl is a link to outside the folder of the draft; copy it there",
             ) from None
         if bbl:
             source, _ = decoded(bbl.read_bytes()[:MAX_BBL].replace(b"\0", b""))
@@ -127,7 +143,9 @@ def _formatted(source: str, path: Path | None) -> tuple[str, dict[str, Entry]]:
     items = list(_ITEM.finditer(source))
     for match, following in zip_longest(items, items[1:]):
         end = following.start() if following else len(source)
-        item = source[match.end() : end][:MAX_ITEM].split("\\end{thebibliography}", maxsplit=1)[0]
+        item = source[match.end() : end][:MAX_ITEM].split(
+            "\\end{thebibliography}", maxsplit=1
+        )[0]
         if text := to_text(item):
             entries.setdefault(match[1].strip(), printed(text, item))
     return name, entries
@@ -136,7 +154,9 @@ def _formatted(source: str, path: Path | None) -> tuple[str, dict[str, Entry]]:
 def printed(text: str, source: str = "") -> Entry:
     """Return a printed reference, whose paper a corpus recognises; its source has the links of the text."""
     dois = dois_of(source or text)
-    return Entry(ids=dois + arxiv_dois(source or text), dois=dois, text=text, label=text[:60])
+    return Entry(
+        ids=dois + arxiv_dois(source or text), dois=dois, text=text, label=text[:60]
+    )
 
 
 def braced(text: str, at: int) -> str | None:
@@ -160,9 +180,12 @@ _DATED = re.compile(
 _LEAST = 25  # characters of a reference
 # from a number at the start of a line, of more than a heading, to the end of a sentence and a line
 _NOTE = re.compile(
-    r"^\s*[1-9]\d{0,2}[.)]?\s?(?=[^\W\d_a-z]|[\"“„«‘])(?=[^\n]{30})(.{1,600}?[.)\d])$", re.M | re.S
+    r"^\s*[1-9]\d{0,2}[.)]?\s?(?=[^\W\d_a-z]|[\"“„«‘])(?=[^\n]{30})(.{1,600}?[.)\d])$",
+    re.M | re.S,
 )
-_OWN = re.compile(r"(?i)\s(?:doi:\S+\s)?(?:how to )?cite this article\b.*")  # after the last one
+_OWN = re.compile(
+    r"(?i)\s(?:doi:\S+\s)?(?:how to )?cite this article\b.*"
+)  # after the last one
 
 
 def marked(lines: Sequence[str]) -> list[int]:
@@ -195,9 +218,15 @@ def printed_references(lines: Sequence[str], *, whole: bool = False) -> PaperLis
         notes = map(joined, map(str.splitlines, found))
         return PaperList(tuple(printed(note) for note in notes if is_reference(note)))
     first = heads[-1] + 1
-    last = next((number for number in range(first, len(lines)) if parts[number]), len(lines))
+    last = next(
+        (number for number in range(first, len(lines)) if parts[number]), len(lines)
+    )
     kept = [line.strip() for line in lines[first:last] if line.strip()]
-    starts = [n for n, line in enumerate(kept) if not n or is_reference(line)] if whole else []
+    starts = (
+        [n for n, line in enumerate(kept) if not n or is_reference(line)]
+        if whole
+        else []
+    )
     return references_at(kept, starts)
 
 

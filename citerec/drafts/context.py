@@ -28,7 +28,9 @@ _MARKER = re.compile(
     re.VERBOSE,
 )
 _WIDE = str.maketrans("（）［］，；：", "()[],;:")  # marks in Chinese and Japanese
-_NAMES = re.compile(rf"[^\W\d_a-z][^\s()]+.*{_YEAR}")  # within parentheses: a name before the year
+_NAMES = re.compile(
+    rf"[^\W\d_a-z][^\s()]+.*{_YEAR}"
+)  # within parentheses: a name before the year
 _ONLY_YEARS = re.compile(rf"[\s,;]*{_YEAR}(?:[\s,;]+{_YEAR}){{0,20}}[\s,;]*")
 _BEFORE_POINT = re.compile(r"\s+([,.;:!?)])")
 _WORD = re.compile(r"[^\W\d_]{2}")
@@ -52,13 +54,16 @@ def claim_at_place(text: str) -> str:
     ends = [
         marker
         for marker in _MARKER.finditer(text)
-        if marker["place"] or (_is_marker(marker) and not _ONLY_YEARS.fullmatch(marker[0][1:-1]))
+        if marker["place"]
+        or (_is_marker(marker) and not _ONLY_YEARS.fullmatch(marker[0][1:-1]))
     ]
     place = next((number for number, end in enumerate(ends) if end["place"]), None)
     if place is None:
         return text
     start = ends[place - 1].end() if place else 0
-    claim = text[start : ends[place].end() if place + 1 < len(ends) else None].lstrip(" ,;")
+    claim = text[start : ends[place].end() if place + 1 < len(ends) else None].lstrip(
+        " ,;"
+    )
     words = word_count(without_stop_words(without_markers(claim)))
     return claim if words >= _LEAST_WORDS else text
 
@@ -86,7 +91,9 @@ def read_context(text: str) -> str:
             '"Late interaction keeps token vectors [CITE]"'
         )
     if text.strip() == EVERY_SENTENCE:
-        raise ConfigError("--context all needs the text of a draft; give one by --query or --title")
+        raise ConfigError(
+            "--context all needs the text of a draft; give one by --query or --title"
+        )
     if len(text) > MAX_TITLE:
         raise ConfigError(
             f"the context has {len(text):,} characters; expected a sentence of at most {MAX_TITLE:,}"
@@ -106,7 +113,9 @@ def without_query_markers(query: Query) -> Query:
     """
     if query.kind is QueryKind.SENTENCE:
         return replace(query, title=read_context(query.title))
-    return replace(query, context=read_context(query.context)) if query.context else query
+    return (
+        replace(query, context=read_context(query.context)) if query.context else query
+    )
 
 
 def sentence_query(text: str) -> Query:
@@ -114,4 +123,6 @@ def sentence_query(text: str) -> Query:
 
     ConfigError as `read_context` raises.
     """
-    return Query(id="context", title=read_context(text), named=False, kind=QueryKind.SENTENCE)
+    return Query(
+        id="context", title=read_context(text), named=False, kind=QueryKind.SENTENCE
+    )

@@ -29,7 +29,9 @@ class Part(StrEnum):
     """What a heading or a label begins."""
 
     ABSTRACT = "abstract"
-    SUMMARY = "summary"  # an abstract before the introduction, else the end of a chapter
+    SUMMARY = (
+        "summary"  # an abstract before the introduction, else the end of a chapter
+    )
     INTRODUCTION = "introduction"
     REFERENCES = "references"
     KEYWORDS = "keywords"
@@ -69,7 +71,11 @@ def label_of(text: str) -> tuple[Part, int] | None:
 def without_label(text: str) -> str:
     """Return an abstract without its label."""
     label = label_of(text)
-    return text[label[1] :] if label and label[0] in {Part.ABSTRACT, Part.SUMMARY} else text
+    return (
+        text[label[1] :]
+        if label and label[0] in {Part.ABSTRACT, Part.SUMMARY}
+        else text
+    )
 
 
 def _key(text: str) -> str:
@@ -80,5 +86,10 @@ def _key(text: str) -> str:
 def _names() -> dict[str, Part]:
     """Return the part of each name; the first of a name that several have."""
     table = read_toml(Path(__file__).with_name("headings.toml"))
-    names = [(_key(n), part) for part in Part for words in table[part].values() for n in words]
+    names = [
+        (_key(n), part)
+        for part in Part
+        for words in table[part].values()
+        for n in words
+    ]
     return dict(reversed(names))

@@ -43,7 +43,9 @@ _NEW_VERBATIM = re.compile(
 )
 _PERCENT = re.compile(r"(?<!\\)%")
 _BEGIN = re.compile(r"\\begin\s*\{document\}")
-_DOCUMENT_CLASS = re.compile(r"\\document(?:class|style)(?![A-Za-z@])|\\begin\s*\{document\}")
+_DOCUMENT_CLASS = re.compile(
+    r"\\document(?:class|style)(?![A-Za-z@])|\\begin\s*\{document\}"
+)
 # \"{\i}: pandoc sets the accent on a dotless i, which Unicode does not compose
 _DOTLESS = re.compile(r"\\([\"'`^~=.])\s*\{\s*\\([ij])\s*\}")
 _FLUSH = re.compile(r"\{flush(?:left|right)\}")  # pandoc knows the third of them alone
@@ -103,8 +105,12 @@ def flatten(data: bytes, name: str, folder: Path | None, notices: list[str]) -> 
             wanted = "/".join(part.strip() for part in match.groups()[:4] if part)
             if wanted or match["left_out"]:
                 return included(wanted, active) if wanted else ""
-            text = f"{match[0]} " if match["command"] else match[0]  # a comment ends a command
-            if match["address"]:  # in arguments, pandoc reads comments; BibTeX breaks lines by them
+            text = (
+                f"{match[0]} " if match["command"] else match[0]
+            )  # a comment ends a command
+            if match[
+                "address"
+            ]:  # in arguments, pandoc reads comments; BibTeX breaks lines by them
                 text = _PERCENT.sub(r"\\%", re.sub(r"%\n\s*", "", text))
             text = re.sub(r"^\\(?:path|url)\|", r"\\verb|", text)
             return text.replace("\\path", "\\nolinkurl")
@@ -112,14 +118,18 @@ def flatten(data: bytes, name: str, folder: Path | None, notices: list[str]) -> 
         token_pattern = _TOKEN.replace("NEW", "|".join(_NEW_VERBATIM.findall(source)))
         return re.sub(token_pattern, token, source, flags=re.VERBOSE | re.DOTALL)
 
-    return _prepared(expanded(data, name, ()).replace("\\jobname", PurePosixPath(name).stem))
+    return _prepared(
+        expanded(data, name, ()).replace("\\jobname", PurePosixPath(name).stem)
+    )
 
 
 def _prepared(source: str) -> str:
     """Return a source without what pandoc reads in another way than LaTeX, or not at all."""
     source = _CAPITAL_CITE.sub(r"\\cite", source)
     source = source.replace("\\abstract\n", "\\section*{Abstract}\n")
-    source = source.replace("\\twocolumn[", "\\maketitle ")  # ICML's title is within the brackets
+    source = source.replace(
+        "\\twocolumn[", "\\maketitle "
+    )  # ICML's title is within the brackets
     source = _FLUSH.sub("{center}", source)
     source = _with_known_environments(_DOTLESS.sub(r"\\\1{\2}", source))
     command = _ABSTRACT_COMMAND.search(source)
@@ -141,7 +151,9 @@ def _prepared(source: str) -> str:
 
 _ARGUMENTS = r"(?:[ \t]*(?:\[(?:(?!\\\w*cite)[^\[\]])*\]|\{[^{}\\\n]{0,40}\}))*"
 _ABSTRACTS = r"(?i)(\\(?:begin|end)\s*\{{)(?!chapter)[^{{}}]*(?:{})[^{{}}]*\}}"
-_OTHER_ABSTRACT = "zusammenfassung|kurzfassung|r[ée]sum|samenvatting"  # where none is in English
+_OTHER_ABSTRACT = (
+    "zusammenfassung|kurzfassung|r[ée]sum|samenvatting"  # where none is in English
+)
 _NEW_ABSTRACT = re.compile(r"(environment\*?\s*\{)abstract(?=\})")
 _EARLY_ABSTRACT = re.compile(
     r"\\begin\{abstract\}((?:(?!\\begin\{document\}).)*?)\\end\{abstract\}(?=.*\\begin\s*\{document\})",
@@ -190,7 +202,9 @@ def without_faults(
         return "\n", [text.strip()]
     if whole := _WHOLE.fullmatch(text):
         begin, _, inner, end = whole.groups()
-        inner, left_out = without_faults(inner, reads, f"{before}\n{begin}", f"{end}\n{after}")
+        inner, left_out = without_faults(
+            inner, reads, f"{before}\n{begin}", f"{end}\n{after}"
+        )
         return f"{begin}{inner}{end}\n", left_out
     parts = [*filter(None, _SENTENCE.split(text))]
     if len(parts) == 1:
@@ -198,11 +212,16 @@ def without_faults(
     # in two parts, outside of groups and environments, and near the middle
     # an environment ends what is still open in it
     opened = (
-        1000 * (part.count("\\begin{") - part.count("\\end{")) + part.count("{") - part.count("}")
+        1000 * (part.count("\\begin{") - part.count("\\end{"))
+        + part.count("{")
+        - part.count("}")
         for part in parts
     )
     depths = accumulate(opened, initial=0)
-    costs = [(depth, abs(2 * place - len(parts)), place) for place, depth in enumerate(depths)]
+    costs = [
+        (depth, abs(2 * place - len(parts)), place)
+        for place, depth in enumerate(depths)
+    ]
     place = min(costs[1:-1])[-1]
     first, left_out = without_faults("".join(parts[:place]), reads, before, after)
     second, more = without_faults("".join(parts[place:]), reads, before, after)
@@ -234,7 +253,9 @@ def bibliographies(source: str, path: Path, notices: list[str]) -> list[str]:
     only one in the folder is returned, and `notices` says so.
     """
     folder = path.parent
-    packages = filter(is_regular, [*folder.glob("*.[cs][lt][sy]"), *folder.glob("*/*.sty")])
+    packages = filter(
+        is_regular, [*folder.glob("*.[cs][lt][sy]"), *folder.glob("*/*.sty")]
+    )
     texts = (re.sub("%.*", "", decoded(file.read_bytes())[0]) for file in packages)
     text = "\n".join([source, *texts])
     names = ",".join(_BIBLIOGRAPHY.findall(text)).split(",")
@@ -244,14 +265,19 @@ def bibliographies(source: str, path: Path, notices: list[str]) -> list[str]:
     others = [*folder.glob("*.bib")] or [*folder.glob("*/*.bib")]
     if len(others) != 1:
         return []
-    notices.append(f"{others[0].name}, the only bibliography in the folder of the draft, is used")
+    notices.append(
+        f"{others[0].name}, the only bibliography in the folder of the draft, is used"
+    )
     return [str(others[0].relative_to(folder))]
 
 
 def main_file(sources: Mapping[str, bytes]) -> str:
     """Return the name of the main file among the LaTeX files of a project: what includes others, then by its name."""
     includes = {
-        name: {PurePosixPath("".join(file)).stem for file in _INCLUDED.findall(decoded(source)[0])}
+        name: {
+            PurePosixPath("".join(file)).stem
+            for file in _INCLUDED.findall(decoded(source)[0])
+        }
         for name, source in sources.items()
     }
     parts = set[str]().union(*includes.values())

@@ -21,7 +21,9 @@ from citerec.display import one_line
 _MOST = 64 * 2**20  # bytes of a part of the file
 _PARTS = ("word/document.xml", "word/footnotes.xml", "word/endnotes.xml", "content.xml")
 _PROPERTIES = ("docProps/core.xml", "meta.xml")
-_TITLE = re.compile(r"<dc:title[^>]*>(?!Microsoft Word|Untitled)([^<]*)(?<!\.tex|.doc|docx)<")
+_TITLE = re.compile(
+    r"<dc:title[^>]*>(?!Microsoft Word|Untitled)([^<]*)(?<!\.tex|.doc|docx)<"
+)
 _TAGS = re.compile(
     r"</?(?:w:|style)[^>]*>"
 )  # what is left of Word is its text, with that of fields
@@ -48,8 +50,12 @@ def field_references(data: bytes, name: str) -> list[Entry]:
     for match in _ITEM.finditer(text):
         with suppress(ValueError):
             items.append(JSONDecoder(strict=False).raw_decode(text, match.end())[0])
-    for record in _RECORD.findall(_TAGS.sub("", text).replace("electronic-resource-num", "doi")):
-        items.append({a or b: html.unescape(c or d) for a, c, b, d in _VALUE.findall(record)})
+    for record in _RECORD.findall(
+        _TAGS.sub("", text).replace("electronic-resource-num", "doi")
+    ):
+        items.append(
+            {a or b: html.unescape(c or d) for a, c, b, d in _VALUE.findall(record)}
+        )
     entries: dict[object, Entry] = {}
     for item in items:
         item.pop("id", None)  # unique within a citation only
@@ -63,7 +69,9 @@ def _text(data: bytes, *parts: str) -> str:
     """Return the text of the parts that the file has."""
     text = ""
     for part in parts:
-        faults = suppress(BadZipFile, KeyError, OSError, ValueError, RuntimeError, error)
+        faults = suppress(
+            BadZipFile, KeyError, OSError, ValueError, RuntimeError, error
+        )
         with faults, ZipFile(BytesIO(data)) as archive, archive.open(part) as stream:
             text += stream.read(_MOST).decode("utf-8", "replace")
     return text

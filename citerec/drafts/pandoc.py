@@ -43,7 +43,8 @@ _READERS = {  # where they have another name than the format
 }
 _OFFICE = {DocumentFormat.DOCX, DocumentFormat.ODT}
 _CHUNK = re.compile(  # of R Markdown and Quarto: ```{r name, echo = FALSE}
-    rb"^([ \t>]*(?:`{3,}|~{3,}))[ \t]*\{[ \t]*([A-Za-z]\w*)[^\n]*\}[ \t]*(?=\r?$)", re.MULTILINE
+    rb"^([ \t>]*(?:`{3,}|~{3,}))[ \t]*\{[ \t]*([A-Za-z]\w*)[^\n]*\}[ \t]*(?=\r?$)",
+    re.MULTILINE,
 )
 _INLINE_CHUNK = re.compile(r"(?:r|python|julia|\{\w+\})\s")
 _PDF_TITLE = re.compile(r"pdftitle\s*=\s*\{")
@@ -54,10 +55,14 @@ _NO_TITLE = re.compile(
     r"|^(?:faculty|school|department|institute|college) of|^.{150,}\.$|^.{300}",
     re.IGNORECASE,
 )
-_CONTENTS = re.compile(r"toc \d|table of figures|header|footer", re.IGNORECASE)  # styles of Word
+_CONTENTS = re.compile(
+    r"toc \d|table of figures|header|footer", re.IGNORECASE
+)  # styles of Word
 _LABELS = {*Part} - {Part.FRONT, Part.SECTION}
 _LOWEST = 9  # level of a heading that is none for its format
-_CROSS_REFERENCE = re.compile(r"(?:fig|tbl|sec|eq|lst|thm|lem|def|exm|tab|table|figure)[:-]")
+_CROSS_REFERENCE = re.compile(
+    r"(?:fig|tbl|sec|eq|lst|thm|lem|def|exm|tab|table|figure)[:-]"
+)
 _NAMES = re.compile(r"\s*[,;]\s*(?:and\s+)?|\s+(?:and|&)\s+")
 _NAME_MARKS = re.compile(r"[*†‡§¶∗^]|\d+(?:,\d+)*|\[.*?\]")
 _NO_NAME = re.compile(
@@ -111,22 +116,29 @@ def read(data: bytes, kind: DocumentFormat, name: str, path: Path | None) -> Doc
         data = source.encode()
     typst = data.decode("utf-8", "replace") if kind is DocumentFormat.TYPST else ""
     data = _CHUNK.sub(rb"\1\2", data) if kind is DocumentFormat.MARKDOWN else data
-    tree, fault = _converted(_without_imports(typst).encode() if typst else data, kind, name)
+    tree, fault = _converted(
+        _without_imports(typst).encode() if typst else data, kind, name
+    )
     if fault and source:
         tree, fault = _without_faults(source, name, notices)
     if fault:
-        raise BadInputError(name, f"pandoc cannot read this {kind} draft: {fault}; {INSTEAD}")
+        raise BadInputError(
+            name, f"pandoc cannot read this {kind} draft: {fault}; {INSTEAD}"
+        )
     meta = tree["meta"]
     blocks = list(_flat(tree["blocks"]))
     is_office = kind in _OFFICE
     keys = [key for key in _cited_keys(meta, blocks) if not _CROSS_REFERENCE.match(key)]
     files = [_text(file) for file in _listed(meta, "bibliography")]
     files += _TYPST_BIBLIOGRAPHY.findall(typst)
-    files += latex.bibliographies(source, path, notices) if source and path and keys else []
+    files += (
+        latex.bibliographies(source, path, notices) if source and path and keys else []
+    )
     cited = cited_references([] if is_office else keys, files, source, path, notices)
     if not cited.entries:
         marked = [
-            "#" * (block["t"] == "Header") + _text(block, line_break="\n") for block in blocks
+            "#" * (block["t"] == "Header") + _text(block, line_break="\n")
+            for block in blocks
         ]
         lines = "\n".join(marked).split("\n")
         notes = [_text(note["c"]) for note in _nodes(blocks, "Note")]
@@ -164,7 +176,9 @@ def _converted(data: bytes, kind: DocumentFormat, name: str) -> tuple[Json, str]
             f"this {kind} draft has {len(data):,} bytes; expected at most {MAX_INPUT:,}; {INSTEAD}",
         )
     data = _PRELUDE + data if kind is DocumentFormat.LATEX else data
-    done = run_pandoc(["-f", _READERS.get(kind, kind.lower()), "-t", "json"], data, "drafts")
+    done = run_pandoc(
+        ["-f", _READERS.get(kind, kind.lower()), "-t", "json"], data, "drafts"
+    )
     if done.returncode != 0:
         return {}, one_line(done.stderr.decode("utf-8", "replace"))[:200]
     return orjson.loads(done.stdout), ""
@@ -208,7 +222,10 @@ def _listed(meta: Any, key: str) -> list[Any]:
 
 
 def _first(meta: Any, *names: str) -> str:
-    return next(filter(None, (_text(value) for name in names for value in _listed(meta, name))), "")
+    return next(
+        filter(None, (_text(value) for name in names for value in _listed(meta, name))),
+        "",
+    )
 
 
 def _title(meta: Any, blocks: Any, kind: DocumentFormat, stated: str) -> str:
@@ -227,11 +244,14 @@ def _title(meta: Any, blocks: Any, kind: DocumentFormat, stated: str) -> str:
     large = [text for text, is_large in leads if is_large]
     words = {*title_key(stated).split()}
     plain = sorted(
-        (text for text, _ in leads), key=lambda text: -len(words & {*title_key(text).split()})
+        (text for text, _ in leads),
+        key=lambda text: -len(words & {*title_key(text).split()}),
     )
     others = [*large, *headings[:1], *plain, stated, *headings[1:]]
     titles = [field, *styled, *(text for text in others if not part_of(text))]
-    title = next((text for text in titles if text and part_of(text) not in SECTIONS), "")
+    title = next(
+        (text for text in titles if text and part_of(text) not in SECTIONS), ""
+    )
     subtitle = _first(meta, "subtitle")
     return f"{title}: {subtitle}" if title and subtitle else title
 
@@ -242,7 +262,11 @@ def _lead(block: Any) -> tuple[str, bool]:
     line = _until("LineBreak", nodes)
     text = _text(line)
     label = label_of(_text(line))
-    if _NO_TITLE.search(text) or (label and label[0] in _LABELS) or word_count(text) < 2:
+    if (
+        _NO_TITLE.search(text)
+        or (label and label[0] in _LABELS)
+        or word_count(text) < 2
+    ):
         return "", False
     bold = _text([*_nodes(line, "Strong")])
     return text, bool(_LARGE.search(f"{line}")) or 2 * len(bold) > len(text)
@@ -250,7 +274,9 @@ def _lead(block: Any) -> tuple[str, bool]:
 
 def _until(kind: str, nodes: list[Any]) -> list[Any]:
     """Return the nodes before the first of a type."""
-    return nodes[: next((n for n, node in enumerate(nodes) if node["t"] == kind), len(nodes))]
+    return nodes[
+        : next((n for n, node in enumerate(nodes) if node["t"] == kind), len(nodes))
+    ]
 
 
 def _abstract(meta: Any, blocks: Any, kind: DocumentFormat) -> str:
@@ -272,7 +298,9 @@ def _abstract(meta: Any, blocks: Any, kind: DocumentFormat) -> str:
 
 def _part(block: Any) -> Part | None:
     """Return the part that a heading begins, or that the style of a block names."""
-    return part_of(_text(block["c"][2])) if block["t"] == "Header" else block.get("part")
+    return (
+        part_of(_text(block["c"][2])) if block["t"] == "Header" else block.get("part")
+    )
 
 
 def _is_chapter(block: Any, kind: DocumentFormat) -> bool:
@@ -282,7 +310,10 @@ def _is_chapter(block: Any, kind: DocumentFormat) -> bool:
         return part is Part.INTRODUCTION
     if block["t"] != "Header" or not _text(block["c"][2]):
         return False
-    return "unnumbered" not in block["c"][1][1] and part not in {Part.ABSTRACT, Part.SUMMARY}
+    return "unnumbered" not in block["c"][1][1] and part not in {
+        Part.ABSTRACT,
+        Part.SUMMARY,
+    }
 
 
 def _section(blocks: Iterable[Any], part: Part) -> str:
@@ -291,7 +322,9 @@ def _section(blocks: Iterable[Any], part: Part) -> str:
     level = 0
     for block in blocks:
         own = _part(block)
-        if block["t"] == "Header" and (own in SECTIONS - {Part.SECTION} or block["c"][0] <= level):
+        if block["t"] == "Header" and (
+            own in SECTIONS - {Part.SECTION} or block["c"][0] <= level
+        ):
             if parts:
                 break
             level = block["c"][0] if own is part else 0
@@ -310,13 +343,21 @@ def _authors(meta: Any) -> Iterator[str]:
         if author["t"] == "MetaMap":
             name = author["c"].get("name", author)
             parts = name["c"] if name["t"] == "MetaMap" else {"given": name}
-            yield _text([parts[p] for p in ("given", "family") if p in parts], between=" ")
+            yield _text(
+                [parts[p] for p in ("given", "family") if p in parts], between=" "
+            )
             continue
         # the first line of an author of LaTeX is the name, the others are the affiliation
-        line = next(filter(None, map(one_line, _text(author, line_break="\n").split("\n"))), "")
+        line = next(
+            filter(None, map(one_line, _text(author, line_break="\n").split("\n"))), ""
+        )
         for name in _NAMES.split(_NAME_MARKS.sub(" ", line)):
             words = name.split()
-            if 1 <= len(words) <= 6 and words[0][0].isalpha() and not _NO_NAME.search(name):
+            if (
+                1 <= len(words) <= 6
+                and words[0][0].isalpha()
+                and not _NO_NAME.search(name)
+            ):
                 yield " ".join(words)
 
 
@@ -328,8 +369,12 @@ def _cited_keys(meta: Any, blocks: Any) -> list[str]:
         if node["t"] == "Cite":
             keys += (citation["citationId"] for citation in node["c"][0])
         else:  # within a command that pandoc does not know
-            keys += (k for text in _RAW_CITE.findall(node["c"][1]) for k in text.split(","))
-    return list(dict.fromkeys(key for part in keys if "#" not in part and (key := part.strip())))
+            keys += (
+                k for text in _RAW_CITE.findall(node["c"][1]) for k in text.split(",")
+            )
+    return list(
+        dict.fromkeys(key for part in keys if "#" not in part and (key := part.strip()))
+    )
 
 
 def _lines(meta: Any, blocks: Any) -> Iterator[str]:
@@ -350,7 +395,9 @@ def _with_markers(value: Any) -> Any:
     kind = value.get("t")
     keys = list[str]()
     if kind in {"Cite", "Note", "RawInline"}:
-        keys = [key for key in _cited_keys({}, [value]) if not _CROSS_REFERENCE.match(key)]
+        keys = [
+            key for key in _cited_keys({}, [value]) if not _CROSS_REFERENCE.match(key)
+        ]
     if keys or (kind == "Superscript" and _NUMBERS.fullmatch(_text(value))):
         return {"t": "Str", "c": " [CITE]"}
     return {name: _with_markers(child) for name, child in value.items()}
@@ -444,7 +491,9 @@ def _pieces(node: Any, line_break: str) -> Iterator[str]:
 # --- the templates of a Typst draft
 
 _TYPST_BIBLIOGRAPHY = re.compile(r"""(?<!\w)bibliography\(\s*\(?\s*"([^"]+)""")
-_IMPORT = re.compile(r"""^[ \t]*#import[ ]+["'][^"'\n]*["'](?::([^\n]*))?$""", re.MULTILINE)
+_IMPORT = re.compile(
+    r"""^[ \t]*#import[ ]+["'][^"'\n]*["'](?::([^\n]*))?$""", re.MULTILINE
+)
 _SHOW = re.compile(r"^#show:\s*(?:[\w-]+\s*=>\s*)?([A-Za-z][\w-]*)", re.MULTILINE)
 # what stands for a template, imported or not; its title becomes the first heading
 _TEMPLATE = (

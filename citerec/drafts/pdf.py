@@ -38,17 +38,23 @@ def read(data: bytes, name: str) -> Document:
     with extra("drafts"):
         import pypdfium2
     lines: list[Line] = []
-    fault = "has no text: it is a scan or a picture; run OCR first: ocrmypdf in.pdf out.pdf"
+    fault = (
+        "has no text: it is a scan or a picture; run OCR first: ocrmypdf in.pdf out.pdf"
+    )
     try:
         lines = _lines(pypdfium2.PdfDocument(data))
     except pypdfium2.PdfiumError as error:
         fault = f"is damaged ({error}); {_INSTEAD}"
-        if error.err_code in (pypdfium2.raw.FPDF_ERR_PASSWORD, pypdfium2.raw.FPDF_ERR_SECURITY):
+        if error.err_code in (
+            pypdfium2.raw.FPDF_ERR_PASSWORD,
+            pypdfium2.raw.FPDF_ERR_SECURITY,
+        ):
             fault = "is encrypted; save it without a password"
     texts = [line.text for line in lines]
     if len(_LETTERS.findall("".join(texts[:1_000]))) < 20:
         raise BadInputError(
-            name, f"this is a PDF; citerec reads the text of a PDF, but this one {fault}"
+            name,
+            f"this is a PDF; citerec reads the text of a PDF, but this one {fault}",
         )
     first = [line for line in lines if line.page < PAGES]
     starts = (
@@ -71,9 +77,20 @@ def read(data: bytes, name: str) -> Document:
 # --- the lines of the pages
 
 _CHARACTERS = str.maketrans(
-    {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st", "\ufffe": "-"}
+    {
+        "ﬀ": "ff",
+        "ﬁ": "fi",
+        "ﬂ": "fl",
+        "ﬃ": "ffi",
+        "ﬄ": "ffl",
+        "ﬅ": "st",
+        "ﬆ": "st",
+        "\ufffe": "-",
+    }
 )
-_LINE = re.compile(r"[^\s\ufffe][^\r\n\ufffe]*\ufffe?")  # U+FFFE is a hyphen that ends a line
+_LINE = re.compile(
+    r"[^\s\ufffe][^\r\n\ufffe]*\ufffe?"
+)  # U+FFFE is a hyphen that ends a line
 _ASTRAL = re.compile("[\U00010000-\U0010ffff]")  # two characters for pdfium
 # where a word begins tells the size of a line: past a drop cap, before small capitals and superscripts
 _SAMPLE = re.compile(r"[^\W\d_]+|\S|$")
@@ -104,10 +121,14 @@ def _lines(document: "PdfDocument") -> list[Line]:
         if number >= PAGES and process_time() > MAX_SECONDS / 2:
             break
         content = page.get_textpage()
-        for match in _LINE.finditer(_ASTRAL.sub("\\g<0>\u00ad", content.get_text_range())):
+        for match in _LINE.finditer(
+            _ASTRAL.sub("\\g<0>\u00ad", content.get_text_range())
+        ):
             word = max(_SAMPLE.finditer(match[0], 1), key=lambda word: len(word[0]))
             places = (match.start(), match.start() + word.start())
-            start, inner = (raw.FPDFText_GetCharIndexFromTextIndex(content, at) for at in places)
+            start, inner = (
+                raw.FPDFText_GetCharIndexFromTextIndex(content, at) for at in places
+            )
             raw.FPDFText_GetMatrix(content, inner, matrix)
             raw.FPDFText_GetCharOrigin(content, start, x, y)
             text = " ".join(match[0].translate(_CHARACTERS).split())
@@ -117,7 +138,8 @@ def _lines(document: "PdfDocument") -> list[Line]:
                 page=number,
                 left=x.value,
                 y=y.value,
-                size=raw.FPDFText_GetFontSize(content, inner) * hypot(matrix.c, matrix.d),
+                size=raw.FPDFText_GetFontSize(content, inner)
+                * hypot(matrix.c, matrix.d),
                 head="" if is_inner else "".join([*_LETTERS.findall(text), "#"]),
             )
             if abs(matrix.b) < abs(matrix.a) and not _NOISE.fullmatch(text):
@@ -160,14 +182,22 @@ def title_of(lines: Sequence[Line]) -> str:
     page = [line for line in lines if not line.page]
     text = "\n".join(line.text for line in page)
     for block in sorted(_blocks(page), key=lambda block: -round(block[0].size)):
-        parts = [line.text for line in block if len(line.text) > 1]  # no mark of a footnote
+        parts = [
+            line.text for line in block if len(line.text) > 1
+        ]  # no mark of a footnote
         if len(parts) > 1 and _NO_TITLE.fullmatch(parts[0]):
             parts = parts[1:]
         # a hyphen at the end of a line is one of the title
-        title = re.sub(r"(?<=\w[-\u2010]) (?!and\b|or\b|und\b|et\b)", "", " ".join(parts))
+        title = re.sub(
+            r"(?<=\w[-\u2010]) (?!and\b|or\b|und\b|et\b)", "", " ".join(parts)
+        )
         # marks of footnotes; the version of an article of F1000
-        title = re.sub(r"\s*(?:[*\u2217\u2020\u2021§¶]+$|\[(?:v\d|version\s).*)", "", title)
-        is_other = _NO_TITLE.fullmatch(title) or re.search(re.escape(title) + _VOLUME, text)
+        title = re.sub(
+            r"\s*(?:[*\u2217\u2020\u2021§¶]+$|\[(?:v\d|version\s).*)", "", title
+        )
+        is_other = _NO_TITLE.fullmatch(title) or re.search(
+            re.escape(title) + _VOLUME, text
+        )
         if not is_other and " " in title and 8 <= len(_LETTERS.findall(title)) <= 300:
             return title
     return ""
@@ -196,7 +226,9 @@ def _indented(lines: Sequence[Line]) -> list[int]:
     # pdfium begins a line after a superscript, too
     pairs = pairwise([*lines[:1], *lines])
     rows = [
-        n for n, (last, line) in enumerate(pairs) if not n or abs(last.y - line.y) > line.size / 2
+        n
+        for n, (last, line) in enumerate(pairs)
+        if not n or abs(last.y - line.y) > line.size / 2
     ]
     # left and right pages may have other margins
     lefts = Counter((lines[row].page % 2, round(lines[row].left)) for row in rows)
@@ -216,7 +248,9 @@ def _indented(lines: Sequence[Line]) -> list[int]:
 # --- the abstract
 
 # in a line of text, rather than of a title
-_BEFORE_SENTENCE = re.compile(r"(?=.{45})\s*(?:abstract|summary)\s+(?-i:(?=[A-Z]))", re.IGNORECASE)
+_BEFORE_SENTENCE = re.compile(
+    r"(?=.{45})\s*(?:abstract|summary)\s+(?-i:(?=[A-Z]))", re.IGNORECASE
+)
 _NUMBERED = re.compile(r"(?:\d\d?|I)[.)]?\s+[A-Z][A-Za-z ]{3,50}$")  # a heading
 # what publishers print between an abstract and the text
 _AFTER_ABSTRACT = re.compile(
@@ -243,7 +277,9 @@ def _abstract_label(text: str) -> int:
 def _ends_abstract(text: str) -> bool:
     """Whether a line is no longer of the abstract above it."""
     label = label_of(text)
-    if part_at(text) in {Part.INTRODUCTION, Part.KEYWORDS} or (label and label[0] is Part.KEYWORDS):
+    if part_at(text) in {Part.INTRODUCTION, Part.KEYWORDS} or (
+        label and label[0] is Part.KEYWORDS
+    ):
         return True
     return bool(_NUMBERED.match(text) or _AFTER_ABSTRACT.match(text))
 
@@ -255,7 +291,11 @@ def abstract_of(lines: Sequence[Line]) -> str:
     empty if there is none.
     """
     texts = [line.text for line in lines]
-    begins = [(place, end) for place, text in enumerate(texts) if (end := _abstract_label(text))]
+    begins = [
+        (place, end)
+        for place, text in enumerate(texts)
+        if (end := _abstract_label(text))
+    ]
     labels = enumerate(map(_BEFORE_SENTENCE.match, texts))
     begins += [(place, label.end()) for place, label in labels if label]
     for place, begin in begins:

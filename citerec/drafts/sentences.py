@@ -17,7 +17,9 @@ _REPEATED = 3  # lines that occur as often are running heads
 _HEADING = re.compile(
     r"#+\s+(?P<text>.+)|(?:\d{1,2}(?:\.\d{1,2}){0,3}|[IVX]{1,5})\.?\s+[A-Z][^.!?]{2,70}"
 )
-_CAPTION = re.compile(r"(?:fig(?:ure|\.)?|table|tab\.|listing|algorithm)\s*\d+\s*[.:|]", re.I)
+_CAPTION = re.compile(
+    r"(?:fig(?:ure|\.)?|table|tab\.|listing|algorithm)\s*\d+\s*[.:|]", re.I
+)
 _STATED = re.compile(r"[.!。！]\W*$")  # no question, no cell of a table, no label
 _AFTER_STOP = re.compile(
     r"([.!?。！？])\s?((?:\[[^\[\]]{0,50}(?:[@\d]|CITE)[^\[\]]{0,500}\](?:\s?(?=\[))?)++)"
@@ -38,14 +40,25 @@ def uncited(draft: Query, lines: Sequence[str]) -> Iterator[Query]:
             number += 1
             is_claim = _STATED.search(text) and word_count(text) >= LEAST_WORDS
             is_prose = part_of(heading) is not Part.AUTHORS and not _CAPTION.match(text)
-            if is_claim and is_prose and not has_marker(text) and len(text) <= MAX_TITLE:
-                yield replace(draft, id=f"{number}", named=False, context=text, section=heading)
+            if (
+                is_claim
+                and is_prose
+                and not has_marker(text)
+                and len(text) <= MAX_TITLE
+            ):
+                yield replace(
+                    draft, id=f"{number}", named=False, context=text, section=heading
+                )
 
 
 def paragraphs(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     """Yield the sentences of each paragraph up to the references, with the heading before it."""
     lines = [line.strip() for line in lines]
-    ends = [n for n, line in enumerate(lines) if part_at(line.lstrip("# ")) is Part.REFERENCES]
+    ends = [
+        n
+        for n, line in enumerate(lines)
+        if part_at(line.lstrip("# ")) is Part.REFERENCES
+    ]
     lines = lines[: ends[-1]] if ends else lines
     times = Counter(lines)
     heading = ""

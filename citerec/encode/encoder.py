@@ -45,7 +45,9 @@ class Encoder(Protocol):
     dim: int  # the dimension of a vector
     precision: str  # of its computation: float32, bfloat16 or float16
 
-    def encode(self, papers: Sequence[Paper | Query], progress: Progress = no_progress) -> Vectors:
+    def encode(
+        self, papers: Sequence[Paper | Query], progress: Progress = no_progress
+    ) -> Vectors:
         """Return the vector of each paper, shape (len(papers), dim); of unit length if compared by cosine."""
         ...
 
@@ -69,20 +71,27 @@ class TransformerEncoder:
         self.dim = parts.dim
         self.fingerprint = fingerprint
         self.config = config or EncodeConfig()
-        self._turn: Any = nullcontext()  # ONNX Runtime computes for several threads at once
+        self._turn: Any = (
+            nullcontext()
+        )  # ONNX Runtime computes for several threads at once
         if runner is None:
             runner = TorchBackend(encoder_net(parts), self.config)
             self._turn = Lock()
         self._runner = runner
         self.precision = runner.precision
 
-    def encode(self, papers: Sequence[Paper | Query], progress: Progress = no_progress) -> Vectors:
+    def encode(
+        self, papers: Sequence[Paper | Query], progress: Progress = no_progress
+    ) -> Vectors:
         """Return the vector of each paper, shape (len(papers), dim); of unit length if compared by cosine.
 
         The same papers in the same order give the same vectors, bit by bit, on the same machine. In another batch a
         paper's vector may differ in the last bits of `precision`.
         """
-        texts = [encoder_text(paper, self.spec.form, self._parts.separator) for paper in papers]
+        texts = [
+            encoder_text(paper, self.spec.form, self._parts.separator)
+            for paper in papers
+        ]
         vectors = np.empty((len(texts), self.dim), np.float32)
         done = 0
         with self._turn:
@@ -129,7 +138,9 @@ def reopen(
     try:
         source = find_model(location, revision=fingerprint.revision, log=log)
     except HubError as error:
-        error.add_note(f"embed the index anew: citerec encode --index {base} --encoder minilm")
+        error.add_note(
+            f"embed the index anew: citerec encode --index {base} --encoder minilm"
+        )
         raise
     recorded = replace(source, name=fingerprint.name, location=fingerprint.source)
     encoder = _open(recorded, config or EncodeConfig())
@@ -195,4 +206,6 @@ def _open_transformer(
         parts = Parts(None, tokenizer, spec, facts["dim"], facts["separator"])
         runner = OnnxBackend(found, config.thread_count)
     assert parts
-    return TransformerEncoder(parts, fingerprint_of(source, parts.dim, spec), config, runner)
+    return TransformerEncoder(
+        parts, fingerprint_of(source, parts.dim, spec), config, runner
+    )

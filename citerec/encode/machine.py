@@ -80,8 +80,13 @@ def runs(command: list[str], seconds: float) -> tuple[bool, str]:
         return False, str(error)
     if done.returncode == 0:
         return True, done.stdout.strip()
-    lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip(" #")]
-    return False, f"{lines[-1] if lines else 'it ended without a message'} (exit {done.returncode})"
+    lines = [
+        line for line in (done.stderr or done.stdout).splitlines() if line.strip(" #")
+    ]
+    return (
+        False,
+        f"{lines[-1] if lines else 'it ended without a message'} (exit {done.returncode})",
+    )
 
 
 def provenance(settings: dict[str, Any]) -> dict[str, Any]:

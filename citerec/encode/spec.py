@@ -25,7 +25,12 @@ from citerec.types import Json
 NAME = "citerec_encoder.json"  # written by our trainer into a model folder
 SPECTER_TOKENS = 512
 DTYPE_VARIABLE = "CITEREC_DTYPE"
-BF16_FLAGS = {"avx512_bf16", "amx_bf16", "bf16", "feat_bf16"}  # without one, float32 is faster
+BF16_FLAGS = {
+    "avx512_bf16",
+    "amx_bf16",
+    "bf16",
+    "feat_bf16",
+}  # without one, float32 is faster
 
 
 class Pooling(StrEnum):
@@ -84,7 +89,9 @@ class Fingerprint:
 class EncodeConfig(ModelConfig):
     """How a model is run on some texts."""
 
-    few_texts: bool = False  # so few that importing torch takes longer: ONNX Runtime, in float32
+    few_texts: bool = (
+        False  # so few that importing torch takes longer: ONNX Runtime, in float32
+    )
 
     @property
     def thread_count(self) -> int:
@@ -136,7 +143,10 @@ def _sentence_transformers(folder: Path) -> EncoderSpec:
     record = folder / "modules.json"
     modules: list[tuple[str, str]] = _parse(record, _modules)
     kinds = [kind for kind, _ in modules]
-    if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
+    if kinds not in (
+        ["Transformer", "Pooling"],
+        ["Transformer", "Pooling", "Normalize"],
+    ):
         raise ModelError(
             f"{record}: the modules are {', '.join(kinds) or 'none'}; only Transformer, Pooling and perhaps Normalize "
             "can be used"
@@ -144,11 +154,17 @@ def _sentence_transformers(folder: Path) -> EncoderSpec:
     settings = _optional(folder / "sentence_bert_config.json")
     more = _optional(folder / "config_sentence_transformers.json")
     if settings.get("do_lower_case") or more.get("default_prompt_name"):
-        raise ModelError(f"{folder} lower-cases its texts or adds a prompt, which is not supported")
+        raise ModelError(
+            f"{folder} lower-cases its texts or adds a prompt, which is not supported"
+        )
     # vectors of unit length rank alike by cosine, inner product and distance
-    named = "cosine" if "Normalize" in kinds else more.get("similarity_fn_name") or "cosine"
+    named = (
+        "cosine" if "Normalize" in kinds else more.get("similarity_fn_name") or "cosine"
+    )
     if named not in {"cosine", "euclidean"}:
-        raise ModelError(f"{folder}: its similarity is {named!r}; expected cosine or euclidean")
+        raise ModelError(
+            f"{folder}: its similarity is {named!r}; expected cosine or euclidean"
+        )
     limits = (
         _optional(folder / "tokenizer_config.json").get("model_max_length"),
         _optional(folder / "config.json").get("max_position_embeddings"),
@@ -169,9 +185,15 @@ def _modules(content: list[dict[str, str]]) -> list[tuple[str, str]]:
 
 def _pooling(content: Mapping[str, Any]) -> Pooling:
     """Read 1_Pooling/config.json in the format of older or newer versions of sentence-transformers."""
-    modes = [key for key, value in content.items() if key.startswith("pooling_mode_") and value]
+    modes = [
+        key
+        for key, value in content.items()
+        if key.startswith("pooling_mode_") and value
+    ]
     mode = content.get("pooling_mode") or " and ".join(modes)
-    return Pooling(mode.removeprefix("pooling_mode_").replace("_tokens", "").replace("_token", ""))
+    return Pooling(
+        mode.removeprefix("pooling_mode_").replace("_tokens", "").replace("_token", "")
+    )
 
 
 def _optional(path: Path) -> Json:
@@ -183,4 +205,6 @@ def _parse(path: Path, read: Any) -> Any:
         return read(orjson.loads(read_record(path)))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         reason = " ".join(str(error).split())
-        raise ModelError(f"{path} cannot be used ({reason}); is it complete?") from error
+        raise ModelError(
+            f"{path} cannot be used ({reason}); is it complete?"
+        ) from error

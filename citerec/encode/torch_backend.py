@@ -37,10 +37,19 @@ CPU_TOKENS = 2048
 GPU_TOKENS = 65536
 # In float32, with widths as they are, drafts and their sentences took 8 % less time than in batches of 2,048 tokens.
 FLOAT32_TOKENS = 512
-ROUND_TO = 8  # widths are multiples of it otherwise: few shapes mean few kernels to compile
+ROUND_TO = (
+    8  # widths are multiples of it otherwise: few shapes mean few kernels to compile
+)
 HEADS = ("pooler.", "cls.", "lm_head.")  # prefixes of heads that no vector depends on
-OFFSET_POSITIONS = {"roberta", "xlm-roberta", "camembert", "mpnet"}  # position ids start at 2
-BOTTLENECK = re.compile(r".*\blayer\.(\d+)\.output\.adapters\.[^.]+\.adapter_(down\.0|up)\.(\w+)")
+OFFSET_POSITIONS = {
+    "roberta",
+    "xlm-roberta",
+    "camembert",
+    "mpnet",
+}  # position ids start at 2
+BOTTLENECK = re.compile(
+    r".*\blayer\.(\d+)\.output\.adapters\.[^.]+\.adapter_(down\.0|up)\.(\w+)"
+)
 SPECTER2 = {  # what the record of its adapter says of the computation
     "non_linearity": "relu",
     "scaling": 1.0,
@@ -62,7 +71,9 @@ class Net:
     module: Any  # (input_ids, attention_mask[, token_type_ids]) -> float32, shape (texts, dim)
     padding: int  # the id of the padding token
     max_tokens: int
-    typed: bool = False  # whether it reads token types: 0 for the first segment, 1 for the second
+    typed: bool = (
+        False  # whether it reads token types: 0 for the first segment, 1 for the second
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +99,9 @@ def load_parts(folder: Path, spec: EncoderSpec, adapter: Path | None = None) -> 
     model, tokenizer, missing = open_folder(folder, "AutoModel")
     refuse_missing(folder, [name for name in missing if not name.startswith(HEADS)])
     if spec.separator is Separator.TOKEN and not tokenizer.sep_token:
-        raise ModelError(f"{folder}: its tokenizer has no separator token; a BERT-like one has")
+        raise ModelError(
+            f"{folder}: its tokenizer has no separator token; a BERT-like one has"
+        )
     check_positions(folder, model, spec.max_tokens)
     if adapter:
         add_bottleneck(model, adapter)
@@ -104,7 +117,9 @@ def open_folder(folder: Path, kind: str) -> tuple[Any, Any, list[str]]:
     """
     files_of(folder)  # or an error that says what is missing
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")  # else it warns about forks
-    import_module("torch")  # without torch, transformers can be imported but fails later
+    import_module(
+        "torch"
+    )  # without torch, transformers can be imported but fails later
     import transformers
 
     transformers.logging.set_verbosity_error()
@@ -155,7 +170,9 @@ def positions_of(config: Any) -> int:
     return max(0, int(getattr(config, "max_position_embeddings", 0) or 0) - reserved)
 
 
-def cut(tokenizer: Any, texts: Sequence[str], at_most: int, *, special: bool) -> list[list[int]]:
+def cut(
+    tokenizer: Any, texts: Sequence[str], at_most: int, *, special: bool
+) -> list[list[int]]:
     """Tokenize texts into ids, at most `at_most` each, with special tokens if `special`.
 
     An unpaired surrogate, which is not a character, becomes a question mark. The tokenizer is one of `tokenizers`, or
@@ -167,7 +184,10 @@ def cut(tokenizer: Any, texts: Sequence[str], at_most: int, *, special: bool) ->
     if (fast.truncation or {}).get("max_length") != at_most:
         fast.enable_truncation(at_most)
     encodable = [text.encode(errors="replace").decode() for text in texts]
-    return [encoding.ids for encoding in fast.encode_batch(encodable, add_special_tokens=special)]
+    return [
+        encoding.ids
+        for encoding in fast.encode_batch(encodable, add_special_tokens=special)
+    ]
 
 
 def encoder_net(parts: Parts) -> Net:
@@ -189,7 +209,9 @@ def encoder_net(parts: Parts) -> Net:
             return vectors
 
     return Net(
-        module=PooledModel(), padding=parts.tokenizer.pad_token_id, max_tokens=spec.max_tokens
+        module=PooledModel(),
+        padding=parts.tokenizer.pad_token_id,
+        max_tokens=spec.max_tokens,
     )
 
 
@@ -261,7 +283,9 @@ class TorchBackend:
             self._device = torch.device(named)
             torch.empty(0, device=self._device)
         except (RuntimeError, AssertionError, NotImplementedError) as error:
-            raise ConfigError(f"no device {named!r} here; leave it out, or choose cpu") from error
+            raise ConfigError(
+                f"no device {named!r} here; leave it out, or choose cpu"
+            ) from error
         self.device = str(self._device.type)
         precision = requested_precision(config.precision)
         if precision is Precision.AUTO and self.device == "cuda":
@@ -280,7 +304,9 @@ class TorchBackend:
         elif precision is Precision.FLOAT32:
             self._budget = FLOAT32_TOKENS
             self._multiple = 1
-        self._module = net.module.to(self._device, getattr(torch, self.precision)).eval()
+        self._module = net.module.to(
+            self._device, getattr(torch, self.precision)
+        ).eval()
 
     def run(
         self, tokens: Tokens, firsts: Sequence[int] | None = None
@@ -306,7 +332,9 @@ class TorchBackend:
                 set_threads(self._threads)
                 yield from ((rows, work(rows).numpy()) for rows in groups)
                 return
-            with ThreadPoolExecutor(at_once, initializer=set_threads, initargs=(1,)) as workers:
+            with ThreadPoolExecutor(
+                at_once, initializer=set_threads, initargs=(1,)
+            ) as workers:
                 done = workers.map(work, groups)
                 try:
                     for rows, outputs in zip(groups, done, strict=True):
@@ -316,11 +344,15 @@ class TorchBackend:
         finally:
             set_threads(previous)
 
-    def _computed(self, tokens: Tokens, firsts: Sequence[int] | None, rows: list[int]) -> Any:
+    def _computed(
+        self, tokens: Tokens, firsts: Sequence[int] | None, rows: list[int]
+    ) -> Any:
         """Run a batch; return its outputs on the device."""
         texts = [tokens[row] for row in rows]
         lengths = None if firsts is None else [firsts[row] for row in rows]
-        inputs = padded(texts, self._net.padding, self._net.max_tokens, lengths, self._multiple)
+        inputs = padded(
+            texts, self._net.padding, self._net.max_tokens, lengths, self._multiple
+        )
         try:
             with self._torch.inference_mode():
                 tensors = map(self._torch.from_numpy, inputs.values())
@@ -364,7 +396,9 @@ def add_bottleneck(model: Any, folder: Path) -> None:
     weights, record = bottleneck_files(folder)
     try:
         config = orjson.loads(record.read_bytes())["config"]
-        if others := [name for name, value in SPECTER2.items() if config.get(name, value) != value]:
+        if others := [
+            name for name, value in SPECTER2.items() if config.get(name, value) != value
+        ]:
             raise ValueError(f"{others[0]} is {config[others[0]]!r}")
         tensors: dict[str, Any] = (
             load_file(weights)

@@ -70,7 +70,9 @@ def audit(
     faults = [
         f"query {query.id}: the ranking contains a paper of a later year, or the query itself"
         for hits in lists
-        for query, rule, ranking in zip(eval_set.queries, eval_set.eligible, hits, strict=True)
+        for query, rule, ranking in zip(
+            eval_set.queries, eval_set.eligible, hits, strict=True
+        )
         if not within(rule, years, ranking.rows).all()
     ]
 
@@ -89,7 +91,9 @@ def audit(
                 yield hits, features.matrix(query, hits)
 
     # queries of the same year, and with the same own papers among those of earlier years, know the same
-    groups: defaultdict[tuple[int | None, tuple[int, ...]], list[int]] = defaultdict(list)
+    groups: defaultdict[tuple[int | None, tuple[int, ...]], list[int]] = defaultdict(
+        list
+    )
     for i, rows in enumerate(query_rows(eval_set.queries, index.papers)):
         year = eval_set.queries[i].year
         own = np.array([*rows], np.int32)
@@ -103,7 +107,10 @@ def audit(
         past = without_future(index, year, own)
         hidden += len(members) * (len(index.graph.indices) - len(past.graph.indices))
         pairs = zip(
-            members, computed(*whole, members), computed(*stages(past), members), strict=True
+            members,
+            computed(*whole, members),
+            computed(*stages(past), members),
+            strict=True,
         )
         for i, (one, matrix), (other, again) in pairs:
             candidates += len(one.rows)
@@ -111,19 +118,30 @@ def audit(
             checked += 1
             progress("audit", checked, len(eval_set.queries))
             prefix = f"query {eval_set.queries[i].id}:"
-            if not (_same(one.rows, other.rows) and _same(one.hits.scores, other.hits.scores)):
-                faults.append(f"{prefix} the candidates differ without future information")
+            if not (
+                _same(one.rows, other.rows)
+                and _same(one.hits.scores, other.hits.scores)
+            ):
+                faults.append(
+                    f"{prefix} the candidates differ without future information"
+                )
                 continue
             faults += [
                 f"{prefix} the feature {feature.name} differs without future information"
-                for feature, a, b in zip((*FEATURES, *added), matrix.T, again.T, strict=True)
+                for feature, a, b in zip(
+                    (*FEATURES, *added), matrix.T, again.T, strict=True
+                )
                 if not _same(a, b)
             ]
     count = sum(map(len, lists))
-    return Audit(checked, candidates, int(non_empty.sum()), hidden, count, tuple(faults))
+    return Audit(
+        checked, candidates, int(non_empty.sum()), hidden, count, tuple(faults)
+    )
 
 
-def without_future(index: IndexFolder, year: int | None, own: Sequence[int] = ()) -> IndexFolder:
+def without_future(
+    index: IndexFolder, year: int | None, own: Sequence[int] = ()
+) -> IndexFolder:
     """Return the index as it was before a year, with the same row numbers.
 
     Papers of this year or later cite nothing, and later ones have no text, authors or venue; None is no bound. The rows
@@ -134,7 +152,9 @@ def without_future(index: IndexFolder, year: int | None, own: Sequence[int] = ()
     citing[[*own]] = False
     later = np.zeros(len(years), np.bool_) if year is None else years > year
     return replace(
-        index, graph=citations_of(index.graph, citing), papers=_Emptied(index.papers, later)
+        index,
+        graph=citations_of(index.graph, citing),
+        papers=_Emptied(index.papers, later),
     )
 
 
@@ -146,14 +166,19 @@ class _Emptied(Papers):
         flags = pa.array(empty)
         for name in HIDDEN:
             place = table.schema.get_field_index(name)
-            blank = pa.scalar(None if name == "authors" else "", table.field(place).type)
-            column = compute.call_function("if_else", [flags, blank, table.column(place)])
+            blank = pa.scalar(
+                None if name == "authors" else "", table.field(place).type
+            )
+            column = compute.call_function(
+                "if_else", [flags, blank, table.column(place)]
+            )
             table = table.set_column(place, table.field(place), column)
         self._table = table
         self.lookup = papers.lookup
         if lookup := papers.lookup:
             titles, authors = (
-                table.where(~empty[table.rows]) for table in (lookup.titles, lookup.authors)
+                table.where(~empty[table.rows])
+                for table in (lookup.titles, lookup.authors)
             )
             self.lookup = replace(lookup, titles=titles, authors=authors)
 

@@ -83,9 +83,18 @@ def evaluate(
         seed=config.seed,
     )
     evaluation, _ = with_systems(
-        evaluation, index, eval_set, systems, config, log=log, warn=log, progress=progress
+        evaluation,
+        index,
+        eval_set,
+        systems,
+        config,
+        log=log,
+        warn=log,
+        progress=progress,
     )
-    assessment = assess(replace(evaluation, provenance=provenance({**evaluation.provenance})))
+    assessment = assess(
+        replace(evaluation, provenance=provenance({**evaluation.provenance}))
+    )
     if report is not None:
         write_report(assessment, Path(report))
     return assessment
@@ -111,9 +120,13 @@ def with_systems(
         wanted = [name for name in systems() if rerank or name not in RERANKED]
     objects = names_of([system for system in wanted if not isinstance(system, str)])
     named = [name for name in wanted if isinstance(name, str)]
-    if unknown := [name for name in (*named, *config.retrievers) if name not in systems()]:
+    if unknown := [
+        name for name in (*named, *config.retrievers) if name not in systems()
+    ]:
         known = ", ".join(systems())
-        raise ConfigError(f"no system {unknown[0]!r}; choose from {known}, or all alone")
+        raise ConfigError(
+            f"no system {unknown[0]!r}; choose from {known}, or all alone"
+        )
     by_object = {id(system): name for name, system in objects.items()}
     names = [name if isinstance(name, str) else by_object[id(name)] for name in wanted]
     names = [*dict.fromkeys([*names, *config.retrievers])]
@@ -122,8 +135,12 @@ def with_systems(
         config = config.replace(ranker=measurable(config.ranker, index, warn))
     opened = Systems(index, eval_set, config, log, progress, objects)
     opened.check([name for name in names if name not in objects])
-    reranked = [name for name in names if name in RERANKED or (rerank and name in RANKED)]
-    reranker = opened.open_reranker if reranked else None  # before the work, as it may fail
+    reranked = [
+        name for name in names if name in RERANKED or (rerank and name in RANKED)
+    ]
+    reranker = (
+        opened.open_reranker if reranked else None
+    )  # before the work, as it may fail
     if reranker:
         log(str(reranker))
     runs = [*evaluation.runs]
@@ -135,12 +152,17 @@ def with_systems(
     ranker = opened.ranker_of("ranker") if ranks else None
     manifest = index.manifest
     settings = {
-        "corpus": {"sha256": manifest.corpus["sha256"], "papers": manifest.counts["papers"]},
+        "corpus": {
+            "sha256": manifest.corpus["sha256"],
+            "papers": manifest.counts["papers"],
+        },
         "bm25": resolve(config.bm25, index).model_dump(),
         "fuse": config.fuse.model_dump(),
         "rerank": [reranker.as_json()] if reranker else [],
         "rerank_weights": {name: opened.reranker_of(name).weight for name in reranked},
-        "ranker": {"model": ranker.shown, "weights": ranker.fingerprint} if ranker else None,
+        "ranker": {"model": ranker.shown, "weights": ranker.fingerprint}
+        if ranker
+        else None,
         "depth": config.depth,
         "index": manifest.settings,
     }

@@ -24,16 +24,34 @@ from citerec.evaluation.significance import (
 from citerec.files.arrays import Floats
 from citerec.files.trec import Qrels, Run
 
-METRICS = ("f1@20", "f1@20 (of means)", "mrr", "recall@100", "recall@1000", "ndcg@20", "map")
-PER_QUERY = tuple("f1@20 mrr recall@100 recall@1000 ndcg@20 map precision@20 recall@20".split())
+METRICS = (
+    "f1@20",
+    "f1@20 (of means)",
+    "mrr",
+    "recall@100",
+    "recall@1000",
+    "ndcg@20",
+    "map",
+)
+PER_QUERY = tuple(
+    "f1@20 mrr recall@100 recall@1000 ndcg@20 map precision@20 recall@20".split()
+)
 """The metrics of each query; `f1@20 (of means)` is computed from the means of the last two."""
 
-_SHORT = {"r": "recall", "p": "precision", "rr": "mrr", "ap": "map", "rprec": "r-precision"}
+_SHORT = {
+    "r": "recall",
+    "p": "precision",
+    "rr": "mrr",
+    "ap": "map",
+    "rprec": "r-precision",
+}
 # those of ranx for gold without negatives; a cut is at most `RANKING_DEPTH`, `-l2` counts grades from 2 alone
 _CUT = r"(hits|hit_rate|precision|recall|f1|mrr|map|n?dcg(_burges)?)(@([1-9]\d{0,2}|1000))?"
 _FORM = re.compile(rf"({_CUT}|r-precision|rbp\.\d+)(-l[1-9])?")
 _QUERIES_AT_ONCE = 512  # 8 MB of ranks
-_RANX = Lock()  # numba's work queue, which ranx uses, ends the process if two threads enter it
+_RANX = (
+    Lock()
+)  # numba's work queue, which ranx uses, ends the process if two threads enter it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -43,7 +61,9 @@ class SystemResult:
     name: str
     metrics: Mapping[str, float]  # by `METRICS`, then by further metrics
     ci95: Mapping[str, tuple[float, float]]  # likewise
-    per_query: Mapping[str, Floats]  # by `PER_QUERY` and further metrics; by rising query id
+    per_query: Mapping[
+        str, Floats
+    ]  # by `PER_QUERY` and further metrics; by rising query id
     dropped: int  # queries of the run that are not in the qrels
     missing: int  # queries of the qrels with an empty or no ranking; they count zero
     seconds: float | None = None  # duration of the run, if known
@@ -89,7 +109,9 @@ def per_query(run: Run, qrels: Qrels, extra: Sequence[str] = ()) -> dict[str, Fl
     gold.
     """
     if not qrels or not all(qrels.values()):
-        raise ValueError("qrels need at least one query, and every query at least one paper")
+        raise ValueError(
+            "qrels need at least one query, and every query at least one paper"
+        )
     names = _columns(extra)
     qids = sorted(qrels)
     parts: dict[str, list[Floats]] = {name: [] for name in names}
@@ -107,7 +129,9 @@ def combine(means: Floats, extra: Sequence[str] = ()) -> Floats:
 
     The F1 of means is 2PR / (P + R) with P and R the mean precision@20 and recall@20, as Anserini publishes it.
     """
-    by_name: dict[str, Floats] = dict(zip(_columns(extra), np.moveaxis(means, -1, 0), strict=True))
+    by_name: dict[str, Floats] = dict(
+        zip(_columns(extra), np.moveaxis(means, -1, 0), strict=True)
+    )
     p = by_name["precision@20"]
     r = by_name["recall@20"]
     f1 = np.divide(2 * p * r, p + r, out=np.zeros_like(p), where=p + r > 0)
@@ -115,7 +139,9 @@ def combine(means: Floats, extra: Sequence[str] = ()) -> Floats:
     return np.stack([by_name[name] for name in (*METRICS, *extra)], axis=-1)
 
 
-def mean_metrics(scores: Mapping[str, Floats], extra: Sequence[str] = ()) -> dict[str, float]:
+def mean_metrics(
+    scores: Mapping[str, Floats], extra: Sequence[str] = ()
+) -> dict[str, float]:
     """Average the output of `per_query`, or any part of its queries, into `METRICS` and `extra`."""
     means = combine(np.stack([*scores.values()], axis=1).mean(axis=0), extra)
     return dict(zip((*METRICS, *extra), means.tolist(), strict=True))
@@ -149,7 +175,9 @@ def evaluate_run(
     return SystemResult(
         name=run.name,
         metrics=mean_metrics(scores, extra),
-        ci95={name: (a, b) for name, (a, b) in zip(names, bounds.T.tolist(), strict=True)},
+        ci95={
+            name: (a, b) for name, (a, b) in zip(names, bounds.T.tolist(), strict=True)
+        },
         per_query=scores,
         dropped=len(run.rankings) - len(shared),
         missing=len(qrels) - sum(map(bool, shared.values())),
@@ -164,11 +192,15 @@ def compare(
     extra: Sequence[str] = (),
 ) -> list[Comparison]:
     """Test every pair of systems in every metric: metric by metric, the pairs in the order of `systems`."""
-    tables = {system.name: np.stack([*system.per_query.values()], axis=1) for system in systems}
+    tables = {
+        system.name: np.stack([*system.per_query.values()], axis=1)
+        for system in systems
+    }
     pairs = list(combinations(systems, 2))
     statistic = partial(combine, extra=extra)
     p_fisher = [
-        randomisation_test(tables[a.name], tables[b.name], statistic, rng=rng) for a, b in pairs
+        randomisation_test(tables[a.name], tables[b.name], statistic, rng=rng)
+        for a, b in pairs
     ]
     comparisons: list[Comparison] = []
     for column, metric in enumerate((*METRICS, *extra)):

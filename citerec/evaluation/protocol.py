@@ -71,7 +71,9 @@ class EvalConfig(Settings):
 
     bm25: Bm25Config = Bm25Config()
     dense: DenseConfig = DenseConfig()
-    fuse: FuseConfig = FuseConfig(method=FuseMethod.WEIGHTED)  # of the system "weighted"
+    fuse: FuseConfig = FuseConfig(
+        method=FuseMethod.WEIGHTED
+    )  # of the system "weighted"
     retrievers: tuple[str, ...] = setting(
         (),
         "Further first-stage retrievers, fused as in recommend: names that installed packages register.",
@@ -90,7 +92,9 @@ class EvalConfig(Settings):
         "corpus, as recommend uses them.",
     )
     depth: int = RANKING_DEPTH  # papers per query; no metric uses more
-    seed: int = setting(0, "Seed of the random baseline and the resamples.", ge=0, le=2**32 - 1)
+    seed: int = setting(
+        0, "Seed of the random baseline and the resamples.", ge=0, le=2**32 - 1
+    )
 
 
 def load_eval_set(index: IndexFolder, split: str) -> EvalSet:
@@ -102,7 +106,9 @@ def load_eval_set(index: IndexFolder, split: str) -> EvalSet:
     """
     file = index.splits / f"{split}.ids"
     if split not in SPLITS or not file.is_file():
-        raise ConfigError(f"no split {split!r} in {index.path}; choose one of {', '.join(SPLITS)}")
+        raise ConfigError(
+            f"no split {split!r} in {index.path}; choose one of {', '.join(SPLITS)}"
+        )
     papers = index.papers
     graph = index.graph
     shipped = open_queries(index.splits)
@@ -112,7 +118,9 @@ def load_eval_set(index: IndexFolder, split: str) -> EvalSet:
         rows = papers.rows_of(read_ids(file))
         # of a shipped split, which may name papers of another corpus
         unknown = int((rows < 0).sum())
-        gold = gold_citations(graph, papers.years) & ~np.isin(graph.indices, papers.retracted)
+        gold = gold_citations(graph, papers.years) & ~np.isin(
+            graph.indices, papers.retracted
+        )
         for row in rows[rows >= 0].tolist():
             entries = slice(graph.indptr[row], graph.indptr[row + 1])
             cited = papers.ids_at(graph.indices[entries][gold[entries]])
@@ -121,13 +129,17 @@ def load_eval_set(index: IndexFolder, split: str) -> EvalSet:
         gold_by_query = shipped.gold.get(split, {})
         cited = sorted(set[str]().union(*gold_by_query.values()))
         row_of = dict(zip(cited, papers.rows_of(cited).tolist(), strict=True))
-        row_of |= dict.fromkeys(papers.ids_at(papers.retracted.tolist()), -1)  # as if not there
+        row_of |= dict.fromkeys(
+            papers.ids_at(papers.retracted.tolist()), -1
+        )  # as if not there
         given = [shipped.queries[qid] for qid in gold_by_query]
         for query, own in zip(given, query_rows(given, papers), strict=True):
             year = query.year or int(papers.years[[*own]].max(initial=NO_YEAR)) or None
             grades = gold_by_query[query.id]
             in_corpus = [i for i in grades if row_of[i] not in (-1, *own)]
-            cited = [i for i in in_corpus if year is None or papers.years[row_of[i]] <= year]
+            cited = [
+                i for i in in_corpus if year is None or papers.years[row_of[i]] <= year
+            ]
             queried.append((replace(query, year=year), {i: grades[i] for i in cited}))
     queries = tuple(query for query, cited in queried if cited)
     qrels = {query.id: cited for query, cited in queried if cited}

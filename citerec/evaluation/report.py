@@ -32,7 +32,15 @@ from citerec.evaluation.metrics import (
 )
 from citerec.evaluation.protocol import NOT_DRAWN
 from citerec.evaluation.significance import ALPHA, RESAMPLES
-from citerec.evaluation.tables import NONE, Cell, Table, decimal, heading, latex, terminal
+from citerec.evaluation.tables import (
+    NONE,
+    Cell,
+    Table,
+    decimal,
+    heading,
+    latex,
+    terminal,
+)
 from citerec.files.atomic import building
 from citerec.files.trec import Qrels, Run, write_qrels, write_run
 from citerec.types import Json
@@ -81,7 +89,9 @@ class Evaluation:
     @property
     def omitted(self) -> str:
         """How many queries were left out by reason; empty if none was."""
-        reasons = [f"{count} {reason}" for reason, count in self.left_out.items() if count]
+        reasons = [
+            f"{count} {reason}" for reason, count in self.left_out.items() if count
+        ]
         total = sum(self.left_out.values())
         return f"{total} left out ({'; '.join(reasons)})" if reasons else ""
 
@@ -118,7 +128,11 @@ class Assessment:
     @property
     def rivals(self) -> list[SystemResult]:
         """The systems that are compared: all but ceilings."""
-        return [system for system in self.systems if system.name not in self.evaluation.ceilings]
+        return [
+            system
+            for system in self.systems
+            if system.name not in self.evaluation.ceilings
+        ]
 
 
 def assess(evaluation: Evaluation) -> Assessment:
@@ -174,7 +188,9 @@ def write_report(assessment: Assessment, folder: Path) -> None:
     refuse_others_files(folder)
     evaluation = assessment.evaluation
     with building(folder) as new:
-        (new / JSON).write_bytes(orjson.dumps(as_json(assessment), default=str, option=_INDENTED))
+        (new / JSON).write_bytes(
+            orjson.dumps(as_json(assessment), default=str, option=_INDENTED)
+        )
         (new / LATEX).write_text(latex([paper_table(assessment)]), encoding="utf-8")
         (new / HTML).write_text(_page(assessment), encoding="utf-8")
         _write_per_query(assessment, new / PER_QUERY_CSV)
@@ -234,7 +250,9 @@ def summary_table(
             value = decimal(system.metrics[metric])
             is_best = (system.name, metric) in best
             row.append(Cell(text=value, note=note, is_best=is_best))
-        row.append(Cell(text=NONE if system.seconds is None else f"{system.seconds:,.1f}"))
+        row.append(
+            Cell(text=NONE if system.seconds is None else f"{system.seconds:,.1f}")
+        )
         rows.append(row)
     names = [heading(metric).replace(" means", "\nmeans") for metric in shown]
     caption = "Bold: the best of a column"
@@ -249,13 +267,18 @@ def paper_table(assessment: Assessment) -> Table:
     """
     names = product(("", *map(str, range(1, 100))), ascii_lowercase)  # a to z, a1 to z1
     letters = {
-        rival.name: f"{a}{n}" for rival, (n, a) in zip(assessment.rivals, names, strict=False)
+        rival.name: f"{a}{n}"
+        for rival, (n, a) in zip(assessment.rivals, names, strict=False)
     }
     worse: dict[tuple[str, str], str] = {}
     for test in assessment.comparisons:
         if test.p_holm < ALPHA and test.difference:
-            better, other = (test.b, test.a) if test.difference > 0 else (test.a, test.b)
-            worse[better, test.metric] = worse.get((better, test.metric), "") + letters[other]
+            better, other = (
+                (test.b, test.a) if test.difference > 0 else (test.a, test.b)
+            )
+            worse[better, test.metric] = (
+                worse.get((better, test.metric), "") + letters[other]
+            )
     best = _best(assessment)
     rows: list[list[Cell]] = []
     for system in assessment.systems:
@@ -288,7 +311,9 @@ def _page(assessment: Assessment) -> str:
         shown = f"{sign}{decimal(abs(test.difference))}"
         cell = Cell(text=shown, note=f"p {p}", is_best=is_different)
         tests.setdefault(pair, [Cell(text=pair)]).append(cell)
-    curves = [(run.name, recall_by_depth(run, evaluation.qrels)) for run in evaluation.runs]
+    curves = [
+        (run.name, recall_by_depth(run, evaluation.qrels)) for run in evaluation.runs
+    ]
     tables = {
         "Systems": summary_table(assessment, has_intervals=True),
         "Significance": Table(
@@ -301,12 +326,17 @@ def _page(assessment: Assessment) -> str:
             caption="Share of the gold among the best so many papers",
             columns=["system", *map(str, DEPTHS)],
             rows=[
-                [Cell(text=name), *(Cell(text=decimal(float(curve[d - 1]))) for d in DEPTHS)]
+                [
+                    Cell(text=name),
+                    *(Cell(text=decimal(float(curve[d - 1]))) for d in DEPTHS),
+                ]
                 for name, curve in curves
             ],
         ),
     }
-    provenance = orjson.dumps(dict(evaluation.provenance), default=str, option=_INDENTED)
+    provenance = orjson.dumps(
+        dict(evaluation.provenance), default=str, option=_INDENTED
+    )
     return html_page(
         "citerec.evaluation",
         title=f"{evaluation.corpus}, {evaluation.split} split",
@@ -336,7 +366,9 @@ def _best(assessment: Assessment) -> set[tuple[str, str]]:
     """Return system and metric of the best values, as printed; a ceiling is none."""
     best: set[tuple[str, str]] = set()
     for metric in assessment.metrics:
-        shown = {system.name: decimal(system.metrics[metric]) for system in assessment.rivals}
+        shown = {
+            system.name: decimal(system.metrics[metric]) for system in assessment.rivals
+        }
         most = max(shown.values(), default="")
         best |= {(name, metric) for name, text in shown.items() if text == most}
     return best
@@ -344,11 +376,15 @@ def _best(assessment: Assessment) -> set[tuple[str, str]]:
 
 def _write_per_query(assessment: Assessment, path: Path) -> None:
     qrels = assessment.evaluation.qrels
-    columns = [(system, metric) for system in assessment.systems for metric in system.per_query]
+    columns = [
+        (system, metric) for system in assessment.systems for metric in system.per_query
+    ]
     with path.open("w", encoding="utf-8", newline="") as file:
         table = csv.writer(file, lineterminator="\n")
         names = [csv_cell(f"{system.name} {metric}") for system, metric in columns]
         table.writerow(["qid", "n_gold", *names])
         for row, qid in enumerate(sorted(qrels)):
-            scores = [float(system.per_query[metric][row]) for system, metric in columns]
+            scores = [
+                float(system.per_query[metric][row]) for system, metric in columns
+            ]
             table.writerow([csv_cell(qid), len(qrels[qid]), *scores])

@@ -24,11 +24,17 @@ ALPHA = 0.05  # a p below it, corrected for the number of tests, is significant
 RESAMPLES = 10_000
 FOLDS = 10  # of a cross-validation; fewer where there are fewer queries
 _CELLS = 2_000_000  # resamples x queries held at once: 16 MB in each array
-_EQUAL = 1e-12  # differences of scores in [0, 1] closer than this are equal but for rounding
+_EQUAL = (
+    1e-12  # differences of scores in [0, 1] closer than this are equal but for rounding
+)
 
 
 def bootstrap_interval(
-    table: Floats, statistic: Statistic, *, rng: np.random.Generator, resamples: int = RESAMPLES
+    table: Floats,
+    statistic: Statistic,
+    *,
+    rng: np.random.Generator,
+    resamples: int = RESAMPLES,
 ) -> Floats:
     """Return a 95 % bootstrap confidence interval of each figure: queries are resampled with replacement.
 
@@ -41,7 +47,9 @@ def bootstrap_interval(
     for size in _chunks(resamples, n):
         drawn = rng.integers(n, size=(size, n), dtype=np.int32)
         drawn += (np.arange(size, dtype=np.int32) * n)[:, None]
-        counts = np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n)  # of each query
+        counts = np.bincount(drawn.ravel(), minlength=size * n).reshape(
+            size, n
+        )  # of each query
         figures.append(statistic(counts.astype(np.float64) @ table / n))
     tail = (1 - 0.95) / 2
     return np.quantile(np.concatenate(figures), [tail, 1 - tail], axis=0)
@@ -74,9 +82,13 @@ def randomisation_test(
 
     def gap(signs: Floats) -> Floats:
         swapped = signs @ difference / n
-        return np.abs(statistic((total + swapped) / 2) - statistic((total - swapped) / 2))
+        return np.abs(
+            statistic((total + swapped) / 2) - statistic((total - swapped) / 2)
+        )
 
-    def swaps() -> Iterator[npt.NDArray[np.integer[Any]]]:  # shape (swaps, n), 1 to swap a query
+    def swaps() -> Iterator[
+        npt.NDArray[np.integer[Any]]
+    ]:  # shape (swaps, n), 1 to swap a query
         if exact:
             yield np.arange(2**n)[:, None] >> np.arange(n) & 1
             return
@@ -122,7 +134,9 @@ def cross_validate(table: Floats) -> tuple[float, float]:
     for k in range(folds):
         held_out = fold == k
         selected[held_out] = table[best_of(table[:, ~held_out]), held_out]
-    [p] = randomisation_test(selected[:, None], table[0][:, None], lambda means: means, rng=rng)
+    [p] = randomisation_test(
+        selected[:, None], table[0][:, None], lambda means: means, rng=rng
+    )
     return float(selected.mean() - table[0].mean()), float(p)
 
 

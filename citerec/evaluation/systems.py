@@ -58,7 +58,9 @@ class Pipelined(Protocol):
         ...
 
 
-System: TypeAlias = Retriever | FirstStage | Pipeline | Pipelined  # an object that is evaluated
+System: TypeAlias = (
+    Retriever | FirstStage | Pipeline | Pipelined
+)  # an object that is evaluated
 FUSED = ("bm25", "dense")  # the retrievers of the fusions
 FORMS: Mapping[str, QueryForm | None] = {
     "bm25": None,  # as configured
@@ -80,11 +82,15 @@ RANKED: Mapping[str, Variant] = {  # ordered by the learning-to-rank model
 }
 
 
-def random_lists(index: IndexFolder, eval_set: EvalSet, config: EvalConfig) -> list[Hits]:
+def random_lists(
+    index: IndexFolder, eval_set: EvalSet, config: EvalConfig
+) -> list[Hits]:
     """Draw eligible papers for each query, depending on its id and the seed alone."""
     lists: list[Hits] = []
     for query, rule in zip(eval_set.queries, eval_set.eligible, strict=True):
-        digest = sha1(query.id.encode("utf-8", "surrogatepass"), usedforsecurity=False).digest()
+        digest = sha1(
+            query.id.encode("utf-8", "surrogatepass"), usedforsecurity=False
+        ).digest()
         rng = np.random.default_rng([config.seed, int.from_bytes(digest, "big")])
         rows = np.flatnonzero(mask(rule, index.papers.years)).astype(np.int32)
         drawn = rng.choice(rows, size=min(config.depth, len(rows)), replace=False)
@@ -92,19 +98,25 @@ def random_lists(index: IndexFolder, eval_set: EvalSet, config: EvalConfig) -> l
     return lists
 
 
-def most_cited_lists(index: IndexFolder, eval_set: EvalSet, config: EvalConfig) -> list[Hits]:
+def most_cited_lists(
+    index: IndexFolder, eval_set: EvalSet, config: EvalConfig
+) -> list[Hits]:
     """Return the eligible papers with the most known citations; those without a citation are left out."""
     graph = TemporalGraph(index, config.known_graph)
     years = index.papers.years
     snapshots = graph.snapshots(eval_set.queries, eval_set.eligible)
-    ordered: dict[object, Hits] = {}  # queries with the same known citations share an order
+    ordered: dict[
+        object, Hits
+    ] = {}  # queries with the same known citations share an order
     lists: list[Hits] = []
     for rule, snapshot in zip(eval_set.eligible, snapshots, strict=True):
         key = snapshot.before, snapshot.own
         if key not in ordered:
             counts = snapshot.citations(np.arange(len(years), dtype=np.int32))
             rows = np.flatnonzero(counts > 0).astype(np.int32)
-            ordered[key] = Hits.ordered(rows, counts[rows].astype(np.float32), index.id_rank)
+            ordered[key] = Hits.ordered(
+                rows, counts[rows].astype(np.float32), index.id_rank
+            )
         everything = ordered[key]
         places = np.flatnonzero(mask(rule, years)[everything.rows])[: config.depth]
         lists.append(Hits(everything.rows[places], everything.scores[places]))
@@ -113,7 +125,16 @@ def most_cited_lists(index: IndexFolder, eval_set: EvalSet, config: EvalConfig) 
 
 BASELINES = {"most-cited": most_cited_lists, "random": random_lists}
 CEILINGS = frozenset({"oracle"})  # upper bounds, made from the gold references
-SYSTEMS = (*FORMS, "dense", *FUSIONS, *RERANKED, EXPANDED, *RANKED, *BASELINES, *CEILINGS)
+SYSTEMS = (
+    *FORMS,
+    "dense",
+    *FUSIONS,
+    *RERANKED,
+    EXPANDED,
+    *RANKED,
+    *BASELINES,
+    *CEILINGS,
+)
 NEED_VECTORS = frozenset({"dense", *FUSIONS})
 CANDIDATES = ("bm25", "dense", *FUSIONS)  # the choices for the candidates of "rerank"
 
@@ -123,11 +144,15 @@ def systems() -> tuple[str, ...]:
     return tuple(dict.fromkeys((*SYSTEMS, *plugins.names(plugins.RETRIEVERS))))
 
 
-def default_systems(index: IndexFolder, *, rerank: bool = False, ranker: str = "auto") -> list[str]:
+def default_systems(
+    index: IndexFolder, *, rerank: bool = False, ranker: str = "auto"
+) -> list[str]:
     """Return the systems that are compared by default; `ranker` is as for `find_ranker`."""
     names = ["bm25", *(["dense", "rrf"] if index.is_embedded else [])]
     if rerank:
-        names += [name for name, first in RERANKED.items() if index.is_embedded or not first]
+        names += [
+            name for name, first in RERANKED.items() if index.is_embedded or not first
+        ]
     names += [EXPANDED, *(["ranker"] if find_ranker(ranker, index) else [])]
     return [*names, *BASELINES, *CEILINGS]
 
@@ -161,12 +186,16 @@ def names_of(objects: Sequence[System]) -> dict[str, System]:
     for system in objects:
         name = str(getattr(system, "name", type(system).__name__))
         if name in named or name in systems():
-            raise ConfigError(f"two systems are named {name!r}; give one another attribute `name`")
+            raise ConfigError(
+                f"two systems are named {name!r}; give one another attribute `name`"
+            )
         named[name] = system
     return named
 
 
-def pipeline_of(system: System, index: IndexFolder, depth: int, known: CitationScope) -> Pipeline:
+def pipeline_of(
+    system: System, index: IndexFolder, depth: int, known: CitationScope
+) -> Pipeline:
     """Return a system that is an object as a pipeline; ConfigError if it is none."""
     if isinstance(system, Pipeline):
         return replace(system, depth=depth)
@@ -175,7 +204,9 @@ def pipeline_of(system: System, index: IndexFolder, depth: int, known: CitationS
     if hasattr(system, "candidates"):
         return Pipeline(cast("FirstStage", system), depth=depth)
     if hasattr(system, "retrieve"):
-        return Pipeline(HybridRetriever(index, [cast("Retriever", system)]), depth=depth)
+        return Pipeline(
+            HybridRetriever(index, [cast("Retriever", system)]), depth=depth
+        )
     raise ConfigError(
         f"{type(system).__name__} is no system; give a name, or an object with retrieve (citerec.Retriever) or "
         "candidates, a Pipeline or a Recommender"
@@ -247,7 +278,9 @@ class CachedScorer:
             todo = [i for i, part in enumerate(missing) if part]
             start = perf_counter()
             parts = [np.array(missing[i], np.int32) for i in todo]
-            scored = self._scorer.score(index, [queries[i] for i in todo], parts, progress)
+            scored = self._scorer.score(
+                index, [queries[i] for i in todo], parts, progress
+            )
             self._seconds += perf_counter() - start
             self._pairs += new
             for i, scores in zip(todo, scored, strict=True):
@@ -317,7 +350,8 @@ class Systems:
         ids = np.array(self._index.papers.ids_at(rows.tolist()), np.object_)
         rankings = {
             query.id: Ranking(
-                tuple(ids[np.searchsorted(rows, ranking.rows)]), tuple(ranking.scores.tolist())
+                tuple(ids[np.searchsorted(rows, ranking.rows)]),
+                tuple(ranking.scores.tolist()),
             )
             for query, ranking in zip(self._eval_set.queries, hits, strict=True)
         }
@@ -326,7 +360,9 @@ class Systems:
     def candidates(self, name: str = EXPANDED) -> list[CandidateSet]:
         """Return the first-stage candidates of a system for each query; by default those of `recommend`."""
         batch = self._batch
-        return self._hybrid(name).candidates(batch.queries, batch.eligible, self._config.depth)
+        return self._hybrid(name).candidates(
+            batch.queries, batch.eligible, self._config.depth
+        )
 
     @cached_property
     def open_reranker(self) -> OpenReranker:
@@ -339,7 +375,9 @@ class Systems:
         """Return the reranker of one of `RERANKED` or `RANKED`, with the weight that it has there."""
         if name in RANKED:
             ranker = self.ranker_of(name)
-            return configure_for_ranker(self.open_reranker, ranker, self._config.rerank, log)
+            return configure_for_ranker(
+                self.open_reranker, ranker, self._config.rerank, log
+            )
         is_alone = name == "rerank-alone"
         return self.open_reranker.with_weight(1) if is_alone else self.open_reranker
 
@@ -390,17 +428,23 @@ class Systems:
         """Return a system as a pipeline: the pipeline of `recommend` with stages left out, or an object as one."""
         depth = self._config.depth
         if name in self._objects:
-            return pipeline_of(self._objects[name], self._index, depth, self._config.known_graph)
+            return pipeline_of(
+                self._objects[name], self._index, depth, self._config.known_graph
+            )
         first_stage = self._hybrid(name)
         stages = tuple[Stage, ...]()
         graph = TemporalGraph(self._index, self._config.known_graph)
         if name in RERANKED:
-            parts = len(self._eval_set.queries)  # pairs of all queries are batched together
+            parts = len(
+                self._eval_set.queries
+            )  # pairs of all queries are batched together
             stages = (RerankingStage(self.reranker_of(name)),)
             return Pipeline(first_stage, stages, depth, queries_per_part=parts)
         if name in RANKED:
             ranker = self.ranker_of(name)
-            reranker = self.reranker_of(name, self._log) if self._config.rerank else None
+            reranker = (
+                self.reranker_of(name, self._log) if self._config.rerank else None
+            )
             if notice := retriever_notice(ranker, self._config.retrievers, self._index):
                 self._log(notice)
             stages = rank_stages(graph, ranker, reranker)
@@ -412,7 +456,9 @@ class Systems:
         """Return the retrievers of a system; all systems share their cached hits."""
         first = read_by(name, self._index, self._config)
         names = FUSED if first in FUSIONS else (first,)
-        if first in FUSIONS or (first != name and not RERANKED.get(name)):  # as `recommend` fuses
+        if first in FUSIONS or (
+            first != name and not RERANKED.get(name)
+        ):  # as `recommend` fuses
             names = (*names, *self._config.retrievers)
         retrievers = [self._retriever(part) for part in names]
         return HybridRetriever(self._index, retrievers, fuse_of(first, self._config))
@@ -422,8 +468,12 @@ class Systems:
             if name == "dense":
                 self._index.check_embedded()
                 how = EncodeConfig(threads=self._config.dense.threads)
-                encoder = reopen(self._index.encoder, self._index.path, how, log=self._log)
-                opened: Retriever = DenseRetriever(self._index, encoder, self._config.dense)
+                encoder = reopen(
+                    self._index.encoder, self._index.path, how, log=self._log
+                )
+                opened: Retriever = DenseRetriever(
+                    self._index, encoder, self._config.dense
+                )
             elif name in FORMS:
                 opened = Bm25Retriever(self._index, bm25_of(name, self._config))
             else:

@@ -10,7 +10,14 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 NONE = "–"  # a value that is not known
-HEADINGS = {"f1": "F1", "mrr": "MRR", "map": "MAP", "ndcg": "nDCG", "recall": "R", "precision": "P"}
+HEADINGS = {
+    "f1": "F1",
+    "mrr": "MRR",
+    "map": "MAP",
+    "ndcg": "nDCG",
+    "recall": "R",
+    "precision": "P",
+}
 _ESCAPES = str.maketrans(
     {
         "\\": r"\textbackslash{}",
@@ -75,7 +82,9 @@ def terminal(table: Table) -> "RichTable":
         justify = "left" if number < table.names else "right"
         drawn.add_column(visible_lines(name), justify=justify, no_wrap=True)
     for number, row in enumerate(table.rows, start=1):
-        texts = [" ".join(filter(None, map(visible, (cell.text, cell.note)))) for cell in row]
+        texts = [
+            " ".join(filter(None, map(visible, (cell.text, cell.note)))) for cell in row
+        ]
         styles = ["bold" if cell.is_best else "" for cell in row]
         drawn.add_row(*map(Text, texts, styles), end_section=number == table.rule_after)
     return drawn
@@ -87,7 +96,11 @@ def latex(tables: Sequence[Table], *, made_by: str = "") -> str:
     lines = [f"% {origin}needs \\usepackage{{booktabs}}"]
     for table in tables:
         places = "l" * table.names + "r" * (len(table.columns) - table.names)
-        lines += [r"\begin{table}", r"\centering", rf"\caption{{{_latex_text(table.caption)}}}"]
+        lines += [
+            r"\begin{table}",
+            r"\centering",
+            rf"\caption{{{_latex_text(table.caption)}}}",
+        ]
         lines += [rf"\begin{{tabular}}{{{places}}}", r"\toprule"]
         lines += [rf"{' & '.join(map(_latex_text, table.columns))} \\", r"\midrule"]
         for number, row in enumerate(table.rows, start=1):

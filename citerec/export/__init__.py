@@ -100,7 +100,9 @@ def pieces(
             yield _bibliography(results, format)
         case _:
             if format not in formats():
-                raise ConfigError(f"no format {format!r}; choose from {', '.join(formats())}")
+                raise ConfigError(
+                    f"no format {format!r}; choose from {', '.join(formats())}"
+                )
             exporter: Exporter = plugins.load(plugins.EXPORTERS, format)
             yield from exporter(results)
 
@@ -114,5 +116,9 @@ def _bibliography(results: Iterable[Result], format: str) -> str:
         for item in result.recommendations:
             by_id.setdefault(item.paper.id, item.paper)
     papers = [*by_id.values()]
-    writers = {Format.BIBTEX: write.bibtex, Format.RIS: write.ris, Format.CSL: write.csl}
+    writers = {
+        Format.BIBTEX: write.bibtex,
+        Format.RIS: write.ris,
+        Format.CSL: write.csl,
+    }
     return writers.get(Format(format), write.dois)(papers)

@@ -25,7 +25,11 @@ def document(results: Iterable[Result], fields: Sequence[str] = ()) -> Iterator[
 def lines(results: Iterable[Result], fields: Sequence[str] = ()) -> Iterator[str]:
     """Write one line per query: `{"query": id, "results": [...]}`, and `place` of a sentence."""
     for result in results:
-        value = {"query": result.query.id, **place(result), "results": items(result, fields)}
+        value = {
+            "query": result.query.id,
+            **place(result),
+            "results": items(result, fields),
+        }
         yield orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE).decode()
 
 

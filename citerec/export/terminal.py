@@ -35,11 +35,19 @@ class PlainConsole(Console):
     ) -> Iterable[Segment]:
         """Render as rich does, with characters that would control the terminal replaced by visible ones."""
         for segment in super().render(renderable, options):
-            yield segment if segment.control else segment._replace(text=visible_lines(segment.text))
+            yield (
+                segment
+                if segment.control
+                else segment._replace(text=visible_lines(segment.text))
+            )
 
 
 def tables(
-    results: Iterable[Result], *, batch: bool, width: int | None = None, color: bool = False
+    results: Iterable[Result],
+    *,
+    batch: bool,
+    width: int | None = None,
+    color: bool = False,
 ) -> Iterator[str]:
     """Write one table per query; in a batch, each below its query's title, and its id if it has one.
 
@@ -59,11 +67,23 @@ def tables(
             console.print()
         if batch:
             query = result.query
-            heading = Text(visible(query.context or query.title), style="bold", overflow="fold")
-            sure = "" if result.sureness is None else f"sureness {percentage(result.sureness)}"
-            place = query.id if query.named or query.context else "", visible(query.section), sure
+            heading = Text(
+                visible(query.context or query.title), style="bold", overflow="fold"
+            )
+            sure = (
+                ""
+                if result.sureness is None
+                else f"sureness {percentage(result.sureness)}"
+            )
+            place = (
+                query.id if query.named or query.context else "",
+                visible(query.section),
+                sure,
+            )
             console.print(
-                heading.append("".join(f" · {part}" for part in place if part), style="dim")
+                heading.append(
+                    "".join(f" · {part}" for part in place if part), style="dim"
+                )
             )
         console.print(_table(result))
         yield "\n".join(line.rstrip() for line in out.getvalue().split("\n"))
@@ -73,7 +93,9 @@ def tables(
 
 def _table(result: Result) -> RenderableType:
     if not result.recommendations:
-        return Text(": ".join(filter(None, (_NOTHING, visible(result.empty_reason)))) + ".")
+        return Text(
+            ": ".join(filter(None, (_NOTHING, visible(result.empty_reason)))) + "."
+        )
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     table.add_column("#", justify="right", no_wrap=True)
     table.add_column("Year", no_wrap=True)
@@ -96,11 +118,15 @@ def _table(result: Result) -> RenderableType:
 def figures(recommendations: Sequence[Recommendation]) -> tuple[str, list[str]]:
     """Return the heading and texts of the last column: probabilities if any is known, else raw scores."""
     if any(paper.probability is not None for paper in recommendations):
-        return "Probability", [percentage(paper.probability) for paper in recommendations]
+        return "Probability", [
+            percentage(paper.probability) for paper in recommendations
+        ]
     # the best score is shown with four digits; all scores have as many decimals, to align them
     top = recommendations[0].score
     decimals = 3 if top == 0 else max(0, 3 - floor(log10(abs(top))))
-    return "Score", [f"{recommendation.score:.{decimals}f}" for recommendation in recommendations]
+    return "Score", [
+        f"{recommendation.score:.{decimals}f}" for recommendation in recommendations
+    ]
 
 
 def source(paper: Paper) -> str:

@@ -14,7 +14,9 @@ def save_array(path: Path, array: "npt.NDArray[Any]") -> None:
     """Write an array as `np.save` does, which misses that its last write failed, except into such a stream."""
     import numpy as np
 
-    with path.open("w+b") as stream:  # no `io.BufferedWriter`, past which numpy writes by itself
+    with path.open(
+        "w+b"
+    ) as stream:  # no `io.BufferedWriter`, past which numpy writes by itself
         np.save(stream, array)
 
 
@@ -32,13 +34,21 @@ def open_array(
         array = np.lib.format.open_memmap(path, mode="r")
     except OSError:
         raise
-    except Exception as error:  # numpy parses the header as Python: it may raise anything
-        raise ValueError(f"{path.name} is not a whole array as numpy writes it") from error
+    except (
+        Exception
+    ) as error:  # numpy parses the header as Python: it may raise anything
+        raise ValueError(
+            f"{path.name} is not a whole array as numpy writes it"
+        ) from error
     if array.ndim != 1 or array.dtype not in [np.dtype(kind) for kind in kinds]:
         expected = " or ".join(str(np.dtype(kind)) for kind in kinds)
-        raise ValueError(f"{path.name}: {array.dtype} of shape {array.shape}, expected {expected}")
+        raise ValueError(
+            f"{path.name}: {array.dtype} of shape {array.shape}, expected {expected}"
+        )
     if length is not None and len(array) != length:
-        raise ValueError(f"{path.name} holds {len(array):,} numbers, expected {length:,}")
+        raise ValueError(
+            f"{path.name} holds {len(array):,} numbers, expected {length:,}"
+        )
     if path.stat().st_size != array.offset + array.nbytes:
         raise ValueError(f"{path.name} has more bytes than {len(array):,} numbers need")
     return np.asarray(array)  # slices of a memory map cost ten times as much
@@ -61,7 +71,12 @@ def check_rows(
 
 def check_ends(name: str, ends: "npt.NDArray[np.integer]", last: int) -> None:
     """Raise ValueError unless the offsets of consecutive lists start at 0, end at `last` and never fall."""
-    if not len(ends) or ends[0] != 0 or ends[-1] != last or (ends[1:] < ends[:-1]).any():
+    if (
+        not len(ends)
+        or ends[0] != 0
+        or ends[-1] != last
+        or (ends[1:] < ends[:-1]).any()
+    ):
         raise ValueError(f"{name} does not rise from 0 to {last:,}")
 
 

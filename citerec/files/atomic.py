@@ -141,7 +141,9 @@ def locked(path: Path, *, seconds: float = 0) -> Generator[None]:
     target = Path(os.path.realpath(path))
     with _parents(target):
         with writing(target):
-            lock = FileLock(target.with_name(f".{target.name}.lock"), is_singleton=False)
+            lock = FileLock(
+                target.with_name(f".{target.name}.lock"), is_singleton=False
+            )
             try:
                 lock.acquire(timeout=seconds)
             except Timeout as error:
@@ -149,7 +151,9 @@ def locked(path: Path, *, seconds: float = 0) -> Generator[None]:
         try:
             yield
         finally:
-            with suppress(OSError):  # before it is released: a waiting process opens a new file
+            with suppress(
+                OSError
+            ):  # before it is released: a waiting process opens a new file
                 Path(lock.lock_file).unlink(missing_ok=True)
             lock.release()
 
@@ -167,7 +171,9 @@ def refuse_links(path: Path) -> None:
     """Refuse a file or folder of citerec's that an earlier run left, if it is or holds a link: an OutputError."""
     for file in chain([path], path.rglob("*")):
         if file.is_symlink():
-            raise OutputError(f"{file} is a link, which citerec does not follow here; remove it")
+            raise OutputError(
+                f"{file} is a link, which citerec does not follow here; remove it"
+            )
 
 
 def check_parent(file: Path) -> None:
@@ -184,4 +190,6 @@ def check_writable(target: Path) -> None:
         if not parent.is_dir():
             raise OutputError(f"cannot write {target}: Not a directory: {parent}")
         if not os.access(parent, os.W_OK | os.X_OK):
-            raise OutputError(f"cannot write {target}: no permission to write in {parent}")
+            raise OutputError(
+                f"cannot write {target}: no permission to write in {parent}"
+            )

@@ -13,7 +13,9 @@ from citerec.errors import (
 )
 from citerec.files.atomic import is_regular, replacing
 
-CACHED_SIZE = 2**20  # bytes; checksums of files of at least this size in total are cached
+CACHED_SIZE = (
+    2**20
+)  # bytes; checksums of files of at least this size in total are cached
 
 
 # seconds since the last change; a later change within the same clock tick would be missed
@@ -25,7 +27,9 @@ def cache_folder() -> Path | None:
     from platformdirs import user_cache_path
 
     folder = user_cache_path("citerec", appauthor=False)
-    return folder if folder.is_absolute() else None  # "~" stays where the home folder is unknown
+    return (
+        folder if folder.is_absolute() else None
+    )  # "~" stays where the home folder is unknown
 
 
 def is_private(file: Path) -> bool:
@@ -56,7 +60,12 @@ def sha256_of_files(files: Sequence[Path]) -> str:
 
     def identity() -> str:
         stats = [file.stat() for file in files]
-        return repr([(s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for s in stats])
+        return repr(
+            [
+                (s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns)
+                for s in stats
+            ]
+        )
 
     is_large = sum(file.stat().st_size for file in files) >= CACHED_SIZE
     cache = cache_folder() if is_large else None

@@ -50,7 +50,9 @@ def is_inside(name: object) -> bool:
 def name_faults(names: Collection[object]) -> list[str]:
     """Return the faults of the names in a record, one line each."""
     return [
-        f"{shown(name)} is not a path inside the folder" for name in names if not is_inside(name)
+        f"{shown(name)} is not a path inside the folder"
+        for name in names
+        if not is_inside(name)
     ]
 
 
@@ -73,9 +75,14 @@ def sealed(content: Mapping[str, Any]) -> bytes:
     """Return a record as JSON with its seal, the sha256 of the rest; the same content gives the same bytes."""
 
     def serialised(values: Mapping[str, Any]) -> bytes:
-        return orjson.dumps(values, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n"
+        return (
+            orjson.dumps(values, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS)
+            + b"\n"
+        )
 
-    return serialised({**content, "seal": hashlib.sha256(serialised(content)).hexdigest()})
+    return serialised(
+        {**content, "seal": hashlib.sha256(serialised(content)).hexdigest()}
+    )
 
 
 def sha256_of(path: Path) -> str:
@@ -88,18 +95,32 @@ def checksums_of(folder: Path, names: Collection[str]) -> dict[str, str]:
     """Return the sha256 of files of a folder, by name."""
     ordered = sorted(names)
     with ThreadPoolExecutor(4) as pool:  # hashing releases Python's lock
-        return dict(zip(ordered, pool.map(sha256_of, map(folder.joinpath, ordered)), strict=True))
+        return dict(
+            zip(
+                ordered, pool.map(sha256_of, map(folder.joinpath, ordered)), strict=True
+            )
+        )
 
 
 def entries(folder: Path) -> Iterator[tuple[str, str]]:
     """Yield path and kind ("file", "link", "special") of every entry of a folder; links are not followed."""
     for path in sorted(folder.iterdir()):
-        with suppress(FileNotFoundError):  # removed meanwhile, as a training's temporary folder is
+        with suppress(
+            FileNotFoundError
+        ):  # removed meanwhile, as a training's temporary folder is
             mode = path.lstat().st_mode
             if stat.S_ISDIR(mode):
-                yield from ((f"{path.name}/{name}", kind) for name, kind in entries(path))
+                yield from (
+                    (f"{path.name}/{name}", kind) for name, kind in entries(path)
+                )
             else:
-                kind = "link" if stat.S_ISLNK(mode) else "file" if stat.S_ISREG(mode) else "special"
+                kind = (
+                    "link"
+                    if stat.S_ISLNK(mode)
+                    else "file"
+                    if stat.S_ISREG(mode)
+                    else "special"
+                )
                 yield path.name, kind
 
 
@@ -115,28 +136,39 @@ def file_faults(folder: Path, sums: Mapping[str, str], *, cached: bool) -> list[
             if not file.is_file():
                 return "is not a file" if file.exists() else "is missing"
             is_same = cached and sha256_of_files([file]) == sums[name]
-            is_same = is_same or sha256_of(file) == sums[name]  # a cached one may be damaged, too
+            is_same = (
+                is_same or sha256_of(file) == sums[name]
+            )  # a cached one may be damaged, too
         except OSError as error:
             return f"cannot be read ({error.strerror})"
         return "" if is_same else "is not what was written"
 
-    with ThreadPoolExecutor(4) as pool:  # for small files alone, threads cost more than they save
+    with ThreadPoolExecutor(
+        4
+    ) as pool:  # for small files alone, threads cost more than they save
         faults = [*(map if cached else pool.map)(fault, sums)]
-    return [f"{name} {wrong}" for name, wrong in zip(sums, faults, strict=True) if wrong]
+    return [
+        f"{name} {wrong}" for name, wrong in zip(sums, faults, strict=True) if wrong
+    ]
 
 
 def unexpected(folder: Path, known: Collection[str], *, but: str = "") -> list[str]:
     """Return the entries of a folder that do not belong to it, one line each; files of its folder `but` do."""
     return [
-        f"{name} does not belong to it" if kind == "file" else f"{name} is a {kind} entry"
+        f"{name} does not belong to it"
+        if kind == "file"
+        else f"{name} is a {kind} entry"
         for name, kind in entries(folder)
-        if kind != "file" or (name not in known and not (but and name.startswith(f"{but}/")))
+        if kind != "file"
+        or (name not in known and not (but and name.startswith(f"{but}/")))
     ]
 
 
 def seal_model(folder: Path) -> None:
     """Write the checksums of a model's files into its folder, so that `verify` can check them."""
-    names = [name for name, kind in entries(folder) if kind == "file" and name != MODEL_SUMS]
+    names = [
+        name for name, kind in entries(folder) if kind == "file" and name != MODEL_SUMS
+    ]
     (folder / MODEL_SUMS).write_bytes(sealed({"files": checksums_of(folder, names)}))
 
 
@@ -158,7 +190,9 @@ def model_faults(model: Path, *, whole: bool = True) -> list[str]:
     if wrong := name_faults(sums):
         return wrong
     if whole:
-        return file_faults(model, sums, cached=False) + unexpected(model, {MODEL_SUMS, *sums})
+        return file_faults(model, sums, cached=False) + unexpected(
+            model, {MODEL_SUMS, *sums}
+        )
     sums.pop(CARD, None)
     return file_faults(model, sums, cached=True)
 

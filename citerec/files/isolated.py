@@ -44,7 +44,12 @@ def isolated(read: Callable[[], T], name: str, instead: str = "send less at once
     path = os.pathsep.join(folder for folder in sys.path if folder)
     try:
         done = subprocess.run(
-            [sys.executable, "-P", "-c", "from citerec.files.isolated import main; main()"],
+            [
+                sys.executable,
+                "-P",
+                "-c",
+                "from citerec.files.isolated import main; main()",
+            ],
             input=pickle.dumps((read, MAX_SECONDS)),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

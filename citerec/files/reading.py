@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     pass
 
 
-_FOREIGN = re.compile("[\udc80-\udcff]")  # bytes that are not UTF-8, as Python keeps them
+_FOREIGN = re.compile(
+    "[\udc80-\udcff]"
+)  # bytes that are not UTF-8, as Python keeps them
 
 
 def decoded(data: bytes) -> tuple[str, int]:
@@ -68,7 +70,9 @@ PACKED = re.compile(
 )
 
 
-_TABLE = "a table (pass its column of DOIs or titles alone, or export it as BibTeX or RIS)"
+_TABLE = (
+    "a table (pass its column of DOIs or titles alone, or export it as BibTeX or RIS)"
+)
 
 
 OTHER_FORMATS = {  # by the first bytes, up to case and blanks; the first match decides
@@ -98,7 +102,10 @@ OTHER_FORMATS = {  # by the first bytes, up to case and blanks; the first match 
 }
 
 
-_OTHERS = [(re.compile(pattern, re.IGNORECASE), name) for pattern, name in OTHER_FORMATS.items()]
+_OTHERS = [
+    (re.compile(pattern, re.IGNORECASE), name)
+    for pattern, name in OTHER_FORMATS.items()
+]
 
 
 # raised when a damaged file is read
@@ -119,7 +126,9 @@ def reading(path: Path) -> Generator[None]:
     try:
         yield
     except OSError as error:
-        raise BadInputError(path, f"cannot be read: {error.strerror or error}") from error
+        raise BadInputError(
+            path, f"cannot be read: {error.strerror or error}"
+        ) from error
 
 
 @contextmanager
@@ -165,9 +174,13 @@ def read_rows(path: Path, expected: str) -> Iterator[tuple[int, bytes]]:
             for number, row in lines_of(stream, MAX_ROW):
                 other = other_format(row) if number == 1 else ""
                 if other and other != _TABLE:  # which is rows of text
-                    raise BadInputError(path, f"this is {other}; expected {expected} in UTF-8")
+                    raise BadInputError(
+                        path, f"this is {other}; expected {expected} in UTF-8"
+                    )
                 if len(row) > MAX_ROW:
-                    message = f"a line of more than {MAX_ROW:,} bytes; expected {expected}"
+                    message = (
+                        f"a line of more than {MAX_ROW:,} bytes; expected {expected}"
+                    )
                     raise BadInputError(path, message, line=number)
                 if b"\0" in row:
                     message = f"binary data or UTF-16; expected {expected} in UTF-8"
@@ -205,5 +218,6 @@ def damaged(path: Path, line: int, error: Exception) -> BadInputError:
         return BadInputError(path, f"cannot be read: {error.strerror}")
     condition = "cut off" if isinstance(error, EOFError) else "damaged"
     return BadInputError(
-        path, f"the file is {condition} after line {line} ({error}); fetch it again or repack it"
+        path,
+        f"the file is {condition} after line {line} ({error}); fetch it again or repack it",
     )

@@ -23,7 +23,11 @@ Qrels: TypeAlias = Mapping[str, Mapping[str, int]]
 _RUN = "qid Q0 docid rank score tag"
 _QRELS = "qid 0 docid rel"
 _BEIR = "query-id corpus-id score"
-_PLACES = {_RUN: (2, 4), _QRELS: (2, 3), _BEIR: (1, 2)}  # of the paper and its number, by column
+_PLACES = {
+    _RUN: (2, 4),
+    _QRELS: (2, 3),
+    _BEIR: (1, 2),
+}  # of the paper and its number, by column
 # A NUL or a byte order mark would be read as another encoding; an unpaired surrogate has no UTF-8 form.
 _UNWRITABLE = re.compile("[\\s\0\ufeff\ud800-\udfff]")
 
@@ -97,7 +101,9 @@ def read_run(path: Path, name: str | None = None) -> Run:
 
 
 def trec_lists(
-    lists: Iterable[tuple[str, Iterable[str], Sequence[float]]], tag: str, file: Path | str
+    lists: Iterable[tuple[str, Iterable[str], Sequence[float]]],
+    tag: str,
+    file: Path | str,
 ) -> Iterator[str]:
     """Yield the lines of each list: the id of its query, its papers, best first, and their scores.
 
@@ -120,7 +126,9 @@ def write_run(run: Run, path: Path) -> None:
 
     A query with an empty ranking has no line. OutputError if the file cannot be written, or as of `trec_lists`.
     """
-    lists = ((qid, ranking.ids, ranking.scores) for qid, ranking in run.rankings.items())
+    lists = (
+        (qid, ranking.ids, ranking.scores) for qid, ranking in run.rankings.items()
+    )
     _write(path, trec_lists(lists, trec_id(run.name), path))
 
 
@@ -136,7 +144,9 @@ def read_qrels(path: Path) -> Qrels:
         for qid, values in _read(path, _QRELS)[0].items()
     }
     if not (qrels := {qid: ids for qid, ids in gold.items() if ids}):
-        raise BadInputError(path, f"no relevant paper in it; expected lines of {_QRELS}")
+        raise BadInputError(
+            path, f"no relevant paper in it; expected lines of {_QRELS}"
+        )
     return qrels
 
 
@@ -158,7 +168,11 @@ def _read(path: Path, expected: str) -> tuple[dict[str, dict[str, float]], str]:
     separator = None
     last = ""
     for line, row in read_rows(path, f"lines of {expected}"):
-        if line == 1 and expected == _QRELS and row.lower().split() == _BEIR.encode().split():
+        if (
+            line == 1
+            and expected == _QRELS
+            and row.lower().split() == _BEIR.encode().split()
+        ):
             expected = _BEIR
             separator = b"\t"
             continue
@@ -171,8 +185,14 @@ def _read(path: Path, expected: str) -> tuple[dict[str, dict[str, float]], str]:
         try:
             columns = [field.decode() for field in fields]
         except UnicodeDecodeError as error:
-            raise BadInputError(path, "not UTF-8; save it as UTF-8 text", line=line) from error
-        qid, (docid, text), last = columns[0], (columns[i] for i in _PLACES[expected]), columns[-1]
+            raise BadInputError(
+                path, "not UTF-8; save it as UTF-8 text", line=line
+            ) from error
+        qid, (docid, text), last = (
+            columns[0],
+            (columns[i] for i in _PLACES[expected]),
+            columns[-1],
+        )
         try:
             value = float(text)
         except ValueError:
@@ -182,7 +202,9 @@ def _read(path: Path, expected: str) -> tuple[dict[str, dict[str, float]], str]:
             raise BadInputError(path, f"{text!r} is not a {kind} number", line=line)
         papers = values.setdefault(qid, {})
         if docid in papers:
-            raise BadInputError(path, f"paper {docid!r} occurs twice for query {qid!r}", line=line)
+            raise BadInputError(
+                path, f"paper {docid!r} occurs twice for query {qid!r}", line=line
+            )
         # One string per paper, not one per line: a run of 20 000 queries names each paper many times.
         papers[sys.intern(docid)] = value
     return values, last

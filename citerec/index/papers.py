@@ -28,7 +28,9 @@ Codes = npt.NDArray[np.uint64]
 
 BATCH = 4096  # papers per Arrow batch, so that division gives the batch of a row
 NO_YEAR = 0  # an unknown year
-_NO_TEXTS: Any = pa.StringArray.from_buffers(0, pa.py_buffer(bytes(4)), pa.py_buffer(b""))
+_NO_TEXTS: Any = pa.StringArray.from_buffers(
+    0, pa.py_buffer(bytes(4)), pa.py_buffer(b"")
+)
 _KINDS: Json = {  # not text
     "year": pa.int32(),
     "authors": pa.list_(pa.string()),
@@ -36,7 +38,16 @@ _KINDS: Json = {  # not text
 }
 SCHEMA = pa.schema(
     pa.field(name, _KINDS.get(name, pa.string()), nullable=False)
-    for name in ("id", "title", "abstract", "year", "authors", "venue", *BIBLIOGRAPHIC, "retracted")
+    for name in (
+        "id",
+        "title",
+        "abstract",
+        "year",
+        "authors",
+        "venue",
+        *BIBLIOGRAPHIC,
+        "retracted",
+    )
 )
 _FORMER = SCHEMA.remove(len(SCHEMA) - 1)  # of an index in which no retraction is known
 _YEAR = SCHEMA.get_field_index("year")
@@ -48,7 +59,8 @@ _YEAR = SCHEMA.get_field_index("year")
 def codes_of(keys: Iterable[str]) -> Codes:
     """Return the codes of keys, shape (keys,)."""
     digests = b"".join(
-        blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest() for key in keys
+        blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        for key in keys
     )
     return np.frombuffer(digests, "<u8").astype(np.uint64, copy=False)
 
@@ -106,7 +118,10 @@ def open_lookup(folder: Path) -> Lookup:
     def table(name: str) -> Table:
         codes = open_array(folder / "lookup" / f"{name}_codes.npy", np.uint64)
         return Table(
-            codes, open_array(folder / "lookup" / f"{name}_rows.npy", np.int32, length=len(codes))
+            codes,
+            open_array(
+                folder / "lookup" / f"{name}_rows.npy", np.int32, length=len(codes)
+            ),
         )
 
     return Lookup(*(table(field.name) for field in fields(Lookup)))
@@ -179,7 +194,10 @@ class Papers:
             group_rows = list(group)
             offsets = _as_rows([row - batch * BATCH for row in group_rows])
             names = self._table.column_names
-            columns = [self._table[name].chunk(batch).take(offsets).to_pylist() for name in names]
+            columns = [
+                self._table[name].chunk(batch).take(offsets).to_pylist()
+                for name in names
+            ]
             for row, values in zip(group_rows, zip(*columns, strict=True), strict=True):
                 record: Json = dict(zip(names, values, strict=True))
                 record["year"] = record["year"] or None
@@ -191,7 +209,10 @@ class Papers:
     def years(self) -> npt.NDArray[np.int32]:
         """The year of each row, shape (n,); `NO_YEAR` where unknown."""
         chunks = self._table["year"].chunks
-        years = [np.frombuffer(c.buffers()[1], np.int32, len(c), 4 * c.offset) for c in chunks]
+        years = [
+            np.frombuffer(c.buffers()[1], np.int32, len(c), 4 * c.offset)
+            for c in chunks
+        ]
         return np.concatenate([*years, np.zeros(0, np.int32)])
 
     @cached_property
@@ -201,9 +222,9 @@ class Papers:
             return np.zeros(0, np.int32)
         flags = self.column("retracted")
         bits = np.frombuffer(flags.buffers()[1], np.uint8)
-        return np.flatnonzero(np.unpackbits(bits, count=len(flags), bitorder="little")).astype(
-            np.int32
-        )
+        return np.flatnonzero(
+            np.unpackbits(bits, count=len(flags), bitorder="little")
+        ).astype(np.int32)
 
     @cached_property
     def ids(self) -> npt.NDArray[np.object_]:
@@ -213,7 +234,9 @@ class Papers:
     @cached_property
     def has_authors(self) -> bool:
         """Whether any paper has an author."""
-        return any(np.diff(_ends(chunk)).any() for chunk in self._table["authors"].chunks)
+        return any(
+            np.diff(_ends(chunk)).any() for chunk in self._table["authors"].chunks
+        )
 
     def lengths(self, name: str, rows: Rows) -> Lengths:
         """Return the bytes of a text, or the number of authors, of some rows, shape of `rows`; no text is read."""
@@ -230,8 +253,12 @@ class Papers:
         """Return a text column for some rows, in the order of `rows`, as an Arrow array."""
         order = np.argsort(rows, kind="stable")
         parts = [
-            self._table[name].chunk(batch).take(_as_rows([row - batch * BATCH for row in group]))
-            for batch, group in groupby(rows[order].tolist(), key=lambda row: row // BATCH)
+            self._table[name]
+            .chunk(batch)
+            .take(_as_rows([row - batch * BATCH for row in group]))
+            for batch, group in groupby(
+                rows[order].tolist(), key=lambda row: row // BATCH
+            )
         ]
         inverse = _as_rows(np.argsort(order).tolist())
         return pa.concat_arrays(parts).take(inverse) if parts else _NO_TEXTS
@@ -244,7 +271,11 @@ class Papers:
     def authors(self) -> tuple[Any, Lengths]:
         """Return the names of all authors as one Arrow array, and how many each row has, shape (n,)."""
         chunks = self._table["authors"].chunks
-        names = pa.concat_arrays([chunk.flatten() for chunk in chunks]) if chunks else _NO_TEXTS
+        names = (
+            pa.concat_arrays([chunk.flatten() for chunk in chunks])
+            if chunks
+            else _NO_TEXTS
+        )
         counts = [np.diff(_ends(chunk)) for chunk in chunks]
         return names, np.concatenate([*counts, np.zeros(0, np.int64)])
 
@@ -284,7 +315,9 @@ def no_later(
 def codes(texts: Any) -> tuple[Any, Rows]:
     """Return the distinct texts of an Arrow array, and the number of each text among them, shape (len(texts),)."""
     encoded = texts.dictionary_encode()
-    return encoded.dictionary, np.frombuffer(encoded.indices.buffers()[1], np.int32, len(texts))
+    return encoded.dictionary, np.frombuffer(
+        encoded.indices.buffers()[1], np.int32, len(texts)
+    )
 
 
 def _open_table(path: Path) -> Any:
@@ -295,7 +328,9 @@ def _open_table(path: Path) -> Any:
     try:
         reader = pa.ipc.open_file(pa.memory_map(str(path)))
         if reader.schema not in (SCHEMA, _FORMER):
-            raise ValueError(f"it has other columns: {', '.join(reader.schema.names)}"[:120])
+            raise ValueError(
+                f"it has other columns: {', '.join(reader.schema.names)}"[:120]
+            )
         table = reader.read_all()
         for column in table.columns:
             for number, chunk in enumerate(column.chunks, start=1):

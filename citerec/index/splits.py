@@ -49,7 +49,9 @@ def split_by_year(
     gold = gold_citations(graph, years)
     gold_counts = np.bincount(graph.citing[gold], minlength=len(ids))
     dated = [int(row) for row in np.flatnonzero(years != NO_YEAR)]
-    dated.sort(key=lambda row: (years[row], hashlib.sha1(ids[row].encode()).hexdigest()))
+    dated.sort(
+        key=lambda row: (years[row], hashlib.sha1(ids[row].encode()).hexdigest())
+    )
     ends = (0, len(dated) * 8 // 10, len(dated) * 9 // 10, len(dated))
     return {
         name: [ids[row] for row in dated[ends[n] : ends[n + 1]] if gold_counts[row]]
@@ -97,7 +99,9 @@ def write_splits(folder: Path, splits: Mapping[str, Sequence[str]]) -> None:
     """Write each split as a file of ids, one per line."""
     folder.mkdir(exist_ok=True)
     for name, ids in splits.items():
-        (folder / f"{name}.ids").write_text("".join(f"{i}\n" for i in ids), encoding="utf-8")
+        (folder / f"{name}.ids").write_text(
+            "".join(f"{i}\n" for i in ids), encoding="utf-8"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +130,9 @@ def shipped_queries(folder: Path) -> ShippedQueries | None:
     with reading(folder):
         files = {name: folder / "qrels" / f"{name}.tsv" for name in SPLITS}
         files = {name: file for name, file in files.items() if file.is_file()}
-        names = [folder / f"{QUERIES}{packed}" for packed in ("", ".gz", ".zst", ".bz2")]
+        names = [
+            folder / f"{QUERIES}{packed}" for packed in ("", ".gz", ".zst", ".bz2")
+        ]
         path = next(filter(Path.is_file, names), None)
     if path is None or not files:
         return None
@@ -135,16 +141,24 @@ def shipped_queries(folder: Path) -> ShippedQueries | None:
         if isinstance(row, str):
             raise BadInputError(path, row, line=number)
         fields = Fields(row, path, number)
-        year = fields.year("metadata.year") if isinstance(row.get("metadata"), dict) else None
+        year = (
+            fields.year("metadata.year")
+            if isinstance(row.get("metadata"), dict)
+            else None
+        )
         if not (title := fields.title("text")):
             fields.fail("'text' is empty; a query needs at least one word")
         query = Query(id=fields.id("_id"), title=title, year=year)
         if queries.setdefault(query.id, query) != query:
-            fields.fail(f"query {query.id!r} occurs above with another text; expected it once")
+            fields.fail(
+                f"query {query.id!r} occurs above with another text; expected it once"
+            )
     gold = {name: read_qrels(file) for name, file in files.items()}
     for name, qrels in gold.items():
         if unknown := sorted(qrels.keys() - queries.keys()):
-            raise BadInputError(files[name], f"query {unknown[0]!r} is not in {path.name}")
+            raise BadInputError(
+                files[name], f"query {unknown[0]!r} is not in {path.name}"
+            )
     return ShippedQueries(queries, gold)
 
 
@@ -155,7 +169,9 @@ def write_queries(folder: Path, shipped: ShippedQueries) -> None:
     (folder / QUERIES).write_bytes(b"".join(lines))
     gold = {
         name: {
-            qid: sorted(grades) if max(grades.values()) == 1 else dict(sorted(grades.items()))
+            qid: sorted(grades)
+            if max(grades.values()) == 1
+            else dict(sorted(grades.items()))
             for qid, grades in qrels.items()
         }
         for name, qrels in shipped.gold.items()

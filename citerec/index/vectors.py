@@ -34,9 +34,15 @@ NAME = "vectors.faiss"  # the file of the vectors in an index
 EXACT_UP_TO = 50_000
 SQ8_UP_TO = 1_000_000
 BLOCK = 4096  # vectors that are added at once
-FACTORIES = {DenseKind.EXACT: "Flat", DenseKind.SQ8: "SQ8", DenseKind.HNSW: "HNSW32_SQ8"}
+FACTORIES = {
+    DenseKind.EXACT: "Flat",
+    DenseKind.SQ8: "SQ8",
+    DenseKind.HNSW: "HNSW32_SQ8",
+}
 TRAINING = 65_536  # vectors from which the range of each dimension is taken
-NORM_SLACK = 0.01  # how far from 1 the length of a vector may be that is compared by cosine
+NORM_SLACK = (
+    0.01  # how far from 1 the length of a vector may be that is compared by cosine
+)
 MARGIN = 64  # more hits than wanted, since the order by int8 vectors differs a little
 FEW_EXCLUDED = 100  # exclusions of a query that share the search of others of its year
 
@@ -89,7 +95,9 @@ def write_dense(
     config = config or DenseIndexConfig()
     report = progress
     faiss = load()
-    metric = faiss.METRIC_L2 if similarity is Similarity.L2 else faiss.METRIC_INNER_PRODUCT
+    metric = (
+        faiss.METRIC_L2 if similarity is Similarity.L2 else faiss.METRIC_INNER_PRODUCT
+    )
     exact = faiss.IndexFlat(dim, metric)
     path = folder / NAME
     for block in blocks:
@@ -102,7 +110,9 @@ def write_dense(
     if kind is not DenseKind.EXACT:
         base = faiss.index_factory(dim, FACTORIES[kind], metric)
         if kind is DenseKind.HNSW:
-            base.hnsw.efConstruction = 200  # candidates that are compared when a vector is linked
+            base.hnsw.efConstruction = (
+                200  # candidates that are compared when a vector is linked
+            )
         # the graph depends on the order in which threads link vectors
         with on_threads(1 if kind is DenseKind.HNSW else config.threads):
             # evenly spread rows, so that the vectors decide the result alone
@@ -113,19 +123,37 @@ def write_dense(
         index = faiss.IndexRefine(base, exact)
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        with path.open("wb") as stream:  # faiss itself misses that its last write failed
+        with path.open(
+            "wb"
+        ) as stream:  # faiss itself misses that its last write failed
             faiss.write_index(index, faiss.PyCallbackIOWriter(stream.write))
     report("writing vectors", rows, rows)
-    settings = {"kind": str(kind), "similarity": str(similarity), "papers": rows, "dim": dim}
+    settings = {
+        "kind": str(kind),
+        "similarity": str(similarity),
+        "papers": rows,
+        "dim": dim,
+    }
     return settings | {"faiss": faiss.__version__}
 
 
 def vectors_of(index: IndexFolder) -> "DenseIndex":
     """Open the vectors of an index; IndexDamagedError if they cannot be read."""
     try:
-        return open_dense(index.path / DENSE, index.manifest.settings["dense"], index.papers.years)
-    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise IndexDamagedError(index.path, [f"{DENSE}/ cannot be read ({error})"]) from error
+        return open_dense(
+            index.path / DENSE, index.manifest.settings["dense"], index.papers.years
+        )
+    except (
+        OSError,
+        EOFError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+    ) as error:
+        raise IndexDamagedError(
+            index.path, [f"{DENSE}/ cannot be read ({error})"]
+        ) from error
 
 
 def open_dense(folder: Path, settings: Mapping[str, Any], years: Rows) -> "DenseIndex":
@@ -161,7 +189,13 @@ class DenseIndex:
     """The vectors of an index; several threads may use it."""
 
     def __init__(
-        self, whole: Any, base: Any, exact: Any, path: Path, similarity: Similarity, years: Rows
+        self,
+        whole: Any,
+        base: Any,
+        exact: Any,
+        path: Path,
+        similarity: Similarity,
+        years: Rows,
     ) -> None:
         """Hold `base`, which is searched, and `exact`, which has the vectors, both parts of `whole`, from a file."""
         # `whole` owns the other two
@@ -194,7 +228,9 @@ class DenseIndex:
             return self.vectors(rows)
         faiss = load()
         sq8 = self._scanned
-        codes = faiss.rev_swig_ptr(sq8.codes.data(), sq8.codes.size()).reshape(-1, sq8.d)
+        codes = faiss.rev_swig_ptr(sq8.codes.data(), sq8.codes.size()).reshape(
+            -1, sq8.d
+        )
         lowest, width = np.split(faiss.vector_to_array(sq8.sq.trained), 2)
         # what `sa_decode` returns, which takes ten times as long
         return codes[rows] * (width / 255) + (lowest + width / 510)
@@ -211,7 +247,9 @@ class DenseIndex:
         results: list[RowsAndScores] = [none] * len(vectors)
         groups: dict[Eligibility, list[int]] = {}
         # what no query may be given, such as the retracted papers of a large corpus
-        common = frozenset.intersection(*(rule.excluded for rule in eligible or [Eligibility()]))
+        common = frozenset.intersection(
+            *(rule.excluded for rule in eligible or [Eligibility()])
+        )
         if len(common) <= FEW_EXCLUDED:
             common = frozenset[int]()
         for i, rule in enumerate(eligible):
@@ -221,7 +259,9 @@ class DenseIndex:
         for rule, group in groups.items():
             keep = mask(rule, self._years)
             count = int(np.count_nonzero(keep))
-            excluded = max(min(len(eligible[i].excluded - common), FEW_EXCLUDED) for i in group)
+            excluded = max(
+                min(len(eligible[i].excluded - common), FEW_EXCLUDED) for i in group
+            )
             # int8 vectors give a slightly other order: of a million papers, 64 more held the first 1,000 of each draft
             int8 = k // 8 if self._base is not self._exact else 0
             fetch = min(k + int8 + excluded + MARGIN, count)
@@ -231,17 +271,23 @@ class DenseIndex:
                 for i, rows in zip(pending, found, strict=True):
                     results[i] = self._rescored(vectors[i], rows, eligible[i])
                 is_all = fetch == count
-                pending = [i for i in pending if not (is_all or _is_complete(results[i][1], k))]
+                pending = [
+                    i for i in pending if not (is_all or _is_complete(results[i][1], k))
+                ]
                 fetch = min(4 * fetch, count)
         return results
 
-    def _rescored(self, vector: Vectors, candidates: Counts, rule: Eligibility) -> RowsAndScores:
+    def _rescored(
+        self, vector: Vectors, candidates: Counts, rule: Eligibility
+    ) -> RowsAndScores:
         """Return the eligible candidates of a query with their scores by the exact vectors; -1 is none."""
         is_hit = (candidates >= 0) & ~np.isin(candidates, [*rule.excluded])
         rows = candidates[is_hit].astype(np.int32)
         return rows, similarities(vector, self.vectors(rows), self.similarity)
 
-    def _candidates(self, vectors: Vectors, fetch: int, keep: Flags, count: int) -> Counts:
+    def _candidates(
+        self, vectors: Vectors, fetch: int, keep: Flags, count: int
+    ) -> Counts:
         """Return the rows nearest to each vector among those to keep, -1 for none, shape (queries, fetch or more)."""
         faiss = load()
         queries = np.ascontiguousarray(vectors, np.float32)
@@ -258,7 +304,9 @@ class DenseIndex:
 
 def _is_complete(scores: Scores, k: int) -> bool:
     """Whether there are `k` hits, and none that was not fetched ties with the last of them."""
-    return len(scores) >= k and float(-np.partition(-scores, k - 1)[k - 1]) > float(scores.min())
+    return len(scores) >= k and float(-np.partition(-scores, k - 1)[k - 1]) > float(
+        scores.min()
+    )
 
 
 def similarities(query: Vectors, vectors: Vectors, similarity: Similarity) -> Scores:
@@ -282,7 +330,9 @@ def similarities(query: Vectors, vectors: Vectors, similarity: Similarity) -> Sc
 
 def unit(vectors: Vectors) -> Vectors:
     """Return vectors of length 1, shape of `vectors`; the last axis is a vector's."""
-    squares = np.einsum("...i,...i->...", vectors, vectors)  # without a copy of the vectors
+    squares = np.einsum(
+        "...i,...i->...", vectors, vectors
+    )  # without a copy of the vectors
     return vectors / np.maximum(np.sqrt(squares), np.float32(1e-9))[..., None]
 
 
@@ -290,7 +340,9 @@ def _stored(exact: Any) -> Vectors:
     """Return the vectors of a flat index without copying them, shape (papers, dim)."""
     if not exact.ntotal:
         return np.zeros((0, exact.d), np.float32)
-    return load().rev_swig_ptr(exact.get_xb(), exact.ntotal * exact.d).reshape(-1, exact.d)
+    return (
+        load().rev_swig_ptr(exact.get_xb(), exact.ntotal * exact.d).reshape(-1, exact.d)
+    )
 
 
 def _check_vectors(shard: Vectors, first: int, similarity: Similarity) -> None:

@@ -36,7 +36,9 @@ class Appended:
     path: Path
     keys: tuple[str, ...] = ()  # of the new entries, in their order
     skipped: tuple[Paper, ...] = ()  # papers that the file has already
-    backup: Path | None = None  # the former content; None if there was none, or nothing was added
+    backup: Path | None = (
+        None  # the former content; None if there was none, or nothing was added
+    )
 
 
 def append_papers(path: str | Path, papers: Sequence[Paper]) -> Appended:
@@ -79,19 +81,24 @@ def _append(path: Path, target: Path, papers: Sequence[Paper]) -> Appended:
         return Appended(path, skipped=tuple(skipped))
     taken = [entry.key for entry in entries]
     keys = tuple(write.citation_keys(new, taken))
-    text = write.bibtex(new, taken=taken) if kind is Kind.BIBTEX else write.ris(new, keys)
+    text = (
+        write.bibtex(new, taken=taken) if kind is Kind.BIBTEX else write.ris(new, keys)
+    )
     added = text.strip("\n").encode() + b"\n"
     end = b"\r\n" if b"\r\n" in old else b"\n"
     is_empty = not old.removeprefix(BOM).strip()
     gap = b"" if is_empty else end if old.endswith((b"\n", b"\r")) else 2 * end
     data = old + gap + added.replace(b"\n", end)
     try:
-        after, _ = read_entries(decode(data, path, reads=_READS), kind, path, strict=True)
+        after, _ = read_entries(
+            decode(data, path, reads=_READS), kind, path, strict=True
+        )
     except BadInputError:
         after = []
     if after[:count] != entries or len(after) != count + len(new):
         raise BadInputError(
-            path, "entries added at its end would not be read; repair its last lines first"
+            path,
+            "entries added at its end would not be read; repair its last lines first",
         )
     backup = target.with_name(f"{target.name}.bak") if target.exists() else None
     former = replacing(backup) if backup else nullcontext()
@@ -113,15 +120,21 @@ def read_reference_file(path: Path) -> tuple[Kind, bytes, list[Entry]]:
     be read, or one of its entries is broken; OutputError if it is read-only or no file, or its format is not known.
     """
     exists = path.exists()
-    if exists and not (path.is_file() and path.stat().st_mode & 0o222 and os.access(path, os.W_OK)):
+    if exists and not (
+        path.is_file() and path.stat().st_mode & 0o222 and os.access(path, os.W_OK)
+    ):
         raise OutputError(f"cannot write {path}: it is read-only, or no regular file")
     data = read_whole(path) if exists else b""
     text = decode(data, path, reads=_READS) if data.removeprefix(BOM).strip() else ""
     kind = kind_of(text, path) if text else Kind.TEXT
     if kind is Kind.JSON:
-        raise BadInputError(path, f"this is JSON, {_READS}; --format csl writes a file of its own")
+        raise BadInputError(
+            path, f"this is JSON, {_READS}; --format csl writes a file of its own"
+        )
     if kind is Kind.TEXT:  # comments alone, or nothing
-        suffix = Path(os.path.realpath(path)).suffix.lower()  # a link may lead to ~/.bashrc
+        suffix = Path(
+            os.path.realpath(path)
+        ).suffix.lower()  # a link may lead to ~/.bashrc
         if suffix not in _KINDS:
             raise OutputError(
                 f"cannot write {path}: its format is unknown; name a .bib or .ris file"

@@ -91,14 +91,21 @@ def check_references(listed: PaperList, papers: Papers) -> ReferenceCheck:
     """Compare a list of references with a corpus."""
     rows = listed_rows(listed, papers)
     by_row = papers.at(row for row_list in rows for row in row_list)
-    findings = [Finding(problem=Problem.UNREADABLE, entry=-1, place=at) for at in listed.unread]
+    findings = [
+        Finding(problem=Problem.UNREADABLE, entry=-1, place=at) for at in listed.unread
+    ]
     earlier = earlier_entries(listed.entries)
     found = 0
     for number, (entry, of_entry) in enumerate(zip(listed.entries, rows, strict=True)):
-        fault = partial(Finding, entry=number, place=entry.place, key=entry.key, title=entry.title)
+        fault = partial(
+            Finding, entry=number, place=entry.place, key=entry.key, title=entry.title
+        )
         if number in earlier:
             findings.append(
-                fault(problem=Problem.DUPLICATE, corpus=listed.entries[earlier[number]].place)
+                fault(
+                    problem=Problem.DUPLICATE,
+                    corpus=listed.entries[earlier[number]].place,
+                )
             )
         if of_entry:
             found += 1
@@ -107,7 +114,9 @@ def check_references(listed: PaperList, papers: Papers) -> ReferenceCheck:
                 fault(problem=problem, file=stated, corpus=known, id=paper.id)
                 for problem, stated, known, paper in _differences(entry, matches)
             ]
-    return ReferenceCheck(len(listed.entries) + len(listed.unread), found, tuple(findings))
+    return ReferenceCheck(
+        len(listed.entries) + len(listed.unread), found, tuple(findings)
+    )
 
 
 def _differences(
@@ -115,7 +124,11 @@ def _differences(
 ) -> Iterator[tuple[Problem, str, str, Paper]]:
     """Yield what an entry and the papers that it matches state differently: problem, entry, corpus, paper."""
     # one with the DOI of a publication is that, without its venue
-    others = (match for match in matches if _is_published(match) and not _has_doi(entry, match))
+    others = (
+        match
+        for match in matches
+        if _is_published(match) and not _has_doi(entry, match)
+    )
     published = next(others, None) if entry.is_preprint else None
     if published:
         yield Problem.PREPRINT, "preprint", _published_in(published), published
@@ -125,16 +138,28 @@ def _differences(
     meant = [paper] if _has_doi(entry, paper) else matches
     if retracted := next((match for match in meant if match.retracted), None):
         yield Problem.RETRACTED, "", _published_in(retracted), retracted
-    if entry.title and paper.title and not any(_has_title(entry, match) for match in matches):
+    if (
+        entry.title
+        and paper.title
+        and not any(_has_title(entry, match) for match in matches)
+    ):
         yield Problem.TITLE, entry.title, paper.title, paper
     if published:
         return
-    if entry.year and paper.year and not any(_has_year(entry, match) for match in matches):
+    if (
+        entry.year
+        and paper.year
+        and not any(_has_year(entry, match) for match in matches)
+    ):
         yield Problem.YEAR, str(entry.year), str(paper.year), paper
     records = [paper] if paper.id in entry.ids else [paper, *matches]
     with_doi = next((record for record in records if paper_doi(record)), None)
     is_plain_id = not entry.title and not entry.key
-    if with_doi and not is_plain_id and not any(_has_doi(entry, match) for match in matches):
+    if (
+        with_doi
+        and not is_plain_id
+        and not any(_has_doi(entry, match) for match in matches)
+    ):
         stated = [doi for doi in entry.dois if not is_preprint_doi(doi)]
         if stated or not entry.dois:
             problem = Problem.DOI if stated else Problem.NO_DOI
@@ -143,7 +168,9 @@ def _differences(
 
 def _published_in(paper: Paper) -> str:
     """Return venue, year and DOI of a paper, as far as they are known."""
-    return ", ".join(filter(None, (paper.venue, str(paper.year or ""), paper_doi(paper))))
+    return ", ".join(
+        filter(None, (paper.venue, str(paper.year or ""), paper_doi(paper)))
+    )
 
 
 def _has_year(entry: Entry, paper: Paper) -> bool:
@@ -162,7 +189,9 @@ def _has_doi(entry: Entry, paper: Paper) -> bool:
 
 def _has_title(entry: Entry, paper: Paper) -> bool:
     """Whether a paper has the title of an entry, up to case, accents, punctuation and hyphens."""
-    return title_key(entry.title).replace(" ", "") == title_key(paper.title).replace(" ", "")
+    return title_key(entry.title).replace(" ", "") == title_key(paper.title).replace(
+        " ", ""
+    )
 
 
 def _is_published(paper: Paper) -> bool:
@@ -183,7 +212,11 @@ def earlier_entries(entries: Sequence[Entry]) -> Mapping[int, int]:
     )
     for place, entry in by_place.items():
         codes = {f"doi {doi.lower()}" for doi in (*entry.dois, *entry.preprints)}
-        codes |= {f"key {entry.key.lower()}"} if entry.key else {f"id {i}" for i in entry.ids}
+        codes |= (
+            {f"key {entry.key.lower()}"}
+            if entry.key
+            else {f"id {i}" for i in entry.ids}
+        )
         others = [first[code] for code in codes if code in first]
         if titles := similar.get(entry.title):
             same = rows_of_entry(entry, titles.before(place), by_place)

@@ -39,7 +39,9 @@ _NUMBERS = frozenset(
 )
 _SUBTITLE = re.compile(r"[:—?!.]\s|\s[-–—]+\s")
 _NAME = re.compile(r"[^\W\d_]{2,}")
-_BETWEEN = re.compile(r"[.,:;?!()\[\]\"“”‘’'«»–—]|\s-\s|\s(?=[12][0-9]{3}\b)|(?<=\b[12][0-9]{3})\s")
+_BETWEEN = re.compile(
+    r"[.,:;?!()\[\]\"“”‘’'«»–—]|\s-\s|\s(?=[12][0-9]{3}\b)|(?<=\b[12][0-9]{3})\s"
+)
 _YEAR = re.compile(r"(?<![0-9.])(?:19|20)[0-9]{2}(?=[a-z]?(?![0-9]))")
 # of a title in a printed reference
 _MOST_PARTS = 9
@@ -69,7 +71,9 @@ def _numbers(words: Sequence[str]) -> list[str]:
     return [
         word
         for word in words
-        if (len(word) == 1 and word != "a") or word in _NUMBERS or any(map(str.isdigit, word))
+        if (len(word) == 1 and word != "a")
+        or word in _NUMBERS
+        or any(map(str.isdigit, word))
     ]
 
 
@@ -83,8 +87,12 @@ def _same_words(first: Sequence[str], second: Sequence[str]) -> bool:
     """Whether the words are the same in any order, except for empty words and one spelling error per five words."""
     first_counts = Counter(first)
     second_counts = Counter(second)
-    only_first = sorted(w for w in (first_counts - second_counts).elements() if w not in _EMPTY)
-    only_second = sorted(w for w in (second_counts - first_counts).elements() if w not in _EMPTY)
+    only_first = sorted(
+        w for w in (first_counts - second_counts).elements() if w not in _EMPTY
+    )
+    only_second = sorted(
+        w for w in (second_counts - first_counts).elements() if w not in _EMPTY
+    )
     content = sum(w not in _EMPTY for w in first)
     return (
         content > LEAST_WORDS
@@ -97,7 +105,11 @@ def _misspelt(word: str, other: str) -> bool:
     """Whether two long words differ by a spelling error; a prefix makes another word ("supervised", "unsupervised")."""
     shortest = min(len(word), len(other))
     most = 2 if shortest >= 10 else 1
-    return shortest >= 5 and word[:3] == other[:3] and Levenshtein.distance(word, other) <= most
+    return (
+        shortest >= 5
+        and word[:3] == other[:3]
+        and Levenshtein.distance(word, other) <= most
+    )
 
 
 def title_codes(title: str) -> frozenset[str]:
@@ -121,7 +133,9 @@ class SimilarTitles:
 
     equal: list[int]  # with an equal title, see `title_key`
     near: list[int]  # with the `same_title`, but not an equal one
-    longer: list[int]  # with a title of which this is the main title, too short for `same_title`
+    longer: list[
+        int
+    ]  # with a title of which this is the main title, too short for `same_title`
 
     @property
     def rows(self) -> list[int]:
@@ -131,7 +145,9 @@ class SimilarTitles:
     def before(self, row: int) -> "SimilarTitles":
         """Return the first `MOST_ALIKE` before a row of each kind."""
         lists = (self.equal, self.near, self.longer)
-        return SimilarTitles(*(rows[: min(bisect_left(rows, row), MOST_ALIKE)] for rows in lists))
+        return SimilarTitles(
+            *(rows[: min(bisect_left(rows, row), MOST_ALIKE)] for rows in lists)
+        )
 
 
 def similar_titles(
@@ -153,7 +169,9 @@ def similar_titles(
                 similar[title].equal.append(row)
             elif same_title(title, other):
                 similar[title].near.append(row)
-            elif _main_title(other) == words and _numbers(words) == _numbers(key.split()):
+            elif _main_title(other) == words and _numbers(words) == _numbers(
+                key.split()
+            ):
                 similar[title].longer.append(row)
     return similar
 
@@ -248,7 +266,11 @@ def _shares_author(described: Described, paper: Described) -> bool | None:
 
 
 def _names(described: Described) -> set[str]:
-    return {name for author in described.authors for name in _NAME.findall(title_key(author))}
+    return {
+        name
+        for author in described.authors
+        for name in _NAME.findall(title_key(author))
+    }
 
 
 def _last_names(described: Described) -> set[str]:
@@ -267,7 +289,9 @@ def recognise(queries: Sequence[Query], papers: Papers) -> list[tuple[Query, str
     """
     recognised: list[tuple[Query, str]] = []
     pairs = zip(queries, query_rows(queries, papers), strict=True)
-    drafts = {query: query.kind is QueryKind.DRAFT and not rows for query, rows in pairs}
+    drafts = {
+        query: query.kind is QueryKind.DRAFT and not rows for query, rows in pairs
+    }
     unknown = [query for query, is_unknown in drafts.items() if is_unknown]
     similar = _similar_in([query.title for query in unknown], papers)
     by_doi = rows_by_doi({id_key(query.doi) for query in unknown}, papers)
@@ -299,7 +323,9 @@ def recognise(queries: Sequence[Query], papers: Papers) -> list[tuple[Query, str
 def _rows_of_text(text: str, papers: Papers) -> list[int]:
     """Return the rows of the papers of which a text is the title and abstract, or the start of both."""
     words = (key := title_key(text)).split()
-    codes = ["".join(words[:n]) for n in range(LEAST_WORDS, min(len(words), _MOST_WORDS))]
+    codes = [
+        "".join(words[:n]) for n in range(LEAST_WORDS, min(len(words), _MOST_WORDS))
+    ]
     found = _tables(papers).titles.rows_of(codes)
     by_row = papers.at(row for rows in found for row in rows.tolist())
     return [
@@ -320,16 +346,22 @@ def listed_rows(paper_list: PaperList, papers: Papers) -> list[frozenset[int]]:
     keyed = papers.at(
         row
         for entry in paper_list.entries
-        if entry.has_citation_key and entry.title and (row := by_id.get(entry.key, -1)) >= 0
+        if entry.has_citation_key
+        and entry.title
+        and (row := by_id.get(entry.key, -1)) >= 0
     )
 
     def is_id(entry: Entry, docid: str, row: int) -> bool:
         """Whether it is more than a citation key that happens to be the id of another paper."""
         is_key = entry.has_citation_key and entry.title and docid == entry.key
-        return not (is_key and keyed[row].title) or same_title(entry.title, keyed[row].title)
+        return not (is_key and keyed[row].title) or same_title(
+            entry.title, keyed[row].title
+        )
 
     return [
-        frozenset(row for i in entry.ids if (row := by_id[i]) >= 0 and is_id(entry, i, row)).union(
+        frozenset(
+            row for i in entry.ids if (row := by_id[i]) >= 0 and is_id(entry, i, row)
+        ).union(
             *(by_doi.get(id_key(i), ()) for i in entry.ids),
             *(rows_of_entry(e, similar[e.title], candidates) for e in of_entry),
         )
@@ -346,13 +378,18 @@ def _named_in(entry: Entry, papers: Papers) -> list[Entry]:
     rows = _tables(papers).titles.rows_of(codes)
     known = [code for code, found in zip(codes, rows, strict=True) if len(found)]
     longest = [
-        title for title in known if not any(title != other and title in other for other in known)
+        title
+        for title in known
+        if not any(title != other and title in other for other in known)
     ]
     year = next(map(int, reversed(_YEAR.findall(entry.text))), None)
     words = tuple(title_key(entry.text).split())
     return [
         entry,
-        *(Entry(title=texts[code], year=year, authors=words, dois=entry.dois) for code in longest),
+        *(
+            Entry(title=texts[code], year=year, authors=words, dois=entry.dois)
+            for code in longest
+        ),
     ]
 
 
@@ -390,7 +427,9 @@ def write_tables(folder: Path, papers: Papers) -> None:
         "ids": lambda batch: ((docid,) for docid in batch["id"].to_pylist()),
         "dois": lambda batch: (
             {doi.lower() for doi in map(doi_of, filter(None, texts)) if doi}
-            for texts in zip(batch["id"].to_pylist(), batch["doi"].to_pylist(), strict=True)
+            for texts in zip(
+                batch["id"].to_pylist(), batch["doi"].to_pylist(), strict=True
+            )
         ),
         "titles": lambda batch: map(title_codes, batch["title"].to_pylist()),
         "authors": lambda batch: (
@@ -404,7 +443,9 @@ def write_tables(folder: Path, papers: Papers) -> None:
         for number, batch in enumerate(papers.batches()):
             of_papers = [*keys(batch)]
             codes.append(codes_of(chain.from_iterable(of_papers)))
-            numbers = np.arange(number * BATCH, number * BATCH + len(batch), dtype=np.int32)
+            numbers = np.arange(
+                number * BATCH, number * BATCH + len(batch), dtype=np.int32
+            )
             rows.append(np.repeat(numbers, [*map(len, of_papers)]))
         tables[name] = Table.of(np.concatenate(codes), np.concatenate(rows))
     Lookup(**tables).write(folder)

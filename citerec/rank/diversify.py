@@ -55,7 +55,9 @@ class DiversityStage:
         return chosen
 
 
-def diversified(hits: Hits, similarity: SimilarityFunction, diversity: float, k: int) -> Hits:
+def diversified(
+    hits: Hits, similarity: SimilarityFunction, diversity: float, k: int
+) -> Hits:
     """Choose `k` papers one by one by the highest (1 - d) * relevance - d * maximum similarity to the chosen papers.
 
     The relevance is 1 / (`RRF_K0` + rank), min-max scaled to [0, 1]. Scores are not read: those below the depth of a

@@ -24,7 +24,14 @@ from citerec.graph.temporal import CitationCounts, GraphSnapshot, TemporalGraph
 from citerec.index.vectors import unit
 from citerec.retrieve.fuse import rrf
 from citerec.rules.eligible import within
-from citerec.types import CandidateSet, Hits, Progress, QueryBatch, QueryVector, no_progress
+from citerec.types import (
+    CandidateSet,
+    Hits,
+    Progress,
+    QueryBatch,
+    QueryVector,
+    no_progress,
+)
 
 EXPAND = "expand"  # the name of the hits of the expansion
 NEIGHBOURS = 50
@@ -55,7 +62,9 @@ class SparseVector:
     def plus(self, other: Self, scratch: Rows) -> Self:
         """Return the sum of two vectors; `scratch` as in `times`."""
         rows = np.concatenate([self.rows, other.rows])
-        return self._summed(rows, np.concatenate([self.weights, other.weights]), scratch)
+        return self._summed(
+            rows, np.concatenate([self.weights, other.weights]), scratch
+        )
 
     def at(self, rows: Rows, scratch: Rows) -> Floats:
         """Return the weights of some papers, 0 for those without one; `scratch` as in `times`."""
@@ -108,10 +117,16 @@ class NeighbourScores:
     cited_by: Scores  # total weight of the neighbours that cite the paper, in [0, 1]
     cited_by_closest: Scores  # likewise, for the first `CLOSEST` neighbours
     cited_by_count: CitationCounts  # neighbours that cite the paper
-    co_cited: Scores  # weighted sum of its co-citation cosines with the neighbours, in [0, 1]
-    coupled: Scores  # likewise, of bibliographic coupling; 0 if its references are unknown
+    co_cited: (
+        Scores  # weighted sum of its co-citation cosines with the neighbours, in [0, 1]
+    )
+    coupled: (
+        Scores  # likewise, of bibliographic coupling; 0 if its references are unknown
+    )
     neighbours: Rows  # those with known references, closest first; shape (neighbours,)
-    cited_neighbours: Rows  # those with known citations, closest first; shape (neighbours,)
+    cited_neighbours: (
+        Rows  # those with known citations, closest first; shape (neighbours,)
+    )
 
     def at(self, rows: Rows) -> Self:
         """Return the scores of other rows, 0 for rows without a score; `self.rows` must rise."""
@@ -119,7 +134,13 @@ class NeighbourScores:
         known = np.flatnonzero(places < np.searchsorted(self.rows, rows, "right"))
         places = places[known]
         columns: dict[str, Any] = {}
-        for name in ("cited_by", "cited_by_closest", "cited_by_count", "co_cited", "coupled"):
+        for name in (
+            "cited_by",
+            "cited_by_closest",
+            "cited_by_count",
+            "co_cited",
+            "coupled",
+        ):
             values = getattr(self, name)
             columns[name] = np.zeros(len(rows), values.dtype)
             columns[name][known] = values[places]
@@ -150,8 +171,12 @@ def neighbour_scores(
     scores = {
         "cited_by": citing.times(cites, scratch),
         "cited_by_closest": closest.times(cites, scratch),
-        "cited_by_count": replace(citing, weights=np.ones(len(citing.rows))).times(cites, scratch),
-        "co_cited": _co_cited(graph, snapshot, _weights(rows, is_cited, neighbours, k0)),
+        "cited_by_count": replace(citing, weights=np.ones(len(citing.rows))).times(
+            cites, scratch
+        ),
+        "co_cited": _co_cited(
+            graph, snapshot, _weights(rows, is_cited, neighbours, k0)
+        ),
         "coupled": _coupled(graph, snapshot, citing),
     }
     distinct = _distinct(np.concatenate([vector.rows for vector in scores.values()]))
@@ -184,15 +209,21 @@ def _weights(rows: Rows, mask: Flags, neighbours: int, k0: int) -> SparseVector:
     return SparseVector(rows[positions], by_rank[positions] / whole)
 
 
-def _co_cited(graph: TemporalGraph, snapshot: GraphSnapshot, weights: SparseVector) -> SparseVector:
+def _co_cited(
+    graph: TemporalGraph, snapshot: GraphSnapshot, weights: SparseVector
+) -> SparseVector:
     """Return the weighted co-citations of each paper, without those with itself, whose cosine is 1."""
-    citing = weights.divided(snapshot.citations).times(graph.all_citers.sampled, graph.scratch)
+    citing = weights.divided(snapshot.citations).times(
+        graph.all_citers.sampled, graph.scratch
+    )
     citing = citing.only(snapshot.is_citing(citing.rows))
     both = citing.times(graph.index.graph.lists, graph.scratch)
     return both.divided(snapshot.citations).minus(weights, graph.scratch)
 
 
-def _coupled(graph: TemporalGraph, snapshot: GraphSnapshot, weights: SparseVector) -> SparseVector:
+def _coupled(
+    graph: TemporalGraph, snapshot: GraphSnapshot, weights: SparseVector
+) -> SparseVector:
     """Return the weighted coupling of each paper, without that with itself, whose cosine is 1."""
     citations = graph.index.graph
     cited = weights.divided(citations.degrees).times(citations.lists, graph.scratch)
@@ -234,9 +265,13 @@ class CandidateExpander:
         """
         snapshots = self.graph.snapshots(batch.queries, batch.eligible)
         expanded: list[ExpandedCandidates] = []
-        for i, (retrieved, snapshot) in enumerate(zip(candidates, snapshots, strict=True)):
+        for i, (retrieved, snapshot) in enumerate(
+            zip(candidates, snapshots, strict=True)
+        ):
             known = np.array(sorted(batch.known_references(i)), np.int32)
-            closest = np.concatenate([known, retrieved.rows[~np.isin(retrieved.rows, known)]])
+            closest = np.concatenate(
+                [known, retrieved.rows[~np.isin(retrieved.rows, known)]]
+            )
             scores = neighbour_scores(self.graph, snapshot, closest, self.neighbours)
             weight = scores.cited_by + scores.co_cited
             keep = within(batch.eligible[i], self._years, scores.rows) & (weight > 0)
@@ -276,7 +311,9 @@ def walk(graph: TemporalGraph, snapshot: GraphSnapshot, best: Rows) -> SparseVec
     citations = graph.index.graph
     for step in range(1, STEPS + 1):  # from each paper to a reference or a citing paper
         is_citing = snapshot.is_citing(here.rows)
-        links = np.where(is_citing, citations.degrees(here.rows), 0) + snapshot.citations(here.rows)
+        links = np.where(
+            is_citing, citations.degrees(here.rows), 0
+        ) + snapshot.citations(here.rows)
         leaving = replace(here, weights=here.weights / np.maximum(links, 1))
         cited = leaving.only(is_citing).times(citations.lists, graph.scratch)
         citing = leaving.times(graph.all_citers.sampled, graph.scratch)
@@ -301,7 +338,9 @@ def linked_similarity(
     years = graph.index.papers.years
     citing, lengths = graph.all_citers.sampled(rows)
     cited, degrees = graph.index.graph.lists(rows)
-    is_known = np.repeat(snapshot.is_citing(rows), degrees) & (years[cited] < snapshot.year)
+    is_known = np.repeat(snapshot.is_citing(rows), degrees) & (
+        years[cited] < snapshot.year
+    )
     owners, links = thinned(citing, lengths, snapshot.is_citing(citing))
     more_owners, more_links = thinned(cited, degrees, is_known)
     owners = np.concatenate([owners, more_owners])
@@ -317,12 +356,14 @@ def linked_similarity(
         block = slice(start, start + BLOCK)
         sums += by_paper[:, block] @ query.of_papers(linked[block])
     cosines = unit(sums) @ unit(query.values)
-    return np.where(np.bincount(owners, minlength=len(rows)) > 0, cosines, np.nan).astype(
-        np.float32
-    )
+    return np.where(
+        np.bincount(owners, minlength=len(rows)) > 0, cosines, np.nan
+    ).astype(np.float32)
 
 
-def thinned(links: Rows, lengths: Counts, chosen: Flags) -> tuple[npt.NDArray[np.intp], Rows]:
+def thinned(
+    links: Rows, lengths: Counts, chosen: Flags
+) -> tuple[npt.NDArray[np.intp], Rows]:
     """Return an even sample of at most `MAX_LINKS` of the chosen links of each paper, after the places of the papers.
 
     `links` holds the links of one paper after the other, `lengths` how many each has, `chosen` which of them count.

@@ -79,7 +79,9 @@ class Signals:
         self.query = query
         self.candidates = candidates
         self.cited = cited
-        self.rows: Rows = candidates.rows  # of the candidates; each feature has their shape
+        self.rows: Rows = (
+            candidates.rows
+        )  # of the candidates; each feature has their shape
         self.snapshot: GraphSnapshot = candidates.snapshot  # the known citations
         self.graph = graph
         self.index = graph.index
@@ -109,7 +111,9 @@ class Signals:
                 reciprocal[name] = np.where(ranks > 0, 1 / (RRF_K0 + ranks), 0)
         return reciprocal
 
-    def scaled_scores(self, retriever: str, scale: Callable[[Scores], Values]) -> Values:
+    def scaled_scores(
+        self, retriever: str, scale: Callable[[Scores], Values]
+    ) -> Values:
         """Return the scores of a retriever, scaled over its hits; 0 where a candidate is not among them."""
         hits = self.candidates.hits_by_source.get(retriever)
         if hits is None:
@@ -130,7 +134,9 @@ class Signals:
     def age(self) -> Values:
         """The years of each candidate before the query."""
         years = self.index.papers.years[self.rows]
-        return np.where(years == NO_YEAR, np.nan, (self.snapshot.year - years).clip(0, OLDEST))
+        return np.where(
+            years == NO_YEAR, np.nan, (self.snapshot.year - years).clip(0, OLDEST)
+        )
 
     @cached_property
     def has_abstract(self) -> Values:
@@ -140,7 +146,9 @@ class Signals:
     @cached_property
     def titles(self) -> list[frozenset[str]]:
         """The words of the title of each candidate."""
-        return [*map(title_words, self.index.papers.texts("title", self.rows).to_pylist())]
+        return [
+            *map(title_words, self.index.papers.texts("title", self.rows).to_pylist())
+        ]
 
     @cached_property
     def _written(self) -> tuple[Rows, int] | None:
@@ -213,7 +221,9 @@ class Signals:
         papers = vector.of_papers(self.rows)
         cosines = papers @ unit(vector.values)
         near = np.argsort(-cosines)[:NEAR]
-        among = np.sort(papers[near] @ papers.T, axis=1)[:, -NEAR - 1 : -1]  # without itself
+        among = np.sort(papers[near] @ papers.T, axis=1)[
+            :, -NEAR - 1 : -1
+        ]  # without itself
         ratio = cosines[near].mean() / max(float(among.mean()), 1e-6)
         return np.full(len(self.rows), min(ratio - COVERED, 0))
 
@@ -235,7 +245,9 @@ class Signals:
 
 def _occurrences(numbers: Rows, rows: Rows) -> Counts:
     """Return how often each row occurs among some rising numbers, shape of `rows`."""
-    return np.searchsorted(numbers, rows, "right") - np.searchsorted(numbers, rows, "left")
+    return np.searchsorted(numbers, rows, "right") - np.searchsorted(
+        numbers, rows, "left"
+    )
 
 
 def near(table: Table) -> Scores:
@@ -248,7 +260,9 @@ def standardised(table: Table) -> Table:
     """Scale the scores of each sentence to mean 0 and standard deviation 1; all 0 if they are equal."""
     spread = table.std(axis=1, keepdims=True)
     # a smaller deviation is a rounding error
-    return (table - table.mean(axis=1, keepdims=True)) / np.maximum(spread, np.float32(1e-6))
+    return (table - table.mean(axis=1, keepdims=True)) / np.maximum(
+        spread, np.float32(1e-6)
+    )
 
 
 def table_ranks(table: Table) -> Table:
@@ -286,9 +300,13 @@ class Feature:
 
     name: str
     group: Group  # `Group.ADDED` for one of a package
-    compute: Callable[[Signals], Values]  # the value of each candidate; NaN where unknown
+    compute: Callable[
+        [Signals], Values
+    ]  # the value of each candidate; NaN where unknown
     meaning: str  # one line, for model cards
-    needs: tuple[Group, ...] = ()  # further groups; the feature is missing without one of them
+    needs: tuple[
+        Group, ...
+    ] = ()  # further groups; the feature is missing without one of them
     reason: Reason = "value"
     direction: Direction = "free"
     # Of its value in the score of a paper for one sentence: the trees were trained on drafts, which hold more words.
@@ -312,7 +330,9 @@ def own(
     needs: tuple[Group, ...] = (),
 ) -> Feature:
     """Make a row of `FEATURES`, which states each property."""
-    return Feature(name, group, compute, meaning, needs, reason, direction, sentence_weight)
+    return Feature(
+        name, group, compute, meaning, needs, reason, direction, sentence_weight
+    )
 
 
 # fmt: off
@@ -438,7 +458,9 @@ def declared_features(
     return tuple({feature.name: feature for feature in (*given, *declared)}.values())
 
 
-def added_features(names: Iterable[str], given: Iterable[Feature] = ()) -> tuple[Feature, ...]:
+def added_features(
+    names: Iterable[str], given: Iterable[Feature] = ()
+) -> tuple[Feature, ...]:
     """Return the features with some names that are not citerec's own, of those given, else of installed packages.
 
     A ConfigError if there is no feature of a name, or its package cannot be imported.
@@ -455,7 +477,10 @@ class Features:
     """Computes features on one index. It caches what it reads of the corpus, so reuse the object."""
 
     def __init__(
-        self, graph: TemporalGraph, names: Collection[str] = NAMES, added: Sequence[Feature] = ()
+        self,
+        graph: TemporalGraph,
+        names: Collection[str] = NAMES,
+        added: Sequence[Feature] = (),
     ) -> None:
         """Prepare to compute the features with some names, and `added` ones, which are the last columns of a matrix."""
         # the rank by BM25 is also the fused rank where the semantic group is disabled
@@ -481,7 +506,9 @@ class Features:
         matrix = np.full((len(signals.rows), len(self.table)), np.nan, np.float32)
         no_graph = candidates.snapshot.is_empty
         for column, feature in enumerate(self.table if len(matrix) else ()):
-            if feature.name in self._computed and not (no_graph and Group.GRAPH in feature.groups):
+            if feature.name in self._computed and not (
+                no_graph and Group.GRAPH in feature.groups
+            ):
                 values = np.asarray(feature.compute(signals))
                 if values.shape != (len(matrix),) or np.isinf(values).any():
                     raise ConfigError(
@@ -529,7 +556,9 @@ def title_words(title: str) -> frozenset[str]:
 def jaccard(words: frozenset[str], titles: Iterable[frozenset[str]]) -> Scores:
     """Return the Jaccard similarity of the words of a title and of others, in [0, 1]; 0 if one has no word."""
     pairs = [(len(words & others), len(words | others)) for others in titles]
-    return np.array([both / either if both else 0.0 for both, either in pairs], np.float32)
+    return np.array(
+        [both / either if both else 0.0 for both, either in pairs], np.float32
+    )
 
 
 def found_in(text: str, titles: Sequence[frozenset[str]]) -> Scores:
@@ -544,11 +573,15 @@ def found_in(text: str, titles: Sequence[frozenset[str]]) -> Scores:
     def mass(of: Iterable[str]) -> float:
         return fsum(weights[word] for word in of)  # exact, so in any order
 
-    shares = [mass(title & words) / mass(title) if title & words else 0.0 for title in titles]
+    shares = [
+        mass(title & words) / mass(title) if title & words else 0.0 for title in titles
+    ]
     return np.array(shares, np.float32)
 
 
-def written_by(papers: Papers, names: Sequence[str], *, surely: bool = False) -> tuple[Rows, int]:
+def written_by(
+    papers: Papers, names: Sequence[str], *, surely: bool = False
+) -> tuple[Rows, int]:
     """Return the papers of some authors, and how many different authors the names are.
 
     Rows rise; one occurs once for each of these authors that the paper has. Authors whose given names differ are others
@@ -558,14 +591,22 @@ def written_by(papers: Papers, names: Sequence[str], *, surely: bool = False) ->
     lookup: Any = papers.lookup  # every index has one
     rows = list[int]()
     wanted = {True} if surely else {True, None}
-    for (key, name), of_key in zip(by_key.items(), lookup.authors.rows_of(by_key), strict=True):
+    for (key, name), of_key in zip(
+        by_key.items(), lookup.authors.rows_of(by_key), strict=True
+    ):
         family = key.rpartition(" ")[2]
         for row, authors in zip(
             of_key.tolist(), papers.texts("authors", of_key).to_pylist(), strict=True
         ):
             # most names need no comparison
-            near = (a for a in authors if family in a.lower().replace("'", "") or not a.isascii())
-            rows += [row] if {same_person(name, author) for author in near} & wanted else []
+            near = (
+                a
+                for a in authors
+                if family in a.lower().replace("'", "") or not a.isascii()
+            )
+            rows += (
+                [row] if {same_person(name, author) for author in near} & wanted else []
+            )
     return np.array(sorted(rows), np.int32), len(by_key)
 
 
@@ -581,10 +622,14 @@ def same_venue(papers: Papers, venue: str, rows: Rows) -> Scores:
     if not key:
         return np.full(len(rows), np.nan, np.float32)
     keys = map(venue_key, papers.texts("venue", rows).to_pylist())
-    return np.array([float(other == key) if other else np.nan for other in keys], np.float32)
+    return np.array(
+        [float(other == key) if other else np.nan for other in keys], np.float32
+    )
 
 
-MAX_VENUE_PAPERS = 20_000  # whose references are counted: an even sample of a larger venue
+MAX_VENUE_PAPERS = (
+    20_000  # whose references are counted: an even sample of a larger venue
+)
 
 
 class VenueRates:
@@ -599,7 +644,9 @@ class VenueRates:
         self._numbers = {key: n for n, key in enumerate(dict.fromkeys(["", *keys]))}
         self._venues = np.array([self._numbers[key] for key in keys], np.int32)[numbers]
         self._order = np.argsort(self._venues, kind="stable").astype(np.int32)
-        self._ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(self._venues))])
+        self._ends = np.concatenate(
+            [np.zeros(1, np.int64), np.cumsum(np.bincount(self._venues))]
+        )
 
     def rates(self, snapshot: GraphSnapshot, venue: str, rows: Rows) -> Scores:
         """Return the share of each candidate's venue in the known references of a venue's earlier papers.

@@ -30,7 +30,15 @@ from citerec.files.checksums import check_model, read_record, sha256_of
 from citerec.graph.temporal import TemporalGraph
 from citerec.index.folder import IndexFolder
 from citerec.rank.expand import NEIGHBOURS, ExpandedCandidates
-from citerec.rank.features import FEATURES, NAMES, Feature, Features, Group, Matrix, added_features
+from citerec.rank.features import (
+    FEATURES,
+    NAMES,
+    Feature,
+    Features,
+    Group,
+    Matrix,
+    added_features,
+)
 from citerec.rank.trees import read_booster
 from citerec.rerank.reranker import NAME as RERANK
 from citerec.rerank.reranker import OpenReranker, name_of
@@ -41,7 +49,9 @@ from citerec.types import CandidateSet, Hits, Progress, Query, QueryBatch, no_pr
 NAME = "ranker"  # the name of the hits of this stage
 SPEC = "ranker.json"
 DEFAULT = Path(__file__).parent / "default"  # the ranker of the package
-SENTENCE_WEIGHTS = np.array([feature.sentence_weight for feature in FEATURES], np.float64)
+SENTENCE_WEIGHTS = np.array(
+    [feature.sentence_weight for feature in FEATURES], np.float64
+)
 TOP = 100  # best papers of a list, on which the calibration is fitted
 
 ListFeature = Literal["coverage", "references", "known"]  # features of `Group.LIST`
@@ -69,7 +79,10 @@ class Calibration(Settings):
         """Return what the score and each feature add to the logits, shape (papers, 1 + weights)."""
         columns = [matrix[:, NAMES.index(name)] for name in self.weights]
         factors = [self.scale, *self.weights.values()]
-        return np.nan_to_num(np.column_stack([scores, *columns]).astype(np.float64)) * factors
+        return (
+            np.nan_to_num(np.column_stack([scores, *columns]).astype(np.float64))
+            * factors
+        )
 
 
 class Variant(StrEnum):
@@ -82,7 +95,10 @@ class Variant(StrEnum):
 
     def reads(self, feature: Feature) -> bool:
         """Return whether the variant may read a feature."""
-        barred = (Group.LIST, *(group for group in Group if f"no-{group}" in self.value))
+        barred = (
+            Group.LIST,
+            *(group for group in Group if f"no-{group}" in self.value),
+        )
         return feature.groups.isdisjoint(barred)
 
 
@@ -94,14 +110,22 @@ class LtrModel:
     """
 
     model: Any
-    features: tuple[str, ...] = NAMES  # that the model reads; the others are not computed
-    added: tuple[Feature, ...] = ()  # features that are not citerec's own: the last columns
+    features: tuple[str, ...] = (
+        NAMES  # that the model reads; the others are not computed
+    )
+    added: tuple[
+        Feature, ...
+    ] = ()  # features that are not citerec's own: the last columns
     neighbours: int = NEIGHBOURS  # of the expansion of its candidates
     calibration: Calibration | None = None  # None if its scores have no probabilities
     # sha256 of the rerankers, or names of objects, that it was trained with; empty if unknown
     rerankers: tuple[str, ...] = ()
-    retrievers: tuple[str, ...] = ()  # that it was trained with besides BM25 and vectors
-    reads_reranker: bool = False  # whether the model reads the probabilities of a reranker
+    retrievers: tuple[
+        str, ...
+    ] = ()  # that it was trained with besides BM25 and vectors
+    reads_reranker: bool = (
+        False  # whether the model reads the probabilities of a reranker
+    )
 
     def __str__(self) -> str:
         return name_of(self.model)
@@ -145,7 +169,9 @@ class Ranker(LtrModel):
         """Return the score of each row of a feature matrix, shape (papers,)."""
         if not len(matrix):
             return np.zeros(0, np.float32)
-        return self.model.predict(self._inputs(matrix), num_threads=1).astype(np.float32)
+        return self.model.predict(self._inputs(matrix), num_threads=1).astype(
+            np.float32
+        )
 
     def contributions(self, matrix: Matrix) -> Floats:
         """Return what each feature adds to each score; it is 0 for features that the model does not read."""
@@ -211,7 +237,9 @@ def open_ranker(
     spec = read_spec(folder)
     if (of_variant := spec.variants.get(variant)) is None:
         variants = ", ".join(sorted(spec.variants))
-        raise ModelError(f"{folder} has no ranker of the kind {variant}; it has: {variants}")
+        raise ModelError(
+            f"{folder} has no ranker of the kind {variant}; it has: {variants}"
+        )
     names = of_variant.features
     try:
         added = added_features(names, features)
@@ -220,8 +248,12 @@ def open_ranker(
             f"{folder} was trained with a feature that is missing here ({error}); install the package that adds it, "
             "use the retriever or reranker that declares it, or train it again: citerec train-ranker"
         ) from error
-    if barred := [f.name for f in (*FEATURES, *added) if f.name in names and not variant.reads(f)]:
-        raise ModelError(f"{folder} ranks by {barred[0]!r}, which is no feature for {variant}")
+    if barred := [
+        f.name for f in (*FEATURES, *added) if f.name in names and not variant.reads(f)
+    ]:
+        raise ModelError(
+            f"{folder} ranks by {barred[0]!r}, which is no feature for {variant}"
+        )
     booster = read_booster(folder / f"{variant}.txt", len(names))
     splits = booster.feature_importance("split")  # by feature
     return Ranker(
@@ -248,10 +280,14 @@ def ranker_of(
     or it is damaged.
     """
     switches = {"no-popularity": config.popularity, "no-authors": config.authors}
-    variant = Variant("-".join(name for name, is_on in switches.items() if not is_on) or "full")
+    variant = Variant(
+        "-".join(name for name, is_on in switches.items() if not is_on) or "full"
+    )
     folder = find_ranker(config.ranker, index)
     if folder is None and variant is not Variant.FULL:
-        raise ConfigError(f"{index.path} has no ranker, so no stage reads popularity or authors")
+        raise ConfigError(
+            f"{index.path} has no ranker, so no stage reads popularity or authors"
+        )
     return open_ranker(folder, variant, features) if folder else None
 
 
@@ -285,7 +321,9 @@ def reads_probability(ranker: LtrModel, reranker: OpenReranker) -> bool:
 
 def reranker_notice(ranker: LtrModel, reranker: OpenReranker) -> str:
     """Return what a user should know if a model that reads a reranker was trained with another one; else empty."""
-    is_other = ranker.rerankers and reranker.settings.get("weights") not in ranker.rerankers
+    is_other = (
+        ranker.rerankers and reranker.settings.get("weights") not in ranker.rerankers
+    )
     if not (ranker.reads_reranker and is_other):
         return ""
     if not reads_probability(ranker, reranker):
@@ -293,11 +331,15 @@ def reranker_notice(ranker: LtrModel, reranker: OpenReranker) -> str:
             f"{reranker.name} gives no calibrated probabilities, which {ranker} reads; "
             "its scores are interpolated with those of the ranker"
         )
-    again = f"train it again: citerec train-ranker --index {reranker.index.path} --force"
+    again = (
+        f"train it again: citerec train-ranker --index {reranker.index.path} --force"
+    )
     return f"{ranker} was trained with another reranker than {reranker.name}; {again}"
 
 
-def retriever_notice(ranker: LtrModel, names: Collection[str], index: IndexFolder) -> str:
+def retriever_notice(
+    ranker: LtrModel, names: Collection[str], index: IndexFolder
+) -> str:
     """Return what a user should know if a model was trained with a retriever that is not in use; else empty.
 
     `names` are the retrievers in use.
@@ -326,7 +368,10 @@ class LtrStage:
     """
 
     def __init__(
-        self, graph: TemporalGraph, ranker: LtrModel, reranker: OpenReranker | None = None
+        self,
+        graph: TemporalGraph,
+        ranker: LtrModel,
+        reranker: OpenReranker | None = None,
     ) -> None:
         """Prepare; the model reads `reranker`, if any."""
         self._ranker = ranker
@@ -336,11 +381,16 @@ class LtrStage:
         self._features = Features(graph, (*ranker.features, *of_list), ranker.added)
 
     def run(
-        self, batch: QueryBatch, candidates: Sequence[Any], progress: Progress = no_progress
+        self,
+        batch: QueryBatch,
+        candidates: Sequence[Any],
+        progress: Progress = no_progress,
     ) -> list[RankedCandidates]:
         """Order all candidates of each query, one `ExpandedCandidates` each; the reranked pairs are scored together."""
         ranked: list[RankedCandidates] = []
-        for place, (query, one) in enumerate(zip(batch.queries, candidates, strict=True)):
+        for place, (query, one) in enumerate(
+            zip(batch.queries, candidates, strict=True)
+        ):
             progress("ranking", place, len(batch))
             cited = batch.known_references(place)
             # on more threads sums differ in the last bits
@@ -349,14 +399,22 @@ class LtrStage:
             ranked.append(self._ordered(query, matrix, one, cited))
         if self._reranker is None:
             return ranked
-        done = self._reranker.rerank(batch.queries, [found.hits for found in ranked], progress)
+        done = self._reranker.rerank(
+            batch.queries, [found.hits for found in ranked], progress
+        )
         again: list[RankedCandidates] = []
-        for query, candidate_set, reranked in zip(batch.queries, ranked, done, strict=True):
+        for query, candidate_set, reranked in zip(
+            batch.queries, ranked, done, strict=True
+        ):
             scored = self._reranker.unit_scores(reranked)
-            matrix = with_rerank_feature(candidate_set.matrix, candidate_set.expanded.rows, scored)
+            matrix = with_rerank_feature(
+                candidate_set.matrix, candidate_set.expanded.rows, scored
+            )
             stages = {RERANK: reranked.scored}
             again.append(
-                self._ordered(query, matrix, candidate_set.expanded, candidate_set.cited, stages)
+                self._ordered(
+                    query, matrix, candidate_set.expanded, candidate_set.cited, stages
+                )
             )
         return again
 
@@ -375,7 +433,9 @@ class LtrStage:
             # its features are equal for all papers of a list, so the order of `matrix` does not matter
             values = calibration.probabilities(hits.scores, matrix).astype(np.float32)
             probabilities = Hits(hits.rows, values)
-            if query.is_sentence:  # without a calibration, the scale of the scores is unknown
+            if (
+                query.is_sentence
+            ):  # without a calibration, the scale of the scores is unknown
                 places = np.flatnonzero(SENTENCE_WEIGHTS)
                 added = np.nan_to_num(matrix[:, places]) @ SENTENCE_WEIGHTS[places]
                 scores = (scores + added).astype(np.float32)

@@ -31,7 +31,12 @@ from citerec.types import CandidateSet, Query, Recommendation
 MAX_REASONS = 4  # reasons per paper
 MOST_WORDS = 6  # maximum number of matching words in a reason
 MIN_PROBABILITY = 0.01  # least probability of the reranker that is a reason
-RANK_BOUNDS = (3, 10, 30, 100)  # a rank of dense retrieval is a reason within these bounds
+RANK_BOUNDS = (
+    3,
+    10,
+    30,
+    100,
+)  # a rank of dense retrieval is a reason within these bounds
 _TITLE = 60  # maximum characters of a title
 
 
@@ -94,14 +99,24 @@ class Facts:
 
     def author_overlap(self, row: int) -> str:
         """Name an author of a paper whose full name is that of an author of the query."""
-        [names] = self._graph.index.papers.texts("authors", np.array([row], np.int32)).to_pylist()
-        own = (name for name in names if any(same_person(name, author) for author in self._authors))
+        [names] = self._graph.index.papers.texts(
+            "authors", np.array([row], np.int32)
+        ).to_pylist()
+        own = (
+            name
+            for name in names
+            if any(same_person(name, author) for author in self._authors)
+        )
         return f"shares an author with you: {name}" if (name := next(own, "")) else ""
 
     def self_cited(self, row: int) -> str:
         """Count the papers by authors with the full names of the query's that cite a paper."""
         count = len(np.intersect1d(self._citing(row), self._written))
-        return f"cited by {plural(count, 'earlier paper')} of your authors" if count else ""
+        return (
+            f"cited by {plural(count, 'earlier paper')} of your authors"
+            if count
+            else ""
+        )
 
     def _largest(
         self, row: int, neighbours: Rows, links: Callable[[int], Rows]
@@ -112,8 +127,12 @@ class Facts:
         """
         own = links(row)
         for others, which in ((self._cited, "your reference "), (neighbours, "")):
-            common = [(i, np.intersect1d(own, links(i))) for i in others.tolist() if i != row]
-            best, both = max(common, key=lambda found: len(found[1]), default=(row, own[:0]))
+            common = [
+                (i, np.intersect1d(own, links(i))) for i in others.tolist() if i != row
+            ]
+            best, both = max(
+                common, key=lambda found: len(found[1]), default=(row, own[:0])
+            )
             if len(both):
                 return f"{which}{self._title(best)}", both
         return "", own[:0]
@@ -172,16 +191,24 @@ def reasons(
     `row` is its row.
     """
     table = {feature.name: feature for feature in (*FEATURES, *added)}
-    weights = defaultdict[str, float](float)  # by the feature that a reason is named after
-    for feature, contribution in zip(table.values(), contributions.tolist(), strict=False):
-        weights[feature.name if feature.reason == "value" else feature.reason] += contribution
+    weights = defaultdict[str, float](
+        float
+    )  # by the feature that a reason is named after
+    for feature, contribution in zip(
+        table.values(), contributions.tolist(), strict=False
+    ):
+        weights[feature.name if feature.reason == "value" else feature.reason] += (
+            contribution
+        )
     del weights["none"]
     dense = item.stages.get("dense")
 
     def text(name: str) -> str:  # empty if it does not apply to the paper
         value = features[name]
         text = ""
-        count = round(float(np.expm1(value))) if np.isfinite(value) else 0  # of log(1 + count)
+        count = (
+            round(float(np.expm1(value))) if np.isfinite(value) else 0
+        )  # of log(1 + count)
         match table[name].reason:
             case "bm25":
                 text = matching(matched)
@@ -189,7 +216,9 @@ def reasons(
                 text = semantic(dense.rank) if dense else ""
             case "rerank":
                 text = reranked(value)
-            case "cited_by_similar" | "co_cited" | "coupled" | "coupling" | "self_cited":
+            case (
+                "cited_by_similar" | "co_cited" | "coupled" | "coupling" | "self_cited"
+            ):
                 text = getattr(facts, name)(row)
             case "citations":
                 text = f"cited {plural(count, 'time')} in this corpus" if count else ""
@@ -207,7 +236,9 @@ def reasons(
         return text
 
     raising = [
-        name for name in sorted(weights, key=lambda name: -weights[name]) if weights[name] > 0
+        name
+        for name in sorted(weights, key=lambda name: -weights[name])
+        if weights[name] > 0
     ]
     # facts of further reasons are not looked up
     return tuple(islice(filter(None, map(text, raising)), MAX_REASONS))
@@ -230,7 +261,9 @@ def with_reasons(
     """
     rows = candidates.rows.tolist()
     words = (
-        bm25.matches(sentence_alone(query), rows, most=MOST_WORDS) if bm25 else [[] for _ in rows]
+        bm25.matches(sentence_alone(query), rows, most=MOST_WORDS)
+        if bm25
+        else [[] for _ in rows]
     )
     explained: list[Recommendation] = []
     if not isinstance(candidates, RankedCandidates) or not ranker:
@@ -257,6 +290,8 @@ def with_reasons(
     for i, (item, matched, row) in enumerate(zip(result, words, rows, strict=True)):
         features = dict(zip(ranker.columns, matrix[i].tolist(), strict=True))
         of_paper = item, features, contributions[i]
-        texts = reasons(*of_paper, matched=matched, row=row, facts=facts, added=ranker.added)
+        texts = reasons(
+            *of_paper, matched=matched, row=row, facts=facts, added=ranker.added
+        )
         explained.append(replace(item, reasons=texts))
     return tuple(explained)

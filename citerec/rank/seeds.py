@@ -44,7 +44,11 @@ WEIGHTS = {
     "dense": 0.5,
     "bm25": 0.5,
 }
-CONNECTED = {CO_CITATION: "cited together with", COUPLING: "cites", CITED_BY: "cited by"}
+CONNECTED = {
+    CO_CITATION: "cited together with",
+    COUPLING: "cites",
+    CITED_BY: "cited by",
+}
 DEPTH = 200  # papers of each source that are fused
 KEY_TERMS = 40  # the titles of hundreds of references have too many words
 _EQUAL = 10**6  # k0 that gives all seeds the same weight, but for a millionth
@@ -146,7 +150,9 @@ def graph_scores(
     coupling = SparseVector(citing, shared / np.sqrt(sizes * len(seeds)))
     similar = replace(coupling, weights=coupling.weights**2)
     scores = {
-        CO_CITATION: SparseVector(neighbours.rows, neighbours.co_cited.astype(np.float64)),
+        CO_CITATION: SparseVector(
+            neighbours.rows, neighbours.co_cited.astype(np.float64)
+        ),
         SIMILAR_LISTS: similar.times(references.lists, graph.scratch),
         COUPLING: coupling,
         CITED_BY: SparseVector(neighbours.rows, neighbours.cited_by.astype(np.float64)),
@@ -163,10 +169,15 @@ def connections(
     cite it and two of the list; coupling: papers of the list that it cites; cited-by: those that cite it.
     """
     citing = graph.citing(row, snapshot).tolist()
-    lists = [np.intersect1d(graph.references(row, snapshot), seeds).tolist() for row in citing]
+    lists = [
+        np.intersect1d(graph.references(row, snapshot), seeds).tolist()
+        for row in citing
+    ]
     return {
         CO_CITATION: [row for row, _ in Counter(chain(*lists)).most_common()],
-        SIMILAR_LISTS: [row for row, shared in zip(citing, lists, strict=True) if len(shared) > 1],
+        SIMILAR_LISTS: [
+            row for row, shared in zip(citing, lists, strict=True) if len(shared) > 1
+        ],
         COUPLING: np.intersect1d(graph.references(row, snapshot), seeds).tolist(),
         CITED_BY: np.intersect1d(citing, seeds).tolist(),
     }
@@ -182,11 +193,15 @@ def seed_reasons(
 
     `words` are, for each paper, those that it shares with the titles of the list.
     """
-    added: dict[str, Sequence[float]] = {}  # what each source adds to the score of each candidate
+    added: dict[
+        str, Sequence[float]
+    ] = {}  # what each source adds to the score of each candidate
     for name, hits in candidates.hits_by_source.items():
         points = WEIGHTS[name] * source_points(name, hits)
         scaled = replace(hits, scores=points.astype(np.float32))
-        added[name] = np.nan_to_num(ranks_and_scores(scaled, candidates.rows)[1]).tolist()
+        added[name] = np.nan_to_num(
+            ranks_and_scores(scaled, candidates.rows)[1]
+        ).tolist()
     reasoned = list[Recommendation]()
     papers = graph.index.papers
     for i, (item, row) in enumerate(zip(result, candidates.rows.tolist(), strict=True)):
@@ -199,7 +214,9 @@ def seed_reasons(
             for name, rows in connected.items()
             if rows
         } | {
-            "dense": semantic(item.stages["dense"].rank) if "dense" in item.stages else "",
+            "dense": semantic(item.stages["dense"].rank)
+            if "dense" in item.stages
+            else "",
             "bm25": matching(words[i]),
         }
         sources = sorted(item.stages, key=lambda name, at=i: -added[name][at])

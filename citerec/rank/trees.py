@@ -17,10 +17,27 @@ from citerec.files.arrays import Counts, Floats
 from citerec.files.checksums import read_record
 
 HEAD = {
-    *("version", "num_class", "num_tree_per_iteration", "label_index", "max_feature_idx"),
-    *("objective", "feature_names", "monotone_constraints", "feature_infos", "tree_sizes"),
+    *(
+        "version",
+        "num_class",
+        "num_tree_per_iteration",
+        "label_index",
+        "max_feature_idx",
+    ),
+    *(
+        "objective",
+        "feature_names",
+        "monotone_constraints",
+        "feature_infos",
+        "tree_sizes",
+    ),
 }
-FIXED = {"version": "v4", "num_class": "1", "num_tree_per_iteration": "1", "label_index": "0"}
+FIXED = {
+    "version": "v4",
+    "num_class": "1",
+    "num_tree_per_iteration": "1",
+    "label_index": "0",
+}
 OBJECTIVES = {"lambdarank", "rank_xendcg", "regression"}
 END = "end of trees\n"
 # far above those of any ranker; the cost of contributions is quadratic in the leaves
@@ -34,11 +51,28 @@ NUMBERS = (
     *("split_gain", "threshold", "leaf_value", "leaf_weight"),
     *("internal_value", "internal_weight"),
 )
-OF_LEAVES = {"leaf_value", "leaf_weight", "leaf_count"}  # the other fields describe inner nodes
-OPTIONAL = ("pandas", "sklearn", "matplotlib", "graphviz", "dask")  # imported by lightgbm if there
+OF_LEAVES = {
+    "leaf_value",
+    "leaf_weight",
+    "leaf_count",
+}  # the other fields describe inner nodes
+OPTIONAL = (
+    "pandas",
+    "sklearn",
+    "matplotlib",
+    "graphviz",
+    "dask",
+)  # imported by lightgbm if there
 _INTEGERS = re.compile(r"[-0-9 ]*")
 _NUMBERS = re.compile(r"[-+.0-9e ]*")
-_NUMERICAL = {0, 2, 4, 6, 8, 10}  # decision types of numerical splits; odd ones are categorical
+_NUMERICAL = {
+    0,
+    2,
+    4,
+    6,
+    8,
+    10,
+}  # decision types of numerical splits; odd ones are categorical
 _INFO = re.compile(r"none|\[[-+.0-9e]+:[-+.0-9e]+\]")
 
 
@@ -50,7 +84,9 @@ def read_booster(file: Path, features: int) -> Any:
         return lightgbm.Booster(model_str=text)
     except (OSError, ValueError, lightgbm.basic.LightGBMError) as error:
         reason = " ".join(str(error).split())[:120]
-        raise ModelError(f"{file} cannot be parsed ({reason}); train the ranker again") from error
+        raise ModelError(
+            f"{file} cannot be parsed ({reason}); train the ranker again"
+        ) from error
 
 
 class _Log:
@@ -96,14 +132,22 @@ def _sizes(head: str, features: int) -> list[int]:
     """Check the head of a model; return the length of the text of each tree."""
     first, *lines = head.split("\n")
     fields = _fields(lines, HEAD)
-    if first != "tree" or any(fields.get(name) != value for name, value in FIXED.items()):
+    if first != "tree" or any(
+        fields.get(name) != value for name, value in FIXED.items()
+    ):
         raise ValueError("its head is not the head of a ranker")
     if fields.get("objective") not in OBJECTIVES:
         raise ValueError(f"its objective is {fields.get('objective', '')[:40]!r}")
     if fields.get("max_feature_idx") != str(features - 1):
         raise ValueError(f"it does not read {features} features")
-    names, infos = (fields.get(name, "").split(" ") for name in ("feature_names", "feature_infos"))
-    if len(names) != features or len(infos) != features or not all(map(_INFO.fullmatch, infos)):
+    names, infos = (
+        fields.get(name, "").split(" ") for name in ("feature_names", "feature_infos")
+    )
+    if (
+        len(names) != features
+        or len(infos) != features
+        or not all(map(_INFO.fullmatch, infos))
+    ):
         raise ValueError(f"its head does not describe {features} features")
     if "monotone_constraints" in fields:
         constraints = _integers(fields, "monotone_constraints", features)
@@ -133,7 +177,10 @@ def _check_tree(text: str, number: int, features: int) -> None:
     _numbers(fields, "shrinkage", 1)
     for name in NUMBERS:
         _numbers(fields, name, leaves - (name not in OF_LEAVES))
-    tree = {name: _integers(fields, name, leaves - (name not in OF_LEAVES)) for name in INTEGERS}
+    tree = {
+        name: _integers(fields, name, leaves - (name not in OF_LEAVES))
+        for name in INTEGERS
+    }
     if not ((tree["split_feature"] >= 0) & (tree["split_feature"] < features)).all():
         raise ValueError(f"tree {number} splits by a feature that does not exist")
     if not _NUMERICAL.issuperset(tree["decision_type"].tolist()):
@@ -146,7 +193,9 @@ def _check_tree(text: str, number: int, features: int) -> None:
     if (
         not np.array_equal(np.sort(children[is_node]), np.arange(1, leaves - 1))
         or not np.array_equal(np.sort(~children[~is_node]), np.arange(leaves))
-        or (children <= parents)[is_node].any()  # nodes are numbered in the order of splits
+        or (children <= parents)[
+            is_node
+        ].any()  # nodes are numbered in the order of splits
     ):
         raise ValueError(f"the nodes of tree {number} do not form a tree")
 

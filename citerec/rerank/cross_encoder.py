@@ -66,7 +66,9 @@ class RerankerParts:
         return cut(self.tokenizer, texts, LONGEST, special=False)
 
 
-def load_reranker(folder: Path, query_tokens: int = 0, candidate_tokens: int = 0) -> RerankerParts:
+def load_reranker(
+    folder: Path, query_tokens: int = 0, candidate_tokens: int = 0
+) -> RerankerParts:
     """Open the cross-encoder in a folder, in float32; nothing is fetched, and no code of the folder is run.
 
     Limits of the query and the candidate, with special tokens, replace those of the folder; 0 for none. ModelError if
@@ -92,7 +94,9 @@ def load_body(folder: Path, spec: RerankerSpec) -> tuple[RerankerParts, list[str
     """Open a BERT-like model as a cross-encoder; return it and the names of the tensors of its head that it lacks."""
     model, tokenizer, missing = open_folder(folder, KIND)
     inside = f"{model.base_model_prefix}."
-    refuse_missing(folder, [n for n in missing if n.startswith(inside) and POOLER not in n])
+    refuse_missing(
+        folder, [n for n in missing if n.startswith(inside) and POOLER not in n]
+    )
     reads_types = "token_type_ids" in tokenizer.model_input_names
     typed = reads_types and getattr(model.config, "type_vocab_size", 0) > 1
     specials = Specials.of(tokenizer)
@@ -111,9 +115,13 @@ def reranker_net(parts: RerankerParts) -> Net:
             super().__init__()
             self.model = parts.model
 
-        def forward(self, input_ids: Any, attention_mask: Any, token_type_ids: Any = None) -> Any:
+        def forward(
+            self, input_ids: Any, attention_mask: Any, token_type_ids: Any = None
+        ) -> Any:
             types = {} if token_type_ids is None else {"token_type_ids": token_type_ids}
-            output = self.model(input_ids=input_ids, attention_mask=attention_mask, **types)
+            output = self.model(
+                input_ids=input_ids, attention_mask=attention_mask, **types
+            )
             logits = output.logits.float()
             return logits if logits.shape[1] == 1 else logits[:, 1:] - logits[:, :1]
 
@@ -157,12 +165,16 @@ class CrossEncoder:
         self._runner = runner or TorchBackend(reranker_net(parts), self.config)
         self.device = self._runner.device
         self.precision = self._runner.precision
-        self._turn = RLock()  # `progress` may score other pairs: a server lets small requests in
+        self._turn = (
+            RLock()
+        )  # `progress` may score other pairs: a server lets small requests in
 
     @property
     def default_depth(self) -> int:
         """How many candidates it scores within the time that a user waits."""
-        return default_depth(self.spec, self.parts.sizes, self.device, self.config.thread_count)
+        return default_depth(
+            self.spec, self.parts.sizes, self.device, self.config.thread_count
+        )
 
     def score(
         self,
@@ -172,7 +184,9 @@ class CrossEncoder:
         progress: Progress = no_progress,
     ) -> "list[Scores]":
         """Return the score of each candidate of each query, in the order of `rows`; all pairs are scored together."""
-        owners = np.repeat(np.arange(len(queries)), [len(query_rows) for query_rows in rows])
+        owners = np.repeat(
+            np.arange(len(queries)), [len(query_rows) for query_rows in rows]
+        )
         candidates = np.concatenate([np.zeros(0, np.int32), *rows])
         scores = np.empty(len(candidates), np.float32)
         with self._turn:
@@ -181,7 +195,9 @@ class CrossEncoder:
             for first in range(0, len(candidates), AT_ONCE):
                 part = slice(first, first + AT_ONCE)
                 of_pairs = [query_ids[i] for i in owners[part].tolist()]
-                for places, outputs in self._outputs(of_pairs, candidates[part], index.papers):
+                for places, outputs in self._outputs(
+                    of_pairs, candidates[part], index.papers
+                ):
                     scores[part][places] = outputs[:, 0]
                     done += len(places)
                     progress("reranking", done, len(candidates))
@@ -245,7 +261,15 @@ def open_cross_encoder(
     weights = sha256_of_files(weights_files(folder))
     with _opening:
         precision = requested_precision(config.precision)
-        key = name, folder, weights, read_reranker_spec(folder, *limits), config, precision, pairs
+        key = (
+            name,
+            folder,
+            weights,
+            read_reranker_spec(folder, *limits),
+            config,
+            precision,
+            pairs,
+        )
         model = _open_rerankers.get(key)
         if model is None:
             opened = _exported(folder, config, limits, pairs)
@@ -261,7 +285,9 @@ def _exported(
     """Return a cross-encoder that ONNX Runtime may run and what runs it; its parts alone if it cannot be exported."""
     free = (Precision.AUTO, Precision.FLOAT32)
     on_cpu = config.device == "cpu" or (config.device == "auto" and not may_have_gpu())
-    if not (config.few_texts and on_cpu and requested_precision(config.precision) in free):
+    if not (
+        config.few_texts and on_cpu and requested_precision(config.precision) in free
+    ):
         return None
     try:
         # as transformers names the sizes of a model
@@ -270,7 +296,9 @@ def _exported(
         cores = config.thread_count
         spec = read_reranker_spec(folder, *limits)
         depth = pairs or default_depth(spec, sizes, "cpu", cores)
-        if spec.tokens > positions or depth > affordable_depth(spec, sizes, "cpu", cores):
+        if spec.tokens > positions or depth > affordable_depth(
+            spec, sizes, "cpu", cores
+        ):
             return None
     except (OSError, ValueError, TypeError, AttributeError):
         return None  # torch's side raises the error

@@ -12,7 +12,9 @@ from citerec.config import Settings, read_settings
 from citerec.errors import ConfigError, ModelError
 
 NAME = "citerec_reranker.json"
-SideTokens = Annotated[int, Field(ge=8, le=448)]  # of one side, including special tokens
+SideTokens = Annotated[
+    int, Field(ge=8, le=448)
+]  # of one side, including special tokens
 
 
 class RerankerSpec(Settings):
@@ -79,7 +81,9 @@ class Specials:
     @classmethod
     def of(cls, tokenizer: Any) -> Self:
         """Read them from the output of a tokenizer of transformers for two empty texts."""
-        ids = list(tokenizer([""], [""])["input_ids"][0])  # a single "" would count as no text
+        ids = list(
+            tokenizer([""], [""])["input_ids"][0]
+        )  # a single "" would count as no text
         if len(ids) < 3:
             raise ModelError(
                 f"the tokenizer of {tokenizer.name_or_path} does not add [CLS] and [SEP] around a pair of texts"
@@ -88,7 +92,10 @@ class Specials:
 
 
 def pair(
-    query_ids: Sequence[int], candidate_ids: Sequence[int], specials: Specials, spec: RerankerSpec
+    query_ids: Sequence[int],
+    candidate_ids: Sequence[int],
+    specials: Specials,
+    spec: RerankerSpec,
 ) -> tuple[list[int], int]:
     """Return the tokens `[CLS] query [SEP] candidate [SEP]`, and how many of them are segment 0.
 
@@ -109,7 +116,9 @@ CORES = 2  # of the processor, if the number is not given
 DEPTHS = (1000, 500, 200, 100, 50, 20, 10)
 
 
-def default_depth(spec: RerankerSpec, sizes: Any, device: str, cores: int = CORES) -> int:
+def default_depth(
+    spec: RerankerSpec, sizes: Any, device: str, cores: int = CORES
+) -> int:
     """Return how many pairs of full length take about `SECONDS`: a round number from 10 to 1000.
 
     On two cores: MiniLM of 6 layers takes 4.4 GFLOP for a pair of 128 + 64 tokens: 100; 13.3 at 256 + 256: 20. BERT
@@ -119,7 +128,9 @@ def default_depth(spec: RerankerSpec, sizes: Any, device: str, cores: int = CORE
     return next((depth for depth in DEPTHS if depth <= affordable), DEPTHS[-1])
 
 
-def affordable_depth(spec: RerankerSpec, sizes: Any, device: str, cores: int = CORES) -> float:
+def affordable_depth(
+    spec: RerankerSpec, sizes: Any, device: str, cores: int = CORES
+) -> float:
     """Return how many pairs of full length take `SECONDS` on a device, on `cores` if it is cpu."""
     flops = SECONDS * (cores * CORE_FLOPS if device == "cpu" else GPU_FLOPS)
     return flops / pair_flops(spec.tokens, sizes)

@@ -71,8 +71,12 @@ class OpenReranker:
     scorer: Scorer
     depth: int  # candidates per query
     weight: float  # against the previous order, in [0, 1]
-    settings: Mapping[str, Any]  # what its scores depend on: weights, tokens, backend, precision
-    weight_after_ranker: float = WEIGHT_AFTER_RANKER  # likewise, against the scores of a ranker
+    settings: Mapping[
+        str, Any
+    ]  # what its scores depend on: weights, tokens, backend, precision
+    weight_after_ranker: float = (
+        WEIGHT_AFTER_RANKER  # likewise, against the scores of a ranker
+    )
     calibrated: bool = False  # whether a training calibrated its scores
     has_probability: bool = True  # whether a score means the same for every query
 
@@ -119,7 +123,12 @@ class OpenReranker:
     def as_json(self) -> Json:
         """Return the description for a report."""
         shown = Path(self.name).name if Path(self.name).is_absolute() else self.name
-        return {"model": shown, "depth": self.depth, "weight": self.weight, **self.settings}
+        return {
+            "model": shown,
+            "depth": self.depth,
+            "weight": self.weight,
+            **self.settings,
+        }
 
     def probability(self, score: float) -> float:
         """Return the calibrated probability of a score."""
@@ -130,7 +139,9 @@ class OpenReranker:
 
         None unless a training calibrated the reranker and its scores alone decide the order.
         """
-        return self.unit_scores(reranked) if self.calibrated and self.weight == 1 else None
+        return (
+            self.unit_scores(reranked) if self.calibrated and self.weight == 1 else None
+        )
 
     def unit_scores(self, reranked: Reranked) -> Hits:
         """Return the scored papers with their scores in [0, 1]: probabilities if calibrated."""
@@ -138,7 +149,10 @@ class OpenReranker:
         return Hits(scored.rows, self.scorer.to_unit_interval(scored.scores))
 
     def rerank(
-        self, queries: Sequence[Query], candidates: Sequence[Hits], progress: Progress = no_progress
+        self,
+        queries: Sequence[Query],
+        candidates: Sequence[Hits],
+        progress: Progress = no_progress,
     ) -> list[Reranked]:
         """Rerank the best candidates of each query; the pairs of all queries are scored together.
 
@@ -189,7 +203,9 @@ class PaperScorer:
         scores: list[Scores] = []
         for query, of_query in zip(queries, rows, strict=True):
             papers = index.papers.at(of_query.tolist())
-            found = self.reranker.score(query, [papers[row] for row in of_query.tolist()])
+            found = self.reranker.score(
+                query, [papers[row] for row in of_query.tolist()]
+            )
             values = np.asarray(found, np.float32)
             if values.shape != (len(of_query),) or not np.isfinite(values).all():
                 raise ConfigError(
@@ -238,7 +254,12 @@ def choose_reranker(
             f"include test queries; train it again: citerec train-reranker --index {index.path} --force, or use it "
             f"anyway: --reranker {name}"
         )
-    given = config.weight is not None, config.depth, config.query_tokens, config.candidate_tokens
+    given = (
+        config.weight is not None,
+        config.depth,
+        config.query_tokens,
+        config.candidate_tokens,
+    )
     # one that is left out has its own warning
     if any(given) and not (index.models / RERANKER).exists():
         raise ConfigError(
@@ -272,7 +293,9 @@ def open_reranker(
     if chosen.model in plugins.names(plugins.RERANKERS):
         made = plugins.load(plugins.RERANKERS, chosen.model)(index)
         depth = chosen.depth or getattr(made, "depth", depth)
-        return OpenReranker.of(index, made, chosen.weight, name=chosen.model, depth=depth)
+        return OpenReranker.of(
+            index, made, chosen.weight, name=chosen.model, depth=depth
+        )
     model = open_cross_encoder(
         chosen.model,
         index,
@@ -302,7 +325,9 @@ def open_reranker(
         scorer=model,
         depth=config.depth or depth or model.default_depth,
         weight=spec.weight if config.weight is None else config.weight,
-        weight_after_ranker=WEIGHT_AFTER_RANKER if after_ranker is None else after_ranker,
+        weight_after_ranker=WEIGHT_AFTER_RANKER
+        if after_ranker is None
+        else after_ranker,
         calibrated=spec.is_calibrated,
         settings={
             "weights": model.fingerprint,

@@ -22,7 +22,15 @@ import numpy as np
 from citerec.config import Bm25Config, StopWords
 from citerec.errors import IndexDamagedError
 from citerec.files.arrays import Rows, Scores, check_rows, open_array
-from citerec.index.bm25 import LENGTHS, NO_TERM, POSTINGS, ROWS, Ints, analyze, open_postings
+from citerec.index.bm25 import (
+    LENGTHS,
+    NO_TERM,
+    POSTINGS,
+    ROWS,
+    Ints,
+    analyze,
+    open_postings,
+)
 from citerec.index.folder import IndexFolder
 from citerec.rules.eligible import in_years
 from citerec.text import STOP_WORDS, WORD, QueryForm, contents, without_stop_words
@@ -30,7 +38,9 @@ from citerec.types import Eligibility, Hits, Query
 
 # share of papers with an abstract below which function words are dropped from queries
 ABSTRACT_SHARE = 0.5
-WORTH_COMPILING = 200  # queries after which the import of numba, about a second, has paid off
+WORTH_COMPILING = (
+    200  # queries after which the import of numba, about a second, has paid off
+)
 _ONE = np.float32(1)
 
 
@@ -44,7 +54,9 @@ def resolve(config: Bm25Config, index: IndexFolder) -> Bm25Config:
         return config
     counts = index.manifest.counts
     mostly_titles = counts["with_abstract"] < ABSTRACT_SHARE * counts["papers"]
-    return config.replace(stop_words=StopWords.LONG if mostly_titles else StopWords.ANSERINI)
+    return config.replace(
+        stop_words=StopWords.LONG if mostly_titles else StopWords.ANSERINI
+    )
 
 
 def terms_of(query: Query, config: Bm25Config) -> list[str]:
@@ -67,16 +79,25 @@ class Bm25Retriever:
         self._papers = len(index.papers)
         self._id_rank = index.id_rank
         try:
-            self._rows: Rows = open_array(index.bm25 / ROWS, np.int32)  # of each document
+            self._rows: Rows = open_array(
+                index.bm25 / ROWS, np.int32
+            )  # of each document
             check_rows(ROWS, self._rows, self._papers, distinct=True)
             tokens = index.manifest.counts.get("bm25_tokens", 0)
-            self._postings = open_postings(index.path / POSTINGS, len(self._rows), tokens)
+            self._postings = open_postings(
+                index.path / POSTINGS, len(self._rows), tokens
+            )
         except (OSError, ValueError) as error:
-            raise IndexDamagedError(index.path, [f"BM25 cannot be read ({error})"]) from error
+            raise IndexDamagedError(
+                index.path, [f"BM25 cannot be read ({error})"]
+            ) from error
         self._years = index.papers.years[self._rows]
         k1 = np.float32(self.config.k1)
         b = np.float32(self.config.b)
-        mean = np.float32(self._postings.tokens / max(self._postings.with_terms, 1)) or _ONE
+        mean = (
+            np.float32(self._postings.tokens / max(self._postings.with_terms, 1))
+            or _ONE
+        )
         with np.errstate(divide="ignore"):
             # 1 / (k1 * (1 - b + b * length / mean length)) for each length that a byte stands for
             self._inverse: Scores = _ONE / (
@@ -112,15 +133,21 @@ class Bm25Retriever:
         numbers = np.fromiter(terms, np.int64, len(terms))
         starts = self._postings.indptr[numbers]
         ends = self._postings.indptr[numbers + 1]
-        weights = self._weights(ends - starts, np.fromiter(terms.values(), np.float32, len(terms)))
+        weights = self._weights(
+            ends - starts, np.fromiter(terms.values(), np.float32, len(terms))
+        )
         postings = self._postings
         totals = np.zeros(len(self._years))
         if compiled:
             lists = postings.docs, postings.freqs, postings.norms
-            if not compiled_loop()(starts, ends, weights, *lists, self._inverse, totals):
+            if not compiled_loop()(
+                starts, ends, weights, *lists, self._inverse, totals
+            ):
                 raise ValueError("the postings name a document that does not exist")
         else:
-            for start, end, weight in zip(starts.tolist(), ends.tolist(), weights, strict=True):
+            for start, end, weight in zip(
+                starts.tolist(), ends.tolist(), weights, strict=True
+            ):
                 docs = postings.docs[start:end]
                 freqs = postings.freqs[start:end].astype(np.float32)
                 x = freqs * self._inverse[postings.norms[docs]]
@@ -146,30 +173,46 @@ class Bm25Retriever:
     def by_key_terms(self, key_terms: int) -> Self:
         """Return a retriever over the same open files that searches only the best terms of a query."""
         other = copy(self)
-        other.config = self.config.replace(form=QueryForm.KEY_TERMS, key_terms=key_terms)
+        other.config = self.config.replace(
+            form=QueryForm.KEY_TERMS, key_terms=key_terms
+        )
         return other
 
-    def matches(self, query: Query, rows: Sequence[int], *, most: int) -> list[list[str]]:
+    def matches(
+        self, query: Query, rows: Sequence[int], *, most: int
+    ) -> list[list[str]]:
         """Return, for each paper at `rows`, at most `most` words of the query, those with the highest weights first."""
         # of each term the first word
         counts = self._terms(query)
         forms = dict[str, str]()
         text = _searched_text(query, self.config)
-        tokens = (token.strip(punctuation) for token in text.split())  # 3.14: two words, one term
+        tokens = (
+            token.strip(punctuation) for token in text.split()
+        )  # 3.14: two words, one term
         for word in dict.fromkeys([*WORD.findall(text), *tokens]):
             for term in analyze(word):
                 forms.setdefault(term, word.lower() if word[1:].islower() else word)
-        distinct = np.array(sorted({row for row in rows if self._documents[row] >= 0}), np.int32)
+        distinct = np.array(
+            sorted({row for row in rows if self._documents[row] >= 0}), np.int32
+        )
         each = [self._numbered({term: count}) for term, count in counts.items()]
         weights = self._table(each, self._documents[distinct])
         columns = {row: column for column, row in enumerate(distinct.tolist())}
         matching: list[list[str]] = []
         for row in rows:
             column = columns.get(int(row))
-            weight = {} if column is None else dict(zip(counts, weights[:, column], strict=True))
-            best = sorted(filter(weight.get, weight), key=lambda term: (-weight[term], term))
+            weight = (
+                {}
+                if column is None
+                else dict(zip(counts, weights[:, column], strict=True))
+            )
+            best = sorted(
+                filter(weight.get, weight), key=lambda term: (-weight[term], term)
+            )
             words = dict.fromkeys(forms.get(term, term) for term in best)
-            matching.append([word for word in words if word.lower() not in STOP_WORDS][:most])
+            matching.append(
+                [word for word in words if word.lower() not in STOP_WORDS][:most]
+            )
         return matching
 
     def _table(self, queries: Sequence[Mapping[int, int]], docs: Rows) -> Scores:
@@ -209,10 +252,15 @@ class Bm25Retriever:
         """Return the searched terms of a query that papers have, and how often the query has each."""
         counts = Counter(terms_of(query, self.config))
         postings = self._postings
-        dfs = {t: postings.df(n) for t in counts if (n := postings.number(t)) != NO_TERM}
+        dfs = {
+            t: postings.df(n) for t in counts if (n := postings.number(t)) != NO_TERM
+        }
         if self.config.form is QueryForm.KEY_TERMS:  # those of highest tf * idf
             papers = len(postings.norms)
-            weight = {term: counts[term] * math.log(papers / (1 + df)) for term, df in dfs.items()}
+            weight = {
+                term: counts[term] * math.log(papers / (1 + df))
+                for term, df in dfs.items()
+            }
             best = sorted(weight, key=lambda term: (-weight[term], term))
             return {term: counts[term] for term in best[: self.config.key_terms]}
         return {term: counts[term] for term in dfs}

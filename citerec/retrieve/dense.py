@@ -69,16 +69,25 @@ class DenseRetriever:
         Those of the last call are kept: the only sentence of a draft without an abstract is the draft.
         """
         # only tells equal texts; the encoder puts its own separator between title and abstract
-        texts = [encoder_text(query, self.encoder.fingerprint.spec.form, " ") for query in queries]
+        texts = [
+            encoder_text(query, self.encoder.fingerprint.spec.form, " ")
+            for query in queries
+        ]
         last, vectors = self._last
         if texts != last:
-            distinct = dict(zip(texts, queries, strict=True))  # sentences share their draft
+            distinct = dict(
+                zip(texts, queries, strict=True)
+            )  # sentences share their draft
             row = {text: i for i, text in enumerate(distinct)}
-            vectors = self.encoder.encode([*distinct.values()])[[row[text] for text in texts]]
+            vectors = self.encoder.encode([*distinct.values()])[
+                [row[text] for text in texts]
+            ]
             self._last = texts, vectors
         return vectors
 
-    def search(self, vectors: Vectors, eligible: Sequence[Eligibility], k: int) -> list[Hits]:
+    def search(
+        self, vectors: Vectors, eligible: Sequence[Eligibility], k: int
+    ) -> list[Hits]:
         """Return the `k` best eligible papers for each vector, shape (len(eligible), dim).
 
         A score is the inner product (cosine) or minus the Euclidean distance (L2). A pair of query and paper has the
@@ -88,7 +97,9 @@ class DenseRetriever:
             raise ModelError("the encoder gave a query a vector that is not finite")
         most = min(k, max(len(self._id_rank), 1))
         with on_threads(self.config.threads):
-            nearest = self._nearest(np.ascontiguousarray(vectors, np.float32), eligible, most)
+            nearest = self._nearest(
+                np.ascontiguousarray(vectors, np.float32), eligible, most
+            )
         return [Hits.ordered(*hits, self._id_rank, most) for hits in nearest]
 
     def approximate_vectors(self, rows: Rows) -> Vectors:
@@ -98,7 +109,9 @@ class DenseRetriever:
     def directions(self, rows: Rows) -> Vectors:
         """Return the vectors of some papers as `approximate_vectors` does, but of length 1."""
         vectors = self.approximate_vectors(rows)
-        return vectors if self._vectors.similarity is Similarity.COSINE else unit(vectors)
+        return (
+            vectors if self._vectors.similarity is Similarity.COSINE else unit(vectors)
+        )
 
 
 @runtime_checkable
@@ -111,7 +124,9 @@ class LexicalScores(Protocol):
 
 
 def scores_by_sentence(
-    queries: Sequence[Query], lexical: LexicalScores | None, dense: DenseRetriever | None
+    queries: Sequence[Query],
+    lexical: LexicalScores | None,
+    dense: DenseRetriever | None,
 ) -> list[SentenceScores]:
     """Return, for each query, what compares papers with its title and each of its sentences, on first use.
 
@@ -128,18 +143,25 @@ def scores_by_sentence(
 
     def scores(part: list[Query], rows: slice) -> SentenceScores:
         vectors = (lambda: encoded()[rows]) if dense else None
-        return SentenceScores(vectors, partial(lexical.scores_of_papers, part) if lexical else None)
+        return SentenceScores(
+            vectors, partial(lexical.scores_of_papers, part) if lexical else None
+        )
 
     bounds = pairwise(accumulate(map(len, parts), initial=0))
-    return [scores(part, slice(*ends)) for part, ends in zip(parts, bounds, strict=True)]
+    return [
+        scores(part, slice(*ends)) for part, ends in zip(parts, bounds, strict=True)
+    ]
 
 
 def sentence_queries(query: Query) -> list[Query]:
     """Return queries for the title and the first `MAX_SENTENCES` sentences of at least `LEAST_WORDS` words."""
     long = [
-        sentence for sentence in sentences(query.abstract) if len(sentence.split()) >= LEAST_WORDS
+        sentence
+        for sentence in sentences(query.abstract)
+        if len(sentence.split()) >= LEAST_WORDS
     ]
     texts = [query.title, *long[:MAX_SENTENCES]]
     return [
-        replace(query, title=text, abstract="", authors=(), venue="", context="") for text in texts
+        replace(query, title=text, abstract="", authors=(), venue="", context="")
+        for text in texts
     ]

@@ -11,11 +11,17 @@ from citerec.types import Hits
 
 Rank = Rows
 
-_LEAST_SPREAD = 1e-9  # least range of scores, as in ranx; a smaller range counts as this one
+_LEAST_SPREAD = (
+    1e-9  # least range of scores, as in ranx; a smaller range counts as this one
+)
 
 
 def fuse(
-    rankings: Mapping[str, Hits], id_rank: Rank, config: FuseConfig, *, k: int | None = None
+    rankings: Mapping[str, Hits],
+    id_rank: Rank,
+    config: FuseConfig,
+    *,
+    k: int | None = None,
 ) -> Hits:
     """Fuse the hits of retrievers as configured; a weighted sum needs a weight for each name of `rankings`."""
     hits = [*rankings.values()]
@@ -44,14 +50,20 @@ def rrf(
 
 
 def weighted_sum(
-    rankings: Sequence[Hits], weights: Sequence[float], id_rank: Rank, *, k: int | None = None
+    rankings: Sequence[Hits],
+    weights: Sequence[float],
+    id_rank: Rank,
+    *,
+    k: int | None = None,
 ) -> Hits:
     """Fuse by scores: a paper scores the weighted sum of its scores, min-max scaled to [0, 1] in each ranking.
 
     The last hit of a ranking gets 0 from it, as does a paper that is missing from it. If all hits have the same score,
     all get 0, as in ranx. Scores lie in [0, sum of weights].
     """
-    return summed(rankings, [min_max(hits.scores) for hits in rankings], weights, id_rank, k)
+    return summed(
+        rankings, [min_max(hits.scores) for hits in rankings], weights, id_rank, k
+    )
 
 
 def ranks_and_scores(hits: Hits, rows: Rows) -> tuple[Rows, Scores]:
@@ -63,7 +75,9 @@ def ranks_and_scores(hits: Hits, rows: Rows) -> tuple[Rows, Scores]:
     scores = np.full(len(rows), np.nan, np.float32)
     if len(hits):
         order = np.argsort(hits.rows)
-        position = order[np.searchsorted(hits.rows, rows, sorter=order).clip(max=len(hits) - 1)]
+        position = order[
+            np.searchsorted(hits.rows, rows, sorter=order).clip(max=len(hits) - 1)
+        ]
         is_hit = hits.rows[position] == rows
         ranks[is_hit] = position[is_hit] + 1
         scores[is_hit] = hits.scores[position[is_hit]]

@@ -8,14 +8,28 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from citerec import plugins
-from citerec.config import RANKING_DEPTH, RRF_K0, FuseConfig, FuseMethod, RecommendConfig
+from citerec.config import (
+    RANKING_DEPTH,
+    RRF_K0,
+    FuseConfig,
+    FuseMethod,
+    RecommendConfig,
+)
 from citerec.errors import ConfigError
 from citerec.index.folder import IndexFolder
 from citerec.retrieve.bm25 import Bm25Retriever
 from citerec.retrieve.dense import DenseRetriever, LexicalScores, scores_by_sentence
 from citerec.retrieve.fuse import fuse, rrf, weighted_sum
 from citerec.stages import Retriever, checked_hits
-from citerec.types import CandidateSet, Eligibility, Hits, Log, Query, QueryVector, no_log
+from citerec.types import (
+    CandidateSet,
+    Eligibility,
+    Hits,
+    Log,
+    Query,
+    QueryVector,
+    no_log,
+)
 
 if TYPE_CHECKING:
     from citerec.encode.encoder import Encoder
@@ -29,7 +43,10 @@ class HybridRetriever:
     """The default `FirstStage`: searches by several retrievers and fuses their hits."""
 
     def __init__(
-        self, index: IndexFolder, retrievers: Sequence[Retriever], config: FuseConfig | None = None
+        self,
+        index: IndexFolder,
+        retrievers: Sequence[Retriever],
+        config: FuseConfig | None = None,
     ) -> None:
         """Prepare; a retriever that wraps another has it as `retriever`.
 
@@ -39,19 +56,39 @@ class HybridRetriever:
         self.config = config or FuseConfig()
         self._index = index
         self._id_rank = index.id_rank
-        searched = [getattr(retriever, "retriever", retriever) for retriever in retrievers]
+        searched = [
+            getattr(retriever, "retriever", retriever) for retriever in retrievers
+        ]
         self.bm25 = next(
-            (retriever for retriever in searched if isinstance(retriever, Bm25Retriever)), None
+            (
+                retriever
+                for retriever in searched
+                if isinstance(retriever, Bm25Retriever)
+            ),
+            None,
         )
         self.dense = next(
-            (retriever for retriever in searched if isinstance(retriever, DenseRetriever)), None
+            (
+                retriever
+                for retriever in searched
+                if isinstance(retriever, DenseRetriever)
+            ),
+            None,
         )
-        lexical = (retriever for retriever in searched if isinstance(retriever, LexicalScores))
+        lexical = (
+            retriever for retriever in searched if isinstance(retriever, LexicalScores)
+        )
         self._lexical: LexicalScores | None = self.bm25 or next(lexical, None)
         if len({*self.names}) < len(self.names):
-            raise ConfigError(f"retrievers need distinct names, got {', '.join(self.names)}")
+            raise ConfigError(
+                f"retrievers need distinct names, got {', '.join(self.names)}"
+            )
         unknown = [name for name in self.names if name not in self.config.weights]
-        if unknown and len(self.names) > 1 and self.config.method is FuseMethod.WEIGHTED:
+        if (
+            unknown
+            and len(self.names) > 1
+            and self.config.method is FuseMethod.WEIGHTED
+        ):
             raise ConfigError(
                 f"the weighted fusion has no weight for the retriever {unknown[0]!r}; fuse by rrf"
             )
@@ -88,7 +125,10 @@ class HybridRetriever:
             }
             vector: QueryVector | None = draft.query_vector
             if vector and sentence.query_vector:
-                mean = weights[0] * vector.values + weights[1] * sentence.query_vector.values
+                mean = (
+                    weights[0] * vector.values
+                    + weights[1] * sentence.query_vector.values
+                )
                 vector = replace(vector, values=mean)
             agreement = float(hits.scores[:1].sum()) * (RRF_K0 + 1)
             sets[i] = replace(
@@ -108,22 +148,40 @@ class HybridRetriever:
         hits = dict[str, list[Hits]]()
         for retriever in self.retrievers:
             found = retriever.retrieve(queries, eligible, depth)
-            if getattr(retriever, "retriever", retriever) not in (self.bm25, self.dense):
-                found = checked_hits(found, retriever.name, self._index, eligible, depth)
+            if getattr(retriever, "retriever", retriever) not in (
+                self.bm25,
+                self.dense,
+            ):
+                found = checked_hits(
+                    found, retriever.name, self._index, eligible, depth
+                )
             hits[retriever.name] = found
         vectors: list[QueryVector | None] = [None] * len(queries)
         if dense := self.dense:  # which has encoded them already
-            vectors = [QueryVector(vector, dense.directions) for vector in dense.encoded(queries)]
+            vectors = [
+                QueryVector(vector, dense.directions)
+                for vector in dense.encoded(queries)
+            ]
         sets: list[CandidateSet] = []
-        for i, (vector, of_sentences) in enumerate(zip(vectors, sentences, strict=True)):
+        for i, (vector, of_sentences) in enumerate(
+            zip(vectors, sentences, strict=True)
+        ):
             by_source = {name: found[i] for name, found in hits.items()}
             first, *others = by_source.values()
-            fused = fuse(by_source, self._id_rank, self.config, k=k) if others else first
-            sets.append(CandidateSet(fused, by_source, query_vector=vector, sentences=of_sentences))
+            fused = (
+                fuse(by_source, self._id_rank, self.config, k=k) if others else first
+            )
+            sets.append(
+                CandidateSet(
+                    fused, by_source, query_vector=vector, sentences=of_sentences
+                )
+            )
         return sets
 
 
-def encoder_of(index: IndexFolder, config: RecommendConfig, log: Log = no_log) -> "Encoder | None":
+def encoder_of(
+    index: IndexFolder, config: RecommendConfig, log: Log = no_log
+) -> "Encoder | None":
     """Open the encoder of an index; None for BM25 alone. A CiterecError if the named or recorded one cannot be used."""
     if config.encoder == "none" or (config.encoder == "auto" and not index.is_embedded):
         return None
@@ -154,7 +212,9 @@ def open_hybrid(
     opened: list[Retriever] = [Bm25Retriever(index, config.bm25)]
     if encoder := encoder_of(index, config, log):
         opened.append(DenseRetriever(index, encoder, config.dense))
-    opened += [plugins.load(plugins.RETRIEVERS, name)(index) for name in config.retrievers]
+    opened += [
+        plugins.load(plugins.RETRIEVERS, name)(index) for name in config.retrievers
+    ]
     return HybridRetriever(index, opened, config.fuse)
 
 

@@ -39,7 +39,9 @@ def eligible(
     """
     out = frozenset(excluded).union(papers.retracted.tolist())
     return [
-        Eligibility(query.year if year_max is None else year_max, out.union(rows), year_min)
+        Eligibility(
+            query.year if year_max is None else year_max, out.union(rows), year_min
+        )
         for query, rows in zip(queries, query_rows(queries, papers), strict=True)
     ]
 
@@ -50,9 +52,14 @@ def query_rows(queries: Sequence[Query], papers: Papers) -> list[tuple[int, ...]
     These papers are not recommended to the query, and no stage may read their references. They are identified by the
     query's id and by its `corpus_ids`. An id that citerec generated (`named` is false) is not the id of a paper.
     """
-    ids = [(*([query.id] if query.named else []), *query.corpus_ids) for query in queries]
+    ids = [
+        (*([query.id] if query.named else []), *query.corpus_ids) for query in queries
+    ]
     rows = iter(papers.rows_of([docid for docids in ids for docid in docids]).tolist())
-    return [tuple(sorted({row for _ in docids if (row := next(rows)) >= 0})) for docids in ids]
+    return [
+        tuple(sorted({row for _ in docids if (row := next(rows)) >= 0}))
+        for docids in ids
+    ]
 
 
 def within(eligible: Eligibility, years: Years, rows: Rows) -> Flags:

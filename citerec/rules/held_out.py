@@ -41,7 +41,9 @@ def train_rows(index: IndexFolder) -> Rows:
     In a corpus with queries of its own, these are all papers except those that are a dev or test query.
     """
     if (index.splits / QUERIES).is_file():
-        return np.setdiff1d(np.arange(len(index.papers), dtype=np.int32), held_out_rows(index))
+        return np.setdiff1d(
+            np.arange(len(index.papers), dtype=np.int32), held_out_rows(index)
+        )
     return _rows(index, ("train",))
 
 
@@ -63,7 +65,8 @@ class HeldOut:
         """Return a mask of the papers that are not held out, shape (len(ids),)."""
         pairs = zip(ids, titles, strict=True)
         return np.array(
-            [i not in self.ids and title_key(t) not in self.titles for i, t in pairs], np.bool_
+            [i not in self.ids and title_key(t) not in self.titles for i, t in pairs],
+            np.bool_,
         )
 
 
@@ -74,16 +77,22 @@ def held_out(indexes: Iterable[IndexFolder], splits: Sequence[str]) -> HeldOut:
     for index in indexes:
         split_ids = _ids(index, splits)
         rows = index.papers.rows_of(split_ids)
-        titles.update(p.title for p in index.papers.at(rows[rows >= 0].tolist()).values())
+        titles.update(
+            p.title for p in index.papers.at(rows[rows >= 0].tolist()).values()
+        )
         ids.update(split_ids)
         if shipped := open_queries(index.splits):
-            titles.update(shipped.queries[i].title for i in split_ids if i in shipped.queries)
+            titles.update(
+                shipped.queries[i].title for i in split_ids if i in shipped.queries
+            )
     return HeldOut(frozenset(ids), frozenset(map(title_key, titles)) - {""})
 
 
 def _ids(index: IndexFolder, splits: Sequence[str]) -> list[str]:
     """Return the ids of the queries of some splits, and of the papers that shipped ones were recognised as."""
-    ids = [docid for split in splits for docid in read_ids(index.splits / f"{split}.ids")]
+    ids = [
+        docid for split in splits for docid in read_ids(index.splits / f"{split}.ids")
+    ]
     shipped = open_queries(index.splits)
     queries = shipped.queries if shipped else {}
     return [*ids, *(own for i in ids if i in queries for own in queries[i].corpus_ids)]
@@ -102,7 +111,9 @@ def own_model(index: IndexFolder, name: str, required: str) -> Path | None:
     """
     folder = index.models / name
     if os.path.lexists(folder) and not is_regular(folder / required):
-        raise IndexDamagedError(index.path, [f"{own_name(index, name)}/{required} is missing"])
+        raise IndexDamagedError(
+            index.path, [f"{own_name(index, name)}/{required} is missing"]
+        )
     return folder if folder.is_dir() else None
 
 
@@ -134,7 +145,9 @@ def trained_on_other_splits(model: Path, index: IndexFolder) -> bool:
     Test papers of the index may then have been its train papers. A model of another corpus does not count.
     """
     data = data_of(index)
-    return any(other[0] == data[0] and other != data for other in _data_with_bases(model))
+    return any(
+        other[0] == data[0] and other != data for other in _data_with_bases(model)
+    )
 
 
 def may_know_queries(model: Path, index: IndexFolder) -> bool:
@@ -150,7 +163,9 @@ def may_know_queries(model: Path, index: IndexFolder) -> bool:
 def recorded_indexes(models: Iterable[Path]) -> list[dict[str, str]]:
     """Return what identifies the data of models, their bases and teachers, for a record of training."""
     known = dict.fromkeys(data for model in models for data in _data_with_bases(model))
-    return [{"corpus_sha256": corpus, "splits_sha256": splits} for corpus, splits in known]
+    return [
+        {"corpus_sha256": corpus, "splits_sha256": splits} for corpus, splits in known
+    ]
 
 
 def _data_with_bases(model: Path) -> list[Data]:

@@ -32,15 +32,27 @@ Port = Annotated[int, Field(ge=0, le=65535, description="The port; 0 for a free 
 class ServeConfig(Settings):
     """What a server accepts, and how much of it."""
 
-    host: str = setting("127.0.0.1", "The address to listen on; other machines reach 0.0.0.0.")
+    host: str = setting(
+        "127.0.0.1", "The address to listen on; other machines reach 0.0.0.0."
+    )
     port: Port = 8000
-    tokens: tuple[str, ...] = Field(default=(), repr=False)  # bearer tokens; empty: none is needed
-    hosts: tuple[str, ...] = setting((), "A name by which clients address the server; * for any.")
-    origins: tuple[str, ...] = setting((), "The origin of a web page that may call the API.")
-    queue_size: int = setting(128, "Requests in flight; more are answered by 429.", ge=1)
+    tokens: tuple[str, ...] = Field(
+        default=(), repr=False
+    )  # bearer tokens; empty: none is needed
+    hosts: tuple[str, ...] = setting(
+        (), "A name by which clients address the server; * for any."
+    )
+    origins: tuple[str, ...] = setting(
+        (), "The origin of a web page that may call the API."
+    )
+    queue_size: int = setting(
+        128, "Requests in flight; more are answered by 429.", ge=1
+    )
     timeout_seconds: float = setting(60.0, "Seconds until an answer.", gt=0)
     max_body_bytes: int = Field(default=16 * 2**20, ge=1)  # of one request
-    max_held_bytes: int = Field(default=128 * 2**20, ge=1)  # of all requests in flight together
+    max_held_bytes: int = Field(
+        default=128 * 2**20, ge=1
+    )  # of all requests in flight together
 
     @field_validator("origins")
     @classmethod

@@ -42,7 +42,14 @@ from citerec.serve.requests import (
     problem_of,
     recommended,
 )
-from citerec.serve.service import IndexFacts, OpenIndex, Served, Service, answer, stopping
+from citerec.serve.service import (
+    IndexFacts,
+    OpenIndex,
+    Served,
+    Service,
+    answer,
+    stopping,
+)
 from citerec.types import BIBLIOGRAPHIC
 
 MAX_OFFSET = 50_000
@@ -66,23 +73,34 @@ AS_FILE, AS_REFERENCES = (
 )
 DRAIN_SECONDS = 30  # for requests in flight, after the first signal
 # with the backlog, fewer than the files that the process may have open; Windows has no such limit
-MAX_CONNECTIONS = min(256, os.sysconf("SC_OPEN_MAX") // 4) if hasattr(os, "sysconf") else 256
+MAX_CONNECTIONS = (
+    min(256, os.sysconf("SC_OPEN_MAX") // 4) if hasattr(os, "sysconf") else 256
+)
 BACKLOG = MAX_CONNECTIONS // 2
 IDLE_SECONDS = 15  # until a connection has sent the headers of a request
 MAX_HEADERS = 2**16  # bytes of a request line and headers
-Index = Annotated[str | None, Query(description="The name of an index; by default the first.")]
+Index = Annotated[
+    str | None, Query(description="The name of an index; by default the first.")
+]
 Offset = Annotated[int, Query(ge=0, le=MAX_OFFSET)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
-Name = Annotated[str, Query(max_length=200, description="Words of a name, up to case and accents.")]
+Name = Annotated[
+    str, Query(max_length=200, description="Words of a name, up to case and accents.")
+]
 
 
 def refuse_unknown(request: Request) -> None:
     """Refuse parameters that the route does not have: a misspelt filter would be left out in silence."""
-    known = {parameter.alias for parameter in request.scope["route"].dependant.query_params}
+    known = {
+        parameter.alias for parameter in request.scope["route"].dependant.query_params
+    }
     if unknown := [name for name in request.query_params if name not in known]:
         message = f"expected {', '.join(sorted(known)) or 'no parameter'}"
         raise RequestValidationError(
-            [{"type": "unknown", "loc": ("query", name), "msg": message} for name in unknown]
+            [
+                {"type": "unknown", "loc": ("query", name), "msg": message}
+                for name in unknown
+            ]
         )
 
 
@@ -106,7 +124,9 @@ def create_app(service: Service) -> FastAPI:
     for kind in (CiterecError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _on_error)
     app.add_middleware(GZipMiddleware, compresslevel=5)
-    app.add_middleware(Guard, settings=service.settings, answered=app.state.metrics.answered)
+    app.add_middleware(
+        Guard, settings=service.settings, answered=app.state.metrics.answered
+    )
     if origins := service.settings.origins:
         app.add_middleware(
             CORSMiddleware,
@@ -138,7 +158,9 @@ class FoundPaper(BriefPaper):
 
 
 texts: dict[str, Any] = dict.fromkeys(("abstract", *BIBLIOGRAPHIC), (str, ...))
-FullPaper = create_model("FullPaper", __base__=BriefPaper, **texts)  # all that a corpus states
+FullPaper = create_model(
+    "FullPaper", __base__=BriefPaper, **texts
+)  # all that a corpus states
 
 
 class SearchAnswer(BaseModel):
@@ -176,7 +198,9 @@ class ConnectionsRequest(BaseModel):
 
     index: str | None = None
     ids: list[str] = Field(min_length=1, max_length=1_000)
-    k: int = Field(10, ge=1, le=100, description="Prior works and derivative works, at most.")
+    k: int = Field(
+        10, ge=1, le=100, description="Prior works and derivative works, at most."
+    )
 
 
 class ConnectedPaper(BriefPaper):
@@ -203,7 +227,9 @@ class IndexList(BaseModel):
 
 
 @api.post("/recommend", response_model=RecommendAnswer, responses=AS_FILE)
-async def recommend(request: Request, service: Served, body: RecommendRequest) -> Response:
+async def recommend(
+    request: Request, service: Served, body: RecommendRequest
+) -> Response:
     """Recommend papers that a draft should cite, best first.
 
     With the type of BibTeX, RIS or CSL-JSON in `Accept`, the answer is a file for a reference manager.
@@ -216,7 +242,11 @@ async def recommend(request: Request, service: Served, body: RecommendRequest) -
         request.state.log |= {"index": opened.name, "queries": len(lists)}
         # a format of reference managers that the client asks for; else JSON
         accept = request.headers.get("accept", "").lower()
-        wanted = [name for name in FILES if name in accept and "application/json" not in accept]
+        wanted = [
+            name
+            for name in FILES
+            if name in accept and "application/json" not in accept
+        ]
         if not wanted:
             return json(answer_of(opened, body, lists, notices))
         form, suffix = FILES[wanted[0]]
@@ -248,7 +278,9 @@ async def export(request: Request, body: ExportRequest) -> Response:
 @api.get("/search", response_model=SearchAnswer)
 async def search(
     request: Request,
-    q: Annotated[str, Query(min_length=1, max_length=1000, examples=["parallel coordinates"])],
+    q: Annotated[
+        str, Query(min_length=1, max_length=1000, examples=["parallel coordinates"])
+    ],
     index: Index = None,
     year_min: Year | None = None,
     year_max: Year | None = None,
@@ -258,15 +290,21 @@ async def search(
     offset: Offset = 0,
 ) -> dict[str, Any]:
     """Search the titles and abstracts by keywords (BM25), best first; a paper need not have all keywords."""
-    bounds = SearchFilter(year_min=year_min, year_max=year_max, author=author, venue=venue)
+    bounds = SearchFilter(
+        year_min=year_min, year_max=year_max, author=author, venue=venue
+    )
 
     def work(opened: OpenIndex) -> dict[str, Any]:
-        hits = opened.default.corpus.search(q, k=limit + 1, offset=offset, filter=bounds)
+        hits = opened.default.corpus.search(
+            q, k=limit + 1, offset=offset, filter=bounds
+        )
         return {
             "index": opened.name,
             "version": opened.version,
             "offset": offset,
-            "results": [asdict(item.paper) | {"score": item.score} for item in hits[:limit]],
+            "results": [
+                asdict(item.paper) | {"score": item.score} for item in hits[:limit]
+            ],
             "more": len(hits) > limit,
         }
 
@@ -291,7 +329,9 @@ async def paper(
             "index": opened.name,
             "version": opened.version,
             "paper": asdict(paper) | {"doi": paper_doi(paper)},
-            "references": corpus.references(paper.id, k=limit, offset=references_offset),
+            "references": corpus.references(
+                paper.id, k=limit, offset=references_offset
+            ),
             "cited_by": corpus.cited_by(paper.id, k=limit, offset=cited_by_offset),
         }
 
@@ -355,7 +395,9 @@ class Metrics:
             "citerec_request_seconds", "Time to answer.", ["route"], registry=to
         )
         self.queries = counter("citerec_queries", "Queries that were ranked.")
-        waiting = Gauge("citerec_requests_in_flight", "Requests not answered yet.", registry=to)
+        waiting = Gauge(
+            "citerec_requests_in_flight", "Requests not answered yet.", registry=to
+        )
         waiting.set_function(lambda: service.in_flight)
 
     def answered(self, route: str, status: int, seconds: float) -> None:
@@ -378,14 +420,20 @@ async def _on_error(request: Request, error: Exception) -> Response:
         status = error.status_code
         kinds = {404: "not-found", 405: "method-not-allowed"}
         # 400: of the body's JSON: not UTF-8, or nested too deeply; or of its files
-        is_json = status == 400 and "multipart" not in request.headers.get("content-type", "")
-        detail = f"the body cannot be read; {EXPECTED}" if is_json else str(error.detail)
+        is_json = status == 400 and "multipart" not in request.headers.get(
+            "content-type", ""
+        )
+        detail = (
+            f"the body cannot be read; {EXPECTED}" if is_json else str(error.detail)
+        )
         kind = kinds.get(status, "invalid-request")
         problem = ProblemError(kind, detail, headers=error.headers, status=status)
     if not request.url.path.startswith("/recommendations/"):
         return problem.response(request.state.log["id"])
     # clients of Semantic Scholar read "error", and know 400 alone for what is wrong with a request
-    problem.status_code = 400 if problem.kind == "invalid-request" else problem.status_code
+    problem.status_code = (
+        400 if problem.kind == "invalid-request" else problem.status_code
+    )
     return problem.response(request.state.log["id"], error=problem.detail)
 
 
@@ -404,7 +452,9 @@ def _invalid(error: RequestValidationError) -> ProblemError:
         name, *more = [*fault["loc"][1:], ""]
         # the types that a value may have are no part of the place
         parts = [str(name), *(str(part) for part in more if isinstance(part, int))]
-        place = "".join(f"/{part.replace('~', '~0').replace('/', '~1')}" for part in parts if part)
+        place = "".join(
+            f"/{part.replace('~', '~0').replace('/', '~1')}" for part in parts if part
+        )
         by_place.setdefault(place, []).append(fault["msg"] if place else EXPECTED)
     faults = [
         {"pointer": place, "detail": ", or ".join(dict.fromkeys(messages))}
@@ -449,7 +499,8 @@ class Connection(H11Protocol):
             waiting = (
                 connection
                 for connection in self.connections
-                if isinstance(connection, Connection) and connection.timeout_keep_alive_task
+                if isinstance(connection, Connection)
+                and connection.timeout_keep_alive_task
             )
             next(waiting, self).transport.abort()
         self.timeout_keep_alive_task = self.loop.call_later(

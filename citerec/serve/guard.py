@@ -45,7 +45,9 @@ MAX_DETAIL = 1000  # characters
 # The page itself holds no data: its requests do, and send the token.
 PUBLIC = frozenset({"/", "/healthz", "/readyz", "/favicon.ico"})
 STATIC = "/static/"
-HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9_.-]+))(?::[0-9]{1,5})?")  # of the header
+HOST = re.compile(
+    r"(?:\[([0-9a-f:.]+)\]|([a-z0-9_.-]+))(?::[0-9]{1,5})?"
+)  # of the header
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -88,7 +90,10 @@ class Guard:
     """The outermost layer of the application."""
 
     def __init__(
-        self, app: ASGIApp, settings: ServeConfig, answered: Callable[[str, int, float], None]
+        self,
+        app: ASGIApp,
+        settings: ServeConfig,
+        answered: Callable[[str, int, float], None],
     ) -> None:
         """Wrap an application; `answered` receives route, status and seconds of each answer."""
         self._app = app
@@ -108,7 +113,9 @@ class Guard:
         given = REQUEST_ID.fullmatch(headers.get("x-request-id", ""))
         request_id = given[0] if given else uuid4().hex[:16]
         scope.setdefault("state", {})["log"] = entry = {"id": request_id}
-        messages: list[Message] = []  # the body, which is read before the application starts
+        messages: list[
+            Message
+        ] = []  # the body, which is read before the application starts
 
         async def receive_body() -> Message:
             return messages.pop() if messages else await receive()
@@ -136,8 +143,12 @@ class Guard:
                         self._check_size(size)
                         more = message.get("more_body", False)
             except TimeoutError:
-                raise ProblemError("slow-body", "the body took too long to arrive") from None
-            messages.append({"type": "http.request", "body": bytes(body), "more_body": False})
+                raise ProblemError(
+                    "slow-body", "the body took too long to arrive"
+                ) from None
+            messages.append(
+                {"type": "http.request", "body": bytes(body), "more_body": False}
+            )
             await self._app(scope, receive_body, send_with_id)
         except ProblemError as problem:
             await problem.response(request_id)(scope, receive, send_with_id)
@@ -162,7 +173,9 @@ class Guard:
             )
         if self.held > self.settings.max_held_bytes:
             later = {"Retry-After": "2"}
-            raise ProblemError("queue-full", "too many bytes are in flight", headers=later)
+            raise ProblemError(
+                "queue-full", "too many bytes are in flight", headers=later
+            )
 
     def _check(self, scope: Scope, headers: Headers) -> None:
         """Check host, origin and token; other names are those of a web page that rebinds its own (DNS)."""
@@ -189,11 +202,17 @@ class Guard:
                 "foreign-origin",
                 "this server takes no requests from that web page; the operator can allow it: --allow-origin ORIGIN",
             )
-        if not settings.tokens or scope["path"] in PUBLIC or scope["path"].startswith(STATIC):
+        if (
+            not settings.tokens
+            or scope["path"] in PUBLIC
+            or scope["path"].startswith(STATIC)
+        ):
             return
         kind, _, token = headers.get("authorization", "").partition(" ")
         sent = token.strip().encode(errors="surrogatepass")
-        matches = [hmac.compare_digest(sent, known.encode()) for known in settings.tokens]
+        matches = [
+            hmac.compare_digest(sent, known.encode()) for known in settings.tokens
+        ]
         if kind.lower() != "bearer" or not any(matches):
             raise ProblemError(
                 "unauthorized",

@@ -25,7 +25,14 @@ from citerec.errors import CiterecError
 from citerec.recommendations import Recommendations
 from citerec.search import SearchFilter
 from citerec.serve.guard import Guard, ProblemError
-from citerec.serve.requests import Abstract, Title, Year, for_client, for_clients, read_list
+from citerec.serve.requests import (
+    Abstract,
+    Title,
+    Year,
+    for_client,
+    for_clients,
+    read_list,
+)
 from citerec.serve.service import OpenIndex, Service, late
 from citerec.types import Paper
 
@@ -45,26 +52,39 @@ MAX_ABSTRACT = 4_000  # characters
 
 
 Id = Annotated[
-    str, Field(description="An id of this corpus, or a DOI.", min_length=1, max_length=1_000)
+    str,
+    Field(
+        description="An id of this corpus, or a DOI.", min_length=1, max_length=1_000
+    ),
 ]
 K = Annotated[int, Field(description="The number of papers.", ge=1, le=50)]
-Offset = Annotated[int, Field(description="0, or next_offset of the page before.", ge=0, le=10_000)]
+Offset = Annotated[
+    int, Field(description="0, or next_offset of the page before.", ge=0, le=10_000)
+]
 Chars = Annotated[
-    int, Field(description="Characters of each abstract; 0 for no abstracts.", ge=0, le=2_000)
+    int,
+    Field(
+        description="Characters of each abstract; 0 for no abstracts.", ge=0, le=2_000
+    ),
 ]
 Name = Annotated[
     str, Field(description="Words of a name, such as: Knuth, or: SIGIR", max_length=200)
 ]
-Papers = Annotated[list[Annotated[str, Field(max_length=1_000)]], Field(max_length=1_000)]
+Papers = Annotated[
+    list[Annotated[str, Field(max_length=1_000)]], Field(max_length=1_000)
+]
 Keywords = Annotated[
-    str, Field(description="Words of titles and abstracts.", min_length=1, max_length=1_000)
+    str,
+    Field(description="Words of titles and abstracts.", min_length=1, max_length=1_000),
 ]
 SENTENCE = "A sentence that needs references, [CITE] at the place; with title and abstract of its draft, or alone."
 CITED = (
     "What the draft cites already, as ids, DOIs or titles: the list learns from it and leaves it out. "
     "Alone, without a draft: what this list of references lacks."
 )
-CONTENT = "The text of the bibliography: BibTeX, RIS, CSL-JSON, or ids and DOIs, one a line."
+CONTENT = (
+    "The text of the bibliography: BibTeX, RIS, CSL-JSON, or ids and DOIs, one a line."
+)
 
 
 # Each tool is a function of the index; its docstring is its description.
@@ -79,12 +99,22 @@ def recommend(
     year: Annotated[Year | None, Field(description="The year of the draft.")] = None,
     context: Annotated[str, Field(description=SENTENCE, max_length=10_000)] = "",
     cited: Annotated[Papers, Field(description=CITED)] = [],  # noqa: B006
-    exclude: Annotated[Papers, Field(description="Papers to leave out, likewise.")] = [],  # noqa: B006
-    rejected: Annotated[Papers, Field(description="Papers that do not fit, likewise.")] = [],  # noqa: B006
-    year_max: Annotated[Year | None, Field(description="The latest year of a paper.")] = None,
-    year_min: Annotated[Year | None, Field(description="The earliest year of a paper.")] = None,
+    exclude: Annotated[
+        Papers, Field(description="Papers to leave out, likewise.")
+    ] = [],  # noqa: B006
+    rejected: Annotated[
+        Papers, Field(description="Papers that do not fit, likewise.")
+    ] = [],  # noqa: B006
+    year_max: Annotated[
+        Year | None, Field(description="The latest year of a paper.")
+    ] = None,
+    year_min: Annotated[
+        Year | None, Field(description="The earliest year of a paper.")
+    ] = None,
     k: K = 10,
-    explain: Annotated[bool, Field(description="Whether to give reasons for each paper.")] = True,
+    explain: Annotated[
+        bool, Field(description="Whether to give reasons for each paper.")
+    ] = True,
     abstract_chars: Chars = 300,
 ) -> Output:
     """Recommend papers of this corpus that a draft, or a sentence of it, should cite, best first.
@@ -130,8 +160,12 @@ def search(
 
     A paper need not have all keywords. To find papers for a draft or a sentence, use recommend.
     """
-    bounds = SearchFilter(year_min=year_min, year_max=year_max, author=author, venue=venue)
-    found = opened.default.corpus.search(keywords, k=k + 1, offset=offset, filter=bounds)
+    bounds = SearchFilter(
+        year_min=year_min, year_max=year_max, author=author, venue=venue
+    )
+    found = opened.default.corpus.search(
+        keywords, k=k + 1, offset=offset, filter=bounds
+    )
     return {
         "results": _results(opened, found, abstract_chars)[:k],
         "empty_reason": found.empty_reason,
@@ -154,12 +188,17 @@ def get_paper(opened: OpenIndex, id: Id) -> Output:
     }
 
 
-def references_and_citers(opened: OpenIndex, id: Id, k: K = 10, offset: Offset = 0) -> Output:
+def references_and_citers(
+    opened: OpenIndex, id: Id, k: K = 10, offset: Offset = 0
+) -> Output:
     """Return the papers of this corpus that a paper cites, and those that cite it, most cited first."""
     corpus = opened.default.corpus
     paper = corpus.paper(id).paper
     output: Output = {"id": paper.id, "title": one_line(paper.title)}
-    for name, linked in (("references", corpus.references), ("cited_by", corpus.cited_by)):
+    for name, linked in (
+        ("references", corpus.references),
+        ("cited_by", corpus.cited_by),
+    ):
         page = linked(paper.id, k=k, offset=offset)
         output[name] = {
             "papers": _cards(opened, page.papers),
@@ -183,7 +222,9 @@ def check_bibliography(
     page = report.findings[offset : offset + k]
     count = len(report.findings)
     names = ("problem", "place", "key", "title", "file", "corpus", "id")
-    problems = [{name: one_line(getattr(item, name)) for name in names} for item in page]
+    problems = [
+        {name: one_line(getattr(item, name)) for name in names} for item in page
+    ]
     return {
         "entries": report.entries,
         "found": report.found,
@@ -203,14 +244,19 @@ class CitationServer(MCPServer[None]):
     """Answers each wrong call by one line that says what is wrong and what to do."""
 
     async def call_tool(
-        self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        context: Context[None, Any] | None = None,
     ) -> CallToolResult | InputRequiredResult:
         """Call a tool; raise a `ToolError` of one line for an error of the caller."""
         tool = self._tool_manager.get_tool(name)
         takes: dict[str, Any] = tool.parameters["properties"] if tool else arguments
         if unknown := [argument for argument in arguments if argument not in takes]:
             listed = ", ".join(takes) or "no arguments"
-            raise ToolError(f"{name}: unknown argument {unknown[0]!r}; it takes: {listed}")
+            raise ToolError(
+                f"{name}: unknown argument {unknown[0]!r}; it takes: {listed}"
+            )
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
@@ -244,7 +290,9 @@ def create_server(opening: "Future[Service]") -> CitationServer:
     def add(tool: Callable[..., Output]) -> None:
         async def run(**arguments: Any) -> Output:
             service = await asyncio.shield(asyncio.wrap_future(opening))
-            pool = {recommend: "models", check_bibliography: "uploads"}.get(tool, "lookups")
+            pool = {recommend: "models", check_bibliography: "uploads"}.get(
+                tool, "lookups"
+            )
             work = service.start(lambda opened: tool(opened, **arguments), None, pool)
             try:
                 async with asyncio.timeout(service.settings.timeout_seconds):
@@ -255,10 +303,19 @@ def create_server(opening: "Future[Service]") -> CitationServer:
         takes = signature(tool)
         _, *own = takes.parameters.values()  # all but the index
         run.__signature__ = takes.replace(parameters=own)  # pyright: ignore[reportFunctionMemberAccess]
-        hints = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
+        hints = ToolAnnotations(
+            read_only_hint=True, idempotent_hint=True, open_world_hint=False
+        )
         server.add_tool(run, tool.__name__, description=getdoc(tool), annotations=hints)
 
-    tools = (recommend, search, get_paper, references_and_citers, check_bibliography, corpus_info)
+    tools = (
+        recommend,
+        search,
+        get_paper,
+        references_and_citers,
+        check_bibliography,
+        corpus_info,
+    )
     for tool in tools:
         add(tool)
     return server
@@ -270,7 +327,11 @@ def run_stdio(open_service: Callable[[], Service]) -> None:
     The index is opened in the background: the assistant is connected at once. A signal ends the process at once, as
     the thread that waits for stdin cannot be interrupted, and nothing is written.
     """
-    for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+    for number in (
+        signal.SIGINT,
+        signal.SIGTERM,
+        getattr(signal, "SIGHUP", signal.SIGTERM),
+    ):
         signal.signal(number, lambda number, _: os._exit(128 + number))
     create_server(ThreadPoolExecutor(1).submit(open_service)).run("stdio")
 
@@ -284,13 +345,17 @@ def http_app(service: Service) -> Guard:
         stateless_http=True,
         max_request_body_size=service.settings.max_body_bytes,
         # `Guard` does it
-        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+        transport_security=TransportSecuritySettings(
+            enable_dns_rebinding_protection=False
+        ),
         host=service.settings.host,
     )
     return Guard(app, service.settings, lambda route, status, seconds: None)
 
 
-def _results(opened: OpenIndex, found: Recommendations, abstract_chars: int) -> list[Output]:
+def _results(
+    opened: OpenIndex, found: Recommendations, abstract_chars: int
+) -> list[Output]:
     return [
         {
             **card,

@@ -12,7 +12,14 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import orjson
 from fastapi import Response
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    WithJsonSchema,
+)
 
 from citerec.bibliography.entry import PaperList
 from citerec.bibliography.paper_list import paper_list_of
@@ -22,7 +29,14 @@ from citerec.bibliography.styles import (
     notice_of,
     references,
 )
-from citerec.config import Bm25Config, RecommendConfig, RerankConfig, Settings, StopWords, setting
+from citerec.config import (
+    Bm25Config,
+    RecommendConfig,
+    RerankConfig,
+    Settings,
+    StopWords,
+    setting,
+)
 from citerec.corpus.lists import parse_paper_list
 from citerec.display import some_of
 from citerec.drafts import QueryFile
@@ -54,20 +68,25 @@ Text = Annotated[str, StringConstraints(max_length=16_000_000)]
 Title = Annotated[str, StringConstraints(max_length=MAX_TITLE)]
 Abstract = Annotated[str, StringConstraints(max_length=MAX_DRAFT)]
 Papers = Annotated[
-    list[Annotated[str, StringConstraints(max_length=10_000)]], Field(max_length=MAX_LISTED)
+    list[Annotated[str, StringConstraints(max_length=10_000)]],
+    Field(max_length=MAX_LISTED),
 ]
 Keys = Annotated[
     list[Annotated[str, StringConstraints(max_length=1_000)]], Field(max_length=100_000)
 ]
 BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 DECODED = AfterValidator(partial(b64decode, validate=True))
-Document = Annotated[bytes, DECODED, WithJsonSchema({"type": "string", "pattern": BASE64})]
+Document = Annotated[
+    bytes, DECODED, WithJsonSchema({"type": "string", "pattern": BASE64})
+]
 Queries = Annotated[list[dict[str, Any]], Field(min_length=1, max_length=MAX_QUERIES)]
 Year = Annotated[int, Field(ge=1, le=9999)]
 Note = Annotated[str, StringConstraints(max_length=10_000)]
 # a name alone: a client must not make the server read files
 StyleName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,100}$")]
-PaperField = Enum("PaperField", {name: name for name in FIELDS}, type=str)  # of `--fields`
+PaperField = Enum(
+    "PaperField", {name: name for name in FIELDS}, type=str
+)  # of `--fields`
 # settings by key, where these are not equal
 BM25 = {"query_form": "form", "k1": "k1", "b": "b", "stop_words": "stop_words"}
 OTHERS = {
@@ -117,7 +136,9 @@ class RecommendRequest(BaseModel):
     document: Document | None = setting(
         None, "The content of a PDF, a Word file or any other, in base64."
     )
-    title: Title | None = setting(None, "In place of the title of query, text or document.")
+    title: Title | None = setting(
+        None, "In place of the title of query, text or document."
+    )
     abstract: Abstract | None = None
     year: Year | None = setting(None, "The year of the draft, in place of its own.")
     context: Text | None = setting(
@@ -129,17 +150,23 @@ class RecommendRequest(BaseModel):
         None, "What the draft cites: ids, DOIs, titles; or the content of a .bib; none."
     )
     exclude: Papers | Text | None = setting(None, "Papers to exclude, likewise.")
-    rejected: Papers | Text | None = setting(None, "Papers of former lists that do not fit.")
+    rejected: Papers | Text | None = setting(
+        None, "Papers of former lists that do not fit."
+    )
     year_max: Year | None = None
     year_min: Year | None = None
     k: int = setting(20, "Number of papers.", ge=1, le=MAX_RESULTS)
     explain: bool = setting(False, "Whether to add the reasons for each paper.")
-    fields: list[PaperField] = setting([], "More of each paper.", max_length=len(FIELDS))  # pyright: ignore[reportInvalidTypeForm]
+    fields: list[PaperField] = setting(
+        [], "More of each paper.", max_length=len(FIELDS)
+    )  # pyright: ignore[reportInvalidTypeForm]
 
     encoder: Literal["auto", "none"] = setting("auto", "none for BM25 alone.")
     fusion: Literal["auto", "rrf", "weighted"] = "auto"
     retriever: list[str] = setting([], "Registered retrievers.", max_length=4)
-    reranker: str | None = setting(None, "none, auto, or a model that the server was started with.")
+    reranker: str | None = setting(
+        None, "none, auto, or a model that the server was started with."
+    )
     rerank_depth: int = like(RerankConfig, "depth")
     rerank_weight: float | None = like(RerankConfig, "weight")
     ranker: Literal["auto", "none"] | None = None
@@ -157,13 +184,19 @@ class RecommendRequest(BaseModel):
         parts = (self.text, self.document, self.cited, self.exclude, self.rejected)
         return "lookups" if parts == (None,) * len(parts) else "uploads"
 
-    def config(self, start: RecommendConfig, rerankers: Sequence[str]) -> RecommendConfig:
+    def config(
+        self, start: RecommendConfig, rerankers: Sequence[str]
+    ) -> RecommendConfig:
         """Return the settings for this request; `start` are those of one without options."""
         given = self.model_dump(exclude_unset=True, exclude_none=True)
-        changes = {field: given[name] for name, field in OTHERS.items() if name in given}
+        changes = {
+            field: given[name] for name, field in OTHERS.items() if name in given
+        }
         if self.fusion != "auto":
             changes["fuse"] = start.fuse.replace(method=self.fusion)
-        if bm25 := {field: given[name] for name, field in BM25.items() if name in given}:
+        if bm25 := {
+            field: given[name] for name, field in BM25.items() if name in given
+        }:
             changes["bm25"] = start.bm25.replace(**bm25)
         changes |= {"popularity": False} if self.no_popularity else {}
         changes |= {"authors": False} if self.no_authors else {}
@@ -172,14 +205,22 @@ class RecommendRequest(BaseModel):
         name = self.reranker or (rerankers[0] if rerankers else "auto")
         if name not in ("auto", "none", *rerankers):
             offered = ", ".join(["auto", "none", *rerankers])
-            raise ConfigError(f"no reranker {name[:60]!r}; this server offers: {offered}")
+            raise ConfigError(
+                f"no reranker {name[:60]!r}; this server offers: {offered}"
+            )
         details = {"depth": self.rerank_depth, "weight": self.rerank_weight}
         has_details = details != {"depth": 0, "weight": None}
         if name == "none" and has_details:
-            raise ConfigError("rerank_depth and rerank_weight have no effect without a reranker")
+            raise ConfigError(
+                "rerank_depth and rerank_weight have no effect without a reranker"
+            )
         if name == "none" or (name == "auto" and not has_details):
             return start.replace(reranker=name, **changes)
-        base = start.reranker if isinstance(start.reranker, RerankConfig) else RerankConfig()
+        base = (
+            start.reranker
+            if isinstance(start.reranker, RerankConfig)
+            else RerankConfig()
+        )
         return start.replace(reranker=base.replace(model=name, **details), **changes)
 
 
@@ -229,7 +270,9 @@ def _drafts(body: RecommendRequest) -> QueryFile | None:
     elif data is None:
         try:
             data = orjson.dumps(body.query)
-        except TypeError as error:  # what JSON of a client may hold and that of a file may not
+        except (
+            TypeError
+        ) as error:  # what JSON of a client may hold and that of a file may not
             raise ConfigError(f"query cannot be read: {error}") from error
     read = partial(
         read_drafts,
@@ -253,7 +296,9 @@ def recommended(
     try:
         recommender = opened.recommender(config)
     except ModelError as error:  # the default ones are open
-        raise ConfigError("the options name a model that this index does not have") from error
+        raise ConfigError(
+            "the options name a model that this index does not have"
+        ) from error
     lists = recommender.recommend_many(read.request, read.listed, service.models.pause)
     notices = (*read.request.drafts.notices, *read.listed.notices)
     return [*map(for_client, lists)], [*map(for_clients, notices)]
@@ -279,7 +324,9 @@ def read_list(text: str, name: str) -> PaperList:
     part = "rejected" if name == "rejected" else "papers"
     listed = isolated(partial(parse_paper_list, text, name, part), name)
     if (entries := len(listed.entries)) > MAX_LISTED:
-        raise ConfigError(f"{name} has {entries:,} entries; expected at most {MAX_LISTED:,}")
+        raise ConfigError(
+            f"{name} has {entries:,} entries; expected at most {MAX_LISTED:,}"
+        )
     return listed
 
 
@@ -301,7 +348,9 @@ class ExportRequest(BaseModel):
     def written(self, opened: OpenIndex) -> tuple[str, str]:
         """Return the papers as references, and what these lack; ConfigError if a paper is missing, or too many are."""
         if len(self.ids) > MAX_STYLED and self.format in ("html", "text"):
-            raise ConfigError(f"ids: html and text take at most {MAX_STYLED} papers at once")
+            raise ConfigError(
+                f"ids: html and text take at most {MAX_STYLED} papers at once"
+            )
         found, _, missing = chosen_papers(paper_list_of(self.ids), opened.index.papers)
         if missing:
             message = f"ids: not in this index: {some_of(missing)}; leave these out"
@@ -404,11 +453,15 @@ def json(content: object) -> Response:
 def for_clients(message: str, instead: str = "") -> str:
     """Return a message with keys in place of options; a last clause that gives a command becomes `instead`."""
     message = COMMAND.sub(instead, message)
-    return re.sub(r"--([a-z][a-z0-9-]*)", lambda flag: flag[1].replace("-", "_"), message)
+    return re.sub(
+        r"--([a-z][a-z0-9-]*)", lambda flag: flag[1].replace("-", "_"), message
+    )
 
 
 def problem_of(
-    error: CiterecError | ProblemError, hidden: Mapping[str, str], fields: Mapping[str, Any]
+    error: CiterecError | ProblemError,
+    hidden: Mapping[str, str],
+    fields: Mapping[str, Any],
 ) -> ProblemError:
     """Return what a client gets for an error: its message if the request is at fault; else it is logged.
 
@@ -428,5 +481,7 @@ def problem_of(
         return ProblemError("replaced", detail)
     LOG.error("%s: %s", type(error).__name__, error, extra={"fields": fields})
     if isinstance(error, MissingExtraError):
-        return ProblemError("internal", f"the server lacks a package: {error}", status=501)
+        return ProblemError(
+            "internal", f"the server lacks a package: {error}", status=501
+        )
     return internal_error()

@@ -13,7 +13,13 @@ from pydantic import BaseModel, Field
 
 from citerec.bibliography.keys import paper_doi
 from citerec.serve.guard import ProblemError
-from citerec.serve.requests import Papers, ReadRequest, RecommendRequest, json, recommended
+from citerec.serve.requests import (
+    Papers,
+    ReadRequest,
+    RecommendRequest,
+    json,
+    recommended,
+)
 from citerec.serve.service import OpenIndex, answer
 from citerec.types import Paper
 
@@ -38,11 +44,13 @@ router = APIRouter(prefix="/recommendations/v1")
 class Shape:
     """The parameters of both routes."""
 
-    fields: Annotated[str, Query(max_length=4000, description="Names, separated by commas.")] = (
-        "title"
-    )
+    fields: Annotated[
+        str, Query(max_length=4000, description="Names, separated by commas.")
+    ] = "title"
     limit: Annotated[int, Query(ge=1, le=500)] = 100
-    index: Annotated[str | None, Query(description="An index; by default the first.")] = None
+    index: Annotated[
+        str | None, Query(description="An index; by default the first.")
+    ] = None
 
 
 @router.post("/papers", response_model=ScholarAnswer)
@@ -100,7 +108,9 @@ async def _answered(
 def _ids(opened: OpenIndex, given: Sequence[str]) -> list[str]:
     rows = opened.default.corpus.rows_of(given)
     if missing := [text for text, row in zip(given, rows, strict=True) if row is None]:
-        raise ProblemError("not-found", f"Input papers not found: {', '.join(missing)[:500]}")
+        raise ProblemError(
+            "not-found", f"Input papers not found: {', '.join(missing)[:500]}"
+        )
     return opened.index.papers.ids_at([row for row in rows if row is not None])
 
 
@@ -121,7 +131,9 @@ def _values(opened: OpenIndex, papers: Sequence[Paper]) -> Iterator[dict[str, An
             "year": paper.year,
             "publicationTypes": [paper.type] if paper.type else None,
             "journal": {k: v for k, v in journal.items() if v} or None,
-            "authors": [{"authorId": None, "name": name.rstrip(",")} for name in paper.authors],
+            "authors": [
+                {"authorId": None, "name": name.rstrip(",")} for name in paper.authors
+            ],
             "referenceCount": references,
             "citationCount": cited_by,
         }

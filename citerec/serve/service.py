@@ -33,7 +33,9 @@ from citerec.serve.guard import ProblemError
 
 T = TypeVar("T")
 DEFAULT = RecommendConfig(few_queries=True)
-MAX_VARIANTS = 6  # recommenders of other settings than the default ones, which are open at once
+MAX_VARIANTS = (
+    6  # recommenders of other settings than the default ones, which are open at once
+)
 # 4: each waits for a process with limits, one that reads a hostile file, too
 THREADS = {"lookups": 2, "uploads": 4}
 RETRY_AFTER = "5"  # seconds
@@ -145,7 +147,9 @@ class Models:
             self._running.append(turn)
             try:
                 turn.set_result(turn.work())
-            except CancelledError:  # without its traceback, which would keep what the work has open
+            except (
+                CancelledError
+            ):  # without its traceback, which would keep what the work has open
                 turn.set_exception(CancelledError())
             except BaseException as error:
                 turn.set_exception(error)
@@ -172,7 +176,9 @@ class Service:
             for name, path in indexes.items()
         }
         self.hidden = {  # paths that messages to clients must not show
-            str(place): name for name, path in indexes.items() for place in (path.resolve(), path)
+            str(place): name
+            for name, path in indexes.items()
+            for place in (path.resolve(), path)
         }
         self.is_closed = False
         self._in_flight = set[Future[Any]]()
@@ -186,7 +192,9 @@ class Service:
     def warm_up(self) -> None:
         """Answer a query by each index, so that the first request finds everything loaded."""
         with suppress(ImportError, RuntimeError):
-            import_module("numba")  # BM25's loops are compiled from the first request on
+            import_module(
+                "numba"
+            )  # BM25's loops are compiled from the first request on
         for served in self.indexes.values():
             served.default.recommend(title="a first search", explain=True)
 
@@ -196,7 +204,9 @@ class Service:
             return next(iter(self.indexes.values()))
         if name not in self.indexes:
             known = ", ".join(self.indexes)
-            raise ProblemError("not-found", f"no index {name[:60]!r}; there are: {known}")
+            raise ProblemError(
+                "not-found", f"no index {name[:60]!r}; there are: {known}"
+            )
         return self.indexes[name]
 
     def start(
@@ -217,7 +227,9 @@ class Service:
                 raise stopping()
             if self.in_flight >= self.settings.queue_size:
                 detail = f"{self.in_flight} requests are in flight; try again in {RETRY_AFTER} s"
-                raise ProblemError("queue-full", detail, headers={"Retry-After": RETRY_AFTER})
+                raise ProblemError(
+                    "queue-full", detail, headers={"Retry-After": RETRY_AFTER}
+                )
             if pool == "models":
                 future = self.models.submit(partial(work, opened), size)
             else:
@@ -259,7 +271,9 @@ def _service(request: Request) -> Service:
     return request.app.state.service
 
 
-Served = Annotated[Service, Depends(_service)]  # the service of the application of a route
+Served = Annotated[
+    Service, Depends(_service)
+]  # the service of the application of a route
 
 
 async def answer(
@@ -272,12 +286,16 @@ async def answer(
     """Do the work of a request; it is cancelled if the client goes away or the time is over."""
     service = _service(request)
     # the steps of a request share its time
-    until = request.scope.setdefault("until", monotonic() + service.settings.timeout_seconds)
+    until = request.scope.setdefault(
+        "until", monotonic() + service.settings.timeout_seconds
+    )
     result = asyncio.wrap_future(service.start(work, index, pool, size))
     gone = asyncio.ensure_future(_disconnected(request))
     try:
         await asyncio.wait(
-            {result, gone}, timeout=max(until - monotonic(), 0), return_when=asyncio.FIRST_COMPLETED
+            {result, gone},
+            timeout=max(until - monotonic(), 0),
+            return_when=asyncio.FIRST_COMPLETED,
         )
         if result.done():
             return result.result()

@@ -36,11 +36,18 @@ MOST_DEPTH = 20
 LISTS = frozenset({ContentKind.RECORDS, ContentKind.IDS, ContentKind.PRINTED})
 # between JSON records, or before those of a page of an API
 _RECORDS = re.compile(rb'\}\s*\n\s*\{|"(?:results|items)"\s*:\s*\[')
-AROUND = frozenset({".bbl", ".sty", ".cls", ".bst"})  # files of a LaTeX draft that are no draft
+AROUND = frozenset(
+    {".bbl", ".sty", ".cls", ".bst"}
+)  # files of a LaTeX draft that are no draft
 
 
 def read_drafts(
-    data: bytes, *, title: str | None, abstract: str | None, year: int | None, context: str | None
+    data: bytes,
+    *,
+    title: str | None,
+    abstract: str | None,
+    year: int | None,
+    context: str | None,
 ) -> QueryFile:
     """Read the drafts that `data` holds, or the sentences of one; errors as of `parse_queries` and `within_limits`."""
     drafts = parse_queries(data, title=title, abstract=abstract)
@@ -60,7 +67,9 @@ def within_limits(drafts: QueryFile) -> QueryFile:
         ]
     for found, most, what in counts:
         if found > most:
-            raise ConfigError(f"there are {found:,} {what}; send at most {most:,} at once")
+            raise ConfigError(
+                f"there are {found:,} {what}; send at most {most:,} at once"
+            )
     return drafts
 
 
@@ -84,25 +93,37 @@ class Upload:
     @property
     def is_list(self) -> bool:
         """Whether it is a list of papers; one record as JSON is a draft."""
-        is_record = self.data.lstrip().startswith(b"{") and not _RECORDS.search(self.data)
-        return self.content.kind in LISTS and self.suffix not in AROUND and not is_record
+        is_record = self.data.lstrip().startswith(b"{") and not _RECORDS.search(
+            self.data
+        )
+        return (
+            self.content.kind in LISTS and self.suffix not in AROUND and not is_record
+        )
 
     def path_in(self, folder: str) -> Path:
         """Return where the file is kept in a folder, at its place in the sent one, and nowhere else."""
         parts = self.name.replace("\\", "/").replace("\0", "").split("/")
-        names = [*filter(None, (part.lstrip(".")[-60:] for part in parts[-MOST_DEPTH:]))]
+        names = [
+            *filter(None, (part.lstrip(".")[-60:] for part in parts[-MOST_DEPTH:]))
+        ]
         return Path(folder, *(names or ["file"]))
 
 
 def unpacked(file: Upload, unread: list[str]) -> list[Upload]:
     """Return the files of a .zip within limits, or the file itself; `unread` receives what is left out, and why."""
-    if not file.data.startswith(b"PK\x03\x04") or file.content.kind is ContentKind.DRAFT:
+    if (
+        not file.data.startswith(b"PK\x03\x04")
+        or file.content.kind is ContentKind.DRAFT
+    ):
         return [file]
     found = list[Upload]()
     try:
         with ZipFile(BytesIO(file.data)) as archive:
             infos = [info for info in archive.infolist() if not info.is_dir()]
-            if len(infos) > MOST_FILES or sum(info.file_size for info in infos) > MOST_UNPACKED:
+            if (
+                len(infos) > MOST_FILES
+                or sum(info.file_size for info in infos) > MOST_UNPACKED
+            ):
                 most = f"at most {MOST_FILES:,} files and {MOST_UNPACKED >> 20} MB unpacked"
                 unread.append(f"{file.name}: expected {most}")
                 return []
@@ -113,10 +134,19 @@ def unpacked(file: Upload, unread: list[str]) -> list[Upload]:
                     or place.is_absolute()
                     or ".." in place.parts
                 ):
-                    unread.append(f"{file.name}: {place} is a link or outside the folder")
+                    unread.append(
+                        f"{file.name}: {place} is a link or outside the folder"
+                    )
                 else:
                     found.append(Upload(str(place), archive.read(member)))
-    except (BadZipFile, RuntimeError, NotImplementedError, OSError, ValueError, error) as fault:
+    except (
+        BadZipFile,
+        RuntimeError,
+        NotImplementedError,
+        OSError,
+        ValueError,
+        error,
+    ) as fault:
         unread.append(f"{file.name}: this .zip is damaged or encrypted ({fault})")
     return found
 
@@ -124,7 +154,9 @@ def unpacked(file: Upload, unread: list[str]) -> list[Upload]:
 class Uploads(NamedTuple):
     """What was read of some files."""
 
-    draft: dict[str, Any] | None  # as the page shows it; None for lists of references alone
+    draft: (
+        dict[str, Any] | None
+    )  # as the page shows it; None for lists of references alone
     # what the draft cites, then every other bibliography, with the names of the files
     lists: list[tuple[str, PaperList]]
     notices: list[str]
@@ -141,7 +173,9 @@ def read_files(files: Sequence[Upload], folder: str) -> Uploads:
     read = Uploads(None, [], [], [], [], set())
     files = [member for file in files for member in unpacked(file, read.unread)]
     if not files:
-        raise BadInputError("files", "; ".join(read.unread) or "none was sent; choose a draft")
+        raise BadInputError(
+            "files", "; ".join(read.unread) or "none was sent; choose a draft"
+        )
     for file in files:
         try:
             file.path_in(folder).parent.mkdir(parents=True, exist_ok=True)
@@ -156,7 +190,9 @@ def read_files(files: Sequence[Upload], folder: str) -> Uploads:
     if main.content.format != DocumentFormat.LATEX:
         rest = (file for file in files if file is not main and file not in lists)
         beside = f"not read beside {main.name}"
-        read.unread.extend(f"{file.name}: this is {file.content}; {beside}" for file in rest)
+        read.unread.extend(
+            f"{file.name}: this is {file.content}; {beside}" for file in rest
+        )
     keys = set[str]()  # that the draft cites
     for file in lists if main.is_list else [main, *lists]:
         try:
@@ -192,11 +228,20 @@ def _draft(file: Upload, path: Path) -> tuple[dict[str, Any], PaperList, list[st
     read = parse_queries(file.data, name=file.name, file=path)
     if read.batch:
         count = plural(len(read.queries), "draft")
-        raise BadInputError(file.name, f"it holds {count}; the page searches for one at a time")
+        raise BadInputError(
+            file.name, f"it holds {count}; the page searches for one at a time"
+        )
     [query] = read.queries
-    draft = {name: getattr(query, name) for name in ("abstract", "year", "venue", "doi")}
+    draft = {
+        name: getattr(query, name) for name in ("abstract", "year", "venue", "doi")
+    }
     is_titled = not any(NO_TITLE in notice for notice in read.notices)
-    draft |= {"title": visible(query.title) if is_titled else "", "authors": [*query.authors]}
+    draft |= {
+        "title": visible(query.title) if is_titled else "",
+        "authors": [*query.authors],
+    }
     parts = paragraphs(read.lines)
-    draft["text"] = [{"section": visible(name), "sentences": part} for name, part in parts]
+    draft["text"] = [
+        {"section": visible(name), "sentences": part} for name, part in parts
+    ]
     return draft, read.cited or PaperList(()), [*map(visible, read.notices)]

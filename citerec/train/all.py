@@ -18,7 +18,13 @@ from citerec.rules.held_out import RANKER, RERANKER
 from citerec.train import encoder, ranker, reranker
 from citerec.train.data import load_training_data
 from citerec.train.settings import EncoderTraining, TrainPlan
-from citerec.train.trainer import NEW, TrainingState, encoder_folder, own_folder, was_trained_so
+from citerec.train.trainer import (
+    NEW,
+    TrainingState,
+    encoder_folder,
+    own_folder,
+    was_trained_so,
+)
 from citerec.types import Log, Progress, no_log, no_progress
 
 
@@ -48,7 +54,12 @@ def train_all(
     """
     index = open_index(path)
     load_training_data(index)  # refuses an index without train queries
-    options: dict[str, Any] = {"resume": resume, "force": True, "progress": progress, "log": log}
+    options: dict[str, Any] = {
+        "resume": resume,
+        "force": True,
+        "progress": progress,
+        "log": log,
+    }
     reports: list[StepReport] = []
 
     def trained_before(name: str, is_same: Callable[[Path], bool]) -> Path | None:
@@ -56,8 +67,14 @@ def train_all(
         places = index.models / name, index.models / f"{name}{NEW}"
         model = next(filter(is_same, places), None)
         for place in places if model else ():
-            TrainingState(place).remove()  # a run may have failed, or been killed, as it did this
-        log(f"{model} was trained with these settings already" if model else f"training the {name}")
+            TrainingState(
+                place
+            ).remove()  # a run may have failed, or been killed, as it did this
+        log(
+            f"{model} was trained with these settings already"
+            if model
+            else f"training the {name}"
+        )
         return model
 
     def use(
@@ -70,18 +87,24 @@ def train_all(
     ) -> bool:
         """Report a new model; return whether it is to be used."""
         is_used = is_better or force
-        step = StepReport(model=name, metric=metric, before=before, after=after, is_used=is_used)
+        step = StepReport(
+            model=name, metric=metric, before=before, after=after, is_used=is_used
+        )
         reports.append(step)
         if not is_used:
             log(f"the {name} is not better, and not used: {model} (to use it: --force)")
         return is_used
 
-    model = trained_before(encoder.NAME, lambda model: was_trained_so(model, index, plan.encoder))
+    model = trained_before(
+        encoder.NAME, lambda model: was_trained_so(model, index, plan.encoder)
+    )
     if model is None:
         own = index.models / encoder.NAME
         in_use = encoder_folder(index)
         # Never in the folder of the encoder in use, whose vectors would become useless.
-        model = own_folder(own, is_better=not in_use or in_use.resolve() != own.resolve())
+        model = own_folder(
+            own, is_better=not in_use or in_use.resolve() != own.resolve()
+        )
         encoder.train_encoder(index, model, plan.encoder, **options)
     if index.encoder_weights != sha256_of_files(weights_files(model)):
         before, after = _encoder_measures(index, model, plan.encoder)
@@ -92,7 +115,9 @@ def train_all(
             how = EncodeConfig(threads=threads)
             dense = DenseIndexConfig(threads=threads)
             opened = open_encoder(str(model.resolve()), how, base=index.path)
-            embed_anew(index.path, opened, EmbedConfig(dense=dense, resume=True), progress)
+            embed_anew(
+                index.path, opened, EmbedConfig(dense=dense, resume=True), progress
+            )
             index = open_index(path)
 
     def train_one(name: str) -> Path:

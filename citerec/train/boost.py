@@ -14,7 +14,14 @@ import numpy.typing as npt
 from citerec.errors import ConfigError
 from citerec.files.arrays import Counts, Flags, Floats, Scores
 from citerec.index.folder import IndexFolder
-from citerec.rank.features import FEATURES, NAMES, Feature, Group, Matrix, without_groups
+from citerec.rank.features import (
+    FEATURES,
+    NAMES,
+    Feature,
+    Group,
+    Matrix,
+    without_groups,
+)
 from citerec.rank.ltr import DEFAULT, TOP, Calibration, Variant, read_spec
 from citerec.rank.trees import load
 from citerec.train.data import F1_DEPTH, Numbers, logistic, query_measures
@@ -23,7 +30,9 @@ from citerec.train.settings import RankerTraining
 DEEP = 200  # ranks whose pairs count; a reference list needs more than the first rank
 PATIENCE = 30  # trees without a gain on dev until the training stops
 FOLDS = 3  # of the dev queries, if they are training data
-PRIOR = 10.0  # strength of the default's calibration: that of so many cited papers, about
+PRIOR = (
+    10.0  # strength of the default's calibration: that of so many cited papers, about
+)
 # The probability that a feature group is disabled in a copy of a query. Lexical features are always enabled, since
 # every index has BM25. Graph and popularity are disabled together, as in an index without citations.
 MISSING = (
@@ -42,7 +51,9 @@ Measures = Mapping[str, float]  # f1@20 and mrr
 class RankerExamples:
     """The candidates of several queries, query by query, in first-stage order."""
 
-    matrix: Matrix  # shape (papers, features), columns as `FEATURES` and the added features
+    matrix: (
+        Matrix  # shape (papers, features), columns as `FEATURES` and the added features
+    )
     cited: Flags  # shape (papers,)
     sizes: Counts  # papers of each query, shape (queries,)
     gold: Counts  # cited papers of each query, retrieved or not, shape (queries,)
@@ -61,7 +72,9 @@ class RankerExamples:
         if not parts:
             none = np.zeros(0, np.int64)
             matrix = np.zeros((0, len(FEATURES)), np.float32)
-            return cls(matrix, none.astype(np.bool_), none, none, none.astype(np.float32))
+            return cls(
+                matrix, none.astype(np.bool_), none, none, none.astype(np.float32)
+            )
         columns = zip(*(part.arrays.values() for part in parts), strict=True)
         return cls(*map(np.concatenate, columns))
 
@@ -82,7 +95,9 @@ class RankerExamples:
         """Return the flagged queries; `chosen` has shape (queries,)."""
         rows = chosen[self.segment_ids]
         queries = self.sizes[chosen], self.gold[chosen]
-        return type(self)(self.matrix[rows], self.cited[rows], *queries, self.weights[rows])
+        return type(self)(
+            self.matrix[rows], self.cited[rows], *queries, self.weights[rows]
+        )
 
     def learnable(self) -> Self:
         """Return the queries with both cited and other papers."""
@@ -99,7 +114,9 @@ class RankerExamples:
         """Return the means over the queries of F1 at 20 and of 1 / rank of the first cited paper."""
         return mean_measures(query_measures(self.lists(scores)))
 
-    def with_copies(self, rng: np.random.Generator, added: Sequence[Feature] = ()) -> Self:
+    def with_copies(
+        self, rng: np.random.Generator, added: Sequence[Feature] = ()
+    ) -> Self:
         """Return the queries and a copy of each with disabled feature groups: an index may lack these."""
         matrix = self.matrix
         for groups, share in MISSING:
@@ -195,7 +212,9 @@ def fit(
         data,
         num_boost_round=trees or config.trees,
         valid_sets=[dataset(validation, data)] if validation else [],
-        callbacks=[lightgbm.early_stopping(PATIENCE, verbose=False)] if validation else [],
+        callbacks=[lightgbm.early_stopping(PATIENCE, verbose=False)]
+        if validation
+        else [],
     )
     return Trees(booster, added)
 
@@ -207,9 +226,13 @@ class IndexExamples:
     index: IndexFolder
     train: RankerExamples  # of train queries, without the models trained on their citations
     dev: RankerExamples  # complete candidate sets of dev queries
-    dev_teaches: bool  # whether there is such a model: then dev queries are training data, too
+    dev_teaches: (
+        bool  # whether there is such a model: then dev queries are training data, too
+    )
     reranker: str | None = None  # the reranker of the dev queries; None for none
-    added: tuple[Feature, ...] = ()  # features that are not citerec's own; the same for each index
+    added: tuple[
+        Feature, ...
+    ] = ()  # features that are not citerec's own; the same for each index
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -243,7 +266,9 @@ def fit_variant(
     trees.
     """
     added = examples_by_index[0].added
-    features = [feature.name for feature in (*FEATURES, *added) if variant.reads(feature)]
+    features = [
+        feature.name for feature in (*FEATURES, *added) if variant.reads(feature)
+    ]
     joined = RankerExamples.joined
     rng = np.random.default_rng([config.seed, 8])
     # of each dev query, the fold whose model is not trained on it; FOLDS for the final model
@@ -271,7 +296,9 @@ def fit_variant(
                 held = joined([validation, dev.of(fold == k)])
                 models[k] = fit(rest, held, features, config, added=added)
         rounds = [trees.rounds for trees in models.values()] or [1]
-        model = fit(whole, None, features, config, max(1, round(float(np.mean(rounds)))), added)
+        model = fit(
+            whole, None, features, config, max(1, round(float(np.mean(rounds)))), added
+        )
     else:
         model = fit(whole, validation, features, config, added=added)
     models[FOLDS] = model
@@ -283,7 +310,9 @@ def fit_variant(
             scores = trees.scores(of_fold.matrix)
             by_query[fold == k] = query_measures(of_fold.lists(scores))
             lists.append(top_lists(of_fold, scores))
-    prior = read_spec(DEFAULT).variants[variant].calibration or Calibration(scale=1, offset=-3)
+    prior = read_spec(DEFAULT).variants[variant].calibration or Calibration(
+        scale=1, offset=-3
+    )
     return FittedVariant(model, by_query, len(whole), calibrated(lists, prior))
 
 
@@ -298,7 +327,9 @@ def top_lists(examples: RankerExamples, scores: Numbers, top: int = TOP) -> TopL
     starts = np.cumsum(examples.sizes) - examples.sizes
     best = [
         start + np.argsort(-values, kind="stable")[:top]
-        for start, (values, _, _) in zip(starts.tolist(), examples.lists(scores), strict=True)
+        for start, (values, _, _) in zip(
+            starts.tolist(), examples.lists(scores), strict=True
+        )
     ]
     rows = np.concatenate([np.zeros(0, np.int64), *best])
     return scores[rows], examples.matrix[rows], examples.cited[rows]
@@ -316,7 +347,9 @@ def calibrated(
         return None
     scores = np.concatenate([scores for scores, *_ in lists])
     x = prior.terms(scores, np.concatenate([matrix for _, matrix, _ in lists]))
-    offset, [scale, *times] = logistic(x, cited.astype(np.float64), prior.offset, strength)
+    offset, [scale, *times] = logistic(
+        x, cited.astype(np.float64), prior.offset, strength
+    )
     weights = zip(prior.weights.items(), times, strict=True)
     return Calibration(
         scale=prior.scale * scale,

@@ -43,7 +43,9 @@ class Lists:
         """Build `count` lists from pairs (list number, row), in the order of the pairs; some may be empty."""
         order = np.argsort(segment_ids, kind="stable")
         lengths = np.bincount(segment_ids, minlength=count)
-        return cls(np.concatenate([[0], np.cumsum(lengths)]), rows[order].astype(np.int32))
+        return cls(
+            np.concatenate([[0], np.cumsum(lengths)]), rows[order].astype(np.int32)
+        )
 
     @classmethod
     def each(cls, lists: Sequence[Rows]) -> Self:
@@ -98,8 +100,12 @@ class Pairs:
     def __init__(self, parts: Iterable[tuple[Integers, Integers]], papers: int) -> None:
         """Take the pairs of several parts; `papers` is more than any paper."""
         self._papers = papers
-        none = np.array([np.iinfo(np.int64).min])  # a key of no pair, so that there is a last one
-        self._keys = np.unique(np.concatenate([none, *(self._key(*part) for part in parts)]))
+        none = np.array(
+            [np.iinfo(np.int64).min]
+        )  # a key of no pair, so that there is a last one
+        self._keys = np.unique(
+            np.concatenate([none, *(self._key(*part) for part in parts)])
+        )
 
     def holds(self, queries: Integers | int, papers: Integers) -> Flags:
         """Return which pairs are in the set, in the broadcast shape of `queries` and `papers`."""
@@ -134,7 +140,9 @@ class TrainingData:
         references = self.cited.where(self.allowed[self.cited.indices])
         citing = self.queries[references.segment_ids]
         ones = np.ones(len(citing), np.int32)
-        return csr_array((ones, (citing, references.indices)), shape=(self.papers, self.papers))
+        return csr_array(
+            (ones, (citing, references.indices)), shape=(self.papers, self.papers)
+        )
 
     def labelled(self) -> "LabelledQueries":
         """Return the queries; their candidates are allowed papers of no later year, not themselves."""
@@ -144,7 +152,9 @@ class TrainingData:
         hidden = np.flatnonzero(~self.allowed)
         rows = self.queries.tolist()
         of_year = {  # few: dev and test queries are the newest papers
-            year: frozenset(hidden[no_later(all_years[hidden], np.int32(year))].tolist())
+            year: frozenset(
+                hidden[no_later(all_years[hidden], np.int32(year))].tolist()
+            )
             for year in set(years)
         }
         rules = [
@@ -159,7 +169,9 @@ class TrainingData:
         """Return the data of `count` random queries; of all for 0."""
         if not count or count >= len(self.queries):
             return self
-        drawn = np.random.default_rng([seed, 5]).choice(len(self.queries), count, replace=False)
+        drawn = np.random.default_rng([seed, 5]).choice(
+            len(self.queries), count, replace=False
+        )
         return self.only(np.sort(drawn))
 
     def only(self, chosen: Integers) -> "TrainingData":
@@ -196,14 +208,18 @@ def load_training_data(index: IndexFolder) -> TrainingData:
 
     def lists(keep: Flags) -> Lists:
         chosen = (segment_ids >= 0) & keep
-        return Lists.of(segment_ids[chosen], np.asarray(graph.indices)[chosen], len(train))
+        return Lists.of(
+            segment_ids[chosen], np.asarray(graph.indices)[chosen], len(train)
+        )
 
     gold = lists(gold_citations(graph, years) & allowed[graph.indices])
     if not len(gold.indices):
         raise ConfigError(
             f"the train queries of {index.path} cite no eligible paper of the index; there is nothing to train on"
         )
-    return TrainingData(index, train, allowed, lists(np.ones(len(segment_ids), np.bool_)), gold)
+    return TrainingData(
+        index, train, allowed, lists(np.ones(len(segment_ids), np.bool_)), gold
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -236,7 +252,9 @@ def dev_queries(
     usable = np.arange(len(queries))
     if held:
         titles = [query.title for query in queries]
-        usable = np.flatnonzero(held.allowed_mask([query.id for query in queries], titles))
+        usable = np.flatnonzero(
+            held.allowed_mask([query.id for query in queries], titles)
+        )
     rng = np.random.default_rng([seed, 7])
     chosen = np.sort(rng.permutation(usable)[:count]).tolist()
     gold = [index.papers.rows_of(sorted(eval_set.qrels[query.id])) for query in queries]
@@ -273,7 +291,9 @@ def query_measures(lists: Iterable[tuple[Numbers, Flags, int]]) -> Floats:
     for scores, cited, gold in lists:
         ranked = cited[np.lexsort((cited, -scores))]
         reciprocal_rank = 1 / (int(ranked.argmax()) + 1) if ranked.any() else 0.0
-        measured.append((reciprocal_rank, 2 * int(ranked[:F1_DEPTH].sum()) / (F1_DEPTH + gold)))
+        measured.append(
+            (reciprocal_rank, 2 * int(ranked[:F1_DEPTH].sum()) / (F1_DEPTH + gold))
+        )
     return np.array(measured, np.float64).reshape(-1, 2)
 
 
@@ -317,10 +337,16 @@ def logistic(
         z = x @ at[1:] + at[0]
         moved = at[1:] - 1
         gap = (sigmoid(z) - targets) / len(x)
-        value = np.mean(np.logaddexp(0, z) - targets * z) + strength / 2 * moved @ moved / len(x)
-        return float(value), np.array([gap.sum(), *(gap @ x + strength * moved / len(x))])
+        value = np.mean(
+            np.logaddexp(0, z) - targets * z
+        ) + strength / 2 * moved @ moved / len(x)
+        return float(value), np.array(
+            [gap.sum(), *(gap @ x + strength * moved / len(x))]
+        )
 
     start = np.array([offset, *np.ones(x.shape[1])])
     bounds = [(None, None), (1e-3, None), *[(None, None)] * (x.shape[1] - 1)]
-    first, *weights = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x.tolist()
+    first, *weights = minimize(
+        loss, start, jac=True, method="L-BFGS-B", bounds=bounds
+    ).x.tolist()
     return first, weights

@@ -11,7 +11,14 @@ from citerec.config import Bm25Config, RecommendConfig
 from citerec.encode.encoder import Encoder, TransformerEncoder, fingerprint_of
 from citerec.encode.models import ModelSource
 from citerec.encode.spec import NAME as SPEC
-from citerec.encode.spec import EncoderSpec, Fingerprint, Pooling, Similarity, read_spec, write_spec
+from citerec.encode.spec import (
+    EncoderSpec,
+    Fingerprint,
+    Pooling,
+    Similarity,
+    read_spec,
+    write_spec,
+)
 from citerec.encode.torch_backend import Parts, load_parts
 from citerec.errors import ConfigError
 from citerec.files.arrays import Flags, Rows
@@ -30,7 +37,16 @@ from citerec.train.data import (
     load_training_data,
 )
 from citerec.train.settings import EncoderTraining
-from citerec.types import Eligibility, Json, Log, Paper, Progress, Query, no_log, no_progress
+from citerec.types import (
+    Eligibility,
+    Json,
+    Log,
+    Paper,
+    Progress,
+    Query,
+    no_log,
+    no_progress,
+)
 
 NAME = "encoder"  # its folder among the models of an index
 MARGIN = 1.0  # of the triplets, in units of the distance; SPECTER's
@@ -58,14 +74,18 @@ def cited_by_cited(data: TrainingData, *, seed: int = 0) -> Lists:
         rows = data.queries[start : start + CHUNK]
         second_order = (data.links[rows] @ data.links).tocsr()
         second_order.sort_indices()
-        lists = Lists(second_order.indptr.astype(np.int64), second_order.indices.astype(np.int32))
+        lists = Lists(
+            second_order.indptr.astype(np.int64), second_order.indices.astype(np.int32)
+        )
         lists = lists.where(~forbidden.holds(rows[lists.segment_ids], lists.indices))
         drawn = np.sort(lists.drawn(MAX_HARD, rng, repeat=False))
         each += [row[row != MISSING] for row in drawn]
     return Lists.each(each)
 
 
-def mined(data: TrainingData, *, threads: int, progress: Progress, log: Log = no_log) -> Lists:
+def mined(
+    data: TrainingData, *, threads: int, progress: Progress, log: Log = no_log
+) -> Lists:
     """Return for each query the papers of rank `MINE_FROM` to `MINE_TO` of the first stage, best first.
 
     These are allowed papers that are of no later year and that the query does not cite. The first stage fuses BM25
@@ -78,7 +98,9 @@ def mined(data: TrainingData, *, threads: int, progress: Progress, log: Log = no
     sets = candidate_sets(data, first_stage, depth, progress)
     return Lists.each(
         [
-            found.hits.rows[~forbidden.holds(row, found.hits.rows)][MINE_FROM - 1 : MINE_TO]
+            found.hits.rows[~forbidden.holds(row, found.hits.rows)][
+                MINE_FROM - 1 : MINE_TO
+            ]
             for row, found in zip(data.queries, sets, strict=True)
         ]
     )
@@ -94,7 +116,9 @@ class EncoderExamples:
     forbidden: Pairs  # (query, paper) that are never negatives
 
     @classmethod
-    def of(cls, data: TrainingData, config: EncoderTraining, hard: Lists) -> "EncoderExamples":
+    def of(
+        cls, data: TrainingData, config: EncoderTraining, hard: Lists
+    ) -> "EncoderExamples":
         """Make examples of the queries that have a positive and a possible negative."""
         allowed = int(data.allowed.sum())
         excluded = data.cited.where(data.allowed[data.cited.indices]).lengths
@@ -162,7 +186,9 @@ class EncoderDev:
         others = np.setdiff1d(rows[within(Eligibility(latest), years, rows)], gold)
         more = min(max(config.dev_pool - len(gold), 0), len(others))
         rng = np.random.default_rng([config.seed, 3])
-        rows = np.union1d(gold, rng.choice(others, more, replace=False)).astype(np.int32)
+        rows = np.union1d(gold, rng.choice(others, more, replace=False)).astype(
+            np.int32
+        )
         papers = index.papers.at(rows.tolist())
         return cls(
             tuple(drawn.queries),
@@ -182,7 +208,8 @@ class EncoderDev:
             scores = -np.sqrt(np.maximum(squares - 2 * scores, 0))
         scores[~self.allowed] = -np.inf
         return dev_measures(
-            (row, cited, int(cited.sum())) for row, cited in zip(scores, self.gold, strict=True)
+            (row, cited, int(cited.sum()))
+            for row, cited in zip(scores, self.gold, strict=True)
         )
 
 
@@ -222,7 +249,9 @@ class _Net:
             processor_kwargs=local,
             config_kwargs=local,
         )
-        reader.max_seq_length = min(config.train_tokens or spec.max_tokens, spec.max_tokens)
+        reader.max_seq_length = min(
+            config.train_tokens or spec.max_tokens, spec.max_tokens
+        )
         cosine = spec.similarity is Similarity.COSINE
         pooling = spec.pooling.value
         pool: Any = Pool(parts.dim, pooling)  # pyright: ignore[reportArgumentType]
@@ -246,7 +275,9 @@ class _Net:
     def save(self, folder: Path) -> Json:
         """Write the model, which transformers, sentence-transformers and citerec open; return what its card shows."""
         spec = self.parts.spec
-        self.parts.model.config._name_or_path = ""  # otherwise the local path of the base model
+        self.parts.model.config._name_or_path = (
+            ""  # otherwise the local path of the base model
+        )
         self.model.max_seq_length = spec.max_tokens
         self.model.cpu().save_pretrained(str(folder), create_model_card=False)
         write_spec(folder, spec)
@@ -329,7 +360,11 @@ def train_encoder(
 
 
 def _trainer(
-    net: _Net, examples: EncoderExamples, drawn: Rows, dev: EncoderDev | None, folder: Path
+    net: _Net,
+    examples: EncoderExamples,
+    drawn: Rows,
+    dev: EncoderDev | None,
+    folder: Path,
 ) -> Any:
     """Return the Trainer: its dataset holds rows, which the collator turns into texts."""
     from datasets import Dataset
@@ -354,9 +389,14 @@ def _trainer(
             texts: dict[int, str] = {}
             for row, paper in read.items():
                 text = encoder_text(paper, spec.form, net.parts.separator)
-                texts[row] = text.encode(errors="replace").decode()  # unpaired surrogates
+                texts[row] = text.encode(
+                    errors="replace"
+                ).decode()  # unpaired surrogates
             return super().__call__(
-                [{name: texts[row] for name, row in example.items()} for example in features]
+                [
+                    {name: texts[row] for name, row in example.items()}
+                    for example in features
+                ]
             )
 
     class Evaluator(BaseEvaluator):
@@ -379,13 +419,19 @@ def _trainer(
     if config.recipe == "specter":  # triplets need no others of their batch
         per_device = arguments.per_device_train_batch_size
         fitting = max(at_once // (drawn.shape[1] * net.model.max_seq_length), 1)
-        size = max(n for n in range(1, min(per_device, fitting) + 1) if per_device % n == 0)
+        size = max(
+            n for n in range(1, min(per_device, fitting) + 1) if per_device % n == 0
+        )
         arguments.per_device_train_batch_size = size
         arguments.gradient_accumulation_steps = per_device // size
     else:
-        compare = util.euclidean_sim if spec.similarity is Similarity.L2 else util.dot_score
+        compare = (
+            util.euclidean_sim if spec.similarity is Similarity.L2 else util.dot_score
+        )
         scale = 1 / TEMPERATURE
-        loss = losses.MultipleNegativesRankingLoss(net.model, scale, similarity_fct=compare)
+        loss = losses.MultipleNegativesRankingLoss(
+            net.model, scale, similarity_fct=compare
+        )
         # a paper that is twice in a batch would be a negative of its own query
         arguments.batch_sampler = "no_duplicates"
         arguments.dataloader_drop_last = len(drawn) > config.batch

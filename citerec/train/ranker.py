@@ -81,8 +81,12 @@ from citerec.types import Hits, Json, Log, Progress, no_log, no_progress
 PACKAGES = ("lightgbm", "numpy", "scipy")
 BLOCK = 64  # queries whose candidates are in memory at once
 NEGATIVES = 400  # sampled candidates per query that it does not cite, at most
-CITATION_LAG = 5  # years; half of the queries do not know the newest citations, of 1 to so many
-KNOWN_FRACTION = 0.15  # of the train queries, which know half of their references, as with --cited
+CITATION_LAG = (
+    5  # years; half of the queries do not know the newest citations, of 1 to so many
+)
+KNOWN_FRACTION = (
+    0.15  # of the train queries, which know half of their references, as with --cited
+)
 
 # (name, make) -> arrays, which an interrupted training may have saved
 ArrayCache = Callable[[str, Callable[[], trainer.Arrays]], trainer.Arrays]
@@ -101,7 +105,10 @@ def with_known_half(
         replace(rule, excluded=rule.excluded.union(half)) if half else rule
         for rule, half in zip(queries.eligible, known, strict=True)
     ]
-    rest = [np.setdiff1d(gold, half) for gold, half in zip(queries.gold, halves, strict=True)]
+    rest = [
+        np.setdiff1d(gold, half)
+        for gold, half in zip(queries.gold, halves, strict=True)
+    ]
     return LabelledQueries(queries.queries, rules, known, gold=rest)
 
 
@@ -156,7 +163,9 @@ class Gatherer:
         lags[rng.random(len(chosen)) >= 0.5] = 0
         parts: list[RankerExamples] = []
         for lag in range(CITATION_LAG + 1):
-            for part in self._gathered(queries.at(np.flatnonzero(lags == lag).tolist()), lag):
+            for part in self._gathered(
+                queries.at(np.flatnonzero(lags == lag).tolist()), lag
+            ):
                 parts.append(sampled(*part, NEGATIVES, rng))
                 progress("features", len(parts), len(chosen))
         return RankerExamples.joined(parts)
@@ -175,13 +184,17 @@ class Gatherer:
         """Yield for each query the features of its candidates, their gold mask, and the gold count."""
         graph = self._graph.lagged(citation_lag)
         expand = CandidateExpander(graph)
-        pipeline = Pipeline(self._first_stage, (expand,), RANKING_DEPTH, queries_per_part=BLOCK)
+        pipeline = Pipeline(
+            self._first_stage, (expand,), RANKING_DEPTH, queries_per_part=BLOCK
+        )
         for start in range(0, len(queries), BLOCK):
             part = queries.at(range(start, min(start + BLOCK, len(queries))))
             candidates: list[Any] = [*pipeline.all(part)]  # `ExpandedCandidates`
             matrices = [
                 self._features.matrix(query, found, part.known_references(i))
-                for i, (query, found) in enumerate(zip(part.queries, candidates, strict=True))
+                for i, (query, found) in enumerate(
+                    zip(part.queries, candidates, strict=True)
+                )
             ]
             if self._reranker and self._first_order:
                 id_rank = self._graph.index.id_rank
@@ -191,10 +204,16 @@ class Gatherer:
                 ]
                 done = self._reranker.rerank(part.queries, lists)
                 matrices = [
-                    with_rerank_feature(matrix, found.rows, self._reranker.unit_scores(after))
-                    for matrix, found, after in zip(matrices, candidates, done, strict=True)
+                    with_rerank_feature(
+                        matrix, found.rows, self._reranker.unit_scores(after)
+                    )
+                    for matrix, found, after in zip(
+                        matrices, candidates, done, strict=True
+                    )
                 ]
-            for matrix, found, gold in zip(matrices, candidates, part.gold, strict=True):
+            for matrix, found, gold in zip(
+                matrices, candidates, part.gold, strict=True
+            ):
                 yield matrix, np.isin(found.rows, gold), len(gold)
 
 
@@ -264,12 +283,18 @@ def gather_examples(
         held = held_out(others, ("dev", "test"))
         free = held.allowed_mask(index.papers.ids_at(data.queries.tolist()), titles)
         if not free.all():
-            log(f"{name}: {(~free).sum():,} train queries are dropped: held out in another index")
+            log(
+                f"{name}: {(~free).sum():,} train queries are dropped: held out in another index"
+            )
         data = data.only(np.flatnonzero(free))
-        train = RankerExamples(**cached("train", lambda: by_train.train(data, progress).arrays))
+        train = RankerExamples(
+            **cached("train", lambda: by_train.train(data, progress).arrays)
+        )
     held = held_out(others, ("test",))
     if queries := dev_queries(index, config.dev_queries, config.seed, held=held):
-        dev = RankerExamples(**cached("dev", lambda: gatherer.whole(queries, progress).arrays))
+        dev = RankerExamples(
+            **cached("dev", lambda: gatherer.whole(queries, progress).arrays)
+        )
     return IndexExamples(index, train, dev, bool(excluded), reranker, gatherer.added)
 
 
@@ -287,7 +312,9 @@ class RankerReport:
         float | None
     )  # F1@20 on the dev queries of the ranker in use before; None if that was not measured
     after: Mapping[Variant, Measures]
-    is_better: bool  # on dev than the ranker in use before; false if that was not measured
+    is_better: (
+        bool  # on dev than the ranker in use before; false if that was not measured
+    )
 
 
 def train_ranker(
@@ -331,7 +358,9 @@ def train_ranker(
 
             others = [other for other in (*indexes, *withheld) if other is not index]
             reranker = _reranker(index, config)
-            examples.append(gather_examples(index, reranker, others, config, cached=cached, **how))
+            examples.append(
+                gather_examples(index, reranker, others, config, cached=cached, **how)
+            )
         own = None if output else indexes[0]
         return train_on(examples, target, config, log, plan=plan, own=own)
 
@@ -353,7 +382,9 @@ def _reranker(index: IndexFolder, config: RankerTraining) -> str | None:
 
 
 def _plan(
-    indexes: Sequence[IndexFolder], config: RankerTraining, withheld: Sequence[IndexFolder]
+    indexes: Sequence[IndexFolder],
+    config: RankerTraining,
+    withheld: Sequence[IndexFolder],
 ) -> Json:
     """Return what a training depends on: the settings, and papers, splits, encoder and reranker of each index."""
     facts = [_facts(index, _reranker(index, config)) for index in indexes]
@@ -376,7 +407,10 @@ def _folder_of(reranker: str | None, index: IndexFolder) -> Path | None:
 def _facts(index: IndexFolder, reranker: str | None) -> Json:
     folder = _folder_of(reranker, index)
     weights = sha256_of_files(weights_files(folder)) if folder else reranker
-    return trainer.corpus_facts(index) | {"encoder": index.encoder_weights, "reranker": weights}
+    return trainer.corpus_facts(index) | {
+        "encoder": index.encoder_weights,
+        "reranker": weights,
+    }
 
 
 def train_on(
@@ -395,16 +429,22 @@ def train_on(
     fits: dict[Variant, FittedVariant] = {}
     for variant in variants:
         fitted = fit_variant(examples, variant, config)
-        measures = ", ".join(f"{name} {value:.4f}" for name, value in fitted.measures.items())
+        measures = ", ".join(
+            f"{name} {value:.4f}" for name, value in fitted.measures.items()
+        )
         log(f"{variant}: {measures} on dev, {fitted.trees.rounds} trees")
         fits[variant] = fitted
     full = fits[Variant.FULL]
     if full.calibration is None:
-        log("no cited paper in the dev lists to calibrate: there will be no probability")
+        log(
+            "no cited paper in the dev lists to calibrate: there will be no probability"
+        )
     dev = RankerExamples.joined(of_index.dev for of_index in examples)
     before = dev.measures(-np.arange(len(dev.cited), dtype=np.float64))
     after = {variant: fitted.measures for variant, fitted in fits.items()}
-    in_use, is_better = _compared(own, dev, full, log) if own and len(dev) else (None, False)
+    in_use, is_better = (
+        _compared(own, dev, full, log) if own and len(dev) else (None, False)
+    )
     if own:
         output = trainer.own_folder(output, is_better=is_better)
     indexes = [
@@ -440,12 +480,23 @@ def train_on(
             specs[variant] = VariantSpec(
                 file=file, features=trees.features, calibration=fitted.calibration
             )
-        spec = RankerSpec(format=1, neighbours=NEIGHBOURS, variants=specs, provenance=origin)
+        spec = RankerSpec(
+            format=1, neighbours=NEIGHBOURS, variants=specs, provenance=origin
+        )
         write_spec(folder, spec)
-        meaning = {feature.name: feature.meaning for feature in (*FEATURES, *full.trees.added)}
-        shown = {"rounds": full.trees.rounds, "meaning": meaning, "spec": SPEC, "top": TOP}
+        meaning = {
+            feature.name: feature.meaning for feature in (*FEATURES, *full.trees.added)
+        }
+        shown = {
+            "rounds": full.trees.rounds,
+            "meaning": meaning,
+            "spec": SPEC,
+            "top": TOP,
+        }
         shown["lag"] = CITATION_LAG
-        trainer.finish_folder(folder, facts, _shown(config), PACKAGES, "ranker.md", shown)
+        trainer.finish_folder(
+            folder, facts, _shown(config), PACKAGES, "ranker.md", shown
+        )
     return RankerReport(
         output=output,
         queries=full.queries,

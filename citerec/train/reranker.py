@@ -49,10 +49,14 @@ from citerec.train.settings import RerankerTraining
 from citerec.types import CandidateSet, Hits, Json, Log, Progress, no_log, no_progress
 
 MISSING = -1  # fills a list with too few negatives
-WEIGHTS: tuple[float, ...] = tuple(np.linspace(0, 1, 21).round(4).tolist())  # of a reranker
+WEIGHTS: tuple[float, ...] = tuple(
+    np.linspace(0, 1, 21).round(4).tolist()
+)  # of a reranker
 
 
-def _first_stage(index: IndexFolder, config: RerankerTraining, log: Log) -> HybridRetriever:
+def _first_stage(
+    index: IndexFolder, config: RerankerTraining, log: Log
+) -> HybridRetriever:
     """Open the first stage: BM25, fused with vectors where the settings want it."""
     encoder = "auto" if config.candidates == "fused" else "none"
     return open_hybrid(index, RecommendConfig(encoder=encoder, bm25=config.bm25), log)
@@ -98,9 +102,7 @@ class RerankerExamples:
 
     data: TrainingData
     candidates: CandidateLists
-    similarity: (
-        Numbers  # of each candidate with its query, by the encoder of the index; 0 without vectors
-    )
+    similarity: Numbers  # of each candidate with its query, by the encoder of the index; 0 without vectors
     config: RerankerTraining
 
     def __post_init__(self) -> None:
@@ -151,8 +153,12 @@ class RerankerExamples:
         numbers: dict[str, int] = {}
         every = data.index.papers.column("title").to_pylist()
         keys = [title_key(title) or f"#{row}" for row, title in enumerate(every)]
-        titles = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
-        cited = Pairs([(data.cited.segment_ids, titles[data.cited.indices])], len(titles) + 1)
+        titles = np.array(
+            [numbers.setdefault(key, len(numbers)) for key in keys], np.int64
+        )
+        cited = Pairs(
+            [(data.cited.segment_ids, titles[data.cited.indices])], len(titles) + 1
+        )
         own = titles[data.queries][lists.segment_ids]
         of_entries = titles[lists.indices]
         same = (of_entries == own) | cited.holds(lists.segment_ids, of_entries)
@@ -167,9 +173,7 @@ class Evaluation(NamedTuple):
     scale: float = 1.0  # of the calibration, as `offset`
     offset: float = 0.0
     weight: float = 1.0  # the best rerank weight
-    is_better: bool = (
-        False  # whether the list is significantly better with that weight than without the model
-    )
+    is_better: bool = False  # whether the list is significantly better with that weight than without the model
 
 
 class ScoredList(NamedTuple):
@@ -212,7 +216,9 @@ class RerankerDev:
     ranker_lists: Sequence[Hits] | None
 
     @classmethod
-    def load(cls, index: IndexFolder, config: RerankerTraining, log: Log) -> "RerankerDev | None":
+    def load(
+        cls, index: IndexFolder, config: RerankerTraining, log: Log
+    ) -> "RerankerDev | None":
         """Draw dev queries and retrieve their candidates; None without dev queries."""
         drawn = dev_queries(index, config.dev_queries, config.seed)
         if drawn is None:
@@ -230,13 +236,19 @@ class RerankerDev:
             ranker_lists = [found.hits.best(depth) for found in pipeline.all(drawn)]
         return cls(index, drawn, candidates, ranker_lists)
 
-    def evaluated(self, parts: RerankerParts, source: Path, config: RerankerTraining) -> Evaluation:
+    def evaluated(
+        self, parts: RerankerParts, source: Path, config: RerankerTraining
+    ) -> Evaluation:
         """Evaluate a copy of the current weights; the measure `mixed` is the F1 at the best rerank weight."""
         lists = self._scored(self.candidates, frozen(parts, source, config))
         scores = np.concatenate([scored.scores for scored in lists])
-        scale, offset = platt(scores, np.concatenate([scored.cited for scored in lists]))
+        scale, offset = platt(
+            scores, np.concatenate([scored.cited for scored in lists])
+        )
         weight, is_better = best_weight(lists)
-        measures = dev_measures((scored.scores, scored.cited, scored.gold) for scored in lists)
+        measures = dev_measures(
+            (scored.scores, scored.cited, scored.gold) for scored in lists
+        )
         measures["mixed"] = dev_measures(scored.mixed(weight) for scored in lists)["f1"]
         return Evaluation(measures, scale, offset, weight, is_better)
 
@@ -257,14 +269,20 @@ class RerankerDev:
 
     def _scored(self, lists: Sequence[Hits], model: CrossEncoder) -> list[ScoredList]:
         """Score a list of each query by a model."""
-        scores = model.score(self.index, self.queries.queries, [hits.rows for hits in lists])
+        scores = model.score(
+            self.index, self.queries.queries, [hits.rows for hits in lists]
+        )
         return [
             ScoredList(hits.scores, of_query, np.isin(hits.rows, gold), len(gold))
-            for hits, of_query, gold in zip(lists, scores, self.queries.gold, strict=True)
+            for hits, of_query, gold in zip(
+                lists, scores, self.queries.gold, strict=True
+            )
         ]
 
 
-def frozen(parts: RerankerParts, source: Path, config: RerankerTraining) -> CrossEncoder:
+def frozen(
+    parts: RerankerParts, source: Path, config: RerankerTraining
+) -> CrossEncoder:
     """Return a cross-encoder with a copy of the current weights, which further training does not change."""
     model = copy.deepcopy(parts.model).cpu().eval()
     return CrossEncoder(replace(parts, model=model), source, config.running)
@@ -293,7 +311,9 @@ def train_reranker(
     state = trainer.TrainingState(target)
 
     def searched() -> dict[str, npt.NDArray[Any]]:
-        sets = candidate_sets(data, _first_stage(index, config, log), config.depth, progress)
+        sets = candidate_sets(
+            data, _first_stage(index, config, log), config.depth, progress
+        )
         found = CandidateLists.of(sets, config.depth)
         similarity = np.zeros(len(found.lists.indices), np.float32)
         if config.distill and index.is_embedded:
@@ -347,7 +367,9 @@ def train_reranker(
         def save(folder: Path) -> Json:
             """Write the model, which transformers, sentence-transformers and citerec open."""
             model = parts.model
-            model.config._name_or_path = ""  # otherwise the local path of the base model
+            model.config._name_or_path = (
+                ""  # otherwise the local path of the base model
+            )
             # By default sentence-transformers applies a sigmoid to the score of a single label.
             identity = "torch.nn.modules.linear.Identity"
             model.config.sentence_transformers = {"activation_fn": identity}
@@ -376,7 +398,9 @@ def load_base(folder: Path, config: RerankerTraining) -> RerankerParts:
     import torch
     from transformers import AutoModelForSequenceClassification
 
-    spec = RerankerSpec(query_tokens=config.query_tokens, candidate_tokens=config.candidate_tokens)
+    spec = RerankerSpec(
+        query_tokens=config.query_tokens, candidate_tokens=config.candidate_tokens
+    )
     parts, missing = load_body(folder, spec)
     model = parts.model
     check_positions(folder, model, spec.tokens)
@@ -393,7 +417,9 @@ def load_base(folder: Path, config: RerankerTraining) -> RerankerParts:
         body.embeddings.requires_grad_(False)
     layers = getattr(getattr(body, "encoder", body), "layer", [])
     if config.freeze_layers > len(layers):
-        raise ConfigError(f"freeze_layers must be at most {len(layers)}, the layers of the model")
+        raise ConfigError(
+            f"freeze_layers must be at most {len(layers)}, the layers of the model"
+        )
     for layer in layers[: config.freeze_layers]:
         layer.requires_grad_(False)
     return replace(parts, model=model)
@@ -417,7 +443,9 @@ def _trainer(
     query_rows = data.queries[lists.segment_ids]
     teacher = candidates.standardised(examples.similarity)
     first_stage = candidates.standardised(candidates.scores)
-    arguments = trainer.arguments_of(TrainingArguments, config, folder, has_dev=bool(evaluated))
+    arguments = trainer.arguments_of(
+        TrainingArguments, config, folder, has_dev=bool(evaluated)
+    )
     budget = trainer.tokens_at_once(parts.model, arguments)
     tokens: dict[int, list[int]] = {}  # of papers, by row
 
@@ -430,13 +458,16 @@ def _trainer(
         texts = [pair_text(paper) for paper in new.values()]
         tokens.update(zip(new, parts.cut(texts), strict=True))
         sizes = [
-            places.shape[1] * max(len(ids) for ids, _ in made_pairs(example)) for example in places
+            places.shape[1] * max(len(ids) for ids, _ in made_pairs(example))
+            for example in places
         ]
         return {"pieces": [piece(places[group]) for group in batches(sizes, budget)]}
 
     def made_pairs(places: Rows) -> list[tuple[list[int], int]]:
         entries = places[places != MISSING]
-        rows = zip(query_rows[entries].tolist(), lists.indices[entries].tolist(), strict=True)
+        rows = zip(
+            query_rows[entries].tolist(), lists.indices[entries].tolist(), strict=True
+        )
         return [pair(tokens[q], tokens[p], parts.specials, parts.spec) for q, p in rows]
 
     def piece(places: Rows) -> dict[str, Any]:
@@ -462,7 +493,9 @@ def _trainer(
         return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
     class PairTrainer(Trainer):
-        def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Any:
+        def training_step(
+            self, model: Any, inputs: Any, num_items_in_batch: Any = None
+        ) -> Any:
             """Accumulate the gradient of a batch piece by piece; return its mean loss."""
             pieces = inputs["pieces"]
             examples_in_batch = sum(len(of_piece["at"]) for of_piece in pieces)
@@ -500,12 +533,22 @@ def _trainer(
 
     dataset: Any = examples
     return PairTrainer(
-        parts.model, arguments, data_collator=collated, train_dataset=dataset, eval_dataset=dataset
+        parts.model,
+        arguments,
+        data_collator=collated,
+        train_dataset=dataset,
+        eval_dataset=dataset,
     )
 
 
 def loss_of(
-    logits: Any, config: RerankerTraining, *, cited: Any, there: Any, teacher: Any, first_stage: Any
+    logits: Any,
+    config: RerankerTraining,
+    *,
+    cited: Any,
+    there: Any,
+    teacher: Any,
+    first_stage: Any,
 ) -> Any:
     """Return the loss of each example, shape (lists,), from tensors of shape (lists, papers).
 

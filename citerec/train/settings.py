@@ -6,17 +6,31 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from citerec.config import Bm25Config, Precision, Seed, Settings, Threads, read_settings, setting
+from citerec.config import (
+    Bm25Config,
+    Precision,
+    Seed,
+    Settings,
+    Threads,
+    read_settings,
+    setting,
+)
 from citerec.encode.spec import EncodeConfig
 from citerec.files.reading import read_toml
 from citerec.rerank.pair import SideTokens
 from citerec.text import EncoderForm
 
-Model = Annotated[str, Field(min_length=1, description="Base model: a name, folder or hub id.")]
+Model = Annotated[
+    str, Field(min_length=1, description="Base model: a name, folder or hub id.")
+]
 Epochs = Annotated[int, Field(ge=1, description="Number of epochs.")]
-Steps = Annotated[int, Field(ge=0, description="Number of updates, in place of --epochs.")]
+Steps = Annotated[
+    int, Field(ge=0, description="Number of updates, in place of --epochs.")
+]
 Batch = Annotated[int, Field(ge=1, le=1_000_000, description="Examples per update.")]
-Queries = Annotated[int, Field(ge=0, description="Train queries, drawn at random; 0 for all.")]
+Queries = Annotated[
+    int, Field(ge=0, description="Train queries, drawn at random; 0 for all.")
+]
 Rate = Annotated[float, Field(gt=0)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 Weight = Annotated[float, Field(ge=0)]
@@ -59,7 +73,9 @@ class ModelTraining(TrainingSettings):
     steps: Steps = 0
     batch: Batch = 32
     learning_rate: Rate = 2e-5
-    warmup: Share = 0.1  # share of the updates in which the rate rises; then it falls linearly to 0
+    warmup: Share = (
+        0.1  # share of the updates in which the rate rises; then it falls linearly to 0
+    )
     eval_steps: Count = 0  # updates between evaluations; 0 for each epoch
     dev_queries: Count = 200  # of an evaluation; 0: the last weights are saved
     dtype: Precision = Precision.AUTO
@@ -73,7 +89,9 @@ class ModelTraining(TrainingSettings):
     @property
     def running(self) -> EncodeConfig:
         """How a model is run that is not trained, on the dev queries."""
-        return EncodeConfig(device=self.device, precision=self.dtype, threads=self.threads)
+        return EncodeConfig(
+            device=self.device, precision=self.dtype, threads=self.threads
+        )
 
     @model_validator(mode="after")
     def _check_batch(self) -> Self:
@@ -108,7 +126,9 @@ class EncoderTraining(ModelTraining):
     epochs: Epochs = 2
     max_tokens: Count = 512  # of the trained model; 0 for that of the base model
     train_tokens: Count = 0  # in training; 0 for `max_tokens`
-    form: EncoderForm | None = EncoderForm.TITLE_ABSTRACT  # None for that of the base model
+    form: EncoderForm | None = (
+        EncoderForm.TITLE_ABSTRACT
+    )  # None for that of the base model
     dev_pool: Some = 2000  # candidate papers of the dev queries
 
     @model_validator(mode="after")
@@ -164,7 +184,9 @@ class RerankerTraining(ModelTraining):
     # Weight of the first-stage scores, standardised in each list, that are added to the logits: the model then learns
     # what the first stage does not know, as interpolation adds its scores later.
     first_stage_weight: Weight = 0.0
-    distill: Weight = 0.0  # weight of the loss against the order by the encoder of the index
+    distill: Weight = (
+        0.0  # weight of the loss against the order by the encoder of the index
+    )
     steps: Steps = 300_000
     eval_steps: Count = 10_000
     batch: Batch = 128
@@ -191,7 +213,9 @@ class RankerTraining(TrainingSettings):
     """The settings of the training of the learning-to-rank model."""
 
     queries: Queries = 2_000  # per index
-    dev_queries: Count = 2_000  # per index, in memory with their candidates; 0: all trees are kept
+    dev_queries: Count = (
+        2_000  # per index, in memory with their candidates; 0: all trees are kept
+    )
     retrievers: tuple[str, ...] = setting(
         (), "More first-stage retrievers: names that installed packages register."
     )
@@ -228,4 +252,6 @@ class TrainPlan(Settings):
     def read(cls, file: Path | None, options: Mapping[str, Any]) -> Self:
         """Read a plan from a TOML file, in which a table replaces the settings of a step; options override both."""
         plan = read_settings(cls, read_toml(file) if file else {}, f"{file}: ")
-        return plan.replace(**{n: step.replace(**options.get(n, {})) for n, step in plan})
+        return plan.replace(
+            **{n: step.replace(**options.get(n, {})) for n, step in plan}
+        )

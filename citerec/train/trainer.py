@@ -23,7 +23,13 @@ import orjson
 
 from citerec.display import filled
 from citerec.encode.machine import provenance, versions
-from citerec.encode.models import ModelSource, find_model, is_name, recorded_folder, weights_files
+from citerec.encode.models import (
+    ModelSource,
+    find_model,
+    is_name,
+    recorded_folder,
+    weights_files,
+)
 from citerec.encode.spec import Precision, has_bfloat16
 from citerec.errors import ConfigError, ModelExistsError, extra, writing
 from citerec.files.atomic import building, locked, refuse_links
@@ -58,7 +64,9 @@ def corpus_facts(index: IndexFolder) -> Json:
 def encoder_folder(index: IndexFolder) -> Path | None:
     """Return the folder of the model that an index was embedded by; None without vectors or if it has only a name."""
     recorded = index.manifest.settings.get("encoder")
-    return recorded_folder(str(recorded["source"]), base=index.path) if recorded else None
+    return (
+        recorded_folder(str(recorded["source"]), base=index.path) if recorded else None
+    )
 
 
 def plan_of(config: ModelTraining, index: IndexFolder) -> Json:
@@ -109,7 +117,9 @@ def target_of(
     `force`.
     """
     target = output or index.models / name
-    for folder in (target,) if output else (target, own_folder(target, is_better=False)):
+    for folder in (
+        (target,) if output else (target, own_folder(target, is_better=False))
+    ):
         if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
             continue
         if not (folder / spec).is_file() or not (folder / TRAINING).is_file():
@@ -178,8 +188,12 @@ class TrainingState:
     @property
     def checkpoint(self) -> Path | None:
         """The last complete checkpoint."""
-        whole = self.folder.glob("checkpoint-*/trainer_state.json")  # which is written last
-        return max((f.parent for f in whole), key=lambda f: int(f.name[11:]), default=None)
+        whole = self.folder.glob(
+            "checkpoint-*/trainer_state.json"
+        )  # which is written last
+        return max(
+            (f.parent for f in whole), key=lambda f: int(f.name[11:]), default=None
+        )
 
 
 def cached_arrays(
@@ -216,7 +230,9 @@ class Point:
     step: int
     epoch: float
     loss: float | None = None  # mean over the updates since the previous point
-    dev: Mapping[str, float]  # measures on the dev queries, by name; empty without dev queries
+    dev: Mapping[
+        str, float
+    ]  # measures on the dev queries, by name; empty without dev queries
 
     def __str__(self) -> str:
         figures = {"loss": self.loss} if self.loss is not None else {}
@@ -232,7 +248,9 @@ class TrainingReport:
     output: Path
     queries: int
     examples: int  # per epoch
-    history: tuple[Point, ...]  # the first is of the base encoder, or of the first stage
+    history: tuple[
+        Point, ...
+    ]  # the first is of the base encoder, or of the first stage
     best: Point  # the evaluation of the saved weights
     is_better: bool  # on dev than what the model stands on; false without dev queries
 
@@ -251,12 +269,16 @@ def prepare(config: ModelTraining) -> None:
         import torch
         import transformers
     transformers.logging.set_verbosity_error()
-    transformers.set_seed(config.seed)  # a new classification head is initialised at random
+    transformers.set_seed(
+        config.seed
+    )  # a new classification head is initialised at random
     if config.threads:
         torch.set_num_threads(config.threads)
 
 
-def arguments_of(kind: Any, config: ModelTraining, folder: Path, *, has_dev: bool) -> Any:
+def arguments_of(
+    kind: Any, config: ModelTraining, folder: Path, *, has_dev: bool
+) -> Any:
     """Return the arguments of a Trainer, of class `kind`.
 
     Dev queries select the weights by `config.metric`; without, the last weights are saved.
@@ -270,7 +292,9 @@ def arguments_of(kind: Any, config: ModelTraining, folder: Path, *, has_dev: boo
     arguments = kind(
         output_dir=str(folder),
         use_cpu=on_cpu,
-        bf16=bfloat16 if config.dtype is Precision.AUTO else config.dtype is Precision.BFLOAT16,
+        bf16=bfloat16
+        if config.dtype is Precision.AUTO
+        else config.dtype is Precision.BFLOAT16,
         seed=config.seed,
         num_train_epochs=config.epochs,
         max_steps=config.steps or -1,
@@ -344,7 +368,9 @@ def train(
     history = (first, *_points(trainer.state.log_history, metric))
     if len(history) == 1:
         raise ConfigError("the training made no update; raise epochs or steps")
-    if not all(bool(weights.isfinite().all()) for weights in trainer.model.parameters()):
+    if not all(
+        bool(weights.isfinite().all()) for weights in trainer.model.parameters()
+    ):
         raise ConfigError(
             "the training diverged: weights became infinite or no numbers; lower learning_rate, now "
             f"{trainer.args.learning_rate:g}"
@@ -354,7 +380,9 @@ def train(
     name = metric.removeprefix("eval_")
     best = max(history[1:], key=lambda point: point.dev[name])
     if best.dev[name] <= before[name]:
-        log(f"the training did not improve dev {name}: {before[name]:.4f}, {best.dev[name]:.4f}")
+        log(
+            f"the training did not improve dev {name}: {before[name]:.4f}, {best.dev[name]:.4f}"
+        )
     return history, best
 
 
@@ -390,13 +418,18 @@ def _stoppable() -> Generator[list[int]]:
 
 
 def _watch(
-    on_epoch: Callable[[int], None], stopping: Sequence[int], progress: Progress, log: Log
+    on_epoch: Callable[[int], None],
+    stopping: Sequence[int],
+    progress: Progress,
+    log: Log,
 ) -> Any:
     from transformers import TrainerCallback
 
     class Watch(TrainerCallback):
         saved = monotonic()
-        started: tuple[int, float] | None = None  # the first update of this run, and its end
+        started: tuple[int, float] | None = (
+            None  # the first update of this run, and its end
+        )
         is_timed = False
 
         def on_epoch_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -431,7 +464,9 @@ def _watch(
             self.saved = monotonic()
 
         def on_evaluate(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            control.should_evaluate = False  # at the end of an epoch it may be due twice
+            control.should_evaluate = (
+                False  # at the end of an epoch it may be due twice
+            )
             if state.is_world_process_zero:
                 log(str(_points(state.log_history, args.metric_for_best_model)[-1]))
 
@@ -445,8 +480,14 @@ def _points(entries: Sequence[Mapping[str, Any]], metric: str | None) -> list[Po
     for entry in entries:
         loss = entry.get("loss", loss)
         if metric in entry or (metric is None and "train_runtime" in entry):
-            dev = {k[5:]: v for k, v in entry.items() if k in ("eval_mrr", "eval_f1", "eval_mixed")}
-            points.append(Point(step=entry["step"], epoch=entry["epoch"], loss=loss, dev=dev))
+            dev = {
+                k[5:]: v
+                for k, v in entry.items()
+                if k in ("eval_mrr", "eval_f1", "eval_mixed")
+            }
+            points.append(
+                Point(step=entry["step"], epoch=entry["epoch"], loss=loss, dev=dev)
+            )
     return points
 
 
@@ -492,7 +533,9 @@ def finish(
         settings = config.model_dump(mode="json") | {"model": base}
         with writing(output), building(output) as folder:
             finish_folder(folder, record, settings, PACKAGES, card, write(folder))
-    queries, examples = (facts["counts"][name] for name in ("train_queries", "examples_an_epoch"))
+    queries, examples = (
+        facts["counts"][name] for name in ("train_queries", "examples_an_epoch")
+    )
     return TrainingReport(output, queries, examples, history, best, is_better)
 
 
@@ -513,10 +556,18 @@ def finish_folder(
 
     `settings` are those of the training without local paths; the card shows the record and `shown`.
     """
-    record = {**facts, "packages": versions(packages), "provenance": provenance(settings)}
+    record = {
+        **facts,
+        "packages": versions(packages),
+        "provenance": provenance(settings),
+    }
     (folder / TRAINING).write_bytes(indented_json(record))
     shown = {**shown, "record": record, "version": version("citerec")}
-    (folder / CARD).write_text(filled("citerec.train", f"cards/{card}", shown), encoding="utf-8")
-    for weights in folder.glob("*.safetensors"):  # readable by their owner only until now
+    (folder / CARD).write_text(
+        filled("citerec.train", f"cards/{card}", shown), encoding="utf-8"
+    )
+    for weights in folder.glob(
+        "*.safetensors"
+    ):  # readable by their owner only until now
         weights.chmod((folder / TRAINING).stat().st_mode)
     seal_model(folder)

@@ -34,11 +34,14 @@ PLACEHOLDERS: dict[Any, str] = {Path: "PATH", str: "TEXT", int: "N", float: "X"}
 def page() -> str:
     """Return the whole page."""
     commands = [(f"citerec {name}", function) for name, function in _commands()]
-    summary = [f"| [`{name}`](#{_anchor(name)}) | {_first_line(f)} |" for name, f in commands]
-    head = [HEAD, "| command | what it does |\n| --- | --- |\n" + "\n".join(summary) + "\n"]
-    everywhere = (
-        "Every command also takes `--help` (`-h`); `citerec --version` prints the version.\n"
-    )
+    summary = [
+        f"| [`{name}`](#{_anchor(name)}) | {_first_line(f)} |" for name, f in commands
+    ]
+    head = [
+        HEAD,
+        "| command | what it does |\n| --- | --- |\n" + "\n".join(summary) + "\n",
+    ]
+    everywhere = "Every command also takes `--help` (`-h`); `citerec --version` prints the version.\n"
     return "\n".join([*head, everywhere, *(_section(name, f) for name, f in commands)])
 
 
@@ -47,7 +50,10 @@ def _commands() -> Iterator[tuple[str, Callable[..., Any]]]:
     for name, (module, attribute) in COMMANDS.items():
         found: Any = getattr(import_module(f"citerec.cli.{module}"), attribute)
         if isinstance(found, typer.Typer):
-            yield from ((f"{name} {_name(one)}", one.callback) for one in found.registered_commands)
+            yield from (
+                (f"{name} {_name(one)}", one.callback)
+                for one in found.registered_commands
+            )
         else:
             yield name, found
 
@@ -75,7 +81,9 @@ def _section(name: str, function: Callable[..., Any]) -> str:
         rows = [f"| `{p.name.upper()}` | {_help(p)} |" for p in arguments]
         text.append("| argument | meaning |\n| --- | --- |\n" + "\n".join(rows) + "\n")
     rows = [_row(p) for p in options]
-    return "\n".join([*text, "| option | default | meaning |\n| --- | --- | --- |", *rows, ""])
+    return "\n".join(
+        [*text, "| option | default | meaning |\n| --- | --- | --- |", *rows, ""]
+    )
 
 
 def _row(parameter: inspect.Parameter) -> str:
@@ -87,7 +95,9 @@ def _row(parameter: inspect.Parameter) -> str:
     given = [one for one in declared if one.startswith("-")]
     names = given or [f"--{parameter.name.replace('_', '-')}"]
     kind = _kind(parameter)
-    shown = " ".join(filter(None, [", ".join(names), _placeholder(kind)])).replace("|", "\\|")
+    shown = " ".join(filter(None, [", ".join(names), _placeholder(kind)])).replace(
+        "|", "\\|"
+    )
     several = " May be repeated." if get_origin(kind) is list else ""
     return f"| `{shown}` | {_default(parameter)} | {_help(parameter)}{several}{_range(info)} |"
 
@@ -117,9 +127,13 @@ def _placeholder(kind: Any) -> str:
 
 
 def _default(parameter: inspect.Parameter) -> str:
-    shown = _info(parameter).show_default  # a text where an option that is not given is None
+    shown = _info(
+        parameter
+    ).show_default  # a text where an option that is not given is None
     default = shown.strip("()") if isinstance(shown, str) else parameter.default
-    is_none = default is None or default is False or default in ("", inspect.Parameter.empty)
+    is_none = (
+        default is None or default is False or default in ("", inspect.Parameter.empty)
+    )
     return "" if is_none else f"`{default}`"
 
 

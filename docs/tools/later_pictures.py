@@ -13,7 +13,11 @@ READ = sum(map(Variant.FULL.reads, FEATURES))  # features that the trees read
 def expansion() -> Picture:
     """Neighbours of the draft and the papers that they cite."""
     neighbours = [(300, 56, "1/61"), (300, 126, "1/62"), (300, 196, "1/63")]
-    cited = [(560, 56, "cited by 1"), (560, 126, "cited by 3"), (560, 196, "cited by 1")]
+    cited = [
+        (560, 56, "cited by 1"),
+        (560, 126, "cited by 3"),
+        (560, 196, "cited by 1"),
+    ]
     shapes = [box(36, 96, 110, 60, ["draft"])]
     for number, (x, y, weight) in enumerate(neighbours, 1):
         shapes += [
@@ -21,9 +25,18 @@ def expansion() -> Picture:
             box(x - 64, y - 24, 128, 48, [f"neighbour {number}", f"weight {weight}"]),
         ]
     for i, j in ((0, 0), (0, 1), (1, 1), (2, 1), (2, 2)):
-        shapes.append(arrow(366, neighbours[i][1], 494, cited[j][1], "main" if j == 1 else "edge"))
+        shapes.append(
+            arrow(366, neighbours[i][1], 494, cited[j][1], "main" if j == 1 else "edge")
+        )
     shapes += [
-        box(x - 64, y - 24, 128, 48, ["candidate", share], "b-main" if n == 1 else "b-box")
+        box(
+            x - 64,
+            y - 24,
+            128,
+            48,
+            ["candidate", share],
+            "b-main" if n == 1 else "b-box",
+        )
         for n, (x, y, share) in enumerate(cited)
     ]
     shapes += [
@@ -62,7 +75,14 @@ def reranking() -> Picture:
         arrow(380, 154, 380, 184),
         box(262, 186, 236, 50, ["s", "score of the pair"], "b-main"),
         box(24, 186, 200, 50, ["f", "score before"]),
-        box(538, 186, 198, 50, ["w · z(s) + (1 − w) · z(f)", "orders the list"], "b-main"),
+        box(
+            538,
+            186,
+            198,
+            50,
+            ["w · z(s) + (1 − w) · z(f)", "orders the list"],
+            "b-main",
+        ),
         arrow(498, 211, 536, 211),
         '<path class="l-edge" d="M124,236 V258 H637 V246"/>',
         '<polygon class="f-edge" points="637,237 633,246 641,246"/>',
@@ -108,8 +128,12 @@ def ranking() -> Picture:
         box(468, 106, 92, 60, ["score", "orders the list"]),
         arrow(560, 136, 590, 136),
     ]
-    shapes.append('<rect class="b-box" x="592" y="76" width="144" height="120" rx="8"/>')
-    points = [(606 + 116 * t / 40, 180 - 76 / (1 + exp(-(t - 20) / 3.2))) for t in range(41)]
+    shapes.append(
+        '<rect class="b-box" x="592" y="76" width="144" height="120" rx="8"/>'
+    )
+    points = [
+        (606 + 116 * t / 40, 180 - 76 / (1 + exp(-(t - 20) / 3.2))) for t in range(41)
+    ]
     shapes += [
         curve(points, "main"),
         text(664, 94, "probability", "f-bold", 13),
@@ -124,8 +148,16 @@ def ranking() -> Picture:
 
 def graph() -> Picture:
     """Which citations a query of 2019 knows."""
-    known = [((2018, 70), (2015, 110)), ((2017, 150), (2014, 120)), ((2018, 70), (2016, 172))]
-    unknown = [((2020, 96), (2016, 172)), ((2021, 150), (2018, 70)), ((2019, 184), (2017, 150))]
+    known = [
+        ((2018, 70), (2015, 110)),
+        ((2017, 150), (2014, 120)),
+        ((2018, 70), (2016, 172)),
+    ]
+    unknown = [
+        ((2020, 96), (2016, 172)),
+        ((2021, 150), (2018, 70)),
+        ((2019, 184), (2017, 150)),
+    ]
     at = {year: 80 + 88 * (year - 2014) for year in range(2014, 2022)}
     shapes = [
         line(50, 208, 720, 208),
@@ -137,7 +169,9 @@ def graph() -> Picture:
     for pairs, cls in ((known, "main"), (unknown, "warm")):
         for (citing, y1), (cited, y2) in pairs:
             x1, x2 = at[citing] - 6, at[cited] + 9
-            shapes.append(arrow(x1, y1, x2, y2 + (y1 - y2) * 0.03, cls, dashed=cls == "warm"))
+            shapes.append(
+                arrow(x1, y1, x2, y2 + (y1 - y2) * 0.03, cls, dashed=cls == "warm")
+            )
     earlier = sorted({paper for pair in known for paper in pair})
     shapes += [dot(at[year], y, 7, "main") for year, y in earlier]
     shapes += [dot(at[year], y, 7, "warm") for (year, y), _ in unknown]

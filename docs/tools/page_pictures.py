@@ -19,7 +19,9 @@ INDEX, FOLDER = ROOT / "indexes" / "sample", ROOT / "docs" / "pictures"
 PORT = 8765
 ADDRESS = f"http://127.0.0.1:{PORT}/"
 TITLE = "Efficient passage retrieval with late interaction"
-ABSTRACT = "We index contextual token embeddings and compress them with product quantization."
+ABSTRACT = (
+    "We index contextual token embeddings and compress them with product quantization."
+)
 SIZE: ViewportSize = {"width": 1440, "height": 900}
 PATIENCE = 60  # seconds until the server is ready
 
@@ -40,7 +42,9 @@ def main() -> None:
     with subprocess.Popen(command) as server, sync_playwright() as playwright:
         try:
             _wait_until_ready()
-            browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+            browser = playwright.chromium.launch(
+                executable_path=program, args=["--no-sandbox"]
+            )
             for colours in ("light", "dark"):
                 page = browser.new_page(viewport=SIZE, color_scheme=colours)
                 _recommend(page)

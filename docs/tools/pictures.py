@@ -28,7 +28,12 @@ def pipeline() -> Picture:
         box(452, 34, 138, 62, ["expansion", "citation graph"]),
         box(452, 132, 138, 62, ["LambdaMART", f"{READ} features"], "b-main"),
         box(
-            624, 24, 120, 76, ["cross-encoder", "optional: trained", "on your corpus"], dashed=True
+            624,
+            24,
+            120,
+            76,
+            ["cross-encoder", "optional: trained", "on your corpus"],
+            dashed=True,
         ),
     ]
     ends = [
@@ -50,7 +55,10 @@ def pipeline() -> Picture:
             *boxes,
             *(arrow(*start, *end) for start, end in ends),
             *(arrow(*start, *end, dashed=True) for start, end in optional),
-            *(text(688, 159 + 17 * n, words, "f-main", 13) for n, words in enumerate(result)),
+            *(
+                text(688, 159 + 17 * n, words, "f-main", 13)
+                for n, words in enumerate(result)
+            ),
             line(156, 214, 590, 214, "warm"),
             line(156, 208, 156, 214, "warm"),
             line(590, 208, 590, 214, "warm"),
@@ -69,15 +77,27 @@ def bm25() -> Picture:
         line(left, bottom - high, left + 620, bottom - high, "edge", dashed=True),
         text(left - 8, bottom - high + 5, "1", "f-soft", 12, "end"),
         text(left - 8, bottom + 5, "0", "f-soft", 12, "end"),
-        text(left + 310, bottom + 38, "how often the term occurs in the paper", "f-soft", 13),
+        text(
+            left + 310,
+            bottom + 38,
+            "how often the term occurs in the paper",
+            "f-soft",
+            13,
+        ),
         text(left + 8, 24, label, "f-soft", 13, "start"),
     ]
-    shapes += [text(left + step * tf, bottom + 18, str(tf), "f-soft", 12) for tf in range(11)]
+    shapes += [
+        text(left + step * tf, bottom + 18, str(tf), "f-soft", 12) for tf in range(11)
+    ]
     papers = ((0.5, "main", "half as long as the mean"), (1, "ink", "of mean length"))
-    for number, (ratio, cls, words) in enumerate((*papers, (2, "warm", "twice as long"))):
+    for number, (ratio, cls, words) in enumerate(
+        (*papers, (2, "warm", "twice as long"))
+    ):
         norm = 1.2 * (1 - 0.75 + 0.75 * ratio)
         shares = [t / 10 / (t / 10 + norm) for t in range(101)]
-        points = [(left + step * t / 10, bottom - high * y) for t, y in enumerate(shares)]
+        points = [
+            (left + step * t / 10, bottom - high * y) for t, y in enumerate(shares)
+        ]
         y = 150 + 22 * number
         shapes += [
             curve(points, cls),
@@ -96,8 +116,18 @@ def dense() -> Picture:
     near = [(330, 108), (398, 82), (420, 150), (352, 176), (300, 148)]
     later = [(366, 72), (430, 112)]
     left = [(90, 60), (130, 180), (170, 96), (210, 200), (236, 52), (120, 120)]
-    right = [(520, 60), (560, 186), (610, 110), (660, 60), (676, 180), (486, 206), (590, 40)]
-    shapes = ['<circle class="l-main" cx="368" cy="126" r="86" stroke-dasharray="5 4"/>']
+    right = [
+        (520, 60),
+        (560, 186),
+        (610, 110),
+        (660, 60),
+        (676, 180),
+        (486, 206),
+        (590, 40),
+    ]
+    shapes = [
+        '<circle class="l-main" cx="368" cy="126" r="86" stroke-dasharray="5 4"/>'
+    ]
     shapes += [dot(x, y, 6, "edge") for x, y in left + right]
     shapes += [line(368, 126, x, y, "main") + dot(x, y, 7, "main") for x, y in near]
     shapes += [f'<circle class="l-warm" cx="{x}" cy="{y}" r="6"/>' for x, y in later]
@@ -127,7 +157,9 @@ def fusion() -> Picture:
         paper: [papers.index(paper) + 1 for papers in lists.values() if paper in papers]
         for paper in "ABCDE"
     }
-    points = {paper: sum(1 / (60 + rank) for rank in found) for paper, found in ranks.items()}
+    points = {
+        paper: sum(1 / (60 + rank) for rank in found) for paper, found in ranks.items()
+    }
     shapes: list[str] = []
     for x, (name, papers) in zip((90, 240), lists.items(), strict=True):
         shapes.append(text(x, 34, name, "f-main"))
@@ -145,7 +177,11 @@ def fusion() -> Picture:
             arrow(540, y, 596, y),
             box(600, y - 15, 100, 30, [f"{rank}.  {paper}"], "b-main"),
         ]
-    return "Reciprocal rank fusion: a paper scores the sum of 1 / (60 + rank)", 246, shapes
+    return (
+        "Reciprocal rank fusion: a paper scores the sum of 1 / (60 + rank)",
+        246,
+        shapes,
+    )
 
 
 PICTURES: tuple[Callable[[], Picture], ...] = (

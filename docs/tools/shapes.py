@@ -53,7 +53,12 @@ def svg(title: str, height: int, shapes: Iterable[str], css: str) -> str:
 
 
 def text(
-    x: float, y: float, words: str, cls: str = "f-ink", size: int = 14, anchor: str = "middle"
+    x: float,
+    y: float,
+    words: str,
+    cls: str = "f-ink",
+    size: int = 14,
+    anchor: str = "middle",
 ) -> str:
     """Return one line of text; y is its base line."""
     bold = ' font-weight="600"' if cls in ("f-main", "f-warm", "f-bold") else ""
@@ -84,7 +89,13 @@ def box(
 
 
 def arrow(
-    x1: float, y1: float, x2: float, y2: float, cls: str = "edge", *, dashed: bool = False
+    x1: float,
+    y1: float,
+    x2: float,
+    y2: float,
+    cls: str = "edge",
+    *,
+    dashed: bool = False,
 ) -> str:
     """Return an arrow from one point to another."""
     length = max(((x2 - x1) ** 2 + (y2 - y1) ** 2) ** 0.5, 1e-9)
@@ -98,7 +109,13 @@ def arrow(
 
 
 def line(
-    x1: float, y1: float, x2: float, y2: float, cls: str = "edge", *, dashed: bool = False
+    x1: float,
+    y1: float,
+    x2: float,
+    y2: float,
+    cls: str = "edge",
+    *,
+    dashed: bool = False,
 ) -> str:
     """Return a straight line."""
     dash = ' stroke-dasharray="5 4"' if dashed else ""

@@ -11,7 +11,9 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
-LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)|(?:src|srcset)=\"(?!https?:)([^\"#]+)\"")
+LINK = re.compile(
+    r"\]\((?!https?:|mailto:|#)([^)#\s]+)|(?:src|srcset)=\"(?!https?:)([^\"#]+)\""
+)
 FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 
 

@@ -76,7 +76,9 @@ def measure_encoding(work: Work, script: Path, rounds: int) -> list[Row]:
             peak.append(limit.ask("round")["rate"])
         for worker in workers if number % 2 else reversed(workers):
             took = worker.ask("round")
-            log(f"round {number or 'to warm up'}: {_name(worker)} {took['seconds']:.2f} s")
+            log(
+                f"round {number or 'to warm up'}: {_name(worker)} {took['seconds']:.2f} s"
+            )
             if number:
                 rates[_name(worker)].append(worker.queries / took["seconds"])
     paths = {_name(worker): worker.ask("vectors")["path"] for worker in workers}
@@ -151,7 +153,10 @@ def _cosines(paths: dict[str, str]) -> list[Row]:
     if REFERENCE not in paths:
         return []
     vectors = {name: np.load(path) for name, path in paths.items()}
-    unit = {name: v / np.linalg.norm(v, axis=1, keepdims=True) for name, v in vectors.items()}
+    unit = {
+        name: v / np.linalg.norm(v, axis=1, keepdims=True)
+        for name, v in vectors.items()
+    }
     what = f"least cosine with SentenceTransformer's vector of the same text, of {len(unit[REFERENCE])}"
     return [
         Row(

@@ -43,12 +43,22 @@ def measure_indexing(
         for name, command in commands.items():
             shutil.rmtree(work.folder / LUCENE, ignore_errors=True)
             ran[name].append(run(command, log=work.log(f"index-{name}")))
-        seconds = ", ".join(f"{name} {of[-1].seconds:.1f} s" for name, of in ran.items())
+        seconds = ", ".join(
+            f"{name} {of[-1].seconds:.1f} s" for name, of in ran.items()
+        )
         log(f"round {number}: {seconds}")
     return [
-        *_rows("", "s", {name: [one.seconds for one in of] for name, of in ran.items()}),
-        *_rows(".cpu", "s", {name: [one.cpu for one in of] for name, of in ran.items()}),
-        *_rows(".memory", "MB", {name: [one.peak_mb for one in of] for name, of in ran.items()}),
+        *_rows(
+            "", "s", {name: [one.seconds for one in of] for name, of in ran.items()}
+        ),
+        *_rows(
+            ".cpu", "s", {name: [one.cpu for one in of] for name, of in ran.items()}
+        ),
+        *_rows(
+            ".memory",
+            "MB",
+            {name: [one.peak_mb for one in of] for name, of in ran.items()},
+        ),
     ]
 
 
@@ -58,7 +68,12 @@ def index_with_anserini(work: Work) -> None:
 
     arguments = [
         *("-collection", "JsonCollection", "-input", str(work.anserini)),
-        *("-index", str(work.folder / LUCENE), "-generator", "DefaultLuceneDocumentGenerator"),
+        *(
+            "-index",
+            str(work.folder / LUCENE),
+            "-generator",
+            "DefaultLuceneDocumentGenerator",
+        ),
         *("-fields", "year", "-threads", str(work.threads), "-memoryBuffer", "256"),
     ]
     java_class("io.anserini.index.IndexCollection").main(arguments)

@@ -87,7 +87,9 @@ def _queries(work: Work) -> list[Any]:
     from citerec.index.folder import open_index
 
     queries = load_eval_set(open_index(work.dense), "test").queries
-    chosen = np.linspace(0, len(queries) - 1, min(QUERIES + WARM, len(queries))).astype(int)
+    chosen = np.linspace(0, len(queries) - 1, min(QUERIES + WARM, len(queries))).astype(
+        int
+    )
     return [queries[i] for i in chosen.tolist()]
 
 

@@ -138,9 +138,15 @@ def tokens_of(sides: Sequence[Sequence[str]], most: Sequence[int]) -> list[int]:
     from citerec.encode.torch_backend import cut
 
     tokenizer = AutoTokenizer.from_pretrained(find_model("minilm").folder)
-    extra = [2, *[1] * (len(sides) - 1)]  # [CLS] and [SEP] of the first side, [SEP] of others
+    extra = [
+        2,
+        *[1] * (len(sides) - 1),
+    ]  # [CLS] and [SEP] of the first side, [SEP] of others
     counts = [
-        [len(ids) + special for ids in cut(tokenizer, side, limit - special, special=False)]
+        [
+            len(ids) + special
+            for ids in cut(tokenizer, side, limit - special, special=False)
+        ]
         for side, limit, special in zip(sides, most, extra, strict=True)
     ]
     return [sum(of_text) for of_text in zip(*counts, strict=True)]

@@ -59,13 +59,17 @@ def run(command: Sequence[str], *, log: Path | None = None) -> Ran:
     target = log or Path(os.devnull)
     with target.open("wb") as sink:
         start = time.perf_counter()
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink)
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink
+        )
         _, status, usage = os.wait4(process.pid, 0)
         seconds = time.perf_counter() - start
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         said = f"; it said: {last_line(log)}" if log else ""
-        raise SkippedError(f"`{' '.join(command[:4])} ...` ended with {process.returncode}{said}")
+        raise SkippedError(
+            f"`{' '.join(command[:4])} ...` ended with {process.returncode}{said}"
+        )
     per_mb = 2**20 if sys.platform == "darwin" else 2**10
     return Ran(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / per_mb)
 

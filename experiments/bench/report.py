@@ -14,7 +14,9 @@ COMMAND = "make bench"
 PEERS = ("bm25s", "tantivy", "numba", "torch", "sentence-transformers")
 
 
-def record(path: Path, group: str, rows: list[Row], settings: dict[str, Any], **more: Any) -> None:
+def record(
+    path: Path, group: str, rows: list[Row], settings: dict[str, Any], **more: Any
+) -> None:
     """Put a group of rows into the results, in place of what stood there of it.
 
     Args:
@@ -31,7 +33,9 @@ def record(path: Path, group: str, rows: list[Row], settings: dict[str, Any], **
     made["versions"] |= {package: _version(package) for package in PEERS}
     results[group] = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "load": [round(load, 2) for load in os.getloadavg()],  # of the machine, as the group ends
+        "load": [
+            round(load, 2) for load in os.getloadavg()
+        ],  # of the machine, as the group ends
         "rows": [_row(row) for row in rows],
         **more,
         "provenance": made,

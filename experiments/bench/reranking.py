@@ -38,7 +38,11 @@ def citerec(work: Work, precision: str, tokens: tuple[int, int] = (256, 256)) ->
     index = open_index(work.index)
     queries, rows = _pairs(work)
     model = open_cross_encoder(
-        str(model_of(work)), None, config, query_tokens=tokens[0], candidate_tokens=tokens[1]
+        str(model_of(work)),
+        None,
+        config,
+        query_tokens=tokens[0],
+        candidate_tokens=tokens[1],
     )
     model.score(index, queries[:1], rows[:1])
 
@@ -59,7 +63,9 @@ def sentence_transformers(work: Work, precision: str) -> Score:
     from citerec.text import pair_text
 
     torch.set_num_threads(work.threads)
-    how: dict[str, Any] = {} if precision == "float32" else {"model_kwargs": {"dtype": precision}}
+    how: dict[str, Any] = (
+        {} if precision == "float32" else {"model_kwargs": {"dtype": precision}}
+    )
     model = CrossEncoder(str(model_of(work)), device="cpu", max_length=512, **how)
     papers = open_index(work.index).papers
     queries, rows = _pairs(work)
@@ -68,7 +74,9 @@ def sentence_transformers(work: Work, precision: str) -> Score:
         for query, mine in zip(queries, rows, strict=True)
         for row in mine.tolist()
     ]
-    asked, given = zip(*sides, strict=True)  # cut as citerec cuts them, so that both read the same
+    asked, given = zip(
+        *sides, strict=True
+    )  # cut as citerec cuts them, so that both read the same
     texts = [*zip(_cut(model, asked, 254), _cut(model, given, 255), strict=True)]
     return lambda: model.predict(texts, show_progress_bar=False)
 
@@ -141,7 +149,9 @@ def measure_reranking(work: Work, script: Path, rounds: int) -> list[Row]:
         for worker in workers if number % 2 else reversed(workers):
             took = worker.ask("round")
             rates[_name(worker)].append(worker.queries / took["seconds"])
-            log(f"round {number + 1}: {_name(worker)} {rates[_name(worker)][-1]:.1f} pairs/s")
+            log(
+                f"round {number + 1}: {_name(worker)} {rates[_name(worker)][-1]:.1f} pairs/s"
+            )
     paths = {_name(worker): worker.ask("scores")["path"] for worker in workers}
     for worker in (*workers, limit):
         worker.close()
@@ -190,9 +200,13 @@ def model_of(work: Work) -> Path:
         base = find_model("minilm").folder
         torch.manual_seed(0)
         model = AutoModelForSequenceClassification.from_pretrained(base, num_labels=1)
-        model.config.sentence_transformers = {"activation_fn": "torch.nn.modules.linear.Identity"}
+        model.config.sentence_transformers = {
+            "activation_fn": "torch.nn.modules.linear.Identity"
+        }
         model.save_pretrained(folder)
-        AutoTokenizer.from_pretrained(base, model_max_length=512).save_pretrained(folder)
+        AutoTokenizer.from_pretrained(base, model_max_length=512).save_pretrained(
+            folder
+        )
     return folder
 
 
@@ -215,7 +229,9 @@ def _pairs(work: Work) -> tuple[list[Any], list[Any]]:
         rules = [eval_set.eligible[i] for i in chosen.tolist()]
         found = Bm25Retriever(index).retrieve(queries, rules, DEPTH)
         kept.write_bytes(orjson.dumps([hits.rows.tolist() for hits in found]))
-    return queries, [np.array(rows, np.int32) for rows in orjson.loads(kept.read_bytes())]
+    return queries, [
+        np.array(rows, np.int32) for rows in orjson.loads(kept.read_bytes())
+    ]
 
 
 def _flops(work: Work, names: Iterable[str]) -> dict[str, float]:
@@ -225,10 +241,15 @@ def _flops(work: Work, names: Iterable[str]) -> dict[str, float]:
 
     papers, (queries, rows) = open_index(work.index).papers, _pairs(work)
     candidates = [[pair_text(papers[row]) for row in mine.tolist()] for mine in rows]
-    owners = [pair_text(q) for q, mine in zip(queries, candidates, strict=True) for _ in mine]
+    owners = [
+        pair_text(q) for q, mine in zip(queries, candidates, strict=True) for _ in mine
+    ]
     sides = [owners, [text for mine in candidates for text in mine]]
     splits = {f"citerec-{q}-{c}": (q, c) for q, c in SPLITS}
-    return {name: minilm_flops(tokens_of(sides, splits.get(name, (256, 256)))) for name in names}
+    return {
+        name: minilm_flops(tokens_of(sides, splits.get(name, (256, 256))))
+        for name in names
+    }
 
 
 def _row(name: str, rates: dict[str, list[float]]) -> Row:

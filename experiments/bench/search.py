@@ -86,7 +86,9 @@ def _time(workers: list[Worker], limit: Worker, rounds: int, read: float) -> lis
             peak.append(limit.ask("round")["rate"])
         for worker in workers if number % 2 else reversed(workers):
             took = worker.ask("round")
-            log(f"round {number or 'to warm up'}: {worker.name} {took['seconds']:.2f} s")
+            log(
+                f"round {number or 'to warm up'}: {worker.name} {took['seconds']:.2f} s"
+            )
             if number:
                 rates[worker.name].append(worker.queries / took["seconds"])
                 cpu[worker.name].append(1000 * took["cpu"] / worker.queries)
@@ -99,7 +101,9 @@ def _time(workers: list[Worker], limit: Worker, rounds: int, read: float) -> lis
     ]
 
 
-def _rows(suffix: str, what: str, unit: str, values: dict[str, list[float]]) -> Iterator[Row]:
+def _rows(
+    suffix: str, what: str, unit: str, values: dict[str, list[float]]
+) -> Iterator[Row]:
     reference = values.get(REFERENCE)
     for name, mine in values.items():
         yield Row(
@@ -118,9 +122,13 @@ def _compare(workers: list[Worker]) -> dict[str, Any]:
     by_name = {worker.name: worker for worker in workers}
     if not by_name.keys() >= {"citerec", ORACLE, REFERENCE}:
         return {}
-    files = (Path(by_name[n].ask("hits")["path"]) for n in ("citerec", ORACLE, REFERENCE))
+    files = (
+        Path(by_name[n].ask("hits")["path"]) for n in ("citerec", ORACLE, REFERENCE)
+    )
     queries = hits = differs_from_lucene = differs_from_pyserini = 0
-    for ours, lucene, pyserini in zip(*(file.open("rb") for file in files), strict=True):
+    for ours, lucene, pyserini in zip(
+        *(file.open("rb") for file in files), strict=True
+    ):
         ids, scores = orjson.loads(ours)
         queries += 1
         hits += len(ids)

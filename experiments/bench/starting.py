@@ -77,15 +77,24 @@ def measure_batch(work: Work, rounds: int) -> list[Row]:
     every = (papers[row] for row in reversed(range(len(papers))))
     drafts = list(islice((paper for paper in every if paper.abstract), DRAFTS))
     file = work.folder / "drafts.jsonl"
-    records = [{"title": one.title, "abstract": one.abstract, "year": one.year} for one in drafts]
+    records = [
+        {"title": one.title, "abstract": one.abstract, "year": one.year}
+        for one in drafts
+    ]
     file.write_bytes(b"\n".join(map(orjson.dumps, records)))
-    options = ["--index", str(work.dense), "--query", str(file), "--format", "jsonl", "--quiet"]
+    options = [
+        "--index",
+        str(work.dense),
+        "--query",
+        str(file),
+        "--format",
+        "jsonl",
+        "--quiet",
+    ]
     command = [*citerec_command(), "recommend", *options]
     log(f"batch: {rounds} runs of {len(drafts)} drafts")
     ran = [run(command, log=work.log("batch")) for _ in range(rounds)]
-    what = (
-        f"citerec recommend of {len(drafts)} drafts with abstracts, the whole process, all defaults"
-    )
+    what = f"citerec recommend of {len(drafts)} drafts with abstracts, the whole process, all defaults"
     return [
         Row(
             name="batch.drafts",
@@ -107,7 +116,10 @@ def measure_import(rounds: int) -> list[Row]:
     """Time `import citerec`, less what a bare interpreter takes right beside it."""
     log(f"import: {rounds} runs")
     pairs = [
-        (run([sys.executable, "-c", "import citerec"]), run([sys.executable, "-c", "pass"]))
+        (
+            run([sys.executable, "-c", "import citerec"]),
+            run([sys.executable, "-c", "pass"]),
+        )
         for _ in range(rounds + 1)
     ][1:]
     what = "import citerec in a fresh process, less the bare interpreter"
@@ -141,5 +153,7 @@ def measure_import(rounds: int) -> list[Row]:
 
 
 def _size(folder: Path) -> float:
-    files = (file for file in folder.rglob("*") if file.is_file() and not file.is_symlink())
+    files = (
+        file for file in folder.rglob("*") if file.is_file() and not file.is_symlink()
+    )
     return sum(file.stat().st_size for file in files) / 2**20

@@ -40,7 +40,9 @@ def lucene(work: Work) -> Search:
 
     index = open_index(work.index)
     rows, ids = np.load(index.bm25 / ROWS), index.papers.ids
-    searcher = java_class("org.apache.lucene.search.IndexSearcher")(open_reader(index.bm25))
+    searcher = java_class("org.apache.lucene.search.IndexSearcher")(
+        open_reader(index.bm25)
+    )
     bm25 = java_class("org.apache.lucene.search.similarities.BM25Similarity")
     searcher.setSimilarity(bm25(1.2, 0.75))
     searcher.setMaxClauseCount(2**31 - 1)
@@ -55,7 +57,9 @@ def lucene(work: Work) -> Search:
 
     def one(text: str) -> tuple[list[str], list[float]]:
         docs, scores = search(text, 2 * K)
-        if len(scores) == 2 * K and scores[K - 1] == scores[-1]:  # more papers may have this score
+        if (
+            len(scores) == 2 * K and scores[K - 1] == scores[-1]
+        ):  # more papers may have this score
             docs, scores = search(text, len(rows))
         hits = Hits.ordered(rows[docs], scores, index.id_rank, K)
         return ids[hits.rows].tolist(), hits.scores.tolist()
@@ -102,7 +106,8 @@ def bm25s(work: Work) -> Search:
             tokens, k=k, n_threads=work.threads, show_progress=False, return_as="tuple"
         )
         return [
-            (ids[found].tolist(), score.tolist()) for found, score in zip(rows, scores, strict=True)
+            (ids[found].tolist(), score.tolist())
+            for found, score in zip(rows, scores, strict=True)
         ]
 
     return search
@@ -116,12 +121,16 @@ def tantivy(work: Work) -> Search:
     searcher = index.searcher()
     given = _queries(work)
     ids: list[str] = given["ids"]
-    words = [" ".join(re.findall(r"[a-z0-9]+", text.lower())) for text in given["texts"]]
+    words = [
+        " ".join(re.findall(r"[a-z0-9]+", text.lower())) for text in given["texts"]
+    ]
 
     def one(text: str) -> tuple[list[str], list[float]]:
         query: Any = index.parse_query(text, ["contents"])
         hits = searcher.search(query, K, count=False).hits
-        rows: list[Any] = searcher.fast_field_values("row", [address for _, address in hits])
+        rows: list[Any] = searcher.fast_field_values(
+            "row", [address for _, address in hits]
+        )
         return [ids[row] for row in rows], [score for score, _ in hits]
 
     def search() -> Answers:
@@ -136,7 +145,10 @@ SYSTEMS: dict[str, tuple[Callable[[Work], Search], str]] = {
     "pyserini": (pyserini, "Pyserini's batch_search on the same Lucene index"),
     "lucene": (lucene, "Lucene's own search: not timed, its hits are compared"),
     "citerec-bounded": (citerec_bounded, "citerec with the protocol's year bound"),
-    "bm25s": (bm25s, "bm25s (numba where installed), Lucene's tokens, analysis not timed"),
+    "bm25s": (
+        bm25s,
+        "bm25s (numba where installed), Lucene's tokens, analysis not timed",
+    ),
     "tantivy": (tantivy, "tantivy, its own en_stem analysis, which keeps stop words"),
 }
 

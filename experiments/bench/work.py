@@ -69,7 +69,14 @@ def citerec_command() -> list[str]:
 
 def index_command(work: Work, index: Path) -> list[str]:
     """Return the command that builds a citerec index of the corpus."""
-    options = ["--index", str(index), "--force", "--threads", str(work.threads), "--quiet"]
+    options = [
+        "--index",
+        str(index),
+        "--force",
+        "--threads",
+        str(work.threads),
+        "--quiet",
+    ]
     options += ["--encoder", "none"]
     return [*citerec_command(), "index", str(work.corpus), *options]
 
@@ -89,7 +96,9 @@ def build_dense(work: Work) -> None:
         return
     log(f"embedding {work.corpus}: half an hour for a hundred thousand papers")
     options = ["--index", str(work.dense), "--encoder", "minilm", "--resume", "--quiet"]
-    run([*citerec_command(), "index", str(work.corpus), *options], log=work.log("dense"))
+    run(
+        [*citerec_command(), "index", str(work.corpus), *options], log=work.log("dense")
+    )
 
 
 def prepare_peers(work: Work) -> None:
@@ -144,7 +153,9 @@ def _lucene_analysis() -> Any:
     from citerec.index.java import java_class
 
     utils = java_class("io.anserini.analysis.AnalyzerUtils")
-    analyzer = java_class("io.anserini.analysis.DefaultEnglishAnalyzer").newDefaultInstance()
+    analyzer = java_class(
+        "io.anserini.analysis.DefaultEnglishAnalyzer"
+    ).newDefaultInstance()
     mapper = java_class("com.fasterxml.jackson.databind.ObjectMapper")()
 
     def analyze(text: str) -> list[str]:

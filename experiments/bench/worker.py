@@ -24,7 +24,14 @@ class Worker:
     def __init__(self, name: str, work: Work, script: Path) -> None:
         self.name = name
         self._log = work.log(name)
-        command = [sys.executable, str(script), "--worker", name, "--work", str(work.folder)]
+        command = [
+            sys.executable,
+            str(script),
+            "--worker",
+            name,
+            "--work",
+            str(work.folder),
+        ]
         command += ["--corpus", str(work.corpus), "--threads", str(work.threads)]
         command += ["--queries", str(work.reranked)]
         with self._log.open("wb") as log:
@@ -70,7 +77,9 @@ def serve(name: str, work: Work) -> None:
     try:
         search = SYSTEMS[name][0](work)
     except ModuleNotFoundError as error:
-        reply({"error": f"{error.name} is not installed; run: pip install {error.name}"})
+        reply(
+            {"error": f"{error.name} is not installed; run: pip install {error.name}"}
+        )
         return
     queries = len(orjson.loads(work.queries.read_bytes())["queries"])
     reply({"queries": queries})
@@ -99,7 +108,9 @@ def peak_mb() -> float:
     """Return the most memory that this process held, not counting its parent's, which ru_maxrss does."""
     status = Path("/proc/self/status")
     if status.is_file():
-        kilobytes = next(x for x in status.read_text().splitlines() if x.startswith("VmHWM"))
+        kilobytes = next(
+            x for x in status.read_text().splitlines() if x.startswith("VmHWM")
+        )
         return int(kilobytes.split()[1]) / 2**10
     per_mb = 2**20 if sys.platform == "darwin" else 2**10
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / per_mb

@@ -55,7 +55,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="*", help="names of commands")
     parser.add_argument(
-        "--minutes", type=float, default=0, help="for failing calls, and for damage; 0 for all"
+        "--minutes",
+        type=float,
+        default=0,
+        help="for failing calls, and for damage; 0 for all",
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument(
@@ -75,7 +78,9 @@ def main() -> None:
         shutil.rmtree(folder, ignore_errors=True)
     print(tables)
     if options.write:
-        PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), tables), encoding="utf-8")
+        PAGE.write_text(
+            filled(PAGE.read_text(encoding="utf-8"), tables), encoding="utf-8"
+        )
     sys.exit(1 if bad else 0)
 
 
@@ -104,12 +109,19 @@ def tried(folder: Path, options: argparse.Namespace) -> tuple[str, int]:
     return "\n\n".join(table for table, _ in results), sum(bad for _, bad in results)
 
 
-def try_faults(pool: Any, names: list[str], options: argparse.Namespace) -> tuple[str, int]:
-    rng, cases = random.Random(options.seed), list[tuple[str, commands.Facts, int, int]]()
+def try_faults(
+    pool: Any, names: list[str], options: argparse.Namespace
+) -> tuple[str, int]:
+    rng, cases = (
+        random.Random(options.seed),
+        list[tuple[str, commands.Facts, int, int]](),
+    )
     wholes = dict(zip(names, pool.map(work.undisturbed, names, 1), strict=True))
     for name, (calls, whole) in wholes.items():
         most = options.draw or len(calls)
-        for n, at in enumerate(sorted(rng.sample(range(len(calls)), min(most, len(calls))))):
+        for n, at in enumerate(
+            sorted(rng.sample(range(len(calls)), min(most, len(calls))))
+        ):
             error = errno.ENOMEM if calls[at] == "mmap" else ERRORS[n % 2]
             cases += [(name, whole, at + 1, error), (name, whole, at + 1, 0)]
     rng.shuffle(cases)
@@ -118,22 +130,34 @@ def try_faults(pool: Any, names: list[str], options: argparse.Namespace) -> tupl
         pool.imap_unordered(work.disturbed, cases), len(cases), options
     ):
         kind = errno.errorcode[error] if error else "kill"
-        counts[name] += Counter({kind: 1, f"{kind}, survived": not wrong, "wrong": bool(wrong)})
+        counts[name] += Counter(
+            {kind: 1, f"{kind}, survived": not wrong, "wrong": bool(wrong)}
+        )
         counts[name]["left"] += any(one.startswith("left") for one in wrong)
         if wrong:
             print(f"{name}, call {at} ({made}), {kind}: {'; '.join(wrong)}", flush=True)
-    lines = [f"| command | its calls | {' | '.join(KINDS)} | left behind |", f"|{'---|' * 7}"]
+    lines = [
+        f"| command | its calls | {' | '.join(KINDS)} | left behind |",
+        f"|{'---|' * 7}",
+    ]
     for name, (calls, _) in wholes.items():
         made = ", ".join(f"{call} {n:,}" for call, n in Counter(calls).most_common(4))
-        cells = [f"{counts[name][f'{kind}, survived']} of {counts[name][kind]}" for kind in KINDS]
+        cells = [
+            f"{counts[name][f'{kind}, survived']} of {counts[name][kind]}"
+            for kind in KINDS
+        ]
         left = counts[name]["left"]
-        lines.append(f"| `{name}` | {len(calls):,}: {made} | {' | '.join(cells)} | {left} |")
+        lines.append(
+            f"| `{name}` | {len(calls):,}: {made} | {' | '.join(cells)} | {left} |"
+        )
     return "\n".join(lines), sum(count["wrong"] for count in counts.values())
 
 
 def try_damage(pool: Any, options: argparse.Namespace) -> tuple[str, int]:
     files, answer = pool.apply(work.prepare_models)
-    cases = [(file, kind, answer, options.seed) for file in files for kind in damage.KINDS]
+    cases = [
+        (file, kind, answer, options.seed) for file in files for kind in damage.KINDS
+    ]
     rng, most = random.Random(options.seed), 0
     rng.shuffle(cases)
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -141,22 +165,34 @@ def try_damage(pool: Any, options: argparse.Namespace) -> tuple[str, int]:
     results = pool.imap_unordered(work.damaged, cases)
     for file, kind, changed, wrong, memory in in_time(results, len(cases), options):
         parts = Path(file).parts[1:-1]  # of idx/models/ranker/full.txt: models, ranker
-        part = "/".join(parts[: 1 + (parts[:1] == ("models",))]) or "manifest.json and others"
+        part = (
+            "/".join(parts[: 1 + (parts[:1] == ("models",))])
+            or "manifest.json and others"
+        )
         part = f"cache: {parts[1]}" if file.startswith("cache") else part
-        counts[part] += Counter({kind: changed, f"{kind}, found": changed and not wrong})
+        counts[part] += Counter(
+            {kind: changed, f"{kind}, found": changed and not wrong}
+        )
         counts[part]["wrong"] += bool(wrong)
         most = max(most, memory)
         if wrong:
             print(f"{file}, {kind}: {'; '.join(wrong)}", flush=True)
-    lines = [f"| files of | {' | '.join(damage.KINDS)} |", f"|{'---|' * (1 + len(damage.KINDS))}"]
+    lines = [
+        f"| files of | {' | '.join(damage.KINDS)} |",
+        f"|{'---|' * (1 + len(damage.KINDS))}",
+    ]
     for part, count in sorted(counts.items()):
         cells = [f"{count[f'{kind}, found']} of {count[kind]}" for kind in damage.KINDS]
         lines.append(f"| {part} | {' | '.join(cells)} |")
-    lines.append(f"| most memory of a process: {most / 2**20:,.0f} MiB |{' |' * len(damage.KINDS)}")
+    lines.append(
+        f"| most memory of a process: {most / 2**20:,.0f} MiB |{' |' * len(damage.KINDS)}"
+    )
     return "\n".join(lines), sum(count["wrong"] for count in counts.values())
 
 
-def in_time(results: Iterable[Any], total: int, options: argparse.Namespace) -> Iterator[Any]:
+def in_time(
+    results: Iterable[Any], total: int, options: argparse.Namespace
+) -> Iterator[Any]:
     """Yield results until the time, if it is limited, is over."""
     end = monotonic() + (options.minutes * 60 or math.inf)
     for result in track(results, "cases", total, console=Console(stderr=True)):

@@ -47,48 +47,73 @@ class Command:
 
 
 COMMANDS = {
-    "index": Command("index papers.jsonl --index new --encoder {tiny} --force", "new", cold=True),
-    "index --force": Command("index papers.jsonl --index idx --encoder none --force", "idx"),
+    "index": Command(
+        "index papers.jsonl --index new --encoder {tiny} --force", "new", cold=True
+    ),
+    "index --force": Command(
+        "index papers.jsonl --index idx --encoder none --force", "idx"
+    ),
     "index --append": Command("index more.jsonl --index idx --append", "idx"),
     "index --delete": Command("index --index idx --delete gone.ids --skip-bad", "idx"),
     "encode": Command("encode --index idx --encoder {other} --device cpu", "idx"),
     "train-encoder": Command(f"train-encoder --index idx {SMALL}", "idx"),
-    "train-reranker": Command(f"train-reranker --index idx {SMALL} --config small.toml", "idx"),
+    "train-reranker": Command(
+        f"train-reranker --index idx {SMALL} --config small.toml", "idx"
+    ),
     "train-ranker": Command("train-ranker --index idx --queries 9 --force", "idx"),
     "train": Command("train --index idx --config plan.toml --force", "idx", steps=True),
     "evaluate": Command(
-        "evaluate --index idx --split dev --systems bm25 --ranker none --output out", "out"
+        "evaluate --index idx --split dev --systems bm25 --ranker none --output out",
+        "out",
     ),
     "recommend": Command(
         f"recommend --index idx {DRAFT} --reranker {{reranker}} --format json --output list.json",
         "list.json",
         cold=True,
     ),
-    "recommend --append": Command(f"recommend --index idx {DRAFT} --append refs.bib", "refs.bib"),
+    "recommend --append": Command(
+        f"recommend --index idx {DRAFT} --append refs.bib", "refs.bib"
+    ),
     "export": Command("export gone.ids --index idx --output out.bib", "out.bib"),
-    "collect": Command(f"collect refs.bib -o mine --papers 20 {SERVICE}", "mine", steps=True),
+    "collect": Command(
+        f"collect refs.bib -o mine --papers 20 {SERVICE}", "mine", steps=True
+    ),
     "collect --update": Command(
         f"collect more.bib -o got --papers 20 --update {SERVICE}", "got", steps=True
     ),
     "corpus convert": Command(
         "corpus convert papers.jsonl -o out.jsonl.zst --force", "out.jsonl.zst"
     ),
-    "corpus merge": Command("corpus merge papers.jsonl more.jsonl -o out.jsonl.gz", "out.jsonl.gz"),
-    "corpus sample": Command("corpus sample papers.jsonl -n 9 -o out.jsonl", "out.jsonl"),
-    "scidocs": Command("scidocs --index idx --tasks cite --output out.json", "out.json"),
-    "serve": Command("serve --index idx --port 0 --reranker {reranker}", "idx", cold=True),
-    "experiment run": Command("experiment run rows/row.toml --results results", "results"),
+    "corpus merge": Command(
+        "corpus merge papers.jsonl more.jsonl -o out.jsonl.gz", "out.jsonl.gz"
+    ),
+    "corpus sample": Command(
+        "corpus sample papers.jsonl -n 9 -o out.jsonl", "out.jsonl"
+    ),
+    "scidocs": Command(
+        "scidocs --index idx --tasks cite --output out.json", "out.json"
+    ),
+    "serve": Command(
+        "serve --index idx --port 0 --reranker {reranker}", "idx", cold=True
+    ),
+    "experiment run": Command(
+        "experiment run rows/row.toml --results results", "results"
+    ),
 }
 STEP = "steps = 1\nbatch = 2\nqueries = 4\ndev_queries = 4\n"
 PAIRS = "query_tokens = 16\ncandidate_tokens = 16\n"
-ROW = 'title = "BM25"\nclaim = "It finds words."\ncost = "1 s"\ncorpus = "papers.jsonl"\n'
+ROW = (
+    'title = "BM25"\nclaim = "It finds words."\ncost = "1 s"\ncorpus = "papers.jsonl"\n'
+)
 
 
 def prepare(folder: Path, *, embedded: bool = True) -> None:
     """Write what the commands read into `folder/start`, and tiny models next to it, unless no index is embedded."""
     start, models = folder / "start", {name: str(folder / name) for name in MODELS}
     if embedded:
-        spec = EncoderSpec(pooling=Pooling.MEAN, max_tokens=64, similarity=Similarity.COSINE)
+        spec = EncoderSpec(
+            pooling=Pooling.MEAN, max_tokens=64, similarity=Similarity.COSINE
+        )
         tiny_bert(folder / "tiny", spec=spec, positions=512)
         tiny_bert(folder / "other", spec=spec, positions=512, seed=1)
         tiny_reranker(folder / "reranker")
@@ -96,11 +121,17 @@ def prepare(folder: Path, *, embedded: bool = True) -> None:
     (start / "rows").mkdir()
     shutil.copy(SAMPLE, start / "papers.jsonl")
     papers = [json.loads(line) for line in SAMPLE.read_text().splitlines()]
-    build_index(SAMPLE, start / "idx", BuildConfig(encoder=models["tiny"] if embedded else None))
+    build_index(
+        SAMPLE, start / "idx", BuildConfig(encoder=models["tiny"] if embedded else None)
+    )
     more = [{**paper, "id": f"{paper['id']}-2"} for paper in papers[:5]]
-    (start / "more.jsonl").write_text("".join(f"{json.dumps(paper)}\n" for paper in more))
+    (start / "more.jsonl").write_text(
+        "".join(f"{json.dumps(paper)}\n" for paper in more)
+    )
     (start / "gone.ids").write_text("".join(f"{paper['id']}\n" for paper in papers[:5]))
-    entries = [f"@misc{{k{n}, title={{{p['title']}}}}}\n" for n, p in enumerate(papers[:9])]
+    entries = [
+        f"@misc{{k{n}, title={{{p['title']}}}}}\n" for n, p in enumerate(papers[:9])
+    ]
     (start / "refs.bib").write_text("".join(entries[:3]))
     (start / "more.bib").write_text("".join(entries))
     base = f'model = "{models["tiny"]}"\n{STEP}'
@@ -118,7 +149,9 @@ def state(path: Path) -> str:
     if not path.exists():
         return "none"
     if path.name == "list.json":
-        return json.dumps([[paper["id"], paper["score"]] for paper in json.loads(path.read_text())])
+        return json.dumps(
+            [[paper["id"], paper["score"]] for paper in json.loads(path.read_text())]
+        )
     if (path / NAME).exists():
         try:
             manifest = verify_index(path)
@@ -134,7 +167,9 @@ def state(path: Path) -> str:
             [path]
             if path.is_file()
             else sorted(
-                p for p in path.rglob("*") if p.is_file() and "/." not in f"/{p.relative_to(path)}"
+                p
+                for p in path.rglob("*")
+                if p.is_file() and "/." not in f"/{p.relative_to(path)}"
             )
         )
         content = [f"{file.relative_to(path)} {_content(file)}" for file in files]
@@ -169,13 +204,18 @@ def names(root: Path) -> set[str]:
     return {
         name
         for name in found
-        if "/citerec/sha256" not in name and "/Microsoft" not in name and "hsperf" not in name
+        if "/citerec/sha256" not in name
+        and "/Microsoft" not in name
+        and "hsperf" not in name
     }
 
 
 def contents(root: Path) -> dict[str, str]:
     """Return what each file or folder holds."""
-    return {name: sha256_of(root / name) if (root / name).is_file() else "" for name in names(root)}
+    return {
+        name: sha256_of(root / name) if (root / name).is_file() else ""
+        for name in names(root)
+    }
 
 
 def use_server(log: Path) -> None:
@@ -187,7 +227,10 @@ def use_server(log: Path) -> None:
     for body in (draft, {"document": document, "k": 5}):
         answer = httpx.post(f"{url[1]}/v1/recommend", json=body, timeout=120)
         if answer.status_code != 200:
-            print(f"Traceback: no list, but {answer.status_code} {answer.text}", flush=True)
+            print(
+                f"Traceback: no list, but {answer.status_code} {answer.text}",
+                flush=True,
+            )
     os.kill(os.getpid(), signal.SIGINT)
 
 
@@ -198,7 +241,9 @@ class Stage:
         """Use a folder that `prepare` filled."""
         self.folder, self.root = folder, folder / f"root{os.getpid()}"
         self.models = {name: str(folder / name) for name in MODELS}
-        self._log, self._facts = (folder / f"{name}{os.getpid()}" for name in ("log", "facts"))
+        self._log, self._facts = (
+            folder / f"{name}{os.getpid()}" for name in ("log", "facts")
+        )
 
     def restart(self) -> None:
         """Set everything back."""
@@ -210,7 +255,11 @@ class Stage:
         return shlex.split(command.arguments.format(**self.models))
 
     def child(
-        self, work: Callable[[], Facts], *, cold: bool = False, fault: Fault | None = None
+        self,
+        work: Callable[[], Facts],
+        *,
+        cold: bool = False,
+        fault: Fault | None = None,
     ) -> tuple[int, str, Facts]:
         """Run work in a child, whose facts have its exit code as `code`; return exit code, output and facts."""
 
@@ -220,7 +269,9 @@ class Stage:
             os.dup2(out, 2)
             os.chdir(self.root)
             os.environ["TMPDIR"] = str(self.root / "tmp")
-            os.environ["XDG_CACHE_HOME"] = str((self.root if cold else self.folder) / "cache")
+            os.environ["XDG_CACHE_HOME"] = str(
+                (self.root if cold else self.folder) / "cache"
+            )
             facts = work()
             self._facts.write_text(json.dumps(facts))
             return int(facts["code"])
@@ -230,7 +281,9 @@ class Stage:
         facts = json.loads(self._facts.read_text()) if self._facts.exists() else {}
         return code, self._log.read_text(errors="replace"), facts
 
-    def call(self, command: Command, fault: Fault | None = None) -> tuple[int, str, Facts]:
+    def call(
+        self, command: Command, fault: Fault | None = None
+    ) -> tuple[int, str, Facts]:
         """Run a command; without a fault, its facts are what was there before and after it."""
 
         def work() -> Facts:
@@ -240,7 +293,10 @@ class Stage:
                 return {"code": run(self.arguments(command))}
             facts: Facts = {"before": state(Path(command.writes))}
             facts["code"] = run(self.arguments(command))
-            return facts | {"after": state(Path(command.writes)), "names": sorted(names(self.root))}
+            return facts | {
+                "after": state(Path(command.writes)),
+                "names": sorted(names(self.root)),
+            }
 
         return self.child(work, cold=command.cold, fault=fault)
 
@@ -265,7 +321,9 @@ def disturbed(
     fault, wrong = Fault(at, error), list[str]()
     code, log, _ = stage.call(command, fault)
     name = fault.calls[at - 1] if len(fault.calls) >= at else "none"
-    refusals = [line for line in log.splitlines() if line.startswith("citerec: error: ")]
+    refusals = [
+        line for line in log.splitlines() if line.startswith("citerec: error: ")
+    ]
     is_refused = code == 2 and len(refusals) == 1 and log.rstrip().endswith(refusals[0])
     if "Traceback" in log or (error and code != 0 and not is_refused):
         wrong.append(f"exit code {code}: {log[-1500:]}")

@@ -11,9 +11,12 @@ from citerec.cli import run
 PAGE = 4096
 KINDS = ("flip", "zero", "cut", "empty", "swap", "link", "remove")
 TRAINED = Command("train --index idx --config plan.toml --force", "idx")
-EMBEDDED = Command("encode --index idx --encoder idx/models/encoder --device cpu", "idx")
+EMBEDDED = Command(
+    "encode --index idx --encoder idx/models/encoder --device cpu", "idx"
+)
 SEARCH = Command(
-    f"recommend --index idx {DRAFT} --format json --output list.json --device cpu", "list.json"
+    f"recommend --index idx {DRAFT} --format json --output list.json --device cpu",
+    "list.json",
 )
 MOST = 2**30  # bytes
 
@@ -31,7 +34,9 @@ def damage(file: Path, kind: str, others: list[Path], rng: random.Random) -> boo
     flipped = bytes([data[place] ^ 1 << rng.randrange(8)]) if data else b""
     new = {
         "flip": data[:place] + flipped + data[place + 1 :],
-        "zero": data[:page] + bytes(len(data[page : page + PAGE])) + data[page + PAGE :],
+        "zero": data[:page]
+        + bytes(len(data[page : page + PAGE]))
+        + data[page + PAGE :],
         "cut": data[:place],
         "empty": b"",
         "swap": rng.choice(others).read_bytes(),
@@ -51,7 +56,10 @@ def prepare_models(stage: Stage) -> tuple[list[str], bytes]:
     (stage.folder / "start").rename(stage.folder / "untrained")
     stage.root.rename(stage.folder / "start")
     stage.restart()
-    kept = [*(stage.root / "idx").rglob("*"), *(stage.root / "cache" / "citerec").rglob("*")]
+    kept = [
+        *(stage.root / "idx").rglob("*"),
+        *(stage.root / "cache" / "citerec").rglob("*"),
+    ]
     return sorted(str(f.relative_to(stage.root)) for f in kept if f.is_file()), answer
 
 
@@ -66,15 +74,25 @@ def damaged(
         file = Path(name)
         others = [f for f in sorted(file.parent.iterdir()) if f.is_file() and f != file]
         changed = damage(
-            file, kind, others or [Path("papers.jsonl")], random.Random(f"{seed}{name}{kind}")
+            file,
+            kind,
+            others or [Path("papers.jsonl")],
+            random.Random(f"{seed}{name}{kind}"),
         )
         verified = run(["verify", "--index", "idx", "--quiet"])
         code = run(stage.arguments(SEARCH))
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        return {"code": code, "changed": changed, "verified": verified, "memory": memory}
+        return {
+            "code": code,
+            "changed": changed,
+            "verified": verified,
+            "memory": memory,
+        }
 
     code, log, facts = stage.child(work, cold=True)
-    wrong = [f"exit code {code}: {log[-1500:]}"] if "Traceback" in log or not facts else []
+    wrong = (
+        [f"exit code {code}: {log[-1500:]}"] if "Traceback" in log or not facts else []
+    )
     if not wrong and facts["changed"]:
         if facts["verified"] != (0 if in_cache else 2):
             wrong.append(f"verify: exit code {facts['verified']}")

@@ -24,11 +24,22 @@ AT_FDCWD = 0xFFFFFF9C
 # of x86_64: number, and where its arguments name what it changes: a descriptor, or a path after its folder
 CALLS: Mapping[str, tuple[int, str]] = {
     **{name: (n, "f") for name, n in [("write", 1), ("pwrite64", 18), ("writev", 20)]},
-    **{name: (n, "f") for name, n in [("sendfile", 40), ("pwritev", 296), ("ftruncate", 77)]},
-    **{name: (n, "f") for name, n in [("fsync", 74), ("fdatasync", 75), ("fchmod", 91)]},
-    **{name: (n, "p") for name, n in [("open", 2), ("creat", 85), ("mkdir", 83), ("rmdir", 84)]},
+    **{
+        name: (n, "f")
+        for name, n in [("sendfile", 40), ("pwritev", 296), ("ftruncate", 77)]
+    },
+    **{
+        name: (n, "f") for name, n in [("fsync", 74), ("fdatasync", 75), ("fchmod", 91)]
+    },
+    **{
+        name: (n, "p")
+        for name, n in [("open", 2), ("creat", 85), ("mkdir", 83), ("rmdir", 84)]
+    },
     **{name: (n, "p") for name, n in [("unlink", 87), ("rename", 82), ("chmod", 90)]},
-    **{name: (n, "dp") for name, n in [("openat", 257), ("mkdirat", 258), ("unlinkat", 263)]},
+    **{
+        name: (n, "dp")
+        for name, n in [("openat", 257), ("mkdirat", 258), ("unlinkat", 263)]
+    },
     **{name: (n, "dp") for name, n in [("renameat", 264), ("renameat2", 316)]},
     "link": (86, "-p"),
     "linkat": (265, "--dp"),
@@ -36,9 +47,9 @@ CALLS: Mapping[str, tuple[int, str]] = {
     "mmap": (9, "----f"),
 }
 NAMES = {number: (name, where) for name, (number, where) in CALLS.items()}
-GROWING = {*"write pwrite64 writev pwritev sendfile copy_file_range openat open creat".split()} | {
-    *"mkdir mkdirat link linkat ftruncate fsync fdatasync".split()
-}
+GROWING = {
+    *"write pwrite64 writev pwritev sendfile copy_file_range openat open creat".split()
+} | {*"mkdir mkdirat link linkat ftruncate fsync fdatasync".split()}
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _RECEIVE, _SEND = 0xC0502100, 0xC0182101  # linux/seccomp.h
 _NOTIFICATION = "=QIIiIQ6Q"
@@ -98,7 +109,9 @@ def run_trapped(command: Callable[[], int], root: Path | None, fault: Fault) -> 
             if error.errno in (errno.ENOENT, errno.EINTR):
                 continue
             raise
-        key, thread, _, number, _, _, *arguments = struct.unpack(_NOTIFICATION, notification)
+        key, thread, _, number, _, _, *arguments = struct.unpack(
+            _NOTIFICATION, notification
+        )
         name = NAMES[number][0]
         error = 0
         if _target(name, thread, arguments).startswith(f"{root}/"):
@@ -139,7 +152,9 @@ def _target(name: str, thread: int, arguments: list[int]) -> str:
         return ""
     try:
         if where[-1] == "f":
-            return str(Path(f"/proc/{thread}/fd/{arguments[place] & 0xFFFFFFFF}").readlink())
+            return str(
+                Path(f"/proc/{thread}/fd/{arguments[place] & 0xFFFFFFFF}").readlink()
+            )
         with Path(f"/proc/{thread}/mem").open("rb", buffering=0) as memory:
             memory.seek(arguments[len(where) - 1])
             path = memory.read(4096).partition(b"\0")[0].decode(errors="replace")
@@ -156,11 +171,17 @@ def _load_filter() -> int:
     def op(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:
         return struct.pack("=HBBI", code, yes, no, value)
 
-    load, equal, back = 0x20, 0x15, 0x06  # BPF_LD | W | ABS, BPF_JMP | JEQ | K, BPF_RET | K
+    load, equal, back = (
+        0x20,
+        0x15,
+        0x06,
+    )  # BPF_LD | W | ABS, BPF_JMP | JEQ | K, BPF_RET | K
     notify, allow = 0x7FC00000, 0x7FFF0000
     program = [op(load, 0)]
     numbers = [number for number, _ in CALLS.values() if number != CALLS["mmap"][0]]
-    program += [op(equal, number, len(numbers) - n + 3) for n, number in enumerate(numbers)]
+    program += [
+        op(equal, number, len(numbers) - n + 3) for n, number in enumerate(numbers)
+    ]
     program += [
         op(equal, CALLS["mmap"][0], 0, 2),
         op(load, 16 + 4 * 8),  # the descriptor
@@ -174,7 +195,9 @@ def _load_filter() -> int:
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS
     # SECCOMP_SET_MODE_FILTER, with SECCOMP_FILTER_FLAG_NEW_LISTENER
-    listener = libc.syscall(317, 1, 8, ctypes.create_string_buffer(described, len(described)))
+    listener = libc.syscall(
+        317, 1, 8, ctypes.create_string_buffer(described, len(described))
+    )
     if listener < 0:
         raise OSError(ctypes.get_errno(), "seccomp")
     return listener

@@ -25,9 +25,13 @@ def undisturbed(name: str) -> tuple[list[str], Facts]:
     return commands.undisturbed(_stages[0], commands.COMMANDS[name])
 
 
-def disturbed(case: tuple[str, Facts, int, int]) -> tuple[str, int, int, str, list[str]]:
+def disturbed(
+    case: tuple[str, Facts, int, int],
+) -> tuple[str, int, int, str, list[str]]:
     name, whole, at, error = case
-    made, wrong = commands.disturbed(_stages[0], commands.COMMANDS[name], whole, at, error)
+    made, wrong = commands.disturbed(
+        _stages[0], commands.COMMANDS[name], whole, at, error
+    )
     return name, at, error, made, wrong
 
 

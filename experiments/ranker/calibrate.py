@@ -66,7 +66,9 @@ DISABLED = {
 }
 FULL = str(Variant.FULL)
 # Where the fit starts; the penalty is so weak that nothing of it remains.
-START = Calibration(scale=1, offset=-3, weights={"coverage": 10, "references": 0.5, "known": -0.5})
+START = Calibration(
+    scale=1, offset=-3, weights={"coverage": 10, "references": 0.5, "known": -0.5}
+)
 WEAK = 1e-3
 
 # by split and kind of draft, by what ranks, by depth
@@ -94,8 +96,13 @@ def reliability(probabilities: Numbers, cited: Flags, bins: int = BINS) -> Relia
     """
     if not len(cited):
         return Reliability(0, 0.0, 0.0, 0.0, 0.0)
-    parts = np.array_split(np.argsort(probabilities, kind="stable"), min(bins, len(cited)))
-    gaps = [abs(probabilities[part].mean() - cited[part].mean()) * len(part) for part in parts]
+    parts = np.array_split(
+        np.argsort(probabilities, kind="stable"), min(bins, len(cited))
+    )
+    gaps = [
+        abs(probabilities[part].mean() - cited[part].mean()) * len(part)
+        for part in parts
+    ]
     return Reliability(
         papers=len(cited),
         cited=float(cited.mean()),
@@ -108,7 +115,9 @@ def reliability(probabilities: Numbers, cited: Flags, bins: int = BINS) -> Relia
 def main() -> None:
     """Gather the lists, fit, and write `ranker.json` and the card."""
     start_jvm()
-    indexes = {Path(one).name.split(".")[0]: open_index(Path(one)) for one in sys.argv[1:]}
+    indexes = {
+        Path(one).name.split(".")[0]: open_index(Path(one)) for one in sys.argv[1:]
+    }
     rankers = {variant: open_ranker(DEFAULT, variant) for variant in Variant}
     lists = {name: gathered(name, indexes, rankers) for name in indexes}
     calibrations = {v: fitted(lists.values(), str(v)) for v in rankers}
@@ -124,7 +133,9 @@ def gathered(
     for split, (kind, drafts) in product(OTHERS, drafts_of(name, indexes)):
         if batch := drafts(split):
             examples = gatherer.whole(batch, no_progress)
-            tables = {str(v): (ranker, examples.matrix) for v, ranker in rankers.items()}
+            tables = {
+                str(v): (ranker, examples.matrix) for v, ranker in rankers.items()
+            }
             for how, groups in DISABLED.items():
                 matrix = without_groups(examples.matrix, groups)
                 tables[how] = rankers[Variant.FULL], matrix
@@ -176,13 +187,18 @@ def strangers(queries: LabelledQueries, year: int) -> LabelledQueries:
     """Return drafts of another field: new ones, that cite no paper of the corpus."""
     drafts = [replace(one, id=f"other:{one.id}", year=year) for one in queries.queries]
     gold = [one[:0] for one in queries.gold]
-    return LabelledQueries(drafts, [Eligibility(year)] * len(drafts), [()] * len(drafts), gold=gold)
+    return LabelledQueries(
+        drafts, [Eligibility(year)] * len(drafts), [()] * len(drafts), gold=gold
+    )
 
 
 def fitted(corpora: Iterable[Lists], how: str) -> Calibration:
     """Fit a calibration to the dev lists of some corpora."""
     lists = [
-        of[how][TOP] for lists in corpora for (split, _), of in lists.items() if split == "dev"
+        of[how][TOP]
+        for lists in corpora
+        for (split, _), of in lists.items()
+        if split == "dev"
     ]
     if (made := calibrated(lists, START, WEAK)) is None:
         raise SystemExit("no dev query cites a paper of its list")
@@ -197,7 +213,9 @@ def write(
 ) -> None:
     """Replace the calibrations of a ranker and the section of its card at once."""
     spec = read_spec(folder)
-    variants = {v: spec.variants[v].replace(calibration=calibrations.get(v)) for v in rankers}
+    variants = {
+        v: spec.variants[v].replace(calibration=calibrations.get(v)) for v in rankers
+    }
     with building(folder) as copy:
         shutil.copytree(folder, copy, dirs_exist_ok=True)
         write_spec(copy, spec.replace(variants=variants))
@@ -246,20 +264,35 @@ def row(of: Lists, calibration: Calibration) -> list[float]:
 
     draft, kinds = measure("draft"), [k for split, k in of if split == "test"]
     others = np.concatenate(
-        [np.zeros(0), *(likely(k) for k in kinds if k not in ("draft", "known", "title"))]
+        [
+            np.zeros(0),
+            *(likely(k) for k in kinds if k not in ("draft", "known", "title")),
+        ]
     )
     eces = [
         *(measure(kind).ece for kind in ("known", "title")),
         *(measure("draft", how).ece for how in DISABLED),
     ]
-    alarms = [float((values <= UNLIKELY).mean()) for values in (others, likely("draft"))]
-    return [draft.cited, draft.mean, draft.ece, draft.brier, *eces, float(others.mean()), *alarms]
+    alarms = [
+        float((values <= UNLIKELY).mean()) for values in (others, likely("draft"))
+    ]
+    return [
+        draft.cited,
+        draft.mean,
+        draft.ece,
+        draft.brier,
+        *eces,
+        float(others.mean()),
+        *alarms,
+    ]
 
 
 def cells(values: Sequence[float]) -> str:
     """Return the cells of one row."""
     plain = range(2, 8)
-    return " | ".join(f"{v:.3f}" if i in plain else f"{v:.1%}" for i, v in enumerate(values))
+    return " | ".join(
+        f"{v:.3f}" if i in plain else f"{v:.1%}" for i, v in enumerate(values)
+    )
 
 
 if __name__ == "__main__":

@@ -79,7 +79,9 @@ def _figures(row: str) -> str:
     if not file.is_file():
         return "–"
     metrics: dict[str, Any] = json.loads(file.read_bytes())["metrics"]
-    return " / ".join(f"{metrics[name]:.3f}" for name in ("f1@20", "mrr", "recall@1000"))
+    return " / ".join(
+        f"{metrics[name]:.3f}" for name in ("f1@20", "mrr", "recall@1000")
+    )
 
 
 if __name__ == "__main__":

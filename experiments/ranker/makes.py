@@ -19,9 +19,13 @@ Papers = list[dict[str, Any]]
 
 def main() -> None:
     """Read one corpus, write the other."""
-    parser = argparse.ArgumentParser(description="Make of a corpus one of another make.")
+    parser = argparse.ArgumentParser(
+        description="Make of a corpus one of another make."
+    )
     parser.add_argument("make", choices=("young", "core"))
-    parser.add_argument("corpus", type=Path, help="a folder with corpus.jsonl.gz and splits/")
+    parser.add_argument(
+        "corpus", type=Path, help="a folder with corpus.jsonl.gz and splits/"
+    )
     parser.add_argument("output", type=Path, help="the folder to make")
     options = parser.parse_args()
     with gzip.open(options.corpus / "corpus.jsonl.gz", "rt", encoding="utf-8") as lines:
@@ -30,7 +34,11 @@ def main() -> None:
         file.name: file.read_text(encoding="utf-8").split()
         for file in (options.corpus / "splits").glob("*.ids")
     }
-    kept = _young(papers, {*splits["train.ids"]}) if options.make == "young" else _core(papers)
+    kept = (
+        _young(papers, {*splits["train.ids"]})
+        if options.make == "young"
+        else _core(papers)
+    )
     (options.output / "splits").mkdir(parents=True, exist_ok=True)
     with (options.output / "papers.jsonl").open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(paper, ensure_ascii=False) + "\n" for paper in kept)

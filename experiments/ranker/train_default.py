@@ -31,14 +31,18 @@ def main() -> None:
     indexes = [open_index(path) for path in options.indexes]
     everything = [*indexes, *(open_index(path) for path in options.held_out)]
     config = RankerTraining.read(options.config, {})
-    examples = [gathered(index, everything, config, options.examples) for index in indexes]
+    examples = [
+        gathered(index, everything, config, options.examples) for index in indexes
+    ]
     if options.output:
         train_on(examples, options.output, config, print)
     if options.left_out:
         train_left_out(examples, options.left_out, config)
 
 
-def train_left_out(examples: Sequence[IndexExamples], output: Path, config: RankerTraining) -> None:
+def train_left_out(
+    examples: Sequence[IndexExamples], output: Path, config: RankerTraining
+) -> None:
     """Train a ranker of all features without each index and those that share papers with it."""
     trained: dict[tuple[str, ...], Path] = {}  # by the names of its indexes
     for left_out in examples:
@@ -53,7 +57,10 @@ def train_left_out(examples: Sequence[IndexExamples], output: Path, config: Rank
 
 
 def gathered(
-    index: IndexFolder, everything: Sequence[IndexFolder], config: RankerTraining, folder: Path
+    index: IndexFolder,
+    everything: Sequence[IndexFolder],
+    config: RankerTraining,
+    folder: Path,
 ) -> IndexExamples:
     """Return the examples of an index; what the folder holds is not gathered again."""
     saved = folder / index.manifest.name
@@ -75,7 +82,13 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     add = parser.add_argument
     add("indexes", type=Path, nargs="+", help="the indexes")
-    add("--held-out", type=Path, nargs="*", default=[], help="indexes that hold out more queries")
+    add(
+        "--held-out",
+        type=Path,
+        nargs="*",
+        default=[],
+        help="indexes that hold out more queries",
+    )
     add("--config", type=Path, default=SETTINGS, help="the settings of the training")
     add("--examples", type=Path, required=True, help="a folder that keeps the examples")
     add("--left-out", type=Path, help="where to write the rankers without each corpus")

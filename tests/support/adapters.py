@@ -16,7 +16,12 @@ SPECTER2 = json.loads("""{
 
 
 def write_adapter(
-    folder: Path, *, layers: int = 2, hidden: int = 32, plain: bool = False, **changes: object
+    folder: Path,
+    *,
+    layers: int = 2,
+    hidden: int = 32,
+    plain: bool = False,
+    **changes: object,
 ) -> dict[str, torch.Tensor]:
     """Write an adapter of random weights, a quarter as wide as the model."""
     folder.mkdir(exist_ok=True)

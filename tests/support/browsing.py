@@ -24,13 +24,17 @@ def free_port() -> int:
 @contextmanager
 def open_browser() -> Generator[Any]:
     """A headless browser; the test is skipped where there is none that works."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed"
+    )
     program = next(filter(None, map(shutil.which, BROWSERS)), None)
     if program is None:
         pytest.skip("no chromium is installed")
     with playwright.sync_playwright() as started:
         try:
-            browser = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
+            browser = started.chromium.launch(
+                executable_path=program, args=["--no-sandbox"]
+            )
         except playwright.Error as error:
             pytest.skip(f"chromium does not work: {str(error).splitlines()[0]}")
         yield browser
@@ -54,7 +58,9 @@ def open_page(browser: Any, address: str, **options: Any) -> Generator[Any]:
 
 def axe_script() -> str:
     """The script of axe-core, from the package axe-playwright-python; the test is skipped without it."""
-    package = pytest.importorskip("axe_playwright_python", reason="axe-core is not installed")
+    package = pytest.importorskip(
+        "axe_playwright_python", reason="axe-core is not installed"
+    )
     return Path(package.__file__).with_name("axe.min.js").read_text(encoding="utf-8")
 
 

@@ -31,10 +31,18 @@ def _difference(shown: str, printed: str) -> str:
         if word == ANY:
             ends = set(range(min(ends), len(found) + 1))
         else:
-            ends = {end + 1 for end in ends if _matches(wanted, number, *found[end : end + 1])}
+            ends = {
+                end + 1
+                for end in ends
+                if _matches(wanted, number, *found[end : end + 1])
+            }
         if not ends:
             return f"expected {_excerpt(wanted[number:])}, found {_excerpt(found[furthest:])}"
-    return "" if len(found) in ends else f"expected the end, found {_excerpt(found[max(ends) :])}"
+    return (
+        ""
+        if len(found) in ends
+        else f"expected the end, found {_excerpt(found[max(ends) :])}"
+    )
 
 
 def _words(text: str) -> list[str]:
@@ -82,7 +90,9 @@ def _in_the_order_of(shown: str, printed: str) -> str:
     ordered: list[str] = []
     for entry, rank in zip(_split_list(shown)[1], ranks, strict=False):
         alike = [
-            p for p, one in enumerate(left) if not _difference(_unranked(entry), _unranked(one))
+            p
+            for p, one in enumerate(left)
+            if not _difference(_unranked(entry), _unranked(one))
         ]
         place = alike[0] if alike else 0
         if not all(_tied(left[place], passed) for passed in left[:place]):
@@ -113,5 +123,7 @@ def _unranked(entry: str) -> str:
 
 def _tied(one: str, other: str) -> bool:
     """Whether two scores, the last numbers of the first lines, are within the tolerance."""
-    first, second = (NUMBER.findall(_joined(text).splitlines()[0])[-1:] for text in (one, other))
+    first, second = (
+        NUMBER.findall(_joined(text).splitlines()[0])[-1:] for text in (one, other)
+    )
     return bool(first and second) and _close(first[0], second[0])

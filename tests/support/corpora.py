@@ -32,6 +32,8 @@ def records(text: str) -> list[dict[str, Any]]:
 def built(folder: Path, records: Iterable[Mapping[str, Any]]) -> IndexFolder:
     """Index records in a folder; return the opened index."""
     folder.mkdir(exist_ok=True)
-    (folder / "corpus.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
+    (folder / "corpus.jsonl").write_text(
+        "".join(json.dumps(one) + "\n" for one in records)
+    )
     build_index(folder / "corpus.jsonl", folder / "index", BuildConfig())
     return open_index(folder / "index")

@@ -12,8 +12,19 @@ import pypandoc
 @cache
 def word(markdown: str, kind: str = "docx") -> bytes:
     """Return a Word document of Markdown, or an `odt` or `rtf`; a title in front matter gets the style Title."""
-    command = [pypandoc.get_pandoc_path(), "-s", "-f", "markdown", "-t", kind, "-o", "-"]
-    return subprocess.run(command, input=markdown.encode(), capture_output=True, check=True).stdout
+    command = [
+        pypandoc.get_pandoc_path(),
+        "-s",
+        "-f",
+        "markdown",
+        "-t",
+        kind,
+        "-o",
+        "-",
+    ]
+    return subprocess.run(
+        command, input=markdown.encode(), capture_output=True, check=True
+    ).stdout
 
 
 def rezipped(data: bytes, text: str | None) -> bytes:
@@ -74,7 +85,9 @@ def placed(*pages: list[tuple[float, float, float, str]]) -> bytes:
     return bytes(document.output())
 
 
-def raw_pdf(content: bytes = b"", pages: bytes = b"<< /Kids [3 0 R] /Count 1 >>") -> bytes:
+def raw_pdf(
+    content: bytes = b"", pages: bytes = b"<< /Kids [3 0 R] /Count 1 >>"
+) -> bytes:
     """Return a PDF of one page with the given content stream and page tree."""
     objects = [
         b"<< /Type /Catalog /Pages 2 0 R >>",

@@ -32,10 +32,15 @@ def cached_specter(cache: Path, scratch: Path, words: Sequence[str]) -> Path:
 
     folder = _published(scratch / "specter", BertModel, words)
     special = {
-        f"{name}_token": f"[{name.upper()}]" for name in ("unk", "sep", "pad", "cls", "mask")
+        f"{name}_token": f"[{name.upper()}]"
+        for name in ("unk", "sep", "pad", "cls", "mask")
     }
     (folder / "special_tokens_map.json").write_text(json.dumps(special))
-    settings = {"do_lower_case": True, "model_max_length": 512, "tokenizer_class": "BertTokenizer"}
+    settings = {
+        "do_lower_case": True,
+        "model_max_length": 512,
+        "tokenizer_class": "BertTokenizer",
+    }
     (folder / "tokenizer_config.json").write_text(json.dumps(special | settings))
     return cached(cache, SPECTER, folder)
 

@@ -58,10 +58,14 @@ class Shelf:
         assert {*body} == {"size", "track_total_hits", "stored_fields", "query", "sort"}
         assert body["sort"] == ORDER
         if body["size"] > 10_000:
-            raise RefusedError("illegal_argument_exception", "Result window is too large")
+            raise RefusedError(
+                "illegal_argument_exception", "Result window is too large"
+            )
         [(kind, content)] = body["query"].items()
         is_knn = kind == "knn"
-        scores = self._nearest(**content["vector"]) if is_knn else self._matching(**content)
+        scores = (
+            self._nearest(**content["vector"]) if is_knn else self._matching(**content)
+        )
         best = sorted(scores, key=lambda docid: (-scores[docid], docid))[: body["size"]]
         return {"hits": [{"sort": [scores[docid], docid]} for docid in best]}
 
@@ -88,8 +92,12 @@ class Shelf:
     def _bm25(self, name: str, term: str, boost: float) -> dict[str, float]:
         similarity = self.settings["similarity"]["default"]
         k1, b = similarity["k1"], similarity["b"]
-        documents = {docid: terms_of(found[name]) for docid, found in self.visible.items()}
-        frequencies = {docid: terms[term] for docid, terms in documents.items() if term in terms}
+        documents = {
+            docid: terms_of(found[name]) for docid, found in self.visible.items()
+        }
+        frequencies = {
+            docid: terms[term] for docid, terms in documents.items() if term in terms
+        }
         average = sum(map(Counter.total, documents.values())) / len(documents)
         df = len(frequencies)
         idf = math.log(1 + (len(documents) - df + 0.5) / (df + 0.5))
@@ -99,7 +107,9 @@ class Shelf:
             scores[docid] = boost * idf * (k1 + 1) * tf / (tf + norm)
         return scores
 
-    def _nearest(self, vector: list[float], k: int, filter: Json | None = None) -> dict[str, float]:
+    def _nearest(
+        self, vector: list[float], k: int, filter: Json | None = None
+    ) -> dict[str, float]:
         space = self.mapping["properties"]["vector"]["method"]["space_type"]
         accepts = self._accepts(filter or {"bool": {"must_not": []}})
         found: dict[str, float] = {}
@@ -143,7 +153,9 @@ class FakeServer:
             return self._msearch(body)
         if method == "PUT" and not name:
             content = json.loads(body)
-            self.shelves[action] = Shelf(content["settings"]["index"], content["mappings"])
+            self.shelves[action] = Shelf(
+                content["settings"]["index"], content["mappings"]
+            )
             return {"acknowledged": True}
         shelf = self._shelf(name or action)
         if action == "_mapping" and method == "PUT":
@@ -158,11 +170,16 @@ class FakeServer:
 
     def _shelf(self, name: str) -> Shelf:
         if name not in self.shelves:
-            raise RefusedError("index_not_found_exception", f"no such index [{name}]", 404)
+            raise RefusedError(
+                "index_not_found_exception", f"no such index [{name}]", 404
+            )
         return self.shelves[name]
 
     def _bulk(self, body: bytes) -> Json:
-        lines, items = [json.loads(line) for line in body.splitlines()], list[dict[str, Any]]()
+        lines, items = (
+            [json.loads(line) for line in body.splitlines()],
+            list[dict[str, Any]](),
+        )
         for action, content in zip(lines[::2], lines[1::2], strict=True):
             target = action["index"]
             items.append({"index": {"_id": target["_id"], "status": 201}})
@@ -170,9 +187,14 @@ class FakeServer:
         return {"errors": False, "items": items}
 
     def _msearch(self, body: bytes) -> Json:
-        lines, responses = [json.loads(line) for line in body.splitlines()], list[Json]()
+        lines, responses = (
+            [json.loads(line) for line in body.splitlines()],
+            list[Json](),
+        )
         shards: dict[str, Any] = {"total": 5, "failed": self.failed_shards}
-        shards["failures"] = [{"reason": {"reason": "Data too large"}}] * self.failed_shards
+        shards["failures"] = [
+            {"reason": {"reason": "Data too large"}}
+        ] * self.failed_shards
         for header, search in zip(lines[::2], lines[1::2], strict=True):
             # else each shard would count the frequency of a term in its own documents
             is_vector = "knn" in search["query"]
@@ -195,7 +217,9 @@ def opensearch_server() -> Generator[FakeServer]:
         def handle_any(self) -> None:
             try:
                 status = 200
-                content = fake.answer(self.command, self.path.split("?")[0], self.body())
+                content = fake.answer(
+                    self.command, self.path.split("?")[0], self.body()
+                )
             except RefusedError as error:
                 status, content = error.content["status"], error.content
             self.answer(status, json.dumps(content).encode())

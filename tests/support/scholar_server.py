@@ -41,14 +41,19 @@ class RefusedError(Exception):
     """A request that the rules of a service refuse: with this status, body and headers."""
 
     def __init__(
-        self, status: int, value: Mapping[str, Any], headers: Mapping[str, str] | None = None
+        self,
+        status: int,
+        value: Mapping[str, Any],
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(value)
         self.status, self.value, self.headers = status, value, headers
 
 
 def refuse_query(message: str) -> None:
-    raise RefusedError(400, {"error": "Invalid query parameters error.", "message": message})
+    raise RefusedError(
+        400, {"error": "Invalid query parameters error.", "message": message}
+    )
 
 
 def refuse_paper(message: str) -> None:
@@ -72,7 +77,9 @@ def busy(seconds: str) -> Fault:
 
 BROKEN = Fault(500, b'{"error": "Internal Server Error"}')
 CUT = Fault(cut=True)
-HTML = Fault(body=b"<html>Welcome to the hotel</html>", headers={"Content-Type": "text/html"})
+HTML = Fault(
+    body=b"<html>Welcome to the hotel</html>", headers={"Content-Type": "text/html"}
+)
 
 
 @dataclass
@@ -94,12 +101,16 @@ class ScholarServer(ThreadingHTTPServer):
     def __init__(self, papers: Iterable[Mapping[str, Any]]) -> None:
         super().__init__(("127.0.0.1", 0), Answers)
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
-        self.faults: list[Fault | None] = []  # the answers of the next requests; None: as it should
+        self.faults: list[
+            Fault | None
+        ] = []  # the answers of the next requests; None: as it should
         self.requests: list[Sent] = []
         self.keys: set[str] = set()  # the keys that it accepts; all if empty
         self.hidden: set[str] = set()  # papers that it does not know for now
         self.most_bytes = 10 * 2**20  # of an answer of /paper/batch
-        self.most_references = 9999  # of an answer of /paper/batch; it leaves out the others
+        self.most_references = (
+            9999  # of an answer of /paper/batch; it leaves out the others
+        )
         self.refused: list[
             Mapping[str, Any]
         ] = []  # what was answered to requests against the rules
@@ -119,7 +130,9 @@ class ScholarServer(ThreadingHTTPServer):
         self.hash = {i: hashlib.sha1(i.encode()).hexdigest() for i in self.papers}
         self.by_name = {name.lower(): i for i, name in self.number.items()}
         self.by_name |= {name: i for i, name in self.hash.items()}
-        self.by_doi = {str(p["doi"]).lower(): i for i, p in self.papers.items() if p.get("doi")}
+        self.by_doi = {
+            str(p["doi"]).lower(): i for i, p in self.papers.items() if p.get("doi")
+        }
         self.references = {
             i: [r for r in p.get("citations", []) if r in self.papers]
             for i, p in self.papers.items()
@@ -135,14 +148,21 @@ class ScholarServer(ThreadingHTTPServer):
     def matching(self, text: str) -> list[str]:
         """Return the papers whose title has all words, the most cited first."""
         words = title_key(text).split()
-        found = set.intersection(*(self.with_word.get(w, set()) for w in words)) if words else set()
+        found = (
+            set.intersection(*(self.with_word.get(w, set()) for w in words))
+            if words
+            else set()
+        )
         return sorted(found - self.hidden, key=lambda i: (-len(self.cited_by[i]), i))
 
     def reply(self, sent: Sent) -> tuple[int, Any]:
         key = sent.params.get("api_key") or sent.headers.get("x-api-key") or ""
         if self.keys and key not in self.keys:
             return 403, {"message": f"Invalid key: {key}"}
-        names = [name for name, _ in parse_qsl(urlsplit(sent.url).query, keep_blank_values=True)]
+        names = [
+            name
+            for name, _ in parse_qsl(urlsplit(sent.url).query, keep_blank_values=True)
+        ]
         if len(names) > len(set(names)):
             refuse_query(f"each parameter once, found {names}")
         if len(sent.url) > MOST_URL:
@@ -172,9 +192,13 @@ class ScholarServer(ThreadingHTTPServer):
             "doi": f"https://doi.org/{paper['doi']}" if paper.get("doi") else None,
             "title": paper["title"],
             "publication_year": paper.get("year"),
-            "authorships": [{"author": {"display_name": a}} for a in paper.get("authors", [])],
+            "authorships": [
+                {"author": {"display_name": a}} for a in paper.get("authors", [])
+            ],
             "primary_location": {"source": {"display_name": paper.get("venue")}},
-            "locations": [{"landing_page_url": url} for url in [paper.get("merged")] if url],
+            "locations": [
+                {"landing_page_url": url} for url in [paper.get("merged")] if url
+            ],
             "is_retracted": bool(paper.get("retracted")),
             "cited_by_count": len(self.cited_by[i]),
             "referenced_works": [
@@ -190,9 +214,7 @@ class ScholarServer(ThreadingHTTPServer):
         is_search = "search" in params or "title.search:" in params["filter"]
         price = 0.001 if is_search else 0.0001
         if self.budget < price:
-            message = (
-                f"Insufficient budget. This request costs ${price} but you only have $0 remaining."
-            )
+            message = f"Insufficient budget. This request costs ${price} but you only have $0 remaining."
             left = {"Limit-USD": "0.1", "Remaining-USD": "0", "Reset": UNTIL_MIDNIGHT}
             headers = {f"X-RateLimit-{name}": value for name, value in left.items()}
             body = {"error": "Rate limit exceeded", "message": message}
@@ -202,10 +224,16 @@ class ScholarServer(ThreadingHTTPServer):
     def check_search(self, text: str) -> None:
         """Refuse the signs that are commands of a search, wherever they cannot be one."""
         if "*" in text or "?" in text:
-            refuse_query(f"Wildcards (* or ?) require exact (no-stem) search, e.g. {text}.")
+            refuse_query(
+                f"Wildcards (* or ?) require exact (no-stem) search, e.g. {text}."
+            )
         if "|" in text or "!" in text:
             refuse_query(f"The search parameter does not support this operator: {text}")
-        if text.count('"') % 2 or text.count("(") != text.count(")") or text.endswith("~"):
+        if (
+            text.count('"') % 2
+            or text.count("(") != text.count(")")
+            or text.endswith("~")
+        ):
             refuse_query(f"Failed to parse query: {text}")
         if self.unspeakable and self.unspeakable in text:
             refuse_query(f"Failed to parse query: {text}")
@@ -214,7 +242,9 @@ class ScholarServer(ThreadingHTTPServer):
         first, *others = (part.partition(":") for part in filters.split(","))
         for name, _, value in (first, *others):
             if value.lower() in {"", "none", "undefined"}:
-                refuse_query(f"Invalid filter value for '{name}': value cannot be '{value}'.")
+                refuse_query(
+                    f"Invalid filter value for '{name}': value cannot be '{value}'."
+                )
         values = [value.lower() for value in first[2].split("|")]
         if len(values) > 100:
             refuse_query(f"Maximum number of values exceeded for {first[0]}.")
@@ -226,7 +256,9 @@ class ScholarServer(ThreadingHTTPServer):
         found = {
             "doi": lambda: [self.by_doi[v] for v in values if v in self.by_doi],
             "openalex": lambda: known,
-            "cites": lambda: list(dict.fromkeys(i for c in known for i in self.cited_by[c])),
+            "cites": lambda: list(
+                dict.fromkeys(i for c in known for i in self.cited_by[c])
+            ),
             "title.search": lambda: self.matching(first[2]),
             "locations.landing_page_url": lambda: [
                 i for i, paper in self.papers.items() if paper.get("merged") in values
@@ -234,7 +266,9 @@ class ScholarServer(ThreadingHTTPServer):
         }[first[0]]()
         for name, _, value in others:
             assert name == "from_publication_date"
-            found = [i for i in found if (self.papers[i].get("year") or 0) >= int(value[:4])]
+            found = [
+                i for i in found if (self.papers[i].get("year") or 0) >= int(value[:4])
+            ]
         return [i for i in found if i not in self.hidden]
 
     def works(self, params: Params) -> dict[str, Any]:
@@ -261,8 +295,14 @@ class ScholarServer(ThreadingHTTPServer):
     # Semantic Scholar
 
     def s2(self, i: str, fields: str) -> dict[str, Any]:
-        paper, names = self.papers[i], {name.partition(".")[0] for name in fields.split(",")}
-        if len(set(fields.split(","))) < len(fields.split(",")) or not names <= PAPER_FIELDS:
+        paper, names = (
+            self.papers[i],
+            {name.partition(".")[0] for name in fields.split(",")},
+        )
+        if (
+            len(set(fields.split(","))) < len(fields.split(","))
+            or not names <= PAPER_FIELDS
+        ):
             refuse_paper(f"Unrecognized or unsupported fields: [{fields}]")
         every = {
             "externalIds": {"DOI": paper["doi"]} if paper.get("doi") else {},
@@ -281,7 +321,10 @@ class ScholarServer(ThreadingHTTPServer):
         }
         if paper.get("elided") is True:
             every["references"] = None
-        return {"paperId": self.hash[i], **{k: v for k, v in every.items() if k in names}}
+        return {
+            "paperId": self.hash[i],
+            **{k: v for k, v in every.items() if k in names},
+        }
 
     def s2_id(self, name: str) -> str | None:
         kind, _, value = name.lower().partition(":")
@@ -310,9 +353,14 @@ class ScholarServer(ThreadingHTTPServer):
             case ["search", ("match" | "bulk") as kind]:
                 found = self.matching(params["query"])
                 data = [
-                    self.s2(i, params["fields"]) for i in found[: 1 if kind == "match" else None]
+                    self.s2(i, params["fields"])
+                    for i in found[: 1 if kind == "match" else None]
                 ]
-                return (200, {"data": data}) if data or kind == "bulk" else (404, {"error": "none"})
+                return (
+                    (200, {"data": data})
+                    if data or kind == "bulk"
+                    else (404, {"error": "none"})
+                )
             case [name, ("citations" | "references") as what]:
                 if not (i := self.s2_id(name)):
                     return 404, {"error": "none"}
@@ -325,13 +373,19 @@ class ScholarServer(ThreadingHTTPServer):
                     refuse_paper("offset + limit must be < 10000")
                 if not is_citing and self.papers[i].get("elided") in {True, "late"}:
                     notice = "Notice: fields have been elided by the publisher: {'references'}"
-                    about = {"paperId": self.hash[i], "openAccessPdf": {"disclaimer": notice}}
+                    about = {
+                        "paperId": self.hash[i],
+                        "openAccessPdf": {"disclaimer": notice},
+                    }
                     return 200, {"data": None, "citingPaperInfo": about}
                 key = "citingPaper" if is_citing else "citedPaper"
                 end = int(params["offset"]) + int(params["limit"])
                 page = papers[int(params["offset"]) : end]
                 more = {"next": end} if end < len(papers) else {}
-                return 200, {**more, "data": [{key: self.s2(p, params["fields"])} for p in page]}
+                return 200, {
+                    **more,
+                    "data": [{key: self.s2(p, params["fields"])} for p in page],
+                }
             case _:
                 return 404, {"error": "no such path"}
 
@@ -353,7 +407,12 @@ class Answers(Handler):
                 status, value, headers = refusal.status, refusal.value, refusal.headers
                 scholar.refused.append(value)
             content = json.dumps(value).encode()
-            self.answer(status, content, headers, cut_at=len(content) // 2 if fault.cut else None)
+            self.answer(
+                status,
+                content,
+                headers,
+                cut_at=len(content) // 2 if fault.cut else None,
+            )
         else:
             self.answer(fault.status, fault.body, fault.headers)
 

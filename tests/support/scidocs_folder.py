@@ -38,7 +38,9 @@ def write_published(folder: Path) -> Path:
         (folder / f"paper_metadata_{name}.json").write_text(records)
     for task in ("mag", "mesh"):
         for split, papers in zip(
-            ("train", "val", "test"), (PAPERS[:36], PAPERS[36:48], PAPERS[48:]), strict=True
+            ("train", "val", "test"),
+            (PAPERS[:36], PAPERS[36:48], PAPERS[48:]),
+            strict=True,
         ):
             lines = [f"{paper},class {topic(paper)}" for paper in papers]
             _write(folder / task / f"{split}.csv", ["pid,class_label", *lines])
@@ -48,7 +50,9 @@ def write_published(folder: Path) -> Path:
     for split, clicks in (("train", 80), ("val", 20), ("test", 20)):
         lines = ["query,clicked,shown", *(_click(rng) for _ in range(clicks))]
         _write(folder / "recomm" / f"{split}.csv", lines)
-    (folder / "recomm" / "propensity_scores.json").write_text(json.dumps({"scores": PROPENSITY}))
+    (folder / "recomm" / "propensity_scores.json").write_text(
+        json.dumps({"scores": PROPENSITY})
+    )
     return folder
 
 

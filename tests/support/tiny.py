@@ -50,7 +50,9 @@ def tiny_mpnet(folder: Path) -> Path:
     from transformers import MPNetConfig, MPNetModel, MPNetTokenizer
 
     special = ("<s>", "<pad>", "</s>", "[UNK]", "<mask>")
-    pieces = dict.fromkeys([*special, *LETTERS, *(f"##{letter}" for letter in LETTERS), *WORDS])
+    pieces = dict.fromkeys(
+        [*special, *LETTERS, *(f"##{letter}" for letter in LETTERS), *WORDS]
+    )
     config = MPNetConfig(
         vocab_size=len(pieces),
         hidden_size=32,
@@ -65,7 +67,12 @@ def tiny_mpnet(folder: Path) -> Path:
     MPNetTokenizer(vocab=vocabulary, model_max_length=128).save_pretrained(folder)
     kinds = {"": "Transformer", "1_Pooling": "Pooling", "2_Normalize": "Normalize"}
     modules = [
-        {"idx": n, "name": str(n), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        {
+            "idx": n,
+            "name": str(n),
+            "path": path,
+            "type": f"sentence_transformers.models.{kind}",
+        }
         for n, (path, kind) in enumerate(kinds.items())
     ]
     pooling = {"word_embedding_dimension": 32, "pooling_mode_mean_tokens": True}
@@ -106,7 +113,9 @@ def tiny_reranker(
     config = _bert(folder, words, positions, hidden=32, layers=2)
     config.num_labels = labels
     _write(folder, BertForSequenceClassification, config, seed, head=100)
-    spec = RerankerSpec(query_tokens=tokens, candidate_tokens=tokens, scale=scale, offset=offset)
+    spec = RerankerSpec(
+        query_tokens=tokens, candidate_tokens=tokens, scale=scale, offset=offset
+    )
     write_reranker_spec(folder, spec)
     return folder
 

@@ -28,20 +28,26 @@ def tiny_ranker(
     """
     lightgbm = load()
     folder.mkdir(parents=True, exist_ok=True)
-    features = {v: [feature.name for feature in FEATURES if v.reads(feature)] for v in variants}
+    features = {
+        v: [feature.name for feature in FEATURES if v.reads(feature)] for v in variants
+    }
     for variant, names in features.items():
         rows = np.random.default_rng(0).random((2000, len(names)))
         rows[rows < 0.1] = 0
         worth = rows @ np.array([weights.get(name, 0.0) for name in names])
         settings = {"verbose": -1, "num_threads": 1, "seed": 0, "num_leaves": 15}
-        model = lightgbm.train(settings, lightgbm.Dataset(rows, worth), num_boost_round=30)
+        model = lightgbm.train(
+            settings, lightgbm.Dataset(rows, worth), num_boost_round=30
+        )
         (folder / f"{variant}.txt").write_text(model.model_to_string())
     specs = {
         v: VariantSpec(file=f"{v}.txt", features=tuple(names), calibration=calibration)
         for v, names in features.items()
     }
     made = {"made": "for tests"}
-    write_spec(folder, RankerSpec(format=1, neighbours=50, variants=specs, provenance=made))
+    write_spec(
+        folder, RankerSpec(format=1, neighbours=50, variants=specs, provenance=made)
+    )
     seal_model(folder)
     return folder
 

@@ -10,7 +10,9 @@ def run_python(
 ) -> subprocess.CompletedProcess[str]:
     """Run Python in a process of its own, which must end well; return what it printed."""
     command = [sys.executable, "-c", program, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=True, **options)
+    return subprocess.run(
+        command, capture_output=True, text=True, check=True, **options
+    )
 
 
 def command_fault(command: list[str]) -> str:
@@ -24,4 +26,6 @@ def command_fault(command: list[str]) -> str:
 
 def _last_line(done: subprocess.CompletedProcess[str]) -> str:
     lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
-    return f"{lines[-1] if lines else 'it printed nothing'} (exit code {done.returncode})"
+    return (
+        f"{lines[-1] if lines else 'it printed nothing'} (exit code {done.returncode})"
+    )

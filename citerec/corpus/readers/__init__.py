@@ -33,7 +33,15 @@ from citerec.files.checksums import sha256_of as file_sha256
 from citerec.files.reading import BOM, other_format, reading
 from citerec.types import Log, Paper, no_log
 
-__all__ = ["FORMATS", "Format", "Located", "Source", "detect_format", "find_source", "read_papers"]
+__all__ = [
+    "FORMATS",
+    "Format",
+    "Located",
+    "Source",
+    "detect_format",
+    "find_source",
+    "read_papers",
+]
 
 # The first match wins: canonical is last, since other formats have its keys, too.
 FORMATS: Mapping[str, Format] = {
@@ -64,9 +72,16 @@ _PAGE = re.compile(rb'\{\s*"(?:items|meta|message(?:-type)?|status)"\s*:')
 
 def _formats() -> dict[str, Format]:
     """Return all formats by name, those of other packages first; citerec's own names keep their meaning."""
-    others = {name: plugins.load(plugins.READERS, name) for name in plugins.names(plugins.READERS)}
-    if wrong := [name for name, reader in others.items() if not isinstance(reader, Format)]:
-        raise ConfigError(f"the reader {wrong[0]!r} must be a citerec.corpus.readers.Format")
+    others = {
+        name: plugins.load(plugins.READERS, name)
+        for name in plugins.names(plugins.READERS)
+    }
+    if wrong := [
+        name for name, reader in others.items() if not isinstance(reader, Format)
+    ]:
+        raise ConfigError(
+            f"the reader {wrong[0]!r} must be a citerec.corpus.readers.Format"
+        )
     return {**others, **FORMATS}
 
 
@@ -118,7 +133,9 @@ def detect_format(source: Source) -> str:
             f"or name the format: --format {'|'.join(_formats())}",
             line=1,
         )
-    raise BadInputError(source.path, "the corpus is empty; expected one paper a line, as JSON")
+    raise BadInputError(
+        source.path, "the corpus is empty; expected one paper a line, as JSON"
+    )
 
 
 def read_papers(
@@ -160,13 +177,19 @@ def find_source(path: Path) -> Source:
     """
     with reading(path):
         if not path.exists():
-            raise BadInputError(path, "no such file or folder; name a corpus file or folder")
+            raise BadInputError(
+                path, "no such file or folder; name a corpus file or folder"
+            )
         if path.is_file():
             return Source(path, (path,))
         if not path.is_dir():
-            raise BadInputError(path, "neither a file nor a folder; a corpus is read several times")
+            raise BadInputError(
+                path, "neither a file nor a folder; a corpus is read several times"
+            )
         if _is_index(path):
-            raise BadInputError(path, "this is an index, not a corpus; name what it was built from")
+            raise BadInputError(
+                path, "this is an index, not a corpus; name what it was built from"
+            )
         files = _files(path)
         by_name = {_plain_name(file): file for file in files if file.parent == path}
         if (
@@ -174,14 +197,18 @@ def find_source(path: Path) -> Source:
         ):  # beside it may be queries, as in BEIR's layout, or whole texts
             shards = [by_name["corpus.jsonl"]]
         else:
-            shards = [file for file in files if _holds_records(file)] or _of_one_format(path, files)
+            shards = [file for file in files if _holds_records(file)] or _of_one_format(
+                path, files
+            )
     if not shards:
         raise BadInputError(
             path,
             "no corpus file in this folder; expected JSONL files, plain or as .gz .zst "
             ".bz2, or an export or library that citerec reads",
         )
-    return Source(path, tuple(shards), tuple(file for file in files if file not in {*shards}))
+    return Source(
+        path, tuple(shards), tuple(file for file in files if file not in {*shards})
+    )
 
 
 def _is_index(folder: Path) -> bool:
@@ -190,7 +217,11 @@ def _is_index(folder: Path) -> bool:
 
 def _files(folder: Path) -> list[Path]:
     """Return the files of a folder, in order, except for hidden ones, side folders and indexes."""
-    indexes = {arrow.parent for arrow in folder.rglob("papers.arrow") if _is_index(arrow.parent)}
+    indexes = {
+        arrow.parent
+        for arrow in folder.rglob("papers.arrow")
+        if _is_index(arrow.parent)
+    }
     return [
         file
         for file in sorted(folder.rglob("*"))
@@ -210,7 +241,9 @@ def _holds_records(file: Path) -> bool:
     if name.name in SIDE_FILES:
         return False
     if name.suffix in RECORD_SUFFIXES:
-        is_spread = name.suffix == ".json" and SPREAD.match(head) and not _PAGE.match(head)
+        is_spread = (
+            name.suffix == ".json" and SPREAD.match(head) and not _PAGE.match(head)
+        )
         return file.stat().st_size > 0 and not is_spread
     return _OPENING.match(head) is not None
 
@@ -218,7 +251,9 @@ def _holds_records(file: Path) -> bool:
 def _of_one_format(folder: Path, files: list[Path]) -> list[Path]:
     """Return the files of a folder that are in a known format, not READMEs; BadInputError if they are in several."""
     files = [file for file in files if file.stem.upper() != "README"]
-    formats = {file: name for file in files if (name := _format_of(file, head_of(file)))}
+    formats = {
+        file: name for file in files if (name := _format_of(file, head_of(file)))
+    }
     examples = {name: file.name for file, name in reversed(formats.items())}
     if len(examples) > 1:
         listed = " and ".join(f"{name} ({examples[name]})" for name in sorted(examples))
@@ -232,7 +267,11 @@ def _of_one_format(folder: Path, files: list[Path]) -> list[Path]:
 
 def _plain_name(file: Path) -> str:
     """Return the name of a file without the suffix of its compression."""
-    return file.with_suffix("").name if file.suffix in {".gz", ".zst", ".bz2"} else file.name
+    return (
+        file.with_suffix("").name
+        if file.suffix in {".gz", ".zst", ".bz2"}
+        else file.name
+    )
 
 
 def size_of(source: Source) -> int:

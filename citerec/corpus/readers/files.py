@@ -81,7 +81,9 @@ def head_of(file: Path) -> bytes:
     return head
 
 
-def read_file(file: Path, records: Records, read: BytesRead = lambda more: None) -> Rows:
+def read_file(
+    file: Path, records: Records, read: BytesRead = lambda more: None
+) -> Rows:
     """Yield the records of one file; BadInputError if it cannot be read to its end."""
     line = position = 0
     try:
@@ -101,7 +103,9 @@ def read_file(file: Path, records: Records, read: BytesRead = lambda more: None)
         raise damaged(file, line, error) from error
 
 
-def located(file: Path, line: int, row: Json | str, to_paper: Callable[[Fields], Paper]) -> Located:
+def located(
+    file: Path, line: int, row: Json | str, to_paper: Callable[[Fields], Paper]
+) -> Located:
     """Return a record as a paper, or as its fault."""
     if isinstance(row, str):
         return Located(file, line, BadRecordError(file, line, row, kind="broken_lines"))
@@ -110,7 +114,9 @@ def located(file: Path, line: int, row: Json | str, to_paper: Callable[[Fields],
     except BadRecordError as error:
         return Located(file, line, error)
     except InvalidValueError as error:  # of a reader that makes papers by itself
-        return Located(file, line, BadRecordError(file, line, str(error), kind="wrong_types"))
+        return Located(
+            file, line, BadRecordError(file, line, str(error), kind="wrong_types")
+        )
 
 
 # --- Streams of JSON objects: one is in memory at a time
@@ -118,8 +124,12 @@ def located(file: Path, line: int, row: Json | str, to_paper: Callable[[Fields],
 # Brackets are counted outside of strings, so nesting costs no stack, and an invalid object does not hide the next one.
 CHUNK = 2**20  # bytes read at once
 # whole strings, and what is neither string nor bracket
-_TO_BRACKET = re.compile(rb'[^"{}\[\]]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"{}\[\]]*+)*+', re.DOTALL)
-_SCALAR = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[^\s,\]"][^\s,\]]*+(?=[\s,\]])', re.DOTALL)
+_TO_BRACKET = re.compile(
+    rb'[^"{}\[\]]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"{}\[\]]*+)*+', re.DOTALL
+)
+_SCALAR = re.compile(
+    rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[^\s,\]"][^\s,\]]*+(?=[\s,\]])', re.DOTALL
+)
 _BETWEEN = re.compile(rb"[\s,]*+")
 _KEY = re.compile(rb'"([^"\\]{1,60})"\s*:')
 SPREAD = re.compile(rb"\{\s*\n")  # how an object over several lines begins
@@ -194,7 +204,9 @@ def _values(stream: BinaryIO, line: int, closing: bytes) -> Iterator[tuple[int, 
             raise StreamFaultError(f"record {count} has over {MAX_LINE:,} bytes", line)
         data = data[at:]
         at = 0
-        piece = stream.read(max(CHUNK, len(data)))  # doubles: a long object is scanned often
+        piece = stream.read(
+            max(CHUNK, len(data))
+        )  # doubles: a long object is scanned often
         if not piece and not data and not closing:
             return
         if not piece:
@@ -205,7 +217,9 @@ def _values(stream: BinaryIO, line: int, closing: bytes) -> Iterator[tuple[int, 
         data += piece
     rest = (data[at:] + stream.read(CHUNK)).lstrip(b"]} \t\r\n")
     if rest.startswith((b"[", b"{")):
-        raise StreamFaultError("another list follows; expected one list in a file", line)
+        raise StreamFaultError(
+            "another list follows; expected one list in a file", line
+        )
 
 
 def _end_of_value(data: bytes, start: int) -> int:
@@ -217,7 +231,9 @@ def _end_of_value(data: bytes, start: int) -> int:
     at = start
     while text := _TO_BRACKET.match(data, at):
         at = text.end() + 1
-        if at > len(data) or data[at - 1] == 0x22:  # a string that does not end in `data`
+        if (
+            at > len(data) or data[at - 1] == 0x22
+        ):  # a string that does not end in `data`
             return 0
         depth += 1 if data[at - 1] in b"{[" else -1
         if depth == 0:
@@ -304,5 +320,7 @@ class Format:
     records: Records = json_records
     sniff: Callable[[bytes, str], bool] = lambda head, name: False
     matches: Callable[[Json], bool] = lambda record: False
-    papers: Callable[[Source, BytesRead, Log, Path | None], Iterator[Located]] | None = None
+    papers: (
+        Callable[[Source, BytesRead, Log, Path | None], Iterator[Located]] | None
+    ) = None
     note: str = ""

@@ -48,7 +48,8 @@ def _openalex(fields: Fields) -> Paper:
         abstract=plain_text(fields.restored("abstract_inverted_index")),
         venue=fields.short("primary_location.source.display_name"),
         citations=fields.items(
-            "referenced_works", lambda value: "" if value is None else _work(value) or None
+            "referenced_works",
+            lambda value: "" if value is None else _work(value) or None,
         ),
         pages=fields.pages("biblio.first_page", "biblio.last_page"),
     )
@@ -69,9 +70,15 @@ def _openalex_papers(
     snapshot lists as deleted.
     """
     # a snapshot has folders of authors and the like, too
-    works = [file for file in source.files if "works" in file.relative_to(source.path).parts[:-1]]
+    works = [
+        file
+        for file in source.files
+        if "works" in file.relative_to(source.path).parts[:-1]
+    ]
     latest_first = sorted(
-        works or source.files, key=lambda file: _DATE.findall(str(file.parent)), reverse=True
+        works or source.files,
+        key=lambda file: _DATE.findall(str(file.parent)),
+        reverse=True,
     )
     deleted = {
         _work(line.split(b",")[0].decode(errors="replace"))
@@ -105,7 +112,8 @@ def _aminer(fields: Fields) -> Paper:
         abstract=record.text("abstract") or record.restored("indexed_abstract"),
         venue=record.venue("venue"),
         citations=record.items(
-            "references", lambda value: "" if value in (None, "") else number_text(value) or None
+            "references",
+            lambda value: "" if value in (None, "") else number_text(value) or None,
         ),
         pages=record.pages("page_start", "page_end"),
     )
@@ -139,7 +147,9 @@ def _parsed_name(parts: Any) -> str | None:
 
 def _arxiv_year(fields: Fields, docid: str) -> int | None:
     """Return the year of the first version; else that in the id; else that of the last update."""
-    created = next((version.text("created") for version in fields.objects("versions")), "")
+    created = next(
+        (version.text("created") for version in fields.objects("versions")), ""
+    )
     year = first_year(created)
     if not year and (of_id := _ARXIV_ID.fullmatch(docid)):
         year = int(of_id[1]) + (1900 if int(of_id[1]) > 90 else 2000)
@@ -157,7 +167,10 @@ def _csl(fields: Fields) -> Paper:
         entry,
         url=fields.short("URL"),
         pages=fields.short("page"),
-        **{name: fields.short(name) for name in ("type", "volume", "issue", "publisher")},
+        **{
+            name: fields.short(name)
+            for name in ("type", "volume", "issue", "publisher")
+        },
     )
 
 
@@ -177,7 +190,8 @@ def _crossref(fields: Fields, notices: Collection[str] = ()) -> Paper:
         title = f"{title}: {subtitle}"
     years = (first_year(str(fields.get(key))) for key in _DATES)
     references = (
-        doi_of(reference.short("DOI")).lower() for reference in fields.objects("reference")
+        doi_of(reference.short("DOI")).lower()
+        for reference in fields.objects("reference")
     )
     docid = id_key(fields.id("DOI"))
     return fields.paper(
@@ -214,7 +228,8 @@ def _crossref_papers(
                 work = Fields({} if isinstance(row, str) else row, file, line)
                 notices |= _retractions(work, "update-to")
                 without_doi += sum(
-                    not reference.short("DOI") for reference in work.objects("reference")
+                    not reference.short("DOI")
+                    for reference in work.objects("reference")
                 )
     yield from papers_of(source.files, partial(_crossref, notices=notices), read, log)
     if without_doi:
@@ -225,7 +240,11 @@ def _crossref_papers(
 
 
 def _json(
-    read: Callable[[Fields], Paper], needed: str, own: str, other: str = "citations", **more: Any
+    read: Callable[[Fields], Paper],
+    needed: str,
+    own: str,
+    other: str = "citations",
+    **more: Any,
 ) -> Format:
     """Return the format of records that have all keys of `needed`, one of `own` and none of `other`."""
 
@@ -275,7 +294,9 @@ JSON_FORMATS: Mapping[str, Format] = {
         "out_citations in_citations key_phrases out_citation_count",
     ),
     "beir": _json(
-        lambda fields: fields.of({"title": "", **fields.record}).paper(KEYS["beir"]), "_id", "text"
+        lambda fields: fields.of({"title": "", **fields.record}).paper(KEYS["beir"]),
+        "_id",
+        "text",
     ),
     "aminer": _json(_aminer, "title", "references n_citation indexed_abstract fos"),
     "canonical": _json(Fields.paper, "title", "id", ""),

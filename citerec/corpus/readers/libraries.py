@@ -40,7 +40,9 @@ def _papers(
     def records(stream: BinaryIO) -> Rows:
         data = read_stream(stream, file)
         if data.removeprefix(BOM).strip():
-            yield from rows(decode(data, file, reads="expected BibTeX or RIS", notices=notices))
+            yield from rows(
+                decode(data, file, reads="expected BibTeX or RIS", notices=notices)
+            )
 
     for file in source.files:
         for line, row in read_file(file, records, read):
@@ -66,7 +68,9 @@ def _bibtex_paper(fields: Fields) -> Paper:
         fields,
         [raw[bibtex.KEY]],
         bibtex.to_entry(fields.line, raw),
-        url=bibtex.link(raw.get("url") or web_address(bibtex.link(raw.get("howpublished", "")))),
+        url=bibtex.link(
+            raw.get("url") or web_address(bibtex.link(raw.get("howpublished", "")))
+        ),
         type="mastersthesis" if raw.get("type") == "mathesis" else raw[bibtex.TYPE],
         volume=text("volume"),
         issue=text("number", "issue"),
@@ -76,7 +80,9 @@ def _bibtex_paper(fields: Fields) -> Paper:
 
 
 BIBTEX = Format(
-    read=_bibtex_paper, papers=partial(_papers, _bibtex_rows, _bibtex_paper), note=NO_CITATIONS
+    read=_bibtex_paper,
+    papers=partial(_papers, _bibtex_rows, _bibtex_paper),
+    note=NO_CITATIONS,
 )
 
 # --- RIS
@@ -99,5 +105,7 @@ def _ris_paper(fields: Fields) -> Paper:
 
 
 RIS = Format(
-    read=_ris_paper, papers=partial(_papers, ris.read_records, _ris_paper), note=NO_CITATIONS
+    read=_ris_paper,
+    papers=partial(_papers, ris.read_records, _ris_paper),
+    note=NO_CITATIONS,
 )

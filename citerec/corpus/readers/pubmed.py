@@ -28,15 +28,28 @@ from citerec.display import one_line
 from citerec.types import Json, Log
 
 CHUNK = 2**20  # bytes read at once
-LONGEST = 16 * 2**20  # bytes of a record; papers of thousands of authors have about 2 MB
-PMIDS = 10**8  # they have eight digits: a mask of all takes 100 MB, of which few are touched
+LONGEST = (
+    16 * 2**20
+)  # bytes of a record; papers of thousands of authors have about 2 MB
+PMIDS = (
+    10**8
+)  # they have eight digits: a mask of all takes 100 MB, of which few are touched
 _BLANK = b"\xef\xbb\xbf \t\r\n"
 _SET = re.compile(rb"<(?:!DOCTYPE\s+)?Pubmed(?:Book)?Article(?:Set)?\b")
 _OPEN = re.compile(rb"<(Pubmed(?:Book)?Article|DeleteCitation)[\s>]")
 _DELETED = re.compile(rb">\s*([0-9]{1,17})\s*</PMID")
 _TRANSLATED = re.compile(r"\[((?:[^\[\]]++|\[[^\[\]]*+\])*+)\](\.?)")
-_RETRACTED = {"RetractionIn", "RetractedandRepublishedIn"}  # what says so in another paper
-_UNAVAILABLE = {"", "[not available].", "[not available]", "not available", "not available."}
+_RETRACTED = {
+    "RetractionIn",
+    "RetractedandRepublishedIn",
+}  # what says so in another paper
+_UNAVAILABLE = {
+    "",
+    "[not available].",
+    "[not available]",
+    "not available",
+    "not available.",
+}
 
 
 def _records(stream: BinaryIO) -> Rows:
@@ -77,7 +90,9 @@ def _cut(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
         raise StreamFaultError("the XML is cut off: fetch it again", line)
 
 
-def _papers(source: Source, read: BytesRead, log: Log, scratch: Path | None) -> Iterator[Located]:
+def _papers(
+    source: Source, read: BytesRead, log: Log, scratch: Path | None
+) -> Iterator[Located]:
     """Yield the latest record of each paper.
 
     Files are read from the last to the first: the record of a later file replaces that of an earlier one, and a
@@ -108,13 +123,23 @@ def _record(element: Element) -> Json:
     """Return a record with the keys of citerec's own format."""
     article = element.find("MedlineCitation/Article")
     book = element.find("BookDocument")
-    body = article if article is not None else book if book is not None else Element("none")
+    body = (
+        article
+        if article is not None
+        else book
+        if book is not None
+        else Element("none")
+    )
 
     def text(*paths: str) -> str:
         return next(filter(None, (_text(body.find(path)) for path in paths)), "")
 
-    types = [_text(kind) for kind in body.iterfind("PublicationTypeList/PublicationType")]
-    corrections = element.iterfind("MedlineCitation/CommentsCorrectionsList/CommentsCorrections")
+    types = [
+        _text(kind) for kind in body.iterfind("PublicationTypeList/PublicationType")
+    ]
+    corrections = element.iterfind(
+        "MedlineCitation/CommentsCorrectionsList/CommentsCorrections"
+    )
     links = [correction.get("RefType") for correction in corrections]
     docid = _text(element.find("MedlineCitation/PMID")) or text("PMID")
     pages = [text(f"Pagination/{key}") for key in ("StartPage", "EndPage")]
@@ -126,8 +151,12 @@ def _record(element: Element) -> Json:
     parts = body.findall("Abstract/AbstractText")
     labelled = ((one_line(part.get("Label", "")), _text(part)) for part in parts)
     record = {
-        "title": _title(text("ArticleTitle"), text("VernacularTitle"), text("Book/BookTitle")),
-        "abstract": " ".join(f"{label}: {t}" if label else t for label, t in labelled if t),
+        "title": _title(
+            text("ArticleTitle"), text("VernacularTitle"), text("Book/BookTitle")
+        ),
+        "abstract": " ".join(
+            f"{label}: {t}" if label else t for label, t in labelled if t
+        ),
         "year": _year(body),
         "authors": [*filter(None, map(_name, body.iterfind("AuthorList/Author")))],
         "venue": text("Journal/Title", "Book/BookTitle"),
@@ -137,9 +166,11 @@ def _record(element: Element) -> Json:
         "type": types[0] if types else "",
         "volume": text("Journal/JournalIssue/Volume"),
         "issue": text("Journal/JournalIssue/Issue"),
-        "pages": text("Pagination/MedlinePgn") or "-".join(dict.fromkeys(filter(None, pages))),
+        "pages": text("Pagination/MedlinePgn")
+        or "-".join(dict.fromkeys(filter(None, pages))),
         "publisher": text("Book/Publisher/PublisherName"),
-        "retracted": "Retracted Publication" in types or not _RETRACTED.isdisjoint(links),
+        "retracted": "Retracted Publication" in types
+        or not _RETRACTED.isdisjoint(links),
     }
     return {"id": docid, **record} if docid else record
 
@@ -159,7 +190,12 @@ def _title(title: str, vernacular: str, book: str) -> str:
 
 def _year(body: Element) -> int | None:
     """Return the year of the issue, else of the electronic publication; of `1998 Dec-1999 Jan` the first."""
-    paths = ("Journal/JournalIssue/PubDate", "Book/PubDate", "ArticleDate", "ContributionDate")
+    paths = (
+        "Journal/JournalIssue/PubDate",
+        "Book/PubDate",
+        "ArticleDate",
+        "ContributionDate",
+    )
     years = (
         first_year(_text(date.find(name)))
         for path in paths
@@ -188,7 +224,9 @@ def _references(element: Element) -> Iterator[str]:
 
 
 PUBMED = Format(
-    sniff=lambda head, _: _SET.search(head) is not None and head.lstrip(_BLANK).startswith(b"<"),
+    sniff=lambda head, _: (
+        _SET.search(head) is not None and head.lstrip(_BLANK).startswith(b"<")
+    ),
     read=Fields.paper,
     papers=_papers,
 )

@@ -64,10 +64,14 @@ def _kind(record: Json) -> str | None:
     if "id" in record or "_id" in record:
         return None
     keys = record.keys()
-    return next((kind for kind, needed in _KINDS.items() if keys >= {*needed.split()}), None)
+    return next(
+        (kind for kind, needed in _KINDS.items() if keys >= {*needed.split()}), None
+    )
 
 
-def _papers(source: Source, read: BytesRead, log: Log, scratch: Path | None) -> Iterator[Located]:
+def _papers(
+    source: Source, read: BytesRead, log: Log, scratch: Path | None
+) -> Iterator[Located]:
     """Yield the papers of all dumps; those that are joined, in the order of their corpus ids."""
     files: dict[str, list[Path]] = {kind: [] for kind in _KINDS}
     others: list[str] = []
@@ -77,7 +81,9 @@ def _papers(source: Source, read: BytesRead, log: Log, scratch: Path | None) -> 
         else:
             others.append(str(file.relative_to(source.folder)))
     if others:
-        log(f"left out {some_of(others)}: neither papers nor abstracts, citations or paper-ids")
+        log(
+            f"left out {some_of(others)}: neither papers nor abstracts, citations or paper-ids"
+        )
     if not files["papers"]:
         present = ", ".join(kind for kind in _KINDS if files[kind])
         raise BadInputError(
@@ -101,23 +107,39 @@ def _joined(
 
     size = sum(file.stat().st_size for dumps in files.values() for file in dumps) >> 20
     memory = min(max(size // _SHARE, _MEMORY[0]), _MEMORY[1])
-    with TemporaryDirectory(prefix=".joining-", dir=scratch, ignore_cleanup_errors=True) as folder:
+    with TemporaryDirectory(
+        prefix=".joining-", dir=scratch, ignore_cleanup_errors=True
+    ) as folder:
         (none := Path(folder, "none")).touch()
         tables = {kind: _table(kind, dumps or [none]) for kind, dumps in files.items()}
-        settings: Any = {"memory_limit": f"{memory}MB", "temp_directory": f"{folder}/spill"}
+        settings: Any = {
+            "memory_limit": f"{memory}MB",
+            "temp_directory": f"{folder}/spill",
+        }
         try:
-            with closing(duckdb.connect(f"{folder}/tables", config=settings)) as database:
-                database.execute("SET enable_progress_bar = false")  # it would go to stdout
-                log("joining the dumps of " + ", ".join(kind for kind in files if files[kind]))
+            with closing(
+                duckdb.connect(f"{folder}/tables", config=settings)
+            ) as database:
+                database.execute(
+                    "SET enable_progress_bar = false"
+                )  # it would go to stdout
+                log(
+                    "joining the dumps of "
+                    + ", ".join(kind for kind in files if files[kind])
+                )
                 for statement in _TABLES.split(";"):
                     database.execute(statement.format_map(tables))
 
                 def rows(query: str) -> Iterator[tuple[Any, ...]]:
                     cursor = database.cursor().execute(query)
-                    return chain.from_iterable(iter(lambda: cursor.fetchmany(BATCH), []))
+                    return chain.from_iterable(
+                        iter(lambda: cursor.fetchmany(BATCH), [])
+                    )
 
                 groups = groupby(rows(_CITATIONS), key=lambda row: row[0])
-                cited = ((citing, [docid for _, docid in group]) for citing, group in groups)
+                cited = (
+                    (citing, [docid for _, docid in group]) for citing, group in groups
+                )
                 citing, of_citing = next(cited, (None, []))
                 for line, row in enumerate(rows(_PAPERS), start=1):
                     corpus, record, docid, abstract = row
@@ -146,7 +168,9 @@ def _paper(fields: Fields) -> Paper:
     raw = fields.record
     corpus = number_text(raw.get("corpusid"))
     if not corpus.isdecimal():
-        fields.fail(f"'corpusid' must be a whole number, found {shown(raw.get('corpusid'))}")
+        fields.fail(
+            f"'corpusid' must be a whole number, found {shown(raw.get('corpusid'))}"
+        )
     named = {"id": raw.get("id") or corpus, "title": raw.get("title") or ""}
     return fields.of({**raw, **named, "year": raw.get("year") or None}).paper(
         KEYS["s2ag"],
@@ -155,4 +179,6 @@ def _paper(fields: Fields) -> Paper:
     )
 
 
-S2AG = Format(read=_paper, papers=_papers, matches=lambda record: _kind(record) is not None)
+S2AG = Format(
+    read=_paper, papers=_papers, matches=lambda record: _kind(record) is not None
+)

@@ -33,7 +33,9 @@ class DatasetFile:
     name: str  # its path in the download folder, and in the folder of `--from`
     urls: tuple[str, ...] = ()  # of the same file, tried in this order
     md5: str | None = None
-    archive: tuple[str, ...] = ()  # URLs of a zip or tar file that contains it, likewise
+    archive: tuple[
+        str, ...
+    ] = ()  # URLs of a zip or tar file that contains it, likewise
     member: str = ""  # its path in the archive
     aliases: tuple[str, ...] = ()  # alternative paths in the folder of `--from`
 
@@ -58,7 +60,9 @@ class Dataset:
     licence: str | None = None
     citation: str = ""
     stated: tuple[str, ...] = ()  # the sources of the facts above
-    prepare: Prepare | None = None  # (file, folder, progress) -> counts; None: files are unchanged
+    prepare: Prepare | None = (
+        None  # (file, folder, progress) -> counts; None: files are unchanged
+    )
 
     @property
     def facts(self) -> dict[str, str]:
@@ -131,7 +135,12 @@ def _citeomatic(name: str, field: str, ends: Years) -> Dataset:
                 urls=(f"{S3}/{CITEOMATIC}/{inside}",),
                 archive=(f"{S3}/{CITEOMATIC}.tar.gz",),
                 member=f"{CITEOMATIC}/{inside}",
-                aliases=(f"{CITEOMATIC}/{inside}", inside, f"{name}/corpus.json", "corpus.json"),
+                aliases=(
+                    f"{CITEOMATIC}/{inside}",
+                    inside,
+                    f"{name}/corpus.json",
+                    "corpus.json",
+                ),
             ),
         ),
         prepare=partial(prepare_citeomatic, ends),
@@ -159,7 +168,9 @@ SCIDOCS = Dataset(
         "paths: allenai/scidocs, scidocs/paths.py",
         "4.6 GiB for the whole folder, with vectors of SPECTER that are not fetched here: allenai/scidocs, README.md",
     ),
-    files=tuple(DatasetFile(name=name, urls=(f"{SCIDOCS_S3}/{name}",)) for name in SCIDOCS_FILES),
+    files=tuple(
+        DatasetFile(name=name, urls=(f"{SCIDOCS_S3}/{name}",)) for name in SCIDOCS_FILES
+    ),
 )
 
 
@@ -170,7 +181,10 @@ def _local(
     packed = ("corpus.jsonl", "corpus.jsonl.zst", "corpus.jsonl.bz2")
     files = (
         DatasetFile(name="corpus.jsonl.gz", aliases=packed),
-        *(DatasetFile(name=f"splits/{split}.ids") for split in ("train", "dev", "test")),
+        *(
+            DatasetFile(name=f"splits/{split}.ids")
+            for split in ("train", "dev", "test")
+        ),
     )
     return Dataset(
         name=name,

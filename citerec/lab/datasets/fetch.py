@@ -22,14 +22,27 @@ import orjson
 from citerec.errors import BadInputError, ConfigError, writing
 from citerec.files.atomic import building, refuse_links, replacing
 from citerec.files.checksums import indented_json, sha256_of
-from citerec.lab.datasets.catalogue import SOURCE, UNSTATED, Dataset, DatasetError, DatasetFile
+from citerec.lab.datasets.catalogue import (
+    SOURCE,
+    UNSTATED,
+    Dataset,
+    DatasetError,
+    DatasetFile,
+)
 from citerec.types import Log, Progress
 
 DOWNLOADS = "_downloads"  # corpus readers skip folders with a leading underscore
 SECONDS = 20  # timeout of a response, or of its next bytes
 TRIES = 5  # of a download that breaks off
 CHUNK = 2**20
-BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError, NotImplementedError)
+BROKEN = (
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    zlib.error,
+    EOFError,
+    OSError,
+    NotImplementedError,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +51,9 @@ class FetchConfig:
 
     source: Path | None = None  # a folder with its files; None for the network
     force: bool = False  # replace an existing dataset
-    archive: bool = False  # download the complete archive if the single file is not available
+    archive: bool = (
+        False  # download the complete archive if the single file is not available
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +85,9 @@ def read_record(folder: Path) -> DatasetRecord | None:
         return DatasetRecord(**orjson.loads(path.read_bytes()))
     except (OSError, ValueError, TypeError) as error:
         advice = f"remove {folder} and fetch it again"
-        raise BadInputError(path, f"is no valid dataset record ({error}); {advice}") from error
+        raise BadInputError(
+            path, f"is no valid dataset record ({error}); {advice}"
+        ) from error
 
 
 def write_record(folder: Path, record: DatasetRecord) -> None:
@@ -113,7 +130,9 @@ def fetch(
     for file in dataset.files:
         path = find(dataset, file, downloads, config, progress, log)
         # a prepared file has the name of its item; an unchanged one keeps its suffix
-        is_packed = config.source and not dataset.prepare and path.is_relative_to(config.source)
+        is_packed = (
+            config.source and not dataset.prepare and path.is_relative_to(config.source)
+        )
         name = str(path.relative_to(config.source)) if is_packed else file.name  # pyright: ignore[reportArgumentType]
         paths[name] = path
         _check(path, file, name, first)
@@ -135,7 +154,11 @@ def fetch(
             fetched=datetime.now(UTC).isoformat(timespec="seconds"),
             citerec=version("citerec"),
             files={
-                name: {"origin": str(path), "bytes": path.stat().st_size, "sha256": sha256_of(path)}
+                name: {
+                    "origin": str(path),
+                    "bytes": path.stat().st_size,
+                    "sha256": sha256_of(path),
+                }
                 for name, path in paths.items()
             },
             counts=counts,
@@ -144,11 +167,15 @@ def fetch(
     return record
 
 
-def _check(path: Path, file: DatasetFile, name: str, first: DatasetRecord | None) -> None:
+def _check(
+    path: Path, file: DatasetFile, name: str, first: DatasetRecord | None
+) -> None:
     """Refuse a file with another checksum than its authors state, or than an earlier fetch recorded."""
     if file.md5:
         with path.open("rb") as stream:
-            found = hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False))
+            found = hashlib.file_digest(
+                stream, lambda: hashlib.md5(usedforsecurity=False)
+            )
         if found.hexdigest() != file.md5:
             raise DatasetError(
                 f"{path} has md5 {found.hexdigest()}, its authors state {file.md5}; remove it and fetch it again"
@@ -179,7 +206,9 @@ def _given(
         (downloads / file.name).unlink(missing_ok=True)  # it may be of another archive
         return _extracted(source / file.archive_name, file, downloads, progress)
     names = " or ".join(filter(None, (file.name, *file.aliases[:1], file.archive_name)))
-    raise DatasetError(f"{source} has no {names}; name a folder that contains it: --from FOLDER")
+    raise DatasetError(
+        f"{source} has no {names}; name a folder that contains it: --from FOLDER"
+    )
 
 
 def _downloaded(
@@ -204,7 +233,10 @@ def _downloaded(
         return _extracted(archive, file, downloads, progress)
     of_archive = bool(file.archive) and (config.archive or not file.urls)
     if _download(
-        file.archive if of_archive else file.urls, archive if of_archive else target, progress, log
+        file.archive if of_archive else file.urls,
+        archive if of_archive else target,
+        progress,
+        log,
     ):
         return _extracted(archive, file, downloads, progress) if of_archive else target
     advice = (
@@ -218,7 +250,9 @@ def _downloaded(
     )
 
 
-def _download(urls: tuple[str, ...], target: Path, progress: Progress, log: Log) -> bool:
+def _download(
+    urls: tuple[str, ...], target: Path, progress: Progress, log: Log
+) -> bool:
     """Download the first of some URLs that exists; return False if none does.
 
     An incomplete download stays in `target`.part, and is resumed.
@@ -232,7 +266,9 @@ def _download(urls: tuple[str, ...], target: Path, progress: Progress, log: Log)
     for url in urls:
         for attempt in range(TRIES):
             try:
-                if not _resume(url, part, progress, log if attempt == 0 else lambda _: None):
+                if not _resume(
+                    url, part, progress, log if attempt == 0 else lambda _: None
+                ):
                     break  # not there: try the next URL
                 part.replace(target)
                 return True
@@ -252,7 +288,10 @@ def _resume(url: str, part: Path, progress: Progress, log: Log) -> bool:
 
     start = part.stat().st_size if part.is_file() else 0
     # uncompressed bytes, which ranges refer to
-    headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={start}-"} if start else {})}
+    headers = {
+        "Accept-Encoding": "identity",
+        **({"Range": f"bytes={start}-"} if start else {}),
+    }
     with (
         httpx.Client(headers=headers, follow_redirects=True, timeout=SECONDS) as client,
         client.stream("GET", url) as response,
@@ -275,7 +314,9 @@ def _resume(url: str, part: Path, progress: Progress, log: Log) -> bool:
     return True
 
 
-def _extracted(archive: Path, file: DatasetFile, downloads: Path, progress: Progress) -> Path:
+def _extracted(
+    archive: Path, file: DatasetFile, downloads: Path, progress: Progress
+) -> Path:
     """Write one member of a zip or tar archive, as a whole, under a path of citerec."""
     target = downloads / file.name
     if target.is_file():
@@ -286,7 +327,9 @@ def _extracted(archive: Path, file: DatasetFile, downloads: Path, progress: Prog
         if zipfile.is_zipfile(archive):
             with zipfile.ZipFile(archive) as packed:
                 same = [
-                    name for name in packed.namelist() if Path(name).name == Path(file.member).name
+                    name
+                    for name in packed.namelist()
+                    if Path(name).name == Path(file.member).name
                 ]
                 if len(same) == 1:
                     with packed.open(same[0]) as stream:
@@ -294,7 +337,9 @@ def _extracted(archive: Path, file: DatasetFile, downloads: Path, progress: Prog
                         return _write_member(stream, size, target, progress)
         else:
             with tarfile.open(archive, "r|*") as packed:
-                for entry in packed:  # one pass, since listing a tar file decompresses all of it
+                for entry in (
+                    packed
+                ):  # one pass, since listing a tar file decompresses all of it
                     if entry.isfile() and entry.name.removeprefix("./") == file.member:
                         stream = packed.extractfile(entry)
                         assert stream is not None
@@ -302,11 +347,17 @@ def _extracted(archive: Path, file: DatasetFile, downloads: Path, progress: Prog
     except (*BROKEN, RuntimeError) as error:  # RuntimeError: it is encrypted
         reason = " ".join(str(error).split())[:120]
         advice = "remove it and fetch it again"
-        raise BadInputError(archive, f"is incomplete or damaged ({reason}); {advice}") from error
-    raise BadInputError(archive, f"contains no {file.member}; expected the published archive")
+        raise BadInputError(
+            archive, f"is incomplete or damaged ({reason}); {advice}"
+        ) from error
+    raise BadInputError(
+        archive, f"contains no {file.member}; expected the published archive"
+    )
 
 
-def _write_member(stream: IO[bytes], size: int, target: Path, progress: Progress) -> Path:
+def _write_member(
+    stream: IO[bytes], size: int, target: Path, progress: Progress
+) -> Path:
     done = 0
     with replacing(target) as temporary, temporary.open("wb") as sink:
         while chunk := stream.read(CHUNK):

@@ -64,7 +64,9 @@ def _answers(
     """Return the number of gold papers of each query of a split, shape (queries,)."""
     shipped = open_queries(index.splits)
     if shipped:
-        return np.array([len(gold) for gold in shipped.gold.get(split, {}).values()], np.int64)
+        return np.array(
+            [len(gold) for gold in shipped.gold.get(split, {}).values()], np.int64
+        )
     rows = index.papers.rows_of(read_ids(index.splits / f"{split}.ids"))
     return answers[rows[rows >= 0]]
 
@@ -76,7 +78,9 @@ LAST = 9999
 SAMPLE = 20_000
 SEED = 0
 MIN_GOLD = 10  # train papers that a dev or test query of DBLP and PubMed cites at least
-CITEOMATIC_RULES = f"rules = {{ min_gold = {MIN_GOLD}, train_only = true }}"  # in the file of a row
+CITEOMATIC_RULES = (
+    f"rules = {{ min_gold = {MIN_GOLD}, train_only = true }}"  # in the file of a row
+)
 
 Split = Callable[[Sequence[str], npt.NDArray[np.int32], Graph], Mapping[str, list[str]]]
 
@@ -128,17 +132,25 @@ def prepare_corpus(
         ):
             for located in read_papers(source, format_name, read):
                 record = located.paper
-                if isinstance(record, Paper) and (record.year is None or record.year > until):
-                    collector.counts["undated" if record.year is None else "too_late"] += 1
+                if isinstance(record, Paper) and (
+                    record.year is None or record.year > until
+                ):
+                    collector.counts[
+                        "undated" if record.year is None else "too_late"
+                    ] += 1
                 elif paper := collector.add(located):
                     add_references(len(years), paper.citations)
                     years.append(paper.year or NO_YEAR)
                     values = asdict(paper)
-                    if not paper.retracted:  # models record the checksums of these files
+                    if (
+                        not paper.retracted
+                    ):  # models record the checksums of these files
                         del values["retracted"]
                     sink.write(orjson.dumps(values) + b"\n")
         if not years:
-            raise BadInputError(path, "contains no paper with a year; expected the published file")
+            raise BadInputError(
+                path, "contains no paper with a year; expected the published file"
+            )
         counts = write_graph(folder / "graph.tmp", collector.rows, years)
         graph = open_graph(folder / "graph.tmp", len(years))
     splits = split(list(collector.rows), np.array(years, np.int32), graph)
@@ -149,7 +161,9 @@ def prepare_corpus(
     return {**collector.counts, **counts, **queries}
 
 
-def prepare_openresearch(path: Path, folder: Path, progress: Progress) -> Mapping[str, int]:
+def prepare_openresearch(
+    path: Path, folder: Path, progress: Progress
+) -> Mapping[str, int]:
     """Write corpus and splits of Open Research; needs about 0.7 kB of memory per paper, 5 GB in total.
 
     The protocol is the reranker paper's: papers sorted by year, the oldest 80 % train, 10 % dev, 10 % test; papers
@@ -184,7 +198,9 @@ class Years:
 
     def __post_init__(self) -> None:
         if not self.train < self.dev < self.test:
-            raise ConfigError(f"years must rise, got {self.train}, {self.dev}, {self.test}")
+            raise ConfigError(
+                f"years must rise, got {self.train}, {self.dev}, {self.test}"
+            )
 
 
 def prepare_citeomatic(
@@ -213,7 +229,9 @@ def split_by_ends(
     firsts = (np.iinfo(np.int32).min, ends.train + 1, ends.dev + 1)
     rows = np.argsort(years, kind="stable")
     splits: dict[str, list[str]] = {}
-    for name, first, last in zip(SPLITS, firsts, (ends.train, ends.dev, ends.test), strict=True):
+    for name, first, last in zip(
+        SPLITS, firsts, (ends.train, ends.dev, ends.test), strict=True
+    ):
         least = 1 if name == "train" else MIN_GOLD
         selected = (years >= first) & (years <= last) & (answers >= least)
         splits[name] = [ids[int(row)] for row in rows[selected[rows]]]

@@ -97,12 +97,16 @@ class _TitleIndex:
         numbered = [sorted(map(self._number.__getitem__, words)) for words in sets]
         self._lengths = np.array([len(numbers) for numbers in numbered], np.int64)
         self._words = _matrix(numbered, len(order))
-        firsts = _RarestWords(numbered, [self._prefix_length(len(numbers)) for numbers in numbered])
+        firsts = _RarestWords(
+            numbered, [self._prefix_length(len(numbers)) for numbers in numbered]
+        )
         by_number = np.argsort(firsts.numbers, kind="stable")
         self._rows = firsts.rows[by_number]
         self._left = firsts.left[by_number]
         frequencies = np.bincount(firsts.numbers, minlength=len(order))
-        self._starts = np.concatenate([[0], np.cumsum(frequencies)])  # of each word among the rows
+        self._starts = np.concatenate(
+            [[0], np.cumsum(frequencies)]
+        )  # of each word among the rows
 
     def same_as(self, titles: Sequence[str]) -> Iterator[tuple[int, int]]:
         """Yield the pairs of a title and an indexed title that are the same, rising."""
@@ -113,17 +117,23 @@ class _TitleIndex:
         for place, title in enumerate(titles):
             distinct = words(title)
             known_words = [
-                number for word in distinct if (number := self._number.get(word)) is not None
+                number
+                for word in distinct
+                if (number := self._number.get(word)) is not None
             ]
             # Words that no indexed title has count as the rarest.
-            first = self._prefix_length(len(distinct)) - (len(distinct) - len(known_words))
+            first = self._prefix_length(len(distinct)) - (
+                len(distinct) - len(known_words)
+            )
             if first > 0:
                 places.append(place)
                 lengths.append(len(distinct))
                 rare.append(first)
                 numbered.append(sorted(known_words))
         matrix = _matrix(numbered, len(self._number))
-        for x, y in self._alike(_RarestWords(numbered, rare), np.array(lengths, np.int64), matrix):
+        for x, y in self._alike(
+            _RarestWords(numbered, rare), np.array(lengths, np.int64), matrix
+        ):
             yield places[x], y
 
     def _prefix_length(self, length: int) -> int:
@@ -140,9 +150,13 @@ class _TitleIndex:
         behind = np.cumsum(np.bincount(firsts.rows, counts, minlength=len(lengths)))
         slices = (behind // PAIRS)[firsts.rows]  # all pairs of a title are in one slice
         for part in np.unique(slices):
-            xs, ys = self._candidates(firsts, np.flatnonzero(slices == part), counts, lengths)
+            xs, ys = self._candidates(
+                firsts, np.flatnonzero(slices == part), counts, lengths
+            )
             common = matrix[xs].multiply(self._words[ys]).sum(axis=1)
-            alike = common / (lengths[xs] + self._lengths[ys] - common) >= self._threshold
+            alike = (
+                common / (lengths[xs] + self._lengths[ys] - common) >= self._threshold
+            )
             yield from zip(xs[alike].tolist(), ys[alike].tolist(), strict=True)
 
     def _candidates(
@@ -156,8 +170,12 @@ class _TitleIndex:
         posting = self._starts[firsts.numbers[entry]] + steps
         xs = firsts.rows[entry]
         ys = self._rows[posting]
-        most = np.minimum(firsts.left[entry], self._left[posting])  # words that can be common
-        least = (lengths[xs] + self._lengths[ys]) * (self._threshold / (1 + self._threshold))
+        most = np.minimum(
+            firsts.left[entry], self._left[posting]
+        )  # words that can be common
+        least = (lengths[xs] + self._lengths[ys]) * (
+            self._threshold / (1 + self._threshold)
+        )
         fits = most >= least - ROUNDING
         keys = np.sort(xs[fits] * len(self._lengths) + ys[fits])
         keys = keys[np.diff(keys, prepend=-1) > 0]  # np.unique is six times slower here
@@ -169,7 +187,9 @@ class _RarestWords:
 
     def __init__(self, numbered: list[list[int]], rare: list[int]) -> None:
         self.rows = np.repeat(np.arange(len(rare)), rare)  # rises
-        self.numbers = _flat(numbers[:n] for numbers, n in zip(numbered, rare, strict=True))
+        self.numbers = _flat(
+            numbers[:n] for numbers, n in zip(numbered, rare, strict=True)
+        )
         self.left = _flat(
             range(len(numbers), len(numbers) - n, -1)
             for numbers, n in zip(numbered, rare, strict=True)
@@ -186,7 +206,9 @@ def _matrix(numbered: list[list[int]], columns: int) -> Any:
 
     ends = np.cumsum([0, *map(len, numbered)])
     numbers = _flat(numbered)
-    return csr_array((np.ones(len(numbers), np.int32), numbers, ends), (len(numbered), columns))
+    return csr_array(
+        (np.ones(len(numbers), np.int32), numbers, ends), (len(numbered), columns)
+    )
 
 
 TRAIN = "train.ids"
@@ -222,12 +244,15 @@ def drop_train_queries(folder: Path, other: Path, progress: Progress) -> int:
         ConfigError: If both are the same folder.
     """
     if folder.resolve() == other.resolve():
-        raise ConfigError(f"{folder} cannot be held out of itself; choose another dataset")
+        raise ConfigError(
+            f"{folder} cannot be held out of itself; choose another dataset"
+        )
     record = _with_splits(folder)
     name = fetched(other).dataset
     held_out = _scidocs_papers(other) if name == SCIDOCS else _queries(other)
     same = (
-        _same_as(folder, held_out.titles, record.counts.get("papers", 0), progress) | held_out.ids
+        _same_as(folder, held_out.titles, record.counts.get("papers", 0), progress)
+        | held_out.ids
     )
     train = folder / SPLITS_FOLDER / TRAIN
     dropped = folder / SPLITS_FOLDER / f"without_{name}.ids"
@@ -237,7 +262,9 @@ def drop_train_queries(folder: Path, other: Path, progress: Progress) -> int:
     all_dropped = list(dict.fromkeys([*before, *newly_dropped]))
     _write_ids(dropped, all_dropped)
     _write_ids(train, [docid for docid in queries if docid not in same])
-    write_record(folder, replace(record, without={**record.without, name: len(all_dropped)}))
+    write_record(
+        folder, replace(record, without={**record.without, name: len(all_dropped)})
+    )
     return len(newly_dropped)
 
 
@@ -263,7 +290,9 @@ def _with_splits(folder: Path) -> DatasetRecord:
 
 
 def _queries(other: Path) -> _HeldOut:
-    query_ids = {docid for name in HELD_OUT for docid in read_ids(other / SPLITS_FOLDER / name)}
+    query_ids = {
+        docid for name in HELD_OUT for docid in read_ids(other / SPLITS_FOLDER / name)
+    }
     return _HeldOut([paper.title for paper in _papers(other) if paper.id in query_ids])
 
 
@@ -272,7 +301,9 @@ def _scidocs_papers(other: Path) -> _HeldOut:
     titles = dict[str, str]()
     for name in METADATA:
         records = read_json(other / name)
-        titles |= {paper: _title(other / name, paper, raw) for paper, raw in records.items()}
+        titles |= {
+            paper: _title(other / name, paper, raw) for paper, raw in records.items()
+        }
     return _HeldOut(list(dict.fromkeys(titles.values())), frozenset(titles))
 
 
@@ -283,7 +314,9 @@ def _title(path: Path, paper: str, raw: Any) -> str:
     return title
 
 
-def _same_as(folder: Path, against: list[str], papers: int, progress: Progress) -> set[str]:
+def _same_as(
+    folder: Path, against: list[str], papers: int, progress: Progress
+) -> set[str]:
     """Return the ids of the papers whose title equals one of `against`."""
     # `ids` are those of the current batch
     same = set[str]()

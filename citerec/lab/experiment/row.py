@@ -14,7 +14,13 @@ from citerec.config import Bm25Config, FuseConfig, RerankConfig, Settings, read_
 from citerec.errors import BadInputError, ConfigError
 from citerec.evaluation.metrics import METRICS
 from citerec.evaluation.protocol import CitationScope, KnownGraph
-from citerec.evaluation.systems import CANDIDATES, NEED_VECTORS, RANKED, RERANKED, systems
+from citerec.evaluation.systems import (
+    CANDIDATES,
+    NEED_VECTORS,
+    RANKED,
+    RERANKED,
+    systems,
+)
 from citerec.files.reading import read_toml
 from citerec.lab.experiment.rules import Rules
 from citerec.lab.scidocs import published
@@ -35,7 +41,14 @@ class ExperimentKind(StrEnum):
 ENCODES = (ExperimentKind.SCIDOCS, ExperimentKind.INDEX_TASKS, ExperimentKind.TOPICS)
 COUNTS = (
     *("papers", "with abstract", "citations", "citing papers"),
-    *("train queries", "dev queries", "test queries", "gold per query", "first year", "last year"),
+    *(
+        "train queries",
+        "dev queries",
+        "test queries",
+        "gold per query",
+        "first year",
+        "last year",
+    ),
 )
 
 
@@ -87,17 +100,23 @@ class Experiment(Settings):
     system: Annotated[str, AfterValidator(_known_system)] = "bm25"
     known_graph: KnownGraph = CitationScope.TRAIN
     bm25: Bm25Config = Bm25Config()
-    encoder: Text | None = None  # the encoder of the index; None for an index without vectors
+    encoder: Text | None = (
+        None  # the encoder of the index; None for an index without vectors
+    )
     train: Text | None = None  # TOML settings of the training of the encoder
     trained_on: Text | None = None  # the training corpus, if it is another one
-    apart: tuple[str, ...] = ()  # datasets whose test papers are held out of the training corpus
+    apart: tuple[
+        str, ...
+    ] = ()  # datasets whose test papers are held out of the training corpus
     fuse: FuseConfig = FuseConfig()  # k0 of rrf, the weights of weighted
     reranker: Text | None = None  # a folder or a hub id; None for none
     train_reranker: Text | None = None  # TOML settings of its training
     rerank: Reranking = Reranking()
     ranker: Text | None = None  # a folder; None for the default model
     train_ranker: Text | None = None  # TOML settings of its training
-    ranker_corpora: tuple[str, ...] = ()  # its training corpora; by default that of the row
+    ranker_corpora: tuple[
+        str, ...
+    ] = ()  # its training corpora; by default that of the row
     expect: Mapping[str, Expected] = {}  # by `MEASURES`
     published: Mapping[str, float] = {}  # likewise
     source: str = ""  # the source of the published values
@@ -139,11 +158,17 @@ class Experiment(Settings):
                 if key not in given:
                     raise ValueError(f"{key!r} is missing")
         measures = MEASURES[self.kind]
-        if unknown := [name for name in (*self.expect, *self.published) if name not in measures]:
-            raise ValueError(f"no measure {unknown[0]!r}; there are: {', '.join(measures)}")
+        if unknown := [
+            name for name in (*self.expect, *self.published) if name not in measures
+        ]:
+            raise ValueError(
+                f"no measure {unknown[0]!r}; there are: {', '.join(measures)}"
+            )
         for ends in self.expect.values():
             if isinstance(ends, tuple) and ends[0] > ends[1]:
-                raise ValueError(f"a range begins with its least value, got {list(ends)}")
+                raise ValueError(
+                    f"a range begins with its least value, got {list(ends)}"
+                )
         if self.published and not self.source:
             raise ValueError("'published' needs 'source': the source of the values")
         if self.apart and not self.trained_on:
@@ -163,12 +188,16 @@ class Experiment(Settings):
             if {a, b} <= given:
                 raise ValueError(f"{a!r} and {b!r} are two models; use one")
         if "model" in self.rerank.model_fields_set:
-            raise ValueError("'rerank.model' has no effect; name the model with 'reranker'")
+            raise ValueError(
+                "'rerank.model' has no effect; name the model with 'reranker'"
+            )
         reranks = self.system in RERANKED
         of_reranking = given & {"reranker", "train_reranker", "rerank"}
         of_ranking = given & {"ranker", "train_ranker", "ranker_corpora"}
         if reranks and not (self.reranker or self.train_reranker):
-            raise ValueError(f"system {self.system!r} needs 'reranker' or 'train_reranker'")
+            raise ValueError(
+                f"system {self.system!r} needs 'reranker' or 'train_reranker'"
+            )
         if of_reranking and not (reranks or self.system in RANKED):
             raise ValueError(
                 f"{min(of_reranking)!r} has no effect: {self.system!r} does not rerank"
@@ -191,11 +220,19 @@ class Experiment(Settings):
         if self.kind in ENCODES:
             allowed |= {"encoder", "train", "trained_on", "apart"}
             if bool(self.encoder) == bool(self.train):
-                raise ValueError(f"a row of kind '{self.kind}' needs 'encoder' or 'train'")
-            if (self.kind is ExperimentKind.SCIDOCS and bool(self.train)) != bool(self.trained_on):
-                raise ValueError("'trained_on' goes with 'train' in a row of kind 'scidocs'")
+                raise ValueError(
+                    f"a row of kind '{self.kind}' needs 'encoder' or 'train'"
+                )
+            if (self.kind is ExperimentKind.SCIDOCS and bool(self.train)) != bool(
+                self.trained_on
+            ):
+                raise ValueError(
+                    "'trained_on' goes with 'train' in a row of kind 'scidocs'"
+                )
         if unused := given - allowed:
-            raise ValueError(f"{min(unused)!r} has no effect: a row of kind '{self.kind}'")
+            raise ValueError(
+                f"{min(unused)!r} has no effect: a row of kind '{self.kind}'"
+            )
 
 
 def read_experiment(path: Path) -> Experiment:

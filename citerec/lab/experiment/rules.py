@@ -25,7 +25,9 @@ class Rules(Settings):
     """
 
     min_gold: int = Field(default=1, ge=1)  # gold citations of a query at least
-    train_only: bool = False  # restrict candidates and gold to the years of the train queries
+    train_only: bool = (
+        False  # restrict candidates and gold to the years of the train queries
+    )
 
 
 def restricted(index: IndexFolder, eval_set: EvalSet, rules: Rules) -> EvalSet:
@@ -58,5 +60,9 @@ def restricted(index: IndexFolder, eval_set: EvalSet, rules: Rules) -> EvalSet:
         )
     left_out = {**eval_set.left_out, TOO_FEW: len(eval_set.queries) - len(queries)}
     return replace(
-        eval_set, queries=tuple(queries), eligible=tuple(rules_of), qrels=qrels, left_out=left_out
+        eval_set,
+        queries=tuple(queries),
+        eligible=tuple(rules_of),
+        qrels=qrels,
+        left_out=left_out,
     )

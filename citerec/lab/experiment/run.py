@@ -26,12 +26,25 @@ from citerec.encode.spec import DTYPE_VARIABLE
 from citerec.errors import ConfigError, MissingExtraError, writing
 from citerec.evaluation.metrics import evaluate_run
 from citerec.evaluation.protocol import EvalConfig, load_eval_set
-from citerec.evaluation.systems import RANKED, RERANKED, Systems, bm25_of, fuse_of, read_by
+from citerec.evaluation.systems import (
+    RANKED,
+    RERANKED,
+    Systems,
+    bm25_of,
+    fuse_of,
+    read_by,
+)
 from citerec.files.atomic import replacing
 from citerec.files.checksums import indented_json
 from citerec.files.reading import read_toml
 from citerec.index.folder import NAME, IndexFolder, open_index
-from citerec.index.splits import SPLITS, open_queries, read_ids, shipped_queries, shipped_splits
+from citerec.index.splits import (
+    SPLITS,
+    open_queries,
+    read_ids,
+    shipped_queries,
+    shipped_splits,
+)
 from citerec.index.vectors import vectors_of
 from citerec.lab.datasets.catalogue import FOLDER as DATASETS
 from citerec.lab.datasets.fetch import read_record
@@ -77,23 +90,38 @@ def index_of(experiment: Experiment, indexes: Path, progress: Progress) -> Index
     corpus = Path(experiment.corpus)
     folder = indexes / experiment.index_name
     if not (folder / NAME).is_file():
-        build_index(corpus, folder, BuildConfig(encoder=experiment.encoder, resume=True), progress)
+        build_index(
+            corpus,
+            folder,
+            BuildConfig(encoder=experiment.encoder, resume=True),
+            progress,
+        )
     index = open_index(folder)
     source = find_source(corpus)
     advice = f"rebuild it: citerec index {corpus} --index {folder} --force"
     if index.manifest.corpus["sha256"] != sha256_of(source):
-        raise ConfigError(f"{folder} was built from another corpus than {corpus}; {advice}")
+        raise ConfigError(
+            f"{folder} was built from another corpus than {corpus}; {advice}"
+        )
     if not _has_splits_of(index, source.folder):
         raise ConfigError(f"{folder} has other splits than {corpus}; {advice}")
     if experiment.train:
-        return _embedded(index, trained_encoder(Path(experiment.train), index, progress), progress)
-    return _embedded(index, experiment.encoder, progress) if experiment.encoder else index
+        return _embedded(
+            index, trained_encoder(Path(experiment.train), index, progress), progress
+        )
+    return (
+        _embedded(index, experiment.encoder, progress) if experiment.encoder else index
+    )
 
 
 def _embedded(index: IndexFolder, encoder: str, progress: Progress) -> IndexFolder:
     """Encode the papers of an index, unless they are encoded by this encoder, and as precisely."""
     model = open_encoder(encoder, base=index.path)
-    if index.is_embedded and index.encoder.key == model.fingerprint.key and _agree(index, model):
+    if (
+        index.is_embedded
+        and index.encoder.key == model.fingerprint.key
+        and _agree(index, model)
+    ):
         return index
     embed_anew(index.path, model, EmbedConfig(resume=True), progress)
     return open_index(index.path)
@@ -122,7 +150,9 @@ def trained_encoder(
     return str(model)
 
 
-def reranker_of(experiment: Experiment, index: IndexFolder, progress: Progress) -> str | None:
+def reranker_of(
+    experiment: Experiment, index: IndexFolder, progress: Progress
+) -> str | None:
     """Return the reranker of a row; train it on the index, unless it exists.
 
     It is stored next to the reranker of the index, which `recommend` uses, so a row does not change recommendations.
@@ -144,7 +174,9 @@ def reranker_of(experiment: Experiment, index: IndexFolder, progress: Progress) 
     return str(for_row)
 
 
-def ranker_of(experiment: Experiment, index: IndexFolder, indexes: Path, progress: Progress) -> str:
+def ranker_of(
+    experiment: Experiment, index: IndexFolder, indexes: Path, progress: Progress
+) -> str:
     """Return the learning-to-rank model of a row; train it on the corpora of the row, unless it exists.
 
     It is not stored as the model of the index, which `recommend` would use.
@@ -162,7 +194,9 @@ def ranker_of(experiment: Experiment, index: IndexFolder, indexes: Path, progres
         for corpus in corpora
     ]
     model = index.models / f"ranker-{settings.stem}"
-    withheld = [] if any(other.path == index.path for other in train_indexes) else [index]
+    withheld = (
+        [] if any(other.path == index.path for other in train_indexes) else [index]
+    )
     if not was_trained_so(model, train_indexes, config, withheld):
         train_ranker(
             train_indexes,
@@ -180,9 +214,18 @@ def _has_splits_of(index: IndexFolder, corpus: Path) -> bool:
     """Return whether the splits of an index are those of the corpus; its checksum covers only papers."""
     queries = shipped_queries(corpus)
     if queries is not None:
-        stored = open_queries(index.splits)  # with the papers that the queries were recognised as
-        known = {q.id: replace(q, corpus_ids=()) for q in stored.queries.values()} if stored else {}
-        return stored is not None and (known, stored.gold) == (queries.queries, queries.gold)
+        stored = open_queries(
+            index.splits
+        )  # with the papers that the queries were recognised as
+        known = (
+            {q.id: replace(q, corpus_ids=()) for q in stored.queries.values()}
+            if stored
+            else {}
+        )
+        return stored is not None and (known, stored.gold) == (
+            queries.queries,
+            queries.gold,
+        )
     shipped = shipped_splits(corpus)
     if shipped is None:
         return index.manifest.settings["splits"] != "shipped"
@@ -223,7 +266,9 @@ class Outcome:
             for name in names
             if name in self.metrics
         )
-        return f"{self.verdict:<12} {self.experiment.path}  {figures}  {self.why}".rstrip()
+        return (
+            f"{self.verdict:<12} {self.experiment.path}  {figures}  {self.why}".rstrip()
+        )
 
 
 def run_experiment(
@@ -241,10 +286,14 @@ def run_experiment(
         CiterecError: Any other error of indexing or searching an existing corpus.
     """
     if experiment.kind is ExperimentKind.PUBLISHED:
-        return Outcome(experiment, Verdict.PUBLISHED, "published values; nothing is run")
+        return Outcome(
+            experiment, Verdict.PUBLISHED, "published values; nothing is run"
+        )
     if why := missing(experiment):
         return Outcome(experiment, Verdict.NOT_RUN, why)
-    for corpus in filter(None, experiment.corpora):  # before the first of them is indexed
+    for corpus in filter(
+        None, experiment.corpora
+    ):  # before the first of them is indexed
         check_splits(find_source(Path(corpus)).folder)
     run = {
         ExperimentKind.RECOMMEND: _recommend,
@@ -260,7 +309,9 @@ def run_experiment(
         return Outcome(experiment, Verdict.NOT_RUN, str(error))
 
 
-def judge(expect: Mapping[str, Expected], metrics: Mapping[str, float]) -> tuple[Verdict, str]:
+def judge(
+    expect: Mapping[str, Expected], metrics: Mapping[str, float]
+) -> tuple[Verdict, str]:
     """Compare metrics with their expected values: OK within 0.002, near within 0.01, else FAIL."""
     if not expect:
         return Verdict.MEASURED, ""
@@ -307,7 +358,9 @@ def missing(experiment: Experiment) -> str:
     for path in map(Path, experiment.corpora):
         if not path.exists():
             fetched = path.parent == DATASETS
-            advice = f"; fetch it: citerec datasets fetch {path.name}" if fetched else ""
+            advice = (
+                f"; fetch it: citerec datasets fetch {path.name}" if fetched else ""
+            )
             return f"{path} is missing{advice}"
     models = [experiment.encoder, experiment.reranker, experiment.ranker]
     named = [(name, experiment.path) for name in models if name]
@@ -327,7 +380,9 @@ def missing(experiment: Experiment) -> str:
     # the training corpus may contain test papers of the row
     corpus = Path(experiment.trained_on)
     record = read_record(corpus)
-    if included := [name for name in experiment.apart if not record or name not in record.without]:
+    if included := [
+        name for name in experiment.apart if not record or name not in record.without
+    ]:
         without = " ".join(f"--without {name}" for name in included)
         return (
             f"{corpus} may contain test papers of {included[0]}; drop them before it is indexed: "
@@ -349,10 +404,14 @@ def _recommend(experiment: Experiment, indexes: Path, progress: Progress) -> Out
         ranker=ranker_of(experiment, index, indexes, progress),
         known_graph=experiment.known_graph,
     )
-    eval_set = restricted(index, load_eval_set(index, experiment.split), experiment.rules)
+    eval_set = restricted(
+        index, load_eval_set(index, experiment.split), experiment.rules
+    )
     systems = Systems(index, eval_set, config, progress=progress)
     run, seconds = systems.run(experiment.system)
-    measured = evaluate_run(run, eval_set.qrels, rng=np.random.default_rng(0), seconds=seconds)
+    measured = evaluate_run(
+        run, eval_set.qrels, rng=np.random.default_rng(0), seconds=seconds
+    )
     verdict, why = judge(experiment.expect, measured.metrics)
     result = {
         "row": experiment.path.name,
@@ -378,14 +437,20 @@ def _settings(
     reranks = experiment.system in RERANKED
     ranks = experiment.system in RANKED
     reranker = (
-        systems.reranker_of(experiment.system) if reranks or (ranks and config.rerank) else None
+        systems.reranker_of(experiment.system)
+        if reranks or (ranks and config.rerank)
+        else None
     )
     bm25 = bm25_of(retriever, config)
     fuse = fuse_of(retriever, config)
-    ranker = open_ranker(Path(config.ranker), RANKED[experiment.system]) if ranks else None
+    ranker = (
+        open_ranker(Path(config.ranker), RANKED[experiment.system]) if ranks else None
+    )
     return {
         "system": experiment.system,
-        "bm25": resolve(bm25, index).model_dump() if bm25 else None,  # with the resolved stop words
+        "bm25": resolve(bm25, index).model_dump()
+        if bm25
+        else None,  # with the resolved stop words
         "fuse": fuse.model_dump() if fuse else None,
         "candidates": retriever if reranks else None,
         "rerank": [reranker.as_json()] if reranker else None,
@@ -393,7 +458,8 @@ def _settings(
         and {
             "model": ranker.shown,
             "weights": ranker.fingerprint,
-            "learned_from": [Path(corpus).name for corpus in experiment.ranker_corpora] or None,
+            "learned_from": [Path(corpus).name for corpus in experiment.ranker_corpora]
+            or None,
         },
         "known_graph": experiment.known_graph,
         "rules": experiment.rules.model_dump(),
@@ -411,12 +477,16 @@ def _scidocs(experiment: Experiment, indexes: Path, progress: Progress) -> Outco
     name = experiment.encoder
     if experiment.train:
         settings = Path(experiment.train)
-        made = experiment.model_copy(update={"corpus": experiment.trained_on, "train": None})
+        made = experiment.model_copy(
+            update={"corpus": experiment.trained_on, "train": None}
+        )
         index = index_of(made, indexes, progress)
         name = trained_encoder(settings, index, progress, f"{ENCODER}-{settings.stem}")
     assert name is not None  # a row of this kind has one
     encoder = open_encoder(name)
-    done = run_published(Path(experiment.corpus), lambda _: encoder.encode, progress=progress)
+    done = run_published(
+        Path(experiment.corpus), lambda _: encoder.encode, progress=progress
+    )
     about = {
         "encoder": asdict(encoder.fingerprint),
         "dtype": encoder.precision,
@@ -442,8 +512,13 @@ def _topics(experiment: Experiment, indexes: Path, progress: Progress) -> Outcom
     labels = [venues[row] for row in rows]
     drawn = topic_map(vectors_of(index).vectors(np.array(rows, np.int32)), labels)
     metrics = {"homogeneity": drawn.homogeneity, "completeness": drawn.completeness}
-    about = _about(index) | {"papers": len(rows), "clusters": int(drawn.clusters.max()) + 1}
-    return replace(_outcome(experiment, metrics, about), draw=partial(draw_topics, drawn, labels))
+    about = _about(index) | {
+        "papers": len(rows),
+        "clusters": int(drawn.clusters.max()) + 1,
+    }
+    return replace(
+        _outcome(experiment, metrics, about), draw=partial(draw_topics, drawn, labels)
+    )
 
 
 def _about(index: IndexFolder) -> dict[str, Any]:
@@ -459,7 +534,9 @@ def _about(index: IndexFolder) -> dict[str, Any]:
 def _outcome(
     experiment: Experiment, metrics: Mapping[str, float], settings: dict[str, Any]
 ) -> Outcome:
-    shown = {name: metrics[name] for name in MEASURES[experiment.kind] if name in metrics}
+    shown = {
+        name: metrics[name] for name in MEASURES[experiment.kind] if name in metrics
+    }
     verdict, why = judge(experiment.expect, shown)
     result = {
         "row": experiment.path.name,

@@ -44,7 +44,9 @@ class ResultsTable:
     columns: Sequence[str] = ()
     rows: Sequence[Experiment] = ()
     # by the row's file
-    results: Mapping[Path, Mapping[str, Any]] = field(default_factory=dict[Path, Mapping[str, Any]])
+    results: Mapping[Path, Mapping[str, Any]] = field(
+        default_factory=dict[Path, Mapping[str, Any]]
+    )
 
 
 def read_tables(root: Path) -> list[ResultsTable]:
@@ -88,7 +90,10 @@ def tables_as_latex(root: Path) -> str:
         BadInputError: If a row, a result or a table file is invalid.
     """
     drawn = [_rendered(table) for table in read_tables(root)]
-    own = [replace(t, columns=t.columns[:-1], rows=[row[:-1] for row in t.rows]) for t in drawn]
+    own = [
+        replace(t, columns=t.columns[:-1], rows=[row[:-1] for row in t.rows])
+        for t in drawn
+    ]
     return latex(own, made_by="citerec experiment table")
 
 
@@ -126,7 +131,9 @@ def _result(row: Experiment, root: Path) -> Mapping[str, Any] | None:
     file = root / "results" / row.table / f"{row.path.stem}.json"
     if not file.is_file():
         return None
-    advice = f"no valid result of a row; run it again: citerec experiment run {row.path}"
+    advice = (
+        f"no valid result of a row; run it again: citerec experiment run {row.path}"
+    )
     try:
         result = orjson.loads(read_whole(file))
         metrics: Any = result["metrics"]
@@ -157,8 +164,14 @@ def _cells(row: Experiment, table: ResultsTable) -> Iterator[str]:
     for column in table.columns:
         own = _ours(column, result)
         published = row.published.get(column)
-        yield own if published is None else f"{own} / {format_measure(column, published, digits=3)}"
-    unrun = Verdict.PUBLISHED if row.kind is ExperimentKind.PUBLISHED else Verdict.NOT_RUN
+        yield (
+            own
+            if published is None
+            else f"{own} / {format_measure(column, published, digits=3)}"
+        )
+    unrun = (
+        Verdict.PUBLISHED if row.kind is ExperimentKind.PUBLISHED else Verdict.NOT_RUN
+    )
     yield str(
         judge(row.expect, result["metrics"])[0] if result else unrun
     )  # by the current expected values

@@ -44,7 +44,9 @@ class LabelledVectors:
 
     def __post_init__(self) -> None:
         if len(self.vectors) != len(self.labels):
-            raise ValueError(f"{len(self.vectors)} vectors, but {len(self.labels)} labels")
+            raise ValueError(
+                f"{len(self.vectors)} vectors, but {len(self.labels)} labels"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,11 @@ class ClassificationScore:
 
 
 def classify(
-    train: LabelledVectors, validation: LabelledVectors, test: LabelledVectors, *, seed: int = 0
+    train: LabelledVectors,
+    validation: LabelledVectors,
+    test: LabelledVectors,
+    *,
+    seed: int = 0,
 ) -> ClassificationScore:
     """Train a linear SVM for each C, select the best by validation F1, and measure it on the test examples.
 
@@ -83,14 +89,21 @@ def classify(
             f"none of {len(train.labels)} train papers has a vector; expected one for each"
         )
     machines = _fitted(train, seed)
-    f1 = {c: macro_f1(validation.labels, _predicted(m, validation)) for c, m in machines.items()}
+    f1 = {
+        c: macro_f1(validation.labels, _predicted(m, validation))
+        for c, m in machines.items()
+    }
     best = max(CS, key=lambda c: (f1[c], -c))
-    return ClassificationScore(macro_f1(test.labels, _predicted(machines[best], test)), best, f1)
+    return ClassificationScore(
+        macro_f1(test.labels, _predicted(machines[best], test)), best, f1
+    )
 
 
 def macro_f1(truth: Sequence[str], predicted: Sequence[str]) -> float:
     """Return the mean F1 over all true and predicted classes."""
-    return float(load("metrics").f1_score(truth, predicted, average="macro", zero_division=0.0))
+    return float(
+        load("metrics").f1_score(truth, predicted, average="macro", zero_division=0.0)
+    )
 
 
 def _fitted(train: LabelledVectors, seed: int) -> dict[float, Any]:

@@ -34,7 +34,13 @@ from citerec.index.graph import Graph
 from citerec.index.papers import NO_YEAR, Papers, codes
 from citerec.index.splits import gold_citations, read_ids
 from citerec.lab.scidocs.classify import LabelledVectors, classify
-from citerec.lab.scidocs.ranking import RankedQuery, Rows, Take, ranked_query, score_ranking
+from citerec.lab.scidocs.ranking import (
+    RankedQuery,
+    Rows,
+    Take,
+    ranked_query,
+    score_ranking,
+)
 from citerec.lab.scidocs.suite import SuiteResult, ranking_counts, ranking_metrics
 from citerec.rank.features import name_key
 from citerec.text import EncoderForm
@@ -121,7 +127,9 @@ def period_task(papers: Papers, *, seed: int = 0) -> LabelledTask:
     periods = _periods(years)
     counts = Counter(periods)
     if len(counts) < PERIODS or min(counts.values()) < PAPERS_OF_VENUE:
-        raise TooSmallError(f"years do not make {PERIODS} periods of {PAPERS_OF_VENUE} papers")
+        raise TooSmallError(
+            f"years do not make {PERIODS} periods of {PAPERS_OF_VENUE} papers"
+        )
     return _split(rows, periods, np.random.default_rng([seed, 1]))
 
 
@@ -149,7 +157,9 @@ def _split(rows: Rows, labels: list[str], rng: np.random.Generator) -> LabelledT
         parts[0].extend(sample[:validation])
         parts[1].extend(sample[validation:test])
         parts[2].extend(sample[test:])
-    train, validation, test = (Part(rows[part], tuple(labels[i] for i in part)) for part in parts)
+    train, validation, test = (
+        Part(rows[part], tuple(labels[i] for i in part)) for part in parts
+    )
     return LabelledTask(train, validation, test)
 
 
@@ -244,14 +254,20 @@ class Relations:
         """Return papers by an author of a paper, in random order."""
         names, papers_of_name = self.authors
         own_names = names.references(row)
-        papers, _ = _of_all(papers_of_name.references, own_names[self._of_few[own_names]])
+        papers, _ = _of_all(
+            papers_of_name.references, own_names[self._of_few[own_names]]
+        )
         excluded, _ = _of_all(papers_of_name.references, own_names)
         return Related(rng.permutation(papers[papers != row]), excluded)
 
 
-def _of_all(linked: Callable[[int], Rows], rows: Rows) -> tuple[Rows, npt.NDArray[np.int64]]:
+def _of_all(
+    linked: Callable[[int], Rows], rows: Rows
+) -> tuple[Rows, npt.NDArray[np.int64]]:
     """Return all papers that are linked with some rows, rising, and with how many of these each is."""
-    return np.unique(np.concatenate([NONE, *map(linked, rows.tolist())]), return_counts=True)
+    return np.unique(
+        np.concatenate([NONE, *map(linked, rows.tolist())]), return_counts=True
+    )
 
 
 def ranked_tasks(index: IndexFolder) -> Mapping[str, Callable[[], TaskSource]]:
@@ -294,7 +310,9 @@ def draw_task(
         if len(drawn) == QUERIES:
             break
     if len(drawn) < FEWEST:
-        raise TooSmallError(f"{len(drawn)} queries are possible; the task needs {FEWEST}")
+        raise TooSmallError(
+            f"{len(drawn)} queries are possible; the task needs {FEWEST}"
+        )
     return drawn
 
 
@@ -317,14 +335,18 @@ def _negatives(
         keep = ~np.isin(rows, excluded)
         return rows[keep if latest is None else keep & (years[rows] <= latest)]
 
-    few = fair(rng.choice(among, min(8 * NEGATIVES, len(among)), replace=len(among) > 10**5))
+    few = fair(
+        rng.choice(among, min(8 * NEGATIVES, len(among)), replace=len(among) > 10**5)
+    )
     few = few[np.sort(np.unique(few, return_index=True)[1])]  # some may have come twice
     if len(few) < NEGATIVES < len(among):  # most are excluded: try all
         few = rng.permutation(fair(among))
     return few[:NEGATIVES]
 
 
-def _most_first(rows: Rows, counts: npt.NDArray[np.int64], rng: np.random.Generator) -> Rows:
+def _most_first(
+    rows: Rows, counts: npt.NDArray[np.int64], rng: np.random.Generator
+) -> Rows:
     """Sort rows by falling counts, equal ones in random order."""
     mixed = rng.permutation(len(rows))
     return rows[mixed[np.argsort(-counts[mixed], kind="stable")]]
@@ -341,14 +363,18 @@ def _authors(papers: Papers) -> tuple[Graph, ...]:
     distinct, which = codes(names)
     numbers: dict[str, int] = {}
     keys = [name_key(name) for name in distinct.to_pylist()]
-    of_name = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
+    of_name = np.array(
+        [numbers.setdefault(key, len(numbers)) for key in keys], np.int64
+    )
     known = np.array([bool(key) for key in keys], np.bool_)[which]
     rows = np.repeat(np.arange(len(papers)), counts)[known]
     theirs = of_name[which][known]
     ones = np.ones(len(rows), np.int32)
     shape = (len(papers), len(numbers))
     table: Any = csr_array((ones, (rows, theirs)), shape=shape)  # adds up equal pairs
-    return tuple(Graph(matrix.indptr, matrix.indices) for matrix in (table, table.tocsc()))
+    return tuple(
+        Graph(matrix.indptr, matrix.indices) for matrix in (table, table.tocsc())
+    )
 
 
 TASKS: Mapping[str, tuple[str, ...]] = {
@@ -364,7 +390,10 @@ TASKS: Mapping[str, tuple[str, ...]] = {
 READS = {EncoderForm.VENUE: "venue", EncoderForm.AUTHORS: "authors"}
 """The task whose label an encoder reads, by the form of its input."""
 
-_LABELLED: Mapping[str, Callable[..., LabelledTask]] = {"venue": venue_task, "period": period_task}
+_LABELLED: Mapping[str, Callable[..., LabelledTask]] = {
+    "venue": venue_task,
+    "period": period_task,
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -401,7 +430,9 @@ class IndexTasks:
             raise ConfigError(f"no task is left: {task}: {why}")
         return replace(
             self,
-            labelled={name: made for name, made in self.labelled.items() if name != task},
+            labelled={
+                name: made for name, made in self.labelled.items() if name != task
+            },
             ranked={name: made for name, made in self.ranked.items() if name != task},
             skipped={task: why},
         )
@@ -412,7 +443,9 @@ class IndexTasks:
         parts = [part.rows for task in self.labelled.values() for part in task.parts]
         queries = [query for task in self.ranked.values() for query in task]
         query_rows = np.array([query.query for query in queries], np.int32)
-        return np.unique(np.concatenate([query_rows, *parts, *(q.candidates for q in queries)]))
+        return np.unique(
+            np.concatenate([query_rows, *parts, *(q.candidates for q in queries)])
+        )
 
 
 def index_tasks(
@@ -487,7 +520,8 @@ def evaluate(
     for done, task in enumerate(tasks.available, start=1):
         if task in tasks.labelled:
             train, validation, test = (
-                LabelledVectors(take(part.rows), part.labels) for part in tasks.labelled[task].parts
+                LabelledVectors(take(part.rows), part.labels)
+                for part in tasks.labelled[task].parts
             )
             metrics[f"{task} f1"] = classify(train, validation, test, seed=seed).f1
             sizes = {"classes": len({*train.labels}), "train": len(train.labels)}

@@ -32,7 +32,9 @@ LABELLED = ("mag", "mesh")
 RANKED = {"co-view": "coview", "co-read": "coread", "cite": "cite", "co-cite": "cocite"}
 RECOMMENDATION = "recommendation"
 PROPENSITY = "recomm/propensity_scores.json"
-METADATA = tuple(f"paper_metadata_{name}.json" for name in ("mag_mesh", "view_cite_read", "recomm"))
+METADATA = tuple(
+    f"paper_metadata_{name}.json" for name in ("mag_mesh", "view_cite_read", "recomm")
+)
 
 _RELEVANCE = re.compile(r"-?[0-9]{1,9}")
 
@@ -97,7 +99,9 @@ def check_folder(data: Path, tasks: Sequence[str]) -> None:
             "or fetch it: citerec datasets fetch scidocs",
         )
     if (data / MANIFEST).is_file():
-        raise BadInputError(data, f"an index, not the published data; use --index {data}")
+        raise BadInputError(
+            data, f"an index, not the published data; use --index {data}"
+        )
     required = list(dict.fromkeys(file for task in tasks for file in files_of(task)))
     if missing := [file for file in required if not (data / file).is_file()]:
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
@@ -116,7 +120,9 @@ def read_labels(data: Path, task: str) -> dict[str, LabelledPapers]:
     splits = {split: _labels(data / task / f"{split}.csv") for split in SPLITS}
     known = set(splits["train"].labels)
     if len(known) < 2:
-        raise BadInputError(data / task / "train.csv", "one class only; expected two or more")
+        raise BadInputError(
+            data / task / "train.csv", "one class only; expected two or more"
+        )
     for split in ("val", "test"):
         if unseen := sorted(set(splits[split].labels) - known):
             path = data / task / f"{split}.csv"
@@ -145,7 +151,9 @@ def read_judgements(path: Path) -> list[QueryJudgements]:
             continue
         if len(fields) != 4 or not _RELEVANCE.fullmatch(fields[3]):
             raise BadInputError(
-                path, f"expected: query 0 paper relevance; found: {text[:80]!r}", line=line
+                path,
+                f"expected: query 0 paper relevance; found: {text[:80]!r}",
+                line=line,
             )
         gains_of = by_query.setdefault(fields[0], {})
         if fields[2] in gains_of:
@@ -155,11 +163,14 @@ def read_judgements(path: Path) -> list[QueryJudgements]:
         gains_of[fields[2]] = int(fields[3])
     for query, gains in by_query.items():
         if max(gains.values()) < 1:
-            raise BadInputError(path, f"query {query!r} has no paper of relevance 1 or more")
+            raise BadInputError(
+                path, f"query {query!r} has no paper of relevance 1 or more"
+            )
     if not by_query:
         raise BadInputError(path, "an empty file; expected: query 0 paper relevance")
     return [
-        QueryJudgements(q, tuple(gains), tuple(gains.values())) for q, gains in by_query.items()
+        QueryJudgements(q, tuple(gains), tuple(gains.values()))
+        for q, gains in by_query.items()
     ]
 
 
@@ -178,7 +189,9 @@ def read_clicks(path: Path, positions: int | None = None) -> list[Click]:
     for line, (query, clicked, others) in _rows(path, 3):
         shown = tuple(paper.strip() for paper in others.split(","))
         if clicked not in shown:
-            raise BadInputError(path, f"{clicked!r} was clicked, but is not shown", line=line)
+            raise BadInputError(
+                path, f"{clicked!r} was clicked, but is not shown", line=line
+            )
         click = Click(query, clicked, shown)
         if positions is not None and click.position > positions:
             problem = f"the click is at position {click.position}; propensities end at {positions}"
@@ -199,7 +212,9 @@ def read_propensity(path: Path) -> Floats:
     if not isinstance(scores, list) or not scores:
         raise BadInputError(path, f"no scores; {expected}")
     values: list[Any] = scores
-    if bad := [s for s in values if not isinstance(s, int | float) or not 0 < s < np.inf]:
+    if bad := [
+        s for s in values if not isinstance(s, int | float) or not 0 < s < np.inf
+    ]:
         raise BadInputError(path, f"found {shown(bad[0])}; {expected}")
     return np.array(values, np.float64)
 
@@ -213,9 +228,13 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         record = loads(read_whole(path, most=MAX_DATASET))
     except orjson.JSONDecodeError as error:
-        raise BadInputError(path, f"not JSON: {error.msg}", line=error.lineno) from error
+        raise BadInputError(
+            path, f"not JSON: {error.msg}", line=error.lineno
+        ) from error
     if not isinstance(record, dict):
-        raise BadInputError(path, f"a JSON {type(record).__name__}; expected one object")
+        raise BadInputError(
+            path, f"a JSON {type(record).__name__}; expected one object"
+        )
     return record  # pyright: ignore[reportUnknownVariableType]
 
 
@@ -245,13 +264,20 @@ def _rows(path: Path, width: int) -> Iterator[tuple[int, list[str]]]:
         raise BadInputError(path, f"no rows below a heading; expected {width} columns")
     for line, row in rows:
         if len(row) != width or not all(cell.strip() for cell in row):
-            raise BadInputError(path, f"expected {width} columns; found: {shown(row)}", line=line)
+            raise BadInputError(
+                path, f"expected {width} columns; found: {shown(row)}", line=line
+            )
         yield line, [cell.strip() for cell in row]
 
 
 def _text(path: Path) -> str:
     try:
-        return read_whole(path).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+        return (
+            read_whole(path)
+            .decode("utf-8-sig")
+            .replace("\r\n", "\n")
+            .replace("\r", "\n")
+        )
     except UnicodeDecodeError as error:
         raise BadInputError(path, "not UTF-8 text") from error
 
@@ -273,9 +299,13 @@ def read_metadata(path: Path, ids: Collection[str]) -> dict[str, PaperMetadata]:
         BadInputError: If it is invalid, or contains none of the papers.
     """
     records = read_json(path)
-    papers = {i: _record(path, i, records[i]) for i in dict.fromkeys(ids) if i in records}
+    papers = {
+        i: _record(path, i, records[i]) for i in dict.fromkeys(ids) if i in records
+    }
     if not papers:
-        raise BadInputError(path, f"contains none of the {len(ids)} papers of the tasks")
+        raise BadInputError(
+            path, f"contains none of the {len(ids)} papers of the tasks"
+        )
     return papers
 
 
@@ -283,9 +313,13 @@ def _record(path: Path, paper_id: str, raw: object) -> PaperMetadata:
     if not isinstance(raw, dict):
         raise BadInputError(path, f"paper {paper_id!r} is no JSON object")
     fields = cast("Mapping[str, Any]", raw)
-    if bad := [name for name in ("title", "abstract") if not _is_text(fields.get(name))]:
+    if bad := [
+        name for name in ("title", "abstract") if not _is_text(fields.get(name))
+    ]:
         raise BadInputError(path, f"the {bad[0]} of paper {paper_id!r} is no text")
-    authors, references = (_ids(path, paper_id, fields, name) for name in ("authors", "references"))
+    authors, references = (
+        _ids(path, paper_id, fields, name) for name in ("authors", "references")
+    )
     paper = Paper(
         id=paper_id,
         title=_written(fields.get("title")),
@@ -307,7 +341,9 @@ def _written(value: str | None) -> str:
     return (value or "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _ids(path: Path, paper_id: str, fields: Mapping[str, Any], name: str) -> tuple[str, ...]:
+def _ids(
+    path: Path, paper_id: str, fields: Mapping[str, Any], name: str
+) -> tuple[str, ...]:
     ids: Any = fields.get(name) or []
     if not isinstance(ids, list):
         raise BadInputError(path, f"{name} of paper {paper_id!r} is no list")

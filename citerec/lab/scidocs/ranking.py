@@ -75,12 +75,18 @@ def score_ranking(
         without_vector += int((~has).sum())
         order = _nearest_first(matrix[-1], matrix[:-1][has[:-1]], decimals)
         gains = query.gains[has[:-1]][order]
-        measured.append((average_precision(gains, query.gains), ndcg(gains, query.gains)))
+        measured.append(
+            (average_precision(gains, query.gains), ndcg(gains, query.gains))
+        )
     if not measured:
-        raise ModelError(f"none of {len(queries)} queries has a vector; expected one for each")
+        raise ModelError(
+            f"none of {len(queries)} queries has a vector; expected one for each"
+        )
     means = np.mean(measured, axis=0)
     skipped = len(queries) - len(measured)
-    return RankingScore(float(means[0]), float(means[1]), len(measured), skipped, without_vector)
+    return RankingScore(
+        float(means[0]), float(means[1]), len(measured), skipped, without_vector
+    )
 
 
 def has_vector(matrix: Vectors) -> npt.NDArray[np.bool_]:
@@ -88,7 +94,9 @@ def has_vector(matrix: Vectors) -> npt.NDArray[np.bool_]:
     return np.asarray(np.isfinite(matrix).all(axis=1))
 
 
-def average_precision(ranked: npt.NDArray[np.int64], gains: npt.NDArray[np.int64]) -> float:
+def average_precision(
+    ranked: npt.NDArray[np.int64], gains: npt.NDArray[np.int64]
+) -> float:
     """Return the mean over all relevant papers of the precision at their rank; 0 for papers that are not ranked.
 
     Args:

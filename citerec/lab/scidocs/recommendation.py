@@ -108,7 +108,9 @@ def score_clicks(
     weights = np.array([1 / propensity[click.position - 1] for click in clicks])
     above = np.array([_above(*pair) for pair in zip(clicks, scores, strict=True)])
     ndcg = float(weights @ (1 / np.log2(2 + above)) / weights.sum())
-    return RecommendationScore(ndcg, float(weights @ (above == 0) / weights.sum()), len(clicks))
+    return RecommendationScore(
+        ndcg, float(weights @ (above == 0) / weights.sum()), len(clicks)
+    )
 
 
 def _above(click: Click, scores: Floats) -> float:
@@ -139,8 +141,12 @@ def _triplets(
     for click in clicks:
         others = [paper for paper in click.shown if paper != click.clicked][:most]
         pairs += [(click.query, click.clicked, other) for other in others]
-    clicked = pair_features([(query, candidate) for query, candidate, _ in pairs], records, vectors)
-    return clicked, pair_features([(query, other) for query, _, other in pairs], records, vectors)
+    clicked = pair_features(
+        [(query, candidate) for query, candidate, _ in pairs], records, vectors
+    )
+    return clicked, pair_features(
+        [(query, other) for query, _, other in pairs], records, vectors
+    )
 
 
 def _trained(
@@ -171,12 +177,16 @@ def _trained(
             net.train()
             for batch in torch.randperm(len(sides[0])).split(config.batch):
                 optimizer.zero_grad()
-                (weight * _loss(net, loss_of, [side[batch] for side in sides])).backward()
+                (
+                    weight * _loss(net, loss_of, [side[batch] for side in sides])
+                ).backward()
                 torch.nn.utils.clip_grad_value_(net.parameters(), config.clip)
                 optimizer.step()
             net.eval()
             with torch.no_grad():
-                loss = float(_loss(net, loss_of, held)) if len(held[0]) else -float(epoch)
+                loss = (
+                    float(_loss(net, loss_of, held)) if len(held[0]) else -float(epoch)
+                )
             if loss < least:
                 best = {name: w.clone() for name, w in net.state_dict().items()}
                 least = loss
@@ -268,7 +278,9 @@ def _of_both(query: PaperMetadata, candidate: PaperMetadata) -> tuple[float, ...
         _jaccard(_words(query.paper.title), _words(candidate.paper.title)),
         _jaccard(query.cited_by, candidate.cited_by),
         _jaccard(query.references, candidate.references),
-        0.0 if query.paper.year is None else _age(candidate.paper.year, query.paper.year),
+        0.0
+        if query.paper.year is None
+        else _age(candidate.paper.year, query.paper.year),
     )
 
 
@@ -286,7 +298,10 @@ def _age(year: int | None, since: int) -> float:
 
 
 def _cites(
-    citing: PaperMetadata | None, cited: PaperMetadata | None, citing_id: str, cited_id: str
+    citing: PaperMetadata | None,
+    cited: PaperMetadata | None,
+    citing_id: str,
+    cited_id: str,
 ) -> bool:
     """Return whether one paper cites another, according to either."""
     referenced = citing is not None and cited_id in citing.references

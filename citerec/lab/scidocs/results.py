@@ -52,7 +52,11 @@ def as_json(
         "of": of,
         "seed": seed,
         "encoders": [
-            {"encoder": each.encoder, "fingerprint": each.fingerprint, **asdict(each.result)}
+            {
+                "encoder": each.encoder,
+                "fingerprint": each.fingerprint,
+                **asdict(each.result),
+            }
             for each in results
         ],
         **({"published": TABLE_1} if published else {}),
@@ -82,12 +86,21 @@ def results_table(results: Sequence[EncoderResult], *, published: bool) -> Table
         published: Whether they are on the published data; then the rows of the paper come first.
     """
     rows: Mapping[str, Mapping[str, float]] = TABLE_1 if published else {}
-    own_rows = {_row_name(each.encoder, published): each.result.metrics for each in results}
-    every = METRICS if published else [metric for task in TASKS.values() for metric in task]
-    metrics = [metric for metric in every if any(metric in of for of in own_rows.values())]
+    own_rows = {
+        _row_name(each.encoder, published): each.result.metrics for each in results
+    }
+    every = (
+        METRICS if published else [metric for task in TASKS.values() for metric in task]
+    )
+    metrics = [
+        metric for metric in every if any(metric in of for of in own_rows.values())
+    ]
     metrics.append("average")
     cells = [
-        [Cell(text=name), *(Cell(text=percent(values.get(metric))) for metric in metrics)]
+        [
+            Cell(text=name),
+            *(Cell(text=percent(values.get(metric))) for metric in metrics),
+        ]
         for name, values in {**rows, **own_rows}.items()
     ]
     return Table(

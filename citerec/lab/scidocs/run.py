@@ -46,7 +46,9 @@ def on_published(
     results: list[EncoderResult] = []
     for name in names:
         with encoding(name, run) as (fingerprint, encode):
-            result = run_published(data, encode, tasks=tasks, seed=run.seed, progress=run.progress)
+            result = run_published(
+                data, encode, tasks=tasks, seed=run.seed, progress=run.progress
+            )
         results.append(EncoderResult(name, fingerprint, result))
     return results
 
@@ -60,7 +62,9 @@ def on_index(
     for name in names or [""]:
         with vectors_of(name, index, suite.rows, run) as (made_by, take):
             form = made_by.spec.form
-            result = evaluate(suite, take, form=form, seed=run.seed, progress=run.progress)
+            result = evaluate(
+                suite, take, form=form, seed=run.seed, progress=run.progress
+            )
         results.append(EncoderResult(name or made_by.name, str(made_by), result))
     return results
 
@@ -85,9 +89,13 @@ def vectors_of(
     The vectors are those of the index if they are of this encoder; otherwise the papers are encoded.
     """
     if not name and not index.is_embedded:
-        raise ConfigError(f"{index.path} has no vectors; choose a model with --encoder MODEL")
+        raise ConfigError(
+            f"{index.path} has no vectors; choose a model with --encoder MODEL"
+        )
     model = open_encoder(name, run.how, base=index.path, log=run.log) if name else None
-    if model is None or (index.is_embedded and model.fingerprint.key == index.encoder.key):
+    if model is None or (
+        index.is_embedded and model.fingerprint.key == index.encoder.key
+    ):
         yield index.encoder, opened(index).vectors
         return
     with run.cached(model) as encode:

@@ -44,8 +44,12 @@ class SuiteResult:
     """The results of an encoder."""
 
     metrics: Mapping[str, float]  # in [0, 1]; of the tasks, and complete means
-    counts: Mapping[str, int] = field(default_factory=dict[str, int])  # of queries, papers, ...
-    left_out: Mapping[str, str] = field(default_factory=dict[str, str])  # reason by skipped task
+    counts: Mapping[str, int] = field(
+        default_factory=dict[str, int]
+    )  # of queries, papers, ...
+    left_out: Mapping[str, str] = field(
+        default_factory=dict[str, str]
+    )  # reason by skipped task
 
 
 class EncodedPapers:
@@ -61,9 +65,13 @@ class EncodedPapers:
         self._row = {paper_id: row for row, paper_id in enumerate(records)}
         vectors = encode([record.paper for record in records.values()])
         if vectors.ndim != 2 or len(vectors) != len(records):
-            raise ModelError(f"vectors of shape {vectors.shape} for {len(records)} papers")
+            raise ModelError(
+                f"vectors of shape {vectors.shape} for {len(records)} papers"
+            )
         if not has_vector(vectors).any():
-            raise ModelError(f"none of {len(records)} papers has a vector; expected one for each")
+            raise ModelError(
+                f"none of {len(records)} papers has a vector; expected one for each"
+            )
         self._matrix = vectors
 
     def row(self, paper_id: str) -> int:
@@ -77,7 +85,9 @@ class EncodedPapers:
     def by_id(self) -> dict[str, Vectors]:
         """Return the vector of each paper that has one."""
         there = has_vector(self._matrix)
-        return {paper: self._matrix[row] for paper, row in self._row.items() if there[row]}
+        return {
+            paper: self._matrix[row] for paper, row in self._row.items() if there[row]
+        }
 
 
 def run_published(
@@ -163,9 +173,15 @@ def _labelled(
         train, val, test = parts = [_examples(splits[split], known) for split in SPLITS]
         without_vector = sum(int((~has_vector(part.vectors)).sum()) for part in parts)
         f1 = classify(train, val, test, seed=seed).f1
-        sizes = {split: len(part.labels) for split, part in zip(SPLITS, parts, strict=True)}
+        sizes = {
+            split: len(part.labels) for split, part in zip(SPLITS, parts, strict=True)
+        }
         scored.append(
-            (task, {f"{task} f1": f1}, {**sizes, "papers without a vector": without_vector})
+            (
+                task,
+                {f"{task} f1": f1},
+                {**sizes, "papers without a vector": without_vector},
+            )
         )
     return scored
 
@@ -178,14 +194,21 @@ def _examples(part: LabelledPapers, known: EncodedPapers) -> LabelledVectors:
 def _ranked(
     data: Path, tasks: Sequence[str], encode: Encode, seed: int, progress: Progress
 ) -> _Scored:
-    by_task = {task: read_judgements(data / RANKED[task] / "test.qrel") for task in tasks}
-    ids = [i for queries in by_task.values() for q in queries for i in (q.query, *q.ids)]
+    by_task = {
+        task: read_judgements(data / RANKED[task] / "test.qrel") for task in tasks
+    }
+    ids = [
+        i for queries in by_task.values() for q in queries for i in (q.query, *q.ids)
+    ]
     known = EncodedPapers(read_metadata(data / metadata_file(tasks[0]), ids), encode)
     scored: _Scored = []
     for task, queries in by_task.items():
         ranked_queries = [
             ranked_query(
-                known.row(query.query), query.ids, [*map(known.row, query.ids)], query.gains
+                known.row(query.query),
+                query.ids,
+                [*map(known.row, query.ids)],
+                query.gains,
             )
             for query in queries
         ]
@@ -213,7 +236,10 @@ def _clicked(
 ) -> _Scored:
     propensity = read_propensity(data / PROPENSITY)
     train, val, test = (
-        read_clicks(data / "recomm" / f"{split}.csv", len(propensity) if split == "test" else None)
+        read_clicks(
+            data / "recomm" / f"{split}.csv",
+            len(propensity) if split == "test" else None,
+        )
         for split in SPLITS
     )
     ids = {
@@ -227,5 +253,8 @@ def _clicked(
     clicks = Clicks(train, val, test, propensity)
     score = recommend(clicks, known.records, vectors, seed=seed, progress=progress)
     metrics = {"recommendation ndcg": score.ndcg, "recommendation p@1": score.p_at_1}
-    counts = {"clicks": score.clicks, "papers without a vector": len(ids) - len(vectors)}
+    counts = {
+        "clicks": score.clicks,
+        "papers without a vector": len(ids) - len(vectors),
+    }
     return [(RECOMMENDATION, metrics, counts)]

@@ -63,7 +63,11 @@ def topic_map(vectors: Vectors, labels: Sequence[str], *, seed: int = 0) -> Topi
     perplexity = min(30.0, (len(labels) - 1) / 3)
     with one_thread():
         project = load("manifold").TSNE(
-            perplexity=perplexity, init="pca", learning_rate="auto", random_state=seed, n_jobs=1
+            perplexity=perplexity,
+            init="pca",
+            learning_rate="auto",
+            random_state=seed,
+            n_jobs=1,
         )
         xy = np.asarray(project.fit_transform(vectors.astype(np.float32)), np.float64)
     clusters = find_clusters(xy)
@@ -84,7 +88,9 @@ def find_clusters(xy: Floats) -> npt.NDArray[np.int64]:
     return load("cluster").DBSCAN(eps=eps, min_samples=NEIGHBOURS).fit_predict(xy)
 
 
-def draw_sample(labels: Sequence[str], *, most: int = SAMPLE, seed: int = 0) -> list[int]:
+def draw_sample(
+    labels: Sequence[str], *, most: int = SAMPLE, seed: int = 0
+) -> list[int]:
     """Sample up to `most` papers with a topic; return their places, rising."""
     labelled = [place for place, label in enumerate(labels) if label]
     drawn = np.random.default_rng(seed).permutation(len(labelled))[:most]
@@ -107,23 +113,35 @@ def draw_topics(topics: TopicMap, labels: Sequence[str], path: Path) -> None:
     kind = path.suffix.removeprefix(".")
     figure: Any = Figure(figsize=(7.6, 5.2), dpi=150, layout="constrained")
     axes = figure.add_subplot()
-    common = [name for name, _ in sorted(Counter(labels).items(), key=lambda n: (-n[1], n[0]))]
+    common = [
+        name for name, _ in sorted(Counter(labels).items(), key=lambda n: (-n[1], n[0]))
+    ]
     # A leading underscore would hide a topic from the legend; others shall have one line there.
     for number, name in enumerate(common):
         members = np.array([label == name for label in labels])
-        label = f" {name:.28}" if number < SHOWN else "others" if number == SHOWN else "_"
+        label = (
+            f" {name:.28}" if number < SHOWN else "others" if number == SHOWN else "_"
+        )
         colour = f"C{number % 10}" if number < SHOWN else "lightgrey"
-        marker = "o" if number < 10 or number >= SHOWN else "^"  # the ten colours come twice
+        marker = (
+            "o" if number < 10 or number >= SHOWN else "^"
+        )  # the ten colours come twice
         style = {"s": 6, "marker": marker, "color": colour, "linewidths": 0}
         axes.scatter(*topics.xy[members].T, label=label, **style)
     axes.set(xticks=[], yticks=[])
-    axes.set_title(f"homogeneity {topics.homogeneity:.2f}, completeness {topics.completeness:.2f}")
+    axes.set_title(
+        f"homogeneity {topics.homogeneity:.2f}, completeness {topics.completeness:.2f}"
+    )
     for text in figure.legend(
         loc="outside right upper", fontsize="x-small", markerscale=2
     ).get_texts():
         text.set_parse_math(False)  # "$" in a name is a dollar
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
-    with warnings.catch_warnings(), writing(path), rc_context({"svg.hashsalt": "citerec"}):
+    with (
+        warnings.catch_warnings(),
+        writing(path),
+        rc_context({"svg.hashsalt": "citerec"}),
+    ):
         # The font lacks some scripts; a box in a name is no reason to fail.
         warnings.filterwarnings("ignore", message="Glyph", category=UserWarning)
         figure.savefig(path, format=kind, metadata=undated)

@@ -34,7 +34,11 @@ class CachedVectors:
     """
 
     def __init__(
-        self, encoder: Encoder, folder: Path, progress: Progress = no_progress, log: Log = no_log
+        self,
+        encoder: Encoder,
+        folder: Path,
+        progress: Progress = no_progress,
+        log: Log = no_log,
     ) -> None:
         self._encoder = encoder
         self._folder = folder
@@ -49,7 +53,9 @@ class CachedVectors:
         if fault is None:
             self.forget()
         elif self.kept:
-            self._log(f"vectors are saved in {self._folder}/; run the command again to continue")
+            self._log(
+                f"vectors are saved in {self._folder}/; run the command again to continue"
+            )
 
     def __call__(self, papers: Sequence[Paper]) -> Vectors:
         """Return the vector of each paper, shape (papers, dim).
@@ -85,7 +91,10 @@ class CachedVectors:
         self._files.add(file)
         with suppress(OSError, ValueError, EOFError):
             kept: Vectors = np.load(file)
-            if kept.shape == (len(papers), self._encoder.dim) and kept.dtype == np.float32:
+            if (
+                kept.shape == (len(papers), self._encoder.dim)
+                and kept.dtype == np.float32
+            ):
                 return kept
         vectors = self._encoder.encode(papers, progress)
         with writing(self._folder):
@@ -159,7 +168,9 @@ def read_vectors(path: Path, papers: Sequence[Paper]) -> Vectors:
 def _vector(path: Path, line: int, text: bytes) -> tuple[str, Vectors]:
     try:
         record = loads(text)
-        return str(record["paper_id"]), np.array(record["embedding"], np.float32).reshape(-1)
+        return str(record["paper_id"]), np.array(
+            record["embedding"], np.float32
+        ).reshape(-1)
     except orjson.JSONDecodeError as error:
         raise BadInputError(path, f"not JSON: {error.msg}", line=line) from error
     except (KeyError, TypeError, ValueError) as error:

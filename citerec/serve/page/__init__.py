@@ -69,7 +69,10 @@ router = APIRouter(include_in_schema=False)
 @router.get("/")
 def page(service: Served) -> Response:
     """Return the page; it holds nothing of the corpora, which its scripts ask for."""
-    filled = {"version": version("citerec"), "most_bytes": service.settings.max_body_bytes}
+    filled = {
+        "version": version("citerec"),
+        "most_bytes": service.settings.max_body_bytes,
+    }
     return HTMLResponse(html_page(__name__, **filled), headers=SAFE)
 
 
@@ -83,16 +86,24 @@ async def static(request: Request, name: str) -> Response:
 
 @router.get("/page/papers")
 async def papers(
-    request: Request, ids: Annotated[list[str], Query(max_length=MOST)], index: str | None = None
+    request: Request,
+    ids: Annotated[list[str], Query(max_length=MOST)],
+    index: str | None = None,
 ) -> Response:
     """Return the rows of papers by their ids; unknown ids are left out."""
 
     def work(opened: OpenIndex) -> Response:
         corpus = opened.index.papers
-        rows = [row for row in corpus.rows_of([*dict.fromkeys(ids)]).tolist() if row >= 0]
+        rows = [
+            row for row in corpus.rows_of([*dict.fromkeys(ids)]).tolist() if row >= 0
+        ]
         found = corpus.at(rows)
         items = (Recommendation(rank=0, paper=found[row], score=0.0) for row in rows)
-        return json(listed(opened.index, Recommendations(Draft(id="page", title="-"), (*items,))))
+        return json(
+            listed(
+                opened.index, Recommendations(Draft(id="page", title="-"), (*items,))
+            )
+        )
 
     return await answer(request, work, index, "lookups")
 
@@ -112,14 +123,20 @@ async def example(request: Request, index: str | None = None) -> Response:
 
 
 @router.post("/page/draft")
-async def draft(request: Request, files: list[UploadFile], index: str | None = None) -> Response:
+async def draft(
+    request: Request, files: list[UploadFile], index: str | None = None
+) -> Response:
     """Return what was read of uploaded files, whose size is limited as that of any request."""
     sent = [Upload(file.filename or "", await file.read()) for file in files]
-    return await answer(request, lambda opened: json(read_uploads(sent, opened)), index, "uploads")
+    return await answer(
+        request, lambda opened: json(read_uploads(sent, opened)), index, "uploads"
+    )
 
 
 @router.post("/page/recommend")
-async def recommend(request: Request, service: Served, body: RecommendRequest) -> Response:
+async def recommend(
+    request: Request, service: Served, body: RecommendRequest
+) -> Response:
     """Return the answer of `/v1/recommend` as the page shows it."""
     body = body.model_copy(update={"explain": True})
     read = await answer(request, partial(ReadRequest.of, body), body.index, body.pool)
@@ -156,7 +173,10 @@ def listed(index: IndexFolder, found: Recommendations) -> dict[str, Any]:
     items = found.to_dicts(FIELDS)
     rows = index.papers.rows_of([item["id"] for item in items]).tolist()
     for item, paper, row in zip(items, found, rows, strict=True):
-        item |= {"citations": len(index.graph.cited_by(row)), "coins": coins(paper.paper)}
+        item |= {
+            "citations": len(index.graph.cited_by(row)),
+            "coins": coins(paper.paper),
+        }
     return {"rows": items}
 
 
@@ -164,7 +184,10 @@ def stages(recommender: Recommender) -> list[str]:
     """Return how papers are found and ranked, in words."""
     names = {"bm25": "words", "dense": "meaning"}
     found = " + ".join(names.get(name, name) for name in recommender.retriever_names)
-    later = {"read again": recommender.reranker, "ranked by citations": recommender.ranker}
+    later = {
+        "read again": recommender.reranker,
+        "ranked by citations": recommender.ranker,
+    }
     return [f"by {found}", *(name for name, model in later.items() if model)]
 
 
@@ -181,7 +204,9 @@ def read_uploads(files: Sequence[Upload], opened: OpenIndex) -> dict[str, Any]:
         why) and `keys` (of the bibliographies).
     """
     with TemporaryDirectory(prefix="citerec-") as folder:
-        read = isolated(partial(read_files, files, folder), files[0].name if files else "files")
+        read = isolated(
+            partial(read_files, files, folder), files[0].name if files else "files"
+        )
     cited = dict[str, dict[str, Any]]()
     references = list[str]()
     for name, listed in read.lists:
