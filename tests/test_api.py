@@ -219,18 +219,6 @@ def test_an_encoder_adds_vectors(tiny_model: str) -> None:
         )  # vectors find something for any text
 
 
-@pytest.mark.parametrize("name", ["auto", "none"])
-def test_an_encoder_is_named_as_on_the_command_line(name: str) -> None:
-    lines: list[str] = []
-
-    with citerec.from_papers(
-        PAPERS, encoder=name, config=PLAIN, log=lines.append
-    ) as recommender:
-        assert recommender.encoder == ("minilm" if name == "auto" else "")
-
-    assert any("encoder auto: " in line for line in lines) == (name == "auto")
-
-
 def test_an_encoder_that_cannot_be_fetched_names_one_that_is_here() -> None:
     with pytest.raises(
         HubError, match="owner/missing is not in the local cache"

@@ -464,17 +464,6 @@ def test_fields_are_added_to_each_paper_of_json(sample: Cli) -> None:
         assert sample(*DRAFT, *options).code == 2
 
 
-def test_a_list_is_of_the_years_that_are_asked_for(sample: Cli) -> None:
-    more = ("--format", "json", "--k", 5000)
-    every = sample(*DRAFT, *more).json
-
-    some = sample(*DRAFT, *more, "--year-min", 2008, "--year-max", 2010).json
-
-    of_years = {item["id"] for item in every if 2008 <= item["year"] <= 2010}
-    assert {item["id"] for item in some} == of_years != set()
-    assert sample(*DRAFT, "--year-min", 2011, "--year-max", 2010).code == 2
-
-
 def test_the_year_of_a_draft_replaces_that_in_its_file(
     sample: Cli, tmp_path: Path
 ) -> None:

@@ -108,27 +108,6 @@ def test_evaluate_compares_the_stages_and_their_fusion(cli: Cli, sample: Path) -
     assert report["provenance"]["settings"]["index"]["encoder"]["dim"] == 32
 
 
-def test_a_trained_encoder_lies_in_the_index_and_moves_with_it(
-    cli: Cli, sample: Path, tiny_model: str, tmp_path: Path
-) -> None:
-    (tmp_path / "short.toml").write_text(
-        "max_tokens = 64\n"
-    )  # the tiny model has 128 positions
-    how = ("--epochs", 1, "--config", tmp_path / "short.toml")
-    own = (
-        sample / "models" / "encoder"
-    )  # where `train-encoder` puts one that is better than its base
-    trained = cli("train-encoder", "--model", tiny_model, "--output", own, *how)
-    embedded = cli("encode", "--encoder", own)
-    sample.rename(tmp_path / "indexes" / "moved")
-
-    code, out, _ = cli("recommend", "--title", TITLE, "--format", "json", "--k", 1)
-
-    assert (trained[0], embedded[0], code) == (0, 0, 0), (trained, embedded)
-    assert "dense" in json.loads(out)[0]["stages"]
-    assert cli("verify")[0] == 0
-
-
 BAD: dict[str, tuple[list[str], str]] = {
     "another encoder": (
         ["recommend", "--title", TITLE, "--encoder", "OTHER"],

@@ -18,7 +18,6 @@ from support.types import Capture, Invoke, MonkeyPatch
 import citerec
 from citerec import plugins
 from citerec.cli import run
-from citerec.config import FuseConfig, FuseMethod
 from citerec.errors import ConfigError, IndexDamagedError, ModelError
 from citerec.evaluation.protocol import EvalConfig, load_eval_set
 from citerec.evaluation.systems import Systems
@@ -28,7 +27,6 @@ from citerec.index.folder import IndexFolder, open_index
 from citerec.rank.features import NAMES, Feature
 from citerec.rank.ltr import open_ranker
 from citerec.retrieve.bm25 import Bm25Retriever
-from citerec.retrieve.hybrid import open_hybrid
 from citerec.stages import checked_hits
 from citerec.train.ranker import train_ranker
 from citerec.train.settings import RankerTraining
@@ -219,21 +217,8 @@ def test_a_registered_retriever_is_fused_as_an_object_is(
     assert [paper.year for paper in alone.recommend(DRAFT, k=5).papers] == [2010] * 5
 
 
-def test_a_retriever_has_no_weight_and_must_be_there(
-    guide: None, sample_index: IndexFolder
-) -> None:
-    config = citerec.RecommendConfig(ranker="none", retrievers=("latest",))
-
-    with pytest.raises(ConfigError, match="latest"):
-        open_hybrid(
-            sample_index, config.replace(fuse=FuseConfig(method=FuseMethod.WEIGHTED))
-        )
-    with pytest.raises(ConfigError, match="no retriever 'oldest'; there are: latest"):
-        citerec.Recommender(sample_index, config.replace(retrievers=("oldest",)))
-
-
 def test_a_retriever_keeps_what_it_reads_in_the_index(
-    guide: None, invoke: Callable[..., tuple[int, str, str]]
+    guide: None, invoke: Invoke, sample_index: IndexFolder
 ) -> None:
     Path("a.csv").write_text(TABLE)
     Path("more.csv").write_text("id,title,year\nz,Grabh drawing for all,2001\n")
@@ -247,6 +232,8 @@ def test_a_retriever_keeps_what_it_reads_in_the_index(
     grown = invoke("index", "more.csv", *made, "--append")
 
     assert (refused, built[0], grown[0]) == (2, 0, 0)
+    with pytest.raises(ConfigError, match="--retriever letters --force"):
+        citerec.Recommender(sample_index, letters)
     assert "'latest' keeps nothing in an index" in reason
     assert citerec.verify_index("made").settings["plugins"] == ["letters"]
     found = citerec.Recommender("made", letters).recommend(title="grahp drawnig")
@@ -254,15 +241,6 @@ def test_a_retriever_keeps_what_it_reads_in_the_index(
     Path("made/plugins/letters/titles.npz").write_bytes(b"")
     with pytest.raises(IndexDamagedError, match="plugins/letters"):
         citerec.verify_index("made")
-
-
-def test_a_retriever_that_built_nothing_says_how(
-    guide: None, sample_index: IndexFolder
-) -> None:
-    config = citerec.RecommendConfig(retrievers=("letters",))
-
-    with pytest.raises(ConfigError, match="--retriever letters --force"):
-        citerec.Recommender(sample_index, config)
 
 
 @pytest.mark.parametrize(
@@ -292,25 +270,7 @@ def test_lists_are_hits_and_come_back_in_order(sample_index: IndexFolder) -> Non
 
     [hits] = checked_hits(returned, "mine", sample_index, [Eligibility()], 2)
 
-    assert (hits.rows.tolist(), hits.scores.tolist()) == ([9, 3], [1.0, 0.5])
-
-
-def test_an_evaluation_fuses_a_retriever_as_recommend_does(
-    guide: None, sample_index: IndexFolder
-) -> None:
-    eval_set = load_eval_set(sample_index, "test")
-    systems = Systems(sample_index, eval_set, EvalConfig(retrievers=("latest",)))
-    hybrid = open_hybrid(sample_index, citerec.RecommendConfig(retrievers=("latest",)))
-
-    fused = systems.candidates()
-
-    expected = hybrid.candidates(eval_set.queries, eval_set.eligible, 1000)
-    assert [one.rows.tolist() for one in fused] == [
-        one.rows.tolist() for one in expected
-    ]
-    assert (
-        systems.hits("latest")[0].rows.tolist() != systems.hits("bm25")[0].rows.tolist()
-    )
+    assert hits.rows.tolist() == [9, 3]
 
 
 NEARBY = """

@@ -19,7 +19,6 @@ from citerec.evaluation.metrics import (
 )
 from citerec.evaluation.significance import (
     ALPHA,
-    best_of,
     bootstrap_interval,
     cross_validate,
     holm,
@@ -186,14 +185,6 @@ def test_f1_of_means_is_tested_by_swapping_whole_queries() -> None:
     assert p == 0.5
 
 
-def test_of_equal_settings_the_first_is_best() -> None:
-    table = np.array([[0.2, 0.4], [0.4, 0.4], [0.4, 0.4], [0.6, 0.2]])
-
-    assert best_of(table) == 1  # .3, .4, .4, .4
-    assert best_of(table[1:]) == 0
-    assert best_of(table[:, :0]) == 0  # no query
-
-
 def test_the_best_of_many_by_chance_is_not_better() -> None:
     table = np.random.default_rng(1).random(
         (25, 29)
@@ -252,16 +243,3 @@ def test_comparisons_pair_every_system_with_every_later_one() -> None:
         None
     }
     assert comparisons == compare(systems, rng=rng())
-
-
-def test_a_result_says_its_interval_and_what_did_not_match() -> None:
-    runs, qrels = three_systems()
-    run = Run("base", {**runs[0].rankings, "other": ranking(["a"])})
-
-    result = evaluate_run(run, qrels, rng=rng(), seconds=1.5)
-
-    for metric in METRICS:
-        low, high = result.ci95[metric]
-        assert low < result.metrics[metric] < high
-    assert (result.name, result.dropped, result.seconds) == ("base", 1, 1.5)
-    assert result.missing == sum(not len(r) for r in runs[0].rankings.values()) > 0

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import pytest
+from support.retrievers import Shelf
 
 from citerec.config import (
     FuseConfig,
@@ -20,8 +21,7 @@ from citerec.index.folder import IndexFolder
 from citerec.rank.features import NAMES
 from citerec.recommend import Recommender
 from citerec.retrieve.bm25 import Bm25Retriever
-from citerec.rules.eligible import mask
-from citerec.types import Eligibility, Hits, Paper, Query
+from citerec.types import Paper, Query
 
 DEPTH = 1000  # papers per query, of both
 PLAIN = RecommendConfig(k=DEPTH, reranker="none", ranker="none")
@@ -92,21 +92,6 @@ def test_a_system_that_reranks_answers_as_recommend_does(
 # --- stages of one's own
 
 
-class Shelf:
-    """Finds the papers with the smallest row numbers: a retriever in seven lines."""
-
-    name = "shelf"
-
-    def __init__(self, index: IndexFolder) -> None:
-        self.years = index.papers.years
-
-    def retrieve(
-        self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
-    ) -> list[Hits]:
-        allowed = [np.flatnonzero(mask(rule, self.years))[:k] for rule in eligible]
-        return [Hits(rows, -rows.astype(np.float32)) for rows in allowed]
-
-
 class ByTitle:
     """Prefers short titles: a reranker in one line."""
 
@@ -141,19 +126,6 @@ def test_a_retriever_of_ones_own_is_fused_with_others(
     for item in items:  # each score is the reciprocal rank fusion of the two
         ranks = [stage.rank for stage in item.stages.values()]
         assert item.score == pytest.approx(sum(1 / (60 + rank) for rank in ranks))
-
-
-def test_the_ranker_orders_what_a_retriever_of_ones_own_finds(
-    dense_sample: IndexFolder,
-) -> None:
-    recommender = Recommender(
-        dense_sample, RecommendConfig(k=5), retrievers=[Shelf(dense_sample)]
-    )
-
-    items = recommender.recommend(DRAFT, explain=True)
-
-    assert len(items) == 5 and all(item.probability is not None for item in items)
-    assert all("bm25" not in item.stages for item in items)
 
 
 def test_a_reranker_of_ones_own_orders_the_best_fifty(

@@ -21,7 +21,7 @@ from citerec.lab.scidocs.recommendation import (
     recommend,
     score_clicks,
 )
-from citerec.lab.scidocs.topics import TopicMap, draw_topics, find_clusters, topic_map
+from citerec.lab.scidocs.topics import TopicMap, draw_topics, topic_map
 from citerec.types import Paper
 
 
@@ -197,15 +197,6 @@ def test_far_clusters_are_their_topics_and_the_seed_makes_the_map() -> None:
     assert len({c for c, _ in told}) == len(told)  # no cluster is of two topics
     assert found.homogeneity > 0.8
     assert np.array_equal(found.xy, again.xy)
-
-
-def test_clusters_are_found_by_density_alone() -> None:
-    rng = np.random.default_rng(6)
-    one, other = rng.uniform(0, 1, (50, 2)), rng.uniform(0, 1, (50, 2)) + 100
-    found = find_clusters(np.concatenate([one, other, [[50.0, 50.0]]]))
-
-    assert set(found[:50]) & set(found[50:100]) <= {-1}
-    assert found[100] == -1
 
 
 def test_what_the_extra_brings_is_named_where_it_is_missing(

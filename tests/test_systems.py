@@ -1,11 +1,11 @@
 """The systems of an evaluation: their names, baselines, rerankers and rankers, and what they share."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from support.retrievers import Shelf
 from support.tiny_ranker import tiny_ranker
 
 from citerec import Recommender, evaluate
@@ -32,8 +32,7 @@ from citerec.evaluation.systems import (
 from citerec.graph.temporal import PROTOCOL, CitationScope
 from citerec.index.folder import IndexFolder
 from citerec.rerank.reranker import open_reranker
-from citerec.rules.eligible import mask
-from citerec.types import Eligibility, Hits, Query
+from citerec.types import Query
 
 
 @pytest.fixture
@@ -253,15 +252,15 @@ def test_objects_are_measured_beside_systems_by_name(dense_sample: IndexFolder) 
     same = EvalConfig(bm25=config.bm25)
 
     found = evaluate(
-        ["bm25", Oldest(dense_sample), recommender], dense_sample, config=same
+        ["bm25", Shelf(dense_sample), recommender], dense_sample, config=same
     )
 
     by_name = {system.name: system.metrics["f1@20"] for system in found.systems}
-    assert [*by_name] == ["bm25", "oldest", "Recommender"]
-    assert by_name["Recommender"] == by_name["bm25"] > by_name["oldest"]
+    assert [*by_name] == ["bm25", "shelf", "Recommender"]
+    assert by_name["Recommender"] == by_name["bm25"] > by_name["shelf"]
     shown = str(found)
-    assert "oldest" in shown
-    assert "f1@20: oldest - bm25 = -" in shown
+    assert "shelf" in shown
+    assert "f1@20: shelf - bm25 = -" in shown
 
 
 def test_a_recommender_with_a_ranker_knows_what_the_protocol_knows(
@@ -289,16 +288,3 @@ def test_what_is_no_system_is_named(
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         evaluate(systems, sample_index)
-
-
-class Oldest:
-    name = "oldest"
-
-    def __init__(self, index: IndexFolder) -> None:
-        self.years = index.papers.years
-
-    def retrieve(
-        self, queries: Sequence[Query], eligible: Sequence[Eligibility], k: int
-    ) -> list[Hits]:
-        rows = [np.flatnonzero(mask(rule, self.years)) for rule in eligible]
-        return [Hits(papers, -self.years[papers]) for papers in rows]
