@@ -74,6 +74,10 @@ QUALITY = {  # page: metrics of a cell, and first cell of a row: rows of results
         },
     ),
 }
+CROSS_ENCODERS = {  # page: first cell of the row of the cross-encoders, without its link
+    "README.md": "BM25, then a [cross-encoder trained on the corpus for minutes",
+    "docs/results.md": "BM25, its best 50 or 100 by a [cross-encoder trained on the corpus for minutes",
+}
 SPEED = {  # page: first cell of a row: rows of the benchmark, in the order of the figures
     "README.md": {
         "BM25 search in 101,021 papers": "search.citerec search.citerec.memory search.pyserini search.pyserini.memory",
@@ -144,6 +148,15 @@ def test_the_figures_of_quality_are_those_of_their_rows(page: str) -> None:
         expected = [value for corpus in shown for value in metrics(result.format(corpus), names)]
 
         assert_shown(figures(cells), expected)
+
+
+@pytest.mark.parametrize("page", CROSS_ENCODERS)
+def test_the_figures_of_the_cross_encoders_are_those_of_their_rows(page: str) -> None:
+    names = "vis_bm25_long", "acm_vis_bm25_plain", "biomed_bm25_from_vis", "labour_bm25_from_vis"
+
+    expected = [value for name in names for value in metrics(f"cross_encoder/{name}", (F1, MRR))]
+
+    assert_shown(figures(row(page, CROSS_ENCODERS[page])), expected)
 
 
 @pytest.mark.parametrize("page", SPEED)
