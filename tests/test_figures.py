@@ -12,6 +12,10 @@ from support.tables import table
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "experiments" / "results"
 # the columns of every table of quality, in this order; some show the first three
+CROSS_ENCODERS = {  # page: first cell of the row of the cross-encoders, without its link
+    "README.md": "BM25, then a [cross-encoder trained on the corpus for minutes",
+    "docs/results.md": "BM25, its best 50 or 100 by a [cross-encoder trained on the corpus for minutes",
+}
 CORPORA = ("vis", "acm_vis", "biomed", "labour", "ecology")
 QUALITY = (
     table(  # page, metrics of a cell, first cell of a row: results of the row by corpus
@@ -112,6 +116,24 @@ def test_the_figures_of_quality_are_those_of_their_rows(
     ]
 
     assert_shown(figures(cells), expected)
+
+
+@pytest.mark.parametrize("page", CROSS_ENCODERS)
+def test_the_figures_of_the_cross_encoders_are_those_of_their_rows(page: str) -> None:
+    rows = (
+        "vis_bm25_long",
+        "acm_vis_bm25_plain",
+        "biomed_bm25_from_vis",
+        "labour_bm25_from_vis",
+    )
+
+    expected = [
+        value
+        for name in rows
+        for value in metrics(f"cross_encoder/{name}", "f1@20 mrr")
+    ]
+
+    assert_shown(figures(row(page, CROSS_ENCODERS[page])), expected)
 
 
 @pytest.mark.parametrize(("page", "label", "names"), SPEED)

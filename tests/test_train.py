@@ -388,6 +388,25 @@ def test_the_strong_recipe_improves_an_encoder_on_dev(
     assert report.best.dev["mrr"] > report.history[0].dev["mrr"]
 
 
+def test_saved_weights_may_be_means_of_the_trained_ones_and_those_of_the_base_model(
+    sample_index: IndexFolder, base: Path, tmp_path: Path
+) -> None:
+    from safetensors.numpy import load_file
+
+    config = encoding(base, recipe="strong", queries=40, epochs=1)
+
+    train_encoder(sample_index, tmp_path / "trained", config)
+    train_encoder(sample_index, tmp_path / "mean", config.replace(base_share=0.25))
+
+    old, trained, mean = (
+        load_file(folder / "model.safetensors")
+        for folder in (base, tmp_path / "trained", tmp_path / "mean")
+    )
+    name = "encoder.layer.0.output.dense.weight"
+    assert np.allclose(mean[name], 0.25 * old[name] + 0.75 * trained[name], atol=1e-6)
+    assert not np.allclose(mean[name], trained[name], atol=1e-6)
+
+
 def test_a_reranker_learns_and_opens_everywhere(
     sample_index: IndexFolder, base: Path, tmp_path: Path
 ) -> None:

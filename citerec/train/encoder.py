@@ -1,6 +1,7 @@
 """Trains an encoder on the citations of an index: examples, hard negatives, dev measures, Trainer, model folder."""
 
 import copy
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -220,6 +221,8 @@ class _Net:
     model: Any  # a SentenceTransformer
     parts: Parts  # of the same weights
     fingerprint: Fingerprint
+    base: Mapping[str, Any]  # the weights of the base model, by name
+    base_share: float
 
     @classmethod
     def of(cls, source: ModelSource, config: EncoderTraining) -> "_Net":
@@ -265,12 +268,28 @@ class _Net:
             if name.startswith("pooler."):  # no vector depends on it
                 weights.requires_grad_(False)
         own = replace(parts, model=reader.model, tokenizer=reader.tokenizer)
-        return cls(model, own, fingerprint_of(source, parts.dim, spec))
+        base = {
+            name: weights.detach().cpu().clone()
+            for name, weights in reader.model.named_parameters()
+        }
+        fingerprint = fingerprint_of(source, parts.dim, spec)
+        return cls(model, own, fingerprint, base, config.base_share)
 
     def frozen(self, config: EncoderTraining) -> Encoder:
         """Return an encoder with a copy of the current weights, which further training does not change."""
-        parts = replace(self.parts, model=copy.deepcopy(self.parts.model).cpu())
+        parts = replace(
+            self.parts, model=self._averaged(copy.deepcopy(self.parts.model).cpu())
+        )
         return TransformerEncoder(parts, self.fingerprint, config.running)
+
+    def _averaged(self, model: Any) -> Any:
+        """Move the weights of a model towards those of the base model, by `base_share`; return it.
+
+        What the base model knew of other papers is then kept: Wortsman et al. 2022, https://arxiv.org/abs/2109.01903.
+        """
+        for name, weights in model.named_parameters():
+            weights.data.lerp_(self.base[name], self.base_share)
+        return model
 
     def save(self, folder: Path) -> Json:
         """Write the model, which transformers, sentence-transformers and citerec open; return what its card shows."""
@@ -279,7 +298,9 @@ class _Net:
             ""  # otherwise the local path of the base model
         )
         self.model.max_seq_length = spec.max_tokens
-        self.model.cpu().save_pretrained(str(folder), create_model_card=False)
+        self.model.cpu()
+        self._averaged(self.parts.model)
+        self.model.save_pretrained(str(folder), create_model_card=False)
         write_spec(folder, spec)
         return {"spec": spec, "dim": self.parts.dim, "separator": self.parts.separator}
 

@@ -126,9 +126,10 @@ class EncoderTraining(ModelTraining):
     epochs: Epochs = 2
     max_tokens: Count = 512  # of the trained model; 0 for that of the base model
     train_tokens: Count = 0  # in training; 0 for `max_tokens`
-    form: EncoderForm | None = (
-        EncoderForm.TITLE_ABSTRACT
-    )  # None for that of the base model
+    # None for that of the base model
+    form: EncoderForm | None = EncoderForm.TITLE_ABSTRACT
+    # of the base model in the weights that are measured and saved, which are means of its and the trained ones
+    base_share: Share = 0.0
     dev_pool: Some = 2000  # candidate papers of the dev queries
 
     @model_validator(mode="after")
