@@ -19,13 +19,9 @@ os.environ["RAY_AUTH_TOKEN"] = token_hex(32)  # not the user's, which a file wou
 from citerec.build import vectors as embed
 from citerec.build.index import BuildConfig, build_index
 from citerec.cli import run
-from citerec.cluster.ray import connected, map_in_actors, recommend_in_actors
-from citerec.config import RecommendConfig, RerankConfig
+from citerec.cluster.ray import connected, map_in_actors
 from citerec.errors import ClusterError, ModelError
 from citerec.index.folder import IndexFolder, open_index
-from citerec.recommend import Recommender
-from citerec.request import ListedPapers, Request
-from citerec.types import Query
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 NODE = {"num_cpus": 1, "object_store_memory": 2**27}
@@ -88,25 +84,6 @@ def test_an_error_of_a_worker_is_one_line(cluster: None) -> None:
         list(map_in_actors([1, 2], open_nothing))
     with pytest.raises(ClusterError, match=r"^a worker failed: ZeroDivisionError: .*$"):
         list(map_in_actors([0], lambda: lambda item: 1 // item))
-
-
-def test_recommendations_of_workers_equal_those_of_this_process(
-    dense_sample: IndexFolder, tiny_reranker_model: str, cluster: None
-) -> None:
-    config = RecommendConfig(
-        k=5, reranker=RerankConfig(model=tiny_reranker_model, depth=10), ranker="none"
-    )
-    recommender = Recommender(dense_sample, config)
-    papers = dense_sample.papers.at(range(len(dense_sample.papers))).values()
-    queries = [
-        Query(id=p.id, title=p.title, abstract=p.abstract, year=p.year) for p in papers
-    ]
-    assert len(queries) > 256  # two blocks
-
-    expected = list(recommender.recommend_many(queries))
-    found = list(recommend_in_actors(recommender, Request.of(queries), ListedPapers()))
-
-    assert found == expected
 
 
 def test_the_commands_give_the_same_with_and_without_ray(

@@ -17,7 +17,7 @@ from citerec.display import percentage
 from citerec.drafts import QueryFile
 from citerec.index.folder import IndexFolder
 from citerec.recommend import Recommender
-from citerec.request import ListedPapers, Request
+from citerec.request import Request
 from citerec.types import Query, Recommendation, StageHit
 
 
@@ -123,18 +123,6 @@ def test_a_draft_that_is_in_the_corpus_under_another_id_is_treated_as_that_paper
         f"'draft0' is in this corpus ({papers[0].id}, by its title)"
     )
     assert len(lines) == 1 + 1  # one line a batch
-
-
-def test_a_long_batch_is_the_sum_of_its_parts(sample_index: IndexFolder) -> None:
-    recommender = Recommender(sample_index, PLAIN.replace(k=3))
-    papers = [sample_index.papers[row] for row in range(300)]
-    queries = [Query(id=f"as {paper.id}", title=paper.title) for paper in papers]
-    listed = ListedPapers(excluded=frozenset({5}))
-
-    together = list(recommender.recommend_many(queries, listed))
-
-    for row in (0, 255, 256, 299):
-        assert together[row] == next(recommender.recommend_many([queries[row]], listed))
 
 
 # --- reranking
