@@ -157,9 +157,9 @@ class RecommendRequest(BaseModel):
     year_min: Year | None = None
     k: int = setting(20, "Number of papers.", ge=1, le=MAX_RESULTS)
     explain: bool = setting(False, "Whether to add the reasons for each paper.")
-    fields: list[PaperField] = setting(
+    fields: list[PaperField] = setting(  # pyright: ignore[reportInvalidTypeForm]
         [], "More of each paper.", max_length=len(FIELDS)
-    )  # pyright: ignore[reportInvalidTypeForm]
+    )
 
     encoder: Literal["auto", "none"] = setting("auto", "none for BM25 alone.")
     fusion: Literal["auto", "rrf", "weighted"] = "auto"
