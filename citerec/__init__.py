@@ -20,9 +20,8 @@ import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-os.environ.setdefault(
-    "ORT_DISABLE_TELEMETRY", "1"
-)  # ONNX Runtime reads it when it is imported
+# ONNX Runtime reads it when it is imported
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 if TYPE_CHECKING:
     from citerec.build.index import BuildConfig, build_index
     from citerec.config import Bm25Config, RecommendConfig

@@ -37,17 +37,14 @@ _TAGS = re.compile(r"[\U000e0000-\U000e007f]+")
 
 
 _VISIBLE: dict[int, int | str | None] = {  # in place of what controls a terminal
-    **{
-        code: 0x2400 + code for code in range(0x20)
-    },  # the picture of a control character
+    # the picture of a control character
+    **{code: 0x2400 + code for code in range(0x20)},
     **dict.fromkeys([*range(0x80, 0xA0), *range(0xFFF9, 0xFFFC)], "\ufffd"),
-    **dict.fromkeys(
-        [*range(0x202A, 0x202F), *range(0x2066, 0x2070)], "\ufffd"
-    ),  # directions
+    # directions
+    **dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x2070)], "\ufffd"),
     **dict.fromkeys(map(ord, "\t\r\x85\u2028\u2029"), " "),
-    **dict.fromkeys(
-        map(ord, "\u061c\u200e\u200f\ufeff")
-    ),  # text is legible without these marks
+    # text is legible without these marks
+    **dict.fromkeys(map(ord, "\u061c\u200e\u200f\ufeff")),
     0x0A: "\n",
     0x7F: "\u2421",
 }
@@ -115,9 +112,8 @@ def html_page(package: str, **shown: Any) -> str:
     """Return the filled `page.html` of a package; all text is escaped, and shown without control of its direction."""
 
     def clean(value: Any) -> Any:
-        return (
-            visible_lines(value) if type(value) is str else value
-        )  # not markup of the template
+        # not markup of the template
+        return visible_lines(value) if type(value) is str else value
 
     how = {"autoescape": True, "finalize": clean, "lstrip_blocks": True}
     return filled(package, "page.html", shown, **how)

@@ -57,8 +57,9 @@ def load(group: str, name: str) -> Any:
 
 @cache
 def _registered(group: str) -> "dict[str, EntryPoint]":
+    # imported here, as few commands need it
     from importlib.metadata import (
         entry_points,
-    )  # imported here, as few commands need it
+    )
 
     return {point.name: point for point in entry_points(group=group)}

@@ -22,9 +22,8 @@ from citerec.index.papers import Papers
 from citerec.match.papers import listed_rows
 from citerec.types import Query, QueryKind
 
-PaperListLike = (
-    str | PathLike[str] | Iterable[str] | PaperList
-)  # a file, or ids, DOIs or titles
+# a file, or ids, DOIs or titles
+PaperListLike = str | PathLike[str] | Iterable[str] | PaperList
 NONE = "none"  # for `cited`: not even the references of the document
 LISTS = ("excluded", "cited", "rejected")
 MOST_SENTENCES = 500  # of a draft
@@ -144,9 +143,8 @@ class ListedPapers:
     excluded: frozenset[int] = frozenset()  # rows that are not eligible
     # rows of the known references, which are not eligible either
     cited: frozenset[int] = frozenset()
-    rejected: frozenset[int] = (
-        frozenset()
-    )  # rows that did not fit, which leave the list at its end
+    # rows that did not fit, which leave the list at its end
+    rejected: frozenset[int] = frozenset()
     not_found: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()  # one about each list, for the user
     notices: tuple[

@@ -56,12 +56,10 @@ class Connections:
     """How some papers are connected: with each other, and with other papers of the corpus by several of them."""
 
     links: tuple[tuple[str, str], ...]  # ids: the first paper cites the second
-    prior: tuple[
-        tuple[Paper, int], ...
-    ]  # others that they cite, and how many of them do
-    derivative: tuple[
-        tuple[Paper, int], ...
-    ]  # others that cite them, and how many each cites
+    # others that they cite, and how many of them do
+    prior: tuple[tuple[Paper, int], ...]
+    # others that cite them, and how many each cites
+    derivative: tuple[tuple[Paper, int], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

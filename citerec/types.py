@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     Vectors = npt.NDArray[np.float32]
 
 Json = dict[str, Any]  # an object of JSON, or a record that has its shape
-Progress = Callable[
-    [str, int, int], None
-]  # receives the task, and how much of how much is done
+# receives the task, and how much of how much is done
+Progress = Callable[[str, int, int], None]
 Log = Callable[[str], None]  # receives a message for the user
 
 YEARS = range(1, 10_000)
@@ -292,12 +291,10 @@ class CandidateSet:
     hits: Hits  # all of them, in the order of the last stage
     # by the name of a retriever or a later stage: the papers that it found or scored
     hits_by_source: Mapping[str, Hits]
-    probabilities: Hits | None = field(
-        default=None, kw_only=True
-    )  # calibrated; None if unknown
-    query_vector: QueryVector | None = field(
-        default=None, kw_only=True
-    )  # None without vectors
+    # calibrated; None if unknown
+    probabilities: Hits | None = field(default=None, kw_only=True)
+    # None without vectors
+    query_vector: QueryVector | None = field(default=None, kw_only=True)
     sentences: SentenceScores = field(default=SentenceScores(), kw_only=True)
     # of the searches for a sentence and for its draft, in [0, 1]: 1 if both find the same paper first
     agreement: float = field(default=1.0, kw_only=True)

@@ -33,9 +33,8 @@ from bench.worker import serve
 RERANK_ROUNDS = 2  # each takes minutes
 HERE = Path(__file__).resolve().parent
 CORPUS = HERE.parent.parent / "shared" / "data" / "acm_vis"
-SMALL = CORPUS.with_name(
-    "vis"
-)  # for a cold start, which is to show the start, not the corpus
+# for a cold start, which is to show the start, not the corpus
+SMALL = CORPUS.with_name("vis")
 SAMPLE = HERE.parent / "citerec" / "sample" / "papers.jsonl"
 GROUPS = (
     "search",

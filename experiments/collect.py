@@ -100,9 +100,8 @@ def main() -> None:
         papers = papers_of(folder / "corpus.jsonl.gz")
         with serving(papers) as server, tempfile.TemporaryDirectory() as work:
             os.environ |= {"OPENALEX_URL": server.url, "S2_URL": server.url}
-            os.environ |= {
-                "OPENALEX_API_KEY": "local"
-            }  # Semantic Scholar is used without a key
+            # Semantic Scholar is used without a key
+            os.environ |= {"OPENALEX_API_KEY": "local"}
             path = RESULTS / f"{folder.name}.json"
             result: dict[str, Any] = (
                 orjson.loads(path.read_bytes()) if path.is_file() else {}
@@ -112,9 +111,8 @@ def main() -> None:
             for held in held_out(
                 papers, server, Path(work), options.drafts, options.papers
             ):
-                save(
-                    path, result | {"held_out": held}
-                )  # so that an interrupted run is not lost
+                # so that an interrupted run is not lost
+                save(path, result | {"held_out": held})
                 result["held_out"] = held
             if options.story:
                 sources = (s.value for s in SourceName)

@@ -79,9 +79,8 @@ Made by `make fuzz MINUTES={minutes:g}` on {cpu}, Python {python}.
 |---|--:|--:|--:|--:|--:|--:|
 """
 
-Read = Callable[
-    [bytes, Path], object
-]  # of the content of a file, and a folder for files
+# of the content of a file, and a folder for files
+Read = Callable[[bytes, Path], object]
 Make = Callable[[Path], Read]  # prepares in a folder, once
 
 
@@ -105,9 +104,8 @@ class Outcome:
     exponent: float = 1.0
     repeated: bytes = b""  # the token of the exponent
     memory: float = 0.0  # MiB
-    faults: dict[str, str] = field(
-        default_factory=dict
-    )  # the input by the place of the fault
+    # the input by the place of the fault
+    faults: dict[str, str] = field(default_factory=dict)
 
 
 # --- families
@@ -185,9 +183,8 @@ def search(folder: Path) -> Read:
     client = sample_client(folder)
 
     def one(data: bytes, folder: Path) -> object:
-        values = iter(
-            data[:2000].decode(errors="replace").split("\n")
-        )  # a URL has a limit
+        # a URL has a limit
+        values = iter(data[:2000].decode(errors="replace").split("\n"))
         names = ("q", "year_min", "author", "offset")
         return answered(
             client.get("/v1/search", params=dict(zip(names, values, strict=False)))

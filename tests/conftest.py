@@ -36,9 +36,8 @@ os.environ["XDG_CONFIG_HOME"] = str(Path(os.environ["XDG_CACHE_HOME"], "no-setti
 # Bytecode is kept even where the environment says not to: each process would compile all modules and tests again.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-gc.set_threshold(
-    100_000, 50, 100
-)  # many objects live as long as the process; to look at them takes a tenth of it
+# many objects live as long as the process; to look at them takes a tenth of it
+gc.set_threshold(100_000, 50, 100)
 onnx.KEPT = 500  # exports of tiny models
 # Several test processes share the processors: threads that spin while they wait would take them from each other.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")

@@ -93,9 +93,8 @@ def test_texts_of_other_characters_are_left_to_lucene() -> None:
 
 
 def test_a_long_run_of_underscores_is_read_once() -> None:
-    assert analyze_in_python("_" * 500_000 + " trees") == [
-        "tree"
-    ]  # read once for each, this would take an hour
+    # read once for each, this would take an hour
+    assert analyze_in_python("_" * 500_000 + " trees") == ["tree"]
 
 
 SEARCH = """

@@ -135,10 +135,11 @@ def test_a_draft_that_is_in_the_corpus_is_noticed(build: Build) -> None:
         "and its own references are not used",
     )
     assert str(mine).endswith(f"\n{mine.notices[0]}")
+    # the id of a query says that it is this paper
     assert (other.notices, old.notices) == (
         (),
         (),
-    )  # the id of a query says that it is this paper
+    )
     assert lines == [*mine.notices]
 
 
@@ -167,9 +168,8 @@ def test_the_references_of_a_document_are_counted_as_papers_in_one_line(
         f"a.md: {NO_REFERENCES}",
     ]
     assert [papers.notices for papers in found] == [(line,) for line in lines]
-    assert (
-        recommender.look_up(Request.of(none, cited=[papers[0].id])).notices == ()
-    )  # a list is there
+    # a list is there
+    assert recommender.look_up(Request.of(none, cited=[papers[0].id])).notices == ()
 
 
 # --- what comes out
@@ -214,9 +214,8 @@ def test_the_temporary_index_is_removed_when_nobody_uses_it() -> None:
 def test_an_encoder_adds_vectors(tiny_model: str) -> None:
     with citerec.from_papers(PAPERS, encoder=tiny_model) as recommender:
         assert recommender.retriever_names == ("bm25", "dense")
-        assert (
-            len(recommender.recommend(title="zzzz")) == 4
-        )  # vectors find something for any text
+        # vectors find something for any text
+        assert len(recommender.recommend(title="zzzz")) == 4
 
 
 def test_an_encoder_that_cannot_be_fetched_names_one_that_is_here() -> None:
@@ -362,9 +361,8 @@ def test_a_program_that_uses_citerec_passes_strict_type_checks(tmp_path: Path) -
     (tmp_path / "right.py").write_text(CONSUMER)
     (tmp_path / "wrong.py").write_text(WRONG)
     for language, name, code in BLOCK.findall(GUIDE.read_text()):
-        is_typed = (
-            "import pandas" not in code and "scipy" not in code
-        )  # these have no types
+        # these have no types
+        is_typed = "import pandas" not in code and "scipy" not in code
         if language == "python" and is_typed:
             (tmp_path / f"right_{name}").write_text(code)
     checker = shutil.which("basedpyright", path=str(Path(sys.executable).parent))

@@ -341,9 +341,8 @@ def project(tmp_path: Path) -> Path:
         lambda backup, secret: backup.symlink_to(
             os.path.relpath(secret, backup.parent)
         ),
-        lambda backup, secret: backup.symlink_to(
-            secret.with_name(".profile")
-        ),  # not there yet
+        # not there yet
+        lambda backup, secret: backup.symlink_to(secret.with_name(".profile")),
         lambda backup, secret: backup.symlink_to(backup),
         lambda backup, secret: os.link(secret, backup),
         lambda backup, secret: backup.touch(mode=0o444),

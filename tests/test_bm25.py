@@ -370,9 +370,8 @@ def test_the_heaviest_words_come_first_and_function_words_never(build: Build) ->
 
     words = Bm25Retriever(index).matches(query, [0], most=2)
 
-    assert words == [
-        ["saw", "tensors"]
-    ]  # df 1, then graphs with df 2; "we" weighs double
+    # df 1, then graphs with df 2; "we" weighs double
+    assert words == [["saw", "tensors"]]
 
 
 def test_a_term_of_several_words_is_shown_whole(build: Build) -> None:

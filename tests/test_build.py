@@ -260,9 +260,8 @@ def test_a_folder_that_is_no_index_is_not_replaced_even_with_force(
 
     assert names(tmp_path / "mine") == [name]
     (tmp_path / "mine" / name).unlink()
-    build_index(
-        write_jsonl([A]), tmp_path / "mine", PLAIN
-    )  # an empty folder may become an index
+    # an empty folder may become an index
+    build_index(write_jsonl([A]), tmp_path / "mine", PLAIN)
 
 
 # --- builds that are killed and interrupted
@@ -313,9 +312,8 @@ def test_a_killed_build_leaves_the_old_index_and_the_next_one_removes_its_files(
     build_index(write_jsonl([A, B]), old.path, BuildConfig(force=True))
 
     assert process.returncode == -signal.SIGKILL
-    assert (
-        len(after_the_kill) == 4
-    )  # the corpus' folder, the index, the leftover, its lock
+    # the corpus' folder, the index, the leftover, its lock
+    assert len(after_the_kill) == 4
     assert whole == old.manifest
     assert names(tmp_path) == ["corpus.jsonl", "index", "made"]
     assert verify_index(old.path).counts["papers"] == 2
@@ -411,12 +409,13 @@ def test_any_changes_give_what_a_build_of_the_result_gives(
     assert report.changes == {"added": 1, "replaced": 1, "removed": 2}
     changed = described(open_index(start.path))
     assert verify_index(start.path).corpus["base_sha256"] == start.manifest.lineage
+    # a reader keeps what it opened
     assert start.papers.ids.tolist() == [
         "a",
         "b",
         "c",
         "d",
-    ]  # a reader keeps what it opened
+    ]
 
     anew = build([*papers(*"cef"), *papers("b", "g", seed=1)], force=True)
 

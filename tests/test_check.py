@@ -168,9 +168,8 @@ def test_a_key_that_is_the_id_of_another_paper_is_no_match(
     entry = "@misc{soil2001, title={Worms as engineers of the ground}}"
 
     assert (check(entry).found, check(entry).findings) == (0, ())
-    assert listed_rows(parse_paper_list(entry, "cited"), corpus) == [
-        frozenset()
-    ]  # as --cited does
+    # as --cited does
+    assert listed_rows(parse_paper_list(entry, "cited"), corpus) == [frozenset()]
     with_id = '[{"id": "soil2001", "title": "Soil is all a ..."}]'  # no key that an author chose
     assert listed_rows(parse_paper_list(with_id, "cited"), corpus) == [frozenset({3})]
 
@@ -243,9 +242,8 @@ def test_duplicates_are_found_by_doi_key_and_title(check: Check) -> None:
 
 
 def test_a_title_is_compared_with_the_first_of_those_that_repeat_it() -> None:
-    titles = {
-        f"Maps of trees, {mark * '!'}": None for mark in range(1, 301)
-    }  # one key, 300 titles
+    # one key, 300 titles
+    titles = {f"Maps of trees, {mark * '!'}": None for mark in range(1, 301)}
 
     similar = similar_titles(titles, [(row, "Maps of Trees") for row in range(300)])
 

@@ -658,9 +658,8 @@ def test_a_reader_that_has_enough_is_no_error(
     done = in_shell(f"citerec {command} | head -1", tmp_path)
 
     assert (done.code, done.err, done.out.count("\n")) == (0, "", 1)
-    assert in_shell(f"citerec {command} >&-", tmp_path) == Done(
-        0, "", ""
-    )  # it wants nothing
+    # it wants nothing
+    assert in_shell(f"citerec {command} >&-", tmp_path) == Done(0, "", "")
 
 
 @pytest.mark.skipif(

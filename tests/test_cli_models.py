@@ -164,13 +164,14 @@ def test_bad_input_is_one_line_and_leaves_the_index_as_it_was(
 # --- models that are neither here nor can be fetched
 
 MISSING = "owner/missing"
+# servers, and groups of commands
 OTHERS = {
     "serve",
     "mcp",
     "corpus",
     "experiment",
     "datasets",
-}  # servers, and groups of commands
+}
 ARGUMENTS: dict[
     str, tuple[object, ...]
 ] = {  # that make a command open the model of an option
@@ -249,9 +250,8 @@ def test_a_model_that_cannot_be_fetched_names_only_options_that_the_command_has(
         f"{MISSING} is not in the local cache and cannot be fetched: this is offl"
     )
     assert_options_exist(said, command)
-    is_base = (
-        option != "--reranker" and command != "recommend"
-    )  # MiniLM reranks nothing
+    # MiniLM reranks nothing
+    is_base = option != "--reranker" and command != "recommend"
     assert (f"; or choose {option} minilm" in said) == is_base
     assert (", or none" in said) == (command == "index")
 

@@ -147,9 +147,8 @@ def test_only_ids_and_titles_are_sent(
     assert done.code == 0, done.err
     sent = [f"{r.path} {r.params} {r.headers} {r.body}" for r in server.requests]
     assert not [text for text in sent if "PRIVATE" in text or str(tmp_path) in text]
-    assert not [
-        text for text in sent if "Khattab" in text or "Karpukhin" in text
-    ]  # an author
+    # an author
+    assert not [text for text in sent if "Khattab" in text or "Karpukhin" in text]
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -645,9 +644,8 @@ def test_no_key_is_ever_shown_or_stored(
     accepted = collect(bib, "-o", "mine", "--source", source, "--papers", 9)
 
     assert refused.code == 2
-    assert (
-        "check the key in" in refused.err
-    )  # although the server repeats the key in its message
+    # although the server repeats the key in its message
+    assert "check the key in" in refused.err
     assert accepted.code == 0, accepted.err
     assert KEY not in refused.out + refused.err + accepted.out + accepted.err
     contents = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]

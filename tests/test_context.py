@@ -165,9 +165,8 @@ def test_the_words_of_a_sentence_are_added_to_its_scores(
     index: IndexFolder, tmp_path: Path
 ) -> None:
     calibration = Calibration(scale=1.0, offset=0.0)
-    folder = tiny_ranker(
-        tmp_path / "ranker", {}, calibration=calibration
-    )  # all scores are equal
+    # all scores are equal
+    folder = tiny_ranker(tmp_path / "ranker", {}, calibration=calibration)
     recommender = Recommender(index, RecommendConfig(ranker=str(folder)))
 
     late, sparse = recommender.recommend(context=SENTENCE)

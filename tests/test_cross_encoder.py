@@ -153,9 +153,8 @@ def test_torch_scores_many_pairs_and_other_precisions(
 ) -> None:
     few = EncodeConfig(few_texts=True, device="cpu")
     bfloat16 = EncodeConfig(few_texts=True, device="cpu", precision=Precision.BFLOAT16)
-    assert (
-        open_cross_encoder(str(folder), None, few, pairs=10**6).backend == "torch"
-    )  # over 1.5 s
+    # over 1.5 s
+    assert open_cross_encoder(str(folder), None, few, pairs=10**6).backend == "torch"
 
     close = open_cross_encoder(str(folder), None, bfloat16, pairs=10)
 
@@ -248,9 +247,8 @@ def test_a_small_model_reads_deeper_than_a_large_one() -> None:
     assert pair_flops(64, sized(1, 32)) == 2_097_152
     assert pair_flops(128 + 64, minilm) == pytest.approx(4.4e9, rel=0.01)
     assert default_depth(short, minilm, "cpu") == 100
-    assert (
-        default_depth(full, minilm, "cpu") == 20
-    )  # 2 * 0.15 TFLOP/s * 1.5 s / 13.3 GFLOP = 33.8
+    # 2 * 0.15 TFLOP/s * 1.5 s / 13.3 GFLOP = 33.8
+    assert default_depth(full, minilm, "cpu") == 20
     assert default_depth(full, bert, "cpu") == 10
     assert default_depth(full, bert, "cuda") == 1000
     assert default_depth(full, bert, "cpu", cores=32) == 50  # 7.2 TFLOP / 97 GFLOP = 74

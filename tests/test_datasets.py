@@ -113,9 +113,8 @@ def test_open_research_is_unzipped_split_by_year_and_indexed(tmp_path: Path) -> 
     )
 
     splits = tmp_path / "d" / "openresearch" / "splits"
-    assert read_ids(splits / "train.ids") == [
-        f"p{i}" for i in range(1, 8)
-    ]  # the oldest, not p0
+    # the oldest, not p0
+    assert read_ids(splits / "train.ids") == [f"p{i}" for i in range(1, 8)]
     assert read_ids(splits / "dev.ids") == ["p8"]
     assert read_ids(splits / "test.ids") == ["p9"]
     assert record.counts["papers"] == 10
@@ -136,9 +135,8 @@ def dblp_papers() -> list[dict[str, Any]]:
         *old,
         citeomatic_record("dev9", 2008, cited[:9]),  # one too few
         citeomatic_record("dev10", 2008, cited[:10]),
-        citeomatic_record(
-            "test9", 2010, [*cited[:9], "dev10"]
-        ),  # the tenth is no train paper
+        # the tenth is no train paper
+        citeomatic_record("test9", 2010, [*cited[:9], "dev10"]),
         citeomatic_record("test12", 2011, [*cited, "outside"]),
         citeomatic_record("late", 2012, cited),
     ]
@@ -151,9 +149,8 @@ def test_dblp_asks_queries_of_ten_train_papers_and_more(tmp_path: Path) -> None:
     record = got(DATASETS["dblp"], tmp_path / "dblp", tmp_path / "given")
 
     splits = tmp_path / "dblp" / "splits"
-    assert set(read_ids(splits / "train.ids")) == {
-        f"t{i}" for i in range(1, 12)
-    }  # t0 cites none
+    # t0 cites none
+    assert set(read_ids(splits / "train.ids")) == {f"t{i}" for i in range(1, 12)}
     assert read_ids(splits / "dev.ids") == ["dev10"]
     assert read_ids(splits / "test.ids") == ["test12"]
     assert {file.name for file in splits.iterdir()} == {
@@ -182,14 +179,14 @@ def test_pubmed_is_taken_out_of_the_archive(tmp_path: Path) -> None:
     got(DATASETS["pubmed"], tmp_path / "pubmed", tmp_path / "given")
 
     splits = tmp_path / "pubmed" / "splits"
-    assert (
-        read_ids(splits / "dev.ids") == []
-    )  # its dev year is 2009; its train years end in 2008
+    # its dev year is 2009; its train years end in 2008
+    assert read_ids(splits / "dev.ids") == []
+    # dev10: a train paper
     assert {*read_ids(splits / "test.ids")} == {
         "test9",
         "test12",
         "late",
-    }  # dev10: a train paper
+    }
 
 
 def scidocs_folder(folder: Path) -> Path:

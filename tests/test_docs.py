@@ -102,9 +102,8 @@ class Demo:
         return open_index(self.folder / "indexes" / "sample")
 
 
-runs = (
-    pytest.mark.docs
-)  # what runs the demo or a block of a page: minutes, by `make docs-check`
+# what runs the demo or a block of a page: minutes, by `make docs-check`
+runs = pytest.mark.docs
 
 
 @pytest.fixture(scope="module")

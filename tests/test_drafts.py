@@ -1072,9 +1072,8 @@ def test_references_in_the_fields_of_reference_managers_are_read() -> None:
     text = "".join(
         (
             field(f"ADDIN ZOTERO_ITEM CSL_CITATION {citation('Leaves A')}"),
-            field(
-                f"ADDIN CSL_CITATION {citation('Leaves B')}"
-            ),  # Mendeley's ids are those of one citation
+            # Mendeley's ids are those of one citation
+            field(f"ADDIN CSL_CITATION {citation('Leaves B')}"),
             field(f"ADDIN CSL_CITATION {citation('Leaves C', 'Leaves B')}"),
             field(f"ADDIN EN.CITE {record('Leaves D')}"),
             field("ADDIN EN.CITE ", record("Leaves E & F")),

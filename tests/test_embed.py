@@ -128,9 +128,8 @@ def test_saved_vectors_of_other_texts_and_encoders_are_not_used(
 
     interrupt(index.path, tiny, 8)
     changed = [*PAPERS[:2], *({**paper, "title": "new"} for paper in PAPERS[2:4])]
-    build(
-        changed, encoder=tiny, force=True, resume=True
-    )  # 2 are saved, 2 have one text
+    # 2 are saved, 2 have one text
+    build(changed, encoder=tiny, force=True, resume=True)
     resumed = dense_sums(index.path)
     build(changed, encoder=tiny, force=True)
     assert dense_sums(index.path) == resumed

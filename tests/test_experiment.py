@@ -355,10 +355,11 @@ def test_a_row_trains_its_reranker_once_and_leaves_others_alone(
     assert second.startswith("models/reranker-two ")
     assert [weights("one"), weights("two")] == [first, second]
     assert made() == files
+    # not the one that `recommend` reads
     assert list(files) == [
         "reranker-one",
         "reranker-two",
-    ]  # not the one that `recommend` reads
+    ]
 
 
 # --- rows that rank
@@ -367,11 +368,12 @@ def test_a_row_trains_its_reranker_once_and_leaves_others_alone(
 def test_a_row_trains_its_ranker_once_beside_the_indexs_own(
     corpus: Path, row: MakeRow
 ) -> None:
+    # which r does not cite
     other = {
         "id": "c",
         "title": "Bears once more",
         "year": 2000,
-    }  # which r does not cite
+    }
     with (corpus / "papers.jsonl").open("a") as papers:
         papers.write(json.dumps(other) + "\n")
     (corpus / "splits" / "train.ids").write_text("r")
@@ -394,21 +396,21 @@ def test_a_row_trains_its_ranker_once_beside_the_indexs_own(
 
 ROOT = Path(__file__).parent.parent
 EXPERIMENTS = ROOT / "experiments"
-NAMED = re.compile(
-    r"(?<![\w/.])[\w.*<>-]+(?:/[\w.*<>-]+)*/?"
-)  # a path, with * or <name> for any
+# a path, with * or <name> for any
+NAMED = re.compile(r"(?<![\w/.])[\w.*<>-]+(?:/[\w.*<>-]+)*/?")
 FOLDERS = {
     path.name
     for base in (ROOT, EXPERIMENTS)
     for path in base.iterdir()
     if path.is_dir()
 }
+# by commands, or no part of the project
 MADE = {
     "indexes",
     "reports",
     "datasets",
     "shared",
-}  # by commands, or no part of the project
+}
 FILES = [*EXPERIMENTS.rglob("*")]
 
 

@@ -326,10 +326,11 @@ def test_a_registered_reranker_is_named_everywhere(
     [used] = json.loads((report / "report.json").read_text())["provenance"]["settings"][
         "rerank"
     ]
+    # its own depth, as in recommend
     assert (used["model"], used["depth"]) == (
         "shorter",
         5,
-    )  # its own depth, as in recommend
+    )
 
 
 # --- features

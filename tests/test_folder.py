@@ -150,9 +150,8 @@ def test_another_format_is_to_be_rebuilt(copy: Path, found: object) -> None:
             {"checksums": {name: "0" * 64}}
             for name in ("../victim", "/tmp/victim", "a/../../b")
         ),
-        *(
-            {"name": name} for name in ("../x", "/x", "", ".", 7)
-        ),  # a part of the paths of reports
+        # a part of the paths of reports
+        *({"name": name} for name in ("../x", "/x", "", ".", 7)),
         *({"counts": {"papers": "many"}}, {"counts": 7}, {"corpus": {"path": "x"}}),
         *({"settings": []}, {"checksums": {"papers.arrow": 7}}, {"sizes": {}}),
         *(

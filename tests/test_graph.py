@@ -86,9 +86,8 @@ def test_any_graph_is_that_of_sets(
 )
 def test_of_long_lists_an_even_sample_is_gathered(sizes: list[int], most: int) -> None:
     indptr = np.cumsum([0, *sizes])
-    indices = np.array(
-        [*chain(*map(range, sizes))], np.int32
-    )  # place of each entry in its list
+    # place of each entry in its list
+    indices = np.array([*chain(*map(range, sizes))], np.int32)
     rows = np.arange(len(sizes))[::-1]
 
     sample, lengths = gathered(indptr, indices, rows, most)

@@ -242,9 +242,8 @@ def test_a_reader_in_a_process_of_its_own_returns_and_raises_what_it_would_here(
 def test_an_array_whose_last_bytes_cannot_be_written_is_refused(tmp_path: Path) -> None:
     resource = pytest.importorskip("resource")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(
-        resource.RLIMIT_FSIZE, (300, limits[1])
-    )  # of the 928 bytes of the file
+    # of the 928 bytes of the file
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300, limits[1]))
     try:
         with pytest.raises(OSError, match="File too large"):
             save_array(tmp_path / "array.npy", np.arange(100))

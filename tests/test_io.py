@@ -48,11 +48,12 @@ def old(folder: Path) -> Path:
         ("Über €\r\n".encode(), "Über €\n", 0),
         ("\ufeffÜber".encode(), "Über", 0),
         ("Über ".encode() + b"caf\xe9\r\x80", "Über café\n€", 2),
+        # no letter of Windows; half of a letter of UTF-8
         (
             b"\x81 \xc3",
             "\ufffd Ã",
             2,
-        ),  # no letter of Windows; half of a letter of UTF-8
+        ),
     ],
 )
 def test_bytes_that_are_not_utf_8_are_read_as_windows_1252(
@@ -73,9 +74,8 @@ def test_a_folder_appears_when_all_is_written(tmp_path: Path) -> None:
     assert names(target.parent) == ["index"]
 
 
-@pytest.mark.parametrize(
-    "platform", ["linux", "darwin"]
-)  # only Linux swaps two folders
+# only Linux swaps two folders
+@pytest.mark.parametrize("platform", ["linux", "darwin"])
 def test_a_folder_is_replaced_as_a_whole(
     tmp_path: Path, monkeypatch: MonkeyPatch, platform: str
 ) -> None:

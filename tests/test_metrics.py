@@ -186,9 +186,8 @@ def test_f1_of_means_is_tested_by_swapping_whole_queries() -> None:
 
 
 def test_the_best_of_many_by_chance_is_not_better() -> None:
-    table = np.random.default_rng(1).random(
-        (25, 29)
-    )  # 25 settings that differ by chance alone, 29 queries
+    # 25 settings that differ by chance alone, 29 queries
+    table = np.random.default_rng(1).random((25, 29))
 
     gain, p = cross_validate(table)
 

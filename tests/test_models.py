@@ -228,9 +228,8 @@ def test_a_model_is_fetched_after_that_was_said_and_then_found_in_the_cache(
     assert "README.md" not in files
 
 
-@pytest.mark.parametrize(
-    "name", ["specter2", "allenai/specter2"]
-)  # the second is the adapter's id
+# the second is the adapter's id
+@pytest.mark.parametrize("name", ["specter2", "allenai/specter2"])
 def test_specter2_is_its_base_and_the_adapter(tmp_path: Path, name: str) -> None:
     tiny_bert(tmp_path / "hub" / "allenai" / "specter2_base", spec=SPEC)
     adapter = tmp_path / "hub" / "allenai" / "specter2"

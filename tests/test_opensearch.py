@@ -126,9 +126,8 @@ def test_vectors_find_what_the_index_finds(
 
     for one, other in zip(found, expected, strict=True):
         assert one.scores == pytest.approx(other.scores, abs=1e-6)
-        sure = (
-            other.scores > other.scores[-1:] + 1e-6
-        )  # the last ones are as near as the next
+        # the last ones are as near as the next
+        sure = other.scores > other.scores[-1:] + 1e-6
         assert {*other.rows[sure].tolist()} <= {*one.rows.tolist()}
 
 

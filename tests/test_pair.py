@@ -60,9 +60,8 @@ def test_a_pair_that_is_not_cut_is_what_transformers_makes_of_it(
         cut(tokenizer, query), cut(tokenizer, candidate), Specials.of(tokenizer), spec
     )
 
-    theirs = tokenizer(
-        [query], [candidate]
-    )  # lists: a lone "" would count as no second text
+    # lists: a lone "" would count as no second text
+    theirs = tokenizer([query], [candidate])
     assert ids == theirs["input_ids"][0]
     inputs = padded([ids], 0, len(ids), [first])
     assert inputs["token_type_ids"].tolist() == theirs["token_type_ids"]
@@ -93,12 +92,13 @@ ROBERTA = Specials(before=(0,), between=(2, 2), after=(2,))
     ("specials", "limits", "lengths", "expected"),
     [
         (BERT, (8, 8), (50, 50), [101, *[1] * 6, 102, *[3] * 7, 102]),
+        # what is left stays empty
         (
             BERT,
             (8, 8),
             (1, 50),
             [101, 1, 102, *[3] * 7, 102],
-        ),  # what is left stays empty
+        ),
         (BERT, (256, 256), (300, 300), [101, *[1] * 254, 102, *[3] * 255, 102]),
         (ROBERTA, (8, 10), (50, 50), [0, *[1] * 6, 2, 2, *[3] * 8, 2]),
     ],

@@ -13,10 +13,11 @@ import pytest
 
 import citerec
 
+# the others give nothing back, so they try one division
 GREEDY = (
     "MAX_REPEAT",
     "MIN_REPEAT",
-)  # the others give nothing back, so they try one division
+)
 
 
 def nested(pattern: Any) -> Iterator[str]:

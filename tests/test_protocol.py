@@ -67,9 +67,8 @@ def test_a_quick_look_is_spread_evenly_over_the_split() -> None:
 
     few = whole.spread(3)
 
-    assert (
-        list(few.qrels) == [query.id for query in few.queries] == ["a", "c", "e"]
-    )  # 0, 7/3, 14/3
+    # 0, 7/3, 14/3
+    assert list(few.qrels) == [query.id for query in few.queries] == ["a", "c", "e"]
     assert [rule.year_max for rule in few.eligible] == [2000, 2002, 2004]
     assert few.left_out == {NO_GOLD: 2, NOT_DRAWN: 4}
     for count in (7, 8, 1000):
@@ -234,10 +233,11 @@ def test_gold_and_candidates_may_be_held_to_the_train_years(tiny: IndexFolder) -
         q.id: e.year_max
         for q, e in zip(eval_set.queries, eval_set.eligible, strict=True)
     }
+    # no candidate is later than the last train query
     assert asked == {
         "q": 2002,
         "undated": 2002,
-    }  # no candidate is later than the last train query
+    }
 
 
 def test_the_latest_train_year_bounds_the_gold_of_a_query_without_a_year(
@@ -247,10 +247,11 @@ def test_the_latest_train_year_bounds_the_gold_of_a_query_without_a_year(
 
     eval_set = restricted(index, load_eval_set(index, "test"), Rules(train_only=True))
 
+    # c is of 2002, b of 2001
     assert eval_set.qrels == {
         "undated": {"b": 1},
         "q": {"a": 1},
-    }  # c is of 2002, b of 2001
+    }
 
 
 def test_queries_with_little_gold_may_be_left_out_and_are_counted(
@@ -258,9 +259,8 @@ def test_queries_with_little_gold_may_be_left_out_and_are_counted(
 ) -> None:
     eval_set = restricted(tiny, load_eval_set(tiny, "test"), Rules(min_gold=2))
 
-    assert [query.id for query in eval_set.queries] == [
-        "q"
-    ]  # cites a and c; undated cites b alone
+    # cites a and c; undated cites b alone
+    assert [query.id for query in eval_set.queries] == ["q"]
     assert eval_set.qrels.keys() == {"q"}
     assert eval_set.left_out == {NOT_HERE: 1, NO_GOLD: 1, TOO_FEW: 1}
 

@@ -115,9 +115,8 @@ def test_papers_without_known_references_are_no_neighbours(
 def test_citations_of_the_querys_year_or_later_are_unknown(
     graph: TemporalGraph,
 ) -> None:
-    assert scores(graph, (0, 1), (3,), 2002).cited_by_count.tolist() == [
-        1
-    ]  # next is of 2002
+    # next is of 2002
+    assert scores(graph, (0, 1), (3,), 2002).cited_by_count.tolist() == [1]
     assert not scores(
         graph, (0, 1), (5,), 2002
     ).co_cited.any()  # and the survey of 2003
@@ -187,7 +186,8 @@ def test_of_many_linked_papers_an_even_sample_is_read() -> None:
     assert owners.tolist() == [1] * MAX_LINKS
     assert 7 not in even
     gaps = np.diff(even)
+    # every 2.49th, and once 7 between two of them
     assert (gaps.min(), gaps.max()) == (
         2,
         4,
-    )  # every 2.49th, and once 7 between two of them
+    )

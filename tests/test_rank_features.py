@@ -114,25 +114,22 @@ def test_each_feature_is_what_its_meaning_states(index: IndexFolder) -> None:
     assert of("cited_by_similar") == pytest.approx(
         [0, 0, 1, (1 / 61) / (1 / 61 + 1 / 62)]
     )
-    assert of("cited_by_closest") == of(
-        "cited_by_similar"
-    )  # two neighbours are all the closest
+    # two neighbours are all the closest
+    assert of("cited_by_closest") == of("cited_by_similar")
     assert of("cited_by_similar_count") == [0, 0, 2, 1]
     near, next_ = (
         (1 / 61 / (1 / 61 + 1 / 62) / 2**0.5),
         (1 / 62 / (1 / 61 + 1 / 62) / 2**0.5),
     )
-    assert of("coupled") == pytest.approx(
-        [next_, near, 0, 0]
-    )  # both cite old: 1 / sqrt(2 * 1)
+    # both cite old: 1 / sqrt(2 * 1)
+    assert of("coupled") == pytest.approx([next_, near, 0, 0])
     assert np.isnan(of("coupling")).all()  # no reference of the query is known
     assert of("citations") == pytest.approx([0, 0, log(3), log(2)])
     assert of("citations_3y") == of("citations")
     assert of("age") == [2, 1, 30, 10]
     assert of("author_overlap") == pytest.approx([1 / 2, 0, np.nan, 1 / 2], nan_ok=True)
-    assert of("self_cited") == pytest.approx(
-        [0, 0, log(2), log(2)]
-    )  # near, by Bee, cites both
+    # near, by Bee, cites both
+    assert of("self_cited") == pytest.approx([0, 0, log(2), log(2)])
     assert of("venue_match") == pytest.approx([np.nan, 1, 0, 1], nan_ok=True)
     # next, of VIS, cites old alone, of Elsewhere
     assert of("venue_citations") == pytest.approx([np.nan, 0, 1, 0], nan_ok=True)
@@ -159,9 +156,8 @@ def test_features_of_the_whole_list_are_for_its_calibration(index: IndexFolder) 
     to_others = ((0.8 + 0.6 + 0.8) / 3 + (0.6 + 0 + 0) / 3 + 2 * (0.8 + 0 + 1) / 3) / 4
     assert to_draft / to_others == pytest.approx(0.75)
     assert column(matrix, "coverage") == pytest.approx([0.75 - 0.8] * 4)
-    assert column(matrix, "references") == pytest.approx(
-        [log(1 / 5)] * 4
-    )  # next, of 2009, cites one paper
+    # next, of 2009, cites one paper
+    assert column(matrix, "references") == pytest.approx([log(1 / 5)] * 4)
     assert (column(matrix, "known"), column(after, "known")) == ([0] * 4, [1] * 4)
     assert not any(
         Variant.FULL.reads(one) for one in FEATURES if one.group is Group.LIST
@@ -198,9 +194,8 @@ def test_undated_citations_are_not_recent(build: Build) -> None:
 
     _, matrix = computed(build(undated), replace(QUERY, year=None))
 
-    assert column(matrix, "citations")[:2] == pytest.approx(
-        [log(3), log(2)]
-    )  # near, next
+    # near, next
+    assert column(matrix, "citations")[:2] == pytest.approx([log(3), log(2)])
     assert column(matrix, "citations_3y")[:2] == [0, 0]
 
 
@@ -230,9 +225,8 @@ def test_no_citation_of_the_querys_year_or_later_changes_anything(
 
     assert others.rows.tolist() == candidates.rows.tolist()
     assert changed.tobytes() == matrix.tobytes()
-    assert (
-        computed(with_citations(index, [(1, 2)]))[1].tobytes() != matrix.tobytes()
-    )  # of 2009
+    # of 2009
+    assert computed(with_citations(index, [(1, 2)]))[1].tobytes() != matrix.tobytes()
 
 
 def test_a_disabled_group_is_missing(index: IndexFolder) -> None:
@@ -315,11 +309,12 @@ def test_features_are_those_of_the_best_sentence(index: IndexFolder) -> None:
     spread = sqrt(((1 - mean) ** 2 + mean**2 + (s - mean) ** 2) / 3)
     expected = (np.array([1, 1, s]) - mean) / spread
     assert column(matrix, "sentence") == pytest.approx(expected, rel=1e-5)
+    # of three candidates all are near
     assert column(matrix, "sentences_near") == [
         3,
         3,
         3,
-    ]  # of three candidates all are near
+    ]
     # BM25's first sentence gives 1, 2 and 0; the second one 0, 0 and 1
     assert column(matrix, "sentence_bm25") == pytest.approx(
         [0, 1 / sqrt(2 / 3), (2 / 3) / (sqrt(2) / 3)], abs=1e-6
@@ -350,9 +345,8 @@ def test_titles_are_compared_by_their_words() -> None:
     shared = jaccard(title_words("On drawing large graphs"), titles)
     shares = found_in("Drawing with graphs", titles)
 
-    assert shared.tolist() == pytest.approx(
-        [2 / 3, 1 / 5, 0]
-    )  # of drawing, large, graphs
+    # of drawing, large, graphs
+    assert shared.tolist() == pytest.approx([2 / 3, 1 / 5, 0])
     common, rare = log(4 / 2), log(4 / 1)  # drawing is in two of three titles
     assert shares == pytest.approx([1, common / (common + 2 * rare), 0])
 
@@ -399,9 +393,8 @@ def test_the_papers_of_some_authors_are_found(build: Build) -> None:
 
     assert (rows.tolist(), count) == ([0, 0, 2], 3)  # the first by both; Bee, Dee, Else
     assert written_by(papers, ["?"])[0].tolist() == []
-    assert written_by(papers, ["Alan Bee", "Cora Dee"])[0].tolist() == [
-        0
-    ]  # C. may be Cora
+    # C. may be Cora
+    assert written_by(papers, ["Alan Bee", "Cora Dee"])[0].tolist() == [0]
     assert written_by(papers, ["Ann Bee", "Carl Dee"], surely=True)[0].tolist() == [
         0,
         2,

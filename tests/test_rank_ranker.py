@@ -167,9 +167,8 @@ def test_a_diverse_list_prefers_what_is_unlike_the_papers_above() -> None:
     assert diversified(HITS, alike, 0.0, 3).rows.tolist() == [7, 8, 9]
     assert diversified(HITS, alike, 0.6, 3).rows.tolist() == [7, 9, 8]
     assert diversified(HITS, alike, 0.6, 2).scores.tolist() == pytest.approx([0.4, 0])
-    assert diversified(HITS, alike, 1.0, 1).rows.tolist() == [
-        7
-    ]  # where all are worth the same
+    # where all are worth the same
+    assert diversified(HITS, alike, 1.0, 1).rows.tolist() == [7]
 
 
 def test_titles_tell_likeness_where_there_are_no_vectors() -> None:

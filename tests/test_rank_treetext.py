@@ -84,9 +84,8 @@ def test_a_model_that_does_not_fit_itself_is_refused(
 def test_a_cut_off_model_is_one_line_and_ends_no_process(tmp_path: Path) -> None:
     folder = tiny_ranker(tmp_path / "r", {"bm25": 1.0}, variants=[Variant.FULL])
     whole = (folder / "full.txt").read_text()
-    (folder / "full.txt").write_text(
-        whole[: len(whole) // 2]
-    )  # LightGBM aborts: exit code 134
+    # LightGBM aborts: exit code 134
+    (folder / "full.txt").write_text(whole[: len(whole) // 2])
 
     with pytest.raises(ModelDamagedError, match=r"full\.txt is not what was written"):
         open_ranker(folder)

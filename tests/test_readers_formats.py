@@ -656,9 +656,8 @@ def test_papers_without_further_dumps_need_no_join(
         s2_folder(tmp_path) / "tldrs.gz",
         lines({"corpusid": 3, "model": "x", "text": "y"}),
     )
-    write(
-        tmp_path / "authors" / "0.gz", lines({"authorid": "1", "name": "A"})
-    )  # before the papers
+    # before the papers
+    write(tmp_path / "authors" / "0.gz", lines({"authorid": "1", "name": "A"}))
 
     assert [p.title for p in papers(tmp_path, log)] == ["Graphs of papers", "Three"]
     assert log == [

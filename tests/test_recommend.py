@@ -67,12 +67,10 @@ def test_what_progress_raises_ends_a_batch_between_two_steps(
         request = Request.of(drafts, k=120, explain=True)
         list(recommender.recommend_many(request, progress=progress))
 
-    ranked = [
-        ("ranking", place) for place in range(8)
-    ]  # eight drafts are searched together
-    explained = [
-        ("explaining", done) for done in (0, 100, 0)
-    ]  # the last of the second draft
+    # eight drafts are searched together
+    ranked = [("ranking", place) for place in range(8)]
+    # the last of the second draft
+    explained = [("explaining", done) for done in (0, 100, 0)]
     assert steps == [("searching", 0), *ranked, *explained]
 
 

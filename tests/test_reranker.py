@@ -74,10 +74,11 @@ def reranker(
 def test_a_score_is_the_weighted_sum_of_two_standardised_ones_or_the_raw_one(
     sample_index: IndexFolder,
 ) -> None:
+    # standardised: -1 and 1; 1 and -1
     judge, first = (
         Judge(floats(-3, 1)),
         hits([0, 1], 9, 5),
-    )  # standardised: -1 and 1; 1 and -1
+    )
 
     [mixed] = reranker(sample_index, judge, 2, weight=0.75).rerank(QUERIES[:1], [first])
     [alone] = reranker(sample_index, judge, 2).rerank(QUERIES[:1], [first])

@@ -274,12 +274,13 @@ def test_gold_candidates_and_positives_are_papers_that_may_be_recommended(
         {"id": f"q{n}", "title": "Q", "year": 2001 + n, "citations": ["c0", "c1"]}
         for n in range(20)
     ]
+    # so it has no gold
     last = {
         "id": "z",
         "title": "Z",
         "year": 2030,
         "citations": ["c0"],
-    }  # so it has no gold
+    }
     index = build([*cited, *citing, last])
 
     test, training = load_eval_set(index, "test"), load_training_data(index)

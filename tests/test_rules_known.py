@@ -47,11 +47,12 @@ def draft(year: int | None = None, docid: str = "draft", **more: Any) -> Query:
         (draft(2005), {}, ["a", "b", "c", "undated"]),
         (draft(), {}, ["a", "b", "c", "d", "undated"]),
         (draft(2005, "c"), {}, ["a", "b", "undated"]),
+        # a generated id
         (
             draft(2005, "c", named=False),
             {},
             ["a", "b", "c", "undated"],
-        ),  # a generated id
+        ),
         (draft(2005, named=False, corpus_ids=("undated", "c")), {}, ["a", "b"]),
         (draft(2006), {"year_max": 2004}, ["a", "b", "undated"]),
         (draft(2001), {"year_max": 2005}, ["a", "b", "c", "undated"]),
@@ -150,9 +151,8 @@ def test_snapshots_are_those_of_going_through_all_papers(known: TemporalGraph) -
             if scope is CitationScope.TRAIN:
                 citing = [paper for paper in citing if paper["id"] in train]
             is_draft = scope is CitationScope.PUBLISHED and docid == "draft"
-            unknown = (
-                snapshot.year + is_draft
-            )  # the first year whose citations are unknown
+            # the first year whose citations are unknown
+            unknown = snapshot.year + is_draft
             recent = [p for p in citing if p.get("year") and p["year"] >= unknown - 3]
             found = snapshot.citations(ALL), snapshot.recent_citations(ALL)
             for counted, papers in zip(found, (citing, recent), strict=True):

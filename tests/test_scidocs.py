@@ -210,9 +210,8 @@ def test_the_tasks_of_an_index_are_what_they_say(index: IndexFolder) -> None:
             assert task == "co-cite" or query.query in late
             if task == "cite":
                 assert (papers.years[others] <= papers.years[query.query]).all()
-                assert {*others} <= set[int]().union(
-                    *cites
-                )  # as what goes with a query is
+                # as what goes with a query is
+                assert {*others} <= set[int]().union(*cites)
 
 
 def test_papers_of_a_class_are_split_60_20_20_and_periods_are_of_like_size(

@@ -85,10 +85,11 @@ def test_references_and_cited_by_are_pages_most_cited_first(corpus: Corpus) -> N
     references = corpus.references("10.1234/soil")
     citing = corpus.cited_by("a", k=2, offset=1)
 
+    # cited three times, once
     assert [paper.id for paper in references.papers] == [
         "a",
         "c",
-    ]  # cited three times, once
+    ]
     assert ([paper.id for paper in citing.papers], citing.total) == (
         ["c", "10.1234/soil"],
         3,

@@ -150,9 +150,8 @@ def test_of_many_sentences_those_that_suit_the_draft_are_answered(
 
 def test_a_draft_without_such_a_sentence_is_an_error(capsys: Capture) -> None:
     page = Path("citerec/serve/page/static/where.js").read_text(encoding="utf-8")
-    words = page.split('message.includes("')[1].split('"')[
-        0
-    ]  # by which the page knows this error
+    # by which the page knows this error
+    words = page.split('message.includes("')[1].split('"')[0]
 
     with pytest.raises(ConfigError, match=words):
         parse_queries(b"Trees\n\nTrees are tall in all of our forests [12].").stated(

@@ -516,9 +516,8 @@ def test_work_on_the_models_ends_when_its_request_is_over(lone: Lone) -> None:
     work = service.start(endless, None)
     assert went_on.wait(20)
 
-    is_dropped = (
-        work.cancel()
-    )  # as `answer` does after a timeout, and for a client that is gone
+    # as `answer` does after a timeout, and for a client that is gone
+    is_dropped = work.cancel()
 
     assert not is_dropped  # it runs
     with pytest.raises(CancelledError):

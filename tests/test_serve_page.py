@@ -215,9 +215,8 @@ def test_sentences_without_a_reference_are_marked_in_the_text_with_their_papers(
     )
     expect(claim).to_have_count(3)
     text = page.inner_text("#where")
-    assert text.index(CITED) < text.index(
-        CLAIM
-    )  # the cited one is there, and not marked
+    # the cited one is there, and not marked
+    assert text.index(CITED) < text.index(CLAIM)
     expect(page.locator(".rest summary")).to_have_text("2 sentences without a mark")
     expect(claim.nth(1)).to_contain_text(CLAIM)
 
@@ -324,9 +323,8 @@ def test_a_zip_is_a_folder_and_each_list_in_it_counts(
     with ZipFile(archive, "w") as file:
         file.writestr("work/main.tex", main)
         file.writestr("work/parts/one.tex", r"As in \cite{one}.")
-        file.writestr(
-            "work/two.tex", r"\documentclass[main]{subfiles}" + 500 * "A"
-        )  # a chapter
+        # a chapter
+        file.writestr("work/two.tex", r"\documentclass[main]{subfiles}" + 500 * "A")
         file.writestr("work/lists/my.bib", f"@misc{{one, title={{{first.title}}}}}")
         file.writestr(
             "work/more.json", json.dumps([{"id": "z", "title": second.title}])
@@ -805,9 +803,8 @@ def test_papers_that_the_list_of_another_day_did_not_have_are_new(page: Any) -> 
     page.click("#only-new")
     assert ids(page) == [listed[0], *listed[2:]]
     page.click("#find")
-    expect(page.locator("#fresh")).to_contain_text(
-        "since yesterday"
-    )  # not of today's first list
+    # not of today's first list
+    expect(page.locator("#fresh")).to_contain_text("since yesterday")
 
 
 @pytest.mark.slow

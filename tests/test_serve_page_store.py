@@ -68,11 +68,10 @@ def test_no_draft_with_marks_is_dropped_and_thirty_without(page: Any) -> None:
     kept = taken(page)
     assert [n for title, n in kept.items() if title.startswith("marked")] == [1] * 200
     assert kept[TITLE] == 1
+    # and the new one, which is empty: 30
     assert sorted(
         kept.keys() - {"", TITLE} - {f"marked {i}" for i in range(200)}
-    ) == sorted(
-        f"bare {i}" for i in range(11, 40)
-    )  # and the new one, which is empty: 30
+    ) == sorted(f"bare {i}" for i in range(11, 40))
     page.click("#open-drafts")
     expect(page.locator("#drafts li")).to_have_count(1 + 200 + 29)
 
@@ -106,9 +105,8 @@ def test_what_a_full_storage_does_not_take_is_told_outlives_a_reload_and_is_kept
     expect(told).to_contain_text("this draft")
     page.click("#open-drafts")
     page.click(f"#drafts >> text={TITLE}")
-    expect(told).to_contain_text(
-        f"“{OTHER}”"
-    )  # the marks are not in the open draft alone
+    # the marks are not in the open draft alone
+    expect(told).to_contain_text(f"“{OTHER}”")
 
     other = page.context.new_page()
     other.goto(address)
@@ -203,14 +201,12 @@ def test_a_new_title_keeps_the_shelf_and_a_new_text_leaves_it_with_its_draft(
     )
     expect(page.locator(TAKEN)).to_have_count(0)
     expect(page.locator("#status")).to_contain_text("after")
-    page.click(
-        TAKE.replace("nth=0", "nth=1"), force=True
-    )  # the first is that of the other shelf
+    # the first is that of the other shelf
+    page.click(TAKE.replace("nth=0", "nth=1"), force=True)
     assert taken(page) == {OTHER: 1, TITLE: 1}
     page.click("#question button")
-    expect(page.locator(TAKEN)).to_have_count(
-        2
-    )  # and the mark that came after the question
+    # and the mark that came after the question
+    expect(page.locator(TAKEN)).to_have_count(2)
     assert taken(page) == {TITLE: 2}
 
 

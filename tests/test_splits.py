@@ -42,6 +42,7 @@ def test_the_oldest_eight_of_ten_are_train_the_next_is_dev_the_latest_is_test() 
     splits = split_by_year(ids, dates, each_cites_the_one_before)
 
     assert splits == {
+        # 2001 is train, too, but cites nothing
         "train": [
             "b",
             "c",
@@ -50,7 +51,7 @@ def test_the_oldest_eight_of_ten_are_train_the_next_is_dev_the_latest_is_test() 
             "f",
             "g",
             "h",
-        ],  # 2001 is train, too, but cites nothing
+        ],
         "dev": ["i"],
         "test": ["j"],
     }
@@ -63,11 +64,12 @@ def test_papers_of_one_year_stand_by_the_sha1_of_their_id() -> None:
     splits = split_by_year(["a", "b", "c"], years(2020, 2020, 2020), cyclic)
 
     assert sha1 == {"a": "86f7", "b": "e9d7", "c": "84a5"}  # so: c, a, b
+    # ends 3*8//10, 3*9//10, 3
     assert splits == {
         "train": ["c", "a"],
         "dev": [],
         "test": ["b"],
-    }  # ends 3*8//10, 3*9//10, 3
+    }
 
 
 def test_a_paper_without_a_year_is_in_no_split_and_moves_no_border() -> None:

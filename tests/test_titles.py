@@ -77,9 +77,8 @@ def test_many_titles_come_in_batches_and_are_told(
         for _ in range(300)
     ]
     monkeypatch.setattr(module, "BATCH", 70)
-    monkeypatch.setattr(
-        module, "PAIRS", 50
-    )  # so that a batch is compared in several steps
+    # so that a batch is compared in several steps
+    monkeypatch.setattr(module, "PAIRS", 50)
     told: list[int] = []
 
     found = list(same_titles(iter(titles), titles, progress=told.append))

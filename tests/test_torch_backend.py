@@ -101,9 +101,8 @@ def through_layer(
     attended = layer.attention(x)[0]
     dense = layer.output.dense(layer.intermediate(attended))
     normed = layer.output.LayerNorm(dense + attended)  # original_ln_before
-    up = (
-        linear(torch.relu(linear(normed, "down.0")), "up") + dense
-    )  # residual_before_ln
+    # residual_before_ln
+    up = linear(torch.relu(linear(normed, "down.0")), "up") + dense
     return layer.output.LayerNorm(up + attended)  # original_ln_after
 
 

@@ -199,9 +199,8 @@ def test_an_example_is_a_query_one_of_its_positives_and_negatives_that_it_does_n
     assert positives <= {(int(q), int(p)) for q, p in gold}
     assert not examples.forbidden.holds(drawn[:, :1], drawn[:, 2:]).any()
     assert np.array_equal(drawn, again)
-    assert len(drawn) == (
-        3 * 5 if recipe == "specter" else 7
-    )  # three of each, or each positive
+    # three of each, or each positive
+    assert len(drawn) == (3 * 5 if recipe == "specter" else 7)
 
 
 def test_without_a_positive_there_is_nothing_to_learn(build: Build) -> None:
@@ -274,9 +273,8 @@ def test_measures_and_calibration() -> None:
     scores = np.array([4.0, 3.0, 2.0, 1.0])
 
     assert dev_measures([(scores, cited, 4)]) == {"mrr": 0.5, "f1": 2 * 2 / (20 + 4)}
-    assert dev_measures([(np.zeros(4), cited, 4)])["mrr"] == pytest.approx(
-        1 / 3
-    )  # ties: worst
+    # ties: worst
+    assert dev_measures([(np.zeros(4), cited, 4)])["mrr"] == pytest.approx(1 / 3)
     scale, offset = platt(-scores, cited)
     assert (
         scale > 0 and platt(scores, np.zeros(4, bool)) == (1, 0) and np.isfinite(offset)
@@ -628,8 +626,7 @@ def test_all_models_are_trained_and_those_used_that_are_better(
     reports = train_all(index, plan.replace(ranker=poor))
     assert [(one.model, one.is_used) for one in reports] == [("ranker", False)]
     assert (used.models / "ranker-new").is_dir()
-    assert (
-        train_all(index, plan.replace(ranker=poor)) == []
-    )  # not trained again, but used by force
+    # not trained again, but used by force
+    assert train_all(index, plan.replace(ranker=poor)) == []
     assert train_all(index, plan.replace(ranker=poor), force=True) == []
     assert not (used.models / "ranker-new").exists()

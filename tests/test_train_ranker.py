@@ -105,6 +105,7 @@ def test_where_the_newest_citations_are_unknown_a_query_knows_the_older_ones(
     # 2004 and 2005 have not arrived
     assert np.flatnonzero(before.is_citing(papers)).tolist() == [1, 2, 3]
     assert before.citations(papers).tolist() == [1, 1, 1, 0, 0, 0, 0, 0, 0, 0]
+    # by 2003
     assert before.recent_citations(papers).tolist() == [
         0,
         0,
@@ -116,7 +117,7 @@ def test_where_the_newest_citations_are_unknown_a_query_knows_the_older_ones(
         0,
         0,
         0,
-    ]  # by 2003
+    ]
 
 
 def test_every_train_query_is_shown_once_and_dev_queries_with_all_their_candidates(

@@ -27,18 +27,16 @@ _PATIENCE = 100  # faults
 _GAP = r"(?:\s|%[^\n]*)*+"
 _ENTRY = r"@\s*(\w+)\s*[{(]"
 _START = re.compile(rf"%[^\n]*|(?<!\w){_ENTRY}")
-_LINE = re.compile(
-    rf"^\s*{_ENTRY}", re.MULTILINE
-)  # begins an entry, even if a brace is still open
+# begins an entry, even if a brace is still open
+_LINE = re.compile(rf"^\s*{_ENTRY}", re.MULTILINE)
 _NEXT = re.compile(rf"(?:^|[}})])\s*(?={_ENTRY})", re.MULTILINE)  # after a broken entry
 _KEY = re.compile(
     rf'{_GAP}((?:\{{[^{{}}]*\}}|[^,}}%=\s]|=(?![\s{{"])|\s(?![\w-]+\s*=))*+){_GAP}(?:,|(?=[}})]))'
 )
 _NAME = re.compile(rf'{_GAP}([^\s={{}}"#,%()@]+){_GAP}=')
 _AFTER = re.compile(rf"{_GAP}([,}})])")
-_PART = re.compile(
-    rf'{_GAP}(?:([{{"])|([^\s#{{}}"=,%)]+)|(?=[,}})]))'
-)  # of a value, which may be empty
+# of a value, which may be empty
+_PART = re.compile(rf'{_GAP}(?:([{{"])|([^\s#{{}}"=,%)]+)|(?=[,}})]))')
 _JOINT = re.compile(rf"{_GAP}#")
 _BRACKET = re.compile(r'[{})]|(?<!\\)"')
 _UNESCAPED = re.compile(r'(?<!\\)[{})"]')
@@ -167,9 +165,8 @@ def _closing(text: str, at: int, end: int, brackets: re.Pattern[str]) -> int:
 
 # --- Inherited fields
 
-_NO_PAPERS = frozenset(
-    {"xdata", "set", "control"}
-)  # types of BibLaTeX that are no works
+# types of BibLaTeX that are no works
+_NO_PAPERS = frozenset({"xdata", "set", "control"})
 _OWN = frozenset("title subtitle author abstract doi url pages crossref".split())
 _GENERATIONS = 3  # of entries that inherit from each other; they may form a circle
 
@@ -193,9 +190,8 @@ def _inherited(
 # --- What the fields mean
 
 _WHOLE = re.compile(r"\{(?:[^{},]|\{[^{},]*\})*\}")  # a name in braces, without a comma
-_EXTENDED = re.compile(
-    r'"?[a-z-]+\s*=', re.IGNORECASE
-)  # parts of a name, or an option of all names
+# parts of a name, or an option of all names
+_EXTENDED = re.compile(r'"?[a-z-]+\s*=', re.IGNORECASE)
 _PIECE = re.compile(r'(?:"[^"]*"|\{(?:[^{}]|\{[^{}]*\})*\}|[^,])+')
 _NOBODY = frozenset({"", "others", "et al.", "et al"})
 _ORDER = "given middle prefix family suffix".split()
@@ -226,9 +222,8 @@ def to_entry(line: int, fields: Mapping[str, str]) -> Entry:
     links = " ".join(addresses)
     dois = dois_of(links) or dois_of(fields.get("note", ""))
     title = plain_text(": ".join(filter(None, (text("title"), text("subtitle")))))
-    how = (
-        "" if _ONLINE.search(addresses[-1]) else text("howpublished")
-    )  # else it is a venue
+    # else it is a venue
+    how = "" if _ONLINE.search(addresses[-1]) else text("howpublished")
     venues = (
         _venue(fields.get(n, "")) for n in ("journal", "journaltitle", "booktitle")
     )

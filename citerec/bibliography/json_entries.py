@@ -130,9 +130,8 @@ def to_entry(
     note = "".join(_strings(fields, "note"))
     dois = dois_of(" ".join(addresses)) or dois_of(note)
     stated = "".join(_strings(fields, "type")).lower()
-    kind = (
-        "" if stated == "article" and not is_csl else stated
-    )  # a preprint in CSL only
+    # a preprint in CSL only
+    kind = "" if stated == "article" and not is_csl else stated
     venue = first("venue container-title journal", fields.venue, "")
     ids = (number_text(fields.get(key)) for key in f"{_IDS} doi DOI".split())
     return replace(

@@ -41,11 +41,12 @@ class Kind(StrEnum):
 
 KINDS = read_toml(Path(__file__).with_name("kinds.toml"))
 _TYPES = {name: kind for kind in Kind for name in KINDS[kind]["stated"].split()}
+# unless the venue is a conference
 _JOURNAL_ARTICLES = {
     "article",
     "review",
     "articlereview",
-}  # unless the venue is a conference
+}
 MAX_NAME = 300  # characters of a venue's name that are read
 _NOT_LETTERS = re.compile(r"[\W\d_]+")
 

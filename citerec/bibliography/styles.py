@@ -48,9 +48,8 @@ _ENTRY = re.compile(
     re.DOTALL,
 )
 _DIV = re.compile(r"</?div[^>]*>\n?")  # around a label, and what follows it
-_PART = re.compile(
-    r"(?:^|(?<=-))[^\W\d_]"
-)  # the first letter of a part of a given name
+# the first letter of a part of a given name
+_PART = re.compile(r"(?:^|(?<=-))[^\W\d_]")
 ReferenceFormat = Literal["bibtex", "ris", "csl", "doi", "html", "text"]
 
 

@@ -32,12 +32,13 @@ LEVEL = 6  # of gzip
 SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 FAN = 20  # papers that a sample adds around a paper at once: a paper that thousands cite would fill it
 SHORT = 4  # words; shorter titles, such as "Editorial", join only with the same first author
+# fields of which the longest value is kept
 _LONGEST = (
     "abstract",
     "venue",
     "pages",
     "publisher",
-)  # fields of which the longest value is kept
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,9 +109,8 @@ class BuildReport:
     manifest: Manifest
     examples: tuple[str, ...]  # the first faults, each with file and line
     ignored: tuple[Path, ...]  # files of the corpus folder that hold no records
-    changes: dict[str, int] = field(
-        default_factory=dict[str, int]
-    )  # added, replaced, removed
+    # added, replaced, removed
+    changes: dict[str, int] = field(default_factory=dict[str, int])
 
 
 def build_index(
@@ -145,9 +144,8 @@ def build_index(
         name = auto_encoder(log) if config.encoder == AUTO else config.encoder
         encoder = open_encoder(name, config.encode, base=index, log=log)
     with locked(index), building(index) as folder:
-        check_target(
-            index, force=config.force
-        )  # another build may have finished in between
+        # another build may have finished in between
+        check_target(index, force=config.force)
         report = _build(
             folder, index, config, source, None, set(), encoder, progress, log
         )
@@ -337,9 +335,8 @@ def _build(
     manifest = _with_plugins(
         folder, manifest, config.retrievers or (old.plugins if old else ())
     )
-    carry_models(
-        index, folder
-    )  # as late as possible: a model may have been trained meanwhile
+    # as late as possible: a model may have been trained meanwhile
+    carry_models(index, folder)
     ignored = source.ignored if source else ()
     return BuildReport(index, manifest, tuple(collector.examples), ignored, changes)
 

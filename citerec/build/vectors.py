@@ -216,9 +216,8 @@ def embed_anew(
                 checksums=kept | new,
             ),
         )
-        carry_models(
-            path, folder
-        )  # as late as possible: a model may have been trained meanwhile
+        # as late as possible: a model may have been trained meanwhile
+        carry_models(path, folder)
     forget_vectors(path)
 
 

@@ -59,9 +59,8 @@ MODEL_CHOICE = {  # of the commands whose option names a model that the hub may 
 }
 
 HELP = frozenset({"-h", "--help"})
-PARSER_PRINTS = HELP | {
-    "--version"
-}  # options with which the parser prints, and no command runs
+# options with which the parser prints, and no command runs
+PARSER_PRINTS = HELP | {"--version"}
 ENDING = [
     getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)
 ]
@@ -124,9 +123,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     if sys.stdout is None:  # closed by the shell: `>&-`
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(
-            errors="replace"
-        )  # a terminal may lack characters of a title
+        # a terminal may lack characters of a title
+        sys.stdout.reconfigure(errors="replace")
     given = sys.argv[1:] if arguments is None else arguments
     if given and given[0] in _SHORT:
         gc.set_threshold(*_GC_THRESHOLDS)
@@ -190,9 +188,8 @@ def _fault_of_input(error: Any) -> str:
     if hasattr(error, "format_message"):  # of the parser
         context = getattr(error, "ctx", None)
         command = context.command_path if context else "citerec"
-        bare = (
-            type(error).__name__ == "NoArgsIsHelpError"
-        )  # its message is the whole help text
+        # its message is the whole help text
+        bare = type(error).__name__ == "NoArgsIsHelpError"
         message = "Missing command." if bare else error.format_message()
         return f"{message} (see: {command} --help)"
     if isinstance(error, OSError) and error.errno == ENAMETOOLONG:

@@ -159,9 +159,8 @@ def write_pieces(pieces: Iterable[str], output: Path | None = None) -> None:
     from citerec.files.atomic import replacing
 
     check_output(output)
-    is_special = (
-        output.exists() and not output.is_file()
-    )  # a device or a pipe is not replaced
+    # a device or a pipe is not replaced
+    is_special = output.exists() and not output.is_file()
     with (
         writing(output),
         nullcontext(output) if is_special else replacing(output, follow=True) as file,

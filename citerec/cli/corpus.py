@@ -54,13 +54,14 @@ LABELS = {  # of the counts of a corpus and of an index, in the order in which t
     "recognised_queries": "queries that are papers of the corpus, by title or text, and are hidden from themselves",
     "unknown_queries": "queries of the splits that are no papers of the corpus",
 }
+# even if 0
 OF_INDEX = {
     "papers",
     "citations",
     "train_queries",
     "dev_queries",
     "test_queries",
-}  # even if 0
+}
 
 
 @corpus.command()

@@ -51,9 +51,8 @@ print(f"torch {torch.__version__} can use {torch.cuda.get_device_name()}")
 
 
 Status = Literal["ok", "note", "fault"]
-Check = tuple[
-    str, bool, str, str
-]  # what was examined, whether it is good, what was found, advice
+# what was examined, whether it is good, what was found, advice
+Check = tuple[str, bool, str, str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,10 +37,11 @@ FLAGS = {
     "--threads": "bm25.threads dense.threads rerank.threads",
 }
 
+# with given runs, too; all others are of systems
 RECORDED = {
     "--known-graph",
     "--seed",
-}  # with given runs, too; all others are of systems
+}
 
 
 class SystemOptions(Settings):
@@ -136,9 +137,8 @@ def evaluate(
     if queries:
         eval_set = eval_set.spread(queries)
     suffix = f"{'-runs' if files else ''}{'-quick' if queries else ''}"
-    target = report_folder(
-        output, f"{corpus}-{eval_set.split}{suffix}"
-    )  # before the work
+    # before the work
+    target = report_folder(output, f"{corpus}-{eval_set.split}{suffix}")
     is_known = runs_systems or "known_graph" in config.model_fields_set
     evaluation = Evaluation(
         corpus=corpus,

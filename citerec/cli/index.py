@@ -160,9 +160,8 @@ def default_index(corpus: Path) -> Path:
     """
     from citerec.index.folder import INDEXES
 
-    path = Path(
-        os.path.realpath(corpus)
-    )  # `resolve` fails at a link that leads to itself
+    # `resolve` fails at a link that leads to itself
+    path = Path(os.path.realpath(corpus))
     stem = path.name if path.is_dir() else path.name.split(".")[0]
     name = path.parent.name if stem.lower() in GENERIC_NAMES else stem
     return INDEXES / (name or "corpus")

@@ -145,9 +145,8 @@ def recommend(
     former = former_list(shown.since, batch=drafts.batch) if shown.since else None
     for notice in drafts.notices:
         console.log(notice)
-    to_terminal = (
-        shown.output is None and sys.stdout.isatty()
-    )  # a bar would be mixed with the list
+    # a bar would be mixed with the list
+    to_terminal = shown.output is None and sys.stdout.isatty()
     empty: list[Recommendations] = []
     with (
         open_recommender(index, config, request, ray, console) as (recommender, many),
@@ -298,9 +297,8 @@ def open_recommender(
             reranker="none", ranker="none", popularity=True, authors=True
         )
     if config.ranker != "none":
-        load(
-            hide_optional=True
-        )  # pandas and scikit-learn would take half a second to import
+        # pandas and scikit-learn would take half a second to import
+        load(hide_optional=True)
     recommender = Recommender(folder, config, console.log)
     of_encoder = f" of {recommender.encoder}" if recommender.encoder else ""
     papers = plural(folder.manifest.counts["papers"], "paper")

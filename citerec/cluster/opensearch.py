@@ -278,9 +278,8 @@ class OpenSearchVectors:
             vectors, _filters(self._index, eligible), strict=True
         ):
             nearest = {"vector": vector.tolist(), "k": k}
-            nearest |= (
-                {"filter": accepted} if accepted else {}
-            )  # holds while the graph is searched
+            # holds while the graph is searched
+            nearest |= {"filter": accepted} if accepted else {}
             sent.append({"knn": {"vector": nearest}})
         found = self._server.search(self._index, sent, k)
         return [(rows, self._similarities(scores)) for rows, scores in found]

@@ -33,9 +33,8 @@ if TYPE_CHECKING:
 LOCAL = "local"
 CONNECT_SECONDS = 10
 RETRIES = 3  # of an item whose actor was lost
-STORE_BYTES = (
-    2**28
-)  # shared memory of a local cluster; a shard of vectors takes some megabytes
+# shared memory of a local cluster; a shard of vectors takes some megabytes
+STORE_BYTES = 2**28
 SETTINGS = {  # environment variables that ray reads when it is imported or started
     "RAY_USAGE_STATS_ENABLED": "0",  # no usage data is sent
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # actors without a GPU see those of their node

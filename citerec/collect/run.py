@@ -54,9 +54,8 @@ PAPERS = "papers.jsonl.gz"
 RECORD = "collection.json"
 UNRESOLVED = "unresolved.tsv"
 SEARCH_SEEDS = 100  # results of a search that become seeds
-LATE = timedelta(
-    days=180
-)  # how long after its publication a service may learn of a paper
+# how long after its publication a service may learn of a paper
+LATE = timedelta(days=180)
 REFERENCES = 40  # of a paper, about
 LATENCY = 0.4  # seconds from a request to its answer, about
 MAX_MINUTES = 120  # beyond it, or beyond what is free each day, --yes is needed
@@ -133,9 +132,8 @@ class CollectReport:
     """What a run did."""
 
     record: Json  # the content of collection.json
-    unresolved: tuple[
-        tuple[str, ...], ...
-    ]  # the cells of `snowball.HEADER` for each reference
+    # the cells of `snowball.HEADER` for each reference
+    unresolved: tuple[tuple[str, ...], ...]
     sent: int  # requests
     reused: int  # responses of an earlier run that was interrupted
     added: int  # papers

@@ -28,14 +28,12 @@ class RecordCounter:
     joins: bool = False  # whether records of one id are joined later: each is kept then
     # DOIs of papers that were retracted, in lower case, whatever their records state
     retracted: Set[str] = frozenset()
-    rows: dict[str, int] = field(
-        default_factory=dict[str, int]
-    )  # by docid, in row order
+    # by docid, in row order
+    rows: dict[str, int] = field(default_factory=dict[str, int])
     counts: Counter[str] = field(default_factory=Counter[str])
     examples: list[str] = field(default_factory=list[str])
-    _contents: "array[int]" = field(
-        default_factory=lambda: array("q")
-    )  # hash of each row's paper
+    # hash of each row's paper
+    _contents: "array[int]" = field(default_factory=lambda: array("q"))
 
     def add(self, located: Located) -> Paper | None:
         """Add one record; return its paper, or None if it is skipped."""

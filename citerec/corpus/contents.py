@@ -101,9 +101,8 @@ def document_format(data: bytes, name: str) -> DocumentFormat | None:
     library = _LIBRARY.search(start)
     is_json = start.startswith((b"{", b"["))
     is_zip = start.startswith(b"PK\x03\x04")
-    is_word = (
-        b"word/document" in data or b"PK\x05\x06" not in data[-(2**16) :]
-    )  # or is damaged
+    # or is damaged
+    is_word = b"word/document" in data or b"PK\x05\x06" not in data[-(2**16) :]
     has_headings = start.startswith(b"# ") and _SECTION.search(start)
     formats = (
         (start.startswith(b"{\\rtf"), DocumentFormat.RTF),

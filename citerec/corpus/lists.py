@@ -25,9 +25,8 @@ from citerec.errors import BadInputError
 from citerec.files.reading import other_format
 from citerec.types import Paper
 
-_ENTRIES = frozenset(
-    {"bibtex", "ris", "csl", "canonical", "json"}
-)  # formats of `read_entries`
+# formats of `read_entries`
+_ENTRIES = frozenset({"bibtex", "ris", "csl", "canonical", "json"})
 
 
 def read_paper_list(path: str | Path, part: str = "papers") -> PaperList:

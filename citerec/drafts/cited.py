@@ -183,9 +183,8 @@ _NOTE = re.compile(
     r"^\s*[1-9]\d{0,2}[.)]?\s?(?=[^\W\d_a-z]|[\"“„«‘])(?=[^\n]{30})(.{1,600}?[.)\d])$",
     re.M | re.S,
 )
-_OWN = re.compile(
-    r"(?i)\s(?:doi:\S+\s)?(?:how to )?cite this article\b.*"
-)  # after the last one
+# after the last one
+_OWN = re.compile(r"(?i)\s(?:doi:\S+\s)?(?:how to )?cite this article\b.*")
 
 
 def marked(lines: Sequence[str]) -> list[int]:

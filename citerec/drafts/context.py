@@ -28,9 +28,8 @@ _MARKER = re.compile(
     re.VERBOSE,
 )
 _WIDE = str.maketrans("（）［］，；：", "()[],;:")  # marks in Chinese and Japanese
-_NAMES = re.compile(
-    rf"[^\W\d_a-z][^\s()]+.*{_YEAR}"
-)  # within parentheses: a name before the year
+# within parentheses: a name before the year
+_NAMES = re.compile(rf"[^\W\d_a-z][^\s()]+.*{_YEAR}")
 _ONLY_YEARS = re.compile(rf"[\s,;]*{_YEAR}(?:[\s,;]+{_YEAR}){{0,20}}[\s,;]*")
 _BEFORE_POINT = re.compile(r"\s+([,.;:!?)])")
 _WORD = re.compile(r"[^\W\d_]{2}")

@@ -105,9 +105,8 @@ def flatten(data: bytes, name: str, folder: Path | None, notices: list[str]) -> 
             wanted = "/".join(part.strip() for part in match.groups()[:4] if part)
             if wanted or match["left_out"]:
                 return included(wanted, active) if wanted else ""
-            text = (
-                f"{match[0]} " if match["command"] else match[0]
-            )  # a comment ends a command
+            # a comment ends a command
+            text = f"{match[0]} " if match["command"] else match[0]
             if match[
                 "address"
             ]:  # in arguments, pandoc reads comments; BibTeX breaks lines by them
@@ -127,9 +126,8 @@ def _prepared(source: str) -> str:
     """Return a source without what pandoc reads in another way than LaTeX, or not at all."""
     source = _CAPITAL_CITE.sub(r"\\cite", source)
     source = source.replace("\\abstract\n", "\\section*{Abstract}\n")
-    source = source.replace(
-        "\\twocolumn[", "\\maketitle "
-    )  # ICML's title is within the brackets
+    # ICML's title is within the brackets
+    source = source.replace("\\twocolumn[", "\\maketitle ")
     source = _FLUSH.sub("{center}", source)
     source = _with_known_environments(_DOTLESS.sub(r"\\\1{\2}", source))
     command = _ABSTRACT_COMMAND.search(source)

@@ -24,9 +24,8 @@ _PROPERTIES = ("docProps/core.xml", "meta.xml")
 _TITLE = re.compile(
     r"<dc:title[^>]*>(?!Microsoft Word|Untitled)([^<]*)(?<!\.tex|.doc|docx)<"
 )
-_TAGS = re.compile(
-    r"</?(?:w:|style)[^>]*>"
-)  # what is left of Word is its text, with that of fields
+# what is left of Word is its text, with that of fields
+_TAGS = re.compile(r"</?(?:w:|style)[^>]*>")
 _PACKED = re.compile(r"(?:<w:fldData[^>]*>|MENDELEY_CITATION_v3_)([\w+/=\s]+)")
 _ITEM = re.compile(r'"itemData"\s*:\s*(?=\{)')  # of Zotero and Mendeley: CSL
 _RECORD = re.compile(r"<record>.*?</record>|<text:bibliography-mark [^>]*>", re.DOTALL)

@@ -55,9 +55,8 @@ _NO_TITLE = re.compile(
     r"|^(?:faculty|school|department|institute|college) of|^.{150,}\.$|^.{300}",
     re.IGNORECASE,
 )
-_CONTENTS = re.compile(
-    r"toc \d|table of figures|header|footer", re.IGNORECASE
-)  # styles of Word
+# styles of Word
+_CONTENTS = re.compile(r"toc \d|table of figures|header|footer", re.IGNORECASE)
 _LABELS = {*Part} - {Part.FRONT, Part.SECTION}
 _LOWEST = 9  # level of a heading that is none for its format
 _CROSS_REFERENCE = re.compile(

@@ -88,9 +88,8 @@ _CHARACTERS = str.maketrans(
         "\ufffe": "-",
     }
 )
-_LINE = re.compile(
-    r"[^\s\ufffe][^\r\n\ufffe]*\ufffe?"
-)  # U+FFFE is a hyphen that ends a line
+# U+FFFE is a hyphen that ends a line
+_LINE = re.compile(r"[^\s\ufffe][^\r\n\ufffe]*\ufffe?")
 _ASTRAL = re.compile("[\U00010000-\U0010ffff]")  # two characters for pdfium
 # where a word begins tells the size of a line: past a drop cap, before small capitals and superscripts
 _SAMPLE = re.compile(r"[^\W\d_]+|\S|$")
@@ -182,9 +181,8 @@ def title_of(lines: Sequence[Line]) -> str:
     page = [line for line in lines if not line.page]
     text = "\n".join(line.text for line in page)
     for block in sorted(_blocks(page), key=lambda block: -round(block[0].size)):
-        parts = [
-            line.text for line in block if len(line.text) > 1
-        ]  # no mark of a footnote
+        # no mark of a footnote
+        parts = [line.text for line in block if len(line.text) > 1]
         if len(parts) > 1 and _NO_TITLE.fullmatch(parts[0]):
             parts = parts[1:]
         # a hyphen at the end of a line is one of the title

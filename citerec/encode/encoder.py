@@ -71,9 +71,8 @@ class TransformerEncoder:
         self.dim = parts.dim
         self.fingerprint = fingerprint
         self.config = config or EncodeConfig()
-        self._turn: Any = (
-            nullcontext()
-        )  # ONNX Runtime computes for several threads at once
+        # ONNX Runtime computes for several threads at once
+        self._turn: Any = nullcontext()
         if runner is None:
             runner = TorchBackend(encoder_net(parts), self.config)
             self._turn = Lock()

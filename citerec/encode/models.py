@@ -35,11 +35,12 @@ HUB_SECONDS = 5  # of waiting for the hub's first response
 INSIDE = "./"  # prefix of the location of a folder inside an index
 
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")  # in order of preference
+# SPECTER2's
 BOTTLENECK = (
     "adapter_config.json",
     "adapter.safetensors",
     "pytorch_adapter.bin",
-)  # SPECTER2's
+)
 TOKENIZER = (
     "tokenizer.json",
     "vocab.txt",
@@ -49,13 +50,14 @@ TOKENIZER = (
     "spiece.model",
     "tokenizer_config.json",
 )
+# keys
 NAMING = (
     "vocab_file",
     "merges_file",
     "tokenizer_file",
     "spm_file",
     "sp_model_file",
-)  # keys
+)
 
 
 class HubError(ModelError):

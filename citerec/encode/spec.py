@@ -25,12 +25,13 @@ from citerec.types import Json
 NAME = "citerec_encoder.json"  # written by our trainer into a model folder
 SPECTER_TOKENS = 512
 DTYPE_VARIABLE = "CITEREC_DTYPE"
+# without one, float32 is faster
 BF16_FLAGS = {
     "avx512_bf16",
     "amx_bf16",
     "bf16",
     "feat_bf16",
-}  # without one, float32 is faster
+}
 
 
 class Pooling(StrEnum):

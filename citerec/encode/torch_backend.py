@@ -41,12 +41,13 @@ ROUND_TO = (
     8  # widths are multiples of it otherwise: few shapes mean few kernels to compile
 )
 HEADS = ("pooler.", "cls.", "lm_head.")  # prefixes of heads that no vector depends on
+# position ids start at 2
 OFFSET_POSITIONS = {
     "roberta",
     "xlm-roberta",
     "camembert",
     "mpnet",
-}  # position ids start at 2
+}
 BOTTLENECK = re.compile(
     r".*\blayer\.(\d+)\.output\.adapters\.[^.]+\.adapter_(down\.0|up)\.(\w+)"
 )
@@ -117,9 +118,8 @@ def open_folder(folder: Path, kind: str) -> tuple[Any, Any, list[str]]:
     """
     files_of(folder)  # or an error that says what is missing
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")  # else it warns about forks
-    import_module(
-        "torch"
-    )  # without torch, transformers can be imported but fails later
+    # without torch, transformers can be imported but fails later
+    import_module("torch")
     import transformers
 
     transformers.logging.set_verbosity_error()

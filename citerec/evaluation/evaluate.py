@@ -138,9 +138,8 @@ def with_systems(
     reranked = [
         name for name in names if name in RERANKED or (rerank and name in RANKED)
     ]
-    reranker = (
-        opened.open_reranker if reranked else None
-    )  # before the work, as it may fail
+    # before the work, as it may fail
+    reranker = opened.open_reranker if reranked else None
     if reranker:
         log(str(reranker))
     runs = [*evaluation.runs]

@@ -49,9 +49,8 @@ _SHORT = {
 _CUT = r"(hits|hit_rate|precision|recall|f1|mrr|map|n?dcg(_burges)?)(@([1-9]\d{0,2}|1000))?"
 _FORM = re.compile(rf"({_CUT}|r-precision|rbp\.\d+)(-l[1-9])?")
 _QUERIES_AT_ONCE = 512  # 8 MB of ranks
-_RANX = (
-    Lock()
-)  # numba's work queue, which ranx uses, ends the process if two threads enter it
+# numba's work queue, which ranx uses, ends the process if two threads enter it
+_RANX = Lock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -61,9 +60,8 @@ class SystemResult:
     name: str
     metrics: Mapping[str, float]  # by `METRICS`, then by further metrics
     ci95: Mapping[str, tuple[float, float]]  # likewise
-    per_query: Mapping[
-        str, Floats
-    ]  # by `PER_QUERY` and further metrics; by rising query id
+    # by `PER_QUERY` and further metrics; by rising query id
+    per_query: Mapping[str, Floats]
     dropped: int  # queries of the run that are not in the qrels
     missing: int  # queries of the qrels with an empty or no ranking; they count zero
     seconds: float | None = None  # duration of the run, if known

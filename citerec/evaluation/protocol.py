@@ -71,9 +71,8 @@ class EvalConfig(Settings):
 
     bm25: Bm25Config = Bm25Config()
     dense: DenseConfig = DenseConfig()
-    fuse: FuseConfig = FuseConfig(
-        method=FuseMethod.WEIGHTED
-    )  # of the system "weighted"
+    # of the system "weighted"
+    fuse: FuseConfig = FuseConfig(method=FuseMethod.WEIGHTED)
     retrievers: tuple[str, ...] = setting(
         (),
         "Further first-stage retrievers, fused as in recommend: names that installed packages register.",
@@ -129,9 +128,8 @@ def load_eval_set(index: IndexFolder, split: str) -> EvalSet:
         gold_by_query = shipped.gold.get(split, {})
         cited = sorted(set[str]().union(*gold_by_query.values()))
         row_of = dict(zip(cited, papers.rows_of(cited).tolist(), strict=True))
-        row_of |= dict.fromkeys(
-            papers.ids_at(papers.retracted.tolist()), -1
-        )  # as if not there
+        # as if not there
+        row_of |= dict.fromkeys(papers.ids_at(papers.retracted.tolist()), -1)
         given = [shipped.queries[qid] for qid in gold_by_query]
         for query, own in zip(given, query_rows(given, papers), strict=True):
             year = query.year or int(papers.years[[*own]].max(initial=NO_YEAR)) or None

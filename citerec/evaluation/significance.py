@@ -47,9 +47,8 @@ def bootstrap_interval(
     for size in _chunks(resamples, n):
         drawn = rng.integers(n, size=(size, n), dtype=np.int32)
         drawn += (np.arange(size, dtype=np.int32) * n)[:, None]
-        counts = np.bincount(drawn.ravel(), minlength=size * n).reshape(
-            size, n
-        )  # of each query
+        # of each query
+        counts = np.bincount(drawn.ravel(), minlength=size * n).reshape(size, n)
         figures.append(statistic(counts.astype(np.float64) @ table / n))
     tail = (1 - 0.95) / 2
     return np.quantile(np.concatenate(figures), [tail, 1 - tail], axis=0)

@@ -58,9 +58,8 @@ class Pipelined(Protocol):
         ...
 
 
-System: TypeAlias = (
-    Retriever | FirstStage | Pipeline | Pipelined
-)  # an object that is evaluated
+# an object that is evaluated
+System: TypeAlias = Retriever | FirstStage | Pipeline | Pipelined
 FUSED = ("bm25", "dense")  # the retrievers of the fusions
 FORMS: Mapping[str, QueryForm | None] = {
     "bm25": None,  # as configured
@@ -435,9 +434,8 @@ class Systems:
         stages = tuple[Stage, ...]()
         graph = TemporalGraph(self._index, self._config.known_graph)
         if name in RERANKED:
-            parts = len(
-                self._eval_set.queries
-            )  # pairs of all queries are batched together
+            # pairs of all queries are batched together
+            parts = len(self._eval_set.queries)
             stages = (RerankingStage(self.reranker_of(name)),)
             return Pipeline(first_stage, stages, depth, queries_per_part=parts)
         if name in RANKED:

@@ -13,9 +13,8 @@ from citerec.errors import (
 )
 from citerec.files.atomic import is_regular, replacing
 
-CACHED_SIZE = (
-    2**20
-)  # bytes; checksums of files of at least this size in total are cached
+# bytes; checksums of files of at least this size in total are cached
+CACHED_SIZE = 2**20
 
 
 # seconds since the last change; a later change within the same clock tick would be missed
@@ -27,9 +26,8 @@ def cache_folder() -> Path | None:
     from platformdirs import user_cache_path
 
     folder = user_cache_path("citerec", appauthor=False)
-    return (
-        folder if folder.is_absolute() else None
-    )  # "~" stays where the home folder is unknown
+    # "~" stays where the home folder is unknown
+    return folder if folder.is_absolute() else None
 
 
 def is_private(file: Path) -> bool:

@@ -136,9 +136,8 @@ def file_faults(folder: Path, sums: Mapping[str, str], *, cached: bool) -> list[
             if not file.is_file():
                 return "is not a file" if file.exists() else "is missing"
             is_same = cached and sha256_of_files([file]) == sums[name]
-            is_same = (
-                is_same or sha256_of(file) == sums[name]
-            )  # a cached one may be damaged, too
+            # a cached one may be damaged, too
+            is_same = is_same or sha256_of(file) == sums[name]
         except OSError as error:
             return f"cannot be read ({error.strerror})"
         return "" if is_same else "is not what was written"

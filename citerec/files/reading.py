@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     pass
 
 
-_FOREIGN = re.compile(
-    "[\udc80-\udcff]"
-)  # bytes that are not UTF-8, as Python keeps them
+# bytes that are not UTF-8, as Python keeps them
+_FOREIGN = re.compile("[\udc80-\udcff]")
 
 
 def decoded(data: bytes) -> tuple[str, int]:

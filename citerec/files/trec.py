@@ -23,11 +23,12 @@ Qrels: TypeAlias = Mapping[str, Mapping[str, int]]
 _RUN = "qid Q0 docid rank score tag"
 _QRELS = "qid 0 docid rel"
 _BEIR = "query-id corpus-id score"
+# of the paper and its number, by column
 _PLACES = {
     _RUN: (2, 4),
     _QRELS: (2, 3),
     _BEIR: (1, 2),
-}  # of the paper and its number, by column
+}
 # A NUL or a byte order mark would be read as another encoding; an unpaired surrogate has no UTF-8 form.
 _UNWRITABLE = re.compile("[\\s\0\ufeff\ud800-\udfff]")
 

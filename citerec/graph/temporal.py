@@ -46,9 +46,8 @@ class GraphSnapshot:
     is_empty: bool  # whether no citation is known
     before: int | None  # the first year of unknown citations; None if all are known
     recent_from: int  # the first year of recent citations
-    own: tuple[
-        int, ...
-    ]  # rows whose citations would be known by their year, but are not
+    # rows whose citations would be known by their year, but are not
+    own: tuple[int, ...]
     graph: Graph
     cited_by: CitedBy  # its transpose
     years: Years  # of the papers, shape (papers,)

@@ -73,9 +73,8 @@ _STEP_4 = (
     "ement", "ance", "ence", "able", "ible", "ment", "ant", "ent", "ion", "ism", "ate", "iti", "ous", "ive", "ize",
     "al", "er", "ic", "ou",
 )  # fmt: skip
-_calls = (
-    RLock()
-)  # pyjnius stores the object of a call in the method, which all threads share
+# pyjnius stores the object of a call in the method, which all threads share
+_calls = RLock()
 
 
 def analyze(text: str) -> list[str]:
@@ -566,9 +565,8 @@ class Postings:
     docs: Rows
     freqs: Ints
     norms: npt.NDArray[np.uint8]
-    numbers: dict[str, int] = field(
-        default_factory=dict[str, int]
-    )  # of terms that were looked up
+    # of terms that were looked up
+    numbers: dict[str, int] = field(default_factory=dict[str, int])
 
     def number(self, term: str) -> int:
         """Return the number of a term, `NO_TERM` if no document has it."""

@@ -52,9 +52,8 @@ PLUGINS = (
     "plugins"  # what retrievers of other packages keep, each in a folder of its name
 )
 MODELS = "models"  # trained on the index after it was built: each has its own checksums
-_IN_PROGRESS = re.compile(
-    r"\..+\.(training|lock|building-.+)"
-)  # of a model in training
+# of a model in training
+_IN_PROGRESS = re.compile(r"\..+\.(training|lock|building-.+)")
 
 
 @pydantic_dataclass(

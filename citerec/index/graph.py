@@ -112,9 +112,8 @@ class Graph:
             years == NO_YEAR, UNDATED, np.minimum(years, UNDATED - 1)
         ).astype(np.int16)
         indptr, indices = _transposed(self.indptr, self.indices)
-        order = np.argsort(
-            dated, kind="stable"
-        )  # the papers by year: then the years of lists rise
+        # the papers by year: then the years of lists rise
+        order = np.argsort(dated, kind="stable")
         by_year, lengths = gathered(self.indptr, self.indices, order)
         _, places = _transposed(np.concatenate([[0], np.cumsum(lengths)]), by_year)
         return CitedBy(indptr, indices, dated[order][places])

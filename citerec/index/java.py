@@ -168,9 +168,8 @@ def _options(java: Java) -> list[str]:
         f"-XX:ReplayDataFile={reports / 'replay_pid%p.log'}",
     ]
     if java.version >= 23:  # older versions do not know the option
-        options.append(
-            "--sun-misc-unsafe-memory-access=allow"
-        )  # of Lucene 9.9; Java would warn
+        # of Lucene 9.9; Java would warn
+        options.append("--sun-misc-unsafe-memory-access=allow")
     return options
 
 

@@ -330,9 +330,8 @@ def similarities(query: Vectors, vectors: Vectors, similarity: Similarity) -> Sc
 
 def unit(vectors: Vectors) -> Vectors:
     """Return vectors of length 1, shape of `vectors`; the last axis is a vector's."""
-    squares = np.einsum(
-        "...i,...i->...", vectors, vectors
-    )  # without a copy of the vectors
+    # without a copy of the vectors
+    squares = np.einsum("...i,...i->...", vectors, vectors)
     return vectors / np.maximum(np.sqrt(squares), np.float32(1e-9))[..., None]
 
 

@@ -133,9 +133,8 @@ class SimilarTitles:
 
     equal: list[int]  # with an equal title, see `title_key`
     near: list[int]  # with the `same_title`, but not an equal one
-    longer: list[
-        int
-    ]  # with a title of which this is the main title, too short for `same_title`
+    # with a title of which this is the main title, too short for `same_title`
+    longer: list[int]
 
     @property
     def rows(self) -> list[int]:

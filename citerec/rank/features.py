@@ -79,9 +79,8 @@ class Signals:
         self.query = query
         self.candidates = candidates
         self.cited = cited
-        self.rows: Rows = (
-            candidates.rows
-        )  # of the candidates; each feature has their shape
+        # of the candidates; each feature has their shape
+        self.rows: Rows = candidates.rows
         self.snapshot: GraphSnapshot = candidates.snapshot  # the known citations
         self.graph = graph
         self.index = graph.index
@@ -221,9 +220,8 @@ class Signals:
         papers = vector.of_papers(self.rows)
         cosines = papers @ unit(vector.values)
         near = np.argsort(-cosines)[:NEAR]
-        among = np.sort(papers[near] @ papers.T, axis=1)[
-            :, -NEAR - 1 : -1
-        ]  # without itself
+        # without itself
+        among = np.sort(papers[near] @ papers.T, axis=1)[:, -NEAR - 1 : -1]
         ratio = cosines[near].mean() / max(float(among.mean()), 1e-6)
         return np.full(len(self.rows), min(ratio - COVERED, 0))
 
@@ -300,9 +298,8 @@ class Feature:
 
     name: str
     group: Group  # `Group.ADDED` for one of a package
-    compute: Callable[
-        [Signals], Values
-    ]  # the value of each candidate; NaN where unknown
+    # the value of each candidate; NaN where unknown
+    compute: Callable[[Signals], Values]
     meaning: str  # one line, for model cards
     needs: tuple[
         Group, ...

@@ -31,12 +31,13 @@ from citerec.types import CandidateSet, Query, Recommendation
 MAX_REASONS = 4  # reasons per paper
 MOST_WORDS = 6  # maximum number of matching words in a reason
 MIN_PROBABILITY = 0.01  # least probability of the reranker that is a reason
+# a rank of dense retrieval is a reason within these bounds
 RANK_BOUNDS = (
     3,
     10,
     30,
     100,
-)  # a rank of dense retrieval is a reason within these bounds
+)
 _TITLE = 60  # maximum characters of a title
 
 
@@ -191,9 +192,8 @@ def reasons(
     `row` is its row.
     """
     table = {feature.name: feature for feature in (*FEATURES, *added)}
-    weights = defaultdict[str, float](
-        float
-    )  # by the feature that a reason is named after
+    # by the feature that a reason is named after
+    weights = defaultdict[str, float](float)
     for feature, contribution in zip(
         table.values(), contributions.tolist(), strict=False
     ):
@@ -206,9 +206,8 @@ def reasons(
     def text(name: str) -> str:  # empty if it does not apply to the paper
         value = features[name]
         text = ""
-        count = (
-            round(float(np.expm1(value))) if np.isfinite(value) else 0
-        )  # of log(1 + count)
+        # of log(1 + count)
+        count = round(float(np.expm1(value))) if np.isfinite(value) else 0
         match table[name].reason:
             case "bm25":
                 text = matching(matched)

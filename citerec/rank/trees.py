@@ -51,20 +51,23 @@ NUMBERS = (
     *("split_gain", "threshold", "leaf_value", "leaf_weight"),
     *("internal_value", "internal_weight"),
 )
+# the other fields describe inner nodes
 OF_LEAVES = {
     "leaf_value",
     "leaf_weight",
     "leaf_count",
-}  # the other fields describe inner nodes
+}
+# imported by lightgbm if there
 OPTIONAL = (
     "pandas",
     "sklearn",
     "matplotlib",
     "graphviz",
     "dask",
-)  # imported by lightgbm if there
+)
 _INTEGERS = re.compile(r"[-0-9 ]*")
 _NUMBERS = re.compile(r"[-+.0-9e ]*")
+# decision types of numerical splits; odd ones are categorical
 _NUMERICAL = {
     0,
     2,
@@ -72,7 +75,7 @@ _NUMERICAL = {
     6,
     8,
     10,
-}  # decision types of numerical splits; odd ones are categorical
+}
 _INFO = re.compile(r"none|\[[-+.0-9e]+:[-+.0-9e]+\]")
 
 

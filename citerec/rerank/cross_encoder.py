@@ -165,9 +165,8 @@ class CrossEncoder:
         self._runner = runner or TorchBackend(reranker_net(parts), self.config)
         self.device = self._runner.device
         self.precision = self._runner.precision
-        self._turn = (
-            RLock()
-        )  # `progress` may score other pairs: a server lets small requests in
+        # `progress` may score other pairs: a server lets small requests in
+        self._turn = RLock()
 
     @property
     def default_depth(self) -> int:

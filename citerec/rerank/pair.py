@@ -12,9 +12,8 @@ from citerec.config import Settings, read_settings
 from citerec.errors import ConfigError, ModelError
 
 NAME = "citerec_reranker.json"
-SideTokens = Annotated[
-    int, Field(ge=8, le=448)
-]  # of one side, including special tokens
+# of one side, including special tokens
+SideTokens = Annotated[int, Field(ge=8, le=448)]
 
 
 class RerankerSpec(Settings):
@@ -81,9 +80,8 @@ class Specials:
     @classmethod
     def of(cls, tokenizer: Any) -> Self:
         """Read them from the output of a tokenizer of transformers for two empty texts."""
-        ids = list(
-            tokenizer([""], [""])["input_ids"][0]
-        )  # a single "" would count as no text
+        # a single "" would count as no text
+        ids = list(tokenizer([""], [""])["input_ids"][0])
         if len(ids) < 3:
             raise ModelError(
                 f"the tokenizer of {tokenizer.name_or_path} does not add [CLS] and [SEP] around a pair of texts"

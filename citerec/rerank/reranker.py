@@ -71,9 +71,8 @@ class OpenReranker:
     scorer: Scorer
     depth: int  # candidates per query
     weight: float  # against the previous order, in [0, 1]
-    settings: Mapping[
-        str, Any
-    ]  # what its scores depend on: weights, tokens, backend, precision
+    # what its scores depend on: weights, tokens, backend, precision
+    settings: Mapping[str, Any]
     weight_after_ranker: float = (
         WEIGHT_AFTER_RANKER  # likewise, against the scores of a ranker
     )

@@ -79,9 +79,8 @@ class Bm25Retriever:
         self._papers = len(index.papers)
         self._id_rank = index.id_rank
         try:
-            self._rows: Rows = open_array(
-                index.bm25 / ROWS, np.int32
-            )  # of each document
+            # of each document
+            self._rows: Rows = open_array(index.bm25 / ROWS, np.int32)
             check_rows(ROWS, self._rows, self._papers, distinct=True)
             tokens = index.manifest.counts.get("bm25_tokens", 0)
             self._postings = open_postings(
@@ -186,9 +185,8 @@ class Bm25Retriever:
         counts = self._terms(query)
         forms = dict[str, str]()
         text = _searched_text(query, self.config)
-        tokens = (
-            token.strip(punctuation) for token in text.split()
-        )  # 3.14: two words, one term
+        # 3.14: two words, one term
+        tokens = (token.strip(punctuation) for token in text.split())
         for word in dict.fromkeys([*WORD.findall(text), *tokens]):
             for term in analyze(word):
                 forms.setdefault(term, word.lower() if word[1:].islower() else word)

@@ -75,9 +75,8 @@ class DenseRetriever:
         ]
         last, vectors = self._last
         if texts != last:
-            distinct = dict(
-                zip(texts, queries, strict=True)
-            )  # sentences share their draft
+            # sentences share their draft
+            distinct = dict(zip(texts, queries, strict=True))
             row = {text: i for i, text in enumerate(distinct)}
             vectors = self.encoder.encode([*distinct.values()])[
                 [row[text] for text in texts]

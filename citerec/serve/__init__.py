@@ -36,9 +36,8 @@ class ServeConfig(Settings):
         "127.0.0.1", "The address to listen on; other machines reach 0.0.0.0."
     )
     port: Port = 8000
-    tokens: tuple[str, ...] = Field(
-        default=(), repr=False
-    )  # bearer tokens; empty: none is needed
+    # bearer tokens; empty: none is needed
+    tokens: tuple[str, ...] = Field(default=(), repr=False)
     hosts: tuple[str, ...] = setting(
         (), "A name by which clients address the server; * for any."
     )
@@ -50,9 +49,8 @@ class ServeConfig(Settings):
     )
     timeout_seconds: float = setting(60.0, "Seconds until an answer.", gt=0)
     max_body_bytes: int = Field(default=16 * 2**20, ge=1)  # of one request
-    max_held_bytes: int = Field(
-        default=128 * 2**20, ge=1
-    )  # of all requests in flight together
+    # of all requests in flight together
+    max_held_bytes: int = Field(default=128 * 2**20, ge=1)
 
     @field_validator("origins")
     @classmethod

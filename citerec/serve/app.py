@@ -158,9 +158,8 @@ class FoundPaper(BriefPaper):
 
 
 texts: dict[str, Any] = dict.fromkeys(("abstract", *BIBLIOGRAPHIC), (str, ...))
-FullPaper = create_model(
-    "FullPaper", __base__=BriefPaper, **texts
-)  # all that a corpus states
+# all that a corpus states
+FullPaper = create_model("FullPaper", __base__=BriefPaper, **texts)
 
 
 class SearchAnswer(BaseModel):

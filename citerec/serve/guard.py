@@ -45,9 +45,8 @@ MAX_DETAIL = 1000  # characters
 # The page itself holds no data: its requests do, and send the token.
 PUBLIC = frozenset({"/", "/healthz", "/readyz", "/favicon.ico"})
 STATIC = "/static/"
-HOST = re.compile(
-    r"(?:\[([0-9a-f:.]+)\]|([a-z0-9_.-]+))(?::[0-9]{1,5})?"
-)  # of the header
+# of the header
+HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9_.-]+))(?::[0-9]{1,5})?")
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 

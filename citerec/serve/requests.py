@@ -84,9 +84,8 @@ Year = Annotated[int, Field(ge=1, le=9999)]
 Note = Annotated[str, StringConstraints(max_length=10_000)]
 # a name alone: a client must not make the server read files
 StyleName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,100}$")]
-PaperField = Enum(
-    "PaperField", {name: name for name in FIELDS}, type=str
-)  # of `--fields`
+# of `--fields`
+PaperField = Enum("PaperField", {name: name for name in FIELDS}, type=str)
 # settings by key, where these are not equal
 BM25 = {"query_form": "form", "k1": "k1", "b": "b", "stop_words": "stop_words"}
 OTHERS = {

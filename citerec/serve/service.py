@@ -192,9 +192,8 @@ class Service:
     def warm_up(self) -> None:
         """Answer a query by each index, so that the first request finds everything loaded."""
         with suppress(ImportError, RuntimeError):
-            import_module(
-                "numba"
-            )  # BM25's loops are compiled from the first request on
+            # BM25's loops are compiled from the first request on
+            import_module("numba")
         for served in self.indexes.values():
             served.default.recommend(title="a first search", explain=True)
 
@@ -271,9 +270,8 @@ def _service(request: Request) -> Service:
     return request.app.state.service
 
 
-Served = Annotated[
-    Service, Depends(_service)
-]  # the service of the application of a route
+# the service of the application of a route
+Served = Annotated[Service, Depends(_service)]
 
 
 async def answer(

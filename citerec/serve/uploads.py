@@ -36,9 +36,8 @@ MOST_DEPTH = 20
 LISTS = frozenset({ContentKind.RECORDS, ContentKind.IDS, ContentKind.PRINTED})
 # between JSON records, or before those of a page of an API
 _RECORDS = re.compile(rb'\}\s*\n\s*\{|"(?:results|items)"\s*:\s*\[')
-AROUND = frozenset(
-    {".bbl", ".sty", ".cls", ".bst"}
-)  # files of a LaTeX draft that are no draft
+# files of a LaTeX draft that are no draft
+AROUND = frozenset({".bbl", ".sty", ".cls", ".bst"})
 
 
 def read_drafts(
@@ -154,9 +153,8 @@ def unpacked(file: Upload, unread: list[str]) -> list[Upload]:
 class Uploads(NamedTuple):
     """What was read of some files."""
 
-    draft: (
-        dict[str, Any] | None
-    )  # as the page shows it; None for lists of references alone
+    # as the page shows it; None for lists of references alone
+    draft: dict[str, Any] | None
     # what the draft cites, then every other bibliography, with the names of the files
     lists: list[tuple[str, PaperList]]
     notices: list[str]

@@ -100,9 +100,8 @@ class Pairs:
     def __init__(self, parts: Iterable[tuple[Integers, Integers]], papers: int) -> None:
         """Take the pairs of several parts; `papers` is more than any paper."""
         self._papers = papers
-        none = np.array(
-            [np.iinfo(np.int64).min]
-        )  # a key of no pair, so that there is a last one
+        # a key of no pair, so that there is a last one
+        none = np.array([np.iinfo(np.int64).min])
         self._keys = np.unique(
             np.concatenate([none, *(self._key(*part) for part in parts)])
         )

@@ -308,9 +308,8 @@ class RankerReport:
     output: Path
     queries: int  # training queries
     before: Measures  # of the dev queries in first-stage order
-    in_use: (
-        float | None
-    )  # F1@20 on the dev queries of the ranker in use before; None if that was not measured
+    # F1@20 on the dev queries of the ranker in use before; None if that was not measured
+    in_use: float | None
     after: Mapping[Variant, Measures]
     is_better: (
         bool  # on dev than the ranker in use before; false if that was not measured

@@ -49,9 +49,8 @@ from citerec.train.settings import RerankerTraining
 from citerec.types import CandidateSet, Hits, Json, Log, Progress, no_log, no_progress
 
 MISSING = -1  # fills a list with too few negatives
-WEIGHTS: tuple[float, ...] = tuple(
-    np.linspace(0, 1, 21).round(4).tolist()
-)  # of a reranker
+# of a reranker
+WEIGHTS: tuple[float, ...] = tuple(np.linspace(0, 1, 21).round(4).tolist())
 
 
 def _first_stage(

@@ -188,9 +188,8 @@ class TrainingState:
     @property
     def checkpoint(self) -> Path | None:
         """The last complete checkpoint."""
-        whole = self.folder.glob(
-            "checkpoint-*/trainer_state.json"
-        )  # which is written last
+        # which is written last
+        whole = self.folder.glob("checkpoint-*/trainer_state.json")
         return max(
             (f.parent for f in whole), key=lambda f: int(f.name[11:]), default=None
         )
@@ -230,9 +229,8 @@ class Point:
     step: int
     epoch: float
     loss: float | None = None  # mean over the updates since the previous point
-    dev: Mapping[
-        str, float
-    ]  # measures on the dev queries, by name; empty without dev queries
+    # measures on the dev queries, by name; empty without dev queries
+    dev: Mapping[str, float]
 
     def __str__(self) -> str:
         figures = {"loss": self.loss} if self.loss is not None else {}
@@ -248,9 +246,8 @@ class TrainingReport:
     output: Path
     queries: int
     examples: int  # per epoch
-    history: tuple[
-        Point, ...
-    ]  # the first is of the base encoder, or of the first stage
+    # the first is of the base encoder, or of the first stage
+    history: tuple[Point, ...]
     best: Point  # the evaluation of the saved weights
     is_better: bool  # on dev than what the model stands on; false without dev queries
 
@@ -269,9 +266,8 @@ def prepare(config: ModelTraining) -> None:
         import torch
         import transformers
     transformers.logging.set_verbosity_error()
-    transformers.set_seed(
-        config.seed
-    )  # a new classification head is initialised at random
+    # a new classification head is initialised at random
+    transformers.set_seed(config.seed)
     if config.threads:
         torch.set_num_threads(config.threads)
 

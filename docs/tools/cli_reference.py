@@ -88,10 +88,11 @@ def _section(name: str, function: Callable[..., Any]) -> str:
 
 def _row(parameter: inspect.Parameter) -> str:
     info = _info(parameter)
+    # typer keeps the first name as the default
     declared = [
         str(info.default),
         *(info.param_decls or ()),
-    ]  # typer keeps the first name as the default
+    ]
     given = [one for one in declared if one.startswith("-")]
     names = given or [f"--{parameter.name.replace('_', '-')}"]
     kind = _kind(parameter)

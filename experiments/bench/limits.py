@@ -138,10 +138,11 @@ def tokens_of(sides: Sequence[Sequence[str]], most: Sequence[int]) -> list[int]:
     from citerec.encode.torch_backend import cut
 
     tokenizer = AutoTokenizer.from_pretrained(find_model("minilm").folder)
+    # [CLS] and [SEP] of the first side, [SEP] of others
     extra = [
         2,
         *[1] * (len(sides) - 1),
-    ]  # [CLS] and [SEP] of the first side, [SEP] of others
+    ]
     counts = [
         [
             len(ids) + special

@@ -33,9 +33,8 @@ def record(
     made["versions"] |= {package: _version(package) for package in PEERS}
     results[group] = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "load": [
-            round(load, 2) for load in os.getloadavg()
-        ],  # of the machine, as the group ends
+        # of the machine, as the group ends
+        "load": [round(load, 2) for load in os.getloadavg()],
         "rows": [_row(row) for row in rows],
         **more,
         "provenance": made,

@@ -74,9 +74,8 @@ def sentence_transformers(work: Work, precision: str) -> Score:
         for query, mine in zip(queries, rows, strict=True)
         for row in mine.tolist()
     ]
-    asked, given = zip(
-        *sides, strict=True
-    )  # cut as citerec cuts them, so that both read the same
+    # cut as citerec cuts them, so that both read the same
+    asked, given = zip(*sides, strict=True)
     texts = [*zip(_cut(model, asked, 254), _cut(model, given, 255), strict=True)]
     return lambda: model.predict(texts, show_progress_bar=False)
 

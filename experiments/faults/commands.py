@@ -157,9 +157,8 @@ def state(path: Path) -> str:
             manifest = verify_index(path)
         except CiterecError as error:
             return f"damaged: {error}"
-        names = [
-            n for n in manifest.checksums if not n.startswith("bm25/")
-        ]  # Lucene's have a random id
+        # Lucene's have a random id
+        names = [n for n in manifest.checksums if not n.startswith("bm25/")]
         content = [f"{name} {manifest.checksums[name]}" for name in sorted(names)]
         content += sorted(model.name for model in path.glob("models/[!.]*"))
     else:

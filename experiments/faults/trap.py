@@ -171,11 +171,12 @@ def _load_filter() -> int:
     def op(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:
         return struct.pack("=HBBI", code, yes, no, value)
 
+    # BPF_LD | W | ABS, BPF_JMP | JEQ | K, BPF_RET | K
     load, equal, back = (
         0x20,
         0x15,
         0x06,
-    )  # BPF_LD | W | ABS, BPF_JMP | JEQ | K, BPF_RET | K
+    )
     notify, allow = 0x7FC00000, 0x7FFF0000
     program = [op(load, 0)]
     numbers = [number for number, _ in CALLS.values() if number != CALLS["mmap"][0]]

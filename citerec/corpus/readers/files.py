@@ -204,9 +204,8 @@ def _values(stream: BinaryIO, line: int, closing: bytes) -> Iterator[tuple[int, 
             raise StreamFaultError(f"record {count} has over {MAX_LINE:,} bytes", line)
         data = data[at:]
         at = 0
-        piece = stream.read(
-            max(CHUNK, len(data))
-        )  # doubles: a long object is scanned often
+        # doubles: a long object is scanned often
+        piece = stream.read(max(CHUNK, len(data)))
         if not piece and not data and not closing:
             return
         if not piece:

@@ -28,21 +28,20 @@ from citerec.display import one_line
 from citerec.types import Json, Log
 
 CHUNK = 2**20  # bytes read at once
-LONGEST = (
-    16 * 2**20
-)  # bytes of a record; papers of thousands of authors have about 2 MB
-PMIDS = (
-    10**8
-)  # they have eight digits: a mask of all takes 100 MB, of which few are touched
+# bytes of a record; papers of thousands of authors have about 2 MB
+LONGEST = 16 * 2**20
+# they have eight digits: a mask of all takes 100 MB, of which few are touched
+PMIDS = 10**8
 _BLANK = b"\xef\xbb\xbf \t\r\n"
 _SET = re.compile(rb"<(?:!DOCTYPE\s+)?Pubmed(?:Book)?Article(?:Set)?\b")
 _OPEN = re.compile(rb"<(Pubmed(?:Book)?Article|DeleteCitation)[\s>]")
 _DELETED = re.compile(rb">\s*([0-9]{1,17})\s*</PMID")
 _TRANSLATED = re.compile(r"\[((?:[^\[\]]++|\[[^\[\]]*+\])*+)\](\.?)")
+# what says so in another paper
 _RETRACTED = {
     "RetractionIn",
     "RetractedandRepublishedIn",
-}  # what says so in another paper
+}
 _UNAVAILABLE = {
     "",
     "[not available].",

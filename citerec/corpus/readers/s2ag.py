@@ -120,9 +120,8 @@ def _joined(
             with closing(
                 duckdb.connect(f"{folder}/tables", config=settings)
             ) as database:
-                database.execute(
-                    "SET enable_progress_bar = false"
-                )  # it would go to stdout
+                # it would go to stdout
+                database.execute("SET enable_progress_bar = false")
                 log(
                     "joining the dumps of "
                     + ", ".join(kind for kind in files if files[kind])

@@ -104,9 +104,8 @@ class _TitleIndex:
         self._rows = firsts.rows[by_number]
         self._left = firsts.left[by_number]
         frequencies = np.bincount(firsts.numbers, minlength=len(order))
-        self._starts = np.concatenate(
-            [[0], np.cumsum(frequencies)]
-        )  # of each word among the rows
+        # of each word among the rows
+        self._starts = np.concatenate([[0], np.cumsum(frequencies)])
 
     def same_as(self, titles: Sequence[str]) -> Iterator[tuple[int, int]]:
         """Yield the pairs of a title and an indexed title that are the same, rising."""
@@ -170,9 +169,8 @@ class _TitleIndex:
         posting = self._starts[firsts.numbers[entry]] + steps
         xs = firsts.rows[entry]
         ys = self._rows[posting]
-        most = np.minimum(
-            firsts.left[entry], self._left[posting]
-        )  # words that can be common
+        # words that can be common
+        most = np.minimum(firsts.left[entry], self._left[posting])
         least = (lengths[xs] + self._lengths[ys]) * (
             self._threshold / (1 + self._threshold)
         )

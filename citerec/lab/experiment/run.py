@@ -214,9 +214,8 @@ def _has_splits_of(index: IndexFolder, corpus: Path) -> bool:
     """Return whether the splits of an index are those of the corpus; its checksum covers only papers."""
     queries = shipped_queries(corpus)
     if queries is not None:
-        stored = open_queries(
-            index.splits
-        )  # with the papers that the queries were recognised as
+        # with the papers that the queries were recognised as
+        stored = open_queries(index.splits)
         known = (
             {q.id: replace(q, corpus_ids=()) for q in stored.queries.values()}
             if stored

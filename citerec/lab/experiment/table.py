@@ -172,9 +172,8 @@ def _cells(row: Experiment, table: ResultsTable) -> Iterator[str]:
     unrun = (
         Verdict.PUBLISHED if row.kind is ExperimentKind.PUBLISHED else Verdict.NOT_RUN
     )
-    yield str(
-        judge(row.expect, result["metrics"])[0] if result else unrun
-    )  # by the current expected values
+    # by the current expected values
+    yield str(judge(row.expect, result["metrics"])[0] if result else unrun)
 
 
 def _ours(column: str, result: Mapping[str, Any] | None) -> str:

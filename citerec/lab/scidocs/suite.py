@@ -44,12 +44,10 @@ class SuiteResult:
     """The results of an encoder."""
 
     metrics: Mapping[str, float]  # in [0, 1]; of the tasks, and complete means
-    counts: Mapping[str, int] = field(
-        default_factory=dict[str, int]
-    )  # of queries, papers, ...
-    left_out: Mapping[str, str] = field(
-        default_factory=dict[str, str]
-    )  # reason by skipped task
+    # of queries, papers, ...
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    # reason by skipped task
+    left_out: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 class EncodedPapers:

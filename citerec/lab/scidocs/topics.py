@@ -123,9 +123,8 @@ def draw_topics(topics: TopicMap, labels: Sequence[str], path: Path) -> None:
             f" {name:.28}" if number < SHOWN else "others" if number == SHOWN else "_"
         )
         colour = f"C{number % 10}" if number < SHOWN else "lightgrey"
-        marker = (
-            "o" if number < 10 or number >= SHOWN else "^"
-        )  # the ten colours come twice
+        # the ten colours come twice
+        marker = "o" if number < 10 or number >= SHOWN else "^"
         style = {"s": 6, "marker": marker, "color": colour, "linewidths": 0}
         axes.scatter(*topics.xy[members].T, label=label, **style)
     axes.set(xticks=[], yticks=[])

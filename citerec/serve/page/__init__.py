@@ -54,6 +54,7 @@ SAFE = {
     "Cache-Control": "no-cache",  # the browser asks whether its copy is the newest: an update is complete
 }
 MOST = 100  # papers in a list
+# of `citerec.export.jsonl.FIELDS`
 FIELDS = (
     "authors",
     "venue",
@@ -62,7 +63,7 @@ FIELDS = (
     "abstract",
     "times_cited",
     "retracted",
-)  # of `citerec.export.jsonl.FIELDS`
+)
 router = APIRouter(include_in_schema=False)
 
 
