@@ -32,7 +32,7 @@ from citerec.types import Hits, Json, Log, Progress, Query, falling, no_log, no_
 AUTO = "auto"
 NONE = "none"
 NAME = "rerank"  # the name of the reranker's hits
-WEIGHT_AFTER_RANKER = 0.2  # of a reranker whose best weight there is unknown
+WEIGHT_AFTER_RANKER = 0.2  # if its best one is unknown; see experiments/SECOND_STAGE.md
 DEPTH = 50  # candidates per query of a reranker that a user brings
 
 
