@@ -98,9 +98,8 @@ class IndexDamagedError(CiterecError):
 
     def __init__(self, index: Path, faults: list[str]) -> None:
         advice = f"rebuild it: citerec index CORPUS --index {index} --force"
-        if all(
-            fault.startswith("models/") for fault in faults
-        ):  # a rebuild would keep them
+        # a rebuild would keep them
+        if all(fault.startswith("models/") for fault in faults):
             advice = f"train the model again, or remove it from {index / 'models'}"
         super().__init__(f"{index} is damaged: {_some(faults)}; {advice}")
         self.faults = faults

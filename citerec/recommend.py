@@ -37,7 +37,7 @@ from citerec.recommendations import (
     relative_scores,
     unreliable_notice,
 )
-from citerec.request import ListedPapers, PaperListLike, Request
+from citerec.request import ListedPapers, PaperListLike, Request, check_queries
 from citerec.rerank.reranker import OpenReranker
 from citerec.retrieve.hybrid import open_hybrid
 from citerec.rules.eligible import eligible, within
@@ -130,15 +130,14 @@ class Recommender:
         self.ranker = str(self._ranker or "")
         self._graph = TemporalGraph(index, CitationScope.PUBLISHED)
         self._is_open = True
-        if (
-            read_manifest(index.path) != index.manifest
-        ):  # parts of two indexes may be open
+        # parts of two indexes may be open
+        if read_manifest(index.path) != index.manifest:
             raise IndexReplacedError(index.path)
         self._removal = weakref.finalize(self, on_close) if on_close else None
 
     @cached_property
     def corpus(self) -> "Corpus":
-        """The papers of the index: search by keywords, papers by id or DOI, references and cited_by."""
+        """The papers of the index: found by keywords, by id or DOI, along citations."""
         from citerec.search import Corpus
 
         self._check_open()
@@ -189,11 +188,8 @@ class Recommender:
                 for; if there is a list alone, and the corpus has none of its papers.
             InvalidValueError: If the title is empty, or the year is no year.
         """
-        if not isinstance(query, Query | None):  # pyright: ignore[reportUnnecessaryIsInstance]
-            found = type(query).__name__
-            raise ConfigError(
-                f"expected a query, found {found}; for a text: title=..., for several: recommend_many"
-            )
+        if query is not None:
+            check_queries([query])
         request = Request.of(
             query,
             title=title,
@@ -426,6 +422,7 @@ class Recommender:
         self, depth: int, known: CitationScope = CitationScope.PUBLISHED
     ) -> Pipeline:
         """Return the pipeline of drafts for `depth` papers, with the citations that a scope knows."""
+        self._check_open()
         stages = self._ranking if known is self._graph.scope else self._stages(known)
         return self._pipeline(depth, stages)
 

@@ -20,7 +20,7 @@ from citerec.drafts.context import sentence_query, without_query_markers
 from citerec.errors import ConfigError
 from citerec.index.papers import Papers
 from citerec.match.papers import listed_rows
-from citerec.types import Query, QueryKind
+from citerec.types import Query, QueryKind, year_of
 
 # a file, or ids, DOIs or titles
 PaperListLike = str | PathLike[str] | Iterable[str] | PaperList
@@ -35,7 +35,7 @@ class Request:
     """Drafts, sentences of one draft, or a list of references; what is known of them, and bounds of the answer.
 
     Raises:
-        ConfigError: If the bounds leave no year, or `k` is less than 1.
+        ConfigError: If a bound is no year, no year is within them, or `k` is less than 1.
     """
 
     drafts: QueryFile
@@ -53,10 +53,15 @@ class Request:
 
     def __post_init__(self) -> None:
         if self.k is not None:
-            RecommendConfig().replace(k=self.k)
-        if self.year_max is not None and not self.year_max >= 1:
+            object.__setattr__(self, "k", RecommendConfig().replace(k=self.k).k)
+        for name in ("year_max", "year_min"):
+            try:
+                object.__setattr__(self, name, year_of(getattr(self, name)))
+            except ValueError as error:
+                raise ConfigError(f"{name} {error}") from error
+        if self.most_sentences < 1:
             raise ConfigError(
-                f"year_max must be a year such as 2019, got {self.year_max}"
+                f"most_sentences must be at least 1, got {self.most_sentences}"
             )
         if self.year_max is not None and (self.year_min or 1) > self.year_max:
             raise ConfigError(
@@ -116,7 +121,8 @@ class Request:
         elif isinstance(draft, QueryFile):
             drafts = draft
         else:
-            queries = [draft] if isinstance(draft, Query) else draft
+            queries = [draft] if isinstance(draft, Query) else [*draft]
+            check_queries(queries)
             drafts = QueryFile(tuple(map(without_query_markers, queries)))
         drafts = drafts.stated(year=year, context=context)
         return cls(
@@ -206,6 +212,14 @@ def looked_up(
         line += f"; not found: {some_of(missing)}"
     counted = line if rows or missing else NO_REFERENCES
     return rows, tuple(missing), f"{name}: {'; '.join([counted, *listed.notices])}"
+
+
+def check_queries(given: Sequence[object]) -> None:
+    """Check that all objects are queries; a ConfigError says what to give in place of a text."""
+    if wrong := [found for found in given if not isinstance(found, Query)]:
+        raise ConfigError(
+            f"expected a query, found {type(wrong[0]).__name__}; for a text: title=..., for several: recommend_many"
+        )
 
 
 def list_query(name: str = "") -> Query:

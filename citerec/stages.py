@@ -54,7 +54,7 @@ class Retriever(Protocol):
 
 
 class Built(Protocol):
-    """A retriever that keeps data of its own in the index: its class, or function, that the entry point names."""
+    """The class of a retriever that keeps data in the index; its `build` needs no instance."""
 
     def build(self, index: IndexFolder, folder: Path) -> None:
         """Write what the retriever reads into an empty folder, which becomes a part of the index.
@@ -126,7 +126,7 @@ def checked_hits(
     def fault(what: str) -> ConfigError:
         return ConfigError(
             f"the retriever {name!r} {what}; it must return one citerec.Hits per query, of distinct rows that are "
-            "eligible (citerec.rules.known.within) and their scores"
+            "eligible (citerec.rules.eligible.within) and their scores"
         )
 
     if not isinstance(returned, Sequence) or len(returned) != len(eligible):

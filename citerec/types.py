@@ -329,7 +329,7 @@ class Recommendation:
 
 @dataclass(frozen=True, slots=True)
 class Eligibility:
-    """Which papers one query may be given; see `citerec.rules.known` for the rule."""
+    """Which papers one query may be given; see `citerec.rules.eligible` for the rule."""
 
     # papers of a later year are not eligible; a paper without a year is
     year_max: int | None = None

@@ -459,10 +459,11 @@ def stops(server: Server) -> Iterator[Result]:
         for n in range(64)
     ]
     body = {"query": drafts, "explain": True, "k": 1000}
+    # seconds; the first waits 30 for requests in flight
     for signals, most in (
         (1, 40),
         (2, 3),
-    ):  # seconds; the first waits 30 for requests in flight
+    ):
         other = Server(server.folder)
         with other.client() as client, ThreadPoolExecutor(1) as pool:
             answer = pool.submit(client.post, "/v1/recommend", json=body)

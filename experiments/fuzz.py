@@ -134,9 +134,8 @@ def draft(name: str) -> Make:
 
     def read(file: Path) -> object:
         queries = read_queries(file)
-        with suppress(
-            ConfigError
-        ):  # several drafts, or no sentence without a reference
+        # several drafts, or no sentence without a reference
+        with suppress(ConfigError):
             queries = queries.stated(context="all")
         return queries
 

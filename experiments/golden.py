@@ -157,9 +157,8 @@ def expect() -> None:
         names = {*runs.glob("train-*.run"), *runs.glob("earlier-*.run")} - {
             *runs.glob("train-bm25*")
         }
-        for run in sorted(
-            names
-        ):  # BM25 knows no citations, so one of its runs is enough
+        # BM25 knows no citations, so one of its runs is enough
+        for run in sorted(names):
             lines = run.read_text().splitlines(keepends=True)
             whole = "bm25" in run.name
             kept = [line for line in lines if whole or int(line.split()[3]) <= TOP]

@@ -183,9 +183,8 @@ def page(results: list[dict[str, Any]]) -> str:
         start = f"| {one['corpus']} | {one['encoder'] or 'none'} "
         for name, other in ({NONE: "", HALF: ""} | COMPARED).items():
             row = one["lists"].get(name)
-            if row and (
-                name in (NONE, HALF) or row["p f1@20"] < 1
-            ):  # else the same list
+            # else the same list
+            if row and (name in (NONE, HALF) or row["p f1@20"] < 1):
                 cells = " | ".join(
                     f"{row[m]:.3f} | {row[f'p {m}']:.4f}" for m in METRICS
                 )

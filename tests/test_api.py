@@ -105,6 +105,7 @@ def test_a_title_a_query_and_a_list_of_queries_give_the_same_papers(
         ((), {"title": " "}, "it has no title"),
         ((), {"title": "A", "year": 20201}, "must be a year such as 2019"),
         ((), {"title": "A", "year_max": 0}, "year_max must be a year"),
+        ((), {"title": "A", "year_min": "2019"}, "year_min must be a year"),
     ],
 )
 def test_arguments_that_do_not_go_together_are_refused(

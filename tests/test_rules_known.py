@@ -119,13 +119,11 @@ def knows(
         return False
     newest = 2006
     beyond = year_max is not None and year_max > max(newest, query.year or 0)
-    if (
-        beyond
-    ):  # nothing is later than year_max; a draft after all papers keeps its time
+    # nothing is later than year_max; a draft after all papers keeps its time
+    if beyond:
         year_max = query.year if query.year and query.year > newest else None
-    if (
-        recommends and not in_corpus
-    ):  # published by the year of the draft, or by year_max
+    # published by the year of the draft, or by year_max
+    if recommends and not in_corpus:
         last = query.year if year_max is None and not beyond else year_max
         return last is None or (made is not None and made <= last)
     if query.year is not None and (made is None or made >= query.year):

@@ -270,10 +270,11 @@ def test_what_an_index_is_too_small_for_is_left_out_and_never_zero(build: Any) -
     assert "cite" in found.left_out
     assert "needs 10" in found.left_out["cite"]
     assert "venue f1" not in found.metrics
+    # too small for the one; the other is of the published data
     for task in (
         "cite",
         "mag",
-    ):  # too small for the one; the other is of the published data
+    ):
         with pytest.raises(ConfigError, match=task):
             index_tasks(index, tasks=[task])
 

@@ -469,10 +469,11 @@ def test_a_training_that_diverges_writes_no_model(
         train_encoder(sample_index, tmp_path / "encoder", config)
 
     assert [*tmp_path.iterdir()] == []
+    # another process trains it
     with (
         locked(tmp_path / "encoder"),
         pytest.raises(LockedError),
-    ):  # another process trains it
+    ):
         train_encoder(sample_index, tmp_path / "encoder", config)
 
 

@@ -209,9 +209,8 @@ class Fields:
         """Return a short text or number on one line, the first of a list; anything else counts as missing."""
         if (value := self.get(key)) is None:
             return ""
-        if isinstance(
-            value, list
-        ):  # several types of one paper, the most general first
+        # several types of one paper, the most general first
+        if isinstance(value, list):
             value = next(iter(cast("list[Any]", value)), "")
         text = number_text(value)
         return one_line(text) if len(text) <= MAX_SHORT else ""

@@ -205,9 +205,8 @@ class _Groups:
         else:
             docid = paper.id
             number = corpus + 1
-            while (
-                docid in self.by_id
-            ):  # another paper's, such as a key that two libraries use
+            # another paper's, such as a key that two libraries use
+            while docid in self.by_id:
                 docid = f"{paper.id}#{number}"
                 number = number + 1
             self.counts["renamed"] += docid != paper.id

@@ -221,9 +221,8 @@ def check_target(index: Path, *, force: bool) -> None:
         parts = [part for part in (PAPERS, CITATIONS, BM25) if (index / part).exists()]
     except OSError as error:
         raise ConfigError(f"{index} cannot be made: {error.strerror}") from error
-    if (
-        not parts or not (index / NAME).is_file()
-    ):  # other programs use this file name, too
+    # other programs use this file name, too
+    if not parts or not (index / NAME).is_file():
         raise ConfigError(
             f"{index} already exists and is not an index; it was not changed; name another folder"
         )

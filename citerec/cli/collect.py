@@ -66,10 +66,11 @@ def collect(
     folder = output or CORPORA / (words or "references")
     plan = make_plan(folder, config)
     if plan.is_complete:
+        # removes what a killed run left
         with (
             suppress(CiterecError),
             open_cache(folder, ""),
-        ):  # removes what a killed run left
+        ):
             pass
         console.log(
             f"{folder} is complete; --update adds what is new, --force collects it anew"

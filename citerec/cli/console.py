@@ -113,9 +113,8 @@ def show(renderable: "RenderableType") -> None:
     console = PlainConsole()
     if not console.is_terminal:
         console = PlainConsole(width=max(console.width, 110))
-    with (
-        console.capture() as text
-    ):  # if rich prints directly, it ends the process at a closed pipe
+    # if rich prints directly, it ends the process at a closed pipe
+    with console.capture() as text:
         console.print(renderable)
     write_result(text.get())
 

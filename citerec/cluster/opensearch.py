@@ -50,9 +50,8 @@ class OpenSearchIndex:
 
         `url` may hold a name and a password; `options` are arguments of `opensearchpy.OpenSearch`, such as `ca_certs`.
         """
-        with extra(
-            "opensearch"
-        ):  # by name, so that type checkers do not need the package
+        # by name, so that type checkers do not need the package
+        with extra("opensearch"):
             self.library: Any = import_module("opensearchpy")
         host = urlsplit(url).netloc.rpartition("@")[2]
         self.name = name

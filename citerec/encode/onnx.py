@@ -96,10 +96,11 @@ def export(
     if found or cache is None or not private_folder(cache / FOLDER):
         return found
     new = cache / FOLDER / key
+    # tracing a model may raise anything
     with (
         suppress(Exception),
         building(new) as folder,
-    ):  # tracing a model may raise anything
+    ):
         (folder / TOKENIZER).write_text(
             tokenizer.backend_tokenizer.to_str(), encoding="utf-8"
         )

@@ -1,6 +1,6 @@
 """Checks that no query used information from its future: everything is recomputed without it and compared.
 
-For each query the index is copied without the citations that the query may not know (see `citerec.rules.known`),
+For each query the index is copied without the citations that the query may not know (see `citerec.graph.temporal`),
 without text, authors and venue of papers of a later year, and without the references of the query itself. Candidates
 and features are computed on both indexes and compared bit by bit. Collection statistics (idf, vectors) are those of
 the whole corpus, and a reranker reads only query and candidate; for these, and for all rankings of the run, the audit

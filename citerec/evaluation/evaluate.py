@@ -29,11 +29,11 @@ from citerec.types import Log, Progress, no_log, no_progress
 
 
 def evaluate(
-    systems: Sequence[str | System],
+    systems: str | Sequence[str | System],
     index: PathLike | IndexFolder,
     *,
     split: str = "test",
-    metrics: Sequence[str] = (),
+    metrics: str | Sequence[str] = (),
     queries: int | None = None,
     config: EvalConfig | None = None,
     report: PathLike | None = None,
@@ -70,8 +70,13 @@ def evaluate(
     config = config or EvalConfig()
     eval_set = load_eval_set(index, split)
     if queries is not None:
+        if queries < 1:
+            raise ConfigError(f"queries must be at least 1, got {queries}")
         eval_set = eval_set.spread(queries)
-    wanted = metric_names(",".join(metrics))
+    wanted = metric_names(metrics if isinstance(metrics, str) else ",".join(metrics))
+    compared = [systems] if isinstance(systems, str) else [*systems]
+    if not compared:
+        raise ConfigError('there is no system; name some, such as ["bm25", "ranker"]')
     evaluation = Evaluation(
         corpus=index.manifest.name,
         split=eval_set.split,
@@ -86,7 +91,7 @@ def evaluate(
         evaluation,
         index,
         eval_set,
-        systems,
+        compared,
         config,
         log=log,
         warn=log,

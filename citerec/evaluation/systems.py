@@ -454,9 +454,8 @@ class Systems:
         """Return the retrievers of a system; all systems share their cached hits."""
         first = read_by(name, self._index, self._config)
         names = FUSED if first in FUSIONS else (first,)
-        if first in FUSIONS or (
-            first != name and not RERANKED.get(name)
-        ):  # as `recommend` fuses
+        # as `recommend` fuses
+        if first in FUSIONS or (first != name and not RERANKED.get(name)):
             names = (*names, *self._config.retrievers)
         retrievers = [self._retriever(part) for part in names]
         return HybridRetriever(self._index, retrievers, fuse_of(first, self._config))

@@ -14,9 +14,8 @@ def save_array(path: Path, array: "npt.NDArray[Any]") -> None:
     """Write an array as `np.save` does, which misses that its last write failed, except into such a stream."""
     import numpy as np
 
-    with path.open(
-        "w+b"
-    ) as stream:  # no `io.BufferedWriter`, past which numpy writes by itself
+    # no `io.BufferedWriter`, past which numpy writes by itself
+    with path.open("w+b") as stream:
         np.save(stream, array)
 
 

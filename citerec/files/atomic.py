@@ -151,9 +151,8 @@ def locked(path: Path, *, seconds: float = 0) -> Generator[None]:
         try:
             yield
         finally:
-            with suppress(
-                OSError
-            ):  # before it is released: a waiting process opens a new file
+            # before it is released: a waiting process opens a new file
+            with suppress(OSError):
                 Path(lock.lock_file).unlink(missing_ok=True)
             lock.release()
 

@@ -105,9 +105,8 @@ def checksums_of(folder: Path, names: Collection[str]) -> dict[str, str]:
 def entries(folder: Path) -> Iterator[tuple[str, str]]:
     """Yield path and kind ("file", "link", "special") of every entry of a folder; links are not followed."""
     for path in sorted(folder.iterdir()):
-        with suppress(
-            FileNotFoundError
-        ):  # removed meanwhile, as a training's temporary folder is
+        # removed meanwhile, as a training's temporary folder is
+        with suppress(FileNotFoundError):
             mode = path.lstat().st_mode
             if stat.S_ISDIR(mode):
                 yield from (
@@ -142,9 +141,8 @@ def file_faults(folder: Path, sums: Mapping[str, str], *, cached: bool) -> list[
             return f"cannot be read ({error.strerror})"
         return "" if is_same else "is not what was written"
 
-    with ThreadPoolExecutor(
-        4
-    ) as pool:  # for small files alone, threads cost more than they save
+    # for small files alone, threads cost more than they save
+    with ThreadPoolExecutor(4) as pool:
         faults = [*(map if cached else pool.map)(fault, sums)]
     return [
         f"{name} {wrong}" for name, wrong in zip(sums, faults, strict=True) if wrong

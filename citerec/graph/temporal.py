@@ -114,9 +114,8 @@ def first_unknown_year(
         return query.year
     last = eligible.year_max
     newest = max(latest, query.year or latest)
-    if (
-        last is not None and last > newest
-    ):  # a bound beyond the draft and every paper is none
+    # a bound beyond the draft and every paper is none
+    if last is not None and last > newest:
         last = newest if newest > latest else None
     after = None if last is None else min(last, YEARS[-1]) + 1
     if not in_corpus:

@@ -123,9 +123,8 @@ def write_dense(
         index = faiss.IndexRefine(base, exact)
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        with path.open(
-            "wb"
-        ) as stream:  # faiss itself misses that its last write failed
+        # faiss itself misses that its last write failed
+        with path.open("wb") as stream:
             faiss.write_index(index, faiss.PyCallbackIOWriter(stream.write))
     report("writing vectors", rows, rows)
     settings = {

@@ -49,9 +49,6 @@ from citerec.types import CandidateSet, Hits, Progress, Query, QueryBatch, no_pr
 NAME = "ranker"  # the name of the hits of this stage
 SPEC = "ranker.json"
 DEFAULT = Path(__file__).parent / "default"  # the ranker of the package
-SENTENCE_WEIGHTS = np.array(
-    [feature.sentence_weight for feature in FEATURES], np.float64
-)
 TOP = 100  # best papers of a list, on which the calibration is fitted
 
 ListFeature = Literal["coverage", "references", "known"]  # features of `Group.LIST`
@@ -433,11 +430,12 @@ class LtrStage:
             # its features are equal for all papers of a list, so the order of `matrix` does not matter
             values = calibration.probabilities(hits.scores, matrix).astype(np.float32)
             probabilities = Hits(hits.rows, values)
-            if (
-                query.is_sentence
-            ):  # without a calibration, the scale of the scores is unknown
-                places = np.flatnonzero(SENTENCE_WEIGHTS)
-                added = np.nan_to_num(matrix[:, places]) @ SENTENCE_WEIGHTS[places]
+            # without a calibration, the scale of the scores is unknown
+            if query.is_sentence:
+                columns = (*FEATURES, *self._ranker.added)
+                weights = np.array([column.sentence_weight for column in columns])
+                places = np.flatnonzero(weights)
+                added = np.nan_to_num(matrix[:, places]) @ weights[places]
                 scores = (scores + added).astype(np.float32)
                 hits = Hits.ordered(candidates.rows, scores, self._id_rank)
         return RankedCandidates(

@@ -562,8 +562,7 @@ def finish_folder(
     (folder / CARD).write_text(
         filled("citerec.train", f"cards/{card}", shown), encoding="utf-8"
     )
-    for weights in folder.glob(
-        "*.safetensors"
-    ):  # readable by their owner only until now
+    # readable by their owner only until now
+    for weights in folder.glob("*.safetensors"):
         weights.chmod((folder / TRAINING).stat().st_mode)
     seal_model(folder)

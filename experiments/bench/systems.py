@@ -57,9 +57,8 @@ def lucene(work: Work) -> Search:
 
     def one(text: str) -> tuple[list[str], list[float]]:
         docs, scores = search(text, 2 * K)
-        if (
-            len(scores) == 2 * K and scores[K - 1] == scores[-1]
-        ):  # more papers may have this score
+        # more papers may have this score
+        if len(scores) == 2 * K and scores[K - 1] == scores[-1]:
             docs, scores = search(text, len(rows))
         hits = Hits.ordered(rows[docs], scores, index.id_rank, K)
         return ids[hits.rows].tolist(), hits.scores.tolist()

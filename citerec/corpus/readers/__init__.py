@@ -192,9 +192,8 @@ def find_source(path: Path) -> Source:
             )
         files = _files(path)
         by_name = {_plain_name(file): file for file in files if file.parent == path}
-        if (
-            "corpus.jsonl" in by_name
-        ):  # beside it may be queries, as in BEIR's layout, or whole texts
+        # beside it may be queries, as in BEIR's layout, or whole texts
+        if "corpus.jsonl" in by_name:
             shards = [by_name["corpus.jsonl"]]
         else:
             shards = [file for file in files if _holds_records(file)] or _of_one_format(

@@ -230,9 +230,8 @@ def _end_of_value(data: bytes, start: int) -> int:
     at = start
     while text := _TO_BRACKET.match(data, at):
         at = text.end() + 1
-        if (
-            at > len(data) or data[at - 1] == 0x22
-        ):  # a string that does not end in `data`
+        # a string that does not end in `data`
+        if at > len(data) or data[at - 1] == 0x22:
             return 0
         depth += 1 if data[at - 1] in b"{[" else -1
         if depth == 0:

@@ -337,9 +337,8 @@ def _extracted(
                         return _write_member(stream, size, target, progress)
         else:
             with tarfile.open(archive, "r|*") as packed:
-                for entry in (
-                    packed
-                ):  # one pass, since listing a tar file decompresses all of it
+                # one pass, since listing a tar file decompresses all of it
+                for entry in packed:
                     if entry.isfile() and entry.name.removeprefix("./") == file.member:
                         stream = packed.extractfile(entry)
                         assert stream is not None

@@ -142,9 +142,8 @@ def prepare_corpus(
                     add_references(len(years), paper.citations)
                     years.append(paper.year or NO_YEAR)
                     values = asdict(paper)
-                    if (
-                        not paper.retracted
-                    ):  # models record the checksums of these files
+                    # models record the checksums of these files
+                    if not paper.retracted:
                         del values["retracted"]
                     sink.write(orjson.dumps(values) + b"\n")
         if not years:

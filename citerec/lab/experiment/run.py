@@ -290,9 +290,8 @@ def run_experiment(
         )
     if why := missing(experiment):
         return Outcome(experiment, Verdict.NOT_RUN, why)
-    for corpus in filter(
-        None, experiment.corpora
-    ):  # before the first of them is indexed
+    # before the first of them is indexed
+    for corpus in filter(None, experiment.corpora):
         check_splits(find_source(Path(corpus)).folder)
     run = {
         ExperimentKind.RECOMMEND: _recommend,
