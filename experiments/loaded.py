@@ -117,7 +117,9 @@ def by_folder() -> None:
         place = file.relative_to(PACKAGE).parts
         folders.setdefault(place[0] if len(place) > 1 else "(top)", []).append(file)
     whole = {"the package without lab": package_files()}
-    whole |= {name: [*(ROOT / name).rglob("*.py")] for name in ("tests", "experiments")}
+    for name in ("tests", "experiments"):
+        own = (ROOT / name).rglob("*.py")
+        whole[name] = [file for file in own if "node_modules" not in file.parts]
     print("   nodes    code  a line  tuples  one  modules")
     for name, files in {**folders, **whole}.items():
         weight = Weight.of(files)
