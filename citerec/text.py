@@ -1,4 +1,4 @@
-"""The text of papers: what a stage reads of a paper or a draft, and what a file or a terminal may be given."""
+"""The text of papers: what a stage reads of a paper or a draft."""
 
 import re
 import unicodedata

@@ -1,19 +1,14 @@
 """Arrays of an index: what a number in them means, how they are saved, opened and checked."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
 import numpy as np
 import numpy.typing as npt
 
 
 def save_array(path: Path, array: "npt.NDArray[Any]") -> None:
     """Write an array as `np.save` does, which misses that its last write failed, except into such a stream."""
-    import numpy as np
-
     # no `io.BufferedWriter`, past which numpy writes by itself
     with path.open("w+b") as stream:
         np.save(stream, array)
@@ -27,8 +22,6 @@ def open_array(
     OSError if it cannot be read; ValueError if type, shape or `length` differ, or the file has more or fewer bytes than
     its header states.
     """
-    import numpy as np
-
     try:
         array = np.lib.format.open_memmap(path, mode="r")
     except OSError:
@@ -57,8 +50,6 @@ def check_rows(
     name: str, rows: "npt.NDArray[np.integer]", end: int, *, distinct: bool = False
 ) -> None:
     """Raise ValueError unless numbers are at least 0 and below `end`, and each at most once if `distinct`."""
-    import numpy as np
-
     if len(rows) and not (rows.min() >= 0 and rows.max() < end):
         raise ValueError(f"{name} names rows that are not from 0 to {end - 1:,}")
     if distinct:

@@ -1,7 +1,4 @@
-"""The rules of a query: which papers it may be given, and which citations may be known.
-
-Eligible are all papers but the query itself, later ones, excluded ones and retracted ones. The known citations are
-those of the citation graph as of the query's year, without the query's own citations:
+"""Which citations may be known for a query: those of the citation graph as of its year, without its own.
 
 - Evaluation and training use citations of an earlier year than the query's, made by train papers (`TRAIN`) or by all
   papers (`EARLIER`).

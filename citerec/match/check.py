@@ -1,4 +1,4 @@
-"""Compares a bibliography with a corpus: what has no DOI, another year or title, is retracted, or is there twice."""
+"""Compares a bibliography with a corpus: retracted papers, other years, DOIs and titles, preprints, duplicates."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,18 +1,4 @@
-"""The rules of a query: which papers it may be given, and which citations may be known.
-
-Eligible are all papers but the query itself, later ones, excluded ones and retracted ones. The known citations are
-those of the citation graph as of the query's year, without the query's own citations:
-
-- Evaluation and training use citations of an earlier year than the query's, made by train papers (`TRAIN`) or by all
-  papers (`EARLIER`).
-- `recommend` (`PUBLISHED`) uses citations of an earlier year for a query that is a paper of the corpus. A draft outside
-  the corpus is newer than all its eligible papers. Its known citations are those of all papers up to its own year, or
-  of all papers if it has no year.
-
-With `--year-max Y`, citations of papers that were published after Y are unknown; for a draft, those of Y are known.
-A bound that is later than the draft and than every paper of the corpus is no bound, so it changes no list.
-Only `first_unknown_year` decides this.
-"""
+"""Which papers a query may be given: not itself, no later one, none that is excluded or retracted."""
 
 from collections.abc import Iterable, Sequence
 
