@@ -13,7 +13,6 @@ from typing import Protocol, TypeAlias, cast, runtime_checkable
 
 import numpy as np
 
-from citerec import plugins
 from citerec.config import Bm25Config, FuseConfig, RerankConfig
 from citerec.encode.encoder import reopen
 from citerec.encode.spec import EncodeConfig
@@ -25,6 +24,7 @@ from citerec.files.trec import Qrels, Run
 from citerec.graph.temporal import CitationScope, TemporalGraph
 from citerec.index.folder import IndexFolder
 from citerec.pipeline import Pipeline, RerankingStage, configure_for_ranker, rank_stages
+from citerec.plugins import Plugins
 from citerec.rank.expand import NEIGHBOURS, CandidateExpander
 from citerec.rank.features import declared_features
 from citerec.rank.ltr import Ranker, Variant, find_ranker, open_ranker, retriever_notice
@@ -140,7 +140,7 @@ CANDIDATES = ("bm25", "dense", *FUSIONS)  # the choices for the candidates of "r
 
 def systems() -> tuple[str, ...]:
     """Return the names of all systems: citerec's own, then the registered first-stage retrievers."""
-    return tuple(dict.fromkeys((*SYSTEMS, *plugins.names(plugins.RETRIEVERS))))
+    return tuple(dict.fromkeys((*SYSTEMS, *Plugins.RETRIEVERS.names)))
 
 
 def default_systems(
@@ -474,6 +474,6 @@ class Systems:
             elif name in FORMS:
                 opened = Bm25Retriever(self._index, bm25_of(name, self._config))
             else:
-                opened = plugins.load(plugins.RETRIEVERS, name)(self._index)
+                opened = Plugins.RETRIEVERS.load(name)(self._index)
             self._retrievers[name] = CachedRetriever(opened)
         return self._retrievers[name]

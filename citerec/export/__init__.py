@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from citerec import plugins
 from citerec.errors import ConfigError
 from citerec.files.checksums import indented_json
+from citerec.plugins import Plugins
 from citerec.types import Paper, Query, Recommendation
 
 __all__ = ["Exporter", "Format", "Result", "formats", "pieces"]
@@ -51,7 +51,7 @@ once.
 
 def formats() -> tuple[str, ...]:
     """Return the names of all formats: citerec's own, and those of registered exporters."""
-    return tuple(dict.fromkeys([*Format, *plugins.names(plugins.EXPORTERS)]))
+    return tuple(dict.fromkeys([*Format, *Plugins.EXPORTERS.names]))
 
 
 def pieces(
@@ -103,7 +103,7 @@ def pieces(
                 raise ConfigError(
                     f"no format {format!r}; choose from {', '.join(formats())}"
                 )
-            exporter: Exporter = plugins.load(plugins.EXPORTERS, format)
+            exporter: Exporter = Plugins.EXPORTERS.load(format)
             yield from exporter(results)
 
 

@@ -52,6 +52,9 @@ PLUGINS = (
     "plugins"  # what retrievers of other packages keep, each in a folder of its name
 )
 MODELS = "models"  # trained on the index after it was built: each has its own checksums
+# their folders
+RERANKER = "reranker"
+RANKER = "ranker"
 # of a model in training
 _IN_PROGRESS = re.compile(r"\..+\.(training|lock|building-.+)")
 
@@ -106,6 +109,19 @@ class IndexFolder:
     def models(self) -> Path:
         """The folder of the models that were trained on this index."""
         return self.path / MODELS
+
+    def own_model(self, name: str, required: str) -> Path | None:
+        """Return the folder of a model that was trained on this index; None if there is none.
+
+        `name` is `RERANKER` or `RANKER`; every such model has the file `required`. IndexDamagedError if the folder
+        exists, but has no model in it.
+        """
+        folder = self.models / name
+        if os.path.lexists(folder) and not is_regular(folder / required):
+            raise IndexDamagedError(
+                self.path, [f"{MODELS}/{name}/{required} is missing"]
+            )
+        return folder if folder.is_dir() else None
 
     @property
     def splits(self) -> Path:

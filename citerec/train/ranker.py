@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from citerec import plugins
 from citerec.config import RANKING_DEPTH, RecommendConfig, RerankConfig
 from citerec.encode.encoder import reopen
 from citerec.encode.models import find_model, weights_files
@@ -26,8 +25,9 @@ from citerec.files.arrays import Flags
 from citerec.files.atomic import building, check_writable
 from citerec.files.cache import sha256_of_files
 from citerec.graph.temporal import CitationScope, TemporalGraph
-from citerec.index.folder import IndexFolder
+from citerec.index.folder import RANKER, IndexFolder
 from citerec.pipeline import Pipeline
+from citerec.plugins import Plugins
 from citerec.rank.expand import NEIGHBOURS, CandidateExpander
 from citerec.rank.features import (
     FEATURES,
@@ -50,13 +50,7 @@ from citerec.rank.ltr import (
 )
 from citerec.rerank.reranker import choose_reranker, open_reranker
 from citerec.retrieve.hybrid import open_hybrid
-from citerec.rules.held_out import (
-    RANKER,
-    held_out,
-    may_know_queries,
-    own_model,
-    trained_on_other_data,
-)
+from citerec.rules.held_out import held_out, may_know_queries, trained_on_other_data
 from citerec.stages import FirstStage
 from citerec.train import trainer
 from citerec.train.boost import (
@@ -398,7 +392,7 @@ def _shown(config: RankerTraining) -> Json:
 
 def _folder_of(reranker: str | None, index: IndexFolder) -> Path | None:
     """Return the folder of a reranker; None for none, and for one that a package registers."""
-    if reranker is None or reranker in plugins.names(plugins.RERANKERS):
+    if reranker is None or reranker in Plugins.RERANKERS.names:
         return None
     return find_model(reranker, base=index.path).folder
 
@@ -516,7 +510,7 @@ def _compared(
     """
     by_query = fitted.by_query
     added = fitted.trees.added
-    in_use = own_model(index, RANKER, SPEC)
+    in_use = index.own_model(RANKER, SPEC)
     if in_use and not trained_on_other_data(in_use, index):
         record = trainer.read_training(in_use)
         if any(facts.get("dev_queries_teach") for facts in record.get("indexes", [])):
