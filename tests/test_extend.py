@@ -24,6 +24,7 @@ from citerec.evaluation.systems import Systems
 from citerec.export import formats
 from citerec.files.reading import read_toml
 from citerec.index.folder import IndexFolder, open_index
+from citerec.lab.audit import audit_systems
 from citerec.plugins import Plugins
 from citerec.rank.features import NAMES, Feature
 from citerec.rank.ltr import open_ranker
@@ -362,7 +363,7 @@ def test_a_ranker_reads_the_features_that_it_was_trained_with(
     found = citerec.Recommender(sample_index, config).recommend(DRAFT, explain=True)
     eval_set = load_eval_set(sample_index, "test")
     settings = EvalConfig(ranker=str(folder), retrievers=("latest",))
-    audited = Systems(sample_index, eval_set, settings).audit(["ranker"])
+    audited = audit_systems(Systems(sample_index, eval_set, settings), ["ranker"])
 
     assert ranker.columns == (*NAMES, "survey")
     assert ranker.features[-1] == "survey"

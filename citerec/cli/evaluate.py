@@ -22,8 +22,8 @@ from citerec.errors import ConfigError
 from citerec.evaluation.protocol import EvalConfig
 
 if TYPE_CHECKING:
-    from citerec.evaluation.audit import Audit
     from citerec.files.trec import Run
+    from citerec.lab.audit import Audit
 
 REPORTS = Path("reports")
 FAULTS = 5  # faults of an audit that are printed
@@ -169,7 +169,10 @@ def evaluate(
                 progress=progress,
             )
             if options.audit:
-                refuse_faults(opened.audit([*evaluation.seconds], progress), console)
+                from citerec.lab.audit import audit_systems
+
+                checked = audit_systems(opened, [*evaluation.seconds], progress)
+                refuse_faults(checked, console)
     evaluation = replace(evaluation, provenance=provenance({**evaluation.provenance}))
     assessment = assess(evaluation)
     write_report(assessment, target)
