@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import orjson
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass as pydantic_dataclass
@@ -23,7 +22,7 @@ from citerec.errors import (
     IndexFormatError,
     IndexNotFoundError,
 )
-from citerec.files.arrays import check_rows, open_array
+from citerec.files.arrays import Rows, check_rows, open_array
 from citerec.files.atomic import is_regular, replacing
 from citerec.files.checksums import (
     checksums_of,
@@ -93,7 +92,7 @@ class IndexFolder:
     papers: Papers
     graph: Graph  # citations among the papers of the index
     # rank of each row's docid among all docids, shape (papers,): breaks ties
-    id_rank: npt.NDArray[np.int32]
+    id_rank: Rows
 
     @property
     def bm25(self) -> Path:
@@ -220,9 +219,7 @@ def _map(path: Path, manifest: Manifest) -> IndexFolder:
         part = CITATIONS
         graph = open_graph(path / part, len(papers))
         part = ID_RANK
-        rank: npt.NDArray[np.int32] = open_array(
-            path / part, np.int32, length=len(papers)
-        )
+        rank: Rows = open_array(path / part, np.int32, length=len(papers))
         check_rows(part, rank, len(papers), distinct=True)
         part = NAME
         settings = manifest.settings
