@@ -81,12 +81,9 @@ class Recommendations(Result, Sequence[Recommendation]):
         Raises:
             ConfigError: If there is no such field.
         """
-        from citerec.export.jsonl import FIELDS, items
+        from citerec.export.jsonl import check_fields, items
 
-        if unknown := [name for name in fields if name not in FIELDS]:
-            raise ConfigError(
-                f"no field {unknown[0]!r}; choose from {', '.join(FIELDS)}"
-            )
+        check_fields(fields)
         return items(self, fields)
 
     def export(self, format: str) -> str:

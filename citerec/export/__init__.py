@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from citerec.config import read_settings
 from citerec.errors import ConfigError
 from citerec.files.checksums import indented_json
 from citerec.plugins import Plugins
@@ -109,16 +110,11 @@ def pieces(
 
 def _bibliography(results: Iterable[Result], format: str) -> str:
     """Write each recommended paper once, in the order of its first appearance."""
-    from citerec.bibliography import write
+    from citerec.bibliography.styles import ReferenceConfig, references
 
     by_id: dict[str, Paper] = {}
     for result in results:
         for item in result.recommendations:
             by_id.setdefault(item.paper.id, item.paper)
-    papers = [*by_id.values()]
-    writers = {
-        Format.BIBTEX: write.bibtex,
-        Format.RIS: write.ris,
-        Format.CSL: write.csl,
-    }
-    return writers.get(Format(format), write.dois)(papers)
+    config = read_settings(ReferenceConfig, {"format": format})
+    return references([*by_id.values()], config)

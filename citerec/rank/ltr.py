@@ -384,15 +384,15 @@ class LtrStage:
     ) -> list[RankedCandidates]:
         """Order all candidates of each query, one `ExpandedCandidates` each; the reranked pairs are scored together."""
         ranked: list[RankedCandidates] = []
-        for place, (query, one) in enumerate(
+        for place, (query, expanded) in enumerate(
             zip(batch.queries, candidates, strict=True)
         ):
             progress("ranking", place, len(batch))
             cited = batch.known_references(place)
             # on more threads sums differ in the last bits
             with _LIMITED, _openblas().limit(limits=1):
-                matrix = self._features.matrix(query, one, cited)
-            ranked.append(self._ordered(query, matrix, one, cited))
+                matrix = self._features.matrix(query, expanded, cited)
+            ranked.append(self._ordered(query, matrix, expanded, cited))
         if self._reranker is None:
             return ranked
         done = self._reranker.rerank(
