@@ -31,8 +31,8 @@ def test_rooms_stay_few() -> None:
 
 
 def test_one_query_enters_few_modules(dense_sample: IndexFolder) -> None:
-    index = ("--index", str(dense_sample.path))
+    index = f"--index={dense_sample.path}"
 
-    _, entered = loaded(["recommend", *index, "--title", "Citation networks"])
+    _, entered = loaded(["recommend", index, "--title=Citation networks"])
 
     assert len(entered) <= 45
