@@ -122,7 +122,8 @@ def test_what_the_corpus_knows_differently_is_listed(
 @pytest.mark.parametrize(
     "entry",
     [
-        "@misc{a, title={Roots of Very Large Trees}, year=2018}",
+        "@unpublished{a, title={Roots of Very Large Trees}, year=2018}",
+        "@misc{a, title={Roots of Very Large Trees}, archiveprefix={arXiv}, year=2018}",
         "@article{a, title={Roots of Very Large Trees}, journal={arXiv preprint arXiv:1801.1}, year=2018}",
         "@article{a, title={Roots of Very Large Trees}, doi={10.48550/arXiv.1801.00001}}",
         "@article{a, title={Roots of Very Large Trees}, url={https://arxiv.org/abs/1801.00001}}",
@@ -152,6 +153,8 @@ EPRINT = "eprint={2101.00001}, archiveprefix={arXiv}, year="
         "@article{a, title={Leaves and their many colours}, journal={arXiv}, year=2021,"
         " doi={10.48550/arXiv.2101.00001}}",
         "@misc{a, title={Soil is all a tree needs}, year=2001}",
+        "@misc{a, title={The Maps of Large Trees}, doi={10.1234/maps}, year=2019}",
+        "@misc{a, title={The maps of large trees}, howpublished={https://maps.org/10.1234/maps}}",
         "@inproceedings{a, title={The Maps of Large Trees}, booktitle={VIS}, note={arXiv:1801.1},"
         " doi={10.1234/maps}}",
     ],
@@ -210,6 +213,33 @@ def test_a_paper_with_a_follow_up_of_another_doi_is_not_that(
         (
             "title={A}, eprint={2101.00001}",
             "title={B}, url={https://arxiv.org/abs/2101.00001v2}",
+            1,
+        ),
+        # a number that a program wrote into many entries
+        (
+            "title={Moss on stones}, author={Moss, Di}, eprint={2101.00001}",
+            "title={Roots of trees}, author={Root, Bo}, eprint={2101.00001}",
+            0,
+        ),
+        (
+            "title={Moss on stones}, author={Moss, Di}, doi={10.5555/a}",
+            "title={Moss on Stones}, author={The Moss Consortium}, doi={10.5555/a}",
+            1,
+        ),
+        # a book and an article
+        (
+            "title={Moss on Stones: a Theory}, author={Fern, A. and Moss, Di}, year=2001",
+            "title={Moss on Stones}, author={Moss, Di}, year=2001",
+            0,
+        ),
+        (
+            "title={Deep Moss}, author={Fern, A. and Moss, Di}, year=2001",
+            "title={Deep moss}, author={Oak, B. and Moss, Di}, year=2001",
+            0,
+        ),
+        (
+            "title={Moss on Old Stones and Walls}, author={Fern, A. and Moss, Di}, year=2001",
+            "title={Moss on old stones and walls}, author={Moss, Di and Fern, A.}, year=2001",
             1,
         ),
     ],

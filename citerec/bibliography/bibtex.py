@@ -222,7 +222,7 @@ def first_text(fields: Mapping[str, str], *names: str) -> str:
 
 
 def to_entry(line: int, fields: Mapping[str, str]) -> Entry:
-    """Return a record as plain text; `@misc` and `@unpublished` without a venue are preprints."""
+    """Return a record as plain text; `@unpublished` without a venue is a preprint."""
     text = partial(first_text, fields)
     addresses = [link(fields.get(name, "")) for name in _ADDRESSES]
     links = " ".join(addresses)

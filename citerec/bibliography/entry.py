@@ -30,7 +30,7 @@ _OTHER_TYPE = re.compile(
     r"thes|dissert|report|rprt|conf|cpaper|proceedings|chap|book|incollection|software|data|comp"
 )
 # of BibTeX, RIS and CSL; an entry of such a type without a venue is taken for a preprint
-_TYPES = frozenset("misc unpublished online unpb preprint article manuscript".split())
+_TYPES = frozenset("unpublished unpb preprint article manuscript".split())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,16 @@ from functools import partial
 
 from citerec.bibliography import publication
 from citerec.bibliography.entry import SERVER, Entry, PaperList, is_preprint_doi
-from citerec.bibliography.keys import paper_doi, title_key
+from citerec.bibliography.keys import name_key, paper_doi, title_key
 from citerec.index.papers import Papers
-from citerec.match.papers import contradicts, listed_rows, rows_of_entry, similar_titles
+from citerec.match.papers import (
+    LEAST_WORDS,
+    contradicts,
+    listed_rows,
+    rows_of_entry,
+    same_title,
+    similar_titles,
+)
 from citerec.types import Paper
 
 
@@ -187,8 +194,8 @@ def _has_doi(entry: Entry, paper: Paper) -> bool:
     return paper_doi(paper).lower() in {doi.lower() for doi in entry.dois}
 
 
-def _has_title(entry: Entry, paper: Paper) -> bool:
-    """Whether a paper has the title of an entry, up to case, accents, punctuation and hyphens."""
+def _has_title(entry: Entry, paper: Paper | Entry) -> bool:
+    """Whether a paper or another entry has the title of an entry, up to case, accents, punctuation and hyphens."""
     return title_key(entry.title).replace(" ", "") == title_key(paper.title).replace(
         " ", ""
     )
@@ -202,7 +209,12 @@ def _is_published(paper: Paper) -> bool:
 
 
 def earlier_entries(entries: Sequence[Entry]) -> Mapping[int, int]:
-    """Return for each entry that repeats an earlier one the position of the first such: by DOI, key or title."""
+    """Return for each entry that repeats an earlier one the position of the first such: by DOI, key or title.
+
+    A DOI or arXiv number counts unless title and authors show another work: programs write wrong ones into many
+    entries. With a short or similar title the first author must be the same, too: a book may have the main title of
+    an article.
+    """
     first: dict[str, int] = {}
     earlier: dict[int, int] = {}
     by_place = dict(enumerate(entries))
@@ -211,18 +223,40 @@ def earlier_entries(entries: Sequence[Entry]) -> Mapping[int, int]:
         enumerate(entry.title for entry in entries),
     )
     for place, entry in by_place.items():
-        codes = {f"doi {doi.lower()}" for doi in (*entry.dois, *entry.preprints)}
-        codes |= (
+        dois = {f"doi {doi.lower()}" for doi in (*entry.dois, *entry.preprints)}
+        keys = (
             {f"key {entry.key.lower()}"}
             if entry.key
             else {f"id {i}" for i in entry.ids}
         )
-        others = [first[code] for code in codes if code in first]
+        others = [first[key] for key in keys if key in first]
+        for row in {first[doi] for doi in dois if doi in first}:
+            other = by_place[row]
+            if same_title(entry.title, other.title) or not contradicts(entry, other):
+                others.append(row)
         if titles := similar.get(entry.title):
-            same = rows_of_entry(entry, titles.before(place), by_place)
-            others += [row for row in same if not contradicts(entry, by_place[row])]
+            is_long = len(title_key(entry.title).split()) >= LEAST_WORDS
+            others += [
+                row
+                for row in rows_of_entry(entry, titles.before(place), by_place)
+                if not contradicts(entry, by_place[row])
+                and (
+                    (is_long and _has_title(entry, by_place[row]))
+                    or _has_first_author(entry, by_place[row])
+                )
+            ]
         if others:
             earlier[place] = min(others)
-        for code in codes:
+        for code in dois | keys:
             first.setdefault(code, place)
     return earlier
+
+
+def _has_first_author(entry: Entry, other: Entry) -> bool:
+    """Whether two entries have the same first author, or one has no authors."""
+    last_names = {
+        name_key(described.authors[0]).rpartition(" ")[2]
+        for described in (entry, other)
+        if described.authors
+    }
+    return len(last_names) < 2
