@@ -67,16 +67,23 @@ PUBMED = """<?xml version="1.0"?><PubmedArticleSet><PubmedArticle><MedlineCitati
         ("Vision, Maps and Language Models in 2020", TEXT),
         ("word2vec", TEXT),
         ("2019", TEXT),
-        ("\nPMID- 123\nOWN - NLM\n", "PubMed's .nbib (Zotero"),
-        ("%0 Journal Article\n%T Trees\n", "EndNote's .enw (Zotero"),
+        ("\nPMID- 123\nOWN - NLM\n", "a list of papers (ris)"),
+        ("%0 Journal Article\n%T Trees\n", "a list of papers (ris)"),
+        (
+            "PMID- 1\nTI  - A\nAB  - We\n      \\documentclass{minimal}",
+            "a list of papers (ris)",
+        ),
+        ("PMID: 31234567 is what we read.\nIt says so.", TEXT),
+        ("50 of us read\n%0 Journal Article\nas a comment.", TEXT),
         (
             "%A lovely file of references\n@misc{a, title={A}}",
             "a list of papers (bibtex)",
         ),
         (
             "\ufeffFN Clarivate Analytics Web of Science\nVR 1.0\nPT J\n",
-            "an export of Web of Science",
+            "a list of papers (ris)",
         ),
+        ("PT J\r\nAU Oz, A\r\nTI Trees\r\nER\r\n", "a list of papers (ris)"),
         ("PT\tAU\tTI\tSO\nJ\tOz\tTrees\tMaps\n", "a table (pass"),
         ("PMID,Title,Authors\n1,Trees,Oz\n", "a table (pass"),
         ('<rdf:RDF\n xmlns:rdf="x">', "RDF (of Zotero?"),
@@ -146,7 +153,7 @@ def test_a_list_is_no_draft_and_a_draft_no_list() -> None:
             r"\documentclass{article}",
             r"this is a draft \(LaTeX\), not a corpus; citerec recommend --query",
         ),
-        ("PMID- 1", "this is PubMed's .nbib .*, not a corpus; expected JSON lines"),
+        ("<rdf:RDF/>", r"this is RDF .*, not a corpus; expected JSON lines"),
     ],
 )
 def test_an_index_says_what_to_do_with_what_is_no_corpus(
@@ -167,10 +174,10 @@ def test_an_upload_is_what_its_content_is_whatever_its_name(tmp_path: Path) -> N
     }
     one_record = Upload("e.json", b'{"title": "Trees", "abstract": "Grow."}')
     uploads = [Upload(name, text.encode()) for name, text in lists.items()]
-    nbib = Upload("f.nbib", b"PMID- 1\nTI  - A\n")
+    rdf = Upload("f.rdf", b"<rdf:RDF/>")
 
     read, both = (
-        read_files(files, str(tmp_path)) for files in (uploads, [nbib, uploads[0]])
+        read_files(files, str(tmp_path)) for files in (uploads, [rdf, uploads[0]])
     )
 
     assert read.draft is None
@@ -179,9 +186,7 @@ def test_an_upload_is_what_its_content_is_whatever_its_name(tmp_path: Path) -> N
         *(("c", 1), ("d.jsonl", 2)),
     ]
     assert [name for name, _ in both.lists] == ["a.txt"]
-    assert "f.nbib: this is PubMed's .nbib" in "".join(
-        [*both.unread, *map(str, both.faults)]
-    )
+    assert "f.rdf: this is RDF" in "".join([*both.unread, *map(str, both.faults)])
     draft = read_files([one_record, Upload("a.txt", APA.encode())], str(tmp_path)).draft
     assert draft is not None
     assert draft["title"] == "Trees"

@@ -35,8 +35,6 @@ def excluded(folder: Path, text: str | bytes) -> PaperList:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("\nPMID- 123\nOWN - NLM\n", "PubMed's .nbib"),
-        ("%0 Journal Article\n%T Trees\n", "EndNote's .enw"),
         ('"Key","Item Type","Title","DOI"\n"A","book","Trees","10.5/x"\n', "a table"),
         ("Title;Year\nTrees;2000\n", "a table"),
     ],

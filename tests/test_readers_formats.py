@@ -202,6 +202,85 @@ RIS_PAPERS = stated(
  "type": "CONF"},
 {"id": "77", "title": "No end of the one before", "type": "BOOK"}"""
 )
+TAGGED = {
+    "a.nbib": """
+PMID- 31
+OWN - NLM
+DP  - 2020 Feb 2
+TI  - Moss on the stones of old
+      walls - and more.
+LID - S0(20)3 [pii]
+LID - 10.1234/moss.1 [doi]
+FAU - Moss, Diana K
+AU  - Moss DK
+AB  - AIM: To
+      look.
+PT  - Journal Article
+PT  - Retracted Publication
+JT  - Journal of moss
+TA  - J Moss
+
+PMID- 32
+TI  - Ferns.
+AU  - Oz A
+""".replace("\n", "\r\n"),
+    "a.enw": """%0 Journal Article
+%T Moss on stones
+%A Moss, Diana
+%A Fern, Al
+%J Journal of Moss
+%D 2019
+%R 10.1234/x
+%X We look
+at it.
+
+%0 Edited Book
+%T Ferns
+%B Series
+%D 1999
+""",
+    "a.txt": """FN Clarivate
+VR 1.0
+PT J
+AU Moss, D
+   Fern, A
+AF Moss, Diana
+   Fern, Al
+TI Moss on
+   stones
+SO JOURNAL OF MOSS
+PY 2020
+VL 3
+DI 10.1234/y
+UT WOS:1
+ER
+
+PT C
+TI Ferns
+EA JAN 2021
+UT WOS:2
+ER
+
+EF
+""",
+}
+TAGGED_PAPERS = {
+    "a.nbib": stated(
+        """{"id": "10.1234/moss.1", "title": "Moss on the stones of old walls - and more.", "abstract": "AIM: To look.",
+ "year": 2020, "authors": ["Diana K Moss"], "venue": "Journal of moss", "doi": "10.1234/moss.1", "retracted": true},
+{"id": "32", "title": "Ferns.", "authors": ["Oz A"]}"""
+    ),
+    "a.enw": stated(
+        """{"id": "10.1234/x", "title": "Moss on stones", "abstract": "We look at it.", "year": 2019,
+ "authors": ["Diana Moss", "Al Fern"], "venue": "Journal of Moss", "doi": "10.1234/x", "type": "Journal Article"},
+{"id": "a:11", "title": "Ferns", "year": 1999, "venue": "Series", "type": "Edited Book"}"""
+    ),
+    "a.txt": stated(
+        """{"id": "10.1234/y", "title": "Moss on stones", "year": 2020, "authors": ["Diana Moss", "Al Fern"],
+ "venue": "JOURNAL OF MOSS", "doi": "10.1234/y", "type": "J", "volume": "3"},
+{"id": "WOS:2", "title": "Ferns", "year": 2021, "type": "C"}"""
+    ),
+}
 PUBMED = """<?xml version="1.0" encoding="utf-8"?>
 <!DOCTYPE PubmedArticleSet PUBLIC "-//NLM//DTD PubMedArticle, 1st January 2025//EN"
   "https://dtd.nlm.nih.gov/ncbi/pubmed/out/pubmed_250101.dtd">
@@ -374,6 +453,7 @@ CASES: list[
         "TY  - JOUR\nTI  - T\n",
         [Paper(id="my:1", title="T", type="JOUR")],
     ),
+    *(("ris", file, text, TAGGED_PAPERS[file]) for file, text in TAGGED.items()),
     ("pubmed", "a.xml.gz", PUBMED.format(ARTICLE + OAK), PUBMED_PAPERS),
 ]
 
@@ -430,6 +510,16 @@ def test_tags_of_ris_are_read_as_zotero_reads_them(
     entry = to_entry(*record)
 
     assert ", ".join((entry.title, entry.venue, *entry.dois[:1], "")[:3]) == paper
+
+
+def test_a_link_of_ris_is_no_doi_beside_a_doi() -> None:
+    erratum = "TY  - JOUR\nTI  - T\nDO  - 10.1234/erratum\nUR  - https://x.org/about/10.1234/article\n"
+    central = "TY  - JOUR\nTI  - T\nUR  - https://x.org/doi/10.1002/central/CN-1/full\nAU  - The Journal, null\n"
+
+    entries = [to_entry(*record) for record in read_records(erratum + central)]
+
+    assert [entry.dois for entry in entries] == [("10.1234/erratum",), ()]
+    assert entries[1].authors == ("The Journal",)
 
 
 @pytest.mark.parametrize(

@@ -227,7 +227,12 @@ class Fields:
 
 
 def library_paper(
-    fields: Fields, ids: Sequence[str], entry: Entry, **values: str
+    fields: Fields,
+    ids: Sequence[str],
+    entry: Entry,
+    *,
+    retracted: bool = False,
+    **values: str,
 ) -> Paper:
     """Make a paper of an entry of a library or an export, in which an invalid value counts as missing.
 
@@ -249,6 +254,7 @@ def library_paper(
         "title": one_line(title),
         "year": entry.year if entry.year in YEARS else None,
         "authors": [*map(one_line, entry.authors)],
+        "retracted": retracted,
     }
     return fields.of(record).paper()
 

@@ -128,7 +128,8 @@ _LATEX_SIGN = re.compile(
 )
 _DOI = re.compile(
     r"""
-      (?:(?<=doi)|(?<![\w.]))10\.\s?[0-9]{4,9}(?:\.[0-9]+)*\s?/\s?
+      (?:(?<=doi)|(?<![\w.]))(?!10\.1002/central/)  # Cochrane's number of a record
+      10\.\s?[0-9]{4,9}(?:\.[0-9]+)*\s?/\s?
       (?:
         [^\s\x00-\x1f\x7f-\x9f()<>\[\]{}"“”«»|\\^`、。，；…?.,;:'’!*/&\#v]++
         # not before the next DOI or the rest of a link, nor the version of a preprint

@@ -21,11 +21,13 @@ from citerec.files.reading import (
 
 _STDIN = "standard input"
 _BIBTEX = re.compile(r"^[ \t]*@\s*[A-Za-z]+\s*[{(]", re.MULTILINE)
-_RIS = re.compile(r"^TY {1,2}-(?: |$)", re.MULTILINE)
+_RIS = re.compile(rf"^TY {{1,2}}-(?: |$)|{ris.TAGGED}", re.MULTILINE)
+# that start a record
+_RIS_STARTS = ("\nTY  -", "\nPMID-", "\n%0 ", "\nPT ")
 _JSON = re.compile(r"\s*(?:\{|\[\s*(?:[\[\]{\"]|$))")
 _MAX_BIBLIOGRAPHY = 32 * 2**20  # characters; parsing takes a second per megabyte
 _MAX_ENTRIES = 200_000  # estimated before parsing
-READS = "expected ids, one a line, or a bibliography as BibTeX, RIS, CSL-JSON or JSONL"
+READS = "expected ids, one a line, or a bibliography as BibTeX, RIS, .nbib, .enw, CSL-JSON or JSONL"
 # a year or a DOI, as a printed reference has
 DATED = re.compile(r"\b(?:19|20)[0-9]{2}\b|\b10\.[0-9]{4}")
 
@@ -94,9 +96,11 @@ def kind_of(text: str, name: Path | str) -> Kind:
         return Kind.JSON  # it is parsed fast, and may be a batch of many queries
     kind = Kind.RIS if _RIS.search(text) else Kind.TEXT
     kind = Kind.BIBTEX if _BIBTEX.search(text) else kind
-    entries = {Kind.BIBTEX: text.count("@"), Kind.RIS: text.count("\nTY  -")}.get(
-        kind, 0
-    )
+    counts = {
+        Kind.BIBTEX: text.count("@"),
+        Kind.RIS: sum(map(text.count, _RIS_STARTS)),
+    }
+    entries = counts.get(kind, 0)
     if len(text) > _MAX_BIBLIOGRAPHY or entries > _MAX_ENTRIES:
         raise BadInputError(
             name,

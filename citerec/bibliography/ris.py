@@ -1,16 +1,23 @@
-"""Reads papers from RIS, whose tags have the names that rispy gives them.
+"""Reads papers from RIS and other formats of tagged lines, whose tags have the names that rispy gives those of RIS.
 
-The records are not parsed by rispy: it needs quadratic time for a value of many lines, and drops a record without an
-end tag.
+The other formats are PubMed's `.nbib`, EndNote's `.enw` and the plain text of Web of Science: `tagged.toml` has their
+tags. The records are not parsed by rispy: it needs quadratic time for a value of many lines, and drops a record without
+an end tag; of the other formats it knows that of Web of Science alone.
 """
 
 import re
 from functools import partial
 from itertools import accumulate
+from pathlib import Path
 
 from citerec.bibliography.entry import Entry, first_year, is_preprint
 from citerec.bibliography.keys import dois_of
+from citerec.files.reading import read_toml
 from citerec.types import Json
+
+_TAGGED: list[Json] = [*read_toml(Path(__file__).with_name("tagged.toml")).values()]
+# how a text in another format than RIS begins
+TAGGED = rf"\A\s*(?:{'|'.join(tagged['begin'] for tagged in _TAGGED)})"
 
 _START = re.compile(r"^TY  -(?= |$)", re.MULTILINE)
 _ONE_SPACE = re.compile(r"^([A-Z][A-Z0-9]) -(?= |$)", re.MULTILINE)
@@ -20,29 +27,42 @@ _MORE = ("BT", "CT", "L3")  # tags that rispy does not know
 # Zotero's order
 _TITLES = ("title", "primary_title", "CT")
 _VENUES = "secondary_title alternate_title3 journal_name alternate_title2 alternate_title1".split()
-_ADDRESSES = "doi L3 type_of_work urls file_attachments1 file_attachments2 id".split()
+_DOIS = "doi L3 type_of_work".split()
+_ADDRESSES = "urls file_attachments1 file_attachments2 id".split()
 
 
 def read_records(text: str) -> list[tuple[int, Json]]:
-    """Read line and fields of every record of a RIS file; a record without an end tag is read, too."""
-    if not _START.search(text):  # some programs write one space before the dash
+    """Read line and fields of every record; one without an end tag is read, too."""
+    start = _START
+    fields = _fields
+    for tagged in _TAGGED:
+        if re.match(rf"\s*(?:{tagged['begin']})", text):
+            start = re.compile(tagged["start"], re.MULTILINE)
+            fields = partial(_fields, tagged=tagged)
+    if not start.search(text):  # some programs write one space before the dash
         text = _ONE_SPACE.sub(r"\1  -", text)
-    preamble, *records = _START.split(text)
+    preamble, *records = start.split(text)
     lines = accumulate(
         (part.count("\n") for part in records), initial=preamble.count("\n") + 1
     )
     # not strict: the last line is where a next record would begin
-    return list(zip(lines, map(_fields, records), strict=False))
+    return list(zip(lines, map(fields, records), strict=False))
 
 
-def _fields(text: str) -> Json:
-    """Return the fields of a record whose text begins after its first tag; of a repeated text the first counts."""
+def _fields(text: str, tagged: Json | None = None) -> Json:
+    """Return the fields of a record whose text begins after its first tag; of a repeated text the first counts.
+
+    `tagged` is the format, if it is not RIS.
+    """
     from rispy import RisParser
 
-    kind, *pieces = _TAG.split(text)
-    values = {"TY": [kind.partition("\n")[0].strip()]}
-    for tag, value in zip(pieces[::2], pieces[1::2], strict=True):
-        is_repeated = tag in values and tag not in RisParser.DEFAULT_LIST_TAGS
+    first, *pieces = (re.compile(tagged["tag"]) if tagged else _TAG).split(text)
+    values = {
+        tagged["first"] if tagged else "TY": [first.partition("\n")[0].strip()],
+    }
+    for own_tag, value in zip(pieces[::2], pieces[1::2], strict=True):
+        tag = tagged["names"].get(own_tag, "") if tagged else own_tag
+        is_repeated = tag in values and tag not in (*RisParser.DEFAULT_LIST_TAGS, "L3")
         if tag == "ER":
             break
         if (tag in RisParser.DEFAULT_MAPPING or tag in _MORE) and not is_repeated:
@@ -71,15 +91,21 @@ def to_entry(line: int, fields: Json) -> Entry:
     kind = text("type_of_reference")
     title = text(*_TITLES)
     venue = text(*_VENUES)
-    if kind.endswith("BOOK"):
+    if kind.upper().endswith("BOOK"):
         title = title or text("BT")
     else:
         venue = text("BT") or venue
     if kind in {"CONF", "CPAPER"}:
         venue = venue or text("custom3")  # the title of the proceedings
-    addresses = [text(name) for name in _ADDRESSES]
-    dois = dois_of(" ".join(addresses)) or dois_of(text("notes"))
-    ids = (text("id"), text("accession_number"), addresses[0], *dois)
+    stated = [text(name) for name in _DOIS]
+    addresses = [*stated, *(text(name) for name in _ADDRESSES)]
+    # a link may be that of another work
+    dois = (
+        dois_of(" ".join(stated))
+        or dois_of(" ".join(addresses))
+        or dois_of(text("notes"))
+    )
+    ids = (text("id"), text("accession_number"), stated[0], *dois)
     people = fields.get("authors") or fields.get("first_authors", ())
     remarks = map(text, ("publisher", "note", "notes"))
     return Entry(
@@ -87,7 +113,7 @@ def to_entry(line: int, fields: Json) -> Entry:
         title=title,
         abstract=text("abstract", "notes_abstract"),
         year=first_year(text("year", "publication_year", "date")),
-        authors=tuple(map(_first_last, people)),
+        authors=tuple(map(_first_last, filter(None, people))),
         venue=venue,
         key=text("id").strip(),
         has_citation_key=True,
@@ -99,6 +125,6 @@ def to_entry(line: int, fields: Json) -> Entry:
 
 
 def _first_last(name: str) -> str:
-    """Turn `Last, First, Jr.` into `First Last Jr.`."""
-    last, *rest = (part.strip() for part in name.split(","))
+    """Turn `Last, First, Jr.` into `First Last Jr.`; Lens writes `Last, null`."""
+    last, *rest = (part.strip() for part in name.removesuffix(", null").split(","))
     return " ".join([*rest[:1], last, *rest[1:]])

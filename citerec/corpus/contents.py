@@ -10,11 +10,13 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from citerec.bibliography.paper_list import DATED, Kind, kind_of
+from citerec.bibliography.ris import TAGGED
 from citerec.files.reading import BOM, other_format
 
 _LOOK = 2**16  # bytes at the start that decide
 _LIBRARY = re.compile(
-    rb"^[ \t]*@\s*[A-Za-z]+\s*[{(]|^TY {1,2}-(?: |\r?$)", re.MULTILINE
+    rb"^[ \t]*@\s*[A-Za-z]+\s*[{(]|^TY {1,2}-(?: |\r?$)|" + TAGGED.encode(),
+    re.MULTILINE,
 )
 _LATEX = re.compile(
     rb"\\document(?:class|style)[ \t]*[\[{]|^[ \t]*\\(?:begin[ \t]*\{(?:document|abstract)\}|title[ \t]*[\[{]"

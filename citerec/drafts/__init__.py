@@ -21,7 +21,7 @@ from citerec.files.reading import other_format
 from citerec.types import Query
 
 _READS = (
-    "citerec reads a query as JSON, JSONL, CSL-JSON, BibTeX, RIS, LaTeX, Typst, Markdown, Word (.docx), "
+    "citerec reads a query as JSON, JSONL, CSL-JSON, BibTeX, RIS, .nbib, .enw, LaTeX, Typst, Markdown, Word (.docx), "
     "OpenDocument (.odt), RTF, PDF, HTML or plain text"
 )
 

@@ -86,10 +86,6 @@ OTHER_FORMATS = {  # by the first bytes, up to case and blanks; the first match 
     rb"\x28\xb5\x2f\xfd": "packed by zstd (unpack it: unzstd FILE.zst)",
     rb"\xfd7zxz": "packed by xz (unpack it: unxz FILE.xz)",
     rb"\xff\xfe|\xfe\xff": "UTF-16 text (convert it: iconv -f UTF-16 -t UTF-8 FILE)",
-    rb"pmid- ?[0-9]": "PubMed's .nbib (Zotero turns it into BibTeX or RIS)",
-    rb"%[0a-z] [^\n]+\n%[0-9a-z@] ": "EndNote's .enw (Zotero turns it into BibTeX or RIS)",
-    rb"fn (?:clarivate|thomson|isi)|pt [a-z]\r?\n[a-z][a-z0-9] ": "an export of Web of Science as plain text "
-    "(export it as BibTeX or RIS)",
     rb"\\(?:begin\{thebibliography\}|bibitem)": "LaTeX (pass the .bib file that it was made from)",
     # a column of titles or DOIs among others
     rb'(?=[^\n]*[,;\t])(?:[^\n]*[,;\t])?"?(?:article )?(?:title|doi|di|ti)"?(?:[,;\t](?! )|\r?\n)': _TABLE,

@@ -1,4 +1,4 @@
-"""BibTeX and RIS libraries, as reference managers and publishers export them; they have no citations.
+"""BibTeX, RIS and their like, as reference managers and publishers export them; they have no citations.
 
 `citerec.corpus.contents` recognises both, since they may begin with other lines.
 """
@@ -85,7 +85,7 @@ BIBTEX = Format(
     note=NO_CITATIONS,
 )
 
-# --- RIS
+# --- RIS, .nbib, .enw, plain text of Web of Science
 
 
 def _ris_paper(fields: Fields) -> Paper:
@@ -101,6 +101,7 @@ def _ris_paper(fields: Fields) -> Paper:
         issue=text("number"),
         pages=fields.pages("start_page", "end_page"),
         publisher=text("publisher"),
+        retracted="Retracted Publication" in fields.record.get("keywords", ()),
     )
 
 
