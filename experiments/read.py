@@ -1,6 +1,8 @@
 """Measure what is read of the files of a folder: how many, their titles, abstracts and references; write a page.
 
     python experiments/read.py FOLDER... --index INDEX
+    python experiments/read.py --sources FOLDER          # each folder within it has lists of one program or service
+    python experiments/read.py --libraries FOLDER        # `check` of each .bib against an index of itself
 
 A file is read as the command line reads it. A folder within FOLDER that holds LaTeX, or a .zip, is one project, read as
 the page reads it. `gold.jsonl` beside the files says what is right, one file a line: `{"file": "a.pdf", "title": ...,
@@ -12,7 +14,7 @@ import argparse
 import os
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -23,12 +25,14 @@ import orjson
 
 from citerec.bibliography.entry import PaperList
 from citerec.bibliography.keys import title_key
+from citerec.build.index import BuildConfig, build_index
 from citerec.corpus.lists import read_paper_list
 from citerec.drafts import read_queries
 from citerec.encode.machine import provenance
 from citerec.errors import CiterecError
 from citerec.index.folder import open_index
 from citerec.index.papers import Papers
+from citerec.match.check import check_references
 from citerec.match.papers import listed_rows, same_title
 from citerec.serve.uploads import Upload, read_files
 
@@ -62,6 +66,22 @@ Seconds of a processor for one file, its process included: median and largest.
 | folder | kind | files | refused | title | abstract | references | of them | without | say so | median | largest |
 |---|---|---|---|---|---|---|---|---|---|---|---|
 """
+SOURCES = """
+Lists of programs and services (RIS, and .nbib of PubMed in a file called .ris): their records, and those without a
+title, year, DOI or authors. Such records have none in their files either: each was compared with a plain reading of
+its tags, ten of each source by eye.
+
+| source | files | refused | records | no title | no year | no DOI | no authors | seconds |
+|---|---|---|---|---|---|---|---|---|
+"""
+CHECKS = """
+`check` of public libraries against indexes of themselves; each finding was judged by eye (`judged` in the results).
+False: the entries are of two works (in the three cases the file gives one the title of the other). Versions: the same
+title by the same authors in two places, such as a conference and a journal, or two editions.
+
+| library | entries | duplicate | preprint | unreadable | other | false | versions |
+|---|---|---|---|---|---|---|---|
+"""
 RIGHT = f"""
 Against what is right (`gold.jsonl`). A title is right if a corpus would take it for the same; an abstract, if the F1
 of its words is at least {SAME_WORDS}. References are papers of an index: those that the article cites there, those of
@@ -91,6 +111,11 @@ class Counts:
     gold: int = 0  # papers of the index that these files cite
     found: int = 0  # of them
     wrong: int = 0  # papers of the index that were found and are not cited
+    # entries of lists without it
+    no_title: int = 0
+    no_year: int = 0
+    no_doi: int = 0
+    no_authors: int = 0
 
 
 @dataclass(frozen=True)
@@ -108,21 +133,67 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folders", type=Path, nargs="*")
     parser.add_argument("--index", type=Path, help="the index whose ids gold.jsonl has")
+    parser.add_argument("--sources", type=Path, help="a folder of folders of lists")
+    parser.add_argument("--libraries", type=Path, help="a folder of .bib files")
     options = parser.parse_args()
     papers = open_index(options.index).papers if options.index else None
     RESULTS.mkdir(parents=True, exist_ok=True)
     for folder in options.folders:
-        kinds = {
-            kind: asdict(counts)
-            for kind, counts in sorted(counted(folder, papers).items())
+        write(folder.name, {"kinds": summary(counted(folder, papers))})
+    if options.sources:
+        sources = {
+            folder.name: total(counted(folder, papers).values())
+            for folder in sorted(options.sources.iterdir())
         }
-        for counts in kinds.values():
-            seconds = counts["seconds"]
-            counts["seconds"] = [round(median(seconds), 2), round(max(seconds), 2)]
-        result = {"folder": folder.name, "kinds": kinds, "provenance": provenance({})}
-        text = orjson.dumps(result, option=orjson.OPT_INDENT_2)
-        (RESULTS / f"{folder.name}.json").write_bytes(text + b"\n")
+        write("sources", {"sources": summary(sources)})
+    if options.libraries:
+        write("libraries", {"libraries": checked(options.libraries)})
     (HERE / "READ.md").write_text(page(), encoding="utf-8")
+
+
+def write(name: str, result: dict[str, Any]) -> None:
+    """Write the results of a folder."""
+    result |= {"folder": name, "provenance": provenance({})}
+    text = orjson.dumps(result, option=orjson.OPT_INDENT_2)
+    (RESULTS / f"{name}.json").write_bytes(text + b"\n")
+
+
+def summary(kinds: Mapping[str, Counts]) -> dict[str, dict[str, Any]]:
+    """Return counts as JSON, with the median and the largest time."""
+    facts = {kind: asdict(counts) for kind, counts in sorted(kinds.items())}
+    for counts in facts.values():
+        seconds = counts["seconds"]
+        counts["seconds"] = [round(median(seconds), 2), round(max(seconds), 2)]
+    return facts
+
+
+def total(parts: Iterable[Counts]) -> Counts:
+    """Return the sum of the counts of several kinds."""
+    whole = Counts()
+    for part in parts:
+        for name, count in vars(part).items():
+            setattr(whole, name, getattr(whole, name) + count)
+    return whole
+
+
+def checked(folder: Path) -> dict[str, dict[str, Any]]:
+    """Check each library of a folder against an index of itself; what was judged by eye stays in the results."""
+    earlier = RESULTS / "libraries.json"
+    judged = orjson.loads(earlier.read_bytes())["libraries"] if earlier.exists() else {}
+    reports: dict[str, dict[str, Any]] = {}
+    for path in sorted(folder.glob("*.bib")):
+        with tempfile.TemporaryDirectory() as index:
+            build_index(path, Path(index, "index"), BuildConfig(skip_bad=True))
+            papers = open_index(Path(index, "index")).papers
+            report = check_references(read_paper_list(path), papers)
+        reports[path.stem] = {
+            "entries": report.entries,
+            "problems": Counter(finding.problem.value for finding in report.findings),
+            "judged": judged.get(path.stem, {}).get(
+                "judged", {"false": None, "versions": None}
+            ),
+        }
+    return reports
 
 
 def counted(folder: Path, papers: Papers | None) -> dict[str, Counts]:
@@ -220,6 +291,11 @@ def count(counts: Counts, read: Read) -> None:
     counts.abstracts += bool(read.abstract)
     counts.with_references += bool(references)
     counts.references += references
+    for entry in read.cited.entries if read.cited else ():
+        counts.no_title += not entry.title
+        counts.no_year += not entry.year
+        counts.no_doi += not entry.dois
+        counts.no_authors += not entry.authors
     # a list of references, even an empty one, has a line of its own
     says = read.cited is not None or any("reference" in line for line in read.notices)
     counts.said_none += not references and says
@@ -265,9 +341,9 @@ def page() -> str:
         orjson.loads(path.read_bytes()) for path in sorted(RESULTS.glob("*.json"))
     ]
     rows = [
-        (one["folder"], kind, one["kinds"][kind])
-        for one in results
-        for kind in one["kinds"]
+        (result["folder"], kind, counts)
+        for result in results
+        for kind, counts in result.get("kinds", {}).items()
     ]
     text = ABOUT
     for folder, kind, counts in rows:
@@ -296,6 +372,21 @@ def page() -> str:
             found.append(share(counts["wrong"], counts["found"] + counts["wrong"]))
             facts = [folder, kind, counts["known"], *shares, *found]
             text += f"| {' | '.join(map(str, facts))} |\n"
+    parts = {key: part for result in results for key, part in result.items()}
+    text += SOURCES
+    names = "files refused references no_title no_year no_doi no_authors".split()
+    for source, counts in parts["sources"].items():
+        facts = [source, *(counts[name] for name in names), counts["seconds"][1]]
+        text += f"| {' | '.join(map(str, facts))} |\n"
+    text += CHECKS
+    for library, report in parts["libraries"].items():
+        problems = Counter(report["problems"])
+        kinds = [
+            problems.pop(kind, 0) for kind in ("duplicate", "preprint", "unreadable")
+        ]
+        facts = [library, report["entries"], *kinds, problems.total()]
+        facts += report["judged"].values()
+        text += f"| {' | '.join(map(str, facts))} |\n"
     return text
 
 
