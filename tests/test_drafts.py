@@ -284,6 +284,32 @@ def test_files_outside_of_the_folder_are_refused_with_a_line(tmp_path: Path) -> 
     )
 
 
+def test_a_bibliography_may_be_anywhere_in_the_repository_of_a_local_draft(
+    tmp_path: Path,
+) -> None:
+    project = tmp_path / "project"
+    folders = [project / "paper", project / "bib", project / ".git"]
+    for folder in folders:
+        folder.mkdir(parents=True)
+    (folders[1] / "refs.bib").write_text("@misc{a, title={Alpha}}")
+    (tmp_path / "refs.bib").write_text("@misc{b, title={Secret}}")
+    (folders[1] / "link.bib").symlink_to(tmp_path / "refs.bib")
+    text = titled(
+        r"\cite{a,b} \bibliography{../bib/refs,../../refs,../bib/link} \input{../bib/refs.bib}"
+    )
+    draft = write(folders[0], draft=text)
+
+    local = read_queries(draft)
+    sent = parse_queries(draft.read_bytes(), name="draft.tex", file=draft)
+
+    assert titles(local) == ("Alpha",)
+    assert titles(sent) == ()
+    refused = "is outside the folder of the draft"
+    assert [
+        sum(refused in notice for notice in file.notices) for file in (local, sent)
+    ] == [3, 4]
+
+
 def test_loops_and_missing_files_are_left_out_with_a_line(tmp_path: Path) -> None:
     draft = write(
         tmp_path,

@@ -101,14 +101,21 @@ def read_queries(
     title: str | None = None,
     abstract: str | None = None,
 ) -> QueryFile:
-    """Read the queries of the file `path`, or of standard input if it is `-`; see `parse_queries`."""
+    """Read the queries of the file `path`, or of standard input if it is `-`; see `parse_queries`.
+
+    The project of a document is the git repository that it is in.
+    """
     from citerec.bibliography.paper_list import read_bytes
 
     data, name = read_bytes(
         path, hint="to pass a text directly: citerec recommend --title T --abstract A"
     )
     file = None if str(path) == "-" else Path(path)
-    return parse_queries(data, name=name, file=file, title=title, abstract=abstract)
+    folders = file.resolve().parents if file else ()
+    project = next((f for f in folders if Path(f, ".git").exists()), None)
+    return parse_queries(
+        data, name=name, file=file, project=project, title=title, abstract=abstract
+    )
 
 
 def parse_queries(
@@ -116,6 +123,7 @@ def parse_queries(
     *,
     name: Path | str = "query",
     file: Path | None = None,
+    project: Path | None = None,
     title: str | None = None,
     abstract: str | None = None,
 ) -> QueryFile:
@@ -123,8 +131,9 @@ def parse_queries(
 
     A query without an id gets the id `query`; in a batch, `q` and its line, or its position in a list. `title` and
     `abstract` take the place of what the only draft states. A document includes others from the folder of `file`; None
-    to follow nothing. BadInputError if `data` has no known format or is broken, a title is missing, or an id is
-    repeated; ConfigError if there is a `title` for several drafts; MissingExtraError if a library is not installed.
+    to follow nothing. Its bibliographies may be anywhere in `project`, by default in that folder alone. BadInputError
+    if `data` has no known format or is broken, a title is missing, or an id is repeated; ConfigError if there is a
+    `title` for several drafts; MissingExtraError if a library is not installed.
     """
     from citerec.bibliography.paper_list import Kind, decode, kind_of, read_entries
     from citerec.corpus.readers import recognise
@@ -137,7 +146,7 @@ def parse_queries(
     content = recognise(data, str(name))
     if content.kind is ContentKind.DRAFT:
         return _from_document(
-            DocumentFormat(content.format), data, str(name), file, stated
+            DocumentFormat(content.format), data, str(name), file, project, stated
         )
     suffix = Path(name).suffix.lower()
     if suffix in _BINARY and not other_format(data):
@@ -233,6 +242,7 @@ def _from_document(
     data: bytes,
     name: str,
     file: Path | None,
+    project: Path | None,
     stated: dict[str, str],
 ) -> QueryFile:
     """Return the draft of a document with its references."""
@@ -242,7 +252,7 @@ def _from_document(
     read = (
         partial(pdf.read, data)
         if is_pdf
-        else partial(pandoc.read, data, kind, path=file)
+        else partial(pandoc.read, data, kind, path=file, project=project)
     )
     document = isolated(partial(read, name=name), name, INSTEAD)
     draft = document.draft

@@ -1,6 +1,6 @@
 r"""The references that a draft cites by key: its bibliographies, or references that LaTeX has formatted (`.bbl`).
 
-Files are read from the folder of the draft alone.
+Files are read from the folder of the draft alone, bibliographies also from the rest of its project if there is one.
 """
 
 import re
@@ -21,15 +21,21 @@ EVERY_KEY = "*"  # as in \nocite{*}
 _SHOWN = 5  # missing keys that a notice names
 
 
-def inside(folder: Path, name: str, suffixes: Iterable[str] = ("",)) -> Path | None:
+def inside(
+    folder: Path,
+    name: str,
+    suffixes: Iterable[str] = ("",),
+    project: Path | None = None,
+) -> Path | None:
     """Return the first existing file `name` + suffix of a folder; None if there is none.
 
-    PermissionError if the name leads outside the folder: by `..`, as an absolute path, or by a link.
+    PermissionError if the name leads outside the folder, or the project that it is in, if there is one: by `..`, as an
+    absolute path, or by a link.
     """
-    root = folder.resolve()
+    root = (project or folder).resolve()
     for suffix in suffixes:
         try:
-            target = (root / f"{name}{suffix}").resolve()
+            target = (folder.resolve() / f"{name}{suffix}").resolve()
             is_file = target.is_file()
         except (
             OSError,
@@ -50,19 +56,22 @@ def cited_references(
     source: str,
     path: Path | None,
     notices: list[str],
+    project: Path | None = None,
 ) -> PaperList:
     """Look up the references that a draft cites, in this order; formatted ones stand in for what bibliographies lack.
 
     The key `*` stands for all; `files` are the bibliographies that the draft names, `source` is that of a LaTeX draft,
-    `path` its file or None. `notices` receives a line for each bibliography that is not used, and for keys without an
-    entry.
+    `path` its file or None, and `project` a folder above it with more bibliographies. `notices` receives a line for
+    each bibliography that is not used, and for keys without an entry.
 
     BadInputError if the `.bbl` of the draft is a link to outside its folder.
     """
     if not keys:
         return PaperList(())
     faults: list[str] = []
-    by_source = [_from_file(file, path, faults) for file in dict.fromkeys(files)]
+    by_source = [
+        _from_file(file, path, faults, project) for file in dict.fromkeys(files)
+    ]
     formatted = _formatted(source, path)
     if not formatted[1] or any(entries for _, entries in by_source):
         notices += faults
@@ -86,7 +95,7 @@ def cited_references(
 
 
 def _from_file(
-    file: str, path: Path | None, faults: list[str]
+    file: str, path: Path | None, faults: list[str], project: Path | None
 ) -> tuple[str, dict[str, Entry]]:
     """Return the name of a bibliography that a draft names, and its entries by key."""
     if path is None:
@@ -96,7 +105,7 @@ def _from_file(
         )
     else:
         try:
-            if found := inside(path.parent, file, ("", ".bib", ".json")):
+            if found := inside(path.parent, file, ("", ".bib", ".json"), project):
                 listed = read_paper_list(found)
                 faults += listed.notices
                 if unread := listed.unread:
@@ -110,7 +119,7 @@ def _from_file(
                 return found.name, dict(reversed(by_key.items()))
             fault = "is missing; its references are not used"
         except PermissionError:
-            fault = "is outside the folder of the draft"
+            fault = "is outside the folder of the draft, or of its git repository"
         except BadInputError as error:
             fault = f"is not used: {error.message}"
     faults.append(f"the bibliography {file} {fault}")

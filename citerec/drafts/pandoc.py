@@ -98,8 +98,16 @@ _PRELUDE = (
 )
 
 
-def read(data: bytes, kind: DocumentFormat, name: str, path: Path | None) -> Document:
+def read(
+    data: bytes,
+    kind: DocumentFormat,
+    name: str,
+    path: Path | None,
+    project: Path | None = None,
+) -> Document:
     """Read a draft; files that it names are read from the folder of `path` alone, None for standard input.
+
+    Bibliographies are read from all folders of its `project`, if there is one.
 
     BadInputError if it is too large, or pandoc cannot read it within the limits; MissingExtraError if pandoc is not
     installed.
@@ -133,7 +141,9 @@ def read(data: bytes, kind: DocumentFormat, name: str, path: Path | None) -> Doc
     files += (
         latex.bibliographies(source, path, notices) if source and path and keys else []
     )
-    cited = cited_references([] if is_office else keys, files, source, path, notices)
+    cited = cited_references(
+        [] if is_office else keys, files, source, path, notices, project
+    )
     if not cited.entries:
         marked = [
             "#" * (block["t"] == "Header") + _text(block, line_break="\n")
