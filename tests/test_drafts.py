@@ -846,6 +846,21 @@ def test_the_numbers_of_the_lines_of_a_manuscript_are_no_text() -> None:
     assert read(placed(lines)) == ("A Title of Words", " ".join(SENTENCES))
 
 
+@pytest.mark.parametrize(("every", "stays"), [(5, False), (2, True)])
+def test_numbers_of_every_fifth_line_are_no_text(every: int, stays: bool) -> None:
+    texts = ["Abstract", *SENTENCES, "1 Introduction", *SENTENCES]
+    lines = [
+        (20.0, 30.0 + 8 * n, 11.0, f"{n}  {text}" if n % every == 0 else text)
+        for n, text in enumerate(texts, 1)
+    ]
+
+    title, abstract = read(placed([(20.0, 20.0, 20.0, "A Title of Words"), *lines]))
+
+    assert title == "A Title of Words"
+    assert ("10 " in abstract) == stays
+    assert (abstract == " ".join(SENTENCES)) != stays
+
+
 # --- what all of them share
 
 

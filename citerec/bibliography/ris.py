@@ -15,7 +15,7 @@ from citerec.bibliography.keys import dois_of
 from citerec.files.reading import read_toml
 from citerec.types import Json
 
-_TAGGED: list[Json] = [*read_toml(Path(__file__).with_name("tagged.toml")).values()]
+_TAGGED = [*read_toml(Path(__file__).with_name("tagged.toml")).values()]
 # how a text in another format than RIS begins
 TAGGED = rf"\A\s*(?:{'|'.join(tagged['begin'] for tagged in _TAGGED)})"
 

@@ -93,7 +93,8 @@ _LINE = re.compile(r"[^\s\ufffe][^\r\n\ufffe]*\ufffe?")
 _ASTRAL = re.compile("[\U00010000-\U0010ffff]")  # two characters for pdfium
 # where a word begins tells the size of a line: past a drop cap, before small capitals and superscripts
 _SAMPLE = re.compile(r"[^\W\d_]+|\S|$")
-_NUMBER = re.compile(r"\d{1,4}(?:\s+|$)")  # of a line of a manuscript
+_NUMBER = re.compile(r"^\d{1,4}(?:\s+|$)")  # of a line of a manuscript
+_FIFTH = re.compile(r"^\d{0,3}[05]\s+(?=\D)")  # of every fifth line
 _NOISE = re.compile(r"a1{9,}|arXiv:\d{4}\.\d+.*")  # the button of PLOS; a stamp
 
 
@@ -144,8 +145,15 @@ def _lines(document: "PdfDocument") -> list[Line]:
             if abs(matrix.b) < abs(matrix.a) and not _NOISE.fullmatch(text):
                 lines.append(line)
         page.close()
-    if sum(bool(_NUMBER.match(line.text)) for line in lines) > len(lines) / 2:
-        lines = [line._replace(text=_NUMBER.sub("", line.text)) for line in lines]
+    numbered, fifths = (
+        sum(bool(number.match(line.text)) for line in lines)
+        for number in (_NUMBER, _FIFTH)
+    )
+    is_every = numbered > len(lines) / 2
+    # a numbered list has other numbers, too
+    if is_every or fifths > max(0.6 * numbered, len(lines) / 20):
+        number = _NUMBER if is_every else _FIFTH
+        lines = [line._replace(text=number.sub("", line.text)) for line in lines]
     heads = Counter(line.head for line in lines if line.head)
     return [line for line in lines if line.text and heads[line.head] < 2]
 
