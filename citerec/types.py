@@ -96,6 +96,14 @@ def _check(
         object.__setattr__(item, name, strings)
 
 
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A sentence of a paper that cites."""
+
+    text: str  # with `[CITE]` at each group of citations
+    cites: tuple[str, ...]  # ids of the papers that it cites, at least one
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paper:
     """A paper of a corpus."""
@@ -118,6 +126,7 @@ class Paper:
         ""  # a number of all papers of the world, where the corpus states it
     )
     retracted: bool = False  # such a paper is never recommended
+    contexts: tuple[Context, ...] = ()  # its sentences that cite, in their order
 
     def __post_init__(self) -> None:
         _check(
