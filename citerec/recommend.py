@@ -150,6 +150,7 @@ class Recommender:
         *,
         title: str | None = None,
         abstract: str = "",
+        body: str | Iterable[str] = "",
         year: int | None = None,
         context: str | None = None,
         k: int | None = None,
@@ -166,6 +167,7 @@ class Recommender:
             query: A query.
             title: The title of a draft, in place of `query`.
             abstract: The abstract that goes with `title`.
+            body: The text that goes with `title`, or its paragraphs: each of its sentences is searched, too.
             year: The year of the draft: papers of a later year are left out.
             context: The sentence that needs references, `[CITE]` at the place: with its draft, or alone.
             k: The number of papers; by default `config.k`, which is 20.
@@ -194,6 +196,7 @@ class Recommender:
             query,
             title=title,
             abstract=abstract,
+            body=body,
             year=year,
             context=context,
             k=k,

@@ -145,6 +145,15 @@ class QueryKind(StrEnum):
     REFERENCES = "references"  # the name of a list of references, which is not searched
 
 
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence of the body of a draft."""
+
+    text: str  # without citation markers
+    section: str = ""  # the heading before it
+    cites: bool = False  # whether it has a citation marker
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     """A text that needs references.
@@ -168,6 +177,7 @@ class Query:
     # the sentence of the draft that needs references; empty for the draft as a whole
     context: str = ""
     section: str = ""  # the heading of the draft before that sentence
+    body: tuple[Sentence, ...] = ()  # the text besides the abstract, in its order
     kind: QueryKind = QueryKind.DRAFT
 
     def __post_init__(self) -> None:
@@ -283,7 +293,7 @@ class QueryVector:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SentenceScores:
-    """What compares papers with the title and each sentence of a query."""
+    """What compares papers with each sentence of a query: with title and abstract, or with the body."""
 
     vectors: Callable[[], "Vectors"] | None = (
         None  # shape (sentences, dim); None without vectors
@@ -305,6 +315,7 @@ class CandidateSet:
     # None without vectors
     query_vector: QueryVector | None = field(default=None, kw_only=True)
     sentences: SentenceScores = field(default=SentenceScores(), kw_only=True)
+    body: SentenceScores = field(default=SentenceScores(), kw_only=True)
     # of the searches for a sentence and for its draft, in [0, 1]: 1 if both find the same paper first
     agreement: float = field(default=1.0, kw_only=True)
 

@@ -18,7 +18,7 @@ from citerec.drafts.headings import SECTIONS, Part, label_of, part_at, part_of
 from citerec.errors import BadInputError, ConfigError
 from citerec.files.isolated import isolated
 from citerec.files.reading import other_format
-from citerec.types import Query
+from citerec.types import Query, Sentence
 
 _READS = (
     "citerec reads a query as JSON, JSONL, CSL-JSON, BibTeX, RIS, LaTeX, Typst, Markdown, Word (.docx), "
@@ -58,6 +58,11 @@ class QueryFile:
         """Whether there may be more than one query; a JSONL file of one line is not a batch."""
         return len(self.queries) > 1 or self.by_sentence
 
+    def without_bodies(self) -> "QueryFile":
+        """Return the drafts with title and abstract alone."""
+        queries = (replace(query, body=()) for query in self.queries)
+        return replace(self, queries=tuple(queries))
+
     def stated(
         self, *, year: int | None = None, context: str | None = None
     ) -> "QueryFile":
@@ -83,9 +88,8 @@ class QueryFile:
         if context is None:
             return replace(self, queries=(draft,))
         if context != EVERY_SENTENCE:
-            return replace(
-                self, queries=(replace(draft, context=read_context(context)),)
-            )
+            sentence = replace(draft, context=read_context(context), body=())
+            return replace(self, queries=(sentence,))
         lines = self.lines or ("# Abstract", draft.abstract)
         draft = replace(draft, abstract=first_sentences(draft.abstract, MAX_ABSTRACT))
         if not (queries := tuple(map(without_query_markers, uncited(draft, lines)))):
@@ -130,6 +134,7 @@ def parse_queries(
     from citerec.corpus.readers import recognise
     from citerec.drafts.cited import printed_references
     from citerec.drafts.context import without_query_markers
+    from citerec.drafts.sentences import body_of
 
     stated = {
         k: v for k, v in (("title", title), ("abstract", abstract)) if v is not None
@@ -149,6 +154,7 @@ def parse_queries(
     text = decode(data, name, reads=_READS)
     kind = kind_of(text, name)
     lines = list[str]()
+    body: tuple[Sentence, ...] = ()
     cited = None
     if kind is not Kind.TEXT:
         drafts, _ = read_entries(text, kind, name, strict=True)
@@ -160,6 +166,7 @@ def parse_queries(
             (n for n, part in enumerate(parts) if n and part in ends), len(lines)
         )
         drafts = [_plain("\n".join(lines[:end]))]
+        body = body_of(lines[end:])
         cited = printed_references(lines) if Part.REFERENCES in parts[1:] else None
     else:
         raise BadInputError(
@@ -177,6 +184,7 @@ def parse_queries(
     for number, draft in enumerate(drafts, start=1):
         default_id = f"q{draft.line or number}" if batch else "query"
         query = replace(draft, **stated).to_query(name, default_id)
+        query = replace(query, body=body or body_of(draft.body.splitlines()))
         if first := by_id.get(query.id):
             where = f"line {first.line}" if first.line else first.label
             raise draft.error(
@@ -237,6 +245,7 @@ def _from_document(
 ) -> QueryFile:
     """Return the draft of a document with its references."""
     from citerec.drafts import pandoc, pdf
+    from citerec.drafts.sentences import body_of
 
     is_pdf = kind is DocumentFormat.PDF
     read = (
@@ -277,6 +286,8 @@ def _from_document(
     parts = [f"title {short(draft.title, 100)!r}"]
     if abstract:
         parts.append(f"abstract {short(abstract, 60)!r} ({len(abstract):,} characters)")
+    if sentences := body_of(document.lines):
+        parts.append(f"a body of {plural(len(sentences), 'sentence')}")
     if draft.authors:
         parts.append(plural(len(draft.authors), "author"))
     if draft.year:
@@ -284,7 +295,7 @@ def _from_document(
     lines = [f"{name} ({kind}): {', '.join(parts)}"]
     notices = (untitled, shortened, *document.notices)
     lines += [f"{name}: {notice}" for notice in notices if notice]
-    query = draft.to_query(name, "query")
+    query = replace(draft.to_query(name, "query"), body=sentences)
     return QueryFile(
         (query,), document.cited, tuple(lines), tuple(document.lines), name=name
     )

@@ -286,6 +286,7 @@ class CandidateExpander:
                     snapshot=snapshot,
                     query_vector=retrieved.query_vector,
                     sentences=retrieved.sentences,
+                    body=retrieved.body,
                     agreement=retrieved.agreement,
                 )
             )

@@ -61,6 +61,7 @@ class Group(StrEnum):
     VENUE = "venue"
     TEXT = "text"
     LIST = "list"  # of the whole list, so of its calibration and not of its order
+    BODY = "body"  # of the text of a draft, for a model of its own
     ADDED = "added"  # of packages and programs
 
 

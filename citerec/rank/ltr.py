@@ -24,7 +24,7 @@ from threadpoolctl import ThreadpoolController
 
 from citerec.config import RecommendConfig, Settings, read_settings
 from citerec.errors import ConfigError, ModelError
-from citerec.files.arrays import Floats, Rows, Scores
+from citerec.files.arrays import Flags, Floats, Rows, Scores
 from citerec.files.atomic import is_regular
 from citerec.files.checksums import check_model, read_record, sha256_of
 from citerec.graph.temporal import TemporalGraph
@@ -83,17 +83,21 @@ class Calibration(Settings):
 
 
 class Variant(StrEnum):
-    """The feature groups that a ranker may read."""
+    """The feature groups that a ranker may read; `texts` learned what the score of `full` lacks for drafts with a body."""
 
     FULL = "full"
     NO_POPULARITY = "no-popularity"
     NO_AUTHORS = "no-authors"
     NO_POPULARITY_NO_AUTHORS = "no-popularity-no-authors"
+    TEXTS = "texts"
 
     def reads(self, feature: Feature) -> bool:
         """Return whether the variant may read a feature."""
+        if self is Variant.TEXTS:
+            return feature.group is Group.BODY
         barred = (
             Group.LIST,
+            Group.BODY,
             *(group for group in Group if f"no-{group}" in self.value),
         )
         return feature.groups.isdisjoint(barred)
@@ -141,6 +145,10 @@ class LtrModel:
             )
         return scores
 
+    def calibration_of(self, matrix: Matrix) -> Calibration | None:
+        """Return the calibration of a list, by its features, shape (papers, columns)."""
+        return self.calibration
+
     def contributions(self, matrix: Matrix) -> Floats:
         """Return what each feature adds to each score, shape (papers, columns + 1); the last is the base.
 
@@ -156,6 +164,8 @@ class Ranker(LtrModel):
     folder: Path
     shown: str  # its name in messages and reports
     variant: Variant
+    # whose score is added for a draft whose text was searched; None if there is none
+    texts: "Ranker | None" = None
 
     def __str__(self) -> str:
         """Return the name and the variant."""
@@ -166,9 +176,10 @@ class Ranker(LtrModel):
         """Return the score of each row of a feature matrix, shape (papers,)."""
         if not len(matrix):
             return np.zeros(0, np.float32)
-        return self.model.predict(self._inputs(matrix), num_threads=1).astype(
-            np.float32
-        )
+        scores = self.model.predict(self._inputs(matrix), num_threads=1)
+        if self.texts and (rows := self.texts.reads(matrix)).any():
+            scores[rows] += self.texts.score(matrix[rows])
+        return scores.astype(np.float32)
 
     def contributions(self, matrix: Matrix) -> Floats:
         """Return what each feature adds to each score; it is 0 for features that the model does not read."""
@@ -177,7 +188,18 @@ class Ranker(LtrModel):
             inputs = self._inputs(matrix)
             added = self.model.predict(inputs, pred_contrib=True, num_threads=1)
             whole[:, [*self._places, -1]] = added
+        if self.texts and (rows := self.texts.reads(matrix)).any():
+            whole[rows] += self.texts.contributions(matrix[rows])
         return whole
+
+    def reads(self, matrix: Matrix) -> Flags:
+        """Return which rows have a value of a feature of the model, shape (papers,)."""
+        return np.isfinite(matrix[:, self._places]).any(axis=1)
+
+    def calibration_of(self, matrix: Matrix) -> Calibration | None:
+        """Return the calibration of a list, by its features."""
+        is_text = self.texts and self.texts.reads(matrix).any()
+        return self.texts.calibration if self.texts and is_text else self.calibration
 
     @property
     def fingerprint(self) -> str:
@@ -253,10 +275,12 @@ def open_ranker(
         )
     booster = read_booster(folder / f"{variant}.txt", len(names))
     splits = booster.feature_importance("split")  # by feature
+    has_texts = Variant.TEXTS in spec.variants and variant is not Variant.TEXTS
     return Ranker(
         folder=folder,
         shown="the default ranker" if folder == DEFAULT else folder.name,
         variant=variant,
+        texts=open_ranker(folder, Variant.TEXTS) if has_texts else None,
         features=names,
         added=added,
         model=booster,
@@ -375,7 +399,9 @@ class LtrStage:
         self._reranker = reranker
         self._id_rank = graph.index.id_rank
         of_list = ranker.calibration.weights if ranker.calibration else ()
-        self._features = Features(graph, (*ranker.features, *of_list), ranker.added)
+        texts = getattr(ranker, "texts", None)
+        names = (*ranker.features, *(texts.features if texts else ()), *of_list)
+        self._features = Features(graph, names, ranker.added)
 
     def run(
         self,
@@ -426,7 +452,7 @@ class LtrStage:
         scores = self._ranker.score(matrix)
         hits = Hits.ordered(candidates.rows, scores, self._id_rank)
         probabilities = None
-        if calibration := self._ranker.calibration:
+        if calibration := self._ranker.calibration_of(matrix):
             # its features are equal for all papers of a list, so the order of `matrix` does not matter
             values = calibration.probabilities(hits.scores, matrix).astype(np.float32)
             probabilities = Hits(hits.rows, values)

@@ -18,6 +18,7 @@ from citerec.config import (
 from citerec.errors import ConfigError
 from citerec.index.folder import IndexFolder
 from citerec.retrieve.bm25 import Bm25Retriever
+from citerec.retrieve.body import search_bodies
 from citerec.retrieve.dense import DenseRetriever, LexicalScores, scores_by_sentence
 from citerec.retrieve.fuse import fuse, rrf, weighted_sum
 from citerec.stages import Retriever, checked_hits
@@ -28,6 +29,7 @@ from citerec.types import (
     Log,
     Query,
     QueryVector,
+    SentenceScores,
     no_log,
 )
 
@@ -162,18 +164,44 @@ class HybridRetriever:
                 QueryVector(vector, dense.directions)
                 for vector in dense.encoded(queries)
             ]
+        with_body = [
+            i for i, query in enumerate(queries) if query.body and not query.context
+        ]
+        bodies = dict(
+            zip(
+                with_body,
+                search_bodies(
+                    [queries[i] for i in with_body],
+                    [eligible[i] for i in with_body],
+                    self.bm25,
+                    self._lexical,
+                    self.dense,
+                    self._id_rank,
+                    depth,
+                ),
+                strict=True,
+            )
+        )
         sets: list[CandidateSet] = []
         for i, (vector, of_sentences) in enumerate(
             zip(vectors, sentences, strict=True)
         ):
             by_source = {name: found[i] for name, found in hits.items()}
+            if body := bodies.get(i):
+                by_source |= body.hits
             first, *others = by_source.values()
             fused = (
-                fuse(by_source, self._id_rank, self.config, k=k) if others else first
+                fuse(by_source, self._id_rank, self.config, k=k)
+                if others
+                else first  # TODO
             )
             sets.append(
                 CandidateSet(
-                    fused, by_source, query_vector=vector, sentences=of_sentences
+                    fused,
+                    by_source,
+                    query_vector=vector,
+                    sentences=of_sentences,
+                    body=body.scores if body else SentenceScores(),
                 )
             )
         return sets
